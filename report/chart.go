@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -23,16 +22,23 @@ func (b box) overlaps(o box) bool {
 	return b.x < o.right() && o.x < b.right() && b.y < o.bottom() && o.y < b.bottom()
 }
 
+// place is the i-th of n boxes that stand evenly in another, no wider than most.
+func place(b box, i, n int, most float64) box {
+	step := (b.w - pad) / float64(n)
+	w := math.Min(step-2, most)
+	return box{b.x + pad/2 + step*(float64(i)+0.5) - w/2, b.y, w, b.h}
+}
+
 // edge is the room around a picture.
 const edge = 24.0
 
 // heading writes what a picture shows and what to know about it, and returns where that ends.
-func heading(c *svg.Canvas, w float64, title string, under ...string) float64 {
+func (p *picture) heading(w float64, title string, under ...string) float64 {
 	big, small := svg.Type{Size: 19, Bold: true, Fill: ink}, svg.Type{Size: 12, Fill: inkSoft}
-	c.Text(edge, 34, svg.Fit(title, big, w-2*edge), big)
+	p.say(edge, 34, w-2*edge, title, big)
 	y := 56.0
 	for _, line := range nonEmpty(under...) {
-		c.Text(edge, y, svg.Fit(line, small, w-2*edge), small)
+		p.say(edge, y, w-2*edge, line, small)
 		y += 17
 	}
 	return y
@@ -47,23 +53,23 @@ type Sample struct {
 }
 
 // drawSamples explains colours and lines side by side, and returns where that ends.
-func drawSamples(c *svg.Canvas, x, y, w float64, list []Sample) float64 {
+func (p *picture) samples(x, y, w float64, list []Sample) float64 {
 	ty, at := svg.Type{Size: 11.5, Fill: ink}, x
-	c.Open("legend", "", "")
+	p.Open("legend", "", "")
 	for _, s := range list {
 		need := 60 + svg.TextWidth(s.Text, ty)
 		if at > x && at+need > x+w {
 			at, y = x, y+22
 		}
 		if s.Solid {
-			c.Rect(at, y-5, 30, 10, 3, s.Paint)
+			p.Rect(at, y-5, 30, 10, 3, s.Paint)
 		} else {
-			c.Line(at, y, at+30, y, s.Paint)
+			p.Line(at, y, at+30, y, s.Paint)
 		}
-		c.Text(at+38, y+4, s.Text, ty)
+		p.Text(at+38, y+4, s.Text, ty)
 		at += need
 	}
-	c.Close()
+	p.Close()
 	return y + 24
 }
 
@@ -112,25 +118,20 @@ func evenAxis(hi, from, to float64) axis {
 	return a
 }
 
-// look is how a line is told from others: in colour, brightness, dash and mark, so that it can be printed in grey.
-type look struct {
-	color, dash string
-	mark        int
-}
-
-var looks = []look{
-	{"#14406b", "", 0},
-	{"#d1495b", "7 3", 1},
-	{"#2a9d8f", "2 3", 2},
-	{"#e09f00", "9 3 2 3", 3},
-	{"#7a4fa3", "", 1},
-	{"#4f4f4f", "7 3", 2},
-	{"#5aa9e6", "2 3", 3},
-	{"#8a5a2b", "9 3 2 3", 0},
-	{"#c2185b", "", 2},
-	{"#33691e", "7 3", 3},
-	{"#9e9e9e", "2 3", 0},
-	{"#000000", "9 3 2 3", 1},
+// lineLooks tell lines from others: in colour, brightness and dash, so that they can be printed in grey.
+var lineLooks = []svg.Paint{
+	{Stroke: "#14406b"},
+	{Stroke: "#d1495b", Dash: "7 3"},
+	{Stroke: "#2a9d8f", Dash: "2 3"},
+	{Stroke: "#e09f00", Dash: "9 3 2 3"},
+	{Stroke: "#7a4fa3"},
+	{Stroke: "#4f4f4f", Dash: "7 3"},
+	{Stroke: "#5aa9e6", Dash: "2 3"},
+	{Stroke: "#8a5a2b", Dash: "9 3 2 3"},
+	{Stroke: "#c2185b"},
+	{Stroke: "#33691e", Dash: "7 3"},
+	{Stroke: "#9e9e9e", Dash: "2 3"},
+	{Stroke: "#000000", Dash: "9 3 2 3"},
 }
 
 // point is a value of a line; between low and high it may lie too.
@@ -140,35 +141,31 @@ type point struct {
 	ringed          bool
 }
 
-// line is one curve.
-type line struct {
-	name   string
-	points []point
-	look
-}
-
-// plot is lines over an axis, each with its name at its end.
+// plot is lines over an axis, each line in its look.
 type plot struct {
 	box
-	title, across  string
-	x, y           axis
-	xTick, yTick   func(float64) string
-	lines          []line
-	nameRoom float64
+	title, across string
+	x, y          axis
+	xTick, yTick  func(float64) string
+	lines         [][]point
 }
 
 // extent is the range of a figure of all points.
-func extent(lines []line, low, high func(*point) float64) (lo, hi float64) {
+func (p *plot) extent(figure func(*point) (low, high float64)) (lo, hi float64) {
 	lo = math.Inf(1)
-	for _, l := range lines {
-		for i := range l.points {
-			lo, hi = math.Min(lo, low(&l.points[i])), math.Max(hi, high(&l.points[i]))
+	for _, l := range p.lines {
+		for i := range l {
+			low, high := figure(&l[i])
+			lo, hi = math.Min(lo, low), math.Max(hi, high)
 		}
 	}
 	return lo, hi
 }
 
-func (p *plot) draw(c *svg.Canvas) {
+func (v *point) across() (low, high float64) { return v.x, v.x }
+func (v *point) up() (low, high float64)     { return math.Min(v.low, v.y), math.Max(v.high, v.y) }
+
+func (p *plot) draw(c *picture) {
 	c.Open("plot", p.title, "")
 	small := svg.Type{Size: 11, Fill: inkSoft}
 	c.Text(p.box.x-50, p.box.y-12, p.title, svg.Type{Size: 13, Bold: true, Fill: ink})
@@ -185,88 +182,46 @@ func (p *plot) draw(c *svg.Canvas) {
 	c.Line(p.box.x, p.bottom(), p.right(), p.bottom(), svg.Paint{Stroke: inkSoft})
 	c.Text(p.mid(), p.bottom()+37, p.across, small)
 	for i := range p.lines {
-		p.drawBand(c, &p.lines[i])
+		p.drawBand(c, i)
 	}
 	for i := range p.lines {
-		p.drawLine(c, &p.lines[i])
+		p.drawLine(c, i)
 	}
-	p.drawNames(c)
 	c.Close()
 }
 
 // drawBand shades where the values of a line may lie.
-func (p *plot) drawBand(c *svg.Canvas, l *line) {
+func (p *plot) drawBand(c *picture, i int) {
 	steps := []any{"M"}
-	for _, v := range l.points {
+	for _, v := range p.lines[i] {
 		steps = append(steps, p.x.at(v.x), p.y.at(v.high), "L")
 	}
-	for _, v := range slices.Backward(l.points) {
+	for _, v := range slices.Backward(p.lines[i]) {
 		steps = append(steps, p.x.at(v.x), p.y.at(v.low), "L")
 	}
-	if v := l.points[0]; v.low < v.high && len(l.points) > 1 {
+	if v := p.lines[i][0]; v.low < v.high {
 		steps[len(steps)-1] = "Z"
-		c.Path(svg.Paint{Fill: l.color, Opacity: 0.12}, steps...)
+		c.Path(svg.Paint{Fill: lineLooks[i].Stroke, Opacity: 0.12}, steps...)
 	}
 }
 
-func (p *plot) drawLine(c *svg.Canvas, l *line) {
-	c.Open("line", l.name, "")
-	letter, steps := "M", []any(nil)
-	for _, v := range l.points {
-		steps = append(steps, letter, p.x.at(v.x), p.y.at(v.y))
-		letter = "L"
+func (p *plot) drawLine(c *picture, i int) {
+	var steps []any
+	for k, v := range p.lines[i] {
+		steps = append(steps, []string{"M", "L"}[min(k, 1)], p.x.at(v.x), p.y.at(v.y))
 	}
-	c.Path(svg.Paint{Stroke: l.color, Width: 1.8, Dash: l.dash, Round: true}, steps...)
-	for _, v := range l.points {
+	paint := lineLooks[i]
+	paint.Width, paint.Round = 1.8, true
+	c.Path(paint, steps...)
+	for _, v := range p.lines[i] {
 		x, y := p.x.at(v.x), p.y.at(v.y)
 		c.Open("point", v.tip, "")
-		l.drawMark(c, x, y)
+		c.Rect(x-2.8, y-2.8, 5.6, 5.6, 2.8, svg.Paint{Fill: paint.Stroke})
 		if v.ringed {
 			c.Rect(x-6, y-6, 12, 12, 6, svg.Paint{Stroke: ink, Width: 1.2})
 		}
 		c.Text(x+6, y-9, v.note, svg.Type{Size: 11, Fill: ink})
 		c.Close()
-	}
-	c.Close()
-}
-
-// drawMark draws the line's mark: a disc, a square, a triangle or a diamond.
-func (l *look) drawMark(c *svg.Canvas, x, y float64) {
-	fill := svg.Paint{Fill: l.color}
-	switch l.mark {
-	case 2:
-		c.Path(fill, "M", x, y-3.6, "L", x+3.4, y+2.6, "L", x-3.4, y+2.6, "Z")
-	case 3:
-		c.Path(fill, "M", x, y-3.8, "L", x+3.8, y, "L", x, y+3.8, "L", x-3.8, y, "Z")
-	default:
-		c.Rect(x-2.8, y-2.8, 5.6, 5.6, 2.8*float64(1-l.mark), fill)
-	}
-}
-
-// drawNames writes the names of the lines beside their ends, moved apart so that none covers another.
-func (p *plot) drawNames(c *svg.Canvas) {
-	const apart = 15.0
-	end := func(l *line) point { return l.points[len(l.points)-1] }
-	order, at := make([]*line, len(p.lines)), make([]float64, len(p.lines))
-	for i := range p.lines {
-		order[i] = &p.lines[i]
-	}
-	slices.SortStableFunc(order, func(a, b *line) int { return cmp.Compare(p.y.at(end(a).y), p.y.at(end(b).y)) })
-	for i, l := range order {
-		at[i] = p.y.at(end(l).y)
-		if i > 0 {
-			at[i] = max(at[i], at[i-1]+apart)
-		}
-	}
-	for i := len(at) - 1; i >= 0; i-- {
-		at[i] = min(at[i], p.bottom()-apart*float64(len(at)-1-i))
-		l := order[i]
-		if l.name == "" {
-			continue
-		}
-		c.Line(p.x.at(end(l).x)+5, p.y.at(end(l).y), p.right()+14, at[i], svg.Paint{Stroke: l.color, Width: 0.8})
-		ty := svg.Type{Size: 12, Fill: l.color, Bold: true}
-		c.Text(p.right()+17, at[i]+4, svg.Fit(l.name, ty, p.nameRoom), ty)
 	}
 }
 
@@ -282,7 +237,7 @@ const barStep, barHigh = 28.0, 22.0
 
 // drawBars draws bars over time, a row for every track of every group in the order in which they come, and returns the
 // axis and where they end. Neighbours of one colour that are thinner than a dot are drawn as one.
-func drawBars(c *svg.Canvas, top, wide float64, bars []bar, end unit.Time) (time axis, bottom float64) {
+func drawBars(c *picture, top, wide float64, bars []bar, end unit.Time) (time axis, bottom float64) {
 	type row struct {
 		y, drawn float64
 		fill     string
@@ -296,7 +251,7 @@ func drawBars(c *svg.Canvas, top, wide float64, bars []bar, end unit.Time) (time
 	for _, b := range bars {
 		if name := b.Group + " " + b.Track; rows[name] == nil {
 			rows[name] = &row{y: top + barStep*float64(len(rows))}
-			c.Text(left-8, rows[name].y+15, svg.Fit(name, names, left-edge), names)
+			c.say(left-8, rows[name].y+15, left-edge, name, names)
 		}
 	}
 	time, bottom = evenAxis(float64(end), left, left+wide), top+barStep*float64(len(rows))
@@ -318,7 +273,7 @@ func drawBars(c *svg.Canvas, top, wide float64, bars []bar, end unit.Time) (time
 	return time, bottom
 }
 
-func (b *bar) draw(c *svg.Canvas, time *axis, y float64) {
+func (b *bar) draw(c *picture, time *axis, y float64) {
 	from, to := time.at(float64(b.From)), time.at(float64(b.To))
 	c.Open("bar", b.Name+": "+(b.To-b.From).String()+" from "+b.From.String(), "")
 	paint := svg.Paint{Fill: b.fill}

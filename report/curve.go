@@ -16,15 +16,14 @@ import (
 // Sizes of the picture of a forecast.
 const (
 	curveW   = 1230.0
-	plotW    = 400.0
+	plotW    = 500.0
 	plotLeft = 74.0
-	plotGap  = 210.0 // room for the names of the lines, and the next axis
+	plotGap  = 100.0
 	maxLines = 12
 )
 
 // Curves draws a forecast: time and busbw over size, a line for every layout and
-// algorithm with its name at its end, the model's margin as a band; of a single
-// size, bars.
+// algorithm, the model's margin as a band; of a single size, bars.
 func Curves(d *query.PredictDoc) (*svg.Picture, error) {
 	f := &forecast{PredictDoc: d}
 	if len(f.Rows) == 0 {
@@ -38,51 +37,51 @@ func Curves(d *query.PredictDoc) (*svg.Picture, error) {
 		return nil, fmt.Errorf("%d lines are more than a picture can show (%d); name the algorithms with --algo", len(names),
 			maxLines)
 	}
-	c := &svg.Canvas{}
+	c := &picture{}
 	ringed := len(names) > 1 && f.contested()
 	area := box{plotLeft, f.heading(c, "bands", ringed) + 39, plotW, 360}
-	bytes := func(v float64) string { return unit.Bytes(v).String() }
-	draw := func(at box, title string, tick func(float64) string, up func(lo, hi float64) axis,
-		value func(r *predict.Row, t unit.Time) float64,
-	) {
-		p := plot{box: at, title: title, across: "size", xTick: bytes, yTick: tick, nameRoom: plotGap - 90}
-		for i, name := range names {
-			l := line{name: name, look: looks[i]}
+	draw := func(p plot, up func(lo, hi float64) axis, value func(r *predict.Row, t unit.Time) float64) {
+		p.across, p.xTick = "size", func(v float64) string { return unit.Bytes(v).String() }
+		for _, name := range names {
+			var points []point
 			for _, r := range rows[name] {
 				a, b := value(&r, r.Low), value(&r, r.High)
-				l.points = append(l.points, point{
+				points = append(points, point{
 					x: float64(max(r.Asked, 1)), y: value(&r, r.Time), low: min(a, b), high: max(a, b),
 					ringed: ringed && r.Chosen,
 					tip: fmt.Sprintf("%s %v: %v, %v busbw, %s %s, limited by %s", r.Layout, r.Asked, r.Time, r.BusBW, r.Algo, r.Proto,
 						where(r.Limit)),
 				})
 			}
-			p.lines = append(p.lines, l)
+			p.lines = append(p.lines, points)
 		}
-		x := func(v *point) float64 { return v.x }
-		lo, hi := extent(p.lines, x, x)
-		p.x = powerAxis(2, lo, hi, at.x, at.right())
-		p.y = up(extent(p.lines, func(v *point) float64 { return v.low }, func(v *point) float64 { return v.high }))
+		lo, hi := p.extent((*point).across)
+		p.x, p.y = powerAxis(2, lo, hi, p.box.x, p.right()), up(p.extent((*point).up))
 		p.draw(c)
 		if len(names) == 1 {
-			drawChoices(c, rows[names[0]], &p.x, at.bottom()+56)
+			drawChoices(c, rows[names[0]], &p.x, p.bottom()+56)
 		}
 	}
-	draw(area, "time", func(v float64) string { return unit.Time(v).String() },
+	draw(plot{box: area, title: "time", yTick: func(v float64) string { return unit.Time(v).String() }},
 		func(lo, hi float64) axis {
 			return powerAxis(10, max(lo, float64(unit.Nanosecond)), hi, area.bottom(), area.y)
 		},
 		func(_ *predict.Row, t unit.Time) float64 { return float64(t) })
 	right := area
 	right.x += plotW + plotGap
-	draw(right, "busbw in GB/s", func(v float64) string { return fmt.Sprintf("%g", v) },
+	draw(plot{box: right, title: "busbw in GB/s", yTick: func(v float64) string { return fmt.Sprintf("%g", v) }},
 		func(_, hi float64) axis { return evenAxis(max(hi, 1e-6), area.bottom(), area.y) },
 		func(r *predict.Row, t unit.Time) float64 { return r.BusBW.GBps() * float64(r.Time) / float64(t) })
-	return c.Picture(f.title(), curveW, area.bottom()+120), nil
+	var samples []Sample
+	for i, name := range names {
+		samples = append(samples, Sample{Text: name, Paint: lineLooks[i]})
+		samples[i].Paint.Width = 2.5
+	}
+	return c.Picture(f.title(), curveW, c.samples(plotLeft, area.bottom()+112, 2*plotW, samples)), nil
 }
 
 // heading writes what the picture shows, and what bands, whiskers and rings mean.
-func (f *forecast) heading(c *svg.Canvas, band string, ringed bool) float64 {
+func (f *forecast) heading(c *picture, band string, ringed bool) float64 {
 	text := "predicted for " + library(f.PredictDoc)
 	if list := f.sizes(); len(list) == 1 {
 		text = list[0].String() + ", " + text
@@ -101,7 +100,7 @@ func (f *forecast) heading(c *svg.Canvas, band string, ringed bool) float64 {
 	if ringed {
 		key = append(key, "ringed: "+f.runs()+"'s choice")
 	}
-	return heading(c, curveW, f.Op.String()+" on "+f.Cluster, text, strings.Join(key, "; "))
+	return c.heading(curveW, f.Op.String()+" on "+f.Cluster, text, strings.Join(key, "; "))
 }
 
 // contested reports whether rows stand beside those that NCCL takes.
@@ -164,7 +163,7 @@ func (f *forecast) only() string {
 }
 
 // drawChoices writes below a plot which algorithm and protocol is taken where.
-func drawChoices(c *svg.Canvas, rows []predict.Row, across *axis, y float64) {
+func drawChoices(c *picture, rows []predict.Row, across *axis, y float64) {
 	ty := svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.Middle}
 	ends := make([]float64, 3) // of the texts in each of the rows below the line
 	for n, from := 0, 0; from < len(rows); n++ {
@@ -198,7 +197,7 @@ var limitColours = []struct {
 
 // bars draws the rows of one size: how long each takes, and what limits it.
 func (f *forecast) bars() *svg.Picture {
-	c := &svg.Canvas{}
+	c := &picture{}
 	samples := []Sample{{Text: "limited by"}}
 	var bars []bar
 	used := make([]bool, len(limitColours))
@@ -227,6 +226,6 @@ func (f *forecast) bars() *svg.Picture {
 		}
 	}
 	_, bottom := drawBars(c, f.heading(c, "whiskers", false)+26, 560, bars, 0)
-	bottom = drawSamples(c, edge, bottom+20, curveW-2*edge, samples)
+	bottom = c.samples(edge, bottom+20, curveW-2*edge, samples)
 	return c.Picture(f.title(), curveW, bottom)
 }

@@ -39,8 +39,8 @@ func Heat(t *pairs.Table) (*svg.Picture, error) {
 	if most > 0 {
 		scale += fmt.Sprintf(": from %v to %v", least, most)
 	}
-	c := &svg.Canvas{}
-	at := box{heatLeft, heading(c, width, "Bandwidth of every pair, one direction", scale) + 40, side, side}
+	c := &picture{}
+	at := box{heatLeft, c.heading(width, "Bandwidth of every pair, one direction", scale) + 40, side, side}
 	for _, m := range t.Cells {
 		if m.From < 0 || m.To < 0 || m.From >= n || m.To >= n || m.Rate <= 0 {
 			continue
@@ -61,7 +61,7 @@ func Heat(t *pairs.Table) (*svg.Picture, error) {
 		drawOutline(c, f, at, cell)
 		if i < 12 {
 			ty := svg.Type{Size: 12, Fill: ink}
-			c.Text(at.x, y, svg.Fit(f.Text, ty, width-at.x-40), ty)
+			c.say(at.x, y, width-at.x-40, f.Text, ty)
 			y += 18
 		}
 	}
@@ -76,7 +76,7 @@ func shade(part float64) string {
 }
 
 // drawOutline outlines what stands out: the row or column of a host, or the cells of a pair.
-func drawOutline(c *svg.Canvas, f finding.Finding, at box, cell float64) {
+func drawOutline(c *picture, f finding.Finding, at box, cell float64) {
 	if f.Figure != "bandwidth" {
 		return
 	}

@@ -22,7 +22,6 @@ const (
 	farH      = 14.0 // room in a GPU's box to say that its NIC is far
 	shelfW    = 1800.0
 	cableTop  = 16.0
-	endW      = 72.0 // for where a cable leads
 	sharedH   = 86.0 // a NIC box with room to say who shares it
 	sharedW   = 122.0
 	secondGap = 14.0 // between NVSwitches and those of a second level
@@ -462,26 +461,20 @@ func (p *panel) openDevice(pic *picture, class string, d int, names ...string) {
 // draw paints the panel: containers, links, boxes, words.
 func (p *panel) draw(pic *picture) {
 	pic.Open("node", p.title, "")
-	pic.Rect(p.frame.x, p.frame.y, p.frame.w, p.frame.h, 10, svg.Paint{Fill: panelFill, Stroke: panelLine})
+	pic.rect(p.frame, 10, svg.Paint{Fill: panelFill, Stroke: panelLine})
 	p.drawTrays(pic)
-	p.drawCPUs(pic)
+	p.drawKinds(pic, deviceLooks[:2])
+	p.drawSMP(pic)
 	p.drawFast(pic)
 	p.drawTreeLinks(pic)
-	for i := range p.cols {
-		if c := &p.cols[i]; len(c.nics) > 0 {
-			p.drawStub(pic, c)
-			p.drawNIC(pic, c.nics, p.box[c.nics[0]])
-		}
-	}
-	for d := range p.t.Devices {
-		p.drawDevice(pic, d)
-	}
+	p.drawStubs(pic)
+	p.drawKinds(pic, deviceLooks[2:])
 	p.drawCaptions(pic)
 	title, note := svg.Type{Size: 15, Fill: ink, Bold: true}, svg.Type{Size: 12, Fill: inkSoft}
 	text := svg.FitEnds(p.title, title, p.frame.w-2*pad)
 	pic.Text(p.frame.x+pad, p.frame.bottom()-14, text, title)
 	used := svg.TextWidth(text, title) + 2*pad
-	pic.Text(p.frame.x+used, p.frame.bottom()-14, svg.Fit(strings.TrimSpace(p.note), note, p.frame.w-used-pad), note)
+	pic.say(p.frame.x+used, p.frame.bottom()-14, p.frame.w-used-pad, strings.TrimSpace(p.note), note)
 	pic.Close()
 }
 
@@ -499,33 +492,36 @@ func (p *panel) drawTrays(pic *picture) {
 		b := box{first.x - pad, first.y + 4, last.x + last.w - first.x + 2*pad, p.shelf - 8}
 		name := fmt.Sprintf("tray %d", first.tray)
 		pic.Open("tray", name, "")
-		pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: paper, Stroke: trayLine})
+		pic.rect(b, 6, svg.Paint{Fill: paper, Stroke: trayLine})
 		pic.Text(b.x+8, b.bottom()-7, name, svg.Type{Size: 11, Fill: inkSoft, Bold: true})
 		pic.Close()
 		from = to + 1
 	}
 }
 
-// drawStub paints the beginning of the cable of NICs whose switch is drawn elsewhere.
-func (p *panel) drawStub(pic *picture, c *column) {
-	if !p.stubs {
-		return
+// drawStubs paints the beginning of the cables of NICs whose switches are drawn elsewhere.
+func (p *panel) drawStubs(pic *picture) {
+	for i := range p.cols {
+		c := &p.cols[i]
+		if !p.stubs || len(c.nics) == 0 {
+			continue
+		}
+		b, dev, top := p.box[c.nics[0]], &p.t.Devices[c.nics[0]], c.y-4
+		paint := svg.Paint{Stroke: netViol, Width: unknownStroke}
+		if dev.NIC != nil {
+			paint.Width = stroke(dev.NIC.Rate().Value)
+		}
+		if p.trays > 1 {
+			top += 8
+		}
+		pic.note("network")
+		pic.Open("link network", "cable of "+deviceNames(p.titles, c.nics),
+			p.key("port", slices.Index(p.t.Of(cluster.NIC), c.nics[0])), namesOf(p.t, c.nics)...)
+		pic.Line(b.mid(), top, b.mid(), b.y, paint)
+		ty := svg.Type{Size: smallType, Fill: netViol}
+		pic.Text(b.mid()+6, c.y+20, svg.FitEnds(p.ends[c.nics[0]], ty, math.Min(72, c.w-10)), ty)
+		pic.Close()
 	}
-	b, dev, top := p.box[c.nics[0]], &p.t.Devices[c.nics[0]], c.y-4
-	paint := svg.Paint{Stroke: netViol, Width: unknownStroke}
-	if dev.NIC != nil {
-		paint.Width = stroke(dev.NIC.Rate().Value)
-	}
-	if p.trays > 1 {
-		top += 8
-	}
-	pic.note("network")
-	pic.Open("link network", "cable of "+deviceNames(p.titles, c.nics),
-		p.key("port", slices.Index(p.t.Of(cluster.NIC), c.nics[0])), namesOf(p.t, c.nics)...)
-	pic.Line(b.mid(), top, b.mid(), b.y, paint)
-	ty := svg.Type{Size: smallType, Fill: netViol}
-	pic.Text(b.mid()+6, c.y+20, svg.FitEnds(p.ends[c.nics[0]], ty, math.Min(endW, c.w-10)), ty)
-	pic.Close()
 }
 
 // drawCaptions says once, on the left of each row, what all of its boxes and
@@ -670,44 +666,83 @@ func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return t == "" })
 }
 
-// drawDevice paints the box of a GPU, a PCIe switch or a root complex.
-func (p *panel) drawDevice(pic *picture, d int) {
-	b := p.box[d]
-	if b.w == 0 {
-		return
-	}
-	switch p.t.Devices[d].Kind {
-	case cluster.GPU:
-		p.drawGPU(pic, d, b)
-	case cluster.PCISwitch:
-		p.openDevice(pic, "pci", d)
-		pic.Rect(b.x, b.y, b.w, b.h, 4, svg.Paint{Fill: pcieFill, Stroke: pcieBlue})
-		drawLines(&pic.Canvas, b, 9.5, pcieBlue, "PCIe switch")
-		pic.Close()
-	case cluster.RootComplex:
-		pic.note("root")
-		p.openDevice(pic, "root", d)
-		pic.Rect(b.x, b.y, b.w, b.h, 2, svg.Paint{Fill: cpuLine, Stroke: cpuLine})
-		pic.Close()
+// deviceLook is how devices of a kind are painted.
+type deviceLook struct {
+	kind              cluster.Kind
+	class, fill, line string
+	texts             func(p *panel, d int) []string
+}
+
+// deviceLooks are in the order in which kinds are painted, those on which links end first.
+var deviceLooks = []deviceLook{
+	{cluster.Socket, "socket", sockFill, cpuLine, (*panel).socketTexts},
+	{cluster.NUMA, "numa", cpuFill, cpuLine, (*panel).numaTexts},
+	{cluster.PCISwitch, "pci", pcieFill, pcieBlue, func(*panel, int) []string { return []string{"PCIe switch"} }},
+	{cluster.RootComplex, "root", cpuLine, cpuLine, func(*panel, int) []string { return nil }},
+	{cluster.GPU, "gpu", nvFill, nvGreen, (*panel).gpuTexts},
+	{cluster.NIC, "nic", netFill, netViol, (*panel).nicTexts},
+}
+
+// drawKinds paints the boxes of some kinds of devices.
+func (p *panel) drawKinds(pic *picture, looks []deviceLook) {
+	for _, k := range looks {
+		for _, d := range p.t.Of(k.kind) {
+			b, like := p.box[d], []int{d}
+			if b.w == 0 {
+				continue
+			}
+			if k.kind == cluster.NIC {
+				if like = p.cols[p.span[d].from].nics; like[0] != d {
+					continue // in the stack of another
+				}
+			}
+			class, paint := p.marked(pic, d, k)
+			p.openDevice(pic, class, d, namesOf(p.t, like)...)
+			pic.pile(b, len(like), paint)
+			if k.kind == cluster.Socket {
+				b.y, b.h = b.bottom()-24, 24 // below its NUMA domains
+			}
+			pic.lines(b, boxType, ink, k.texts(p, d)...)
+			pic.Close()
+		}
 	}
 }
 
-func (p *panel) drawGPU(pic *picture, d int, b box) {
-	dev, far := &p.t.Devices[d], p.far[d]
-	paint := svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.5}
-	p.openDevice(pic, "gpu", d)
-	if far != "" {
+// marked is how one device is painted: by its kind, and by what is to be known about it.
+func (p *panel) marked(pic *picture, d int, k deviceLook) (class string, paint svg.Paint) {
+	class, paint = k.class, svg.Paint{Fill: k.fill, Stroke: k.line, Width: 1.3}
+	share, nic := p.shareOf(d), k.kind == cluster.NIC
+	switch {
+	case nicDown(&p.t.Devices[d]):
+		paint.Fill, paint.Stroke, paint.Dash = redBg, red, degradedDashes
+	case p.far[d] != "":
 		pic.note("far")
 		paint.Stroke, paint.Width, paint.Dash = amber, 2, degradedDashes
+	case nic && share != nil && share.Crowded():
+		class = "nic shared"
+		pic.note("shared")
+		paint.Fill, paint.Stroke, paint.Width = amberBg, amber, 2.2
+	case nic && share == nil && len(p.shares) > 0:
+		pic.note("idle")
+		paint.Fill, paint.Stroke = idleFill, idleLine
+	case k.kind == cluster.RootComplex:
+		pic.note("root")
 	}
-	pic.Rect(b.x, b.y, b.w, b.h, 6, paint)
-	if far != "" {
-		ty := svg.Type{Size: smallType, Fill: amberInk, Anchor: svg.Middle, Bold: true}
-		pic.Text(b.mid(), b.bottom()-7, svg.Fit(far, ty, b.w-4), ty)
+	return class, paint
+}
+
+// shareOf is the share of GPUs that a NIC has, nil where it has none.
+func (p *panel) shareOf(nic int) *cluster.Share {
+	for i := range p.shares {
+		if slices.Contains(p.shares[i].NICs, nic) {
+			return &p.shares[i]
+		}
 	}
-	if len(p.far) > 0 {
-		b.h -= farH
-	}
+	return nil
+}
+
+func (p *panel) gpuTexts(d int) []string {
+	dev := &p.t.Devices[d]
 	title := dev.Name
 	if rest, ok := strings.CutPrefix(title, "gpu"); ok && rest != "" {
 		title = "GPU " + rest
@@ -716,32 +751,7 @@ func (p *panel) drawGPU(pic *picture, d int, b box) {
 	if mem != "" {
 		model = modelOnly(dev.Model.Value)
 	}
-	texts := append([]string{title}, svg.Wrap(model, svg.Type{Size: boxType}, b.w-8, 2)...)
-	drawLines(&pic.Canvas, b, boxType, ink, append(texts, mem)...)
-	pic.Close()
-}
-
-// drawNIC paints the box of one NIC, or of a stack of equal ones.
-func (p *panel) drawNIC(pic *picture, nics []int, b box) {
-	dev := &p.t.Devices[nics[0]]
-	at := slices.IndexFunc(p.shares, func(s cluster.Share) bool { return slices.Contains(s.NICs, nics[0]) })
-	paint, class, texts := svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5}, "nic", p.nicTexts(nics)
-	switch {
-	case nicDown(dev):
-		paint.Fill, paint.Stroke, paint.Dash = redBg, red, degradedDashes
-	case at >= 0 && p.shares[at].Crowded():
-		class = "nic shared"
-		pic.note("shared")
-		paint.Fill, paint.Stroke, paint.Width = amberBg, amber, 2.2
-		texts = append(texts, shareTexts(&p.shares[at])...)
-	case at < 0 && len(p.shares) > 0:
-		pic.note("idle")
-		paint.Fill, paint.Stroke = idleFill, idleLine
-	}
-	p.openDevice(pic, class, nics[0], namesOf(p.t, nics)...)
-	drawPile(&pic.Canvas, b, len(nics), paint)
-	drawLines(&pic.Canvas, b, boxType, ink, texts...)
-	pic.Close()
+	return append(append([]string{title}, svg.Wrap(model, svg.Type{Size: boxType}, p.gpuW-8, 2)...), mem, p.far[d])
 }
 
 func shareTexts(s *cluster.Share) []string {
@@ -771,22 +781,46 @@ func farGPUs(t *cluster.NodeType) map[int]string {
 	return far
 }
 
-func (p *panel) nicTexts(nics []int) []string {
-	dev := &p.t.Devices[nics[0]]
-	title, kind, model, rate := p.titles[nics[0]], "", shortModel(dev.Model.Value), nicRateText(dev)
+func (p *panel) nicTexts(d int) []string {
+	dev, n := &p.t.Devices[d], len(p.cols[p.span[d].from].nics)
+	title, kind, model, rate := p.titles[d], "", shortModel(dev.Model.Value), nicRateText(dev)
 	if dev.NIC != nil {
 		kind = netName(dev.NIC.Kind)
 	}
-	if len(nics) > 1 {
-		title = fmt.Sprintf("%d × %s", len(nics), cmp.Or(kind, "NIC"))
+	if n > 1 {
+		title = fmt.Sprintf("%d × %s", n, cmp.Or(kind, "NIC"))
 		if rate != "" {
 			rate += " each"
 		}
 	}
-	if model == "" && !strings.HasSuffix(title, kind) {
+	if model == "" {
 		model = kind
 	}
-	return []string{title, model, rate}
+	if strings.HasSuffix(title, model) {
+		model = ""
+	}
+	texts := []string{title, model, rate}
+	if s := p.shareOf(d); s != nil && s.Crowded() {
+		texts = append(texts, shareTexts(s)...)
+	}
+	return texts
+}
+
+func (p *panel) socketTexts(d int) []string {
+	dev := &p.t.Devices[d]
+	name := "Socket " + strings.TrimPrefix(dev.Name, "socket")
+	return []string{strings.Join(nonEmpty(name, shortModel(dev.Model.Value)), " · ")}
+}
+
+func (p *panel) numaTexts(d int) []string {
+	texts, cpu := []string{domainTitle(p.t, d)}, p.t.Devices[d].CPU
+	if cpu != nil && cpu.Cores != "" {
+		texts = append(texts, svg.Wrap("cores "+shortCores(cpu.Cores, 60), svg.Type{Size: boxType}, p.box[d].w-8, 2)...)
+	}
+	if cpu != nil && cpu.Memory.Known() {
+		texts = append(texts, memory(cpu.Memory.Value))
+	}
+	return texts
 }
 
 // nicRateText is the rate of a NIC over all its ports, and what is wrong with it.
@@ -819,70 +853,37 @@ func nicDown(dev *cluster.Device) bool {
 		!slices.ContainsFunc(dev.NIC.Ports, func(p cluster.Port) bool { return p.State != cluster.Down })
 }
 
-// drawCPUs paints sockets, NUMA domains and the links between sockets.
-func (p *panel) drawCPUs(pic *picture) {
-	for _, d := range p.t.Of(cluster.Socket) {
-		b, dev := p.box[d], &p.t.Devices[d]
-		if b.w == 0 {
-			continue
-		}
-		p.openDevice(pic, "socket", d)
-		pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: sockFill, Stroke: cpuLine})
-		ty := svg.Type{Size: 11, Fill: smpBrown, Anchor: svg.Middle}
-		label := strings.Join(nonEmpty("Socket "+strings.TrimPrefix(dev.Name, "socket"), shortModel(dev.Model.Value)), " · ")
-		pic.Text(b.mid(), b.bottom()-8, svg.Fit(label, ty, b.w-8), ty)
-		pic.Close()
-	}
-	before := -1
-	for _, d := range p.t.Of(cluster.NUMA) {
-		b, dev := p.box[d], &p.t.Devices[d]
-		if b.w == 0 {
-			continue
-		}
-		if before >= 0 {
-			p.drawSMP(pic, before, d)
-		}
-		before = d
-		p.openDevice(pic, "numa", d)
-		pic.Rect(b.x, b.y, b.w, b.h, 4, svg.Paint{Fill: cpuFill, Stroke: cpuLine})
-		texts := []string{domainTitle(p.t, d)}
-		if dev.CPU != nil && dev.CPU.Cores != "" {
-			texts = append(texts, svg.Wrap("cores "+shortCores(dev.CPU.Cores, 60), svg.Type{Size: boxType}, b.w-8, 2)...)
-		}
-		if dev.CPU != nil && dev.CPU.Memory.Known() {
-			texts = append(texts, memory(dev.CPU.Memory.Value))
-		}
-		drawLines(&pic.Canvas, b, boxType, ink, texts...)
-		pic.Close()
-	}
-}
-
-// drawSMP paints the link between neighbouring domains of two sockets. All domains of a host
+// drawSMP paints the links between neighbouring sockets, one for all that join the same two. All domains of a host
 // are joined with each other; drawing each of those lines would say less.
-func (p *panel) drawSMP(pic *picture, one, next int) {
-	outer := func(numa int) (int, box) {
+func (p *panel) drawSMP(pic *picture) {
+	outer := func(numa int) box {
 		if s := p.t.Above(numa, cluster.Socket); s >= 0 {
-			return s, p.box[s]
+			return p.box[s]
 		}
-		return numa, p.box[numa]
+		return p.box[numa]
 	}
-	i := slices.IndexFunc(p.t.Links, func(l cluster.Link) bool {
-		return l.Kind == cluster.SMP && (l.A == one && l.B == next || l.A == next && l.B == one)
-	})
-	from, a := outer(one)
-	to, b := outer(next)
-	if i < 0 || from == to || a.y != b.y {
-		return
+	seen := make(map[box]bool) // the left one
+	for i, l := range p.t.Links {
+		a, b := outer(l.A), outer(l.B)
+		if a.x > b.x {
+			a, b = b, a
+		}
+		room := b.x - a.right()
+		if l.Kind != cluster.SMP || a.w*b.w == 0 || a.y != b.y || room < 4 || room > p.socketGap || seen[a] {
+			continue
+		}
+		seen[a] = true
+		p.openLink(pic, i)
+		paint, mid, y := linkPaint(&l), a.right()+room/2, a.y+p.numaH/2
+		pic.Line(a.right(), y, b.x, y, paint)
+		if ty := (svg.Type{Size: smallType, Fill: smpBrown, Anchor: svg.Middle}); room > 50 {
+			pic.say(mid, y-6-paint.Width/2, room, "CPU link", ty)
+			if l.Rate.Known() {
+				pic.say(mid, y+11+paint.Width/2, room, l.Rate.Value.String(), ty)
+			}
+		}
+		pic.Close()
 	}
-	l := p.openLink(pic, i)
-	paint, y, room := linkPaint(l), p.box[one].y+p.numaH/2, b.x-a.right()-2
-	pic.Line(a.right(), y, b.x, y, paint)
-	ty := svg.Type{Size: smallType, Fill: smpBrown, Anchor: svg.Middle}
-	pic.Text((a.right()+b.x)/2, y-6-paint.Width/2, svg.Fit("CPU link", ty, room), ty)
-	if l.Rate.Known() {
-		pic.Text((a.right()+b.x)/2, y+11+paint.Width/2, svg.Fit(l.Rate.Value.String(), ty, room), ty)
-	}
-	pic.Close()
 }
 
 // namesOf lists devices by their names in the model.
@@ -1077,69 +1078,42 @@ func (p *panel) drawSwitch(pic *picture, d int, bars []box) {
 		}
 	}
 	for _, b := range bars {
-		pic.Rect(b.x, b.y, b.w, b.h, 5, svg.Paint{Fill: nvGreen})
+		pic.rect(b, 5, svg.Paint{Fill: nvGreen})
 	}
 	p.box[d] = text
 	// The words stand over the first of what hangs on it, where no link of a NIC crosses the bar.
 	text.w = p.gpuW
-	drawLines(&pic.Canvas, text, 10.5, onBar, "NVSwitch")
+	pic.lines(text, 10.5, onBar, "NVSwitch")
 	pic.Close()
 }
 
-// drawArcs paints direct links between GPUs. At a GPU, the arcs to one side are
-// ordered so that a longer one passes over the shorter ones and does not cross
-// them.
+// drawArcs paints direct links between GPUs.
 func (p *panel) drawArcs(pic *picture, s *fast) {
-	type arc struct {
-		link int
-		a, b int // left and right GPU
-	}
-	var arcs []arc
-	// uneven pairs have links that differ by direction: something is wrong there.
-	seen, uneven := make(map[[2]int]bool), make(map[[2]int]bool)
-	for _, b := range s.bundles {
-		for _, i := range b.links {
+	var arcs []wire
+	var links []int
+	seen := make(map[[2]*box]bool)
+	for _, bundle := range s.bundles {
+		for _, i := range bundle.links {
 			l := &p.t.Links[i]
-			x := arc{i, l.A, l.B}
-			if p.box[x.a].x > p.box[x.b].x {
-				x.a, x.b = x.b, x.a
+			a, b := &p.box[l.A], &p.box[l.B]
+			if a.x > b.x {
+				a, b = b, a
 			}
-			pair := [2]int{x.a, x.b}
-			uneven[pair] = uneven[pair] || l.OneWay
-			if l.OneWay && seen[pair] {
-				continue // the way back of a link drawn already
+			if pair := [2]*box{a, b}; !l.OneWay || !seen[pair] { // else it is the way back of a link drawn already
+				seen[pair] = true
+				// A link that differs by direction: something is wrong there.
+				arcs, links = append(arcs, wire{up: a, down: b, bad: l.OneWay}), append(links, i)
 			}
-			seen[pair] = true
-			arcs = append(arcs, x)
 		}
 	}
-	length := func(x arc) float64 { return p.box[x.b].mid() - p.box[x.a].mid() }
-	slices.SortStableFunc(arcs, func(x, y arc) int { return int(length(y) - length(x)) })
-	// Longest first: to the left of a GPU's middle go the arcs to the left, the
-	// longest nearest to the middle, and likewise to the right.
-	ends, used := make(map[[2]int]int), make(map[[2]int]int) // of a GPU and a side
-	for _, x := range arcs {
-		ends[[2]int{x.a, 1}]++
-		ends[[2]int{x.b, -1}]++
-	}
-	foot := func(g, side int) float64 {
-		step := math.Min(9, (p.gpuW/2-5)/float64(max(ends[[2]int{g, 1}], ends[[2]int{g, -1}])))
-		at := step * (float64(used[[2]int{g, side}]) + 0.5)
-		used[[2]int{g, side}]++
-		return p.box[g].mid() + float64(side)*at
-	}
-	band := p.gpuAt - p.nicAt() - p.nicH - 22
-	for _, x := range arcs {
-		y := p.box[x.a].y
-		xa, xb, top := foot(x.a, 1), foot(x.b, -1), y-band*(0.3+0.7*length(x)/length(arcs[0]))*4/3
-		l := p.openLink(pic, x.link)
-		paint := linkPaint(l)
-		paint.Round = true
-		if uneven[[2]int{x.a, x.b}] {
+	widest := fan(arcs)
+	for k := range arcs {
+		paint := linkPaint(p.openLink(pic, links[k]))
+		if paint.Round = true; arcs[k].bad {
 			pic.note("degraded")
 			paint.Stroke, paint.Dash, paint.Round = red, degradedDashes, false
 		}
-		pic.Path(paint, "M", xa, y, "C", xa, top, xb, top, xb, y)
+		pic.arc(&arcs[k], p.gpuAt-p.nicAt()-p.nicH-22, widest, paint)
 		pic.Close()
 	}
 }

@@ -72,7 +72,7 @@ func ScaleCurve(d *query.ScaleDoc) (*svg.Picture, error) {
 	if len(d.Rows) == 0 {
 		return nil, fmt.Errorf("no points to draw")
 	}
-	title, l := scaleTitle(d), line{look: looks[0]}
+	title, points := scaleTitle(d), []point(nil)
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		p := point{
@@ -82,20 +82,19 @@ func ScaleCurve(d *query.ScaleDoc) (*svg.Picture, error) {
 		if p.ringed {
 			p.note += fmt.Sprintf(", knee: %d nodes", d.Knee)
 		}
-		l.points = append(l.points, p)
+		points = append(points, p)
 	}
 	const width = 860.0
-	c := &svg.Canvas{}
-	top := heading(c, width, title, "efficiency: "+counted(d.Pictures)+"/s per node, relative to the fewest nodes") + 39
-	p := plot{box: box{74, top, width - 174, 324}, across: "nodes", lines: []line{l}}
+	c := &picture{}
+	top := c.heading(width, title, "efficiency: "+counted(d.Pictures)+"/s per node, relative to the fewest nodes") + 39
+	p := plot{box: box{74, top, width - 174, 324}, across: "nodes", lines: [][]point{points}}
 	number := func(suffix string) func(float64) string {
 		return func(v float64) string { return fmt.Sprintf("%g%s", v, suffix) }
 	}
 	p.xTick, p.yTick = number(""), number("%")
-	x, y := func(v *point) float64 { return v.x }, func(v *point) float64 { return v.y }
-	lo, hi := extent(p.lines, x, x)
+	lo, hi := p.extent((*point).across)
 	p.x = powerAxis(2, lo, hi, p.box.x, p.right())
-	_, hi = extent(p.lines, y, y)
+	_, hi = p.extent((*point).up)
 	p.y = evenAxis(hi, p.bottom(), top)
 	p.draw(c)
 	return c.Picture(title, width, p.bottom()+56), nil

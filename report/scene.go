@@ -125,7 +125,7 @@ func Drawing(c *cluster.Cluster) *svg.Picture {
 			panels = append(panels, p)
 		}
 	}
-	y := heading(&pic.Canvas, w, sceneTitle(c), strings.Join(titleParts(c, more), " · "))
+	y := pic.heading(w, sceneTitle(c), strings.Join(titleParts(c, more), " · "))
 	if scene {
 		y = s.draw(pic, y, w) + edge
 	}
@@ -134,7 +134,7 @@ func Drawing(c *cluster.Cluster) *svg.Picture {
 		p.draw(pic)
 		y = p.frame.bottom() + edge
 	}
-	y = drawSamples(&pic.Canvas, edge, y, w-2*edge, pic.legend())
+	y = pic.samples(edge, y, w-2*edge, pic.legend())
 	note := svg.Type{Size: 11, Fill: inkSoft}
 	text := "Lines are wider the faster the link. All rates are one direction; GB = 10⁹ bytes. " + sourceText(c)
 	for _, l := range svg.Wrap(text, note, w-2*edge, 3) {
@@ -260,9 +260,17 @@ func linkPaint(l *cluster.Link) svg.Paint {
 	return p
 }
 
-// drawLines sets texts below each other in the middle of a box, each line no wider
+// rect draws a box with corners of radius r.
+func (p *picture) rect(b box, r float64, paint svg.Paint) { p.Rect(b.x, b.y, b.w, b.h, r, paint) }
+
+// say sets a text in a room, cut where it is longer.
+func (p *picture) say(x, y, room float64, text string, ty svg.Type) {
+	p.Text(x, y, svg.Fit(text, ty, room), ty)
+}
+
+// lines sets texts below each other in the middle of a box, each line no wider
 // than the box, as many as it has room for. The first line is bold.
-func drawLines(c *svg.Canvas, b box, size float64, fill string, texts ...string) {
+func (p *picture) lines(b box, size float64, fill string, texts ...string) {
 	step := size * 1.25
 	all := nonEmpty(texts...)
 	all = all[:min(len(all), int(b.h/step))]
@@ -276,18 +284,18 @@ func drawLines(c *svg.Canvas, b box, size float64, fill string, texts ...string)
 		if full := ty.Size; svg.TextWidth(t, ty) > b.w-8 {
 			ty.Size = math.Max(full*0.86, full*(b.w-8.1)/svg.TextWidth(t, ty))
 		}
-		c.Text(b.mid(), y, svg.Fit(t, ty, b.w-8), ty)
+		p.say(b.mid(), y, b.w-8, t, ty)
 		y += step
 	}
 }
 
-// drawPile draws a box, and behind it the edges of others where it stands for several.
-func drawPile(c *svg.Canvas, b box, n int, paint svg.Paint) {
+// pile draws a box, and behind it the edges of others where it stands for several.
+func (p *picture) pile(b box, n int, paint svg.Paint) {
 	for i := min(n-1, 2); i > 0; i-- {
 		o := float64(i) * 3
-		c.Rect(b.x+o, b.y-o, b.w, b.h, 6, svg.Paint{Fill: paint.Fill, Stroke: paint.Stroke})
+		p.rect(box{b.x + o, b.y - o, b.w, b.h}, 6, svg.Paint{Fill: paint.Fill, Stroke: paint.Stroke})
 	}
-	c.Rect(b.x, b.y, b.w, b.h, 6, paint)
+	p.rect(b, 6, paint)
 }
 
 // caption explains a row, on the left of it.

@@ -296,8 +296,8 @@ func (s *strip) drawBox(p *picture, n *netBox) {
 	names := switchNames(s.v.c, n.ids)
 	tip := s.lead(n) + cluster.FormatHosts(natural.Sort(slices.Clone(names))) + " " + net.Switches[n.ids[0]].Model
 	p.Open("switch "+s.v.tierName(n.ids[0]), strings.TrimSpace(tip), "switch/"+s.first(n), names...)
-	drawPile(&p.Canvas, n.box, s.boxes(n), svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5})
-	drawLines(&p.Canvas, n.box, boxType, ink, texts...)
+	p.pile(n.box, s.boxes(n), svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5})
+	p.lines(n.box, boxType, ink, texts...)
 	p.Close()
 }
 
@@ -478,24 +478,31 @@ func markOdd(wires []wire) {
 }
 
 // fan spreads the ends of wires along the edges of their boxes, in the order of
-// what they lead to, so that they do not run over each other.
-func fan(wires []wire) {
-	ends := make(map[*box][]*float64)
-	far := make(map[*float64]float64)
+// what they lead to, so that they do not run over each other; and returns how far apart the ends of the longest arc
+// are. Arcs join boxes of one row: a longer one stands nearer to the middle and passes over the shorter ones.
+func fan(wires []wire) (widest float64) {
+	type edge struct {
+		*box
+		top bool
+	}
+	ends, order := make(map[edge][]*float64), make(map[*float64]float64)
+	widest = 1
 	for i := range wires {
 		w := &wires[i]
 		w.x1, w.x2 = w.up.mid(), w.down.mid()
-		if w.up.y == w.down.y {
-			continue
+		arc := w.up.y == w.down.y
+		order[&w.x1], order[&w.x2] = w.x2, w.x1
+		if far := w.x2 - w.x1; arc {
+			widest = math.Max(widest, far)
+			order[&w.x1], order[&w.x2] = 1/far, -1/far
 		}
-		far[&w.x1], far[&w.x2] = w.x2, w.x1
-		ends[w.up] = append(ends[w.up], &w.x1)
+		ends[edge{w.up, arc}] = append(ends[edge{w.up, arc}], &w.x1)
 		if !w.plumb {
-			ends[w.down] = append(ends[w.down], &w.x2)
+			ends[edge{w.down, true}] = append(ends[edge{w.down, true}], &w.x2)
 		}
 	}
 	for b, list := range ends {
-		slices.SortStableFunc(list, func(i, j *float64) int { return int(math.Round(far[i] - far[j])) })
+		slices.SortStableFunc(list, func(i, j *float64) int { return cmp.Compare(order[i], order[j]) })
 		room := math.Min(b.w-12, float64(len(list)-1)*11)
 		for k, x := range list {
 			if len(list) > 1 {
@@ -508,19 +515,21 @@ func fan(wires []wire) {
 			w.x2 = math.Max(w.down.x+6, math.Min(w.x1, w.down.right()-6))
 		}
 	}
+	return widest
 }
 
-// drawWires draws cables: straight down, and between switches of one row, as in a torus or a dragonfly, as arcs above
-// it, the higher the farther apart they stand, so that groups of neighbours show.
+// arc draws a wire between boxes of one row, in the room above it: the higher the farther apart they stand, so that
+// groups of neighbours show.
+func (p *picture) arc(w *wire, room, widest float64, paint svg.Paint) {
+	y := w.up.y
+	top := y - 4*room/3*(0.25+0.75*(w.x2-w.x1)/widest)
+	p.Path(paint, "M", w.x1, y, "C", w.x1, top, w.x2, top, w.x2, y)
+}
+
+// drawWires draws cables: straight down, and between switches of one row, as in a torus or a dragonfly, as arcs.
 func (p *picture) drawWires(wires []wire) {
-	fan(wires)
+	widest := fan(wires)
 	markOdd(wires)
-	widest := 1.0
-	for i := range wires {
-		if w := &wires[i]; w.up.y == w.down.y {
-			widest = math.Max(widest, w.x2-w.x1)
-		}
-	}
 	for i := range wires {
 		w := &wires[i]
 		// Many cables meet at a switch: they are drawn thinner than links inside a
@@ -539,9 +548,8 @@ func (p *picture) drawWires(wires []wire) {
 		}
 		p.note(what)
 		p.Open("link network", tip, w.key)
-		if y := w.up.y; arc {
-			third, top := (w.x2-w.x1)/3, y-16-(arcRoom-28)*4/3*(w.x2-w.x1)/widest
-			p.Path(paint, "M", w.x1, y, "C", w.x1+third, top, w.x2-third, top, w.x2, y)
+		if arc {
+			p.arc(w, arcRoom-28, widest, paint)
 		} else {
 			p.Line(w.x1, w.up.bottom(), w.x2, w.down.y, paint)
 		}
@@ -564,7 +572,7 @@ func (p *picture) labelWires(wires []wire) {
 		}
 		used = append(used, b)
 		p.Open("label", "", "")
-		p.Rect(b.x, b.y, b.w, b.h, 3, svg.Paint{Fill: paper, Opacity: 0.9})
+		p.rect(b, 3, svg.Paint{Fill: paper, Opacity: 0.9})
 		p.Text(b.mid(), b.y+12, w.label(), ty)
 		p.Close()
 	}

@@ -72,4 +72,3 @@ func (s style) red(t string) string    { return s.sgr("31", t) }
 func (s style) green(t string) string  { return s.sgr("32", t) }
 func (s style) yellow(t string) string { return s.sgr("33", t) }
 func (s style) cyan(t string) string   { return s.sgr("36", t) }
-

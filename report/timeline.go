@@ -48,8 +48,8 @@ func timeline(title string, bars []bar, ends unit.Time) (*svg.Picture, error) {
 	if len(tracks) > maxTracks {
 		return nil, fmt.Errorf("a picture of %d lines; at most %d can be drawn, write the trace", len(tracks), maxTracks)
 	}
-	c := &svg.Canvas{}
-	top := heading(c, width, title) + 26
+	c := &picture{}
+	top := c.heading(width, title) + 26
 	time, bottom := drawBars(c, top, wide, bars, ends)
 	if ends > 0 {
 		drawStepEnd(c, &time, ends, last, top, bottom)
@@ -60,13 +60,13 @@ func timeline(title string, bars []bar, ends unit.Time) (*svg.Picture, error) {
 			samples = append(samples, Sample{Text: k.name, Paint: svg.Paint{Fill: k.fill}, Solid: true})
 		}
 	}
-	bottom = drawSamples(c, edge, bottom+42, width-2*edge, samples)
+	bottom = c.samples(edge, bottom+42, width-2*edge, samples)
 	return c.Picture(title, width, bottom), nil
 }
 
 // drawStepEnd marks where the step ends, and says why the last bar ends elsewhere. Traffic behind the mark runs beside
 // the next step's forward pass, and takes no time of its own.
-func drawStepEnd(c *svg.Canvas, time *axis, ends, last unit.Time, top, bottom float64) {
+func drawStepEnd(c *picture, time *axis, ends, last unit.Time, top, bottom float64) {
 	x := time.at(float64(ends))
 	c.Line(x, top-6, x, bottom+8, svg.Paint{Stroke: ink, Width: 1.5, Dash: "5 3"})
 	text := fmt.Sprintf("step ends: %v", ends)

@@ -17,9 +17,8 @@ import (
 const (
 	trafficW     = 1280.0
 	maxHostCards = 16
-	maxRings     = 16
-	maxTrees     = 12
-	maxTreeRanks = 64 // up to where every rank of a tree is drawn; beyond, every host
+	maxRings     = 16 // and trees
+	maxTreeRanks = 64 // up to where every rank of a tree is shown; beyond, every host
 	maxStretches = 32 // changes of host of one ring
 )
 
@@ -93,12 +92,16 @@ func (v *trafficView) facts() string {
 // Traffic draws a communicator on its hosts: which GPUs talk, through which NIC,
 // how much passes each, its rings and its trees, and what is odd.
 func Traffic(r *traffic.Run) *svg.Picture {
-	v, c := newTrafficView(r), &svg.Canvas{}
-	y := heading(c, trafficW, "Traffic of an all-reduce: "+v.what(), v.facts())
-	y = drawSamples(c, edge, y, trafficW-2*edge, v.samples())
+	v, c := newTrafficView(r), &picture{}
+	y := c.heading(trafficW, "Traffic of an all-reduce: "+v.what(), v.facts())
+	y = c.samples(edge, y, trafficW-2*edge, v.samples())
 	y = v.drawHosts(c, y)
-	y = v.drawRings(c, y)
-	y = v.drawTrees(c, y)
+	y = v.drawChannels(c, y, "Rings",
+		"ranks in the order that bytes travel, the last sends to the first; in brackets the "+
+			"NIC that it leaves a host by and the NIC that it enters the next by", ringLike, v.ringText)
+	y = v.drawChannels(c, y, "Trees", "the root first, what sends to it behind it; = between hosts, - within one",
+		treeLike,
+		v.treeText)
 	if len(v.Odd) > 0 {
 		y = drawSection(c, y, "Noteworthy", "")
 	}
@@ -114,6 +117,29 @@ func Traffic(r *traffic.Run) *svg.Picture {
 	}
 	return c.Picture("traffic of "+words.Plural(r.NRanks, "rank")+" on "+words.Plural(len(r.Hosts), "host"), trafficW,
 		y+10)
+}
+
+// drawChannels writes the rings or trees of channels, those that are alike once.
+func (v *trafficView) drawChannels(c *picture, y float64, title, tail string, like func(*traffic.Channel) int,
+	text func(*traffic.Channel) string,
+) float64 {
+	all := v.channelsBy(like)
+	if len(all) > 0 {
+		y = drawSection(c, y, title, tail)
+	}
+	for i, list := range all[:min(len(all), maxRings)] {
+		bold, plain := svg.Type{Size: 11, Bold: true, Fill: ink}, svg.Type{Size: 11, Fill: ink}
+		c.say(edge, y, 150, "channels "+indexes(list), bold)
+		for _, line := range svg.Wrap(text(list[0]), plain, trafficW-2*edge-160, 4) {
+			c.Text(edge+160, y, line, plain)
+			y += 15
+		}
+		if y += 3; i == maxRings-1 && len(all) > maxRings {
+			c.Text(edge, y, fmt.Sprintf("and %d more that differ", len(all)-maxRings), svg.Type{Fill: inkSoft})
+			y += 18
+		}
+	}
+	return y
 }
 
 // hopLook is how a hop is drawn: with what it passes.
@@ -158,10 +184,10 @@ func (v *trafficView) samples() []Sample {
 }
 
 // drawSection writes a heading inside the picture.
-func drawSection(c *svg.Canvas, y float64, title, tail string) float64 {
+func drawSection(c *picture, y float64, title, tail string) float64 {
 	big, small := svg.Type{Size: 14, Bold: true, Fill: ink}, svg.Type{Size: 12, Fill: inkSoft}
 	c.Text(edge, y+26, title, big)
-	c.Text(edge+svg.TextWidth(title, big)+10, y+26, svg.Fit(tail, small, 1000), small)
+	c.say(edge+svg.TextWidth(title, big)+10, y+26, 1000, tail, small)
 	return y + 44
 }
 
@@ -178,7 +204,7 @@ func hostFill(host int) string {
 }
 
 // drawHosts draws the hosts beside each other: each, or where they are many one of those whose NICs carry the same.
-func (v *trafficView) drawHosts(c *svg.Canvas, y float64) float64 {
+func (v *trafficView) drawHosts(c *picture, y float64) float64 {
 	groups := v.likeHosts(maxHostCards)
 	most, left, height := 4, 0, 214.0
 	for i, g := range groups {
@@ -209,7 +235,7 @@ func (v *trafficView) drawHosts(c *svg.Canvas, y float64) float64 {
 }
 
 // drawHost draws a host: links between its GPUs above them, NICs below.
-func (v *trafficView) drawHost(c *svg.Canvas, alike []int, b box) {
+func (v *trafficView) drawHost(c *picture, alike []int, b box) {
 	host := alike[0]
 	h := &v.Hosts[host]
 	name := h.Name
@@ -217,16 +243,16 @@ func (v *trafficView) drawHost(c *svg.Canvas, alike []int, b box) {
 		name += fmt.Sprintf(" and %d alike", n)
 	}
 	c.Open("host", h.Name, "")
-	c.Rect(b.x, b.y, b.w, b.h, 8, svg.Paint{Fill: panelFill, Stroke: panelLine})
+	c.rect(b, 8, svg.Paint{Fill: panelFill, Stroke: panelLine})
 	bold, soft := svg.Type{Size: 13, Bold: true, Fill: ink}, svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.End}
 	c.Text(b.x+pad, b.y+20, svg.FitEnds(name, bold, b.w*0.55), bold)
-	c.Text(b.right()-pad, b.y+20, svg.Fit("ranks "+words.Numbers(h.Ranks), soft, b.w*0.38), soft)
+	c.say(b.right()-pad, b.y+20, b.w*0.38, "ranks "+words.Numbers(h.Ranks), soft)
 	gpus, nics := map[int]box{}, map[int]box{}
 	for i, k := range h.Ranks {
-		gpus[k] = place(b, i, len(h.Ranks), b.y+74, 32, 54)
+		gpus[k] = place(box{b.x, b.y + 74, b.w, 32}, i, len(h.Ranks), 54)
 	}
 	for i, n := range v.nearFirst(h) {
-		nics[n] = place(b, i, len(h.NICs), b.y+146, 60, 118)
+		nics[n] = place(box{b.x, b.y + 146, b.w, 60}, i, len(h.NICs), 118)
 	}
 	v.drawHops(c, gpus, nics)
 	for _, k := range h.Ranks {
@@ -239,20 +265,13 @@ func (v *trafficView) drawHost(c *svg.Canvas, alike []int, b box) {
 		}
 		c.Open("gpu", fmt.Sprintf("rank %d %s", k, device), "")
 		c.Rect(gpus[k].x, gpus[k].y, gpus[k].w, gpus[k].h, 5, paint)
-		drawLines(c, gpus[k], 9.5, ink, fmt.Sprint(k), device)
+		c.lines(gpus[k], 9.5, ink, fmt.Sprint(k), device)
 		c.Close()
 	}
 	for _, n := range h.NICs {
 		v.drawNIC(c, n, nics[n])
 	}
 	c.Close()
-}
-
-// place is the i-th of n boxes that stand evenly in another, no wider than most.
-func place(b box, i, n int, y, h, most float64) box {
-	step := (b.w - 2*pad) / float64(n)
-	w := math.Min(step-6, most)
-	return box{b.x + pad + step*(float64(i)+0.5) - w/2, y, w, h}
 }
 
 // nearFirst orders a host's NICs by the ranks they serve, idle ones last, so that
@@ -274,7 +293,7 @@ func (v *trafficView) nearFirst(h *traffic.Host) []int {
 
 // drawHops joins GPUs that talk to each other, and GPUs to the NICs they send and receive through: the thicker, the
 // more hops.
-func (v *trafficView) drawHops(c *svg.Canvas, gpus, nics map[int]box) {
+func (v *trafficView) drawHops(c *picture, gpus, nics map[int]box) {
 	type way struct {
 		from, to box
 		Sample
@@ -324,7 +343,7 @@ func (v *trafficView) drawHops(c *svg.Canvas, gpus, nics map[int]box) {
 }
 
 // drawNIC draws a NIC with what leaves and enters it.
-func (v *trafficView) drawNIC(c *svg.Canvas, i int, b box) {
+func (v *trafficView) drawNIC(c *picture, i int, b box) {
 	n, l := &v.NICs[i], v.load(i)
 	c.Open("nic", fmt.Sprintf("%s: ring %.3f out, %.3f in; tree %.3f out, %.3f in; channels %s; ranks %s", v.NICName(i),
 		n.Ring.Out, n.Ring.In, n.Tree.Out, n.Tree.In, words.Numbers(n.Channels), words.Numbers(n.Ranks)), "")
@@ -338,8 +357,8 @@ func (v *trafficView) drawNIC(c *svg.Canvas, i int, b box) {
 	case n.Busiest && v.unlike():
 		paint = svg.Paint{Fill: amberBg, Stroke: amber, Width: 2}
 	}
-	c.Rect(b.x, b.y, b.w, b.h, 5, paint)
-	drawLines(c, b, 10, ink, texts...)
+	c.rect(b, 5, paint)
+	c.lines(b, 10, ink, texts...)
 	c.Close()
 }
 
@@ -384,83 +403,6 @@ func indexes(list []*traffic.Channel) string {
 	return words.Numbers(ids)
 }
 
-func channelLabel(list []*traffic.Channel) string {
-	if len(list) == 1 {
-		return "channel " + indexes(list)
-	}
-	return "channels " + indexes(list)
-}
-
-// channelType is how the channels of a ring or tree are set.
-var channelType = svg.Type{Size: 11, Bold: true, Fill: ink}
-
-// drawMore counts what is not drawn.
-func drawMore(c *svg.Canvas, y float64, n int) float64 {
-	if n <= 0 {
-		return y
-	}
-	c.Text(edge, y+4, fmt.Sprintf("and %d more that differ", n), svg.Type{Fill: inkSoft})
-	return y + 18
-}
-
-// drawRings draws every different ring as a strip of ranks, coloured by host; between
-// hosts stand the NICs it leaves and enters by.
-func (v *trafficView) drawRings(c *svg.Canvas, y float64) float64 {
-	rings := v.channelsBy(ringLike)
-	if len(rings) == 0 {
-		return y
-	}
-	tail := "ranks in the order that bytes travel, the last sends to the first"
-	if len(v.Flows) > 0 {
-		tail += "; between hosts: the NIC that it leaves by, the NIC that it enters by"
-	}
-	y = drawSection(c, y, "Rings", tail)
-	for _, list := range rings[:min(len(rings), maxRings)] {
-		y = v.drawRing(c, list, y)
-	}
-	return drawMore(c, y, len(rings)-maxRings)
-}
-
-func (v *trafficView) drawRing(c *svg.Canvas, list []*traffic.Channel, y float64) float64 {
-	const left, cell, high, between = 210.0, 24.0, 20.0, 36.0
-	c.Open("ring", channelLabel(list), "")
-	c.Text(edge, y+14, svg.Fit(channelLabel(list), channelType, left-edge-6), channelType)
-	x, net := left, svg.Type{Size: 9, Fill: netViol, Anchor: svg.Middle}
-	room := func(w float64) {
-		if x+w > trafficW-edge {
-			x, y = left, y+high+6
-		}
-	}
-	say := func(text string) {
-		room(260)
-		c.Text(x+4, y+14, text, svg.Type{Size: 11, Italic: true, Fill: inkSoft})
-	}
-	stretches := v.stretches(list[0])
-	for i, s := range stretches {
-		if i == maxStretches {
-			say(fmt.Sprintf("… and on, %d times more to another host", len(stretches)-i))
-			break
-		}
-		for _, k := range s.ranks {
-			room(cell)
-			c.Rect(x, y, cell-1, high, 2, svg.Paint{Fill: hostFill(s.host), Stroke: panelLine, Width: 0.6})
-			c.Text(x+cell/2-0.5, y+14, fmt.Sprint(k), svg.Type{Size: 9.5, Fill: ink, Anchor: svg.Middle})
-			x += cell
-		}
-		if len(stretches) > 1 {
-			room(between)
-			c.Path(svg.Paint{Stroke: netViol, Width: 1.4}, "M", x+2, y+14, "L", x+between-4, y+14, "L", x+between-8, y+11)
-			c.Text(x+between/2-1, y+9, s.nics, net)
-			x += between
-		}
-	}
-	if list[0].Cut {
-		say("… cut in the log")
-	}
-	c.Close()
-	return y + high + 9
-}
-
 // stretch is a run of ranks of one host in a ring.
 type stretch struct {
 	host  int
@@ -496,154 +438,4 @@ func (v *trafficView) stretches(c *traffic.Channel) []stretch {
 		}
 	}
 	return list
-}
-
-// drawTrees draws every different tree from its root at the left.
-func (v *trafficView) drawTrees(c *svg.Canvas, y float64) float64 {
-	trees := v.channelsBy(treeLike)
-	if len(trees) == 0 {
-		return y
-	}
-	what, most, step := "ranks, the root at the left; bytes go to the root and back; thick: between hosts", maxTrees, 46.0
-	if v.byHost() {
-		what, step = "hosts, the root at the left; bytes go to the root and back", 120
-	}
-	if len(v.Hosts) > maxTreeRanks {
-		most = 2 // a picture of all would be meters high
-	}
-	y = drawSection(c, y, "Trees", what)
-	x, tall := edge, 0.0
-	for _, list := range trees[:min(len(trees), most)] {
-		f := v.forest(list[0])
-		step := math.Min(step, (trafficW-2*edge)/float64(max(f.depth, 1)))
-		wide := math.Max(step*float64(f.depth), svg.TextWidth(channelLabel(list), channelType)) + edge
-		if x > edge && x+wide > trafficW {
-			x, y, tall = edge, y+tall, 0
-		}
-		tall = math.Max(tall, f.draw(c, channelLabel(list), x, y, step)+12)
-		x += wide
-	}
-	return drawMore(c, y+tall, len(trees)-most)
-}
-
-// byHost reports whether trees show hosts and not ranks, which are too many.
-func (v *trafficView) byHost() bool { return v.NRanks > maxTreeRanks && len(v.Hosts) > 0 }
-
-// forest is a tree laid out: nodes with a depth and a row.
-type forest struct {
-	nodes []treeSpot
-	depth int
-	rows  int
-}
-
-// treeSpot is a rank, or a host where ranks are too many.
-type treeSpot struct {
-	name       string
-	host       int
-	up         int // index of the parent, or -1
-	depth, row int
-	crosses    bool
-}
-
-// forest lays a channel's tree out, leaves on rows of their own.
-func (v *trafficView) forest(c *traffic.Channel) forest {
-	parent, name, host := c.Parent, func(i int) string { return fmt.Sprint(i) }, func(i int) int { return v.Ranks[i].Host }
-	if v.byHost() {
-		all := make([]int, len(v.Hosts))
-		for i := range all {
-			all[i] = i
-		}
-		short := shortNames(v.hostNames(all))
-		parent, name, host = v.hostTree(c), func(i int) string { return short[i] }, func(i int) int { return i }
-	}
-	kids := make([][]int, len(parent))
-	var roots, broken []int
-	for i, p := range parent {
-		switch {
-		case p >= 0 && p < len(parent):
-			kids[p] = append(kids[p], i)
-		case p == -1:
-			roots = append(roots, i)
-		default: // of a branch, whose upper part the log does not show
-			broken = append(broken, i)
-		}
-	}
-	var f forest
-	seen := make([]bool, len(parent))
-	var walk func(i, up, depth int) int
-	walk = func(i, up, depth int) int {
-		seen[i] = true
-		at := len(f.nodes)
-		f.nodes = append(f.nodes, treeSpot{
-			name: name(i), host: host(i), up: up, depth: depth, crosses: up >= 0 && f.nodes[up].host != host(i),
-		})
-		f.depth = max(f.depth, depth+1)
-		row := -1
-		// Children of the same host come first, so that a host's chain runs straight on.
-		for _, own := range []bool{true, false} {
-			for _, k := range kids[i] {
-				if seen[k] || depth > 4*maxTreeRanks || (host(k) == host(i)) != own {
-					continue
-				}
-				if r := walk(k, at, depth+1); row < 0 {
-					row = r
-				}
-			}
-		}
-		if row < 0 {
-			row = f.rows
-			f.rows++
-		}
-		f.nodes[at].row = row
-		return row
-	}
-	for _, i := range append(roots, broken...) {
-		if !seen[i] && (parent[i] == -1 || len(kids[i]) > 0) {
-			walk(i, -1, 0)
-		}
-	}
-	return f
-}
-
-// hostTree is the tree between hosts: each hangs from the host that one of its
-// ranks sends to.
-func (v *trafficView) hostTree(c *traffic.Channel) []int {
-	up := slices.Repeat([]int{-2}, len(v.Hosts))
-	for k, p := range c.Parent {
-		h := v.Ranks[k].Host
-		switch {
-		case h < 0:
-		case p == -1:
-			up[h] = -1
-		case p >= 0 && v.Ranks[p].Host >= 0 && v.Ranks[p].Host != h:
-			up[h] = v.Ranks[p].Host
-		}
-	}
-	return up
-}
-
-// draw draws the tree of some channels, a level every step, and returns its height.
-func (f *forest) draw(c *svg.Canvas, channels string, x, y, step float64) float64 {
-	const rowH = 19.0
-	w := math.Min(step-14, 106)
-	c.Open("tree", channels, "")
-	c.Text(x, y+10, channels, channelType)
-	at := func(n *treeSpot) box { return box{x + float64(n.depth)*step, y + 18 + float64(n.row)*rowH, w, 15} }
-	for i := range f.nodes {
-		n := &f.nodes[i]
-		b, paint := at(n), svg.Paint{Stroke: nvGreen, Width: 1.1}
-		if n.crosses {
-			paint = svg.Paint{Stroke: netViol, Width: 2.2}
-		}
-		if n.up >= 0 {
-			up := at(&f.nodes[n.up])
-			bend := up.right() + (step-w)/2
-			c.Path(paint, "M", up.right(), up.y+7.5, "L", bend, up.y+7.5, "L", bend, b.y+7.5, "L", b.x, b.y+7.5)
-		}
-		ty := svg.Type{Size: 9.5, Fill: ink, Anchor: svg.Middle}
-		c.Rect(b.x, b.y, b.w, b.h, 3, svg.Paint{Fill: hostFill(n.host), Stroke: panelLine, Width: 0.7})
-		c.Text(b.mid(), b.y+11, svg.FitEnds(n.name, ty, w), ty)
-	}
-	c.Close()
-	return 18 + rowH*float64(f.rows)
 }

@@ -215,44 +215,59 @@ func (v *trafficView) ringText(c *traffic.Channel) string {
 	return strings.Join(parts, " ")
 }
 
-// treeText writes a tree with brackets: root(child child(grandchild)).
+// treeText writes a tree with brackets: root(child child(grandchild)). Where ranks are too many, it is that of hosts.
 func (v *trafficView) treeText(c *traffic.Channel) string {
-	f := v.forest(c)
-	kids := make([][]int, len(f.nodes))
+	parent, name, host := c.Parent, func(i int) string { return fmt.Sprint(i) }, func(i int) int { return v.Ranks[i].Host }
+	if v.NRanks > maxTreeRanks && len(v.Hosts) > 0 {
+		names := make([]string, len(v.Hosts))
+		for i := range v.Hosts {
+			names[i] = v.Hosts[i].Name
+		}
+		names = shortNames(names)
+		parent, name, host = v.hostTree(c), func(i int) string { return names[i] }, func(i int) int { return i }
+	}
+	kids := make([][]int, len(parent))
+	// Children of the same host come first, so that a host's chain runs straight on.
+	for _, own := range []bool{true, false} {
+		for i, p := range parent {
+			if p >= 0 && p < len(parent) && (host(i) == host(p)) == own {
+				kids[p] = append(kids[p], i)
+			}
+		}
+	}
 	var b strings.Builder
+	seen := make([]bool, len(parent))
 	var walk func(i int)
 	walk = func(i int) {
-		b.WriteString(f.nodes[i].name)
-		for k := i; len(kids[k]) == 1; k = kids[k][0] { // a chain
-			arrow := "-"
-			if f.nodes[kids[k][0]].crosses {
-				arrow = "="
-			}
-			b.WriteString(arrow + f.nodes[kids[k][0]].name)
-			i = kids[k][0]
-		}
-		if len(kids[i]) == 0 {
-			return
-		}
-		b.WriteString(" (")
+		seen[i] = true
+		b.WriteString(name(i))
+		fork := len(kids[i]) > 1
 		for n, k := range kids[i] {
-			if n > 0 {
+			switch {
+			case fork && n == 0:
+				b.WriteString(" (")
+			case fork:
 				b.WriteString(" ")
 			}
-			if f.nodes[k].crosses {
+			switch crosses := host(i) != host(k); {
+			case crosses:
 				b.WriteString("=")
+			case !fork:
+				b.WriteString("-")
 			}
-			walk(k)
+			if !seen[k] {
+				walk(k)
+			}
 		}
-		b.WriteString(")")
-	}
-	for i := range f.nodes {
-		if up := f.nodes[i].up; up >= 0 {
-			kids[up] = append(kids[up], i)
+		if fork {
+			b.WriteString(")")
 		}
 	}
-	for i := range f.nodes {
-		if f.nodes[i].up < 0 {
+	for _, root := range []bool{true, false} { // then branches whose upper part the log does not show
+		for i, p := range parent {
+			if seen[i] || (p == -1) != root || p >= 0 || !root && len(kids[i]) == 0 {
+				continue
+			}
 			if b.Len() > 0 {
 				b.WriteString("; ")
 			}
@@ -263,6 +278,23 @@ func (v *trafficView) treeText(c *traffic.Channel) string {
 		return b.String()[:maxTreeText] + " … (--json has all)"
 	}
 	return b.String()
+}
+
+// hostTree is the tree between hosts: each hangs from the host that one of its
+// ranks sends to.
+func (v *trafficView) hostTree(c *traffic.Channel) []int {
+	up := slices.Repeat([]int{-2}, len(v.Hosts))
+	for k, p := range c.Parent {
+		h := v.Ranks[k].Host
+		switch {
+		case h < 0:
+		case p == -1:
+			up[h] = -1
+		case p >= 0 && v.Ranks[p].Host >= 0 && v.Ranks[p].Host != h:
+			up[h] = v.Ranks[p].Host
+		}
+	}
+	return up
 }
 
 func (p *printer) oddities(r *traffic.Run) {

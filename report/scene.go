@@ -308,8 +308,8 @@ type caption struct {
 // draw sets the words on the left of a row; a line that is too long goes on in the next.
 func (c *caption) draw(pic *picture, x float64) {
 	var lines []string
-	for _, s := range c.text {
-		lines = append(lines, svg.Wrap(s, svg.Type{Size: captionType, Bold: true}, captionW-2, 2)...)
+	for i, s := range c.text {
+		lines = append(lines, svg.Wrap(s, svg.Type{Size: captionType, Bold: i == 0}, captionW, 2)...)
 	}
 	y := c.y - float64(len(lines))*6.5 + 10
 	for i, text := range lines {

@@ -102,11 +102,3 @@ func find(what, s string, list []names) (int, error) {
 	}
 	return 0, fmt.Errorf("%s %q; one of %s", what, s, strings.Join(words, ", "))
 }
-
-// algos is how many of the algorithms a release has: PAT came with 2.23.
-func (v Version) algos() int {
-	if v.From(23) {
-		return nAlgos
-	}
-	return int(PAT)
-}

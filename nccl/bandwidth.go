@@ -1,5 +1,7 @@
 package nccl
 
+import "cmp"
+
 // bandwidth is the algorithm bandwidth of a combination (NCCL 2.28 src/graph/tuning.cc,
 // ncclTopoTuneModel). NCCL keeps results in single precision and computes some steps in
 // double; so does this.
@@ -8,12 +10,8 @@ func (m *model) bandwidth(op Op, a Algo, p Proto) float32 {
 	n := float64(g.NChannels)
 	bw := m.perChannel(op, a)
 	bus := float64(float32(g.NChannels) * bw)
-	if !m.Version.From(18) { // one GPU was not thought to move more
-		if i := m.ccIndex(); i == ampere {
-			bus = min(bus, 235)
-		} else if i == hopper && m.Version.From(17) {
-			bus = min(bus, 370)
-		}
+	if most := m.rules.BusCap[archOf(m.MinCC)]; most > 0 {
+		bus = min(bus, most)
 	}
 	switch a {
 	case Ring:
@@ -21,11 +19,7 @@ func (m *model) bandwidth(op Op, a Algo, p Proto) float32 {
 	case Tree:
 		bus = m.treeBus(p, bus, n)
 	case PAT:
-		if m.Version.From(24) {
-			bus *= .75
-		} else {
-			bus *= .85
-		}
+		bus *= m.rules.PATShare
 	case CollNetDirect:
 		bus = m.directBus(op, p, bus, bw)
 	case CollNetChain:
@@ -41,18 +35,17 @@ func (m *model) bandwidth(op Op, a Algo, p Proto) float32 {
 
 // perChannel is the bandwidth of a channel before protocols take their share.
 func (m *model) perChannel(op Op, a Algo) float32 {
-	g := m.g.of(a)
-	v := m.Version
+	g, r := m.g.of(a), m.rules
 	bw := g.BwInter
 	if m.NNodes <= 2 || a == CollNetDirect || a == CollNetChain {
 		bw = g.BwIntra
 	}
 	gather := op != AllReduce
 	switch {
-	case a != NVLS && a != NVLSTree, !v.From(19):
+	case a != NVLS && a != NVLSTree, !r.NVLSByLinks:
 		return bw
-	case v.From(28):
-		intra := g.BwIntra * m.lim.nvlsEff[m.ccIndex()] * float32(g.NChannels-1) / float32(g.NChannels)
+	case r.NVLSModel:
+		intra := g.BwIntra * r.NVLSEff[archOf(m.MinCC)] * float32(g.NChannels-1) / float32(g.NChannels)
 		if gather {
 			intra *= (m.ppn() - 1) / m.ppn()
 		} else {
@@ -63,66 +56,58 @@ func (m *model) perChannel(op Op, a Algo) float32 {
 			if m.NNodes <= 2 {
 				inter *= 2
 			}
-			intra = min(intra, float32(m.lim.nvlsTree[m.ccIndex()][m.sizeIndex()]))
+			intra = min(intra, float32(m.limit(&r.NVLSTreeBw)))
 		}
 		return min(intra, inter)
 	case a == NVLSTree:
 		if m.NNodes > 2 {
 			return min(g.BwIntra, g.BwInter/2)
 		}
-	case gather && v.From(27):
+	case gather && r.GatherByNet:
 		return min(g.BwIntra*(m.ppn()-1)/m.ppn(), g.BwInter*.9)
 	}
 	return min(g.BwIntra, g.BwInter)
 }
 
 func (m *model) ringBus(op Op, p Proto, bus, channels float64) float64 {
-	v := m.Version
+	r := m.rules
 	switch p {
 	case LL:
-		share := .5
-		if !v.From(21) {
-			share = 1.0 / 4
-			if m.NNodes == 1 && op != AllReduce && op != Reduce {
-				share = 1.0 / 3
-			}
-		}
-		return single(min(m.lim.ll[m.llIndex()][m.sizeIndex()], bus*share))
+		share := r.LLShare[bit(m.NNodes == 1 && op != AllReduce && op != Reduce)]
+		return single(min(r.LL[m.llIndex()][m.sizeIndex()], bus*share))
 	case LL128:
 		share := .92
-		if !v.From(23) && m.ppn() < 2 {
-			share = .7
+		if m.ppn() < 2 {
+			share = r.LL128Lone
 		}
-		return single(min(bus*share, channels*m.ll128PerChannel(op, m.lim.ring128[m.ccIndex()][m.sizeIndex()])))
+		return single(min(bus*share, channels*m.ll128PerChannel(op, &r.Ring128)))
 	}
 	return bus
 }
 
 // ll128PerChannel is what a channel carries with LL128: up to 2.9 by collective.
-func (m *model) ll128PerChannel(op Op, later float64) float64 {
-	if m.Version.From(10) {
-		return later
-	}
-	return [nOps]float64{Broadcast: 18.8, Reduce: 12, AllGather: 18.3, ReduceScatter: 15.2, AllReduce: 16.9}[op]
+func (m *model) ll128PerChannel(op Op, later *[4][3]float64) float64 {
+	return cmp.Or(m.rules.LL128Op[op], m.limit(later))
 }
 
+// limit is what a table allows the communicator's oldest GPU and number of nodes.
+func (m *model) limit(table *[4][3]float64) float64 { return table[archOf(m.MinCC)][m.sizeIndex()] }
+
 func (m *model) treeBus(p Proto, bus, channels float64) float64 {
-	i, j := m.ccIndex(), m.sizeIndex()
-	bus = single(min(bus*.92, channels*m.lim.tree[i][j]))
+	r := m.rules
+	bus = single(min(bus*.92, channels*m.limit(&r.TreeBw)))
 	switch p {
 	case LL:
-		bus = single(min(bus/3.8, m.lim.ll[m.llIndex()][j]))
+		bus = single(min(bus/3.8, r.LL[m.llIndex()][m.sizeIndex()]))
 	case LL128:
-		share := 120.0 / 128
+		share := r.LL128Tree
 		if m.NNodes == 1 {
 			share = 7.0 / 9
-		} else if !m.Version.From(10) {
-			share = .915
 		}
-		bus = single(min(bus*share, channels*m.ll128PerChannel(AllReduce, m.lim.tree128[i][j])))
+		bus = single(min(bus*share, channels*m.ll128PerChannel(AllReduce, &r.Tree128)))
 	}
-	if m.g.Tree.Pattern == TreePattern && m.Version.From(18) {
-		bus = single(bus * .85)
+	if m.g.Tree.Pattern == TreePattern {
+		bus = single(bus * r.TreeShare)
 	}
 	return bus
 }
@@ -143,7 +128,7 @@ func (m *model) directBus(op Op, p Proto, bus float64, bw float32) float64 {
 		}
 		return bus
 	}
-	if m.Version.From(27) {
+	if m.rules.GatherByNet {
 		return float64(ppn * min(g.BwIntra, g.BwInter*.9))
 	}
 	w := float64((ppn - 1) / 7)
@@ -156,32 +141,30 @@ func (m *model) needsHeads(op Op, a Algo) bool {
 	if m.NNodes == 1 || op != AllGather && op != ReduceScatter {
 		return false
 	}
-	return a == CollNetDirect && m.Version.From(20) || a == NVLS && m.Version.From(27)
+	return a == CollNetDirect && m.rules.DirectGather || a == NVLS && m.rules.GatherByNet
 }
 
 // toAlgorithm turns bus bandwidth into algorithm bandwidth.
 func (m *model) toAlgorithm(op Op, a Algo) float64 {
-	v := m.Version
+	r := m.rules
 	gather := op == AllGather || op == ReduceScatter
 	ring := single(float64(m.NRanks) / float64(m.steps(op)))
 	switch {
 	case a == Ring:
 		return ring
-	case gather && (v.From(23) || v.From(20) && a == CollNetDirect):
+	case gather && (r.GatherWhole || r.DirectGather && a == CollNetDirect):
 		return 1
 	case a != NVLS && a != NVLSTree:
 		return .5
-	case !v.From(18):
-		return .75
-	case v.From(28):
+	case r.NVLSModel:
 		return ring
-	case a == NVLSTree && !v.From(19):
+	case a == NVLSTree && r.NVLSTrees && !r.NVLSByLinks:
 		if m.NNodes < 2 {
 			return 0
 		}
 		return single(.70 * float64(m.NNodes) / float64(2*(m.NNodes-1)))
 	}
-	return single(5.0 / 6)
+	return single(r.NVLSShare)
 }
 
 // single rounds to the precision NCCL keeps.

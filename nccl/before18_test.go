@@ -47,7 +47,7 @@ func TestBefore18(t *testing.T) {
 			t.Errorf("%s, %d nodes, %v %v: %.2f GB/s, want %.2f", x.release, x.nodes, x.algo, x.proto, e.BW, x.bw)
 		}
 	}
-	old := Comm{Version: Version{2, 8, 4}, NRanks: 16, NNodes: 2, Channels: 8, MinCC: 80}
+	old := Comm{Version: Version{2, 8, 4}, rules: Oldest.rules(), NRanks: 16, NNodes: 2, Channels: 8, MinCC: 80}
 	if a, b := (&Table{comm: &old}).plateau(65535), (&Table{comm: &old}).plateau(65536); a != 1 || b != 1.9 {
 		t.Errorf("plateau of 2.8: %v and %v, want 1 and 1.9", a, b)
 	}

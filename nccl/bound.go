@@ -45,7 +45,7 @@ func (c *compute) cannotImprove() bool {
 	if n == 0 || n < g.least {
 		return n > 0
 	}
-	if c.second || !c.v.From(20) || g.Pattern != RingPattern || best.NChannels == 0 {
+	if c.second || !c.s.PairedRings || g.Pattern != RingPattern || best.NChannels == 0 {
 		return false
 	}
 	mine, other := float32(n)*g.BwIntra, float32(best.NChannels)*best.BwIntra

@@ -34,7 +34,7 @@ const maxMesh = 64
 // order of local rank) and the NICs, of which it has none where all ranks are here.
 func newSystem(t *cluster.NodeType, gpus, nets []int, v Version, env map[string]string) (*system, error) {
 	b := &builder{
-		t: t, gpus: gpus, nets: nets, s: &system{v: v, env: env, inter: len(nets) > 0, p2pOff: map[[2]int]bool{}},
+		t: t, gpus: gpus, nets: nets, s: &system{rules: v.rules(), env: env, inter: len(nets) > 0, p2pOff: map[[2]int]bool{}},
 		done: map[int]bool{}, made: map[int]*topoNode{}, up: map[int]cluster.Link{}, cards: map[string]*topoNode{},
 		numa: map[int]*topoNode{}, none: map[int]*topoNode{},
 	}
@@ -48,7 +48,7 @@ func newSystem(t *cluster.NodeType, gpus, nets []int, v Version, env map[string]
 		}
 	}
 	var err error
-	if b.fused, err = fuse(t, nets, v, env); err != nil {
+	if b.fused, err = fuse(t, nets, b.s.rules, env); err != nil {
 		return nil, err
 	}
 	if len(gpus) > maxMesh && t.Count(cluster.NVSwitch) == 0 {
@@ -75,7 +75,7 @@ func (b *builder) devices() error {
 			}
 		}
 	}
-	late := bit(b.s.v.From(21))
+	late := bit(b.s.FusedXML)
 	for i, g := range b.gpus {
 		if err := b.usable(g); err != nil {
 			return err
@@ -236,7 +236,7 @@ func (b *builder) cpu(d int) *topoNode {
 		(info == nil || info.Vendor == "" && info.Arch == "") {
 		info = b.t.Devices[s].CPU
 	}
-	n.cpu = describeCPU(b.s.v, info)
+	n.cpu = b.s.describeCPU(info)
 	b.numa[d] = n
 	return n
 }
@@ -244,14 +244,14 @@ func (b *builder) cpu(d int) *topoNode {
 func (b *builder) anyCPU(host int) *topoNode {
 	if b.none[host] == nil {
 		b.none[host] = b.s.add(kindCPU, host, 1<<56-1)
-		b.none[host].cpu = describeCPU(b.s.v, nil)
+		b.none[host].cpu = b.s.describeCPU(nil)
 	}
 	return b.none[host]
 }
 
 // describeCPU turns a CPUID into NCCL's numbers. An unknown processor is taken for
 // an Intel one of the Skylake family, the most common.
-func describeCPU(v Version, c *cluster.CPUInfo) cpuNode {
+func (r *rules) describeCPU(c *cluster.CPUInfo) cpuNode {
 	n := cpuNode{arch: ArchX86, vendor: Intel, model: modelSKL}
 	if c == nil {
 		return n
@@ -271,7 +271,7 @@ func describeCPU(v Version, c *cluster.CPUInfo) cpuNode {
 		return n
 	}
 	if n.vendor != Intel || c.Model != 0 {
-		n.model = cpuModel(v, n.vendor, c.Family, c.Model)
+		n.model = r.cpuModel(n.vendor, c.Family, c.Model)
 	}
 	return n
 }
@@ -465,7 +465,7 @@ func (b *builder) nvlinks() {
 		x, y := b.made[l.A], b.made[l.B]
 		kx, ky := b.t.Devices[l.A].Kind, b.t.Devices[l.B].Kind
 		switch {
-		case l.Kind == cluster.C2C && b.s.v.From(19):
+		case l.Kind == cluster.C2C && b.s.C2C:
 			b.c2c(l, x, y)
 		case l.Kind == cluster.XGMI && x != nil && y != nil:
 			x.connect(y, linkNVL, float32(max(l.Lanes, 1))*xgmiBw(b.s.arch))
@@ -474,14 +474,14 @@ func (b *builder) nvlinks() {
 			}
 		case l.Kind != cluster.NVLink || l.Lanes <= 0:
 		case x != nil && y != nil:
-			x.connect(y, linkNVL, float32(l.Lanes)*nvlinkBw(b.s.v, x.gpu.cc))
+			x.connect(y, linkNVL, float32(l.Lanes)*b.s.nvlinkBw(x.gpu.cc))
 			if !l.OneWay {
-				y.connect(x, linkNVL, float32(l.Lanes)*nvlinkBw(b.s.v, y.gpu.cc))
+				y.connect(x, linkNVL, float32(l.Lanes)*b.s.nvlinkBw(y.gpu.cc))
 			}
 		case x != nil && ky == cluster.NVSwitch:
-			join(x, b.nvswitch(), linkNVL, float32(l.Lanes)*nvlinkBw(b.s.v, x.gpu.cc))
+			join(x, b.nvswitch(), linkNVL, float32(l.Lanes)*b.s.nvlinkBw(x.gpu.cc))
 		case y != nil && kx == cluster.NVSwitch:
-			join(y, b.nvswitch(), linkNVL, float32(l.Lanes)*nvlinkBw(b.s.v, y.gpu.cc))
+			join(y, b.nvswitch(), linkNVL, float32(l.Lanes)*b.s.nvlinkBw(y.gpu.cc))
 		}
 	}
 }
@@ -528,7 +528,7 @@ func (b *builder) finish() {
 		seen[c.host] = true
 		for _, o := range s.nodes[kindCPU] {
 			if c != o && c.host == o.host {
-				c.connect(o, linkSYS, interCPU(s.v, c.cpu))
+				c.connect(o, linkSYS, s.interCPU(c.cpu))
 			}
 		}
 	}
@@ -612,7 +612,7 @@ func (s *system) bandwidths() {
 	gpus := s.nodes[kindGPU]
 	if !s.inter && len(gpus) == 1 {
 		s.maxBw = locBw
-		if s.v.From(21) {
+		if s.LoneTotal {
 			s.totalBw = locBw
 		}
 		return

@@ -3,8 +3,8 @@ package nccl
 // channels decides how many channels collectives use (NCCL 2.28 src/graph/connect.cc,
 // ncclTopoPostset).
 func (p *Plan) channels() {
-	v, w, g := p.Version, p.Wiring, &p.Graphs
-	most := v.maxChannels()
+	r, w, g := p.rules, p.Wiring, &p.Graphs
+	most := r.MaxChannels
 	if g.Chain.NChannels == 0 {
 		p.CollNet = false
 	}
@@ -14,10 +14,9 @@ func (p *Plan) channels() {
 			w.repeat(min(most, w.Count()+w.Count()/2))
 		}
 	}
-	if n := w.Count(); p.NNodes > 1 && g.Ring.BwIntra > 45 && (p.MinCC == 90 || p.MinCC > 90 && v.From(25)) {
-		if n < 16 && v.From(20) || 2*n <= most && !v.From(20) {
-			w.repeat(2 * n)
-		}
+	if n := w.Count(); p.NNodes > 1 && g.Ring.BwIntra > 45 && n < r.DoubleBelow &&
+		(p.MinCC == 90 || p.MinCC > 90 && r.DoubleBlackwell) {
+		w.repeat(2 * n)
 	}
 	p.userChannels(most)
 	p.Channels = w.Count()
@@ -44,16 +43,9 @@ func (p *Plan) nvlsChannels() {
 	if p.Graphs.NVLS.NChannels == 0 {
 		return
 	}
-	n := 16
-	switch {
-	case p.MinCC < 100 || !p.Version.From(25):
-	case p.NNodes == 1 && p.Version.From(27):
-		n = 24
-	default:
-		n = 32
-		if p.Version.From(30) {
-			n = p.nvlsAcross()
-		}
+	n := p.rules.NVLSWidth[bit(p.NNodes > 1)][archOf(p.MinCC)]
+	if n == 0 {
+		n = p.nvlsAcross()
 	}
 	if asked, ok := envInt(p.Env, "NCCL_NVLS_NCHANNELS"); ok && asked > 0 {
 		n = asked
@@ -64,7 +56,7 @@ func (p *Plan) nvlsChannels() {
 	if most, ok := envInt(p.Env, "NCCL_MAX_CTAS"); ok && most > 0 {
 		n = min(n, most)
 	}
-	p.NVLSChannels = max(1, min(n, p.Version.maxChannels()))
+	p.NVLSChannels = max(1, min(n, p.rules.MaxChannels))
 }
 
 // nvlsAcross is the number between nodes of Blackwell GPUs since 2.30: fewer where
@@ -115,7 +107,7 @@ func (p *Plan) p2pChannels() {
 	if least, ok := envInt(p.Env, "NCCL_MIN_P2P_NCHANNELS"); ok {
 		n = max(n, least)
 	}
-	n = max(1, min(n, p.Version.maxChannels()))
+	n = max(1, min(n, p.rules.MaxChannels))
 	per := n
 	for _, node := range p.Nodes[:min(len(p.Nodes), 1)] {
 		for _, g := range node.View.sys.nodes[kindGPU] {
@@ -134,7 +126,7 @@ func (p *Plan) perPeer(s *system, g *topoNode, channels int) int {
 		switch {
 		case i == g.index:
 		case path.kind == PathNVL:
-			least = min(least, 2*max(1, int(path.bw/nvlinkBw(p.Version, g.gpu.cc))))
+			least = min(least, 2*max(1, int(path.bw/p.rules.nvlinkBw(g.gpu.cc))))
 		default:
 			least = min(least, 2)
 		}
@@ -142,7 +134,7 @@ func (p *Plan) perPeer(s *system, g *topoNode, channels int) int {
 	if !s.inter {
 		return least
 	}
-	if !p.Version.From(12) { // there was no setting either
+	if !p.rules.NetPeers { // there was no setting either
 		return 1
 	}
 	each := 2
@@ -164,12 +156,12 @@ func (p *Plan) perPeer(s *system, g *topoNode, channels int) int {
 		nets++
 	}
 	switch {
-	case p.Version.From(29):
+	case p.rules.NetPeersByRate:
 		each = max(nets, divUp(int(total), 14), 1)
 		for each > 1 && pow2(each)*divUp(p.NRanks, 8) > pow2(channels) {
 			each /= 2
 		}
-	case p.Version.From(20):
+	case p.rules.NetPeersHalved:
 		for each*p.NRanks > channels*4 && each > 1 {
 			each /= 2
 		}

@@ -41,7 +41,7 @@ func (t *Table) Time(call Call, a Algo, p Proto) (float32, bool) {
 	if e.BW == 0 {
 		return 0, false
 	}
-	c, v := t.comm, t.comm.Version
+	c, r := t.comm, t.comm.rules
 	if c.RCCL != nil {
 		return t.timeRCCL(call, a, p), true
 	}
@@ -49,24 +49,25 @@ func (t *Table) Time(call Call, a Algo, p Proto) (float32, bool) {
 	k := -1
 	if s := call.Bytes >> 6; s > 0 {
 		k = log2(int(s))
-	} else if !v.From(22) {
+	} else if r.TinyCorrected {
 		k = 0
 	}
-	if a == Tree && k >= 0 && k < 23 && (call.Op == AllReduce || !v.From(23)) {
-		bw *= treeCorrection[p][k]
+	if a == Tree && k >= 0 && k < 23 && (call.Op == AllReduce || r.TreeAnyOp) {
+		bw *= r.TreeCorrection[p][k]
 	}
-	if a == NVLSTree && v.From(29) && call.Op == AllReduce && k >= 0 && k < 24 && c.MinCC >= 100 && c.Arch == ArchX86 {
-		bw *= treeCorrection[p][k]
+	if a == NVLSTree && r.NVLSTreeCorrected && call.Op == AllReduce && k >= 0 && k < 24 && c.MinCC >= 100 &&
+		c.Arch == ArchX86 {
+		bw *= r.TreeCorrection[p][k]
 	}
 	if a == Ring && p == Simple && c.NNodes > 1 && call.Op == AllReduce {
 		lat = float32(float64(lat) * t.plateau(call.Bytes))
 	}
 	pipe := divUp(max(call.Group, 1), max(c.Channels, 1))
 	if a != Ring {
-		pipe = divUp(pipe, v.batch())
+		pipe = divUp(pipe, r.Batch)
 	}
 	us := lat*float32(pipe) + float32(call.Bytes)/(1000*bw)
-	if call.FP8 && a == Ring && c.NRanks > 8 && v.From(24) {
+	if call.FP8 && a == Ring && c.NRanks > 8 && r.FP8Rings {
 		us *= 1024
 	}
 	return us, true
@@ -74,30 +75,15 @@ func (t *Table) Time(call Call, a Algo, p Proto) (float32, bool) {
 
 // plateau is how much longer than a ring's steps its latency is once every rank has something to send in each.
 func (t *Table) plateau(bytes int64) float64 {
-	c, v := t.comm, t.comm.Version
+	c := t.comm
 	long := bytes/int64(max(c.Channels*c.NRanks, 1)) >= 64
-	if !v.From(18) {
+	if c.rules.PlateauByRank {
 		long = float64(bytes) >= float64(c.NRanks)/16*65536
 	}
-	switch {
-	case !long:
+	if !long {
 		return 1
-	case v.From(17) && !v.From(18) && c.MinCC >= 90:
-		return 1.5
-	case c.MinCC < 80 || !v.From(18):
-		return 1.9
 	}
-	return 1.4
-}
-
-// batch is how many collectives one work item of a kernel holds (NCCL 2.28
-// src/graph/tuning.cc, ncclTopoGetAlgoTime): 9 before 2.22; since then 1024 bytes of
-// items of some 100 bytes.
-func (v Version) batch() int {
-	if v.From(22) {
-		return 10
-	}
-	return 9
+	return c.rules.Plateau[archOf(c.MinCC)]
 }
 
 // Candidates lists the combinations NCCL weighs, in its order.
@@ -107,7 +93,7 @@ func (t *Table) Candidates(call Call) []Candidate {
 	if c.NRanks <= 1 {
 		return []Candidate{{Ring, Simple, 0}}
 	}
-	for a := range Algo(c.Version.algos()) {
+	for a := range Algo(c.rules.Algos) {
 		if !t.allowed(call, a) {
 			continue
 		}

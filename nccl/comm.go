@@ -40,28 +40,31 @@ type Comm struct {
 	Env           map[string]string
 	// RCCL is set where the library is RCCL rather than NCCL.
 	RCCL *RCCL
+
+	rules *rules // of the release
 }
 
 // ppn is ranks per node, as NCCL computes it.
 func (c *Comm) ppn() float32 { return float32(c.NRanks) / float32(c.NNodes) }
 
-// Indexes of architectures in the tables of bandwidths.
+// Indexes of architectures in the tables of bandwidths; the last two have NVLinks of their own.
 const (
 	volta = iota
 	ampere
 	hopper
 	blackwell
+	sm86
+	pascal
 )
 
-// ccIndex is the row of a table for the communicator's oldest GPU. Blackwell has
-// rows of its own since 2.25.
-func (c *Comm) ccIndex() int {
+// archOf is the architecture of a compute capability.
+func archOf(cc int) int {
 	switch {
-	case c.MinCC >= 100 && c.Version.From(25):
+	case cc >= 100:
 		return blackwell
-	case c.MinCC >= 90:
+	case cc >= 90:
 		return hopper
-	case c.MinCC >= 80:
+	case cc >= 80:
 		return ampere
 	}
 	return volta
@@ -75,8 +78,8 @@ func (c *Comm) sizeIndex() int { return min(c.NNodes, 3) - 1 }
 func (c *Comm) llIndex() int {
 	switch {
 	case c.NNodes == 1:
-		return c.ccIndex()
-	case c.Vendor == AMD, c.Vendor == MixedVendor && c.Version.From(24):
+		return archOf(c.MinCC)
+	case c.Vendor == AMD, c.Vendor == MixedVendor && c.rules.MixedAsAMD:
 		return 1
 	}
 	return 0

@@ -1,20 +1,17 @@
 package nccl
 
+import "cmp"
+
 // Budgets of the search, in steps.
 const (
-	allSteps     = 1 << 19
-	allSteps218  = 5 << 16
 	freeSteps    = 1 << 14
 	replaySteps  = 1 << 8
-	nvlsHeads    = 32
-	directHeads  = 8
 	fallbackGBps = 0.1
 )
 
 // compute is one search for a pattern (NCCL 2.28 src/graph/search.cc, ncclTopoCompute).
 type compute struct {
 	*searcher
-	v                    Version
 	cc                   int
 	minIntra, minInter   PathType
 	maxIntra, maxInter   PathType
@@ -46,10 +43,7 @@ func (s *system) findGraph(id int, pattern Pattern, least, most int, collNet boo
 // find is a search that leaves rounds out unless it is to be exact; it reports whether all its
 // decisions would have been the same with them.
 func (s *system) find(id int, pattern Pattern, least, most int, collNet, exact bool) (Graph, bool) {
-	c := &compute{searcher: newSearcher(s), v: s.v, cc: s.minCC(), left: allSteps, exact: exact}
-	if !s.v.From(19) {
-		c.left = allSteps218
-	}
+	c := &compute{searcher: newSearcher(s), cc: s.minCC(), left: s.Steps, exact: exact}
 	g := trial{Graph: Graph{ID: id, Pattern: pattern}, least: least, most: most, collNet: collNet}
 	if pattern == NVLSPattern && (len(s.nodes[kindNVS]) == 0 || c.cc < 90) {
 		return g.Graph, true
@@ -75,7 +69,7 @@ func (s *system) minCC() int {
 
 // prepare sets bounds and the types of path to begin and end with.
 func (c *compute) prepare(g *trial) {
-	s, v := c.s, c.v
+	s := c.s
 	if len(s.nodes[kindNET]) > 1 && (g.Pattern == RingPattern || g.Pattern == BalancedTree || g.Pattern == SplitTree) {
 		c.cross = 2
 		if n, ok := envInt(s.env, "NCCL_CROSS_NIC"); ok {
@@ -84,7 +78,7 @@ func (c *compute) prepare(g *trial) {
 	}
 	g.CrossNIC = bit(c.cross == 1)
 	c.minIntra, c.minInter, c.maxIntra, c.maxInter = PathLOC, PathPIX, PathSYS, PathSYS
-	if v.From(25) {
+	if s.PathRange {
 		if c.ngpus > 1 {
 			c.minIntra, c.maxIntra = s.pathRange(kindGPU)
 		}
@@ -95,34 +89,28 @@ func (c *compute) prepare(g *trial) {
 	} else if c.ngpus > 1 {
 		c.minIntra = PathNVL
 	}
-	if v.From(29) && c.cc < 90 {
+	if s.FarNets && c.cc < 90 {
 		c.maxInter = PathSYS
 	}
 	g.TypeIntra, g.TypeInter = c.minIntra, c.minInter
 	c.same = g.Pattern != NVLSPattern
 	g.SameChannels = c.same
 	cpu := s.nodes[kindCPU][0].cpu
-	c.amdAcrossCPU = v.From(19) && cpu.arch == ArchX86 && cpu.vendor == AMD
+	c.amdAcrossCPU = s.AMDOneOrder && cpu.arch == ArchX86 && cpu.vendor == AMD
 	switch g.Pattern {
 	case NVLSPattern:
-		if v.From(19) || !s.inter {
-			g.most = c.ngpus
-		}
-		if v.From(25) {
-			g.most = min(nvlsHeads, c.ngpus)
+		if s.NVLSHeads > 0 || !s.inter {
+			g.most = min(cmp.Or(s.NVLSHeads, c.ngpus), c.ngpus)
 		}
 		if !s.inter {
 			g.least = g.most
 		}
 	case DirectPattern:
-		if v.From(22) {
-			g.most = c.ngpus
-		}
-		if v.From(25) {
-			g.most = min(directHeads, c.ngpus)
+		if s.DirectHeads > 0 {
+			g.most = min(s.DirectHeads, c.ngpus)
 		}
 	case RingPattern:
-		if v.From(26) && s.splitNVLink() && g.most >= 2 && g.least == 1 {
+		if s.SplitRings && s.splitNVLink() && g.most >= 2 && g.least == 1 {
 			g.least = 2
 		}
 	}
@@ -174,7 +162,7 @@ func (s *system) splitNVLink() bool {
 
 // pickStart begins at the first speed the system could carry.
 func (c *compute) pickStart() {
-	c.list = speeds(c.v, c.cc, c.s.inter)
+	c.list = c.s.Speeds[bit(c.s.inter)][max(archOf(c.cc), ampere)]
 	total := c.s.totalBw
 	if c.ngpus > 1 && c.best.Pattern != RingPattern {
 		total *= float32(float64(c.ngpus) / float64(c.ngpus-1))
@@ -211,8 +199,8 @@ func (c *compute) run() {
 }
 
 // next is the type after one that the release knows.
-func (v Version) next(p PathType) PathType {
-	for p++; !p.known(v); p++ {
+func (r *rules) next(p PathType) PathType {
+	for p++; p == PathC2C && !r.C2CPath || p == PathP2C && !r.P2C; p++ {
 	}
 	return p
 }
@@ -239,14 +227,14 @@ func (c *compute) relax() bool {
 		most = g.TypeInter
 	}
 	if g.TypeIntra < most && (best.NChannels == 0 || g.TypeIntra < best.TypeIntra) {
-		if g.TypeIntra = c.v.next(g.TypeIntra); g.TypeIntra < PathDIS {
+		if g.TypeIntra = c.s.next(g.TypeIntra); g.TypeIntra < PathDIS {
 			return true
 		}
 	}
 	g.TypeIntra = c.minIntra
 	if c.s.inter && g.TypeInter < c.maxInter &&
 		(best.NChannels == 0 || g.TypeInter < best.TypeInter || g.TypeInter < PathPXN) {
-		if g.TypeInter = c.v.next(g.TypeInter); g.TypeInter < PathDIS {
+		if g.TypeInter = c.s.next(g.TypeInter); g.TypeInter < PathDIS {
 			return true
 		}
 	}
@@ -266,17 +254,14 @@ func (c *compute) relax() bool {
 // crossNIC lets channels leave by another NIC than they came, where allowed.
 func (c *compute) crossNIC() bool {
 	g := &c.cur
-	allowed := c.cross == 2 || c.cross == 1 && !c.v.From(19)
+	allowed := c.cross == 2 || c.cross == 1 && c.s.CrossAsked
 	if !allowed || g.CrossNIC != 0 {
 		return false
 	}
-	if c.v.From(23) && c.best.Pattern != RingPattern && c.best.Pattern != BalancedTree {
+	if c.s.CrossPairs && c.best.Pattern != RingPattern && c.best.Pattern != BalancedTree {
 		return false
 	}
-	g.CrossNIC = 1
-	if c.v.From(23) {
-		g.CrossNIC = 2
-	}
+	g.CrossNIC = 1 + bit(c.s.CrossPairs)
 	return true
 }
 
@@ -284,7 +269,7 @@ func (c *compute) crossNIC() bool {
 func (c *compute) beginSecond() {
 	c.second, c.unsure = true, !c.sure()
 	c.time = -1
-	if c.v.From(19) {
+	if c.s.RaisedRings {
 		c.duplicate()
 	}
 	c.cur = c.best.copyTrial()
@@ -305,12 +290,12 @@ func (c *compute) raise() bool {
 	}
 	switch {
 	case best.Pattern == RingPattern:
-		if !c.v.From(19) {
+		if !c.s.RaisedRings {
 			return false
 		}
 		c.at--
 		c.setSpeed()
-	case best.Pattern == NVLSPattern && c.v.From(19) && g.BwInter == best.BwInter && g.BwInter < g.BwIntra*2:
+	case best.Pattern == NVLSPattern && c.s.NVLSInter && g.BwInter == best.BwInter && g.BwInter < g.BwIntra*2:
 		g.least, g.most = best.NChannels, best.NChannels
 		c.at--
 		g.BwInter = c.list[c.at]
@@ -340,7 +325,7 @@ func (c *compute) duplicate() {
 // result is the graph found, or the fallback: one slow channel in order.
 func (c *compute) result() Graph {
 	g := &c.best
-	if !c.v.From(19) {
+	if !c.s.RaisedRings {
 		c.duplicate()
 	}
 	if g.NChannels == 0 && !g.collNet && g.Pattern != NVLSPattern {

@@ -3,8 +3,10 @@
 // NCCL would find, joins them across nodes, computes NCCL's table of latencies
 // and bandwidths, and chooses algorithm, protocol and channels per size.
 //
-// It follows the rules of the releases 2.18 to 2.30; where a rule changed, the
-// code asks the Version. Figures are NCCL's own constants, not measurements: what
+// It follows the rules of the releases 2.18 to 2.30, and the estimates of those
+// from 2.8 on. What releases differ in is data/rules.csv, by release and with its
+// source: constants, limits and which rules hold; code asks the struct rules and
+// compares no versions. Figures are NCCL's own constants, not measurements: what
 // NCCL believes and what happens are two things.
 //
 // NCCL's nodes are not hosts: an NVLink domain of several hosts is one node, and a

@@ -18,8 +18,8 @@ type fused struct {
 // fuse puts the ports of one card together that NCCL uses as one: two since 2.20, up to
 // four since 2.24, which counts such NICs after those that are real (NCCL 2.28
 // src/graph/topo.cc, ncclTopoMakeVNics).
-func fuse(t *cluster.NodeType, nets []int, v Version, env map[string]string) ([]fused, error) {
-	most, err := fuseMost(v, env)
+func fuse(t *cluster.NodeType, nets []int, r *rules, env map[string]string) ([]fused, error) {
+	most, err := fuseMost(r, env)
 	if err != nil {
 		return nil, fmt.Errorf("node type %s: %w", t.Name, err)
 	}
@@ -44,7 +44,7 @@ func fuse(t *cluster.NodeType, nets []int, v Version, env map[string]string) ([]
 			}
 		}
 		switch {
-		case !v.From(24):
+		case !r.VirtualNICs:
 			f.number = len(all)
 		case n > 1:
 			f.number = len(ports) + made
@@ -86,12 +86,12 @@ func portsOf(t *cluster.NodeType, nets []int) []netPort {
 }
 
 // fuseMost is how many ports become one NIC.
-func fuseMost(v Version, env map[string]string) (int, error) {
-	if n, ok := envInt(env, "NCCL_IB_MERGE_NICS"); !v.From(20) || ok && n == 0 {
+func fuseMost(r *rules, env map[string]string) (int, error) {
+	if n, ok := envInt(env, "NCCL_IB_MERGE_NICS"); ok && n == 0 {
 		return 1, nil
 	}
-	if !v.From(24) {
-		return 2, nil
+	if !r.VirtualNICs {
+		return r.FusedPorts, nil
 	}
 	if s := env["NCCL_NET_FORCE_MERGE"]; s != "" {
 		return 0, fmt.Errorf("NCCL_NET_FORCE_MERGE=%s: NICs of different cards as one are not modelled; unset it", s)
@@ -103,7 +103,7 @@ func fuseMost(v Version, env map[string]string) (int, error) {
 		return 0, fmt.Errorf("NCCL_NET_MERGE_LEVEL=%s: NICs of different cards as one are not modelled; only LOC and PORT "+
 			"are", s)
 	}
-	return 4, nil
+	return r.FusedPorts, nil
 }
 
 // rdma reports whether NCCL drives a NIC itself by verbs. Others have a plugin that

@@ -41,17 +41,6 @@ func parsePath(s string) (PathType, bool) {
 	return PathType(max(i, 0)), i >= 0
 }
 
-// known reports whether a release has the type: C2C came with 2.26, P2C with 2.27.
-func (p PathType) known(v Version) bool {
-	switch p {
-	case PathC2C:
-		return v.From(26)
-	case PathP2C:
-		return v.From(27)
-	}
-	return true
-}
-
 // Pattern is the shape a search looks for, with NCCL's numbers.
 type Pattern uint8
 

@@ -4,8 +4,8 @@ package nccl
 // src/graph/tuning.cc, ncclTopoTuneModel).
 func (m *model) latency(op Op, a Algo, p Proto) float32 {
 	g := m.g.of(a)
-	v := m.Version
-	base := m.lat.base[a][p]
+	r := m.rules
+	base := r.Base[a][p]
 	intraHW := hwPCI
 	if g.TypeIntra == PathNVL {
 		intraHW = hwNVLink
@@ -14,39 +14,35 @@ func (m *model) latency(op Op, a Algo, p Proto) float32 {
 	if m.NNodes > 1 {
 		hw = hwNet
 	}
-	intra := single(m.lat.hw[intraHW][a][p])
-	inter := single(m.lat.hw[hwNet][a][p])
-	if v.From(23) && m.ppn() == 1 {
+	intra := single(m.hw(intraHW, a, p))
+	inter := single(r.HW[hwNet][a][p])
+	if r.LoneTree && m.ppn() == 1 {
 		// With one rank a node nothing hides the network.
-		inter = single(m.lat.hw[hwNet][Tree][p])
+		inter = single(r.HW[hwNet][Tree][p])
 	}
 	inter += float64(g.LatencyInter)
 	if p == Simple {
 		inter += float64(g.LatencyInter) // the flush
 	}
-	if !v.From(18) && m.NNodes > 1 && p == LL {
-		intra *= 1.8
+	if m.NNodes > 1 && p == LL {
+		intra *= r.LLIntra
 	}
 	local := m.NRanks/m.NNodes - 1
 	switch a {
 	case Ring:
 		return float32(base + m.ringLatency(op, p, hw, intra, inter))
 	case Tree:
-		if op != AllReduce && v.From(23) {
+		if op != AllReduce && r.GatherWhole {
 			return float32(base)
 		}
 		return float32(base + 2*(float64(local)*intra+float64(log2(m.NNodes))*inter))
 	case CollNetDirect:
-		each := .4
-		if !v.From(19) {
-			each = .5
-		}
-		return float32(base + 2*(float64(min(1, local))*intra+float64(local)*each) + inter)
+		return float32(base + 2*(float64(min(1, local))*intra+float64(local)*r.DirectStep) + inter)
 	case CollNetChain:
 		return float32(base + 2*float64(local)*intra + inter)
 	case NVLS:
 		us := intra
-		if !v.From(19) {
+		if !r.NVLSByLinks {
 			us = base
 		}
 		if m.NNodes > 1 {
@@ -54,8 +50,8 @@ func (m *model) latency(op Op, a Algo, p Proto) float32 {
 		}
 		return float32(us)
 	case NVLSTree:
-		if !v.From(19) {
-			return float32(base + 2*float64(m.NNodes-1)*m.lat.hw[hwNet][a][p])
+		if !r.NVLSByLinks {
+			return float32(base + 2*float64(m.NNodes-1)*r.HW[hwNet][a][p])
 		}
 		return float32(base + intra + 2*float64(log2(m.NNodes))*inter)
 	case PAT:
@@ -67,25 +63,23 @@ func (m *model) latency(op Op, a Algo, p Proto) float32 {
 func (m *model) ringLatency(op Op, p Proto, hw int, intra, inter float64) float64 {
 	steps := m.steps(op)
 	if op == Broadcast || op == Reduce {
-		each := m.lat.hw[hw][Ring][p]
+		each := m.hw(hw, Ring, p)
 		if m.g.Ring.SameChannels {
 			return each
 		}
 		if p == Simple {
-			each = m.lat.hw[hw][Tree][p]
+			each = m.hw(hw, Tree, p)
 		}
 		return float64(steps) * each
 	}
-	if m.NNodes > 1 && m.Version.From(18) {
+	if m.NNodes > 1 && m.rules.NetOverhead {
 		intra = max(intra, m.netOverhead(p))
 	}
 	across := 0
 	switch {
 	case m.NNodes == 1:
-	case op == AllReduce && (m.Version.From(23) || !m.Version.From(12)):
-		across = 2 * (m.NNodes - 1)
 	case op == AllReduce:
-		across = 2 * m.NNodes
+		across = 2 * (m.NNodes - 1 + bit(m.rules.RingAcrossAll))
 	default:
 		across = m.NNodes - 1
 	}

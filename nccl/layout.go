@@ -114,7 +114,7 @@ const maxLocal = 576
 // splits reports that trays of a rack are nodes of their own: before NCCL 2.21, and where it was told so.
 func splits(v Version, env map[string]string) bool {
 	n, set := envInt(env, "NCCL_MNNVL_ENABLE")
-	return !v.From(21) || set && n == 0
+	return !v.rules().MNNVL || set && n == 0
 }
 
 // nodes puts ranks together that share a node: a host, or an NVLink domain of several hosts where the release can use

@@ -14,7 +14,7 @@ const fallbackBw = 0.1
 // an algorithm and what follows.
 func (p *Plan) Notes() []string {
 	var list []string
-	if p.RCCL == nil && !p.Version.From(18) {
+	if p.RCCL == nil && !p.rules.SearchKnown {
 		list = append(list, fmt.Sprintf("estimates and limits are those of NCCL %s; its rings, trees and channels are "+
 			"taken as 2.18 has them", p.Version))
 	}
@@ -27,7 +27,7 @@ func (p *Plan) Notes() []string {
 		}
 		text := fmt.Sprintf("NCCL %s finds no %s over these nodes and falls back to one slow channel, which leaves %d "+
 			"channels for every algorithm", p.Version, x.name, p.Channels)
-		if p.MinCC < 90 && p.Version.From(25) && !p.Version.From(29) {
+		if p.MinCC < 90 && p.rules.PathRange && !p.rules.FarNets {
 			text += "; releases 2.25 to 2.28 do so on GPUs before Hopper whose NICs are only near one GPU each: 2.29 and " +
 				"later do not, and NCCL_PXN_DISABLE=1 avoids it"
 		}

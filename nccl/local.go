@@ -40,7 +40,7 @@ func (s *system) localNet(g *topoNode, channel int) *topoNode {
 	gpus, _ := s.nearest(peers[:], nets[0], kindGPU)
 	each := divUp(k, max(len(gpus), 1))
 	i := g.gpu.dev
-	if s.v.From(30) {
+	if s.LocalTurn {
 		i %= max(len(gpus), 1)
 	}
 	if k&(k-1) == 0 {
@@ -65,7 +65,7 @@ func (s *system) localGPU(n *topoNode) int {
 	var room [80]*topoNode
 	gpus, _ := s.nearest(room[:], n, kindGPU)
 	// Channels beyond the number of NICs repeat what the first ones do.
-	for c := range min(s.v.maxChannels(), len(s.nodes[kindNET])) {
+	for c := range min(s.MaxChannels, len(s.nodes[kindNET])) {
 		for _, g := range gpus {
 			if s.localNet(g, c) == n {
 				return g.index
@@ -84,7 +84,7 @@ func (s *system) preferred(gpu *topoNode) []*topoNode {
 	}
 	per := make([][]*topoNode, len(gpus))
 	for i, g := range gpus {
-		for c := range s.v.maxChannels() {
+		for c := range s.MaxChannels {
 			n := s.localNet(g, c)
 			if n == nil || c > 0 && n == per[i][0] {
 				break
@@ -93,7 +93,7 @@ func (s *system) preferred(gpu *topoNode) []*topoNode {
 		}
 	}
 	var list []*topoNode
-	if s.hosts > 1 && s.v.From(27) && s.env["NCCL_MNNVL_SCATTER_NETS_ENABLE"] != "0" {
+	if s.hosts > 1 && s.ScatterNets && s.env["NCCL_MNNVL_SCATTER_NETS_ENABLE"] != "0" {
 		for c, more := 0, true; more; c++ {
 			more = false
 			for i := range per {

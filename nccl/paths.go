@@ -78,7 +78,7 @@ func (s *system) localCPU(gpu *topoNode) int {
 // mergeType joins the types of two parts of a path: C2C and then PCIe is a kind
 // of its own since 2.27.
 func (s *system) mergeType(a, b PathType) PathType {
-	if max(a, b) == PathPHB && min(a, b) == PathC2C && s.v.From(27) {
+	if max(a, b) == PathPHB && min(a, b) == PathC2C && s.P2C {
 		return PathP2C
 	}
 	return max(a, b)
@@ -185,9 +185,9 @@ func (s *system) peerLevel() PathType {
 	}
 	cpu := s.nodes[kindCPU][0].cpu
 	switch amd := cpu.arch == ArchX86 && cpu.vendor == AMD; {
-	case s.v.From(23) && amd && len(s.nodes[kindGPU]) <= 2, !s.v.From(23) && (amd || cpu.arch == ArchPower):
+	case s.AMDPairs && amd && len(s.nodes[kindGPU]) <= 2, !s.AMDPairs && (amd || cpu.arch == ArchPower):
 		return PathSYS
-	case !s.v.From(9) && cpu.arch == ArchX86 && cpu.vendor == Intel:
+	case s.IntelPeers && cpu.arch == ArchX86 && cpu.vendor == Intel:
 		return PathPHB
 	}
 	return PathPXB
@@ -199,14 +199,14 @@ func (v *View) PeerLevel() PathType { return v.sys.peerLevel() }
 // markP2C gives the GPU–NIC paths over C2C and PCIe their own type (2.27+; since
 // 2.29 to the nearest NICs only).
 func (s *system) markP2C() {
-	if !s.v.From(27) {
+	if !s.P2C {
 		return
 	}
 	s.nearNet()
 	for _, g := range s.nodes[kindGPU] {
 		c := s.localCPU(g)
 		nets := s.nodes[kindNET]
-		if s.v.From(29) {
+		if s.P2CNear {
 			nets = s.localNets(g)
 		}
 		for _, n := range nets {
@@ -230,10 +230,10 @@ func (s *system) netPath(g, n *topoNode) {
 		if l := s.localGPU(n); l >= 0 && l != g.index {
 			peer := s.nodes[kindGPU][l]
 			near, far := PathPXB, PathPXB
-			if v, ok := envInt(s.env, "NCCL_PXN_C2C"); s.v.From(28) && !(ok && v == 0) {
+			if v, ok := envInt(s.env, "NCCL_PXN_C2C"); s.PXNFar && !(ok && v == 0) {
 				near = PathP2C
 			}
-			if s.v.From(28) {
+			if s.PXNFar {
 				far = PathPXN
 			}
 			toNIC, mine := &peer.paths[kindNET][n.index], &g.paths[kindNET][n.index]
@@ -243,7 +243,7 @@ func (s *system) netPath(g, n *topoNode) {
 			}
 		}
 	}
-	if g.paths[kindNET][n.index].kind < PathPHB || !s.v.From(21) {
+	if g.paths[kindNET][n.index].kind < PathPHB || !s.GDRByPath {
 		if !s.gdr(g, n) {
 			if c := s.localCPU(g); c >= 0 {
 				cpu := s.nodes[kindCPU][c]
@@ -272,7 +272,7 @@ func (s *system) gdr(g, n *topoNode) bool {
 			}
 		}
 	}
-	if v, ok := envInt(s.env, "NCCL_NET_GDR_C2C"); kind == PathP2C && s.v.From(27) && !(ok && v == 0) {
+	if v, ok := envInt(s.env, "NCCL_NET_GDR_C2C"); kind == PathP2C && s.P2C && !(ok && v == 0) {
 		kind = PathC2C
 	}
 	return kind <= level

@@ -79,7 +79,9 @@ func (f *Planner) plan(c *cluster.Cluster, list []PlanNode, ranks int, v Version
 	if list, err = separate(c, list, v, env); err != nil {
 		return nil, err
 	}
-	p := &Plan{Comm: Comm{Version: v, NRanks: ranks, NNodes: len(list), MinCC: 1 << 30, Env: env}, found: f}
+	p := &Plan{
+		Comm: Comm{Version: v, rules: v.rules(), NRanks: ranks, NNodes: len(list), MinCC: 1 << 30, Env: env}, found: f,
+	}
 	if collNet, set := envInt(env, "NCCL_COLLNET_ENABLE"); set && collNet == 1 {
 		least := 2
 		if n, ok := envInt(env, "NCCL_COLLNET_NODE_THRESHOLD"); ok {
@@ -111,7 +113,7 @@ func (f *Planner) plan(c *cluster.Cluster, list []PlanNode, ranks int, v Version
 		g.View = views[k]
 	}
 	p.Graphs = agree(found)
-	p.Wiring = newWiring(v, p.Nodes, p.Graphs.Ring.NChannels)
+	p.Wiring = newWiring(p.rules, p.Nodes, p.Graphs.Ring.NChannels)
 	if p.RCCL = p.Graphs.rccl; p.RCCL != nil {
 		p.channelsRCCL()
 		p.p2pChannelsRCCL()
@@ -205,7 +207,7 @@ func (p *Plan) look(c *cluster.Cluster, g *PlanNode, inter bool) (*View, error) 
 
 // search finds the graphs of a node.
 func (p *Plan) search(w *View) {
-	s, most := w.sys, p.Version.maxChannels()
+	s, most := w.sys, p.rules.MaxChannels
 	w.Graphs.Ring = s.findGraph(0, RingPattern, 1, most/2, false)
 	n := w.Graphs.Ring.NChannels
 	w.Graphs.Tree = s.findGraph(1, BalancedTree, n, n, false)
@@ -228,7 +230,7 @@ func (s *system) nvls() bool {
 		return false
 	}
 	gpus := len(s.nodes[kindGPU])
-	return s.v.From(17) && len(s.nodes[kindNVS]) > 0 && s.minCC() >= 90 && (gpus > 2 || gpus == 2 && s.v.From(28))
+	return s.NVLSLeast > 0 && gpus >= s.NVLSLeast && len(s.nodes[kindNVS]) > 0 && s.minCC() >= 90
 }
 
 // describe takes a kind of node into what the model knows of the communicator.

@@ -10,7 +10,7 @@ import (
 // a log line (NCCL 2.28 src/graph/tuning.cc).
 func (t *Table) String() string {
 	var b strings.Builder
-	n := t.comm.Version.algos()
+	n := t.comm.rules.Algos
 	const block = 3
 	for first := 0; first < n; first += block {
 		algos := make([]Algo, 0, block)

@@ -2,6 +2,7 @@ package nccl
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"sync"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/csvtable"
 )
 
 // amd is the vendor whose GPUs RCCL runs on.
@@ -83,22 +85,23 @@ func (p *Plan) searchRCCL(w *View) {
 	f := s.rcclView(s.arch).match()
 	if f == nil {
 		p.search(w)
-		if r.cdna3() && p.Version.From(26) { // before, what no model fits has the table of the oldest GPUs
+		if r.cdna3() && p.rules.ROCm7 { // before, what no model fits has the table of the oldest GPUs
 			r.Tuning = 5
 		}
 		r.retune()
 		return
 	}
-	r.Model, r.Tuning, r.LL128, r.BaseBw, r.nets = f.index, f.tuning, f.ll128, f.baseBw, strings.HasPrefix(f.rings, "N")
+	r.Model, r.Tuning, r.LL128, r.BaseBw = f.Index, f.Tuning, f.LL128, float32(f.BaseBw)
+	r.nets = strings.HasPrefix(f.Rings[0], "N")
 	r.retune()
-	if f.index == 40 && p.Version.From(26) { // RCCL 2.26 allows it there
+	if f.Index == 40 && p.rules.ROCm7 { // RCCL 2.26 allows it there
 		r.LL128 = true
 	}
 	g := Graph{ID: 0, Pattern: RingPattern, TypeIntra: PathNVL, TypeInter: PathPIX, SameChannels: true}
-	w.Graphs.Ring = s.ringsOf(f, g, f.rings, false)
-	w.Graphs.odd = s.ringsOf(f, g, f.rings, true)
-	if f.last != "" {
-		w.Graphs.before, w.Graphs.last = s.ringsOf(f, g, f.before, false), s.ringsOf(f, g, f.last, false)
+	w.Graphs.Ring = s.ringsOf(f, g, f.Rings, false)
+	w.Graphs.odd = s.ringsOf(f, g, f.Rings, true)
+	if f.Last != nil {
+		w.Graphs.before, w.Graphs.last = s.ringsOf(f, g, f.Before, false), s.ringsOf(f, g, f.Last, false)
 	}
 	w.Graphs.Tree = w.Graphs.Ring
 	w.Graphs.Tree.ID, w.Graphs.Tree.Pattern = 1, BalancedTree
@@ -116,14 +119,12 @@ func (r *RCCL) retune() {
 
 // ringsOf reads rings of a model as a node's own (RCCL 2.21 src/graph/rome_models.cc, parseGraph). Every other node
 // takes them backwards, so that a cable's ends are on one rail.
-func (s *system) ringsOf(f *fit, g Graph, text string, back bool) Graph {
+func (s *system) ringsOf(f *fit, g Graph, listed []string, back bool) Graph {
 	v := s.rcclView(s.arch)
-	listed := strings.Split(text, "|")
-	times := max(1, f.times)
-	for t := range times {
+	for t := range max(1, f.Times) {
 		for c := range listed {
 			line := listed[c]
-			if f.turn {
+			if f.Turn {
 				line = listed[(c+t)%len(listed)]
 			}
 			var order []int
@@ -175,7 +176,7 @@ func (p *Plan) channelsRCCL() {
 	limit := 16
 	if r.cdna3() {
 		most, limit = 128, 32
-		if p.Version.From(26) && p.NNodes == 1 {
+		if p.rules.ROCm7 && p.NNodes == 1 {
 			most = 56
 			if r.Tuning == 6 {
 				most = 112
@@ -263,34 +264,39 @@ func (p *Plan) perPeerRCCL(s *system, g *topoNode, channels int) int {
 	return min(least, max(net, 1))
 }
 
-// rcclModel is a kind of node that RCCL knows rings for, as text: rcclModels has them.
+// rcclModel is a row of rccl_models.csv: a kind of node that RCCL knows rings for.
 type rcclModel struct {
-	index   int // in RCCL's list, as its log names it
-	cpus    int
-	links   int    // GPUs that a GPU is joined to at most
-	pattern string // GPUs and NICs of every NUMA domain, a digit each
-	gpuIDs  string // PCI buses, in hexadecimal
-	gpuNUMA string // a digit each
-	nicNUMA string
-	xgmi    string // links between GPUs, a row for each; empty: one between any two
-	near    string // from NIC to GPU, a row for each NIC: I PIX, B PXB, H PHB, S SYS
-	// rings are listed once and taken so many times; where they turn, each time from one further on.
-	rings string
-	times int
-	turn  bool
-	// before and last are the rings of the last node but one and of the last, where the number of nodes is odd.
-	before, last string
-	tuning       int
-	ll128        bool
-	baseBw       float32
-	anyCPU       bool // for processors other than AMD's Rome too
-	anyNUMA      bool // whatever the domains are
-	pairs        bool // a NIC near one GPU is as near to its neighbour
+	Index   int      `csv:"model"` // in RCCL's list, as its log names it
+	CPUs    int      `csv:"cpus"`
+	Joined  int      `csv:"links"`   // GPUs that a GPU is joined to at most
+	Pattern string   `csv:"pattern"` // GPUs and NICs of every NUMA domain, a digit each
+	GPUIDs  []string `csv:"gpu_ids"` // PCI buses, in hexadecimal
+	GPUNUMA string   `csv:"gpu_numa"`
+	NICNUMA string   `csv:"nic_numa,optional"`
+	XGMI    []string `csv:"xgmi,optional"` // links between GPUs, a row for each; empty: one between any two
+	Near    []string `csv:"near,optional"` // from NIC to GPU, a row for each NIC: I PIX, B PXB, H PHB, S SYS
+	// Rings are listed once and taken so many times; where they turn, each time from one further on.
+	Rings []string `csv:"rings"`
+	Times int      `csv:"times,optional"`
+	Turn  bool     `csv:"turn,optional"`
+	// Before and Last are the rings of the last node but one and of the last, where the number of nodes is odd.
+	Before  []string `csv:"before,optional"`
+	Last    []string `csv:"last,optional"`
+	Tuning  int      `csv:"tuning,optional"`
+	LL128   bool     `csv:"ll128,optional"`
+	BaseBw  float64  `csv:"base_GBps,optional"`
+	AnyCPU  bool     `csv:"any_cpu,optional"`  // for processors other than AMD's Rome too
+	AnyNUMA bool     `csv:"any_numa,optional"` // whatever the domains are
+	Source  string   `csv:"source"`
 }
 
-// gpus is how many GPUs a model has, nics how many NICs.
-func (m *rcclModel) gpus() int { return len(strings.Fields(m.gpuIDs)) }
-func (m *rcclModel) nics() int { return len(strings.Fields(m.near)) }
+//go:embed data/rccl_models.csv
+var rcclTable string
+
+// rcclModels are those kinds of nodes in RCCL's order: the first that fits is taken.
+var rcclModels = sync.OnceValue(func() []rcclModel {
+	return csvtable.Must[rcclModel]("nccl/data/rccl_models.csv", rcclTable)
+})
 
 // view is a node in the form that RCCL compares with its models: GPUs by number, NICs by number.
 type rcclView struct {
@@ -428,9 +434,10 @@ func (v *rcclView) match() *fit {
 }
 
 func (v *rcclView) first(try func(m *rcclModel) *fit) *fit {
-	for i := range rcclModels {
-		m := &rcclModels[i]
-		if m.gpus() != len(v.gpus) || m.nics() != len(v.nics) || m.links != v.links {
+	list := rcclModels()
+	for i := range list {
+		m := &list[i]
+		if len(m.GPUIDs) != len(v.gpus) || len(m.Near) != len(v.nics) || m.Joined != v.links {
 			continue
 		}
 		if f := try(m); f != nil {
@@ -454,7 +461,7 @@ func (v *rcclView) mesh() bool {
 
 // byDomain looks among the orders of GPUs in which domains stay as they are.
 func (v *rcclView) byDomain(m *rcclModel) *fit {
-	if m.cpus != v.cpus || m.pattern != v.pattern || len(v.gpus) == 8 && m.xgmi != "" {
+	if m.CPUs != v.cpus || m.Pattern != v.pattern || len(v.gpus) == 8 && m.XGMI != nil {
 		return nil
 	}
 	var start []int
@@ -466,7 +473,7 @@ func (v *rcclView) byDomain(m *rcclModel) *fit {
 		}
 	}
 	per := len(v.gpus) / v.cpus
-	if len(start) != len(v.gpus) || !slices.Equal(digits(m.gpuNUMA), inBlocks(v.cpus, per)) {
+	if len(start) != len(v.gpus) || !slices.Equal(digits(m.GPUNUMA), inBlocks(v.cpus, per)) {
 		return nil
 	}
 	f := &fit{rcclModel: m}
@@ -492,7 +499,7 @@ func inBlocks(domains, each int) []int {
 
 // byBus looks for the order in which buses ascend as those of the model do.
 func (v *rcclView) byBus(m *rcclModel) *fit {
-	if !m.anyCPU && !v.rome || !m.anyNUMA && (m.cpus != v.cpus || m.pattern != v.pattern) {
+	if !m.AnyCPU && !v.rome || !m.AnyNUMA && (m.CPUs != v.cpus || m.Pattern != v.pattern) {
 		return nil
 	}
 	n := len(v.gpus)
@@ -501,10 +508,10 @@ func (v *rcclView) byBus(m *rcclModel) *fit {
 		start[i] = (i + 2) % n
 	}
 	f := &fit{rcclModel: m}
-	if !v.arrange(m, start, v.busOrder(m), n, !m.anyNUMA, func(g []int) bool { f.gpus = slices.Clone(g); return true }) {
+	if !v.arrange(m, start, v.busOrder(m), n, !m.AnyNUMA, func(g []int) bool { f.gpus = slices.Clone(g); return true }) {
 		return nil
 	}
-	if f.nics = v.matchNICs(m, f.gpus, m.anyNUMA); f.nics == nil {
+	if f.nics = v.matchNICs(m, f.gpus, m.AnyNUMA); f.nics == nil {
 		return nil
 	}
 	return f
@@ -514,14 +521,14 @@ func (v *rcclView) byBus(m *rcclModel) *fit {
 // one hub of the processor holds both.
 func (v *rcclView) busOrder(m *rcclModel) func(i, j, gi, gj int) bool {
 	var ids []int64
-	for _, w := range strings.Fields(m.gpuIDs) {
+	for _, w := range m.GPUIDs {
 		id, _ := strconv.ParseInt(w, 16, 64)
 		ids = append(ids, id)
 	}
 	const hub = 0xf0
 	return func(i, j, gi, gj int) bool {
 		a, b := int64(v.gpus[gi].id>>12), int64(v.gpus[gj].id>>12)
-		if !m.anyCPU && v.direct && (ids[i]&hub == ids[j]&hub) != (a&hub == b&hub) {
+		if !m.AnyCPU && v.direct && (ids[i]&hub == ids[j]&hub) != (a&hub == b&hub) {
 			return false
 		}
 		return (ids[i] < ids[j]) == (a < b)
@@ -533,15 +540,15 @@ func (v *rcclView) busOrder(m *rcclModel) func(i, j, gi, gj int) bool {
 func (v *rcclView) arrange(m *rcclModel, g []int, order func(i, j, gi, gj int) bool, per int, numa bool,
 	take func(g []int) bool,
 ) bool {
-	links, domains := rowsOf(m.xgmi), digits(m.gpuNUMA)
+	domains := digits(m.GPUNUMA)
 	fits := func(k int) bool {
 		if numa && domains[k] != v.gpuNUMA[g[k]] {
 			return false
 		}
 		for i := range k {
 			want := 1
-			if links != nil {
-				want = links[k][i]
+			if m.XGMI != nil {
+				want = int(m.XGMI[k][i] - '0')
 			}
 			if v.xgmi[g[k]][g[i]] != want || order != nil && !order(k, i, g[k], g[i]) {
 				return false
@@ -573,7 +580,7 @@ func (v *rcclView) arrange(m *rcclModel, g []int, order func(i, j, gi, gj int) b
 
 // matchNICs finds which NIC of the node is which of the model; nil where none fits. A way through another GPU fits any.
 func (v *rcclView) matchNICs(m *rcclModel, g []int, anyNUMA bool) []int {
-	near, domains := strings.Fields(m.near), digits(m.nicNUMA)
+	domains := digits(m.NICNUMA)
 	n := make([]int, len(v.nics))
 	if len(n) < 2 {
 		return n
@@ -591,7 +598,7 @@ func (v *rcclView) matchNICs(m *rcclModel, g []int, anyNUMA bool) []int {
 			return false
 		}
 		for j, d := range g {
-			if have := v.near[n[k]][d]; have != PathPXN && have != nearness[near[k][j]] {
+			if have := v.near[n[k]][d]; have != PathPXN && have != nearness[m.Near[k][j]] {
 				return false
 			}
 		}
@@ -628,228 +635,15 @@ func digits(s string) []int {
 	return list
 }
 
-// rowsOf reads a table of digits, nil for none.
-func rowsOf(s string) [][]int {
-	var rows [][]int
-	for _, w := range strings.Fields(s) {
-		rows = append(rows, digits(w))
-	}
-	return rows
-}
-
-// rcclModels are kinds of nodes whose rings RCCL does not search but knows, in its order and by its number of them: the
-// first that fits is taken. A ring is an order of GPUs with the NICs at its ends. Those of GPUs before MI250X are left
-// out.
-//
-// Source: RCCL 2.21.5 src/graph/rome_models.cc (github.com/ROCm/rccl, 2024-10-24). Bus numbers, domains, links and
-// distances are what it compares; they are those of one machine each.
-var rcclModels = []rcclModel{
-	{ // MI200 in one domain
-		index: 20, cpus: 1, links: 3, pattern: "80", gpuIDs: "c1 c5 c9 cd d1 d5 d9 dd", gpuNUMA: "00000000",
-		xgmi:  "01100010 10010100 10011000 01100001 00100110 01001001 10001001 00010110",
-		rings: "0 1 3 2 4 5 7 6|6 7 5 4 2 3 1 0|0 1 5 4 6 7 3 2|2 3 7 6 4 5 1 0",
-	},
-	{ // MI250X, 16 dies, one node
-		index: 24, cpus: 4, links: 4, pattern: "40404040", gpuIDs: "4e 51 56 59 e 11 16 19 cf d2 d7 da 8f 92 97 9a",
-		gpuNUMA: "0000111122223333",
-		xgmi:    rccl16,
-		tuning:  1,
-		rings: "0 1 3 2 6 7 15 14 10 11 9 8 12 13 5 4|0 1 2 3 7 6 13 12 8 9 10 11 15 14 5 4|0 2 3 7 6 14 15 11 10 8 9 13 " +
-			"12 4 5 1|" +
-			"4 5 13 12 8 9 11 10 14 15 7 6 2 3 1 0|4 5 14 15 11 10 9 8 12 13 6 7 3 2 1 0|1 5 4 12 13 9 8 10 11 15 14 6 7 3 2 0",
-	},
-	{ // MI250, NPS4 with one domain for four dies
-		index: 25, cpus: 3, links: 3, pattern: "402020", gpuIDs: "c1 c6 c9 ce d1 d6 d9 de", gpuNUMA: "33110000",
-		xgmi:  "01100010 10010100 10011000 01100001 00100110 01001001 10001001 00010110",
-		rings: "0 1 3 2 4 5 7 6|6 7 5 4 2 3 1 0|0 1 5 4 6 7 3 2|2 3 7 6 4 5 1 0",
-	},
-	{ // MI250X, 16 dies, 8 NICs behind PCIe switches
-		index: 26, cpus: 4, links: 4, pattern: "42424242", gpuIDs: "4e 51 56 59 e 11 16 19 cf d2 d7 da 8f 92 97 9a",
-		gpuNUMA: "0000111122223333", nicNUMA: "00112233",
-		xgmi: rccl16, near: "BBBBSSSSSSSSSSSS BBBBSSSSSSSSSSSS SSSSBBBBSSSSSSSS SSSSBBBBSSSSSSSS SSSSSSSSBBBBSSSS " +
-			"SSSSSSSSBBBBSSSS SSSSSSSSSSSSBBBB SSSSSSSSSSSSBBBB",
-		tuning: 4, ll128: true, baseBw: 161.4,
-		rings: rccl16Rings,
-	},
-	{ // MI250 prototypes, 8 dies, one node
-		index: 27, cpus: 4, links: 3, pattern: "20202020", gpuIDs: "c1 c6 c9 ce d1 d6 d9 de", gpuNUMA: "33110022",
-		xgmi:  "01100010 10010100 10011000 01100001 00100110 01001001 10001001 00010110",
-		rings: "0 1 3 2 4 5 7 6|6 7 5 4 2 3 1 0|0 1 5 4 6 7 3 2|2 3 7 6 4 5 1 0",
-	},
-	{ // the same with 4 NICs
-		index: 28, cpus: 4, links: 3, pattern: "21212121", gpuIDs: "c1 c6 c9 ce d1 d6 d9 de", gpuNUMA: "33110022",
-		nicNUMA: "3102",
-		xgmi:    "01100010 10010100 10011000 01100001 00100110 01001001 10001001 00010110",
-		near:    "HHSSSSSS SSHHSSSS SSSSHHSS SSSSSSHH",
-		times:   2, tuning: 3,
-		rings: "N0 0 1 5 4 6 7 3 2 N1|N1 2 3 7 6 4 5 1 0 N0|N3 7 6 0 1 3 2 4 5 N2|N2 5 4 2 3 1 0 6 7 N3",
-	},
-	{ // as 26, NICs of a virtual machine
-		index: 29, cpus: 4, links: 4, pattern: "42424242", gpuIDs: "4e 51 56 59 e 11 16 19 cf d2 d7 da 8f 92 97 9a",
-		gpuNUMA: "0000111122223333", nicNUMA: "00112233",
-		xgmi: rccl16, near: "HHHHSSSSSSSSSSSS HHHHSSSSSSSSSSSS SSSSHHHHSSSSSSSS SSSSHHHHSSSSSSSS SSSSSSSSHHHHSSSS " +
-			"SSSSSSSSHHHHSSSS SSSSSSSSSSSSHHHH SSSSSSSSSSSSHHHH",
-		tuning: 4, ll128: true, baseBw: 161.4,
-		rings: rccl16Rings,
-	},
-	{ // MI250X, 8 dies, one node
-		index: 30, cpus: 2, links: 3, pattern: "4040", gpuIDs: "29 2c 2f 32 ad b0 b3 b6", gpuNUMA: "11113333",
-		xgmi:    "04002010 40010001 00041020 01400100 20100400 00014001 10200004 01000140",
-		anyNUMA: true, tuning: 2,
-		rings: "0 6 7 5 4 2 3 1|1 3 2 4 5 7 6 0|0 1 7 6 2 3 5 4|4 5 3 2 6 7 1 0",
-	},
-	{ // MI250X, 8 dies, 4 NICs behind PCIe switches
-		index: 31, cpus: 2, links: 3, pattern: "4242", gpuIDs: "29 2c 2f 32 ad b0 b3 b6", gpuNUMA: "11113333",
-		nicNUMA: "1133",
-		xgmi:    "04002010 40010001 00041020 01400100 20100400 00014001 10200004 01000140",
-		near:    "BBBBSSSS BBBBSSSS SSSSBBBB SSSSBBBB",
-		anyNUMA: true, tuning: 2,
-		rings: "N3 7 6 0 1 3 2 4 5 N2|N2 5 4 2 3 1 0 6 7 N3|N1 2 3 5 4 0 1 7 6 N3|N2 4 5 3 2 6 7 1 0 N0|N1 3 2 4 5 7 6 0 1 " +
-			"N0|" +
-			"N0 1 0 6 7 5 4 2 3 N1|N0 0 1 7 6 2 3 5 4 N2|N3 6 7 1 0 4 5 3 2 N1",
-	},
-	{ // MI250X, 8 dies, other boards
-		index: 33, cpus: 2, links: 3, pattern: "4040", gpuIDs: "32 35 11 14 ae b3 8e 93", gpuNUMA: "00001111",
-		xgmi:    "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140",
-		anyNUMA: true, tuning: 2,
-		rings: "0 1 3 2 4 5 7 6|6 7 5 4 2 3 1 0|0 1 5 4 2 3 7 6|6 7 3 2 4 5 1 0",
-	},
-	{ // the same with 4 NICs on the host
-		index: 34, cpus: 2, links: 3, pattern: "4242", gpuIDs: "32 35 11 14 ae b3 8e 93", gpuNUMA: "00001111",
-		nicNUMA: "0011",
-		xgmi:    "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140",
-		near:    "HHHHSSSS HHHHSSSS SSSSHHHH SSSSHHHH",
-		anyNUMA: true, tuning: 2,
-		rings: "N0 0 1 3 2 4 5 7 6 N3|N1 2 3 1 0 6 7 5 4 N2|N3 7 6 0 1 5 4 2 3 N1|N0 1 0 6 7 3 2 4 5 N2|N2 4 5 7 6 0 1 3 2 " +
-			"N1|" +
-			"N3 6 7 5 4 2 3 1 0 N0|N2 5 4 2 3 7 6 0 1 N0|N1 3 2 4 5 1 0 6 7 N3",
-	},
-	{ // MI250X as in Frontier and LUMI-G, one node
-		index: 35, cpus: 4, links: 3, pattern: "20202020", gpuIDs: "c1 c6 c9 ce d1 d6 d9 de", gpuNUMA: "33110022",
-		xgmi:  "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140",
-		rings: "0 1 3 2 4 5 7 6|6 7 5 4 2 3 1 0|0 1 5 4 6 7 3 2|2 3 7 6 4 5 1 0",
-	},
-	{ // the same with 4 NICs
-		index: 36, cpus: 4, links: 3, pattern: "21212121", gpuIDs: "c1 c6 c9 ce d1 d6 d9 de", gpuNUMA: "33110022",
-		nicNUMA: "3102",
-		xgmi:    "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140",
-		near:    "HHSSSSSS SSHHSSSS SSSSHHSS SSSSSSHH",
-		times:   2, tuning: 3,
-		rings: "N0 0 1 5 4 6 7 3 2 N1|N1 2 3 7 6 4 5 1 0 N0|N3 7 6 0 1 3 2 4 5 N2|N2 5 4 2 3 1 0 6 7 N3",
-	},
-	{ // MI250X, 8 dies, 8 NICs
-		index: 37, cpus: 2, links: 3, pattern: "4444", gpuIDs: "32 35 11 14 ae b3 8e 93", gpuNUMA: "11113333",
-		nicNUMA: "11113333",
-		xgmi:    "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140",
-		near:    "BBHHSSSS BBHHSSSS HHBBSSSS HHBBSSSS SSSSBBHH SSSSBBHH SSSSHHBB SSSSHHBB",
-		anyNUMA: true, tuning: 3,
-		rings: "N0 0 1 3 2 4 5 7 6 N6|N2 2 3 1 0 6 7 5 4 N4|N5 5 4 2 3 7 6 0 1 N1|N1 1 0 6 7 3 2 4 5 N5|N4 4 5 7 6 0 1 3 2 " +
-			"N2|" +
-			"N2 2 3 1 0 6 7 5 4 N4|N0 0 1 5 4 2 3 7 6 N6|N3 3 2 4 5 1 0 6 7 N7|N4 4 5 7 6 0 1 3 2 N2|N6 6 7 5 4 2 3 1 0 N0|" +
-			"N7 7 6 0 1 5 4 2 3 N3|N6 6 7 3 2 4 5 1 0 N0|N3 3 2 0 1 5 4 6 7 N7|N1 1 0 2 3 7 6 4 5 N5|N5 5 4 6 7 3 2 0 1 N1|" +
-			"N7 7 6 4 5 1 0 2 3 N3",
-	},
-	{ // MI300X, MI325X, MI350X, MI355X, one node
-		index: 38, cpus: 2, links: 7, pattern: "4040", gpuIDs: "1d 2e 3f 61 9f af bf df", gpuNUMA: "00001111",
-		times: 2, anyCPU: true, tuning: 5, anyNUMA: true,
-		rings: "0 1 2 3 4 5 6 7|0 1 2 3 4 5 7 6|0 2 4 1 3 6 5 7|0 2 4 6 1 7 3 5|0 3 1 5 2 7 4 6|0 3 5 1 6 2 7 4|0 4 1 7 3 " +
-			"6 2 5|7 6 5 4 3 2 1 0|" +
-			"6 7 5 4 3 2 1 0|7 5 6 3 1 4 2 0|5 3 7 1 6 4 2 0|6 4 7 2 5 1 3 0|4 7 2 6 1 5 3 0|5 2 6 3 7 1 4 0",
-	},
-	{ // MI300A, 4 NICs
-		index: 39, cpus: 4, links: 3, pattern: "11111111", gpuIDs: "82 c2 2 42", gpuNUMA: "2301", nicNUMA: "2301",
-		xgmi: "0222 2022 2202 2220", near: "HSSS SHSS SSHS SSSH",
-		rings: "N2 2 3 0 1 N1|N0 0 1 3 2 N2|N0 0 2 1 3 N3|N3 3 1 0 2 N2|N3 3 1 2 0 N0|N1 1 0 3 2 N2|N1 1 2 3 0 N0|N2 2 0 1 " +
-			"3 N3|N3 3 0 2 1 N1|" +
-			"N2 2 3 1 0 N0|N1 1 2 0 3 N3|N0 0 3 2 1 N1",
-	},
-	{ // MI300X and later, a NIC for every GPU
-		index: 40, cpus: 2, links: 7, pattern: "4444", gpuIDs: "c 22 38 5c 9f af bf df", gpuNUMA: "00001111",
-		nicNUMA: "00001111",
-		near:    "BHHHSSSS HBHHSSSS HHBHSSSS HHHBSSSS SSSSBHHH SSSSHBHH SSSSHHBH SSSSHHHB",
-		times:   8, turn: true, anyCPU: true, tuning: 5, anyNUMA: true,
-		rings: "N0 0 1 2 3 4 5 6 7 N7|N1 1 0 2 4 3 5 7 6 N6|N2 2 5 0 3 6 1 7 4 N4|N3 3 7 0 4 2 1 6 5 N5|N4 4 6 2 7 3 0 5 1 " +
-			"N1|" +
-			"N5 5 4 7 1 3 2 6 0 N0|N6 6 3 1 4 0 7 5 2 N2|N7 7 2 0 6 4 1 5 3 N3",
-		before: "N7 7 4 1 3 2 0 6 5 N5|N6 6 3 0 7 5 1 4 2 N2|N4 4 6 2 1 7 0 5 3 N3|N5 5 2 7 3 1 6 0 4 N4|N1 1 0 2 4 3 5 7 " +
-			"6 N6|" +
-			"N0 0 1 2 3 4 5 6 7 N7|N2 2 5 0 3 6 4 7 1 N1|N3 3 7 2 6 1 5 4 0 N0",
-		last: "N5 5 4 2 7 1 6 3 0 N0|N2 2 5 0 3 7 4 6 1 N1|N3 3 6 4 0 5 1 7 2 N2|N4 4 7 0 6 5 2 1 3 N3|N6 6 2 0 7 5 3 1 4 " +
-			"N4|" +
-			"N7 7 3 2 6 0 4 1 5 N5|N1 1 0 2 4 3 5 7 6 N6|N0 0 1 2 3 4 5 6 7 N7",
-	},
-	{ // MI300X, 8 NICs of two ports
-		index: 41, cpus: 2, links: 7, pattern: "4848", gpuIDs: "11 2f 46 5d 8b aa c2 da", gpuNUMA: "00001111",
-		nicNUMA: "0000000011111111",
-		near: "BHHHSSSS BHHHSSSS HBHHSSSS HBHHSSSS HHBHSSSS HHBHSSSS HHHBSSSS HHHBSSSS SSSSBHHH SSSSBHHH SSSSHBHH " +
-			"SSSSHBHH SSSSHHBH SSSSHHBH SSSSHHHB SSSSHHHB",
-		anyCPU: true, tuning: 5,
-		rings: "N0 0 1 2 3 4 5 6 7 N14|N2 1 0 2 4 3 5 7 6 N12|N4 2 5 0 3 7 1 6 4 N8|N6 3 6 1 5 2 7 4 0 N0|N8 4 7 0 6 5 1 3 " +
-			"2 N4|" +
-			"N10 5 4 6 3 0 7 2 1 N2|N12 6 2 0 4 1 7 5 3 N6|N14 7 3 1 4 2 6 0 5 N10|N1 0 1 2 3 4 5 6 7 N15|N3 1 0 2 4 3 5 7 6 " +
-			"N13|" +
-			"N5 2 5 0 3 7 1 6 4 N9|N7 3 6 1 5 2 7 4 0 N1|N9 4 7 0 6 5 1 3 2 N5|N11 5 4 6 3 0 7 2 1 N3|N13 6 2 0 4 1 7 5 3 N7|" +
-			"N15 7 3 1 4 2 6 0 5 N11",
-	},
-	{ // MI250X, 8 dies, 4 NICs, two dies each
-		index: 42, cpus: 2, links: 3, pattern: "4242", gpuIDs: "32 35 11 14 ae b3 8e 93", gpuNUMA: "00001111",
-		nicNUMA: "0011",
-		xgmi:    "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140",
-		near:    "BBHHSSSS HHBBSSSS SSSSBBHH SSSSHHBB",
-		tuning:  2,
-		rings: "N0 0 1 3 2 4 5 7 6 N3|N1 2 3 1 0 6 7 5 4 N2|N3 7 6 0 1 5 4 2 3 N1|N0 1 0 6 7 3 2 4 5 N2|N2 4 5 7 6 0 1 3 2 " +
-			"N1|" +
-			"N3 6 7 5 4 2 3 1 0 N0|N2 5 4 2 3 7 6 0 1 N0|N1 3 2 4 5 1 0 6 7 N3",
-	},
-	{ // MI300X, 4 NICs
-		index: 43, cpus: 2, links: 7, pattern: "4242", gpuIDs: "a 80 a4 c8 10b 181 1a5 1c9", gpuNUMA: "00001111",
-		nicNUMA: "0110",
-		near:    "HHHBSSSS SSSSHHBH SSSSBHHH HBHHSSSS",
-		times:   8, turn: true, anyCPU: true, pairs: true,
-		rings: "N3 0 1 2 3 4 5 6 7 N1|N3 1 0 2 4 3 5 7 6 N1|N0 2 5 0 3 6 1 7 4 N2|N0 3 7 0 4 2 1 6 5 N2|N2 4 6 2 7 3 0 5 1 " +
-			"N3|" +
-			"N2 5 4 7 1 3 2 6 0 N3|N1 6 3 1 4 0 7 5 2 N0|N1 7 2 0 6 4 1 5 3 N0",
-		before: "N1 6 3 1 4 0 7 5 2 N0|N1 7 2 0 6 4 1 5 3 N0|N2 4 6 2 7 3 0 5 1 N3|N2 5 4 7 1 3 2 6 0 N3|N3 0 1 2 3 4 5 6 " +
-			"7 N1|" +
-			"N3 1 0 2 4 3 5 7 6 N1|N0 2 5 0 3 6 1 7 4 N2|N0 3 7 0 4 2 1 6 5 N2",
-		last: "N0 2 1 3 4 5 6 7 0 N3|N0 3 0 2 4 6 5 7 1 N3|N3 0 1 4 7 5 3 6 2 N0|N3 1 0 5 2 7 6 4 3 N0|N1 6 1 2 3 5 0 7 4 " +
-			"N2|" +
-			"N1 7 3 2 6 0 4 1 5 N2|N2 4 0 3 7 2 5 1 6 N1|N2 5 4 2 0 6 3 1 7 N1",
-	},
-}
-
-// rccl16 is how many links join the sixteen dies of eight MI250X.
-const rccl16 = "0410200000000000 4011010000000000 1104001000000000 0140000200000000 2000040000001000 " +
-	"0100400000000110 0010000400000110 0002004000000001 0000000004102000 0000000040110100 0000000011040010 " +
-	"0000000001400002 0000100020000400 0000011001004000 0000011000100004 0000000100020040"
-
-// rccl16Rings are their rings with a NIC for two dies.
-const rccl16Rings = "N4 9 8 12 13 5 4 0 1 3 2 6 7 15 14 10 11 N5|N1 3 2 6 7 15 14 10 11 9 8 12 13 5 4 0 1 N0|" +
-	"N3 7 6 2 3 1 0 4 5 13 12 8 9 11 10 14 15 N7|N7 15 14 10 11 9 8 12 13 5 4 0 1 3 2 6 7 N3|" +
-	"N5 11 10 14 15 7 6 2 3 1 0 4 5 13 12 8 9 N4|N0 1 0 4 5 13 12 8 9 11 10 14 15 7 6 2 3 N1|" +
-	"N3 6 7 3 2 1 0 4 5 14 15 11 10 9 8 12 13 N6|N7 14 15 11 10 9 8 12 13 6 7 3 2 1 0 4 5 N2|" +
-	"N2 5 4 0 1 2 3 7 6 13 12 8 9 10 11 15 14 N7|N6 13 12 8 9 10 11 15 14 5 4 0 1 2 3 7 6 N3|" +
-	"N4 8 9 13 12 4 5 1 0 2 3 7 6 14 15 11 10 N5|N5 10 11 15 14 6 7 3 2 0 1 5 4 12 13 9 8 N4|" +
-	"N6 12 13 9 8 10 11 15 14 6 7 3 2 0 1 5 4 N2|N2 4 5 1 0 2 3 7 6 14 15 11 10 8 9 13 12 N6|" +
-	"N1 2 3 7 6 14 15 11 10 8 9 13 12 4 5 1 0 N0|N0 0 1 5 4 12 13 9 8 10 11 15 14 6 7 3 2 N1|" +
-	"N5 10 11 9 8 12 13 5 4 0 1 3 2 6 7 15 14 N7|N3 6 7 15 14 10 11 9 8 12 13 5 4 0 1 3 2 N1|" +
-	"N1 2 3 1 0 4 5 13 12 8 9 11 10 14 15 7 6 N3|N7 14 15 7 6 2 3 1 0 4 5 13 12 8 9 11 10 N5|" +
-	"N0 0 1 2 3 7 6 13 12 8 9 10 11 15 14 5 4 N2|N4 8 9 10 11 15 14 5 4 0 1 2 3 7 6 13 12 N6|" +
-	"N3 7 6 13 12 8 9 10 11 15 14 5 4 0 1 2 3 N1|N1 3 2 1 0 4 5 14 15 11 10 9 8 12 13 6 7 N3|" +
-	"N6 12 13 6 7 3 2 1 0 4 5 14 15 11 10 9 8 N4|N2 4 5 14 15 11 10 9 8 12 13 6 7 3 2 1 0 N0|" +
-	"N0 1 0 2 3 7 6 14 15 11 10 8 9 13 12 4 5 N2|N6 13 12 4 5 1 0 2 3 7 6 14 15 11 10 8 9 N4|" +
-	"N5 11 10 8 9 13 12 4 5 1 0 2 3 7 6 14 15 N7|N2 5 4 12 13 9 8 10 11 15 14 6 7 3 2 0 1 N0|" +
-	"N7 15 14 6 7 3 2 0 1 5 4 12 13 9 8 10 11 N5|N4 9 8 10 11 15 14 6 7 3 2 0 1 5 4 12 13 N6"
-
 // rcclModelled is RCCL's arithmetic for one communicator (RCCL 2.21 src/graph/tuning.cc, ncclTopoTuneModel).
 type rcclModelled struct {
 	model
-	t *rcclTuning
+	t *[2][nProtos]rcclFigures
 }
 
 // estimateRCCL fills the table.
 func (t *Table) estimateRCCL(m model) {
-	x := rcclModelled{m, m.RCCL.tuningOf(m.Version)}
+	x := rcclModelled{m, &m.rules.RCCL[m.RCCL.Tuning]}
 	for op := range Op(nOps) {
 		for _, a := range []Algo{Tree, Ring} {
 			for p := range Proto(nProtos) {
@@ -873,7 +667,7 @@ func (x *rcclModelled) bandwidth(op Op, a Algo, p Proto) float32 {
 	if x.RCCL.BaseBw > 0 {
 		bus = x.RCCL.BaseBw
 	}
-	bus *= float32(x.t.ratio[bit(x.NNodes > 2)][a][p])
+	bus *= float32(x.t[a][p].Ratio[bit(x.NNodes > 2)])
 	if a == Tree {
 		return bus * .5
 	}
@@ -885,11 +679,11 @@ func (x *rcclModelled) bandwidth(op Op, a Algo, p Proto) float32 {
 
 func (x *rcclModelled) latency(op Op, a Algo, p Proto) float32 {
 	g := x.g.of(a)
-	inside := float32(x.t.intra[a][p])
+	inside := float32(x.t[a][p].Intra)
 	if g.TypeIntra != PathNVL {
 		inside = float32(rcclPCI[p])
 	}
-	across, lat := float32(x.t.net[a][p]), float32(rcclBase[p])
+	across, lat := float32(x.t[a][p].Net), float32(rcclBase[p])
 	if a == Tree {
 		return lat + 2*(float32(x.NRanks/x.NNodes-1)*inside+float32(log2(x.NNodes))*across)
 	}
@@ -912,10 +706,7 @@ func (x *rcclModelled) latency(op Op, a Algo, p Proto) float32 {
 	}
 	between := x.NNodes - 1
 	if op == AllReduce && x.NNodes > 1 {
-		between = 2 * x.NNodes
-		if x.Version.From(26) {
-			between = 2 * (x.NNodes - 1)
-		}
+		between = 2 * (x.NNodes - bit(x.rules.ROCm7))
 	}
 	return lat + float32(steps-between)*inside + float32(between)*across
 }
@@ -924,9 +715,9 @@ func (x *rcclModelled) latency(op Op, a Algo, p Proto) float32 {
 func (x *rcclModelled) treeStep(g *Graph, p Proto) float32 {
 	switch {
 	case x.NNodes > 1:
-		return float32(x.t.net[Tree][p])
+		return float32(x.t[Tree][p].Net)
 	case g.TypeIntra == PathNVL:
-		return float32(x.t.intra[Tree][p])
+		return float32(x.t[Tree][p].Intra)
 	}
 	return float32(rcclPCI[p])
 }
@@ -947,13 +738,12 @@ func (x *rcclModelled) overhead(p Proto) float32 {
 func (t *Table) timeRCCL(call Call, a Algo, p Proto) float32 {
 	c, e := t.comm, t.Est[call.Op][a][p]
 	bw := e.BW
-	k := min(log2(int(call.Bytes>>6)), rcclSizes-1)
-	if a == Tree || c.NNodes > 1 {
-		bw *= c.RCCL.tuningOf(c.Version).factor[a][p][k]
+	if f := &c.rules.RCCL[c.RCCL.Tuning][a][p].Factor; a == Tree || c.NNodes > 1 {
+		bw *= f[min(log2(int(call.Bytes>>6)), len(f)-1)]
 	}
 	pipe := max(call.Group, 1)
 	if a != Ring {
-		pipe = divUp(pipe, c.Version.batch())
+		pipe = divUp(pipe, c.rules.Batch)
 	}
 	return e.Latency*float32(pipe) + float32(call.Bytes)/(1000*bw)
 }
@@ -961,28 +751,16 @@ func (t *Table) timeRCCL(call Call, a Algo, p Proto) float32 {
 // ll128RCCL is RCCL's gate for LL128: on gfx90a, and on MI300X and later since 2.26, where the model says so.
 func (c *Comm) ll128RCCL(g *Graph) bool {
 	r := c.RCCL
-	return (r.Arch == "gfx90a" || c.Version.From(26)) && r.LL128 && g.TypeInter <= PathPXB && g.TypeIntra <= PathNVL
+	return (r.Arch == "gfx90a" || c.rules.ROCm7) && r.LL128 && g.TypeInter <= PathPXB && g.TypeIntra <= PathNVL
 }
 
 // protoRange is the sizes, per rank but of all-reduce, up to which LL and LL128 are taken between nodes.
-type protoRange struct{ ll, least128, ll128 int64 }
-
-// rcclRanges override the choice of a protocol since 2.26 (RCCL 2.28 src/rccl_wrap.cc), by table of figures.
-var rcclRanges = map[int][nOps]protoRange{
-	5: {
-		ReduceScatter: {655360, 131072, 3211264}, AllGather: {98304, 98304, 5046272}, AllReduce: {524288, 524288, 4415057},
-		Reduce: {4096, 4096, 16777216}, Broadcast: {8192, 8192, 33554432},
-	},
-	6: {
-		ReduceScatter: {65536, 65536, 8388608}, AllGather: {65536, 65536, 8388608}, AllReduce: {262144, 262144, 70640910},
-		Reduce: {16383, 16383, 16777216}, Broadcast: {2048, 2048, 16777216},
-	},
-}
+type protoRange struct{ LL, Least128, LL128 int64 }
 
 // override is the protocol that RCCL takes whatever its table says: by size, where the user left it open.
 func (t *Table) override(call Call, ch Candidate) Candidate {
 	c := t.comm
-	if _, set := c.Env["NCCL_PROTO"]; set || !c.Version.From(26) || ch.Algo != Ring && ch.Algo != Tree {
+	if _, set := c.Env["NCCL_PROTO"]; set || !c.rules.ROCm7 || ch.Algo != Ring && ch.Algo != Tree {
 		return ch
 	}
 	size := call.Bytes
@@ -997,8 +775,8 @@ func (t *Table) override(call Call, ch Candidate) Candidate {
 			c.RCCL.cdna3() && call.Op == ReduceScatter && size <= 352128:
 			want = LL
 		}
-	} else if r, ok := rcclRanges[c.RCCL.Tuning]; ok {
-		want = r[call.Op].proto(size, call.Op == AllReduce && c.NNodes > 2, t.Est[call.Op][ch.Algo][LL128].BW > 0)
+	} else if r := c.rules.RCCLRanges[c.RCCL.Tuning][call.Op]; r.LL > 0 {
+		want = r.proto(size, call.Op == AllReduce && c.NNodes > 2, t.Est[call.Op][ch.Algo][LL128].BW > 0)
 	}
 	if us, ok := t.Time(call, ch.Algo, want); ok {
 		ch.Proto, ch.Time = want, us
@@ -1008,139 +786,27 @@ func (t *Table) override(call Call, ch Candidate) Candidate {
 
 // proto is the protocol of a size.
 func (r protoRange) proto(size int64, many, ll128 bool) Proto {
-	most := r.ll128
+	most := r.LL128
 	if many {
 		most = int64(float64(most) * 3.8)
 	}
 	switch {
-	case ll128 && size > r.least128 && size <= most:
+	case ll128 && size > r.Least128 && size <= most:
 		return LL128
-	case size <= r.ll:
+	case size <= r.LL:
 		return LL
 	}
 	return Simple
 }
 
-// rcclTuning is one of RCCL's tables of figures, each measured on one system: latencies in µs by step, the part of the
-// rings' bandwidth that data gets, and by what that is multiplied at a size, 64 B, 128 B and so on. Trees first, then
-// rings.
-type rcclTuning struct {
-	intra, net [2]protoRow
-	ratio      [2][2]protoRow // up to two nodes, more
-	factor     [2][nProtos][rcclSizes]float32
+// rcclFigures are those of one of RCCL's tables, each measured on one system: latencies in µs by step, the part of the
+// rings' bandwidth that data gets, up to two nodes and on more, and by what that is multiplied at a size, 64 B, 128 B
+// and so on.
+type rcclFigures struct {
+	Intra, Net float64
+	Ratio      [2]float64
+	Factor     [27]float32
 }
-
-const rcclSizes = 27
 
 // rcclBase is what any call costs, rcclPCI a step between GPUs without links of their own.
 var rcclBase, rcclPCI = protoRow{12, 12, 17}, protoRow{2.2, 2.2, 5.7}
-
-// factors reads "1x2,.5": 1, 1, .5.
-func factors(text string) [rcclSizes]float32 {
-	var out [rcclSizes]float32
-	k := 0
-	for _, w := range strings.Split(text, ",") {
-		value, times, _ := strings.Cut(w, "x")
-		x, _ := strconv.ParseFloat(value, 32)
-		n := 1
-		if times != "" {
-			n, _ = strconv.Atoi(times)
-		}
-		for range n {
-			out[k] = float32(x)
-			k++
-		}
-	}
-	return out
-}
-
-// byProto are the factors of LL, LL128 and Simple.
-func byProto(ll, ll128, simple string) [nProtos][rcclSizes]float32 {
-	return [nProtos][rcclSizes]float32{LL: factors(ll), LL128: factors(ll128), Simple: factors(simple)}
-}
-
-// rcclTables are those of RCCL 2.21 and, from 5 on, of 2.28 (src/graph/tuning.cc, tuning_model_…).
-var rcclTables = sync.OnceValue(func() []rcclTuning {
-	const (
-		treeLL1, ringLL1 = ".5,.4,.7,.6,1x2,.5,.4,.1,.5,.4,.6,1x5,.8,.6,.5,.4x2,.3,.2,.1x3",
-			"1,.5,1x2,.6,.7,1x2,.2,1,.9,.7,1x3,.9x2,.8x2,.7,.6,.5x2,.3,.2,.1x2"
-		treeLL2, ringLL2 = ".1,.4,.3x2,.2,.4,.5,.1x2,.6,.7x2,.8,1,.9,.7,.6,.5,.4,.3,.2x7",
-			".1,1x7,.4,1x4,.7,.6,.5,.4,.3,.2x2,.1x7"
-		treeLL5, ringLL5 = ".1x6,1x5,.6,1,.9,1x2,.1x11", ".1x11,1,.2,1,.4x2,.1,.2x2,.1x8"
-		treeSimple5      = ".1x15,.7,1x5,.7x2,.5,.6x3"
-		none             = "0x27"
-	)
-	list := []rcclTuning{
-		{
-			intra: [2]protoRow{{.8, 1.4, 2.5}, {.8, 2.2, 3.6}}, net: [2]protoRow{{11.8, 18.2, 20.8}, {9.5, 19.8, 15.1}},
-			ratio: [2][2]protoRow{{{.04, .22, .91}, {.04, .34, 1}}, {{.04, .22, .95}, {.04, .34, 1}}},
-			factor: [2][nProtos][rcclSizes]float32{
-				byProto(".1,.2,.1x2,.9,.3,.4,.1,.2,.4,.2,.1,.3x2,.2x3,.1x10", ".1,.3,1,.1,.5,1,.9,1x3,.3,.1,.4,.5x2,.4x2,.3x2,.2x8",
-					".2,1,.1x2,.7,.2,.4,.1x2,.3,.4,.3,.6,.8,1x4,.9,.8x5,.9x3"),
-				byProto(".1x5,.2,.4,.2,.3,.5,.3,.1,.5x2,.3,.2x2,.1x10", ".1x9,.3,1x6,.8,.7,.5,.4x2,.3x6",
-					"1,.8,.2,1x2,.3,1,.1x2,.2x2,.1,.5,1,.8x2,1,.9,1x9"),
-			},
-		},
-		{
-			intra: [2]protoRow{{1.5, 1.5, 4.5}, {1.5, 1.5, 4.5}}, net: [2]protoRow{{33, 33, 15.8}, {5.1, 5.1, 68.8}},
-			ratio: [2][2]protoRow{{{.12, 1, .99}, {.12, 1, 1}}, {{.15, 1, .42}, {.2, 1, 1}}},
-			factor: [2][nProtos][rcclSizes]float32{
-				byProto(treeLL1, treeLL1, ".1x5,.3,.4,.5,.1,.6,1x3,.6,.5,.7,1x7,.7,.5,.3x2"),
-				byProto(ringLL1, ringLL1, ".3,1,.3,.1x3,.3,.7,1,.2,.1x9,.2,.3,.5,.9,1x4"),
-			},
-		},
-		{
-			intra: [2]protoRow{{1.5, 1.5, 4.5}, {1.5, 1.5, 4.5}}, net: [2]protoRow{{27.9, 27.9, 15.8}, {12.1, 12.1, 68.8}},
-			ratio: [2][2]protoRow{{{.07, 1, .99}, {.08, 1, 1}}, {{.07, 1, .42}, {.08, 1, 1}}},
-			factor: [2][nProtos][rcclSizes]float32{
-				byProto(treeLL2, treeLL2, "1,.1x4,.2,.3,.5,.1,.6,.9,.8,.7,.9,1x7,.7,.9x2,1x3"),
-				byProto(ringLL2, ringLL2, ".1x8,1,.2x2,.1x5,.2,.4,.5,.6,.9,1x6"),
-			},
-		},
-		{
-			intra: [2]protoRow{{.8, 0, 2.5}, {.8, 0, 3.6}}, net: [2]protoRow{{12.5, 0, 22.4}, {9.5, 0, 19.8}},
-			ratio: [2][2]protoRow{{{.2, 0, 1.75}, {.2, 0, 1}}, {{.2, 0, .96}, {.2, 0, 1}}},
-			factor: [2][nProtos][rcclSizes]float32{
-				byProto(".1x6,1x2,.2,1,.9,1,.6,.4,.6,.4,.3x5,.2x6", none, "1x6,.1x3,.2,1,.8,1x9,.8,.7,.8,.9,.7x2"),
-				byProto(".1x5,.3,.1,.2,.1,.4x2,.2x2,.3,.7,.5,.4,.3x4,.2x6", none, ".1x7,.5,1,.1,.3,.1x3,.2x3,.3,.4,.7,1x7"),
-			},
-		},
-		{
-			intra: [2]protoRow{{.8, 1.4, 2.5}, {.8, 2.2, 3.6}}, net: [2]protoRow{{32.2, 34.4, 47.6}, {35.4, 87.8, 209.2}},
-			ratio: [2][2]protoRow{{{.16, 1.09, 1.61}, {.15, .41, 1}}, {{.16, 1.09, 1.08}, {.15, .41, 1}}},
-			factor: [2][nProtos][rcclSizes]float32{
-				byProto(".1x8,1,.1x2,.2,.4,.6,.5,.1x12", ".1x9,.2,.1x2,.2,1,.5,.2x12",
-					"1x8,.8,.4,.3x2,.1x2,1x2,.7,.5,.6,.5,.6x2,.5,.6x3,.7"),
-				byProto(".1x11,.2x2,.1,.3,.1x3,.2,.1x8", ".4,.5x2,.4x4,.2x2,.1,.3,1x2,.7,.8,.5,1x5,.9,.8,.5,.4,.3x2",
-					".1x9,1x2,.8,.5,.1,.7,.2,.4x2,.6,.7,.9,1x6"),
-			},
-		},
-		{
-			intra: [2]protoRow{{.9, .9, 2.3}, {.8, .8, 2.1}}, net: [2]protoRow{{10.5, 10.5, 25}, {9.5, 9.5, 320}},
-			ratio: [2][2]protoRow{{{.06, .06, .11}, {.08, .08, 1}}, {{.06, .06, .59}, {.08, .08, 1}}},
-			factor: [2][nProtos][rcclSizes]float32{
-				byProto(treeLL5, treeLL5, treeSimple5),
-				byProto(ringLL5, ringLL5, ".1x22,.7,.2,1x3"),
-			},
-		},
-	}
-	six := list[5]
-	six.factor = [2][nProtos][rcclSizes]float32{
-		byProto(treeLL5, ".1x6,1x5,.6,1,.9,1x5,2x2,1,.1,.9x2,.1x2", ".1x15,.7,1,.1x5,.7,.15,.6,.7,.6"),
-		byProto(ringLL5, ".1x11,1,.2,1,.4x2,.1,.2,.1x4,5.5,.1x2,1x2", ".1x20,.9,.1,1,.1,.6,1x2"),
-	}
-	return append(list, six)
-})
-
-// tuningOf is the table of a release: before 2.26 MI300X had no LL128 and other factors.
-func (r *RCCL) tuningOf(v Version) *rcclTuning {
-	t := rcclTables()[r.Tuning]
-	if r.Tuning == 5 && !v.From(26) {
-		t.factor[0][Simple], t.factor[1][Simple] = factors(".1x15,.7,1x10,.8"), factors(".1x23,.8,1x3")
-		t.intra[0][LL128], t.intra[1][LL128], t.net[0][LL128], t.net[1][LL128] = 0, 0, 0, 0
-		for i := range t.ratio {
-			t.ratio[i][0][LL128], t.ratio[i][1][LL128] = 0, 0
-		}
-	}
-	return &t
-}

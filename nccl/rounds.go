@@ -95,7 +95,7 @@ func (c *compute) round() {
 	if r.found == c.found {
 		r.spent[k] = c.time
 	}
-	if c.time >= 0 && c.limit.speed == g.BwIntra && !c.limit.ordered && c.v.From(20) && g.Pattern != NVLSPattern {
+	if c.time >= 0 && c.limit.speed == g.BwIntra && !c.limit.ordered && c.s.PairedRings && g.Pattern != NVLSPattern {
 		r.slower[k.unpaced()] = slower{c.limit.speed, c.limit.least, c.time}
 	}
 }

@@ -200,16 +200,16 @@ func (x *searcher) lead(from, to *topoNode, mult float32) bool {
 // better reports whether the graph under search beats the best so far: more
 // bandwidth, then fewer hops; for NVLS more heads.
 func (x *searcher) better() bool {
-	c, b, v := &x.cur, &x.best, x.s.v
+	c, b := &x.cur, &x.best
 	if c.NChannels < c.least {
 		return false
 	}
 	if c.Pattern == NVLSPattern {
 		return c.NChannels > b.NChannels && c.NChannels <= x.ngpus ||
-			v.From(19) && float32(c.NChannels)*c.BwInter > float32(b.NChannels)*b.BwInter
+			x.s.NVLSInter && float32(c.NChannels)*c.BwInter > float32(b.NChannels)*b.BwInter
 	}
 	target := float32(1)
-	if !v.From(20) {
+	if !x.s.PairedRings {
 		target = 1 - float32(b.CrossNIC-c.CrossNIC)*.15 // not crossing NICs was worth something
 	}
 	mine, other := float32(c.NChannels)*c.BwIntra, float32(b.NChannels)*b.BwIntra*target
@@ -442,7 +442,7 @@ func (x *searcher) toNet(gpu *topoNode, step, backToFirst, order int, time *int)
 // fits reports whether a channel that came in by one NIC may leave by another
 // (NCCL 2.28 src/graph/search.cc, ncclTopoSearchRecGpu).
 func (x *searcher) fits(start, n *topoNode, step int) bool {
-	g, v := &x.cur, x.s.v
+	g := &x.cur
 	if g.Pattern == TreePattern && n != start {
 		return false
 	}
@@ -450,7 +450,7 @@ func (x *searcher) fits(start, n *topoNode, step int) bool {
 	odd := g.NChannels&1 == 1
 	crossed := odd && n.index != g.inter[max(g.NChannels-1, 0)*2]
 	switch {
-	case v.From(23):
+	case x.s.CrossPairs:
 		if g.Pattern == RingPattern && g.CrossNIC == 2 {
 			if crossed {
 				return false
@@ -459,7 +459,7 @@ func (x *searcher) fits(start, n *topoNode, step int) bool {
 			return false
 		}
 	default:
-		if g.CrossNIC != 1 && other || v.From(20) && g.CrossNIC != 0 && crossed {
+		if g.CrossNIC != 1 && other || x.s.PairedRings && g.CrossNIC != 0 && crossed {
 			return false
 		}
 	}
@@ -477,7 +477,7 @@ func (x *searcher) share(n *topoNode, bw float32) {
 
 // fromNets begins a channel at a NIC.
 func (x *searcher) fromNets(backToNet, backToFirst int, time *int) {
-	g, v := &x.cur, x.s.v
+	g := &x.cur
 	bw := float32(int(g.BwInter))
 	nets := x.netsFor(nil)
 	heads := g.Pattern == NVLSPattern || g.Pattern == DirectPattern
@@ -487,7 +487,7 @@ func (x *searcher) fromNets(backToNet, backToFirst int, time *int) {
 			break
 		}
 		n := nets[i]
-		if v.From(19) || heads {
+		if x.s.InTurn || heads {
 			n = nets[(g.NChannels+i)%len(nets)]
 		}
 		if g.collNet && !n.net.coll {
@@ -497,7 +497,10 @@ func (x *searcher) fromNets(backToNet, backToFirst int, time *int) {
 			x.limit.short(n.net.full, n.net.bw, bw)
 			continue
 		}
-		cross := v.From(23) && g.Pattern == RingPattern && g.CrossNIC == 2 || v.From(20) && !v.From(23) && g.CrossNIC != 0
+		cross := x.s.PairedRings && g.CrossNIC != 0
+		if x.s.CrossPairs {
+			cross = g.Pattern == RingPattern && g.CrossNIC == 2
+		}
 		if cross && g.NChannels&1 == 1 && n.index != g.inter[(g.NChannels-1)*2+1] {
 			continue
 		}
@@ -505,7 +508,7 @@ func (x *searcher) fromNets(backToNet, backToFirst int, time *int) {
 		g.LatencyInter = n.net.latency
 		x.share(n, bw)
 		if heads {
-			found = x.head(n, len(nets), backToNet, backToFirst, time) || !v.From(22)
+			found = x.head(n, len(nets), backToNet, backToFirst, time) || !x.s.DistinctHeads
 		} else {
 			x.start(n, bw, backToNet, backToFirst, time)
 		}
@@ -520,7 +523,7 @@ func (x *searcher) head(n *topoNode, nets, backToNet, backToFirst int, time *int
 	if g.NChannels >= nets || l < 0 {
 		return false
 	}
-	if x.s.v.From(22) {
+	if x.s.DistinctHeads {
 		for c := range g.NChannels {
 			if g.intra[c*x.ngpus] == x.gpus()[l].gpu.rank {
 				return false
@@ -528,7 +531,7 @@ func (x *searcher) head(n *topoNode, nets, backToNet, backToFirst int, time *int
 		}
 	}
 	from := n
-	if !x.s.v.From(19) {
+	if !x.s.HeadFromNet {
 		from = nil
 	}
 	x.tryGPU(0, backToNet, backToFirst, freeOrder, time, from, l)
@@ -537,15 +540,15 @@ func (x *searcher) head(n *topoNode, nets, backToNet, backToFirst int, time *int
 
 // start tries the GPUs a ring or tree may begin at behind a NIC.
 func (x *searcher) start(n *topoNode, bw float32, backToNet, backToFirst int, time *int) {
-	g, v := &x.cur, x.s.v
+	g := &x.cur
 	try := func(order, gpu int, t *int) { x.tryGPU(0, backToNet, backToFirst, order, t, n, gpu) }
-	if g.NChannels > 0 && (g.SameChannels || !v.From(27)) {
+	if g.NChannels > 0 && (g.SameChannels || !x.s.NearStart) {
 		try(replayOrder, x.replay(-1), time)
 	}
 	if g.NChannels > 0 && g.SameChannels {
 		return
 	}
-	if g.NChannels == 0 && (len(x.s.nodes[kindNVS]) == 0 || !v.From(19)) {
+	if g.NChannels == 0 && (len(x.s.nodes[kindNVS]) == 0 || !x.s.SwitchOrder) {
 		// PCI order sets a reference, outside of the budget.
 		t := 1 << 10
 		try(pciOrder, 0, &t)
@@ -553,7 +556,7 @@ func (x *searcher) start(n *topoNode, bw float32, backToNet, backToFirst int, ti
 			*time = -1
 		}
 	}
-	if v.From(27) {
+	if x.s.NearStart {
 		if l := n.net.localGPU; l >= 0 {
 			try(freeOrder, l, time)
 		}
@@ -586,7 +589,7 @@ func (x *searcher) startOld(n *topoNode, bw float32, try func(order, gpu int, t 
 		return
 	}
 	is := func(g int) bool { return paths[g].bw == best && len(paths[g].hops) == hops }
-	if x.s.v.From(19) {
+	if x.s.InTurn {
 		for i := range x.ngpus {
 			if g := (x.cur.NChannels + i) % x.ngpus; is(g) {
 				try(freeOrder, g, time)
@@ -663,7 +666,7 @@ func (x *searcher) next(gpu *topoNode, step, backToNet, order int) []int {
 	default:
 		sortNet = -1
 	}
-	if len(x.s.nodes[kindNVS]) > 0 && x.s.v.From(21) {
+	if len(x.s.nodes[kindNVS]) > 0 && x.s.OnlyNeighbours {
 		return x.neighbours(gpu, nil)
 	}
 	scores := x.scores(gpu, sortNet != 0)
@@ -680,7 +683,7 @@ func (x *searcher) next(gpu *topoNode, step, backToNet, order int) []int {
 	if sortNet == -1 && equal {
 		slices.Reverse(list)
 	}
-	if len(x.s.nodes[kindNVS]) > 0 && x.s.v.From(19) {
+	if len(x.s.nodes[kindNVS]) > 0 && x.s.SwitchOrder {
 		return x.neighbours(gpu, list)
 	}
 	return list
@@ -740,7 +743,7 @@ func (x *searcher) neighbours(gpu *topoNode, list []int) []int {
 	default:
 		n = 1
 	}
-	if !x.s.v.From(21) {
+	if !x.s.OnlyNeighbours {
 		for _, f := range first[:n] {
 			if i := slices.Index(list, f); i >= 0 {
 				copy(list[1:i+1], list[:i])

@@ -29,7 +29,7 @@ type searchOutcome struct {
 // heads look at all channels before them.
 func (x *searcher) forget() {
 	g, s := &x.cur, &x.seen
-	s.on = x.s.v.From(20) && !g.SameChannels && g.Pattern != NVLSPattern && g.Pattern != DirectPattern && !x.s.everySpeed
+	s.on = x.s.PairedRings && !g.SameChannels && g.Pattern != NVLSPattern && g.Pattern != DirectPattern && !x.s.everySpeed
 	clear(s.states)
 	s.deepest, s.hops = 0, 0
 	if s.on && s.states == nil {
@@ -54,7 +54,7 @@ func (x *searcher) state() []byte {
 	}
 	last := g.NChannels - 1
 	b = append(b, byte(g.inter[2*last]), byte(g.inter[2*last+1]))
-	if !x.s.inter || !x.s.v.From(27) { // where a channel may repeat the order of the one before
+	if !x.s.inter || !x.s.NearStart { // where a channel may repeat the order of the one before
 		for _, r := range g.intra[last*x.ngpus : (last+1)*x.ngpus] {
 			b = append(b, byte(r))
 		}

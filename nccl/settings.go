@@ -30,16 +30,16 @@ type enabled struct {
 
 // parseSettings reads NCCL_ALGO and NCCL_PROTO (NCCL 2.28 src/graph/tuning.cc,
 // parseList).
-func parseSettings(v Version, env map[string]string) (enabled, error) {
+func parseSettings(r *rules, env map[string]string) (enabled, error) {
 	var e enabled
 	for op := range e.algo {
-		for a := range v.algos() {
+		for a := range r.Algos {
 			e.algo[op][a] = 1
 		}
 		e.proto[op] = [nProtos]int{LL: 1, LL128: auto, Simple: 1}
 	}
 	parse := parseListOld
-	if v.From(24) {
+	if r.CallLists {
 		parse = parseList
 	}
 	if s, ok := env["NCCL_PROTO"]; ok {
@@ -49,7 +49,7 @@ func parseSettings(v Version, env map[string]string) (enabled, error) {
 		}
 	}
 	if s, ok := env["NCCL_ALGO"]; ok {
-		err := parse("NCCL_ALGO", s, ncclNames(algoNames[:v.algos()]), func(op, i, on int) { e.algo[op][i] = on })
+		err := parse("NCCL_ALGO", s, ncclNames(algoNames[:r.Algos]), func(op, i, on int) { e.algo[op][i] = on })
 		if err != nil {
 			return e, err
 		}
@@ -129,32 +129,32 @@ func index(names []string, s string) int {
 
 // gate takes out of the table what the system or the user forbids.
 func (t *Table) gate(c *Comm, g *Graphs) error {
-	e, err := parseSettings(c.Version, c.Env)
+	e, err := parseSettings(c.rules, c.Env)
 	if err != nil {
 		return err
 	}
-	v := c.Version
+	r := c.rules
 	full := t.Est
 	for op := range Op(nOps) {
 		e.available(c, op)
 		any := false
-		for a := range Algo(v.algos()) {
+		for a := range Algo(r.Algos) {
 			for p := range Proto(nProtos) {
 				on := e.proto[op][p]
 				if on == auto {
 					on = bit(c.ll128(g.of(a), op, a))
 				}
-				keepRing := !v.From(19) && a == Ring && op != AllReduce // 2.18: Ring always stays for these
+				keepRing := r.KeepsRing && a == Ring && op != AllReduce // 2.18: Ring always stays for these
 				if on == 0 || e.algo[op][a] == 0 && !keepRing {
 					t.Est[op][a][p].BW = 0
 				}
 				any = any || t.Est[op][a][p].BW != 0
-				if !v.From(24) && v.From(22) && a == Ring && on == 0 {
+				if r.RingBackProto && a == Ring && on == 0 {
 					full[op][Ring][p].BW = 0
 				}
 			}
 		}
-		if !any && v.From(19) && !v.From(24) { // Ring comes back when nothing is left
+		if !any && r.RingBack { // Ring comes back when nothing is left
 			for p := range Proto(nProtos) {
 				t.Est[op][Ring][p].BW = full[op][Ring][p].BW
 			}
@@ -174,7 +174,7 @@ func (e *enabled) available(c *Comm, op Op) {
 		if c.NNodes > 1 {
 			on[NVLS] = 0
 		}
-		if !c.Version.From(24) && on[Ring]+on[Tree]+on[NVLS]+on[NVLSTree] == 0 {
+		if !c.rules.CallLists && on[Ring]+on[Tree]+on[NVLS]+on[NVLSTree] == 0 {
 			on[Ring], on[Tree] = 1, 1
 		}
 	}
@@ -189,34 +189,23 @@ func (c *Comm) ll128(g *Graph, op Op, a Algo) bool {
 	if c.RCCL != nil {
 		return c.ll128RCCL(g)
 	}
-	v := c.Version
+	r := c.rules
 	far := PathPXB
-	if n, ok := envInt(c.Env, "NCCL_LL128_C2C"); c.MinCC >= 90 && !(v.From(27) && ok && n == 0) {
+	if n, ok := envInt(c.Env, "NCCL_LL128_C2C"); c.MinCC >= 90 && !(r.LL128Any && ok && n == 0) {
 		far = PathPXN
 	}
 	near := PathNVB
-	if !v.From(18) {
+	if !r.LL128NVB {
 		near = PathNVL
 	}
 	if g.TypeInter > far || g.TypeIntra > near {
 		return false
 	}
-	if c.MinCC != c.MaxCC && !(v.From(30) && c.MinCC >= 90) {
+	if c.MinCC != c.MaxCC && !(r.LL128Mixed && c.MinCC >= 90) {
 		return false
 	}
 	if c.MinCC == 90 && c.CUDA118 && op == AllReduce && a == Ring && c.NRanks == 2 {
 		return false
 	}
-	if v.From(27) {
-		return c.MinCC >= 70
-	}
-	switch c.MinCC {
-	case 70, 80:
-		return true
-	case 90:
-		return v.From(16)
-	case 100, 120:
-		return v.From(25)
-	}
-	return false
+	return r.LL128Any && c.MinCC >= 70 || slices.Contains(r.LL128CC, c.MinCC)
 }

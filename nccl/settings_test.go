@@ -30,7 +30,7 @@ func TestSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := parseSettings(v, map[string]string{c.key: c.value})
+		e, err := parseSettings(v.rules(), map[string]string{c.key: c.value})
 		got := "error"
 		if err == nil {
 			var on []string
@@ -86,7 +86,7 @@ func TestEveryReleaseHasATable(t *testing.T) {
 						continue
 					}
 					c := Comm{
-						Version: Version{2, minor, latest[minor]}, NRanks: nodes * ppn, NNodes: nodes, MaxLocalRanks: ppn, MinCC: cc,
+						Version: Version{2, minor, 0}, NRanks: nodes * ppn, NNodes: nodes, MaxLocalRanks: ppn, MinCC: cc,
 						MaxCC: cc,
 						Arch:  ArchX86, Vendor: Intel, Channels: 16, NVLSChannels: 16, NVSwitch: true,
 					}

@@ -19,21 +19,19 @@ type Table struct {
 // NewTable computes the model for a communicator whose nodes agreed on graphs. An
 // error says which setting NCCL would refuse.
 func NewTable(c *Comm, g *Graphs) (*Table, error) {
+	c.rules = c.Version.rules()
 	t := &Table{comm: c}
 	t.threads(c, g)
 	if c.NRanks <= 1 {
 		return t, nil
 	}
-	m := model{Comm: c, g: g, lat: latencies(c.Version), lim: limitsOf(c.Version)}
+	m := model{Comm: c, g: g}
 	if c.RCCL != nil {
 		t.estimateRCCL(m)
 		return t, t.gate(c, g)
 	}
-	if c.Arch == ArchPower {
-		m.lat.hw[hwPCI][Tree][Simple] = m.lat.hw[hwPCI][Ring][Simple]
-	}
 	for op := range Op(nOps) {
-		for a := range Algo(c.Version.algos()) {
+		for a := range Algo(c.rules.Algos) {
 			for p := range Proto(nProtos) {
 				if m.modelled(op, a, p) {
 					t.Est[op][a][p] = Estimate{m.latency(op, a, p), m.bandwidth(op, a, p)}
@@ -47,21 +45,27 @@ func NewTable(c *Comm, g *Graphs) (*Table, error) {
 // model is what the formulas work with.
 type model struct {
 	*Comm
-	g   *Graphs
-	lat latencyTable
-	lim limits
+	g *Graphs
+}
+
+// hw is the latency of a step; on POWER trees in PCIe are as slow as rings.
+func (m *model) hw(hw int, a Algo, p Proto) float64 {
+	if m.Arch == ArchPower && hw == hwPCI && a == Tree && p == Simple {
+		a = Ring
+	}
+	return m.rules.HW[hw][a][p]
 }
 
 // modelled reports whether the release computes a combination at all; the others
 // print as zeros (NCCL 2.28 src/graph/tuning.cc, ncclTopoTuneModel).
 func (m *model) modelled(op Op, a Algo, p Proto) bool {
-	v := m.Version
+	r := m.rules
 	switch op {
 	case Broadcast, Reduce:
 		return a == Ring
 	case AllGather, ReduceScatter:
-		ok := a == Ring || a == NVLS && v.From(19) || a == CollNetDirect && v.From(20) ||
-			a == PAT && v.From(23) && p == Simple && m.pat()
+		ok := a == Ring || a == NVLS && r.NVLSGather || a == CollNetDirect && r.DirectGather ||
+			a == PAT && p == Simple && m.pat()
 		if !ok {
 			return false
 		}
@@ -70,11 +74,11 @@ func (m *model) modelled(op Op, a Algo, p Proto) bool {
 			return false
 		}
 	}
-	if a == NVLS && !v.From(17) || a == NVLSTree && !v.From(18) {
+	if a == NVLS && r.NVLSLeast == 0 || a == NVLSTree && !r.NVLSTrees {
 		return false
 	}
 	if a == NVLS || a == NVLSTree {
-		return p == Simple && !(v.From(28) && m.g.NVLS.NChannels < 2)
+		return p == Simple && !(r.NVLSModel && m.g.NVLS.NChannels < 2)
 	}
 	return true
 }
@@ -82,7 +86,7 @@ func (m *model) modelled(op Op, a Algo, p Proto) bool {
 // pat reports whether PAT is on: one rank per node unless the user says otherwise
 // (NCCL 2.28 src/graph/tuning.cc, ncclPatEnable).
 func (m *model) pat() bool {
-	if m.Version.From(26) && m.MinCC < 60 {
+	if m.MinCC < m.rules.PATLeast {
 		return false
 	}
 	if n, ok := envInt(m.Env, "NCCL_PAT_ENABLE"); ok && n != 2 {

@@ -75,7 +75,7 @@ func (t *Table) userThresholds(s string) {
 // width is the most channels a call may use and its threads per block: small
 // messages use fewer channels, then fewer threads.
 func (t *Table) width(call Call, a Algo, p Proto) (channels, threads int) {
-	c, v := t.comm, t.comm.Version
+	c, r := t.comm, t.comm.rules
 	nc, nt := c.Channels, t.Threads[a][p]
 	each := t.PerThread[a][p]
 	small := func() bool { return call.Bytes < int64(nc)*int64(nt)*int64(each) }
@@ -84,7 +84,7 @@ func (t *Table) width(call Call, a Algo, p Proto) (channels, threads int) {
 		nc = t.directWidth(call, nt, each)
 	case NVLS, NVLSTree:
 		nc = c.NVLSChannels
-		if a == NVLS && c.NNodes > 1 && v.From(22) {
+		if a == NVLS && c.NNodes > 1 && r.NVLSCapped {
 			nc = min(nc, c.Channels)
 		}
 	default:
@@ -102,7 +102,7 @@ func (t *Table) width(call Call, a Algo, p Proto) (channels, threads int) {
 		nt += 4 * warp
 	}
 	nt = max(nt, 3*warp)
-	if v.From(22) && (a == Tree || a == PAT) {
+	if r.TreeThreads && (a == Tree || a == PAT) {
 		nt = maxThreads
 	}
 	return max(nc, 1), nt
@@ -129,19 +129,12 @@ func (t *Table) directWidth(call Call, nt, each int) int {
 // spread is how many channels a single call's data fills. Since 2.22 data is cut
 // into cells of a least traffic, and channels are filled in turn.
 func (t *Table) spread(call Call, a Algo, p Proto, most int) int {
-	c, v := t.comm, t.comm.Version
+	c, r := t.comm, t.comm.rules
 	nvls := a == NVLS || a == NVLSTree
-	if !v.From(22) || a == CollNetDirect || a == CollNetChain || a == NVLS && c.NNodes > 1 || c.NRanks <= 1 {
+	if !r.Cells || a == CollNetDirect || a == CollNetChain || a == NVLS && c.NNodes > 1 || c.NRanks <= 1 {
 		return most
 	}
-	least := int64(32 << 10)
-	switch {
-	case !v.From(23):
-		least = 512
-	case !v.From(29):
-		least = 16 << 10
-	}
-	perByte, bytes := int64(1), call.Bytes
+	least, perByte, bytes := r.CellBytes, int64(1), call.Bytes
 	switch call.Op {
 	case AllReduce:
 		perByte = 2
@@ -149,8 +142,8 @@ func (t *Table) spread(call Call, a Algo, p Proto, most int) int {
 		perByte = int64(c.NRanks)
 		bytes /= perByte
 	}
-	if p == LL && v.From(26) {
-		perByte *= 4
+	if p == LL {
+		perByte *= r.LLTraffic
 	}
 	all := c.Channels
 	if nvls {

@@ -110,7 +110,7 @@ type topoPath struct {
 
 // system is NCCL's view of a node.
 type system struct {
-	v              Version
+	*rules
 	env            map[string]string
 	nodes          [nKinds][]*topoNode
 	hosts          int
@@ -178,26 +178,15 @@ func (n *topoNode) sortTree(up *topoNode) {
 	}
 }
 
-// nvlinkBw is what one NVLink carries one way, by release (NCCL 2.28 src/graph/topo.h).
-func nvlinkBw(v Version, cc int) float32 {
+// nvlinkBw is what one NVLink carries one way.
+func (r *rules) nvlinkBw(cc int) float32 {
 	switch {
-	case cc >= 100 && v.From(27):
-		return 40.1
-	case cc >= 100 && v.From(25):
-		return 40
-	case cc >= 90 && v.From(20):
-		return 20.6
 	case cc == 86:
-		return 12
+		return r.NVLink[sm86]
 	case cc < 70 && cc >= 60:
-	case !v.From(10):
-		return 21
-	case !v.From(18):
-		return 22
-	default:
-		return 20
+		return r.NVLink[pascal]
 	}
-	return 18
+	return r.NVLink[archOf(cc)]
 }
 
 // Models of processors, as NCCL tells them apart.
@@ -211,15 +200,15 @@ const (
 
 // cpuModel is NCCL's model number from the CPUID family and model; -1 where it
 // asks for none.
-func cpuModel(v Version, vendor CPUVendor, family, model int) int {
+func (r *rules) cpuModel(vendor CPUVendor, family, model int) int {
 	switch vendor {
 	case Intel:
 		switch {
 		case family != 6 || model < 0x55:
 			return modelBDW
-		case model >= 0xCF && v.From(26):
+		case model >= 0xCF && r.IntelModels:
 			return modelEMR
-		case model >= 0x8F && v.From(26):
+		case model >= 0x8F && r.IntelModels:
 			return modelSPR
 		}
 		return modelSKL
@@ -233,7 +222,7 @@ func cpuModel(v Version, vendor CPUVendor, family, model int) int {
 
 // interCPU is the bandwidth between NUMA domains (NCCL 2.28 src/graph/topo.h and
 // topo.cc).
-func interCPU(v Version, c cpuNode) float32 {
+func (r *rules) interCPU(c cpuNode) float32 {
 	switch c.arch {
 	case ArchPower:
 		return 32
@@ -244,9 +233,7 @@ func interCPU(v Version, c cpuNode) float32 {
 	case Intel:
 		return [...]float32{6, 6, 10, 22, 40}[c.model]
 	case AMD:
-		if v.From(20) {
-			return 16
-		}
+		return r.AMDLink
 	case Zhaoxin:
 		if c.model == modelYongfeng {
 			return 9

@@ -1,9 +1,12 @@
 package nccl
 
 import (
+	_ "embed"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/csvtable"
 )
 
 // Version is a release of NCCL. The zero value is no release.
@@ -12,16 +15,25 @@ type Version struct{ Major, Minor, Patch int }
 // Newest is the latest release whose rules are known here, Oldest the first. Up to 2.17 those are the table of
 // estimates and what gates it; rings and trees are searched for as by 2.18.
 var (
-	Oldest = Version{2, 8, 3}
-	Newest = Version{2, 30, 7}
+	Oldest = releases[0]
+	Newest = releases[len(releases)-1]
 )
 
-// latest is the last patch of each minor release, which a version without patch
-// stands for. Source of the list: NVIDIA's release tags.
-var latest = map[int]int{
-	8: 4, 9: 9, 10: 3, 11: 4, 12: 12, 13: 4, 14: 3, 15: 5, 16: 5, 17: 1, 18: 6, 19: 4, 20: 5, 21: 5, 22: 3, 23: 4, 24: 3,
-	25: 1, 26: 6, 27: 7, 28: 9, 29: 7, 30: 7,
-}
+//go:embed data/releases.csv
+var releaseTable string
+
+// releases are those of releases.csv, oldest first.
+var releases = func() (list []Version) {
+	for _, r := range csvtable.Must[struct {
+		Release string `csv:"release"`
+		Source  string `csv:"source"`
+	}]("nccl/data/releases.csv", releaseTable) {
+		var v Version
+		fmt.Sscanf(r.Release, "%d.%d.%d", &v.Major, &v.Minor, &v.Patch)
+		list = append(list, v)
+	}
+	return list
+}()
 
 // ParseVersion reads "2.28", "2.28.9" and what NCCL prints: "NCCL version 2.28.9+cuda13.0",
 // "2.18.5-1". Without a patch it means the last one of that release.
@@ -44,8 +56,10 @@ func ParseVersion(s string) (Version, error) {
 		n[i] = v
 	}
 	v := Version{n[0], n[1], n[2]}
-	if len(parts) == 2 {
-		v.Patch = latest[v.Minor]
+	for _, r := range releases {
+		if len(parts) == 2 && r.Minor == v.Minor {
+			v.Patch = r.Patch // the last of them
+		}
 	}
 	if v.Major != 2 || v.Minor < Oldest.Minor || v.Minor > Newest.Minor {
 		return bad(fmt.Sprintf("rules are known for %d.%d to %d.%d", Oldest.Major, Oldest.Minor, Newest.Major, Newest.Minor))
@@ -85,8 +99,11 @@ func (v Version) Compare(o Version) int {
 	return 0
 }
 
-// From reports whether the release is 2.minor or later.
-func (v Version) From(minor int) bool { return v.Major > 2 || v.Major == 2 && v.Minor >= minor }
+// CallLists reports whether NCCL_ALGO and NCCL_PROTO may differ by collective.
+func (v Version) CallLists() bool { return v.rules().CallLists }
+
+// TunerPlugins reports whether the release loads them.
+func (v Version) TunerPlugins() bool { return v.rules().TunerPlugins }
 
 // MarshalText writes "2.28.9".
 func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
@@ -98,13 +115,4 @@ func (v *Version) UnmarshalText(b []byte) error {
 		*v = p
 	}
 	return err
-}
-
-// maxChannels is the bound on channels of a communicator: 32 up to 2.24, 64 since
-// (NCCL 2.28 src/include/device.h).
-func (v Version) maxChannels() int {
-	if v.From(25) {
-		return 64
-	}
-	return 32
 }

@@ -5,7 +5,7 @@ import "slices"
 // Wiring joins the orders inside nodes to rings and trees over all ranks. Rings
 // and trees are computed when asked for, because a large job has too many to keep.
 type Wiring struct {
-	v      Version
+	r      *rules
 	nodes  []PlanNode
 	nRanks int
 	search int   // channels that every node found
@@ -22,13 +22,13 @@ type Links struct {
 
 // newWiring takes nodes in NCCL's order (by lowest rank) and the number of search
 // channels they agreed upon.
-func newWiring(v Version, nodes []PlanNode, search int) *Wiring {
-	w := &Wiring{v: v, nodes: nodes, search: search}
+func newWiring(r *rules, nodes []PlanNode, search int) *Wiring {
+	w := &Wiring{r: r, nodes: nodes, search: search}
 	for _, m := range nodes {
 		w.nRanks += len(m.Ranks)
 		w.cross = max(w.cross, m.View.Graphs.Ring.CrossNIC)
 	}
-	for c := range min(2*search, v.maxChannels()) {
+	for c := range min(2*search, r.MaxChannels) {
 		w.origin = append(w.origin, c)
 	}
 	return w
@@ -64,19 +64,19 @@ func (w *Wiring) Period() int {
 // (NCCL 2.28 src/graph/connect.cc, ncclTopoPostset).
 func (w *Wiring) ringChannel(node, c int) int {
 	c = w.origin[c] % w.search
-	if node%2 == 0 || w.search%2 != 0 || !w.v.From(20) {
+	if node%2 == 0 || w.search%2 != 0 || !w.r.PairedRings {
 		return c
 	}
 	switch {
-	case w.v.From(26):
+	case w.r.CrossTwo:
 		cross := w.cross
-		if w.v.From(28) { // each node for itself
+		if w.r.CrossByNode { // each node for itself
 			cross = w.nodes[node].View.Graphs.Ring.CrossNIC
 		}
 		if cross != 2 {
 			return c
 		}
-	case w.cross == 0, !w.v.From(21) && len(w.nodes)%2 != 0:
+	case w.cross == 0, !w.r.OddCross && len(w.nodes)%2 != 0:
 		return c
 	}
 	return c ^ 1

@@ -54,7 +54,7 @@ func TestTreeExamples(t *testing.T) {
 			0: "1/4/-1->0->-1 1/-1/-1->0->4", 4: "5/-1/-1->4->0 5/0/-1->4->-1", 7: "-1/-1/-1->7->6 -1/-1/-1->7->6",
 		}},
 	} {
-		w := newWiring(Newest, sameOrders(c.nodes, c.gpus, 1, c.pattern), 1)
+		w := newWiring(Newest.rules(), sameOrders(c.nodes, c.gpus, 1, c.pattern), 1)
 		for rank, want := range c.want {
 			got := w.Tree(0)[rank].printed(rank) + " " + w.Tree(1)[rank].printed(rank)
 			if got != want {
@@ -70,7 +70,7 @@ func TestWiringIsWhole(t *testing.T) {
 	for _, pattern := range []Pattern{BalancedTree, SplitTree, TreePattern} {
 		for nodes := 1; nodes <= 17; nodes++ {
 			for _, gpus := range []int{1, 2, 3, 8} {
-				w := newWiring(Newest, sameOrders(nodes, gpus, 3, pattern), 3)
+				w := newWiring(Newest.rules(), sameOrders(nodes, gpus, 3, pattern), 3)
 				w.repeat(9)
 				for c := range w.Count() {
 					ring := w.Ring(c)
@@ -125,7 +125,7 @@ func checkTree(t *testing.T, tree []Links) {
 }
 
 func TestRepeatAndLimit(t *testing.T) {
-	w := newWiring(Newest, sameOrders(2, 2, 2, TreePattern), 2)
+	w := newWiring(Newest.rules(), sameOrders(2, 2, 2, TreePattern), 2)
 	w.repeat(6)
 	w.repeat(15)
 	w.limit(14)

@@ -59,7 +59,7 @@ func withSetting(env map[string]string, v nccl.Version, kind coll.Kind, algo, pr
 // for one collective, so that the others keep theirs (a plain list would leave
 // some without any), before for all.
 func SettingFor(v nccl.Version, kind coll.Kind, word string) string {
-	if !v.From(24) {
+	if !v.CallLists() {
 		return word
 	}
 	if kind == coll.Barrier {

@@ -970,7 +970,7 @@ func (e *Env) parseNCCL(text string) (nccl.Version, error) {
 
 // checkTuner refuses the tuner plugin where NCCL loads none.
 func checkTuner(asked bool, v nccl.Version) error {
-	if asked && !v.From(19) {
+	if asked && !v.TunerPlugins() {
 		return fmt.Errorf("--tuner with NCCL %s: NCCL loads tuner plugins from 2.19 on; expected a newer --nccl, or leave "+
 			"--tuner out", v)
 	}

@@ -19,7 +19,7 @@ var costSizes = []unit.Bytes{64 * unit.KiB, 1 * unit.MiB, 16 * unit.MiB, 256 * u
 // slower predicts how much slower an all-reduce is with a fault than without: the
 // fault as a change of the machine, of the settings, or both. The text is empty
 // where the machine is not known well enough or the fault costs nothing there.
-func (c *Case) slower(fault func(s *hardware.Shape), env map[string]string) string {
+func (c *Case) slower(fault func(s *hardware.Spec), env map[string]string) string {
 	m := c.machine()
 	if m == nil {
 		return ""
@@ -75,8 +75,8 @@ type priced struct {
 }
 
 // times predicts an all-reduce of each size, once for each machine and settings.
-func (c *Case) times(m *machine, fault func(s *hardware.Shape), env map[string]string) ([]unit.Time, error) {
-	s := m.shape
+func (c *Case) times(m *machine, fault func(s *hardware.Spec), env map[string]string) ([]unit.Time, error) {
+	s := m.spec
 	if fault != nil {
 		fault(&s)
 	}
@@ -89,7 +89,7 @@ func (c *Case) times(m *machine, fault func(s *hardware.Shape), env map[string]s
 	return p.times, p.err
 }
 
-func (m *machine) times(s hardware.Shape, env map[string]string) ([]unit.Time, error) {
+func (m *machine) times(s hardware.Spec, env map[string]string) ([]unit.Time, error) {
 	cl, err := s.Cluster(m.nodes)
 	if err != nil {
 		return nil, err
@@ -135,13 +135,13 @@ var costs = map[string]func(c *Case) string{
 	"libfabric":          sockets,
 	"ib-device-unusable": sockets,
 	"gdr-off": func(c *Case) string {
-		return or(c.slower(func(s *hardware.Shape) { s.GDR = cluster.No }, nil), "usually half of the NIC's rate or less")
+		return or(c.slower(func(s *hardware.Spec) { s.GDR = cluster.No }, nil), "usually half of the NIC's rate or less")
 	},
 	"p2p-off": func(c *Case) string {
 		return or(c.slower(nil, map[string]string{"NCCL_P2P_DISABLE": "1"}), "through host memory GPUs exchange 5 to 20 "+
 			"GB/s instead of 10 to 50 over PCIe, or 100 to 400 over NVLink where they have it")
 	},
-	"single-nic": func(c *Case) string { return c.slower(func(s *hardware.Shape) { s.NICs = 1 }, nil) },
+	"single-nic": func(c *Case) string { return c.slower(func(s *hardware.Spec) { s.NICs = 1 }, nil) },
 	"nvls-failed": func(c *Case) string {
 		return or(c.slower(nil, map[string]string{"NCCL_NVLS_ENABLE": "0"}),
 			"without NVLS an all-reduce inside a node is up to 1.3x slower at large sizes")
@@ -152,14 +152,14 @@ var costs = map[string]func(c *Case) string{
 	"algorithm-forced": func(c *Case) string { return c.slower(nil, c.set("NCCL_ALGO", "NCCL_PROTO")) },
 	"graph-search":     func(*Case) string { return "one channel instead of many: 5 to 10x slower at large sizes" },
 	"bond-one-port": func(c *Case) string {
-		return or(c.slower(func(s *hardware.Shape) { s.Port /= 2 }, nil), "half of the bond's rate")
+		return or(c.slower(func(s *hardware.Spec) { s.Port /= 2 }, nil), "half of the bond's rate")
 	},
 }
 
 // sockets is what sockets cost where RDMA could be: one Ethernet port of at most
 // 100 Gb/s, through host memory.
 func sockets(c *Case) string {
-	return or(c.slower(func(s *hardware.Shape) {
+	return or(c.slower(func(s *hardware.Spec) {
 		s.Kind, s.GDR, s.NICs, s.Port = cluster.Ethernet, cluster.No, 1, min(s.Port, 100*unit.Gbps)
 	}, nil), "TCP reaches 1 to 4 GB/s per host, RDMA 12 GB/s (100 Gb/s) to 50 GB/s (400 Gb/s) per NIC")
 }

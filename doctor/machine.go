@@ -15,7 +15,7 @@ import (
 // machine is the cluster of a job as far as the evidence tells: enough to predict
 // what a fault costs there, not what the job does.
 type machine struct {
-	shape      hardware.Shape
+	spec       hardware.Spec
 	nodes, per int
 	assumed    []string
 }
@@ -32,9 +32,9 @@ func (m *machine) String() string {
 	if m.nodes > 1 {
 		nodes = fmt.Sprintf("%d nodes", m.nodes)
 	}
-	s := fmt.Sprintf("%s of %d %s", nodes, m.per, strings.ToUpper(m.shape.GPU))
+	s := fmt.Sprintf("%s of %d %s", nodes, m.per, strings.ToUpper(m.spec.GPU))
 	if m.nodes > 1 {
-		s += fmt.Sprintf(" with %s of %v", words.Plural(m.shape.NICs, "NIC"), m.shape.Port)
+		s += fmt.Sprintf(" with %s of %v", words.Plural(m.spec.NICs, "NIC"), m.spec.Port)
 	}
 	if len(m.assumed) > 0 {
 		s += ", " + strings.Join(m.assumed, " and ") + " assumed"
@@ -62,16 +62,16 @@ func (c *Case) machine() *machine {
 
 func (c *Case) build() *machine {
 	m := &machine{}
-	m.shape.GPU = c.gpu()
+	m.spec.GPU = c.gpu()
 	c.sizes(m)
-	if m.shape.GPU == "" || m.per < 1 || m.nodes < 1 || m.nodes*m.per < 2 {
+	if m.spec.GPU == "" || m.per < 1 || m.nodes < 1 || m.nodes*m.per < 2 {
 		return nil
 	}
 	if m.nodes > 1 {
 		c.nics(m)
 	}
 	m.nodes, m.per = min(m.nodes, mostNodes), min(m.per, mostGPUs)
-	m.shape.GPUs = m.per
+	m.spec.Count = m.per
 	return m
 }
 
@@ -150,20 +150,20 @@ func (c *Case) sizes(m *machine) {
 
 // nics fills the NICs of a node.
 func (c *Case) nics(m *machine) {
-	m.shape.Kind = cluster.InfiniBand
+	m.spec.Kind = cluster.InfiniBand
 	switch {
 	case c.layer() == "RoCE":
-		m.shape.Kind = cluster.RoCE
+		m.spec.Kind = cluster.RoCE
 	case c.in("efa"):
-		m.shape.Kind = cluster.EFA
+		m.spec.Kind = cluster.EFA
 	}
 	if list := c.All(evidence.IBUsing); len(list) > 0 {
-		m.shape.NICs = strings.Count(list[0].Arg(0), ",") + 1
+		m.spec.NICs = strings.Count(list[0].Arg(0), ",") + 1
 	}
 	if c.Log != nil {
 		for _, n := range c.Log.NICs {
 			if n.Net == "IB" && n.Mbps > 0 {
-				m.shape.Port = unit.Rate(n.Mbps) * unit.Gbps / 1000
+				m.spec.Port = unit.Rate(n.Mbps) * unit.Gbps / 1000
 			}
 		}
 	}
@@ -172,19 +172,19 @@ func (c *Case) nics(m *machine) {
 		if x[4] != "" {
 			rate = speeds[strings.ToUpper(x[4])]
 		}
-		if m.shape.NICs == 0 && n > 0 {
-			m.shape.NICs = n
+		if m.spec.NICs == 0 && n > 0 {
+			m.spec.NICs = n
 		}
-		if m.shape.Port == 0 && rate > 0 {
-			m.shape.Port = unit.Rate(rate) * unit.Gbps
+		if m.spec.Port == 0 && rate > 0 {
+			m.spec.Port = unit.Rate(rate) * unit.Gbps
 		}
 	}
-	if m.shape.NICs == 0 {
-		m.shape.NICs = max(1, m.per)
+	if m.spec.NICs == 0 {
+		m.spec.NICs = max(1, m.per)
 		m.assumed = append(m.assumed, "a NIC for every GPU")
 	}
-	if m.shape.Port == 0 {
-		m.shape.Port = 200 * unit.Gbps
+	if m.spec.Port == 0 {
+		m.spec.Port = 200 * unit.Gbps
 		m.assumed = append(m.assumed, "200 Gb/s a NIC")
 	}
 }

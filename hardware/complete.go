@@ -379,7 +379,7 @@ func (f *filler) cpu(dev int) *cluster.CPUInfo {
 // Grace, whether or not somebody wrote it down.
 func (f *filler) cpuName(dev int) string {
 	if f.linkSum().c2c {
-		return grace().name
+		return graceName
 	}
 	for _, k := range []cluster.Kind{cluster.NUMA, cluster.Socket} {
 		if i := f.t.Above(dev, k); i >= 0 && f.t.Devices[i].Model.Known() {
@@ -582,12 +582,13 @@ func (f *filler) xgmi(l *cluster.Link) cluster.Fact[unit.Rate] {
 	return cluster.FromAssumed(50*unit.GBps*unit.Rate(lanes), unnamed+"50 GB/s per link as on MI250X")
 }
 
-// c2c counts 45 GB/s a link: ten on GH200, five a GPU on GB200.
+// c2c is the link of the GPU's model to its CPU; the first in the catalogue where the model is unknown.
 func (f *filler) c2c(l *cluster.Link) cluster.Fact[unit.Rate] {
-	row, _ := InterconnectByName("NVLink-C2C GH200")
+	rows := nodeLinks()
+	row := rows[slices.IndexFunc(rows, func(r linkRow) bool { return r.Family == "c2c" })].Interconnect
 	for _, e := range []int{l.A, l.B} {
-		if sm := f.models[e].SM; sm >= 100 {
-			row, _ = InterconnectByName("NVLink-C2C GB200")
+		if named, ok := InterconnectByName(f.models[e].C2C); ok {
+			row = named
 		}
 	}
 	if l.Lanes > 0 {

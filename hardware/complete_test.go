@@ -59,7 +59,11 @@ func TestCompleteNVLink(t *testing.T) {
 	for range 4 {
 		n.Add(cluster.Device{Kind: cluster.GPU, Index: -1, Parent: -1})
 	}
-	fullMesh(n, cluster.NVLink, 4)
+	for a := range 4 {
+		for b := range a {
+			n.Connect(cluster.Link{A: b, B: a, Kind: cluster.NVLink, Lanes: 4})
+		}
+	}
 	complete(n)
 	if got := n.Links[0].Rate; !near(got.Value.GBps(), 100, 1e-9) || got.Origin != cluster.Assumed {
 		t.Errorf("NV4 among four: %+v", got)
@@ -100,15 +104,20 @@ func TestCompleteGPU(t *testing.T) {
 }
 
 func TestCompletePCIe(t *testing.T) {
-	n := newNode(cluster.Read)
-	root := addRoot(n, addSocket(n, intel("test", 143), 0, "0-1")[0])
+	n := built("", nil, "socket(root)")
+	root := n.Of(cluster.RootComplex)[0]
 	sw := n.Add(cluster.Device{Kind: cluster.PCISwitch, Index: -1, Parent: root})
 	up := n.Connect(cluster.Link{A: root, B: sw, Kind: cluster.PCIe})
-	gpu := addChip(n, sw, mustGPU("h100"), "")
+	chip := func() int {
+		return n.Add(cluster.Device{
+			Kind: cluster.GPU, Index: n.Count(cluster.GPU), Parent: sw, Model: cluster.FromSpec(mustGPU("h100").Title, "a test"),
+		})
+	}
+	gpu := chip()
 	gl := n.Connect(cluster.Link{A: sw, B: gpu, Kind: cluster.PCIe})
-	trained := addChip(n, sw, mustGPU("h100"), "")
+	trained := chip()
 	tl := n.Connect(cluster.Link{A: sw, B: trained, Kind: cluster.PCIe, Lanes: 8, GTs: 16, MaxLanes: 16, MaxGTs: 32})
-	capable := addChip(n, sw, mustGPU("h100"), "")
+	capable := chip()
 	cl := n.Connect(cluster.Link{A: sw, B: capable, Kind: cluster.PCIe, MaxLanes: 16, MaxGTs: 16})
 	nic := n.Add(cluster.Device{
 		Kind: cluster.NIC, Index: 0, Parent: root, NIC: &cluster.NICInfo{Ports: []cluster.Port{{Num: 1, Speed: "4xHDR"}}},
@@ -152,8 +161,8 @@ func TestCompletePlatform(t *testing.T) {
 
 // GPUs that are named after a matrix was completed are cards of their own generation of PCIe.
 func TestForget(t *testing.T) {
-	n := newNode(cluster.Read)
-	root := addRoot(n, addSocket(n, intel("test", 143), 0, "0-1")[0])
+	n := built("", nil, "socket(root)")
+	root := n.Of(cluster.RootComplex)[0]
 	gpu := n.Add(cluster.Device{Kind: cluster.GPU, Index: 0, Parent: root})
 	l := n.Connect(cluster.Link{A: root, B: gpu, Kind: cluster.PCIe})
 	other := n.Add(cluster.Device{Kind: cluster.GPU, Index: 1, Parent: root})

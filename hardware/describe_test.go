@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -8,14 +9,16 @@ import (
 	"busbar.dev/unit"
 )
 
+// built makes the node of a tree.
+func built(gpu string, nic *card, tree string) *cluster.NodeType {
+	r := &nodeRow{Tree: treeOf("%s", tree), CPU: "Intel Xeon test", CPUID: cpuSpec{"x86_64", "GenuineIntel", 6, 143}}
+	return r.node(mustGPU(gpu), nic, fromPreset)
+}
+
 // hosts makes n hosts of one type with nics network cards of a kind.
 func hosts(n, nics int, kind cluster.NetKind, speed string) *cluster.Cluster {
-	t := newNode(cluster.Assumed)
+	t := built("", &card{Kind: kind, Speed: speed, Slot: slot{5, 16}}, fmt.Sprintf("socket(root(%d*nic))", nics))
 	t.Name = "box"
-	root := addRoot(t, addSocket(t, intel("test", 143), 0, "0-1")[0])
-	for range nics {
-		addNIC(t, root, &card{Kind: kind, Speed: speed, Slot: slot{5, 16}}, "", "")
-	}
 	c := &cluster.Cluster{Types: []*cluster.NodeType{t}, Hosts: make([]cluster.Host, n)}
 	Complete(c)
 	return c
@@ -136,9 +139,8 @@ func TestDescribeDefaults(t *testing.T) {
 func TestDescribeMixed(t *testing.T) {
 	a := hosts(1, 2, cluster.InfiniBand, "4xHDR").Types[0]
 	a.Devices[a.Of(cluster.NIC)[1]].NIC.Kind = cluster.Ethernet
-	bare := newNode(cluster.Unknown)
+	bare := built("h100", nil, "gpu")
 	bare.Name = "bare"
-	addChip(bare, -1, mustGPU("h100"), "")
 	eth := hosts(1, 1, cluster.Ethernet, "25GbE").Types[0]
 	eth.Name = "eth"
 	c := &cluster.Cluster{Types: []*cluster.NodeType{a, bare, eth}}

@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -34,6 +35,16 @@ type GPUModel struct {
 	Link     unit.Rate        `json:"link_GBps,omitempty" csv:"link_GBps,optional"`
 	Links    int              `json:"links,omitempty" csv:"links,optional"`
 
+	// Form is how it is built: card, module, superchip (a module with its CPU) or chip (one with its CPU).
+	Form    string      `json:"form" csv:"form"`
+	PerNode int         `json:"per_node,omitempty" csv:"per_node,optional"` // GPUs of usual servers
+	Bridged int         `json:"bridged,omitempty" csv:"bridged,optional"`   // cards that the bridge joins that it is sold with
+	Domain  int         `json:"domain,omitempty" csv:"domain,optional"`     // GPUs of an NVLink domain of several hosts
+	C2C     string      `json:"c2c,omitempty" csv:"c2c,optional"`           // the link to its CPU
+	Peers   cluster.Tri `json:"peers,omitempty" csv:"peers,optional"`       // no: the driver refuses peer access
+	// Typical marks the model that machines of which only the number of NVLinks is known are taken to have.
+	Typical bool `json:"typical,omitempty" csv:"typical,optional"`
+
 	PCIeGen int         `json:"pcie_gen" csv:"pcie_gen"`
 	Lanes   int         `json:"pcie_lanes" csv:"pcie_lanes"`
 	GDR     cluster.Tri `json:"gdr,omitempty" csv:"gdr"` // GPUDirect RDMA or its like
@@ -64,6 +75,7 @@ func (r *gpuRow) model() GPUModel {
 		cluster.FP64: r.FP64, cluster.FP32: r.FP32, cluster.TF32: r.TF32, cluster.FP16: r.FP16,
 		cluster.BF16: r.BF16, cluster.FP8: r.FP8, cluster.FP4: r.FP4, cluster.INT8: r.INT8,
 	}
+	r.PerNode = cmp.Or(r.PerNode, 8)
 	maps.DeleteFunc(r.Peak, func(_ cluster.Dtype, v unit.FLOPS) bool { return v == 0 })
 	return r.GPUModel
 }

@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,49 +14,51 @@ import (
 // nodeRow is a row of nodes.csv: the inside of a machine, without the models of
 // its GPUs and NICs.
 type nodeRow struct {
-	Name     string         `csv:"name"`
-	Origin   cluster.Origin `csv:"tree_origin"`
-	Tree     tree           `csv:"tree"`
-	Join     string         `csv:"join,optional"`
-	GPUSlot  slot           `csv:"gpu_slot,optional"`
-	Up       slot           `csv:"switch_slot,optional"` // from a root or switch to a switch
-	CPU      string         `csv:"cpu"`
-	CPUID    cpuSpec        `csv:"cpu_id"`
-	CPULists []string       `csv:"cpulists"` // of a socket; + between its NUMA domains
-	Memory   unit.Bytes     `csv:"numa_memory,optional"`
-	GPUPCI   []string       `csv:"gpu_pci,optional"`
-	NICPCI   []string       `csv:"nic_pci,optional"`
-	NICNames []string       `csv:"nic_names,optional"`
-	Source   string         `csv:"source"`
+	Name      string         `csv:"name"`
+	Origin    cluster.Origin `csv:"tree_origin"`
+	Tree      tree           `csv:"tree"`
+	Join      string         `csv:"join,optional"`
+	GPUSlot   slot           `csv:"gpu_slot,optional"`    // default: the GPU's own
+	Up        slot           `csv:"switch_slot,optional"` // from a root or switch to a switch; default: as GPUSlot
+	Rate      unit.Rate      `csv:"link_GBps,optional"`   // of both, where no generation of PCIe has it
+	Trays     int            `csv:"trays,optional"`       // default 1
+	CPU       string         `csv:"cpu"`
+	CPUID     cpuSpec        `csv:"cpu_id"`
+	CPULists  []string       `csv:"cpulists"` // of a socket; + between its NUMA domains
+	Memory    unit.Bytes     `csv:"numa_memory,optional"`
+	GPUPCI    []string       `csv:"gpu_pci,optional"`
+	SwitchPCI []string       `csv:"switch_pci,optional"`
+	NICPCI    []string       `csv:"nic_pci,optional"`
+	NICNames  []string       `csv:"nic_names,optional"`
+	Source    string         `csv:"source"`
 }
 
 var nodeTable = sync.OnceValue(func() map[string]*nodeRow {
 	return byName("nodes", func(r *nodeRow) string { return r.Name })
 })
 
+// fromPreset is the source of what a preset or a short description of a machine has from the catalogue.
+const fromPreset = "preset"
+
 // node makes the devices and links of a preset's node, rates still to be filled in.
 func (p *preset) node() *cluster.NodeType {
-	gpu, nic := mustGPU(p.GPU), cardTable()[p.NIC]
-	if special := specialNodes[p.Node]; special != nil {
-		return special(gpu, nic)
+	row := p.cards
+	if row == nil {
+		row = nodeTable()[p.Node]
 	}
-	row := nodeTable()[p.Node]
-	switch {
-	case row != nil:
-	case p.cards > 0:
-		return cardNode(gpu, p.cards)
-	default: // a GPU by name: one host and nothing else
-		t := newNode(cluster.Unknown)
-		addChip(t, -1, gpu, "")
-		return t
+	if row == nil { // a GPU by name: one host and nothing else
+		row = &nodeRow{Tree: treeOf("gpu")}
 	}
-	return row.node(gpu, nic)
+	return row.node(mustGPU(p.GPU), cardTable()[p.NIC], fromPreset)
 }
 
-func (r *nodeRow) node(gpu GPUModel, nic *card) *cluster.NodeType {
-	b := &treeBuilder{row: r, t: newNode(r.Origin), gpu: gpu, nic: nic}
-	b.add(-1, r.Tree)
-	b.join()
+// node makes the devices and links of a row with GPUs and NICs; source is where their models are from.
+func (r *nodeRow) node(gpu GPUModel, nic *card, source string) *cluster.NodeType {
+	b := &treeBuilder{
+		nodeRow: r, t: &cluster.NodeType{Tree: r.Origin}, gpu: gpu, nic: nic, source: source, made: map[string][]int{},
+	}
+	b.growTree(-1, r.Tree)
+	b.joinGPUs()
 	return b.t
 }
 
@@ -67,6 +70,14 @@ type branch struct {
 	count int
 	name  string
 	below tree
+}
+
+// treeOf is a tree that code wrote.
+func treeOf(format string, args ...any) (t tree) {
+	if err := t.UnmarshalText(fmt.Appendf(nil, format, args...)); err != nil {
+		panic(err)
+	}
+	return t
 }
 
 // UnmarshalText reads a tree.
@@ -86,7 +97,7 @@ func (t *tree) parse(s string) (string, error) {
 		s = s[len(word):]
 		if count, name, ok := strings.Cut(word, "*"); ok {
 			n, err := strconv.Atoi(count)
-			if err != nil || n < 1 {
+			if err != nil || n < 0 {
 				return "", fmt.Errorf("%q: expected a count before *", word)
 			}
 			b.count, word = n, name
@@ -111,69 +122,225 @@ func (t *tree) parse(s string) (string, error) {
 
 // treeBuilder makes the devices of a tree, numbered in the order of its text.
 type treeBuilder struct {
-	row  *nodeRow
-	t    *cluster.NodeType
-	gpu  GPUModel
-	nic  *card
-	numa []int // of all sockets so far
+	*nodeRow
+	t      *cluster.NodeType
+	gpu    GPUModel
+	nic    *card
+	source string
+	made   map[string][]int // by word, and NUMA domains of all sockets so far
 }
 
-func (b *treeBuilder) add(parent int, branches tree) {
+func (b *treeBuilder) growTree(parent int, branches tree) {
 	for _, x := range branches {
 		for range x.count {
-			b.add(b.device(parent, x.name), x.below)
+			b.growTree(b.addDevice(parent, x.name), x.below)
 		}
 	}
 }
 
-// device adds a device and returns what its branches hang on. The lint of the
+// addDevice adds a device and returns what its branches hang on. The lint of the
 // tables builds every tree, so that a wrong name does not reach a user.
-func (b *treeBuilder) device(parent int, name string) int {
-	switch name {
+func (b *treeBuilder) addDevice(parent int, name string) int {
+	word := strings.TrimRight(name, "0123456789")
+	if word != name { // one that is there
+		n, _ := strconv.Atoi(name[len(word):])
+		return b.made[word][n]
+	}
+	d := cluster.Device{Index: -1, Parent: parent}
+	if parent >= 0 {
+		d.Tray = b.t.Devices[parent].Tray
+	}
+	var up cluster.Link
+	switch word {
 	case "":
 		return parent
+	case "smp": // before what follows; others have these links last
+		joinNUMA(b.t)
+		return parent
 	case "socket":
-		cpu := b.row.CPUID
-		cpu.name = b.row.CPU
-		lists := b.row.CPULists[b.t.Count(cluster.Socket)]
-		domains := addSocket(b.t, cpu, b.row.Memory, strings.Split(lists, "+")...)
-		b.numa = append(b.numa, domains...)
-		return domains[0]
+		return b.addSocket()
 	case "root":
-		return addRoot(b.t, parent)
+		d.Kind, up.Kind = cluster.RootComplex, cluster.OnDie
 	case "switch":
-		return addSwitch(b.t, parent, b.row.Up)
+		d.Kind, d.PCI = cluster.PCISwitch, address(at(b.SwitchPCI, len(b.made[word])))
+		up = b.slotLink(cmp.Or(b.Up, b.gpuSlot()))
 	case "gpu":
-		return addGPU(b.t, parent, b.gpu, b.row.GPUSlot, at(b.row.GPUPCI, b.t.Count(cluster.GPU)))
+		b.describeGPU(&d)
+		up = b.slotLink(b.gpuSlot())
 	case "c2c":
-		return addC2C(b.t, parent, b.gpu, superchipLinks)
+		row, _ := InterconnectByName(b.gpu.C2C)
+		b.describeGPU(&d)
+		up = cluster.Link{Kind: cluster.C2C, Lanes: row.Links}
 	case "nic":
-		k := b.t.Count(cluster.NIC)
-		return addNIC(b.t, parent, b.nic, at(b.row.NICPCI, k), at(b.row.NICNames, k))
+		b.describeNIC(&d)
+		up = b.nic.Slot.link()
+	case "port":
+		speed, _ := ParsePortSpeed(b.nic.Speed)
+		b.describeNIC(&d)
+		up = cluster.Link{
+			Kind: cluster.Direct, Rate: cluster.FromSpec(unit.Rate(b.nic.Ports)*speed.Rate, b.gpu.Source),
+		}
+	default:
+		panic(fmt.Sprintf("hardware/data/nodes.csv: %s: no device is called %q", b.Name, name))
 	}
-	domain, err := strconv.Atoi(strings.TrimPrefix(name, "numa"))
-	if err != nil {
-		panic(fmt.Sprintf("hardware/data/nodes.csv: %s: no device is called %q", b.row.Name, name))
+	id := b.t.Add(d)
+	b.made[word] = append(b.made[word], id)
+	if up.A, up.B = parent, id; parent >= 0 {
+		b.t.Connect(up)
 	}
-	return b.numa[domain]
+	if gpus := b.made["gpu"]; word == "port" {
+		up.A, up.Lanes = gpus[len(gpus)-1], b.nic.Ports
+		b.t.Connect(up)
+	}
+	return id
 }
 
-// join links the GPUs to each other.
-func (b *treeBuilder) join() {
-	how, links, _ := strings.Cut(b.row.Join, " ")
+func (b *treeBuilder) gpuSlot() slot { return cmp.Or(b.GPUSlot, slot{b.gpu.PCIeGen, b.gpu.Lanes}) }
+
+// slotLink is a link of the PCIe tree, with the rate of the row where it has one.
+func (b *treeBuilder) slotLink(s slot) cluster.Link {
+	l := s.link()
+	if b.Rate > 0 {
+		l.Rate, l.Duplex = cluster.FromSpec(b.Rate, b.Source), 2*b.Rate
+	}
+	return l
+}
+
+// addSocket adds a socket and its NUMA domains, and returns the first of them.
+func (b *treeBuilder) addSocket() int {
+	k := b.t.Count(cluster.Socket)
+	d := cluster.Device{Kind: cluster.Socket, Index: k, Parent: -1}
+	if b.CPUID != (cpuSpec{}) {
+		d.Model, d.CPU = cluster.FromSpec(b.CPU, b.source), b.CPUID.info()
+	}
+	socket := b.t.Add(d)
+	first := len(b.made["numa"])
+	for _, cores := range strings.Split(at(b.CPULists, k), "+") {
+		d := cluster.Device{Kind: cluster.NUMA, Index: b.t.Count(cluster.NUMA), Parent: socket}
+		if b.CPUID != (cpuSpec{}) || cores != "" {
+			d.CPU = b.CPUID.info()
+			d.CPU.Cores = cores
+		}
+		if b.Memory > 0 {
+			d.CPU.Memory = cluster.FromSpec(b.Memory, b.source)
+		}
+		b.made["numa"] = append(b.made["numa"], b.t.Add(d))
+	}
+	return b.made["numa"][first]
+}
+
+// describeGPU makes a device one of the row's GPUs. What it answers on the bus is known of the machines of the
+// catalogue; a file that names a model says nothing about it.
+func (b *treeBuilder) describeGPU(d *cluster.Device) {
+	k := b.t.Count(cluster.GPU)
+	d.Kind, d.Index, d.PCI = cluster.GPU, k, address(at(b.GPUPCI, k))
+	d.Model, d.GPU = cluster.FromSpec(b.gpu.Title, b.source), &cluster.GPUInfo{Vendor: b.gpu.Vendor}
+	if b.source == fromPreset {
+		d.PCIID = pciID(b.gpu.PCI, "030200")
+	}
+}
+
+// describeNIC makes a device one of the row's network cards.
+func (b *treeBuilder) describeNIC(d *cluster.Device) {
+	c, k := b.nic, b.t.Count(cluster.NIC)
+	d.Kind, d.Index, d.PCI, d.Label = cluster.NIC, k, address(at(b.NICPCI, k)), at(b.NICNames, k)
+	d.NIC = &cluster.NICInfo{Kind: c.Kind, GDR: c.GDR}
+	class, layer := "020000", "Ethernet"
+	if c.Kind == cluster.InfiniBand {
+		class, layer = "020700", "InfiniBand"
+	}
+	for i := range max(c.Ports, 1) {
+		p := cluster.Port{Num: i + 1, Layer: layer, Speed: c.Speed}
+		switch speed, _ := ParsePortSpeed(c.Speed); {
+		case c.rate.Known():
+			p = cluster.Port{Num: i + 1, Rate: c.rate}
+		case c.Origin == cluster.Assumed:
+			p.Speed, p.Rate = "", cluster.FromAssumed(speed.Rate, "not published")
+		}
+		if c.MTU > 0 {
+			p.MTU = cluster.FromSpec(c.MTU, b.source)
+		}
+		d.NIC.Ports = append(d.NIC.Ports, p)
+	}
+	if m, ok := NICByName(c.Model); ok {
+		d.Model, d.PCIID = cluster.FromSpec(m.Name, b.source), pciID(m.PCI, class)
+	}
+}
+
+// cube is the hybrid cube mesh of eight V100 (NVIDIA DGX-1 system architecture white paper, 2017).
+const cube = "0-1x1 0-2x1 0-3x2 0-4x2 1-2x2 1-3x1 1-5x2 2-3x2 2-6x1 3-7x1 4-5x1 4-6x1 4-7x2 5-6x2 5-7x1 6-7x2"
+
+// joinGPUs repeats the tray and links its GPUs to each other.
+func (b *treeBuilder) joinGPUs() {
+	how, number, _ := strings.Cut(b.Join, " ")
+	links, _ := strconv.Atoi(number)
+	if how == "nvswitches" {
+		b.addNVSwitch()
+	}
+	b.repeatTray()
+	gpus := b.t.Of(cluster.GPU)
+	group := max(2, len(gpus)) // that are joined, each with each
 	switch how {
-	case "":
+	case "", "none":
+		return
 	case "nvswitch":
-		addNVSwitch(b.t, b.gpu.Links)
-	case "cube":
-		mesh(b.t, cluster.NVLink, cubeMesh()...)
-	case "mesh":
-		n, _ := strconv.Atoi(links)
-		fullMesh(b.t, b.gpu.LinkKind, n)
+		b.addNVSwitch()
+		return
+	case "nvswitches":
+		b.addUplinks(links)
+		return
 	case "no": // peer access, which the driver refuses
 		refusePeers(b.t)
+		return
+	case "mesh":
+		links = max(1, cmp.Or(links, b.gpu.Links/(group-1)))
+	case "bridge":
+		group = cmp.Or(links, b.gpu.Bridged, 2)
+		links = max(1, b.gpu.Links/(group-1))
+	case "cube":
+		b.joinPairs(cube)
+		return
 	default:
-		panic(fmt.Sprintf("hardware/data/nodes.csv: %s: GPUs are not joined by %q", b.row.Name, b.row.Join))
+		b.joinPairs(b.Join)
+		return
+	}
+	for i, a := range gpus {
+		for _, c := range gpus[i+1 : min(len(gpus), i/group*group+group)] {
+			b.t.Connect(cluster.Link{A: a, B: c, Kind: b.gpu.LinkKind, Lanes: links})
+		}
+	}
+}
+
+// joinPairs links pairs of GPUs, by position: 0-1x4 are four links.
+func (b *treeBuilder) joinPairs(pairs string) {
+	gpus := b.t.Of(cluster.GPU)
+	for _, p := range strings.Fields(pairs) {
+		var x, y, links int
+		if _, err := fmt.Sscanf(p, "%d-%dx%d", &x, &y, &links); err != nil {
+			panic(fmt.Sprintf("hardware/data/nodes.csv: %s: GPUs are not joined by %q", b.Name, b.Join))
+		}
+		b.t.Connect(cluster.Link{A: gpus[x], B: gpus[y], Kind: b.gpu.LinkKind, Lanes: links})
+	}
+}
+
+// addNVSwitch adds the device that stands for all NVSwitches of a node and joins
+// every GPU to it.
+func (b *treeBuilder) addNVSwitch() {
+	sw := b.t.Add(cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1})
+	for _, g := range b.t.Of(cluster.GPU) {
+		b.t.Connect(cluster.Link{A: g, B: sw, Kind: b.gpu.LinkKind, Lanes: b.gpu.Links})
+	}
+}
+
+// addUplinks joins the NVSwitches of trays by switches of a second level, with so many links each.
+func (b *treeBuilder) addUplinks(links int) {
+	rate := unit.Rate(links) * b.gpu.Link
+	trays := b.t.Of(cluster.NVSwitch)
+	second := b.t.Add(cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1})
+	for _, sw := range trays {
+		b.t.Connect(cluster.Link{
+			A: sw, B: second, Kind: cluster.NVLink, Lanes: links, Duplex: 2 * rate, Rate: cluster.FromSpec(rate, b.Source),
+		})
 	}
 }
 
@@ -191,275 +358,134 @@ func refusePeers(t *cluster.NodeType) {
 	}
 }
 
-// cubeMesh is the hybrid cube mesh of eight V100: GPU, GPU, links (NVIDIA DGX-1
-// system architecture white paper, 2017).
-func cubeMesh() [][3]int {
-	return [][3]int{
-		{0, 1, 1},
-		{0, 2, 1},
-		{0, 3, 2},
-		{0, 4, 2},
-		{1, 2, 2},
-		{1, 3, 1},
-		{1, 5, 2},
-		{2, 3, 2},
-		{2, 6, 1},
-		{3, 7, 1},
-		{4, 5, 1},
-		{4, 6, 1},
-		{4, 7, 2},
-		{5, 6, 2},
-		{5, 7, 1},
-		{6, 7, 2},
-	}
-}
-
-// Module says that a GPU comes on a board with its links, as SXM does: a card has them only over a bridge, or not at
-// all.
-func (m GPUModel) Module() bool {
-	if m.Links == 0 {
-		return false
-	}
-	title := strings.ToUpper(m.Title)
-	if m.LinkKind != cluster.NVLink || strings.Contains(title, "SXM") || strings.Contains(title, "HBM3") {
-		return true
-	}
-	for _, name := range []string{"H200", "H20", "B200", "B300", "GB200"} {
-		if strings.Contains(title, name) && !strings.Contains(title, "NVL") {
-			return true
-		}
-	}
-	return false
-}
-
-// socketCards are the cards that one processor takes: seven slots of x16 at most, of which some are for NICs and disks.
-const socketCards = 4
-
-// cardNode is a server or workstation with so many PCIe cards: each on a root port of its own, no NVLink bridge and no
-// NIC.
-func cardNode(m GPUModel, n int) *cluster.NodeType {
-	t := newNode(cluster.Assumed)
-	sockets := 1
-	if n > socketCards {
-		sockets = 2
-	}
-	for s := range sockets {
-		numa := addSocket(t, cpuSpec{arch: "x86_64"}, 0, "")[0]
-		for range (n*(s+1))/sockets - (n*s)/sockets {
-			addGPU(t, addRoot(t, numa), m, slot{m.PCIeGen, 16}, "")
-		}
-	}
-	if m.GDR == cluster.No { // GeForce
-		refusePeers(t)
-	}
-	return t
-}
-
-// cardsNode says in words what cardNode assumes.
-func cardsNode(m GPUModel, n int) string {
-	where := "one socket"
-	if n > socketCards {
-		where = "two sockets"
-	}
-	peers := "no NVLink bridge"
-	switch {
-	case m.GDR == cluster.No:
-		peers = "no peer access"
-	case m.Links == 0:
-		peers = "no NVLink"
-	}
-	return fmt.Sprintf("PCIe %d.0 x16 cards on root ports of %s, %s, no NIC (--nic 10GbE gives one); a cluster file or "+
-		"nvidia-smi topo -m says otherwise", m.PCIeGen, where, peers)
-}
-
-// specialNodes are machines that a row of nodes.csv cannot say: links with rates
-// of their own, devices out of the order of their tree, racks of trays.
-var specialNodes = map[string]func(gpu GPUModel, nic *card) *cluster.NodeType{
-	"dgx-a100":   dgxA100,
-	"frontier":   frontier,
-	"gaudi":      gaudi,
-	"nvl256":     nvl256,
-	"nvl72":      func(gpu GPUModel, nic *card) *cluster.NodeType { return nvl72(gpu, 18, nic) },
-	"nvl72-tray": func(gpu GPUModel, nic *card) *cluster.NodeType { return nvl72(gpu, 1, nic) },
-}
-
-// dgxA100 has four NUMA domains a socket; two GPUs and two NICs hang on one
-// two-level PCIe switch in every other domain. Each pair is PXB, as nvidia-smi
-// prints it.
-func dgxA100(m GPUModel, nic *card) *cluster.NodeType {
-	t := newNode(cluster.Spec)
-	var numa []int
-	for s := range 2 {
-		var lists []string
-		for q := range 4 {
-			first := 64*s + 16*q
-			lists = append(lists, fmt.Sprintf("%d-%d,%d-%d", first, first+15, first+128, first+143))
-		}
-		numa = append(numa, addSocket(t, epyc("7742", 143, 49), 0, lists...)...)
-	}
-	s := slot{4, 16}
-	for _, g := range []struct {
-		numa                 int
-		switches, gpus, nics [2]string // PCI addresses
-		names                [2]string // of the NICs
-	}{
-		{
-			3,
-			[2]string{"03:00.0", "0a:00.0"},
-			[2]string{"07:00.0", "0f:00.0"},
-			[2]string{"0c:00.0", "12:00.0"},
-			[2]string{"mlx5_0", "mlx5_1"},
-		},
-		{
-			1,
-			[2]string{"43:00.0", "49:00.0"},
-			[2]string{"47:00.0", "4e:00.0"},
-			[2]string{"4b:00.0", "54:00.0"},
-			[2]string{"mlx5_2", "mlx5_3"},
-		},
-		{
-			7,
-			[2]string{"83:00.0", "8b:00.0"},
-			[2]string{"87:00.0", "90:00.0"},
-			[2]string{"8d:00.0", "94:00.0"},
-			[2]string{"mlx5_6", "mlx5_7"},
-		},
-		{
-			5,
-			[2]string{"b3:00.0", "b8:00.0"},
-			[2]string{"b7:00.0", "bd:00.0"},
-			[2]string{"ba:00.0", "cc:00.0"},
-			[2]string{"mlx5_8", "mlx5_9"},
-		},
-	} {
-		top := addSwitch(t, addRoot(t, numa[g.numa]), s)
-		first, second := addSwitch(t, top, s), addSwitch(t, top, s)
-		t.Devices[first].PCI, t.Devices[second].PCI = address(g.switches[0]), address(g.switches[1])
-		addGPU(t, addSwitch(t, first, s), m, s, g.gpus[0])
-		addGPU(t, addSwitch(t, second, s), m, s, g.gpus[1])
-		addNIC(t, second, nic, g.nics[0], g.names[0])
-		addNIC(t, first, nic, g.nics[1], g.names[1])
-	}
-	addNVSwitch(t, m.Links)
-	return t
-}
-
-// frontier is one socket with four NUMA domains; each holds one MI250X module,
-// two dies that software sees as two GPUs. The NIC hangs on the second die. An
-// Infinity Fabric link of 36 GB/s joins a die to the CPU.
-func frontier(m GPUModel, nic *card) *cluster.NodeType {
-	t := newNode(cluster.Spec)
-	numa := addSocket(t, epyc("7A53", 175, 48), 128*unit.GiB, "0-15,64-79", "16-31,80-95", "32-47,96-111", "48-63,112-127")
-	gpuPCI := []string{"c1:00.0", "c5:00.0", "c9:00.0", "cd:00.0", "d1:00.0", "d5:00.0", "d9:00.0", "dd:00.0"}
-	rate := cluster.FromSpec(36*unit.GBps, "OLCF, Frontier user guide, 2024: 36+36 GB/s CPU to GCD")
-	connect := func(a, b int) {
-		t.Connect(cluster.Link{A: a, B: b, Kind: cluster.PCIe, Lanes: 16, Rate: rate, Duplex: 2 * rate.Value})
-	}
-	for module, domain := range []int{3, 1, 0, 2} {
-		root := addRoot(t, numa[domain])
-		connect(root, addChip(t, root, m, gpuPCI[2*module]))
-		sw := t.Add(cluster.Device{Kind: cluster.PCISwitch, Index: -1, Parent: root})
-		connect(root, sw)
-		connect(sw, addChip(t, sw, m, gpuPCI[2*module+1]))
-		addNIC(t, sw, nic, "", fmt.Sprintf("cxi%d", module))
-	}
-	mesh(t, cluster.XGMI,
-		[3]int{0, 1, 4}, [3]int{2, 3, 4}, [3]int{4, 5, 4}, [3]int{6, 7, 4},
-		[3]int{0, 6, 2}, [3]int{2, 4, 2}, [3]int{0, 2, 1}, [3]int{4, 6, 1},
-		[3]int{1, 3, 1}, [3]int{1, 5, 1}, [3]int{3, 7, 1}, [3]int{5, 7, 1})
-	return t
-}
-
-// gaudi joins eight cards by three Ethernet links a pair. The three scale-out
-// ports of a card are a NIC that the card reaches without PCIe.
-func gaudi(m GPUModel, nic *card) *cluster.NodeType {
-	t := newNode(cluster.Assumed)
-	p, _ := ParsePortSpeed(nic.Speed)
-	rate := cluster.FromSpec(unit.Rate(nic.Ports)*p.Rate, m.Source)
-	s := slot{m.PCIeGen, m.Lanes}
-	for h, cores := range []string{"0-39,80-119", "40-79,120-159"} {
-		numa := addSocket(t, intel("Platinum 8380", 106), 0, cores)[0]
-		for k := range 4 {
-			sw := addSwitch(t, addRoot(t, numa), s)
-			g := addGPU(t, sw, m, s, "")
-			n := addPort(t, sw, nic, "", fmt.Sprintf("hbl_%d", 4*h+k))
-			t.Connect(cluster.Link{A: sw, B: n, Kind: cluster.Direct, Rate: rate})
-			t.Connect(cluster.Link{A: g, B: n, Kind: cluster.Direct, Lanes: nic.Ports, Rate: rate})
-		}
-	}
-	fullMesh(t, cluster.Gaudi, 3)
-	return t
-}
-
-// superchipLinks are the NVLink-C2C links between a Grace and the one GPU of a
-// GH200 (NVLink-C2C GH200 in links.csv).
-const superchipLinks = 10
-
-// addC2C adds a GPU that hangs on its CPU by NVLink-C2C.
-func addC2C(t *cluster.NodeType, numa int, m GPUModel, links int) int {
-	g := addChip(t, numa, m, "")
-	t.Connect(cluster.Link{A: numa, B: g, Kind: cluster.C2C, Lanes: links})
-	return g
-}
-
-// nvl72 is the NVLink domain: trays of two Grace with two GPUs and two NICs each,
-// every GPU with all its links on one NVSwitch device.
-func nvl72(m GPUModel, trays int, nic *card) *cluster.NodeType {
-	tray := newNode(cluster.Spec)
-	for s := range 2 {
-		numa := addSocket(tray, grace(), 0, fmt.Sprintf("%d-%d", 72*s, 72*s+71))[0]
-		for range 2 {
-			addC2C(tray, numa, m, superchipLinks/2)
-			addNIC(tray, addRoot(tray, numa), nic, "", "")
-		}
-	}
-	t := repeatTray(tray, trays)
-	addNVSwitch(t, m.Links)
-	return t
-}
-
-// nvl256 is the NVLink network of 32 DGX H100: the NVSwitches of a node have 72
-// links to switches of a second level, four to each of 18, so that half of what
-// its GPUs have leaves the node.
-func nvl256(m GPUModel, nic *card) *cluster.NodeType {
-	const nodes, uplinks = 32, 72
-	t := repeatTray(nodeTable()["dgx-h100"].node(m, nic), nodes)
-	rate := unit.Rate(uplinks) * m.Link
-	second := t.Add(cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1})
-	for i := range second {
-		if t.Devices[i].Kind == cluster.NVSwitch {
-			t.Connect(cluster.Link{
-				A: i, B: second, Kind: cluster.NVLink, Lanes: uplinks, Duplex: 2 * rate,
-				Rate: cluster.FromSpec(rate,
-					"NVIDIA Hot Chips 34, The NVLink-Network Switch, 2022: 72 links of a node to 18 switches"),
-			})
-		}
-	}
-	return t
-}
-
 // repeatTray makes a rack of equal trays. Names count through the rack; labels and
 // addresses are left out because every tray has the same ones; indexes are those
 // that the tray's own operating system gives.
-func repeatTray(tray *cluster.NodeType, trays int) *cluster.NodeType {
-	if trays == 1 {
-		return tray
+func (b *treeBuilder) repeatTray() {
+	if b.Trays <= 1 {
+		return
 	}
-	t := newNode(tray.Tree)
-	t.Trays = trays
-	for n := range trays {
-		base := len(t.Devices)
+	tray := b.t
+	b.t = &cluster.NodeType{Tree: tray.Tree, Trays: b.Trays}
+	for n := range b.Trays {
+		base := len(b.t.Devices)
 		for _, d := range tray.Devices {
 			d.Name, d.Label, d.PCI, d.Tray = "", "", "", n
 			if d.Parent >= 0 {
 				d.Parent += base
 			}
-			t.Add(d)
+			b.t.Add(d)
 		}
 		for _, l := range tray.Links {
 			l.A, l.B = l.A+base, l.B+base
-			t.Connect(l)
+			b.t.Connect(l)
 		}
 	}
-	return t
+}
+
+// joinNUMA links every pair of NUMA domains of one tray.
+func joinNUMA(t *cluster.NodeType) {
+	ids := t.Of(cluster.NUMA)
+	for i, a := range ids {
+		for _, b := range ids[i+1:] {
+			if t.Devices[a].Tray == t.Devices[b].Tray {
+				t.Connect(cluster.Link{A: a, B: b, Kind: cluster.SMP})
+			}
+		}
+	}
+}
+
+// cpuSpec is a processor as far as its links and NCCL's files go. Family is in
+// NCCL's spelling: base + (extended<<4).
+type cpuSpec struct {
+	arch, vendor  string
+	family, model int
+}
+
+// UnmarshalText reads x86_64 GenuineIntel 6 143, or arm64 alone.
+func (c *cpuSpec) UnmarshalText(text []byte) error {
+	if n, _ := fmt.Sscan(string(text), &c.arch, &c.vendor, &c.family, &c.model); n != 1 && n != 4 {
+		return fmt.Errorf("%q; expected an architecture, vendor, family and model", text)
+	}
+	return nil
+}
+
+func (c cpuSpec) info() *cluster.CPUInfo {
+	return &cluster.CPUInfo{Arch: c.arch, Vendor: c.vendor, Family: c.family, Model: c.model}
+}
+
+// slot is a PCIe link: generation and lanes.
+type slot struct{ gen, lanes int }
+
+// UnmarshalText reads a slot such as 5x16.
+func (s *slot) UnmarshalText(text []byte) error {
+	if n, err := fmt.Sscanf(string(text), "%dx%d", &s.gen, &s.lanes); n < 2 || err != nil {
+		return fmt.Errorf("%q; expected a slot such as 5x16", text)
+	}
+	return nil
+}
+
+func (s slot) link() cluster.Link {
+	return cluster.Link{Kind: cluster.PCIe, Lanes: s.lanes, GTs: PCIeSpeed(s.gen)}
+}
+
+// card is a network card as a preset carries it: a row of cards.csv.
+type card struct {
+	Name   string          `csv:"name"`
+	Model  string          `csv:"nic,optional"` // name in nics.csv
+	Kind   cluster.NetKind `csv:"network"`
+	Speed  string          `csv:"port"` // of one port
+	Origin cluster.Origin  `csv:"port_origin,optional"`
+	Ports  int             `csv:"ports,optional"` // default 1
+	Slot   slot            `csv:"slot,optional"`
+	MTU    int             `csv:"mtu,optional"` // 0 unknown
+	GDR    cluster.Tri     `csv:"gdr,optional"`
+	Source string          `csv:"source"`
+
+	rate cluster.Fact[unit.Rate] // of a port, instead of Speed
+}
+
+var cardTable = sync.OnceValue(func() map[string]*card {
+	return byName("cards", func(c *card) string { return c.Name })
+})
+
+// address is a published PCI address; the empty text and a wrong one are unknown.
+func address(s string) cluster.PCI {
+	p, err := cluster.ParsePCI(s)
+	if err != nil {
+		return ""
+	}
+	return p
+}
+
+// pciID is what the device answers on the bus, where the catalogue knows.
+func pciID(ids []string, class string) *cluster.PCIID {
+	if len(ids) == 0 {
+		return nil
+	}
+	vendor, device, _ := strings.Cut(ids[0], ":")
+	return &cluster.PCIID{Class: class, Vendor: vendor, Device: device}
+}
+
+// at is the i-th text of a list, "" beyond its end. A list of one text with a * is
+// numbered: mlx5_* is mlx5_0, mlx5_1, ….
+func at(list []string, i int) string {
+	if len(list) == 1 && strings.HasSuffix(list[0], "*") {
+		return strings.TrimSuffix(list[0], "*") + strconv.Itoa(i)
+	}
+	if i < len(list) {
+		return list[i]
+	}
+	return ""
+}
+
+// mustGPU is the catalogue's row of that short name. Presets name only rows that
+// exist; a test builds every one of them.
+func mustGPU(name string) GPUModel {
+	x := gpuTable()
+	i, ok := x.short[name]
+	if !ok {
+		return GPUModel{Name: name, Title: name}
+	}
+	return x.row(i)
 }

@@ -29,14 +29,14 @@ type preset struct {
 	Name    string   `csv:"name"`
 	Aliases []string `csv:"aliases,optional"`
 	Nodes   int      `csv:"nodes,optional"` // default count; 0 means 1
-	Node    string   `csv:"node"`           // in nodes.csv or specialNodes; "": one GPU and nothing else
+	Node    string   `csv:"node"`           // in nodes.csv; "": one GPU and nothing else
 	GPU     string   `csv:"gpu"`
 	NIC     string   `csv:"nic"`     // in cards.csv
 	Network string   `csv:"network"` // in fabrics.csv
 	Summary string   `csv:"summary"`
 	Source  string   `csv:"source"`
 
-	cards int // of a node that was named by its cards alone: 4xa6000
+	cards *nodeRow // a node that was named by its cards alone: 4xa6000
 }
 
 // presetTable lists the machines, then every GPU on its own.
@@ -133,11 +133,7 @@ func Preset(name string, count int) (*cluster.Cluster, error) {
 	}
 	c := &cluster.Cluster{
 		Name: p.Name, Types: []*cluster.NodeType{p.complete()}, Sources: []string{p.Name + ": " + p.Source},
-	}
-	c.Hosts = make([]cluster.Host, count)
-	node := []byte("node")
-	for i := range c.Hosts {
-		c.Hosts[i].Name = string(strconv.AppendInt(node, int64(i), 10))
+		Hosts: numbered(count),
 	}
 	if c.Types[0].Count(cluster.NIC) == 0 {
 		return c, nil
@@ -229,7 +225,8 @@ func nodeOf(want string, all []preset) (*preset, error) {
 		others = append(others, fmt.Sprintf("%s has %d", p.Name, have))
 	}
 	if !g.Module() && n <= maxCards {
-		return &preset{Name: want, GPU: g.Name, cards: n, Source: AssumedNode + " " + cardsNode(g, n)}, nil
+		row, text := cardsNode(g, n)
+		return &preset{Name: want, GPU: g.Name, cards: row, Source: AssumedNode + " " + text}, nil
 	}
 	if len(others) == 0 {
 		return nil, fmt.Errorf("%s: no preset has nodes of %s; write a cluster file (docs/format/cluster.md)", want, g.Title)

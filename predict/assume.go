@@ -116,10 +116,6 @@ func closeUncabled(c *cluster.Cluster) []string {
 		strings.Join(names, ", "), cmp.Or(list[0].Source, "the network's source"))}
 }
 
-// linksOf are the models that have so many NVLinks, the one that most machines
-// hold: what nvidia-smi topo -m shows of a GPU.
-var linksOf = map[int]string{6: "v100-32", 12: "a100-80", 18: "h100"}
-
 // assumeGPUs names the GPUs of a type that have no name. A name that is given
 // counts for them only.
 func assumeGPUs(t *cluster.NodeType, named hardware.GPUModel) (string, error) {
@@ -140,12 +136,13 @@ func assumeGPUs(t *cluster.NodeType, named hardware.GPUModel) (string, error) {
 		for _, d := range nameless {
 			links = max(links, nvlinks(t, d))
 		}
-		var ok bool
-		if m, ok = hardware.GPUByName(linksOf[links]); !ok {
+		all := hardware.GPUs()
+		i := slices.IndexFunc(all, func(m hardware.GPUModel) bool { return m.Typical && m.Links == links })
+		if i < 0 {
 			return "", failure.In("gpu", fmt.Errorf("%s: no source names the model of %s, and NCCL decides by it; give it "+
 				"(--gpu a100-80; `busbar hardware gpu` lists them)", t.Name, t.Devices[nameless[0]].Name))
 		}
-		why = fmt.Sprintf("they have %d NVLinks", links)
+		m, why = all[i], fmt.Sprintf("they have %d NVLinks", links)
 	}
 	for _, d := range nameless {
 		x := &t.Devices[d]

@@ -40,8 +40,8 @@ type exchange struct {
 func (x *exchange) predict(t *testing.T) float64 {
 	t.Helper()
 	name, _, _ := strings.Cut(x.GPU, " (")
-	s := hardware.Shape{
-		GPU: name, GPUs: x.PerNode, NICs: x.PerNode, Port: 400 * unit.Gbps, Kind: cluster.InfiniBand, GDR: cluster.Yes,
+	s := hardware.Spec{
+		GPU: name, Count: x.PerNode, NICs: x.PerNode, Port: 400 * unit.Gbps, Kind: cluster.InfiniBand, GDR: cluster.Yes,
 	}
 	switch {
 	case strings.Contains(x.NIC, "EFA"):

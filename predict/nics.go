@@ -2,7 +2,6 @@ package predict
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -81,77 +80,16 @@ func addNICs(t *cluster.NodeType, g NICs) string {
 	if g.Count == 0 {
 		g.Count, more = 1, " (a count before the rate, as 4x, gives more)"
 	}
-	gpus := t.Of(cluster.GPU)
-	places := slots(t, gpus, g.Count)
-	for i, at := range places {
-		port := cluster.Port{Num: 1, Rate: cluster.FromAssumed(g.Rate, "as given")}
-		d := t.Add(cluster.Device{
-			Kind: cluster.NIC, Index: i, Parent: at, Tray: t.Devices[at].Tray,
-			NIC: &cluster.NICInfo{Kind: kind, Ports: []cluster.Port{port}},
-		})
-		t.Connect(cluster.Link{A: at, B: d, Kind: cluster.PCIe, Lanes: 16, GTs: slotSpeed(g.Rate)})
-	}
+	hardware.Spec{NICs: g.Count, Port: g.Rate, Kind: kind, Source: AsGiven}.AddNICs(t)
 	where := "spread over the NUMA domains"
 	switch {
-	case g.Count >= len(gpus):
+	case g.Count >= t.Count(cluster.GPU):
 		where = "each on a PCIe switch with a GPU"
 	case g.Count == 1:
 		where = "on the first NUMA domain"
 	}
 	return fmt.Sprintf("no source names NICs of %s; taken as %s of %s%s as given, %s%s", t.Name,
 		words.Plural(g.Count, "NIC"), g.Rate.Bits(), guessed, where, more)
-}
-
-// slots are the devices that new NICs hang on.
-func slots(t *cluster.NodeType, gpus []int, count int) []int {
-	out := make([]int, count)
-	if count >= len(gpus) {
-		for i := range out {
-			out[i] = switchOf(t, gpus[i*len(gpus)/count])
-		}
-		return out
-	}
-	numa := t.Of(cluster.NUMA)
-	if len(numa) == 0 {
-		numa = []int{t.Devices[gpus[0]].Parent}
-	}
-	for i := range out {
-		at := numa[i*len(numa)/count]
-		out[i] = t.Add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: at, Tray: t.Devices[at].Tray})
-		t.Connect(cluster.Link{A: at, B: out[i], Kind: cluster.OnDie})
-	}
-	return out
-}
-
-// switchOf is the PCIe switch that a GPU hangs on, put in where there is none.
-func switchOf(t *cluster.NodeType, gpu int) int {
-	up := t.Devices[gpu].Parent
-	if up >= 0 && t.Devices[up].Kind == cluster.PCISwitch {
-		return up
-	}
-	s := t.Add(cluster.Device{Kind: cluster.PCISwitch, Index: -1, Parent: up, Tray: t.Devices[gpu].Tray})
-	t.Devices[gpu].Parent = s
-	i := slices.IndexFunc(t.Links, func(l cluster.Link) bool {
-		return l.Kind == cluster.PCIe && (l.A == up && l.B == gpu || l.A == gpu && l.B == up)
-	})
-	if i < 0 {
-		t.Connect(cluster.Link{A: s, B: gpu, Kind: cluster.PCIe})
-		return s
-	}
-	l := t.Links[i] // what led to the GPU leads to the switch, and on from there
-	l.A, l.B = up, s
-	t.Connect(l)
-	t.Links[i].A, t.Links[i].B = s, gpu
-	return s
-}
-
-// slotSpeed is the PCIe generation of a card that keeps such a port busy.
-func slotSpeed(r unit.Rate) float64 {
-	gen := 3
-	for gen < 7 && hardware.PCIeRate(hardware.PCIeSpeed(gen), 16) <= r {
-		gen++
-	}
-	return hardware.PCIeSpeed(gen)
 }
 
 // noNICs says what to do about a node without NICs whose data has to leave it.

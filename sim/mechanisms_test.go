@@ -64,16 +64,16 @@ func TestMechanismsMatter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape := func(s hardware.Shape, nodes int) *cluster.Cluster {
+	shape := func(s hardware.Spec, nodes int) *cluster.Cluster {
 		c, err := s.Cluster(nodes)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	cards := shape(hardware.Shape{GPU: "l40s", GPUs: 4}, 1)
-	newer := shape(hardware.Shape{GPU: "rtxpro6000", GPUs: 8}, 1)
-	pair := shape(hardware.Shape{GPU: "l40s", GPUs: 2}, 1)
+	cards := shape(hardware.Spec{GPU: "l40s", Count: 4}, 1)
+	newer := shape(hardware.Spec{GPU: "rtxpro6000", Count: 8}, 1)
+	pair := shape(hardware.Spec{GPU: "l40s", Count: 2}, 1)
 	for _, x := range []struct {
 		off        sim.Mechanisms
 		c          *cluster.Cluster

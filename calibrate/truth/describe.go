@@ -23,13 +23,13 @@ type Place struct {
 	Assumed []string // what the source leaves open
 }
 
-// trayGPUs and rackTrays are those of the NVL72 racks.
+// trayGPUs and rackGPUs are those of the NVL72 racks.
 const (
-	trayGPUs  = 4
-	rackTrays = 18
+	trayGPUs = 4
+	rackGPUs = 72
 )
 
-// Describe builds the cluster of nodes that a source describes, with as many GPUs each.
+// describe builds the cluster of nodes that a source describes, with as many GPUs each.
 func describe(m *result.Machine, nodes, per int, without sim.Mechanisms) (*Place, error) {
 	return (&described{Machine: m, nodes: nodes, per: per, without: without}).place()
 }
@@ -58,7 +58,7 @@ func (g *described) place() (*Place, error) {
 			"state it", *g.Gbps)
 	}
 	p := &Place{}
-	s := hardware.Shape{GPU: gpuName(g.GPU), Join: g.joining(), Pair: g.pairLinks()}
+	s := hardware.Spec{GPU: gpuName(g.GPU), Join: g.joining()}
 	m, ok := hardware.GPUByName(s.GPU)
 	if !ok {
 		return nil, fmt.Errorf("GPU %q is not in the catalogue", g.GPU)
@@ -76,12 +76,12 @@ func (g *described) place() (*Place, error) {
 	nodes, per := g.nodes, g.per
 	switch {
 	case racks > 0:
-		s.GPUs = trayGPUs * rackTrays
+		s.Count = rackGPUs
 		nodes, per = racks, g.nodes*g.per/racks
 	case g.nodes == 1 || per > 4 || g.part(s.NICs):
-		s.GPUs = max(per, g.server(m))
+		s.Count = max(per, g.server(m))
 	default:
-		s.GPUs = per
+		s.Count = per
 	}
 	c, err := s.Cluster(nodes)
 	if err != nil {
@@ -102,11 +102,8 @@ func gpuName(gpu string) string {
 
 // server is how many GPUs a whole server has, of which a run may use a part.
 func (g *described) server(m hardware.GPUModel) int {
-	switch {
-	case m.Name == "gb200" || m.Name == "gb300" || m.Name == "gh200":
-		return trayGPUs
-	case m.LinkKind == cluster.NVLink && m.Links >= 8:
-		return 8
+	if m.LinkKind == cluster.NVLink && m.Links >= 8 {
+		return m.PerNode
 	}
 	return g.per
 }
@@ -180,36 +177,25 @@ func (g *described) slots() (gen, sockets int) {
 	return gen, sockets
 }
 
-// joining reads how the GPUs of a node are joined.
-func (g *described) joining() hardware.Join {
+var perPair = lazyre.New(`(?:nv(\d{1,2})|(\d{1,2}) links) per pair`)
+
+// joining reads how the GPUs of a node are joined, as hardware.Spec has it.
+func (g *described) joining() string {
 	s := strings.ToLower(g.Joined)
-	switch {
-	case strings.Contains(s, "nvswitch"), strings.Contains(s, "nvl72"):
-		return hardware.Switched
-	case strings.Contains(s, "mesh"), strings.Contains(s, "all-to-all"), strings.Contains(s, "per pair"):
-		return hardware.Meshed
-	case strings.Contains(s, "bridge not stated") && g.on(sim.OwnWords):
-		return hardware.OverPCIe
-	case strings.Contains(s, "bridge"):
-		return hardware.Bridged
-	case strings.Contains(s, "pcie"):
-		return hardware.OverPCIe
+	has := func(word string) bool { return strings.Contains(s, word) }
+	switch pair := perPair.FindStringSubmatch(s); {
+	case has("nvswitch"), has("nvl72"):
+		return "nvswitch"
+	case pair != nil:
+		return "mesh " + pair[1] + pair[2]
+	case has("mesh"), has("all-to-all"), has("per pair"):
+		return "mesh"
+	case has("bridge") && !(has("bridge not stated") && g.on(sim.OwnWords)):
+		return "bridge"
+	case has("pcie"), has("bridge"):
+		return "none"
 	}
-	return hardware.Usual
-}
-
-var perPair = lazyre.New(`(?i)NV(\d+) per pair|(\d+) links per pair`)
-
-func (g *described) pairLinks() int {
-	m := perPair.FindStringSubmatch(g.Joined)
-	if m == nil {
-		return 0
-	}
-	n, err := strconv.Atoi(m[1] + m[2])
-	if err != nil || n > 64 {
-		return 0
-	}
-	return n
+	return ""
 }
 
 // racks is the number of NVLink domains the nodes stand in, 0 where each node is
@@ -219,18 +205,18 @@ func (g *described) racks(m hardware.GPUModel) int {
 	if g.on(sim.OwnWords) && g.says("different nvlink domains", "distinct nvlink domains") {
 		return 0
 	}
-	if !rack && m.Name != "gb200" && m.Name != "gb300" || g.nodes == 1 && g.per <= trayGPUs {
+	if !rack && m.Domain == 0 || g.nodes == 1 && g.per <= trayGPUs {
 		return 0
 	}
-	n := (g.nodes*g.per + trayGPUs*rackTrays - 1) / (trayGPUs * rackTrays)
+	n := (g.nodes*g.per + rackGPUs - 1) / rackGPUs
 	for g.nodes%n != 0 {
 		n++
 	}
 	return n
 }
 
-// network fills the NICs of a shape.
-func (g *described) network(s *hardware.Shape, p *Place, racks int) error {
+// network fills the NICs of a spec.
+func (g *described) network(s *hardware.Spec, p *Place, racks int) error {
 	var known bool
 	s.Kind, s.GDR, known = g.kind()
 	if g.on(sim.OwnWords) && g.says("no gpudirect", "without gpudirect", "gpudirect off", "gpudirect rdma off", "no gdr",

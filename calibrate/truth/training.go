@@ -132,9 +132,8 @@ func readTraining(line []byte) (*Training, bool) {
 func (t *Training) complete() {
 	h, p := &t.Hardware, &t.Parallel
 	if h.PerNode <= 0 {
-		if h.PerNode = serverGPUs; strings.HasPrefix(h.GPU, "GB") || strings.HasPrefix(h.GPU, "GH") {
-			h.PerNode = trayGPUs
-		}
+		m, _ := hardware.GPUByName(gpuName(h.GPU))
+		h.PerNode = cmp.Or(m.PerNode, serverGPUs)
 		if h.Nodes > 0 && h.GPUs >= h.Nodes {
 			h.PerNode = h.GPUs / h.Nodes
 		}

@@ -64,42 +64,41 @@ func counted(s string) (int, string, error) {
 	return 1, strings.TrimSpace(s), nil
 }
 
-// building is a node type under construction from the short form.
-type building struct {
-	form    *typeForm
-	t       *cluster.NodeType
-	numa    []int
-	gpus    []int
-	gpu     hardware.GPUModel
-	nics    int
-	nicInfo cluster.NICInfo
-}
-
+// build makes a node type from the short form. GPUs and NICs are spread evenly over the sockets, of one NUMA domain
+// each.
 func (f *typeForm) build(name string) (*cluster.NodeType, error) {
-	b := &building{form: f, t: &cluster.NodeType{Name: name, Tree: cluster.Assumed}}
-	gpus := 0
+	spec := hardware.Spec{MTU: max(f.MTU, 0), Source: format}
+	var gpu hardware.GPUModel
 	if f.GPUs != "" {
 		n, model, err := counted(f.GPUs)
 		if err != nil {
 			return nil, fmt.Errorf("gpus: %w", err)
 		}
-		g, err := gpuNamed(model)
-		if err != nil {
+		if gpu, err = gpuNamed(model); err != nil {
 			return nil, fmt.Errorf("gpus: %w", err)
 		}
-		gpus, b.gpu = n, g
+		spec.Count, spec.GPU = n, gpu.Name
 	}
-	if err := b.parseNICs(); err != nil {
+	if err := f.parseNICs(&spec); err != nil {
 		return nil, fmt.Errorf("nics: %w", err)
 	}
-	if err := b.hosts(); err != nil {
-		return nil, err
+	sockets := cmp.Or(f.Sockets, 2)
+	if sockets < 1 || sockets > 16 {
+		return nil, fmt.Errorf("sockets: %d; expected 1 to 16", sockets)
 	}
-	b.place(gpus)
-	if err := b.nvlink(); err != nil {
+	for i := 0; f.CoresPer > 0 && i < sockets; i++ {
+		spec.CPULists = append(spec.CPULists, fmt.Sprintf("%d-%d", i*f.CoresPer, (i+1)*f.CoresPer-1))
+	}
+	var err error
+	if spec.Join, err = f.joined(gpu, spec.Count); err != nil {
 		return nil, fmt.Errorf("nvlink: %w", err)
 	}
-	return b.t, b.t.Check()
+	spec.Tree = fmt.Sprintf("%d*socket smp", sockets) + f.devices(&spec, sockets)
+	t, err := spec.Node(name)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.Check()
 }
 
 // gpuNamed finds a GPU of the catalogue. A name with a memory size that the
@@ -158,16 +157,16 @@ func netKind(s string) (cluster.NetKind, error) {
 }
 
 // parseNICs reads "8 x 400Gb/s infiniband", "2 x 200 Gb/s" or "1 x HDR".
-func (b *building) parseNICs() error {
-	if b.form.NICs == "" {
+func (f *typeForm) parseNICs(spec *hardware.Spec) error {
+	if f.NICs == "" {
 		return nil
 	}
-	n, rest, err := counted(b.form.NICs)
+	n, rest, err := counted(f.NICs)
 	if err != nil {
 		return err
 	}
-	f := strings.Fields(rest)
-	speed, kind := f[0], f[1:]
+	words := strings.Fields(rest)
+	speed, kind := words[0], words[1:]
 	if len(kind) > 0 && strings.Trim(speed, "0123456789.") == "" {
 		speed, kind = speed+kind[0], kind[1:] // 200 Gb/s, as we print it
 	}
@@ -183,158 +182,60 @@ func (b *building) parseNICs() error {
 			return err
 		}
 	}
-	b.nics = n
-	port := cluster.Port{Num: 1, Rate: cluster.FromSpec(p.Rate, format)}
-	if b.form.MTU > 0 {
-		port.MTU = cluster.FromSpec(b.form.MTU, format)
-	}
-	b.nicInfo = cluster.NICInfo{Kind: p.Kind, Ports: []cluster.Port{port}}
+	spec.NICs, spec.Port, spec.Kind = n, p.Rate, p.Kind
 	return nil
 }
 
-// hosts adds sockets, one NUMA domain each, and the links between them.
-func (b *building) hosts() error {
-	n := cmp.Or(b.form.Sockets, 2)
-	if n < 1 || n > 16 {
-		return fmt.Errorf("sockets: %d; expected 1 to 16", n)
-	}
-	for i := range n {
-		s := b.t.Add(cluster.Device{Kind: cluster.Socket, Index: i, Parent: -1})
-		d := cluster.Device{Kind: cluster.NUMA, Index: i, Parent: s}
-		if c := b.form.CoresPer; c > 0 {
-			d.CPU = &cluster.CPUInfo{Cores: fmt.Sprintf("%d-%d", i*c, (i+1)*c-1)}
-		}
-		id := b.t.Add(d)
-		for _, o := range b.numa {
-			b.t.Connect(cluster.Link{A: o, B: id, Kind: cluster.SMP})
-		}
-		b.numa = append(b.numa, id)
-	}
-	return nil
-}
-
-// place spreads GPUs and NICs evenly over the sockets. With at least as many
-// NICs as GPUs each GPU has its NICs on its own PCIe switch; boards with an
-// NVSwitch have a switch for every NIC and the GPUs it serves, as their servers are
-// built. Else NICs hang on root complexes of their own unless gpus_per_switch
-// groups them.
-func (b *building) place(gpus int) {
-	group := b.form.GPUsPerSwitch
-	switch {
-	case group != 0 || gpus == 0:
-	case b.nics >= gpus:
+// devices are the GPUs and NICs in the words of hardware.Spec. With at least as many
+// NICs as GPUs each GPU has its NICs on its own PCIe switch, else NICs hang on root
+// complexes of their own unless gpus_per_switch groups them.
+func (f *typeForm) devices(s *hardware.Spec, sockets int) string {
+	group, switches := f.GPUsPerSwitch, 0
+	if group == 0 && s.Count > 0 && s.NICs >= s.Count {
 		group = 1
-	case b.nics >= 2 && gpus%b.nics == 0 && b.usualNVLink() == "switch":
-		group = gpus / b.nics
 	}
-	switches := 0
 	if group > 0 {
-		switches = (gpus + group - 1) / group
+		switches = (s.Count + group - 1) / group
 	}
-	var parents []int // one per PCIe switch
+	var b strings.Builder
 	for i := range switches {
-		parents = append(parents, b.root(b.numa[i*len(b.numa)/switches], true))
+		fmt.Fprintf(&b, " numa%d(root(switch))", i*sockets/switches)
 	}
-	for i := range gpus {
-		parent := 0
+	for i := range s.Count {
 		if group > 0 {
-			parent = parents[i/group]
+			fmt.Fprintf(&b, " switch%d(gpu)", i/group)
 		} else {
-			parent = b.root(b.numa[i*len(b.numa)/gpus], false)
+			fmt.Fprintf(&b, " numa%d(root(gpu))", i*sockets/s.Count)
 		}
-		g := b.t.Add(cluster.Device{
-			Kind: cluster.GPU, Index: i, Parent: parent, Model: cluster.FromSpec(b.gpu.Title, format),
-			GPU: &cluster.GPUInfo{Vendor: b.gpu.Vendor},
-		})
-		b.t.Connect(cluster.Link{A: parent, B: g, Kind: cluster.PCIe, Lanes: 16, GTs: hardware.PCIeSpeed(b.gpu.PCIeGen)})
-		b.gpus = append(b.gpus, g)
 	}
-	for i := range b.nics {
-		parent := 0
-		if len(parents) > 0 {
-			parent = parents[i*len(parents)/b.nics]
+	for i := range s.NICs {
+		if switches > 0 {
+			fmt.Fprintf(&b, " switch%d(nic)", i*switches/s.NICs)
 		} else {
-			parent = b.root(b.numa[i*len(b.numa)/b.nics], false)
+			fmt.Fprintf(&b, " numa%d(root(nic))", i*sockets/s.NICs)
 		}
-		info := b.nicInfo
-		info.Ports = append([]cluster.Port(nil), info.Ports...)
-		n := b.t.Add(cluster.Device{Kind: cluster.NIC, Index: i, Parent: parent, NIC: &info})
-		b.t.Connect(cluster.Link{A: parent, B: n, Kind: cluster.PCIe, Lanes: 16, GTs: nicSpeed(info.Ports[0].Rate.Value)})
 	}
+	return b.String()
 }
 
-// nicSpeed is the PCIe generation a card of that rate needs for x16.
-func nicSpeed(r unit.Rate) float64 {
-	for gen := 3; gen < 7; gen++ {
-		if gts := hardware.PCIeSpeed(gen); hardware.PCIeRate(gts, 16) > r {
-			return gts
-		}
+// joined is how the GPUs are joined, in the words of hardware.Spec. Where the file does not say it is as boards with
+// these GPUs join them: modules sit on boards with NVLink, cards have it only with a bridge.
+func (f *typeForm) joined(gpu hardware.GPUModel, n int) (string, error) {
+	each := gpu.Links / max(n-1, 1)
+	if f.NVLink != "" && f.NVLink != "none" && gpu.Links == 0 {
+		return "", fmt.Errorf("%s has none", gpu.Name)
 	}
-	return hardware.PCIeSpeed(7)
-}
-
-// root adds a root complex under a NUMA domain and, if asked, a switch under it;
-// it returns where devices hang.
-func (b *building) root(numa int, withSwitch bool) int {
-	r := b.t.Add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: numa})
-	b.t.Connect(cluster.Link{A: numa, B: r, Kind: cluster.OnDie})
-	if !withSwitch {
-		return r
-	}
-	s := b.t.Add(cluster.Device{Kind: cluster.PCISwitch, Index: -1, Parent: r})
-	gen := max(b.gpu.PCIeGen, 4)
-	b.t.Connect(cluster.Link{A: r, B: s, Kind: cluster.PCIe, Lanes: 16, GTs: hardware.PCIeSpeed(gen)})
-	return s
-}
-
-// nvlink joins the GPUs.
-func (b *building) nvlink() error {
-	links, n := b.gpu.Links, len(b.gpus)
-	kind := b.gpu.LinkKind
-	if b.form.NVLink != "" && b.form.NVLink != "none" && links == 0 {
-		return fmt.Errorf("%s has none", b.gpu.Name)
-	}
-	how := b.form.NVLink
-	if how == "" {
-		how = b.usualNVLink()
-	}
-	switch how {
-	case "none":
-	case "switch":
-		s := b.t.Add(cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1})
-		for _, g := range b.gpus {
-			b.t.Connect(cluster.Link{A: g, B: s, Kind: kind, Lanes: links})
-		}
-	case "mesh":
-		if n < 2 || links/(n-1) < 1 {
-			return fmt.Errorf("mesh: %s has %d links, too few for %d GPUs; use switch, pairs or none", b.gpu.Name, links, n)
-		}
-		for i := range b.gpus {
-			for k := range i {
-				b.t.Connect(cluster.Link{A: b.gpus[k], B: b.gpus[i], Kind: kind, Lanes: links / (n - 1)})
-			}
-		}
-	case "pairs":
-		for i := 0; i+1 < n; i += 2 {
-			b.t.Connect(cluster.Link{A: b.gpus[i], B: b.gpus[i+1], Kind: kind, Lanes: links})
-		}
-	default:
-		return fmt.Errorf("%q; one of switch, mesh, pairs, none", b.form.NVLink)
-	}
-	return nil
-}
-
-// usualNVLink is how boards with these GPUs join them, for a file that does not
-// say. Modules sit on boards with NVLink; cards have it only with a bridge.
-func (b *building) usualNVLink() string {
-	n, links := len(b.gpus), b.gpu.Links
 	switch {
-	case n < 2 || !b.gpu.Module():
-		return "none"
-	case b.gpu.LinkKind == cluster.NVLink && links >= 12 && n > 4:
-		return "switch"
-	case links/(n-1) >= 1:
-		return "mesh"
+	case f.NVLink == "none", f.NVLink == "" && (n < 2 || !gpu.Module()):
+		return "none", nil
+	case f.NVLink == "switch", f.NVLink == "" && gpu.LinkKind == cluster.NVLink && gpu.Links >= 12 && n > 4:
+		return "nvswitch", nil
+	case f.NVLink == "mesh" && (n < 2 || each < 1):
+		return "", fmt.Errorf("mesh: %s has %d links, too few for %d GPUs; use switch, pairs or none", gpu.Name, gpu.Links, n)
+	case f.NVLink == "mesh", f.NVLink == "" && each >= 1:
+		return "mesh", nil
+	case f.NVLink == "pairs", f.NVLink == "":
+		return "bridge 2", nil
 	}
-	return "pairs"
+	return "", fmt.Errorf("%q; one of switch, mesh, pairs, none", f.NVLink)
 }

@@ -139,7 +139,7 @@ func (j *Job) id() string {
 
 // network prints the devices that NCCL found.
 func (j *Job) network(line func(string, ...any), addr string) {
-	if j.Shape.NICs == 0 || j.sock {
+	if j.Spec.NICs == 0 || j.sock {
 		line("NET/IB : No device found.")
 		line("NET/Socket : Using [0]eth0:%s<0>", addr)
 		line("Using network Socket")
@@ -150,8 +150,8 @@ func (j *Job) network(line func(string, ...any), addr string) {
 		layer = "RoCE"
 	}
 	var list strings.Builder
-	mbps := int(j.Shape.Port * 8 / 1e6)
-	for i := range j.Shape.NICs {
+	mbps := int(j.Spec.Port * 8 / 1e6)
+	for i := range j.Spec.NICs {
 		fmt.Fprintf(&list, " [%d]mlx5_%d:1/%s", i, i, layer)
 		if j.Minor >= 27 {
 			line("NET/IB: [%d] mlx5_%d:uverbs%d:1/%s provider=Mlx5 speed=%d context=0x55aa00 "+
@@ -161,7 +161,7 @@ func (j *Job) network(line func(string, ...any), addr string) {
 	}
 	line("NET/IB : Using%s [RO]; OOB eth0:%s<0>", list.String(), addr)
 	line("Using network IB")
-	for i := range j.Shape.NICs {
+	for i := range j.Spec.NICs {
 		line("NET/IB : GPU Direct RDMA Enabled for HCA %d 'mlx5_%d'", i, i)
 		if j.Minor >= 23 {
 			line("ncclTopoPopulateNics : Filled mlx5_%d in topo with pciPath=/sys/devices/pci0000:%02x/0000:%02x:00.0 keep=1 "+

@@ -34,7 +34,7 @@ type Sweep struct {
 }
 
 // gbps is the rate of a port in Gb/s.
-func (m *Machine) gbps() float64 { return float64(m.Shape.Port) / float64(unit.Gbps) }
+func (m *Machine) gbps() float64 { return float64(m.Spec.Port) / float64(unit.Gbps) }
 
 // Sizes are those of a sweep of so many points, from 1 KiB in steps of a factor.
 func Sizes(n, factor int) []unit.Bytes {
@@ -57,13 +57,13 @@ func (m *Machine) Sweeps(f *sim.Figures, spread float64, sizes []unit.Bytes, kin
 		g := Sweep{
 			ID: fmt.Sprintf("%s-%s-%dx%d", m.Name, k, m.Nodes, m.PerNode), Synthetic: true, Source: Source,
 			Collective: k.String(), Dtype: "float",
-			Nodes: m.Nodes, PerNode: m.PerNode, Ranks: m.Nodes * m.PerNode, GPU: m.Shape.GPU, Intra: m.Intra, Fabric: m.Fabric,
+			Nodes: m.Nodes, PerNode: m.PerNode, Ranks: m.Nodes * m.PerNode, GPU: m.Spec.GPU, Intra: m.Intra, Fabric: m.Fabric,
 			NCCL: m.Release,
-			Tool: "synthetic nccl-tests", Class: "synthetic " + m.Shape.GPU, Grade: "A",
+			Tool: "synthetic nccl-tests", Class: "synthetic " + m.Spec.GPU, Grade: "A",
 		}
-		if m.Shape.NICs > 0 {
+		if m.Spec.NICs > 0 {
 			gbps := m.gbps()
-			g.NICs, g.Gbps = &m.Shape.NICs, &gbps
+			g.NICs, g.Gbps = &m.Spec.NICs, &gbps
 		}
 		for _, size := range sizes {
 			op := coll.Op{Kind: k, Bytes: size, Type: coll.Float}

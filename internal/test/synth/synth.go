@@ -30,11 +30,11 @@ func noise(seed uint64, spread float64) func() float64 {
 	return func() float64 { return math.Exp(spread * r.NormFloat64()) }
 }
 
-// Machine is a synthetic cluster: nodes of a shape, and the words by which a publication would describe them.
+// Machine is a synthetic cluster: nodes of a kind, and the words by which a publication would describe them.
 type Machine struct {
 	Name           string // the first word of its points' ids
 	Nodes, PerNode int
-	Shape          hardware.Shape
+	Spec           hardware.Spec
 	Intra, Fabric  string
 	Release        string // of NCCL
 }
@@ -42,26 +42,26 @@ type Machine struct {
 // Machines are of several generations and networks; two are of one kind, so that one teaches about the other.
 func Machines() []Machine {
 	return []Machine{
-		{"synth1", 2, 8, hardware.Shape{
-			GPU: "H100-SXM", GPUs: 8, Join: hardware.Switched, NICs: 8, Port: 400 * unit.Gbps, Kind: cluster.InfiniBand,
+		{"synth1", 2, 8, hardware.Spec{
+			GPU: "H100-SXM", Count: 8, Join: "nvswitch", NICs: 8, Port: 400 * unit.Gbps, Kind: cluster.InfiniBand,
 			GDR: cluster.Yes,
 		}, "NVLink4 NVSwitch", "InfiniBand NDR", "2.23.4"},
-		{"synth2", 4, 8, hardware.Shape{
-			GPU: "H100-SXM", GPUs: 8, Join: hardware.Switched, NICs: 8, Port: 400 * unit.Gbps, Kind: cluster.InfiniBand,
+		{"synth2", 4, 8, hardware.Spec{
+			GPU: "H100-SXM", Count: 8, Join: "nvswitch", NICs: 8, Port: 400 * unit.Gbps, Kind: cluster.InfiniBand,
 			GDR: cluster.Yes,
 		}, "NVLink4 NVSwitch", "InfiniBand NDR", "2.27.7"},
-		{"synth3", 2, 8, hardware.Shape{
-			GPU: "A100-SXM4-80GB", GPUs: 8, Join: hardware.Switched, NICs: 8, Port: 200 * unit.Gbps, Kind: cluster.RoCE,
+		{"synth3", 2, 8, hardware.Spec{
+			GPU: "A100-SXM4-80GB", Count: 8, Join: "nvswitch", NICs: 8, Port: 200 * unit.Gbps, Kind: cluster.RoCE,
 			GDR: cluster.Yes,
 		}, "NVLink3 NVSwitch", "RoCEv2", "2.20.5"},
 		{
 			"synth4", 1, 8,
-			hardware.Shape{GPU: "A100-SXM4-80GB", GPUs: 8, Join: hardware.Switched},
+			hardware.Spec{GPU: "A100-SXM4-80GB", Count: 8, Join: "nvswitch"},
 			"NVLink3 NVSwitch", "",
 			"2.21.5",
 		},
-		{"synth5", 2, 4, hardware.Shape{
-			GPU: "V100-PCIE-32GB", GPUs: 4, Join: hardware.OverPCIe, NICs: 1, Port: 100 * unit.Gbps, Kind: cluster.Ethernet,
+		{"synth5", 2, 4, hardware.Spec{
+			GPU: "V100-PCIE-32GB", Count: 4, Join: "none", NICs: 1, Port: 100 * unit.Gbps, Kind: cluster.Ethernet,
 			GDR: cluster.No,
 		}, "PCIe 3.0, no NVLink", "plain TCP sockets", "2.18.6"},
 	}
@@ -69,7 +69,7 @@ func Machines() []Machine {
 
 // Cluster builds the machine from the catalogue.
 func (m *Machine) Cluster() (*cluster.Cluster, nccl.Layout, error) {
-	c, err := m.Shape.Cluster(m.Nodes)
+	c, err := m.Spec.Cluster(m.Nodes)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -88,9 +88,9 @@ func (m *Machine) Run(id string, d Dims, w Way, global int64, f *step.Figures, f
 	if err := j.Check(); err != nil {
 		return Run{}, err
 	}
-	model, ok := hardware.GPUByName(m.Shape.GPU)
+	model, ok := hardware.GPUByName(m.Spec.GPU)
 	if !ok {
-		return Run{}, fmt.Errorf("GPU %q is not in the catalogue", m.Shape.GPU)
+		return Run{}, fmt.Errorf("GPU %q is not in the catalogue", m.Spec.GPU)
 	}
 	g, err := step.NewGPU(model, f)
 	if err != nil {
@@ -102,15 +102,15 @@ func (m *Machine) Run(id string, d Dims, w Way, global int64, f *step.Figures, f
 	}
 	r := Run{
 		ID: m.Name + "-" + id, Synthetic: true, Source: Source, Cluster: "synthetic " + m.Name,
-		Class: "synthetic " + m.Shape.GPU, Grade: "A", Framework: string(workload.Fused),
+		Class: "synthetic " + m.Spec.GPU, Grade: "A", Framework: string(workload.Fused),
 	}
 	r.Model.Name, r.Model.Layers, r.Model.Hidden, r.Model.FFN, r.Model.Heads, r.Model.Seq, r.Model.
 		Vocab = "synthetic llama", d.Layers, d.Hidden, 4*d.Hidden, d.Heads, d.Seq, 32000
-	r.Hardware.GPU, r.Hardware.GPUs, r.Hardware.Nodes, r.Hardware.PerNode, r.Hardware.Intra, r.Hardware.Fabric = m.Shape.
+	r.Hardware.GPU, r.Hardware.GPUs, r.Hardware.Nodes, r.Hardware.PerNode, r.Hardware.Intra, r.Hardware.Fabric = m.Spec.
 		GPU, gpus, m.Nodes, m.PerNode, m.Intra, m.Fabric
-	if m.Shape.NICs > 0 {
+	if m.Spec.NICs > 0 {
 		gbps := m.gbps()
-		r.Hardware.NICs, r.Hardware.Gbps = &m.Shape.NICs, &gbps
+		r.Hardware.NICs, r.Hardware.Gbps = &m.Spec.NICs, &gbps
 	}
 	r.Parallel.DP, r.Parallel.TP, r.Parallel.PP, r.Parallel.ZeRO, r.Parallel.MicroBatch, r.Parallel.GlobalBatch = s.DP,
 		s.TP, s.PP, s.ZeRO, w.Micro, global

@@ -1,38 +1,33 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"busbar.dev/cluster"
 	"busbar.dev/coll"
 	"busbar.dev/engine/bench"
 	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/engine/device"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
+	"busbar.dev/measure"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
-	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
 
 // BenchGPU measures NCCL's collectives on GPUs by busbar-gpu, or drives nccl-tests; it tries NCCL's algorithms and
 // protocols and finds the best of each size.
 type BenchGPU struct {
-	GPURanks
+	measure.GPURanks
 	By       string        `default:"busbar-gpu" enum:"busbar-gpu,nccl-tests" help:"What measures: busbar-gpu or nccl-tests (default busbar-gpu; --nccl-tests implies the other)."`
 	Op       Op            `default:"all_reduce" help:"all (with busbar-gpu), all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube (default all_reduce)."`
 	Min      Size          `short:"b" name:"minbytes" default:"1K" placeholder:"SIZE" help:"Smallest size (default 1K); 8, 64K, 1M, 1G are 1024-based as in nccl-tests."`
@@ -51,28 +46,6 @@ type BenchGPU struct {
 	Launch   string        `placeholder:"COMMAND" help:"Launch command, such as \"mpirun -np 16 -H node0:8,node1:8\" or \"srun -N 2 --ntasks-per-node 8\"; quoting as in a shell."`
 	Cluster  string        `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster that is measured; kept with the results for validate."`
 	Timeout  time.Duration `default:"10m" least:"1ms" help:"Time limit of one run (default 10m)."`
-}
-
-// Programs is how a question runs other programs.
-type Programs struct {
-	// Find is the path of a program: of one in a folder, or in PATH where the folder is empty.
-	Find func(folder, name string) (path string, err error)
-	// Run runs a program until it ends, for at most a time; w gets what it prints.
-	Run func(ctx context.Context, limit time.Duration, args []string, w io.Writer) error
-	// Worker starts a program that answers on its standard output what its standard input asks, with settings in its
-	// environment.
-	Worker func(args, settings []string) (device.Process, error)
-	// Helper is where busbar-gpu is.
-	Helper func() (string, error)
-	// Ready is asked before the first program runs; nil: there is nothing to ask.
-	Ready func() error
-	// Sys is the machine's / of which sys is read; nil: nothing is known of its ports.
-	Sys fs.FS
-	// Alone keeps RDMA ports for one measurement at a time; nil: nobody asks.
-	Alone *PortsAlone
-	// Kernel is the kernel's log, and how long the machine is up; where it is refused, the journal and syslog's files are
-	// read. nil: none is.
-	Kernel func(ctx context.Context) (log []byte, up time.Duration, err error)
 }
 
 // BenchGPUDoc is the answer of BenchGPU.
@@ -99,7 +72,7 @@ type BenchGPUCommands struct {
 }
 
 // Commands is what Run would run. A program that is not installed is called by its name.
-func (q BenchGPU) Commands(ctx context.Context, env Env, with Programs) (doc *BenchGPUCommands, err error) {
+func (q BenchGPU) Commands(ctx context.Context, env Env, with measure.Programs) (doc *BenchGPUCommands, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	kinds, err := q.kinds(false)
 	if err != nil {
@@ -120,7 +93,7 @@ func (q BenchGPU) Commands(ctx context.Context, env Env, with Programs) (doc *Be
 }
 
 // RunWith tries all settings. All fields count as they are: a Warm of 0 is none.
-func (q BenchGPU) RunWith(ctx context.Context, env Env, with Programs) (doc *BenchGPUDoc, err error) {
+func (q BenchGPU) RunWith(ctx context.Context, env Env, with measure.Programs) (doc *BenchGPUDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	own := q.By != "nccl-tests" && q.Tests == ""
 	kinds, err := q.kinds(own)
@@ -174,7 +147,7 @@ func (d *BenchGPUDoc) complete(t *gpu.Test) error {
 }
 
 // byTests measures a setting by nccl-tests.
-func (q *BenchGPU) byTests(ctx context.Context, with Programs, t *gpu.Test, s gpu.Setting, d *BenchGPUDoc) error {
+func (q *BenchGPU) byTests(ctx context.Context, with measure.Programs, t *gpu.Test, s gpu.Setting, d *BenchGPUDoc) error {
 	start := func(ctx context.Context, args []string, w io.Writer) error { return with.Run(ctx, q.Timeout, args, w) }
 	list, untimed, err := t.Measure(ctx, start, s)
 	d.Untimed += untimed
@@ -183,15 +156,15 @@ func (q *BenchGPU) byTests(ctx context.Context, with Programs, t *gpu.Test, s gp
 }
 
 // byWorkers measures all collectives by workers that were started with a setting.
-func (q *BenchGPU) byWorkers(ctx context.Context, env Env, with Programs, t *gpu.Test, s gpu.Setting,
+func (q *BenchGPU) byWorkers(ctx context.Context, env Env, with measure.Programs, t *gpu.Test, s gpu.Setting,
 	kinds []coll.Kind, d *BenchGPUDoc,
 ) error {
-	team, notes, err := q.workers(ctx, with, t.Launch, s.Env(), true)
+	team, notes, err := q.Workers(ctx, with, t.Launch, s.Env(), true)
 	if err != nil {
 		return err
 	}
 	defer team.End()
-	if busy := busyTeam(ctx, team); busy != "" {
+	if busy := measure.Busy(ctx, team); busy != "" {
 		notes = append(notes, busy+": times are of a GPU that others use too")
 	}
 	d.Notes = notes
@@ -326,7 +299,7 @@ func (q *BenchGPU) algorithms(kind coll.Kind) ([]nccl.Algo, error) {
 
 // find is where nccl-tests' program is. One that was built for MPI is preferred where something
 // starts the ranks.
-func (q *BenchGPU) find(kind coll.Kind, with Programs) (string, error) {
+func (q *BenchGPU) find(kind coll.Kind, with measure.Programs) (string, error) {
 	if with.Find == nil || with.Run == nil {
 		return "", failure.Cannot(errors.New("no programs can be run here"))
 	}
@@ -408,7 +381,7 @@ var nodeShapes = []string{
 }
 
 // RunWith measures. What one GPU refuses does not keep the others from being measured.
-func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (doc *BenchGPUNodeDoc, err error) {
+func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with measure.Programs) (doc *BenchGPUNodeDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	begin := time.Now()
 	size, err := q.Size.bytes()
@@ -419,8 +392,8 @@ func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (doc 
 	if err != nil {
 		return nil, err
 	}
-	g := GPURanks{Helper: q.Helper}
-	team, _, err := g.workers(ctx, with, nil, nil, false)
+	g := measure.GPURanks{Helper: q.Helper}
+	team, _, err := g.Workers(ctx, with, nil, nil, false)
 	if err != nil {
 		return nil, err
 	}
@@ -429,7 +402,7 @@ func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (doc 
 		Host: team[0].Hello.Host, GPUs: make([]BenchGPUDevice, len(team)), Peers: []BenchGPUPeer{},
 		Refused: []gpu.Refusal{}, Notes: []string{},
 	}
-	if busy := busyTeam(ctx, team); busy != "" {
+	if busy := measure.Busy(ctx, team); busy != "" {
 		d.Notes = append(d.Notes, busy+": rates are of a GPU that others use too")
 	}
 	ask := func(what string, q device.Request, take func(rank int, a device.Answer)) error {
@@ -572,7 +545,7 @@ func (q *BenchGPUNode) products() ([]device.Request, error) {
 
 // BenchGPUPairs measures every pair of GPUs by NCCL's sends and receives.
 type BenchGPUPairs struct {
-	GPURanks
+	measure.GPURanks
 	Size   Size   `default:"64M" placeholder:"SIZE" help:"Message size for bandwidth (default 64M)."`
 	Small  Size   `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8 bytes)."`
 	Warm   int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair (default 2)."`
@@ -583,7 +556,7 @@ type BenchGPUPairs struct {
 }
 
 // RunWith measures.
-func (q BenchGPUPairs) RunWith(ctx context.Context, env Env, with Programs) (doc *BenchPairsDoc, err error) {
+func (q BenchGPUPairs) RunWith(ctx context.Context, env Env, with measure.Programs) (doc *BenchPairsDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Alone: q.Alone}
 	if p.Large, err = q.Size.bytes(); err != nil {
@@ -596,7 +569,7 @@ func (q BenchGPUPairs) RunWith(ctx context.Context, env Env, with Programs) (doc
 	if err != nil {
 		return nil, fmt.Errorf("--launch %s: %w", q.Launch, err)
 	}
-	team, notes, err := q.workers(ctx, with, launch, nil, true)
+	team, notes, err := q.Workers(ctx, with, launch, nil, true)
 	if err != nil {
 		return nil, err
 	}
@@ -616,272 +589,11 @@ func pairsOf(ctx context.Context, env Env, team device.Team, p bench.PairPlan, c
 	if err != nil {
 		return nil, failure.Cannot(err)
 	}
-	d := &BenchPairsDoc{
-		Ranks: len(team), Names: table.Names, Hosts: distinct(table.Hosts), Transport: result.NCCL, Alone: p.Alone,
-		Size: p.Large, Small: p.Small,
-		SizeBytes: int64(p.Large), SmallBytes: int64(p.Small), Iters: p.Iters,
-		Findings: append([]finding.Finding{}, table.Findings()...), Table: table,
-	}
-	if len(notes) > 0 { // what stands out may be whose turn it was on the GPU
-		d.Notes = notes
-		for i := range d.Findings {
-			d.Findings[i].Severity = finding.Note
-		}
-	}
+	d := newBenchPairsDoc(table, p, result.NCCL, notes) // what stands out may be whose turn it was on the GPU
 	if wrong > 0 {
 		d.Findings = append(d.Findings, finding.Finding{
 			Severity: finding.Error, Confidence: 1, Text: fmt.Sprintf("%d bytes arrived wrong", wrong),
 		})
 	}
-	d.Rate, d.MidRate = pairGrid(table, pairs.GBps)
-	d.Both, d.MidBoth = pairGrid(table, pairs.BothGBps)
-	d.Latency, d.MidLatency = pairGrid(table, pairs.Micros)
 	return d, nil
-}
-
-// distinct are different texts, in their order.
-func distinct(list []string) []string {
-	var out []string
-	for _, s := range list {
-		if !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// GPURanks are the GPUs that busbar-gpu works, one process a rank.
-type GPURanks struct {
-	PerHost int    `short:"n" name:"ranks" default:"0" least:"0" most:"1024" placeholder:"N" help:"Ranks per host (default: one per GPU). More than there are GPUs share them, through the network."`
-	Hosts   string `placeholder:"HOSTLIST" help:"Hosts, reached through ssh: gpu[01-16] (default: this one)."`
-	SSH     string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"What reaches a host (default ssh -o BatchMode=yes)."`
-	Helper  string `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu (default: beside busbar, or in PATH)."`
-}
-
-// workers starts busbar-gpu with settings of NCCL, gives every worker a GPU, and joins them where join says so. Notes
-// are worth knowing. The team must be ended.
-func (g *GPURanks) workers(ctx context.Context, with Programs, launch []string, settings map[string]string,
-	join bool,
-) (device.Team, []string, error) {
-	var team device.Team
-	var notes []string
-	var err error
-	if len(launch) > 0 {
-		team, err = g.launched(ctx, with, launch, settings)
-	} else {
-		team, notes, err = g.started(ctx, with, settings)
-	}
-	if err == nil {
-		err = g.open(ctx, team)
-	}
-	if err == nil && join {
-		err = team.Join(ctx)
-	}
-	if err != nil {
-		team.End()
-		return nil, nil, failure.Cannot(err)
-	}
-	return team, notes, nil
-}
-
-// command starts a worker on a host, "" for this one.
-func (g *GPURanks) command(host, path string, settings []string) ([]string, error) {
-	if host == "" {
-		return []string{path, "work"}, nil
-	}
-	args, err := gpu.SplitWords(g.SSH)
-	if err != nil {
-		return nil, fmt.Errorf("--ssh: %w", err)
-	}
-	name := cmp.Or(g.Helper, "busbar-gpu")
-	if strings.HasPrefix(host, "-") {
-		return nil, fmt.Errorf("--hosts: no host is called %s", host)
-	}
-	return append(append(append(args, host, "env"), settings...), name, "work"), nil
-}
-
-// started starts workers here or through ssh.
-func (g *GPURanks) started(ctx context.Context, with Programs,
-	settings map[string]string,
-) (device.Team, []string, error) {
-	if with.Worker == nil {
-		return nil, nil, errors.New("no programs can be run here")
-	}
-	hosts, path, err := g.places(with)
-	if err != nil {
-		return nil, nil, err
-	}
-	begin := func(host string, rank int, extra ...string) (*device.Worker, error) {
-		words := append(settingWords(settings), extra...)
-		args, err := g.command(host, path, words)
-		if err != nil {
-			return nil, err
-		}
-		p, err := with.Worker(args, words)
-		if err != nil {
-			return nil, err
-		}
-		return device.NewWorker(ctx, rank, p)
-	}
-	counts := make([]int, len(hosts))
-	errs := make([]error, len(hosts))
-	var all sync.WaitGroup
-	for i, host := range hosts {
-		all.Go(func() {
-			w, err := begin(host, 0)
-			if err == nil {
-				defer w.End()
-				var a device.Answer
-				if a, err = w.Ask(ctx, device.Request{Do: device.GPUs}); err == nil {
-					counts[i] = a.Count
-				}
-			}
-			if err != nil && host != "" {
-				err = fmt.Errorf("%s: %w", host, err)
-			}
-			errs[i] = err
-		})
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, nil, err
-	}
-	var team device.Team
-	var notes []string
-	for i, host := range hosts {
-		n := g.PerHost
-		if n == 0 {
-			n = counts[i]
-		}
-		if counts[i] == 0 {
-			return team, nil, fmt.Errorf("%s has no GPU that the driver shows", hostName(host))
-		}
-		shared := n > counts[i]
-		if shared {
-			notes = append(notes, fmt.Sprintf("%d ranks share %d GPUs of %s: each counts as a host of its own (NCCL_HOSTID), "+
-				"and data takes the network", n, counts[i], hostName(host)))
-		}
-		for range n {
-			var extra []string
-			if shared {
-				extra = []string{fmt.Sprintf("NCCL_HOSTID=busbar-%d", len(team))}
-			}
-			w, err := begin(host, len(team), extra...)
-			if err != nil {
-				return team, nil, err
-			}
-			team = append(team, w)
-		}
-	}
-	return team, notes, nil
-}
-
-// places are the hosts, and where busbar-gpu is on this one.
-func (g *GPURanks) places(with Programs) ([]string, string, error) {
-	if g.Hosts != "" {
-		hosts, err := cluster.ParseHosts(g.Hosts)
-		if err != nil {
-			return nil, "", fmt.Errorf("--hosts: %w", err)
-		}
-		return hosts, "", nil
-	}
-	path, err := g.program(with)
-	return []string{""}, path, err
-}
-
-// program is where busbar-gpu is.
-func (g *GPURanks) program(with Programs) (string, error) {
-	if g.Helper != "" {
-		return g.Helper, nil
-	}
-	if with.Helper == nil {
-		return "", errors.New("no programs can be run here")
-	}
-	path, err := with.Helper()
-	if err != nil {
-		return "", fmt.Errorf("%w, --busbar-gpu PATH names it", err)
-	}
-	return path, nil
-}
-
-// launched has a launcher start workers, and waits for them: as many as --ranks says for all hosts together.
-func (g *GPURanks) launched(ctx context.Context, with Programs, launch []string,
-	settings map[string]string,
-) (device.Team, error) {
-	if g.PerHost == 0 {
-		return nil, errors.New("--launch: how many ranks does it start? expected -n N, those of all hosts together")
-	}
-	hub, err := device.Listen(":0")
-	if err != nil {
-		return nil, err
-	}
-	defer hub.Close()
-	name, err := os.Hostname()
-	if err != nil {
-		return nil, err
-	}
-	program, err := g.program(with)
-	if err != nil {
-		return nil, err
-	}
-	words := settingWords(settings)
-	args := append(append(slices.Clone(launch), "env"), words...)
-	args = append(args, program, "work", "--connect", fmt.Sprintf("%s:%d", name, hub.Port()))
-	// Arguments can be read by everybody on the host; launchers pass the environment on.
-	p, err := with.Worker(args, append(words, "BUSBAR_GPU_TOKEN="+hub.Token))
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("no more came within 2 minutes"))
-	defer cancel()
-	go func() { // a launcher that fails says so before the time is over
-		waitEnd(p)
-		hub.Close()
-	}()
-	team, err := hub.Accept(ctx, g.PerHost)
-	if err != nil {
-		if why := p.Why(); why != nil {
-			err = fmt.Errorf("%s: %w", launch[0], why)
-		}
-		p.End(time.Second)
-	}
-	return team, err
-}
-
-// waitEnd reads what a launcher prints until it ends.
-func waitEnd(p device.Process) {
-	buf := make([]byte, 4096)
-	for {
-		if _, err := p.Read(buf); err != nil {
-			return
-		}
-	}
-}
-
-// open gives every worker a GPU: those of a host one after the other, and from the first again.
-func (g *GPURanks) open(ctx context.Context, team device.Team) error {
-	counts, err := team.All(ctx, device.Request{Do: device.GPUs}, nil)
-	if err != nil {
-		return err
-	}
-	next := map[string]int{}
-	_, err = team.All(ctx, device.Request{Do: device.Open}, func(rank int, q *device.Request) {
-		host := team[rank].Hello.Host
-		q.GPU = next[host] % max(counts[rank].Count, 1)
-		next[host]++
-	})
-	return err
-}
-
-func settingWords(settings map[string]string) []string {
-	var list []string
-	for k, v := range settings {
-		list = append(list, k+"="+v)
-	}
-	slices.Sort(list)
-	return list
-}
-
-func hostName(host string) string {
-	return cmp.Or(host, "this host")
 }

@@ -3,13 +3,14 @@ package query
 import (
 	"context"
 	"fmt"
+	"slices"
 
-	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
+	"busbar.dev/measure"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
@@ -25,27 +26,24 @@ type BenchPairs struct {
 
 // BenchPairsDoc is the answer of BenchPairs. Rows of tables send, columns receive; a rank to itself is nil.
 type BenchPairsDoc struct {
-	Alone       bool              `json:"alone"`          // one pair at a time
-	Rate        [][]*float64      `json:"bandwidth_GBps"` // one direction
-	Both        [][]*float64      `json:"both_GBps"`      // with the other direction at the same time
-	Findings    []finding.Finding `json:"findings"`
-	Hosts       []string          `json:"hosts"`
-	Iters       int               `json:"iters"`
-	Latency     [][]*float64      `json:"latency_us"` // one direction
-	MidRate     float64           `json:"median_bandwidth_GBps"`
-	MidBoth     float64           `json:"median_both_GBps"`
-	MidLatency  float64           `json:"median_latency_us"`
-	Names       []string          `json:"names"`           // of the ranks
-	Notes       []string          `json:"notes,omitempty"` // why outliers are notes at most
-	Ranks       int               `json:"ranks"`
-	Scatter     []float64         `json:"scatter,omitempty"` // of bandwidth, both and latency: the median distance of two measurements of a pair, as a logarithm
-	Size, Small unit.Bytes        `json:"-"`
-	SizeBytes   int64             `json:"size_bytes"`  // of the messages that bandwidth was measured with
-	SmallBytes  int64             `json:"small_bytes"` // and latency
-	Transport   string            `json:"transport"`
-	Tries       int               `json:"tries"` // how often every pair was measured; the best of it counts
-
-	Table *pairs.Table `json:"-"`
+	Alone      bool              `json:"alone"`          // one pair at a time
+	Rate       pairs.Grid        `json:"bandwidth_GBps"` // one direction
+	Both       pairs.Grid        `json:"both_GBps"`      // with the other direction at the same time
+	Findings   []finding.Finding `json:"findings"`
+	Hosts      []string          `json:"hosts"`
+	Iters      int               `json:"iters"`
+	Latency    pairs.Grid        `json:"latency_us"` // one direction
+	MidRate    float64           `json:"median_bandwidth_GBps"`
+	MidBoth    float64           `json:"median_both_GBps"`
+	MidLatency float64           `json:"median_latency_us"`
+	Names      []string          `json:"names"`           // of the ranks
+	Notes      []string          `json:"notes,omitempty"` // why outliers are notes at most
+	Ranks      int               `json:"ranks"`
+	Scatter    []float64         `json:"scatter,omitempty"` // of bandwidth, both and latency: the median distance of two measurements of a pair, as a logarithm
+	Size       unit.Bytes        `json:"size_bytes"`        // of the messages that bandwidth was measured with
+	Small      unit.Bytes        `json:"small_bytes"`       // and latency
+	Transport  string            `json:"transport"`
+	Tries      int               `json:"tries"` // how often every pair was measured; the best of it counts
 }
 
 // Wrong reports findings that are more than notes.
@@ -75,181 +73,49 @@ func (q BenchPairs) RunOn(ctx context.Context, env Env, on Ranks[*BenchPairsDoc]
 		"a smaller --size, fewer ranks or more hosts"
 	t.Same = fmt.Sprint("pairs", p)
 	t.Work = func(g *engine.Group, keep func([]byte) error) error {
-		l := &pairLead{g: g, p: p, show: env.progress}
-		table, err := l.measure(ctx)
+		table, tries, err := measure.Group(ctx, g, p, env.progress)
 		if g.Rank() == 0 {
 			env.progress("")
 		}
 		if err != nil {
-			return err
+			return failure.Cannot(err)
 		}
 		if g.Rank() != 0 {
 			return nil
 		}
-		doc = newBenchPairsDoc(g, p, table)
-		doc.Tries = l.tries
+		var notes []string
+		if note := bench.Crowded(g.Members()); note != "" { // what stands out may be who had a processor
+			notes = []string{note}
+		}
+		doc = newBenchPairsDoc(table, p, string(g.Transport()), notes)
+		doc.Tries = tries
 		return on.answer(doc, keep)
 	}
 	err = on.run(ctx, t)
 	return doc, err
 }
 
-func newBenchPairsDoc(g *engine.Group, p bench.PairPlan, t *pairs.Table) *BenchPairsDoc {
+// newBenchPairsDoc is a table as a document; with notes, what stands out is a note at most.
+func newBenchPairsDoc(t *pairs.Table, p bench.PairPlan, transport string, notes []string) *BenchPairsDoc {
 	d := &BenchPairsDoc{
-		Ranks: g.Size(), Names: t.Names, Hosts: g.Hosts(), Transport: string(g.Transport()), Alone: p.Alone, Size: p.Large,
-		Small:     p.Small,
-		SizeBytes: int64(p.Large), SmallBytes: int64(p.Small), Iters: p.Iters,
-		Findings: append([]finding.Finding{}, t.Findings()...), Table: t,
+		Ranks: len(t.Names), Names: t.Names, Transport: transport, Alone: p.Alone, Size: p.Large, Small: p.Small,
+		Iters: p.Iters, Notes: notes, Findings: append([]finding.Finding{}, t.Findings()...),
 	}
-	if note := bench.Crowded(g.Members()); note != "" { // what stands out may be who had a processor
-		d.Notes = []string{note}
-		for i := range d.Findings {
+	for _, h := range t.Hosts {
+		if !slices.Contains(d.Hosts, h) {
+			d.Hosts = append(d.Hosts, h)
+		}
+	}
+	for i := range d.Findings {
+		if len(notes) > 0 {
 			d.Findings[i].Severity = finding.Note
 		}
 	}
 	if t.Scatter != [3]float64{} {
 		d.Scatter = t.Scatter[:]
 	}
-	d.Rate, d.MidRate = pairGrid(t, pairs.GBps)
-	d.Both, d.MidBoth = pairGrid(t, pairs.BothGBps)
-	d.Latency, d.MidLatency = pairGrid(t, pairs.Micros)
+	d.Rate, d.MidRate = t.Grid(pairs.GBps)
+	d.Both, d.MidBoth = t.Grid(pairs.BothGBps)
+	d.Latency, d.MidLatency = t.Grid(pairs.Micros)
 	return d
-}
-
-// pairGrid is one figure of all pairs, and its median.
-func pairGrid(t *pairs.Table, of func(pairs.Measure) float64) ([][]*float64, float64) {
-	grid := make([][]*float64, len(t.Names))
-	for r := range grid {
-		grid[r] = make([]*float64, len(t.Names))
-	}
-	for _, m := range t.Cells {
-		v := of(m)
-		grid[m.From][m.To] = &v
-	}
-	_, mid, _ := t.Extremes(of)
-	return grid, mid
-}
-
-// rankNames are the hosts', with the rank where a host has several.
-func rankNames(members []engine.Member) []string {
-	count := map[string]int{}
-	for _, m := range members {
-		count[m.Host]++
-	}
-	names := make([]string, len(members))
-	for i, m := range members {
-		switch {
-		case m.Host == "":
-			names[i] = fmt.Sprintf("rank %d", i)
-		case count[m.Host] > 1:
-			names[i] = fmt.Sprintf("%s:%d", m.Host, i)
-		default:
-			names[i] = m.Host
-		}
-	}
-	return names
-}
-
-// pairLead measures pairs of a group: rank 0 says which rounds, and the others follow.
-type pairLead struct {
-	g     *engine.Group
-	p     bench.PairPlan
-	show  func(string)
-	tries int // how often every pair was measured
-}
-
-// measure is rank 0's table; the others have none.
-func (l *pairLead) measure(ctx context.Context) (table *pairs.Table, err error) {
-	all := pairs.Rounds(l.g.Size())
-	if l.g.Rank() != 0 {
-		for err == nil {
-			if l.p.Rounds, err = l.agree(ctx, nil); err != nil || len(l.p.Rounds) == 0 {
-				break
-			}
-			_, err = bench.Pairs(ctx, l.g, l.p, nil)
-		}
-		return nil, cannot(err)
-	}
-	pass := func(rounds [][][2]int) (*pairs.Table, error) {
-		if len(rounds) == len(all) {
-			l.tries++
-		}
-		return l.pass(ctx, rounds)
-	}
-	if bench.Crowded(l.g.Members()) != "" { // what stands out is a note at most, and would be again
-		table, err = pass(all)
-	} else {
-		table, err = measureAgain(all, true, pass)
-	}
-	if err == nil {
-		_, err = l.agree(ctx, [][][2]int{})
-	}
-	return table, cannot(err)
-}
-
-func cannot(err error) error {
-	if err == nil {
-		return nil
-	}
-	return failure.Cannot(err)
-}
-
-// pass measures rounds once.
-func (l *pairLead) pass(ctx context.Context, rounds [][][2]int) (*pairs.Table, error) {
-	var err error
-	if l.p.Rounds, err = l.agree(ctx, rounds); err != nil {
-		return nil, err
-	}
-	t, err := bench.Pairs(ctx, l.g, l.p,
-		func(k int) { l.show(fmt.Sprintf("pairs, round %d of %d", k+1, l.p.Turns(l.g.Size()))) })
-	if err != nil {
-		return nil, err
-	}
-	t.Names = rankNames(l.g.Members())
-	for _, m := range l.g.Members() {
-		t.Hosts = append(t.Hosts, m.Host)
-	}
-	return t, nil
-}
-
-// agree tells all ranks which rounds rank 0 wants; none is the end. A round travels as the partner of every rank.
-func (l *pairLead) agree(ctx context.Context, rounds [][][2]int) ([][][2]int, error) {
-	n := l.g.Size()
-	count := []int32{int32(len(rounds))}
-	if err := l.sum(ctx, count); err != nil || count[0] == 0 {
-		return nil, err
-	}
-	partners := make([]int32, n*int(count[0]))
-	for k, round := range rounds {
-		for _, p := range round {
-			partners[k*n+p[0]] = int32(p[1]) + 1
-		}
-	}
-	if err := l.sum(ctx, partners); err != nil {
-		return nil, err
-	}
-	list := make([][][2]int, count[0])
-	for k := range list {
-		for r := range n {
-			if to := partners[k*n+r]; to > 0 {
-				list[k] = append(list[k], [2]int{r, int(to) - 1})
-			}
-		}
-	}
-	return list, nil
-}
-
-// sum adds values over all ranks, of which all but rank 0 have zeros.
-func (l *pairLead) sum(ctx context.Context, values []int32) error {
-	op := coll.Op{Kind: coll.AllReduce, Type: coll.Int32, Bytes: unit.Bytes(4 * len(values))}
-	s, err := l.g.Pick(op)
-	if err != nil {
-		return err
-	}
-	out := make([]int32, len(values))
-	if _, err := l.g.Run(ctx, s, op, engine.Buffers{Send: engine.Bytes(values), Recv: engine.Bytes(out)}); err != nil {
-		return err
-	}
-	copy(values, out)
-	return nil
 }

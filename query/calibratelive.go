@@ -20,6 +20,7 @@ import (
 	"busbar.dev/engine/device"
 	"busbar.dev/hardware"
 	"busbar.dev/internal/failure"
+	"busbar.dev/measure"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
 	"busbar.dev/step"
@@ -30,7 +31,7 @@ import (
 // CalibrateLive measures GPUs through busbar-gpu and fits a cluster's figures to them: products and memory of every GPU
 // for training steps, and the sizes of collectives that say most about all sizes.
 type CalibrateLive struct {
-	GPURanks
+	measure.GPURanks
 	Cluster string
 	Ops     []string // collectives to measure; none: those that training spends its time in
 	Count   int      // sizes of each
@@ -45,12 +46,12 @@ var liveOps = []string{"all_reduce", "all_gather", "reduce_scatter", "all_to_all
 const liveMost = unit.GiB
 
 // RunWith measures and fits.
-func (q CalibrateLive) RunWith(ctx context.Context, env Env, with Programs) (doc *CalibrateDoc, err error) {
+func (q CalibrateLive) RunWith(ctx context.Context, env Env, with measure.Programs) (doc *CalibrateDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	if q.Cluster == "" {
 		return nil, errors.New("which cluster is measured? expected -c CLUSTER, a preset or a file")
 	}
-	team, _, err := q.workers(ctx, with, nil, nil, false)
+	team, _, err := q.Workers(ctx, with, nil, nil, false)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func (q CalibrateLive) RunWith(ctx context.Context, env Env, with Programs) (doc
 	if err != nil {
 		return nil, err
 	}
-	if busy := busyTeam(ctx, team); busy != "" {
+	if busy := measure.Busy(ctx, team); busy != "" {
 		return nil,
 			failure.Cannot(fmt.Errorf("%s: what is measured beside others says nothing; try again when it is free", busy))
 	}
@@ -290,7 +291,8 @@ const (
 )
 
 // kernels measures products and memory on all GPUs at once, as they are in training, and fits the figures of steps.
-func (q *CalibrateLive) kernels(ctx context.Context, env Env, with Programs, team device.Team, model hardware.GPUModel,
+func (q *CalibrateLive) kernels(ctx context.Context, env Env, with measure.Programs, team device.Team,
+	model hardware.GPUModel,
 	d *CalibrateDoc,
 ) error {
 	g := &CalibrateGPU{Model: model.Title, GPUs: len(team), Kernels: []CalibrateKernel{}, Figures: []CalibrateFigure{}}
@@ -497,7 +499,7 @@ const (
 )
 
 // steps measures reference models with PyTorch and fits the figures of steps to their parts.
-func (q *CalibrateLive) steps(ctx context.Context, env Env, with Programs, model hardware.GPUModel,
+func (q *CalibrateLive) steps(ctx context.Context, env Env, with measure.Programs, model hardware.GPUModel,
 	start *step.Figures,
 ) (*CalibrateSteps, *calibrate.PartsFit, error) {
 	if q.Hosts != "" {

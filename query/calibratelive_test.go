@@ -20,6 +20,7 @@ import (
 	"busbar.dev/engine/device"
 	"busbar.dev/hardware"
 	"busbar.dev/input/clusterfile"
+	"busbar.dev/measure"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/query"
@@ -200,7 +201,7 @@ func TestCalibrateLive(t *testing.T) {
 	}
 	before := price()
 	gpus := newModelGPUs(t, 8)
-	with := query.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }}
+	with := measure.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }}
 	d, err := query.CalibrateLive{Cluster: site, Count: 5, Iters: 5, Ops: []string{"all_reduce"}}.RunWith(ctx, env, with)
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +248,7 @@ func TestCalibrateLiveRefusals(t *testing.T) {
 		gpus := newModelGPUs(t, 1)
 		q := query.CalibrateLive{Cluster: "dgx-h200:1", Count: 5, Iters: 5}
 		x.set(gpus, &q)
-		with := query.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }}
+		with := measure.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }}
 		if _, err := q.RunWith(ctx, query.Env{}, with); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v", x.name, err)
 		}
@@ -256,7 +257,7 @@ func TestCalibrateLiveRefusals(t *testing.T) {
 	gpus := newModelGPUs(t, 1)
 	gpus.broken = device.Product
 	d, err := query.CalibrateLive{Cluster: "dgx-h200:1", Count: 5, Iters: 5}.RunWith(ctx, query.Env{},
-		query.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }})
+		measure.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }})
 	if err != nil || len(d.GPU.Kernels) != 1 || len(d.GPU.Figures) != 1 ||
 		d.GPU.Figures[0].Name != "step.hopper.mem_share" {
 		t.Errorf("%v %+v", err, d)
@@ -281,7 +282,7 @@ func TestCheckAgainstPredictions(t *testing.T) {
 			gpus.began--
 			return gpus.start(nil, nil)
 		}
-		d, err := q.RunWith(ctx, query.Env{}, query.Programs{
+		d, err := q.RunWith(ctx, query.Env{}, measure.Programs{
 			Worker: start, Helper: func() (string, error) { return "busbar-gpu", nil },
 		})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"busbar.dev/calibrate"
 	"busbar.dev/hardware"
+	"busbar.dev/measure"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
 )
@@ -69,7 +70,7 @@ func TestCalibrateSteps(t *testing.T) {
 	set := map[string]float64{"hopper.ceiling": 0.82, "eager_start": 20, "eager_between": 1.15, "eager_pieces": 1.8}
 	m, _ := hardware.GPUByName("h200")
 	run := func(out string, fails error) (*CalibrateSteps, *calibrate.PartsFit, error) {
-		with := Programs{Run: func(_ context.Context, _ time.Duration, args []string, w io.Writer) error {
+		with := measure.Programs{Run: func(_ context.Context, _ time.Duration, args []string, w io.Writer) error {
 			if len(args) != 3 || args[0] != "python3" || !strings.Contains(args[2], "import torch") {
 				t.Errorf("%q", args)
 			}

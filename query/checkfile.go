@@ -8,9 +8,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"busbar.dev/measure"
 )
 
 // CheckFile is what runs a Check elsewhere, with the flags it has: an Ansible playbook, a prolog of Slurm, or a Job of
@@ -69,12 +70,9 @@ func CheckFile(ctx context.Context, env Env, kind, program string, q Check) (str
 		// Kubernetes replaces $(NAME), also within a shell's quotes.
 		"@YAMLLINE@", yamlWord("RANK=$JOB_COMPLETION_INDEX exec busbar check --json"+strings.ReplaceAll(line, "$", "$$")),
 		"@FILEWORD@", unsafeWord(file), "@FILE@", shellWord(file), "@BASE@", base, "#F ", "",
-		"@LIMIT@", fmt.Sprint((2 * checkAloneTime).Seconds()), "@WORST@", fmt.Sprint(checkAloneTime.Seconds()),
+		"@LIMIT@", fmt.Sprint((2 * measure.AloneTime).Seconds()), "@WORST@", fmt.Sprint(measure.AloneTime.Seconds()),
 	).Replace(text), nil
 }
-
-// checkAloneTime is the longest that one node by itself takes: it looks at itself, and at its ports again.
-const checkAloneTime = checkLocalTime + checkSumTime + 10*time.Second // to start, and to read the cluster
 
 // withoutFile are the lines of a template that are for a cluster's file.
 var withoutFile = regexp.MustCompile(`(?m)^#F .*\n`)

@@ -50,7 +50,7 @@ func documents(t *testing.T) string {
 	found := structs(t)
 	var roots []string
 	for name := range found {
-		if strings.HasSuffix(name, "Doc") && ast.IsExported(name) {
+		if strings.HasSuffix(name, "Doc") && ast.IsExported(name[strings.LastIndexByte(name, '.')+1:]) {
 			roots = append(roots, name)
 		}
 	}
@@ -83,16 +83,15 @@ type declarations map[string]declared
 // have.
 func structs(t *testing.T) declarations {
 	found := declarations{}
-	for _, from := range []string{
-		"", "doctor.", "finding.", "predict.", "result.", "step.", "diff.", "engine.", "bench.", "gpu.", "device.",
+	for _, dir := range []string{
+		"query", "doctor", "finding", "predict", "result", "step", "result/diff", "result/pairs", "engine", "engine/bench",
+		"engine/bench/gpu", "engine/device", "measure", "fleet/server",
 	} {
-		dir := cmp.Or(strings.TrimSuffix(from, "."), "query")
-		if within := map[string]string{
-			"diff": "result/diff", "bench": "engine/bench", "gpu": "engine/bench/gpu", "device": "engine/device",
-		}[dir]; within != "" {
-			dir = within
+		prefix := filepath.Base(dir) + "."
+		if dir == "query" {
+			prefix = ""
 		}
-		found.add(t, filepath.Join("..", dir), from)
+		found.add(t, filepath.Join("..", dir), prefix)
 	}
 	return found
 }

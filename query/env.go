@@ -3,7 +3,6 @@ package query
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,13 +12,10 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
-	"busbar.dev/engine/device"
-	"busbar.dev/engine/health"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/input/procs"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/kube"
-	"busbar.dev/internal/osdep"
 )
 
 // Env is what a question may touch of the world. The zero value reads the machine's files, knows nothing of the machine
@@ -178,54 +174,6 @@ var PageLimits = cluster.Limits{
 	Hosts: 20_000, Names: 640_000, Devices: 200_000, Ends: 256, Pairs: 4 << 20, Switches: 1 << 15, Links: 1 << 20,
 	Steps: 1 << 27, Bytes: 32 << 20, Unpacked: 1 << 30,
 }
-
-// Health is how a node's own state is read: by busbar-gpu, which helper names or which is searched, or by nvidia-smi,
-// and from the kernel's log.
-func (p Programs) Health(host, helper string) *health.Sources {
-	s := &health.Sources{Host: host, Root: p.Sys, May: osdep.Writable}
-	if p.Kernel != nil {
-		s.Kernel = (&health.Kernel{Own: p.Kernel, Journal: p.journal(), Root: p.Sys, Now: time.Now}).Read
-	}
-	if p.Worker != nil && p.Helper != nil {
-		s.Worker = func() (device.Process, error) {
-			path := helper
-			if path == "" {
-				var err error
-				if path, err = p.Helper(); err != nil {
-					return nil, err
-				}
-			}
-			return p.Worker([]string{path, "work"}, nil)
-		}
-	}
-	if p.Find != nil && p.Run != nil {
-		s.SMI = func(ctx context.Context, w io.Writer) error {
-			path, err := p.Find("", "nvidia-smi")
-			if err != nil {
-				return fmt.Errorf("%w (%w)", err, health.ErrNone)
-			}
-			return p.Run(ctx, checkLocalTime, []string{path, "-q", "-x"}, w)
-		}
-	}
-	return s
-}
-
-// journal runs journalctl; nil where no programs are run.
-func (p Programs) journal() func(context.Context, []string, io.Writer) error {
-	if p.Find == nil || p.Run == nil {
-		return nil
-	}
-	return func(ctx context.Context, args []string, w io.Writer) error {
-		path, err := p.Find("", "journalctl")
-		if err != nil {
-			return err
-		}
-		return p.Run(ctx, journalTime, append([]string{path}, args...), w)
-	}
-}
-
-// journalTime is how long journalctl may take to look through what it keeps.
-const journalTime = 10 * time.Second
 
 // Ranks is who measures, and how the process that asks is connected to them. With ranks.DefaultJob and nothing else,
 // ranks of this process measure.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
+	"busbar.dev/coll"
 	"busbar.dev/fleet"
 	"busbar.dev/internal/failure"
 	"busbar.dev/result"
@@ -162,6 +163,93 @@ func (q OrderCollective) Run(ctx context.Context, env Env) (doc *OrderDoc, err e
 		o.What.Sizes = append(o.What.Sizes, b)
 	}
 	return env.order(ctx, o, q.OrderTimes)
+}
+
+// OrderGPU orders a measurement of GPUs by NCCL, over the nodes that have it.
+type OrderGPU struct {
+	OrderNodes
+	OrderTimes
+	Pairs bool     `help:"Measure every pair of nodes, between one GPU of each, instead of a collective over all GPUs."`
+	Op    Op       `default:"all_reduce" help:"Collective (default all_reduce)."`
+	Size  []string `default:"1M,64M" placeholder:"SIZE" help:"Message sizes; the last is that of pairs (default 1M,64M)."`
+	Warm  *int     `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations (default 2)."`
+	Iters int      `name:"iters" default:"10" least:"1" help:"Measured iterations (default 10)."`
+}
+
+// Run orders, and waits for the end where that is asked for; see OrderWatch.
+func (q OrderGPU) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	what := fleet.What{Measure: fleet.MeasureCollective, By: fleet.NCCL, Warm: *q.Warm, Iters: q.Iters}
+	if what.Op, err = q.Op.kind(); err != nil {
+		return nil, fmt.Errorf("--op: %w", err)
+	}
+	if what.Op == coll.AllToAllV || what.Op == coll.Barrier {
+		return nil, fmt.Errorf("--op %s: busbar-gpu does not run it", what.Op)
+	}
+	for _, s := range q.Size {
+		b, err := unit.ParseBytes(s)
+		if err != nil {
+			return nil, fmt.Errorf("--size: %w", err)
+		}
+		what.Sizes = append(what.Sizes, b)
+	}
+	if q.Pairs && len(what.Sizes) > 0 {
+		what.Measure, what.Small, what.Large, what.Sizes, what.Op = fleet.MeasurePairs, 8, what.Sizes[len(what.Sizes)-1], nil,
+			0
+	}
+	o, err := q.order(what)
+	if err != nil {
+		return nil, err
+	}
+	return env.order(ctx, o, q.OrderTimes)
+}
+
+// OrderRDMA orders a measurement of RDMA between every pair of nodes that have it, rail by rail.
+type OrderRDMA struct {
+	OrderNodes
+	OrderTimes
+	Size   Size `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth (default 1M)."`
+	Small  Size `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8)."`
+	Iters  int  `name:"iters" default:"1000" least:"5" most:"10000" help:"Messages per test (default 1000)."`
+	Rounds int  `default:"0" least:"0" help:"Maximum rounds per sweep; the next sweep continues where this one ended. 0 is all (default 0)."`
+	AtOnce int  `name:"at-once" default:"0" least:"0" help:"Maximum number of concurrent pairs; 0 is all of a round (default 0)."`
+}
+
+// Run orders, and waits for the end where that is asked for; see OrderWatch.
+func (q OrderRDMA) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	o, err := q.order(fleet.What{Measure: fleet.MeasurePairs, By: fleet.RDMA, Iters: q.Iters})
+	if err != nil {
+		return nil, err
+	}
+	o.Rounds, o.AtOnce = q.Rounds, q.AtOnce
+	if o.What.Large, err = q.Size.bytes(); err != nil {
+		return nil, fmt.Errorf("--size: %w", err)
+	}
+	if o.What.Small, err = q.Small.bytes(); err != nil {
+		return nil, fmt.Errorf("--small: %w", err)
+	}
+	return env.order(ctx, o, q.OrderTimes)
+}
+
+// OrderNodes are who is measured by programs that agents start, and within which bounds.
+type OrderNodes struct {
+	Nodes   string        `placeholder:"HOSTLIST" help:"Participating nodes: gpu[01-16] (default: all nodes that are up and can be measured)."`
+	MaxTime time.Duration `name:"max-time" default:"2m" placeholder:"TIME" help:"Time limit of one part of the order (default 2m)."`
+	Busy    string        `placeholder:"RATE" help:"Refuse to measure while the interface or an RDMA port carries more traffic than this, because a job is running (default 50MB/s; any disables the check)."`
+}
+
+func (n *OrderNodes) order(what fleet.What) (fleet.Order, error) {
+	b := OrderBounds{Nodes: n.Nodes, MaxTime: n.MaxTime, Busy: n.Busy, Warm: new(int)}
+	o, err := b.order()
+	o.What = what
+	return o, err
 }
 
 // order gives an order to the server.

@@ -17,10 +17,8 @@ const widestPairs = 32
 
 // BenchPairs prints the tables of all pairs of ranks, and what stands out.
 func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
-	if d.Table == nil {
-		return query.ErrDecoded
-	}
-	if taken, err := pairList(d.Table).Send(w); taken {
+	t := pairs.FromGrids(d.Names, d.Rate, d.Both, d.Latency)
+	if taken, err := pairList(t).Send(w); taken {
 		return err
 	}
 	n := d.Ranks
@@ -40,11 +38,11 @@ func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
 	} {
 		fmt.Fprintf(w, "\n%s\n", f.title)
 		if n <= widestPairs {
-			if err := pairTable(d.Table, f.of).Write(w); err != nil {
+			if err := pairTable(t, f.of).Write(w); err != nil {
 				return err
 			}
 		}
-		low, mid, high := d.Table.Extremes(f.of)
+		low, mid, high := t.Extremes(f.of)
 		fmt.Fprintf(w, "median %s, from %s to %s\n", threeDigits(mid), threeDigits(low), threeDigits(high))
 	}
 	fmt.Fprintln(w)

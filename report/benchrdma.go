@@ -8,7 +8,6 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
-	"busbar.dev/unit"
 )
 
 // mostRDMA is how many directions are listed one by one.
@@ -18,11 +17,12 @@ const mostRDMA = 64
 func BenchRDMA(w io.Writer, d *query.BenchRDMADoc) error {
 	fmt.Fprintf(w, "%s, %s, %s by %s of %v, %v; %s in %.1f s\n\n", words.Plural(len(d.Hosts), "host"),
 		words.Plural(len(d.Rails), "rail"), words.Plural(len(d.Pairs), "direction"),
-		strings.Join(d.Programs, " and "), unit.Bytes(d.SizeBytes), unit.Bytes(d.SmallBytes), words.Plural(d.Rounds, "round"),
+		strings.Join(d.Programs, " and "), d.SizeBytes, d.SmallBytes, words.Plural(d.Rounds, "round"),
 		d.Seconds)
 	t := texttab.New(">rail", ">ports", ">link GB/s", ">median GB/s", ">both GB/s", ">latency µs")
 	for _, r := range d.Rails {
-		t.Row(fmt.Sprint(r.Rail), fmt.Sprint(len(r.Ports)), threeDigits(r.Link), threeDigits(r.Rate), threeDigits(r.Both),
+		t.Row(fmt.Sprint(r.Rail), fmt.Sprint(len(r.Ports)), threeDigits(r.Link.GBps()), threeDigits(r.Rate),
+			threeDigits(r.Both),
 			threeDigits(r.Latency))
 	}
 	if err := t.Write(w); err != nil {
@@ -31,8 +31,9 @@ func BenchRDMA(w io.Writer, d *query.BenchRDMADoc) error {
 	fmt.Fprintln(w)
 	t = texttab.New(">rail", "from", "to", ">GB/s", ">both GB/s", ">latency µs", "failed")
 	for _, p := range d.Pairs {
-		t.Row(fmt.Sprint(p.Rail), texttab.Clean(p.From), texttab.Clean(p.To), threeDigits(p.Rate), threeDigits(p.Both),
-			threeDigits(p.Latency), texttab.Clean(p.Failed))
+		t.Row(fmt.Sprint(p.Rail), texttab.Clean(p.From), texttab.Clean(p.To), threeDigits(p.Rate.GBps()),
+			threeDigits(p.Both.GBps()),
+			threeDigits(p.Latency.Micros()), texttab.Clean(p.Failed))
 	}
 	if taken, err := t.Send(w); taken {
 		return err

@@ -106,7 +106,6 @@ func TestDecoded(t *testing.T) {
 		"scale":    shown(report.Scale),
 		"schedule": shown(report.Sched),
 		"selftest": shown(report.SelfTest),
-		"tokens":   shown(report.Tokens),
 		"traced":   shown(func(w io.Writer, d *query.TraceDoc) error { return report.Traced(w, d, o) }),
 		"validate": shown(func(w io.Writer, d *query.ValidateDoc) error { return report.Validate(w, d, true) }),
 	} {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"busbar.dev/fleet/health"
 	"busbar.dev/internal/stats"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
@@ -15,7 +16,7 @@ import (
 func Link(w io.Writer, doc *query.LinkDoc) error {
 	for _, d := range []struct {
 		from, to string
-		samples  []query.LinkSample
+		samples  []health.Point
 	}{{doc.From, doc.To, doc.There}, {doc.To, doc.From, doc.Back}} {
 		who := texttab.Clean(d.from + " to " + d.to)
 		if len(d.samples) == 0 {
@@ -32,7 +33,7 @@ func Link(w io.Writer, doc *query.LinkDoc) error {
 			}
 		}
 		fmt.Fprintf(w, "%s: %s from %s to %s%s%s\n", who, words.Plural(len(d.samples), "sample"),
-			linkTime(d.samples[0].At), linkTime(d.samples[len(d.samples)-1].At),
+			linkTime(d.samples[0].Time), linkTime(d.samples[len(d.samples)-1].Time),
 			when(len(rates) > 0, fmt.Sprintf(", median %.3g GB/s", stats.Median(rates)/1e9)),
 			when(failed > 0, fmt.Sprintf(", %d failed", failed)))
 	}

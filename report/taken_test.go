@@ -9,6 +9,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/measure"
 	"busbar.dev/query"
 	"busbar.dev/result"
 	"busbar.dev/unit"
@@ -46,9 +47,9 @@ func TestTablesAreTaken(t *testing.T) {
 			return BenchGPU(w, &query.BenchGPUDoc{Results: gpu.Results{Settings: 1, Sweeps: result.Sweeps{s}}})
 		}, "in-place time (us)"},
 		{"bench rdma", func(w io.Writer) error {
-			return BenchRDMA(w, &query.BenchRDMADoc{
-				Rails: make([]query.BenchRDMARail, 1), Pairs: make([]query.BenchRDMAPair, 100),
-			})
+			return BenchRDMA(w, &query.BenchRDMADoc{RDMA: measure.RDMA{
+				Rails: make([]measure.Rail, 1), Pairs: make([]measure.RailPair, 100),
+			}})
 		}, "failed"},
 		{"bench gpu node", func(w io.Writer) error {
 			return BenchGPUNode(w, &query.BenchGPUNodeDoc{

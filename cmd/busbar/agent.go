@@ -15,6 +15,7 @@ import (
 	"busbar.dev/fleet/agent"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/internal/failure"
+	"busbar.dev/measure"
 	"busbar.dev/query"
 )
 
@@ -51,7 +52,7 @@ func (c *agentCmd) Run(e *env) error {
 	cfg.Health = func(ctx context.Context) []finding.Finding {
 		return gpuPrograms().Health(string(cfg.Name), "").Read(ctx).Findings
 	}
-	node := &query.FleetNode{With: gpuPrograms(), Bind: cfg.Bind, Perftest: c.Perftest}
+	node := &measure.FleetNode{With: gpuPrograms(), Bind: cfg.Bind, Perftest: c.Perftest}
 	cfg.Means = map[fleet.Transport]func(context.Context) error{fleet.RDMA: node.LacksRDMA, fleet.NCCL: node.LacksNCCL}
 	cfg.Measure = agent.ThisProgram(cfg.Bind, c.Perftest).Measure
 	debug.SetGCPercent(50) // it lives long and does little: memory counts more than a collection
@@ -66,7 +67,7 @@ func (c *agentCmd) Run(e *env) error {
 // measurePart does a part where an agent started this program for it, and else returns.
 func measurePart() {
 	if a := os.Args; len(a) == 4 && a[1] == agent.PartArgument {
-		node := &query.FleetNode{With: gpuPrograms(), Bind: a[2], Perftest: a[3]}
+		node := &measure.FleetNode{With: gpuPrograms(), Bind: a[2], Perftest: a[3]}
 		agent.RunPart(a[2], buildVersion(), map[fleet.Transport]agent.Measurer{fleet.RDMA: node.RDMA, fleet.NCCL: node.NCCL})
 	}
 }

@@ -11,8 +11,10 @@ import (
 	"busbar.dev/engine/device"
 	"busbar.dev/engine/health"
 	"busbar.dev/engine/ranks"
+	"busbar.dev/measure"
 	"busbar.dev/query"
 	"busbar.dev/report"
+	"busbar.dev/result/pairs"
 )
 
 // benchCmd is what can be measured: collectives, when nothing else is named.
@@ -110,9 +112,9 @@ func (c *benchGPUCmd) Run(e *env) error {
 }
 
 // gpuPrograms are how questions about GPUs run other programs.
-func gpuPrograms() query.Programs {
-	return query.Programs{
-		Sys: os.DirFS("/"), Alone: &query.PortsAlone{Prefix: "busbar-rdma/"}, Kernel: health.KernelLog,
+func gpuPrograms() measure.Programs {
+	return measure.Programs{
+		Sys: os.DirFS("/"), Alone: &measure.PortsAlone{Prefix: "busbar-rdma/"}, Kernel: health.KernelLog,
 		Find: ranks.FindProgram, Run: ranks.Program, Helper: findHelper,
 		Worker: func(args, settings []string) (device.Process, error) {
 			p, err := ranks.Pipe(args, append(os.Environ(), settings...))
@@ -248,7 +250,9 @@ func (c *benchPairsCmd) answer(e *env, d *query.BenchPairsDoc, keep func([]byte)
 	}
 	if err == nil && c.SVG != "" {
 		var b bytes.Buffer
-		if err = pictured(func() (*report.Picture, error) { return report.Heat(d.Table) })(&b); err == nil {
+		if err = pictured(func() (*report.Picture, error) {
+			return report.Heat(pairs.FromGrids(d.Names, d.Rate, d.Both, d.Latency))
+		})(&b); err == nil {
 			err = keep(b.Bytes())
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/input/clusterfile"
+	"busbar.dev/measure"
 	"busbar.dev/query"
 	"busbar.dev/report"
 )
@@ -16,7 +17,7 @@ import (
 type calibrateCmd struct {
 	common
 	query.Calibrate
-	query.GPURanks
+	measure.GPURanks
 	Live    bool   `help:"Measure now, through busbar-gpu: products and memory of GPUs for step, and the sizes of collectives that --suggest names; keep the calibration beside the cluster file (or in -o)."`
 	Torch   string `placeholder:"PYTHON" help:"With --live: also measure training steps of seven small models with this Python's PyTorch and transformers (python3, or a path), and fit what step predicts to them."`
 	Output  string `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output. predict -c site.yaml also uses a site.calibration.yaml beside it."`

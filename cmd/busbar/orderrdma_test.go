@@ -22,6 +22,7 @@ import (
 	"busbar.dev/internal/test/eventually"
 	"busbar.dev/internal/test/freeport"
 	"busbar.dev/internal/test/rdmatest"
+	"busbar.dev/measure"
 	"busbar.dev/query"
 )
 
@@ -89,8 +90,8 @@ func (s standIns) child() agent.Child {
 	return agent.Child{part, string(text)}
 }
 
-func (s standIns) node() *query.FleetNode {
-	with := query.Programs{
+func (s standIns) node() *measure.FleetNode {
+	with := measure.Programs{
 		Find: ranks.FindProgram, Run: ranks.Program, Sys: rdmatest.Sys(s.Devices...), Worker: gpuPrograms().Worker,
 		Helper: func() (string, error) {
 			if s.GPU == "" {
@@ -99,7 +100,7 @@ func (s standIns) node() *query.FleetNode {
 			return s.GPU, nil
 		},
 	}
-	return &query.FleetNode{With: with, Bind: "127.0.0.1", Perftest: s.Perftest}
+	return &measure.FleetNode{With: with, Bind: "127.0.0.1", Perftest: s.Perftest}
 }
 
 // rdmaPart does a part with stand-ins.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"busbar.dev/cluster"
 	"busbar.dev/fleet"
@@ -15,8 +16,8 @@ import (
 	"busbar.dev/fleet/server"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/outfile"
+	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
-	"busbar.dev/query"
 	"busbar.dev/report"
 	"busbar.dev/web"
 )
@@ -116,11 +117,7 @@ func (c *tokenNodeCmd) Run(e *env) error {
 			return unless(err)
 		}
 		if c.JSON {
-			doc := &query.CredentialsRevokedDoc{Revoked: []query.CredentialsRow{}}
-			for _, x := range list {
-				doc.Revoked = append(doc.Revoked, query.CredentialsRow(x))
-			}
-			return report.JSON(e.stdout, doc)
+			return report.JSON(e.stdout, &server.CredentialsRevokedDoc{Revoked: append([]bus.Issued{}, list...)})
 		}
 		c.say(e, "%s may not speak any more (%s of credentials)", name, words.Plural(len(list), "set"))
 		return nil
@@ -153,13 +150,13 @@ func (f *issueFlags) hand(e *env, c common, creds []byte, issued bus.Issued, nex
 			return failure.Cannot(err)
 		}
 		if c.JSON {
-			return report.JSON(e.stdout, &query.CredentialsDoc{File: f.Output, Issued: query.CredentialsRow(issued)})
+			return report.JSON(e.stdout, &server.CredentialsDoc{File: f.Output, Issued: issued})
 		}
 		c.say(e, "wrote %s; %s", f.Output, next)
 		return nil
 	}
 	if c.JSON {
-		return report.JSON(e.stdout, &query.CredentialsDoc{Creds: string(creds), Issued: query.CredentialsRow(issued)})
+		return report.JSON(e.stdout, &server.CredentialsDoc{Creds: string(creds), Issued: issued})
 	}
 	_, err := e.stdout.Write(creds)
 	return err
@@ -201,7 +198,7 @@ func (c *tokenAddCmd) Run(e *env) error {
 		return unless(err)
 	}
 	if c.JSON {
-		return report.JSON(e.stdout, &query.TokenDoc{Name: c.Name, Role: c.Role, Token: secret})
+		return report.JSON(e.stdout, &server.TokenDoc{Name: c.Name, Role: c.Role, Token: secret})
 	}
 	_, err = fmt.Fprintln(e.stdout, secret)
 	return err
@@ -233,14 +230,22 @@ func (c *tokenListCmd) Run(e *env) error {
 	if err != nil {
 		return failure.Cannot(err)
 	}
-	doc := &query.TokensDoc{Tokens: []query.TokenRow{}}
+	doc := &server.TokensDoc{Tokens: []server.TokenRow{}}
 	for _, t := range list {
-		doc.Tokens = append(doc.Tokens, query.TokenRow{Name: t.Name, Role: t.Role, Created: t.Created, Used: t.Used})
+		doc.Tokens = append(doc.Tokens, server.TokenRow{Name: t.Name, Role: t.Role, Created: t.Created, Used: t.Used})
 	}
 	if c.JSON {
 		return report.JSON(e.stdout, doc)
 	}
-	return report.Tokens(e.stdout, doc)
+	t := texttab.New("name", "role", "made", "last used")
+	for _, x := range doc.Tokens {
+		used := "never"
+		if !x.Used.IsZero() {
+			used = x.Used.Format(time.DateTime)
+		}
+		t.Row(x.Name, x.Role, x.Created.Format(time.DateTime), used)
+	}
+	return t.Write(e.stdout)
 }
 
 type tokenRevokeCmd struct {
@@ -262,7 +267,7 @@ func (c *tokenRevokeCmd) Run(e *env) error {
 		return unless(err)
 	}
 	if c.JSON {
-		return report.JSON(e.stdout, &query.TokenRevokedDoc{Revoked: c.Name})
+		return report.JSON(e.stdout, &server.TokenRevokedDoc{Revoked: c.Name})
 	}
 	if !c.Quiet {
 		fmt.Fprintf(e.stderr, "%s may not come in any more\n", c.Name)

@@ -6,7 +6,6 @@ import (
 
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/result/pairs"
-	"busbar.dev/unit"
 )
 
 // Pairs is what `busbar bench pairs --json` measured between every two ranks.
@@ -25,14 +24,14 @@ var rankLabel = lazyre.New(`(?m)^[\w.:-]{1,80}\| ?`)
 
 // pairsDoc is the part of the document that is used.
 type pairsDoc struct {
-	Alone     *bool        `json:"alone"`
-	Names     []string     `json:"names"`
-	Notes     []string     `json:"notes"`
-	Scatter   []float64    `json:"scatter"`
-	Hosts     []string     `json:"hosts"`
-	Bandwidth [][]*float64 `json:"bandwidth_GBps"`
-	Both      [][]*float64 `json:"both_GBps"`
-	Latency   [][]*float64 `json:"latency_us"`
+	Alone     *bool      `json:"alone"`
+	Names     []string   `json:"names"`
+	Notes     []string   `json:"notes"`
+	Scatter   []float64  `json:"scatter"`
+	Hosts     []string   `json:"hosts"`
+	Bandwidth pairs.Grid `json:"bandwidth_GBps"`
+	Both      pairs.Grid `json:"both_GBps"`
+	Latency   pairs.Grid `json:"latency_us"`
 }
 
 // measured reads a table of pairs, bare or behind the labels of ranks; false when
@@ -53,34 +52,16 @@ func (r *Reader) measured(data []byte) bool {
 	if n < 2 || n > maxPairRanks {
 		return false
 	}
-	p := Pairs{File: r.name, Alone: *d.Alone, Notes: len(d.Notes) > 0}
-	copy(p.Scatter[:], d.Scatter)
-	p.Hosts = d.Hosts
-	if len(p.Hosts) != n {
-		p.Hosts = nil
+	if len(d.Names) != n {
+		d.Names = d.Hosts
 	}
-	p.Names = d.Names
-	if len(p.Names) != n {
-		p.Names = p.Hosts
-	}
-	if len(p.Names) != n {
+	if len(d.Names) != n {
 		return false
 	}
-	at := func(m [][]*float64, i, k int) float64 {
-		if i >= len(m) || k >= len(m[i]) || m[i][k] == nil {
-			return 0
-		}
-		return *m[i][k]
-	}
-	for i := range n {
-		for k := range n {
-			if rate := at(d.Bandwidth, i, k); i != k && rate > 0 {
-				p.Cells = append(p.Cells, pairs.Measure{
-					From: i, To: k, Rate: unit.Rate(rate * 1e9), Both: unit.Rate(at(d.Both, i, k) * 1e9),
-					Latency: unit.Micros(at(d.Latency, i, k)),
-				})
-			}
-		}
+	p := Pairs{File: r.name, Alone: *d.Alone, Notes: len(d.Notes) > 0}
+	p.Table = *pairs.FromGrids(d.Names, d.Bandwidth, d.Both, d.Latency)
+	if copy(p.Scatter[:], d.Scatter); len(d.Hosts) == n {
+		p.Hosts = d.Hosts
 	}
 	r.set.Pairs = append(r.set.Pairs, p)
 	r.document = true // its texts are findings, not what somebody tells

@@ -17,8 +17,6 @@ type PairPlan struct {
 	Warm, Iters  int
 	// Alone measures one pair at a time; else all pairs of a round concurrently.
 	Alone bool
-	// Rounds are what is measured, of pairs that have no rank in common; nil is every pair.
-	Rounds [][][2]int
 }
 
 // Bounds of a plan. Rank 0 gets six figures a pair and direction.
@@ -47,27 +45,6 @@ func (p *PairPlan) Validate(n int) error {
 // Memory is what the buffers of a rank take.
 func (p *PairPlan) Memory() unit.Bytes { return 2 * max(p.Small, p.Large) }
 
-// Turns is how often pairs take turns under the plan.
-func (p *PairPlan) Turns(n int) int { return len(p.turns(n)) }
-
-// turns lists which pairs are measured at once.
-func (p *PairPlan) turns(n int) [][][2]int {
-	rounds := p.Rounds
-	if rounds == nil {
-		rounds = pairs.Rounds(n)
-	}
-	if !p.Alone {
-		return rounds
-	}
-	var list [][][2]int
-	for _, round := range rounds {
-		for _, pair := range round {
-			list = append(list, [][2]int{pair})
-		}
-	}
-	return list
-}
-
 // Figures of a direction, as they travel to rank 0.
 const (
 	pairLatency = iota // seconds, one way
@@ -79,40 +56,64 @@ const (
 	pairFigures // an even number: blocks are multiples of 16 bytes
 )
 
-// pairMeter is what one rank needs to measure its pairs.
-type pairMeter struct {
+// PairMeter is what one rank of a group needs to measure its pairs.
+type PairMeter struct {
 	*meter
 	p    PairPlan
-	mine []float64 // figures towards every rank
-	took []float64
+	runs []float64
 }
 
-// Pairs measures every pair. Rank 0 gets the table, without names; turn is called on it before
-// each turn.
-func Pairs(ctx context.Context, g *engine.Group, p PairPlan, turn func(k int)) (*pairs.Table, error) {
-	n := g.Size()
+// NewPairMeter makes one; all ranks of the group do. Free gives its buffers back.
+func NewPairMeter(g *engine.Group, p PairPlan) (*PairMeter, error) {
 	base, err := newMeter(g, Plan{
 		Op: coll.Op{Kind: coll.SendRecv, Type: coll.Uint8}, Sizes: []unit.Bytes{p.Small, p.Large}, Transport: g.Transport(),
-		Iters: 1,
+		Iters: pairFigures,
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer base.free()
-	m := &pairMeter{meter: base, p: p, mine: make([]float64, n*pairFigures)}
-	for k, pairs := range p.turns(n) {
-		if g.Rank() == 0 && turn != nil {
-			turn(k)
-		}
-		if err := m.turn(ctx, pairs); err != nil {
-			return nil, err
-		}
-	}
-	return m.table(ctx)
+	return &PairMeter{meter: base, p: p}, nil
 }
 
-// turn measures some pairs at once; ranks that are in none wait.
-func (m *pairMeter) turn(ctx context.Context, list [][2]int) error {
+// Free gives the buffers back.
+func (m *PairMeter) Free() { m.free() }
+
+// Pair measures the two ranks of a group. Rank 0 gets both directions.
+func Pair(ctx context.Context, g *engine.Group, p PairPlan) ([]pairs.Measure, error) {
+	m, err := NewPairMeter(g, p)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Free()
+	return m.Turn(ctx, [][2]int{{0, 1}})
+}
+
+// Turn measures pairs that have no rank in common, at once. All ranks name the same ones; those that are in none wait.
+// Rank 0 gets both directions of each.
+func (m *PairMeter) Turn(ctx context.Context, list [][2]int) ([]pairs.Measure, error) {
+	if err := m.exchange(ctx, list); err != nil {
+		return nil, err
+	}
+	if _, err := m.gather.Run(ctx); err != nil || m.g.Rank() != 0 {
+		return nil, err
+	}
+	var cells []pairs.Measure
+	for _, p := range list {
+		for i := range p {
+			f, back := m.all[p[i]*pairFigures:][:pairFigures], m.all[p[1-i]*pairFigures:][:pairFigures]
+			cells = append(cells, pairs.Measure{
+				// there and back is the same seen from both ends
+				From: p[i], To: p[1-i], Latency: unit.Seconds(min(f[pairLatency], back[pairLatency])),
+				Rate: unit.Rate(f[pairRate]), Both: unit.Rate(f[pairBoth]), Segments: int64(f[pairSegments]),
+				Lost: int64(f[pairLost]), MSS: int(f[pairMSS]),
+			})
+		}
+	}
+	return cells, nil
+}
+
+// exchange measures this rank's pair among those of a turn.
+func (m *PairMeter) exchange(ctx context.Context, list [][2]int) error {
 	rank := m.g.Rank()
 	x := exchange{partner: make([]int32, m.g.Size())}
 	for i := range x.partner {
@@ -122,11 +123,8 @@ func (m *pairMeter) turn(ctx context.Context, list [][2]int) error {
 		x.partner[p[0]], x.partner[p[1]] = int32(p[1]), int32(p[0])
 	}
 	peer := int(x.partner[rank])
-	var there []float64
-	var before engine.TCPCounts
-	if peer >= 0 {
-		there, before = m.mine[peer*pairFigures:(peer+1)*pairFigures], m.g.TCPCounts(peer)
-	}
+	there, before := m.took, m.g.TCPCounts(peer)
+	clear(there)
 	// The shortest of many, and of large messages the faster quarter: what the link can do when
 	// nobody's processor is elsewhere. A slow link never gets there.
 	x.how, x.times = pingPong, pingsPerRun
@@ -170,7 +168,7 @@ func rateOf(bytes, t, latency float64) float64 {
 }
 
 // time is a quantile of this rank's runs of an exchange, in seconds.
-func (m *pairMeter) time(ctx context.Context, x exchange, name string, size unit.Bytes, iters int,
+func (m *PairMeter) time(ctx context.Context, x exchange, name string, size unit.Bytes, iters int,
 	quantile float64,
 ) (float64, error) {
 	op := coll.Op{Kind: coll.SendRecv, Type: coll.Uint8, Bytes: size}
@@ -185,49 +183,15 @@ func (m *pairMeter) time(ctx context.Context, x exchange, name string, size unit
 	if _, err := m.barrier.Run(ctx); err != nil {
 		return 0, err
 	}
-	m.took = m.took[:0]
+	m.runs = m.runs[:0]
 	for i := range m.p.Warm + iters {
 		run, err := call.Run(ctx)
 		if err != nil {
 			return 0, err
 		}
 		if i >= m.p.Warm {
-			m.took = append(m.took, run.Time.Seconds())
+			m.runs = append(m.runs, run.Time.Seconds())
 		}
 	}
-	return stats.Nearest(m.took, quantile), nil
-}
-
-// table gathers what all ranks measured.
-func (m *pairMeter) table(ctx context.Context) (*pairs.Table, error) {
-	n := m.g.Size()
-	var all []float64
-	if m.g.Rank() == 0 {
-		all = make([]float64, n*len(m.mine))
-	}
-	op := coll.Op{Kind: coll.Gather, Type: coll.Double, Bytes: unit.Bytes(8 * n * len(m.mine))}
-	s, err := engine.Pick(op, n, m.g.Transport())
-	if err != nil {
-		return nil, err
-	}
-	if _, err := m.g.Run(ctx, s, op, engine.Buffers{Send: engine.Bytes(m.mine), Recv: engine.Bytes(all)}); err != nil {
-		return nil, err
-	}
-	if m.g.Rank() != 0 {
-		return nil, nil
-	}
-	t := &pairs.Table{Names: make([]string, n)}
-	for a := range n {
-		for b := range n {
-			f, back := all[(a*n+b)*pairFigures:][:pairFigures], all[(b*n+a)*pairFigures:][:pairFigures]
-			f[pairLatency] = min(f[pairLatency], back[pairLatency]) // there and back is the same seen from both ends
-			if a != b {
-				t.Cells = append(t.Cells, pairs.Measure{
-					From: a, To: b, Latency: unit.Seconds(f[pairLatency]), Rate: unit.Rate(f[pairRate]), Both: unit.Rate(f[pairBoth]),
-					Segments: int64(f[pairSegments]), Lost: int64(f[pairLost]), MSS: int(f[pairMSS]),
-				})
-			}
-		}
-	}
-	return t, nil
+	return stats.Nearest(m.runs, quantile), nil
 }

@@ -45,32 +45,34 @@ func together(t *testing.T, n int, work func(ctx context.Context, g *engine.Grou
 
 // TestPairs measures a few ranks, one pair at a time and many: every direction has figures.
 func TestPairs(t *testing.T) {
-	for _, c := range []struct {
-		n     int
-		alone bool
-		turns int
-	}{{2, false, 1}, {4, false, 3}, {5, false, 5}, {4, true, 6}} {
-		p := PairPlan{Small: 8, Large: 100000, Warm: 1, Iters: 3, Alone: c.alone}
-		if err := p.Validate(c.n); err != nil {
-			t.Fatal(err)
-		}
-		var table *pairs.Table
-		turns := 0
-		together(t, c.n, func(ctx context.Context, g *engine.Group) error {
-			got, err := Pairs(ctx, g, p, func(int) { turns++ })
-			if g.Rank() == 0 {
-				table = got
-			} else if got != nil {
-				return fmt.Errorf("rank %d got a table", g.Rank())
+	p := PairPlan{Small: 8, Large: 100000, Warm: 1, Iters: 3}
+	for _, turn := range [][][2]int{{{0, 1}}, {{0, 3}, {1, 2}}, {{1, 4}, {2, 3}}} {
+		var cells []pairs.Measure
+		together(t, 5, func(ctx context.Context, g *engine.Group) error {
+			m, err := NewPairMeter(g, p)
+			if err != nil {
+				return err
 			}
-			return err
+			defer m.Free()
+			for range 2 { // a meter lasts for many turns
+				got, err := m.Turn(ctx, turn)
+				if err != nil {
+					return err
+				}
+				if g.Rank() == 0 {
+					cells = got
+				} else if got != nil {
+					return fmt.Errorf("rank %d got figures", g.Rank())
+				}
+			}
+			return nil
 		})
-		if table == nil || len(table.Cells) != c.n*(c.n-1) || turns != c.turns || p.Turns(c.n) != c.turns {
-			t.Fatalf("%d ranks: %d turns, %v", c.n, turns, table)
+		if len(cells) != 2*len(turn) {
+			t.Fatalf("%v: %v", turn, cells)
 		}
-		for _, m := range table.Cells {
-			if m.Latency <= 0 || m.Rate <= 0 || m.Both <= 0 {
-				t.Errorf("%d ranks: %+v", c.n, m)
+		for i, m := range cells {
+			if p := turn[i/2]; m.From != p[i%2] || m.To != p[1-i%2] || m.Latency <= 0 || m.Rate <= 0 || m.Both <= 0 {
+				t.Errorf("%v: %+v", turn, m)
 			}
 		}
 	}

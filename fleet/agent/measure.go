@@ -90,14 +90,13 @@ func (m *meter) measure(ctx context.Context, p *fleet.Part, at func(int, int, st
 func (m *meter) pairs(ctx context.Context, g *engine.Group, p *fleet.Part,
 	at func(int, int, string),
 ) (*fleet.Measured, error) {
-	b := pairPlan(&p.What)
-	turns := b.Turns(g.Size())
-	t, err := bench.Pairs(ctx, g, b, func(k int) { at(k, turns, "pairs") })
+	at(0, 1, "pairs")
+	cells, err := bench.Pair(ctx, g, pairPlan(&p.What))
 	if err != nil || g.Rank() != 0 {
 		return nil, err
 	}
 	out := &fleet.Measured{}
-	for _, c := range t.Cells {
+	for _, c := range cells {
 		out.Pairs = append(out.Pairs, fleet.PairSample{
 			From: p.Ranks[c.From], To: p.Ranks[c.To], Rate: c.Rate, Both: c.Both, Latency: c.Latency,
 		})

@@ -84,6 +84,7 @@ var columns = []struct {
 	{"internal/words", 0},
 	{"internal/lazyre", 0},
 	{"internal/outfile", 1},
+	{"measure", 8}, // members, means and sweeps; knows no questions
 	{"query", 9},
 	{"doctor/audit", 5},
 	{"doctor/traffic", 5},

@@ -1,9 +1,12 @@
 package pairs
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"busbar.dev/internal/stats"
+	"busbar.dev/unit"
 )
 
 // GBps, BothGBps and Micros are the figures of a pair's direction as tables print them: its bandwidth in GB/s, that
@@ -22,6 +25,47 @@ func (t *Table) Extremes(of func(Measure) float64) (low, mid, high float64) {
 		return 0, 0, 0
 	}
 	return slices.Min(list), stats.Median(list), slices.Max(list)
+}
+
+// Grid is one figure of all pairs: rows send, columns receive, and a rank to itself is nil.
+type Grid [][]*float64
+
+// Grid is one figure of all pairs, and its median.
+func (t *Table) Grid(of func(Measure) float64) (Grid, float64) {
+	grid := make(Grid, len(t.Names))
+	for r := range grid {
+		grid[r] = make([]*float64, len(t.Names))
+	}
+	for _, m := range t.Cells {
+		grid[m.From][m.To] = new(of(m))
+	}
+	_, mid, _ := t.Extremes(of)
+	return grid, mid
+}
+
+// at is a figure, 0 where there is none.
+func (g Grid) at(from, to int) float64 {
+	if from >= len(g) || to >= len(g[from]) || g[from][to] == nil {
+		return 0
+	}
+	return *g[from][to]
+}
+
+// FromGrids is a table of ranks by what Grid made of its rate, both and latency. Names tell which ranks share a host.
+func FromGrids(names []string, rate, both, latency Grid) *Table {
+	t := &Table{Names: names}
+	for i, name := range names {
+		t.Hosts = append(t.Hosts, strings.TrimSuffix(name, fmt.Sprintf(":%d", i)))
+		for k := range names {
+			if r := rate.at(i, k); i != k && r > 0 {
+				t.Cells = append(t.Cells, Measure{
+					From: i, To: k, Rate: unit.Rate(r * 1e9), Both: unit.Rate(both.at(i, k) * 1e9),
+					Latency: unit.Micros(latency.at(i, k)),
+				})
+			}
+		}
+	}
+	return t
 }
 
 // Partners is with how many others a rank was measured, at least, of those that were measured at all.

@@ -10,14 +10,16 @@ import (
 
 // Measure is what one direction of a pair showed.
 type Measure struct {
-	From, To int
-	Latency  unit.Time // of a small message one way; 0 unknown
-	Rate     unit.Rate // of a large one, alone; 0 unknown
-	Both     unit.Rate // with the other direction at the same time; 0 unknown
+	From    int       `json:"from"`
+	To      int       `json:"to"`
+	Rate    unit.Rate `json:"bandwidth_GBps"` // of a large message, alone; 0 unknown
+	Both    unit.Rate `json:"both_GBps"`      // with the other direction at the same time; 0 unknown
+	Latency unit.Time `json:"latency_us"`     // of a small message one way; 0 unknown
 	// Segments of TCP that were sent, how many of them were lost, and the bytes that one may carry; 0 unknown.
-	Segments, Lost int64
-	MSS            int
-	Failed         string // why the pair was not measured to its end
+	Segments int64  `json:"segments,omitzero"`
+	Lost     int64  `json:"lost,omitzero"`
+	MSS      int    `json:"mss_bytes,omitzero"`
+	Failed   string `json:"failed,omitempty"` // why the pair was not measured to its end
 }
 
 // Table is a measured fleet: names of the ranks, and what their pairs showed.
@@ -166,6 +168,18 @@ func (t *Table) Keep(rounds [][][2]int) {
 	t.Cells = slices.DeleteFunc(t.Cells, func(m Measure) bool { return !in[[2]int{min(m.From, m.To), max(m.From, m.To)}] })
 }
 
+// Better takes what another measurement of the same direction showed better, and what it counted.
+func (m *Measure) Better(o Measure) {
+	m.Rate, m.Both = max(m.Rate, o.Rate), max(m.Both, o.Both)
+	m.Segments, m.Lost, m.MSS = m.Segments+o.Segments, m.Lost+o.Lost, max(m.MSS, o.MSS)
+	if o.Failed == "" {
+		m.Failed = ""
+	}
+	if m.Latency <= 0 || o.Latency > 0 && o.Latency < m.Latency {
+		m.Latency = o.Latency
+	}
+}
+
 // Better takes of every pair what it showed best, here or in another table of the same ranks: a fault is there every
 // time, and what keeps a processor elsewhere is not.
 func (t *Table) Better(other *Table) {
@@ -186,14 +200,7 @@ func (t *Table) Better(other *Table) {
 				apart[k] = append(apart[k], math.Abs(math.Log(a/b)))
 			}
 		}
-		c.Rate, c.Both = max(c.Rate, o.Rate), max(c.Both, o.Both)
-		c.Segments, c.Lost, c.MSS = c.Segments+o.Segments, c.Lost+o.Lost, max(c.MSS, o.MSS)
-		if o.Failed == "" {
-			c.Failed = ""
-		}
-		if c.Latency <= 0 || o.Latency > 0 && o.Latency < c.Latency {
-			c.Latency = o.Latency
-		}
+		c.Better(o)
 	}
 	for k, list := range apart {
 		if 2*len(list) > len(t.Cells) { // of a few, chosen because they stand out, nothing follows for the others

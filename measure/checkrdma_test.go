@@ -1,64 +1,33 @@
-package query
+package measure
 
 import (
 	"context"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
 	"busbar.dev/engine/ranks"
-	"busbar.dev/internal/test/eventually"
 	"busbar.dev/internal/test/rdmatest"
 	"busbar.dev/unit"
 )
 
 // checkRDMAHosts checks hosts of this process, each with its own devices.
-func checkRDMAHosts(t *testing.T, q Check, sys []fs.FS) (doc *CheckDoc) {
+func checkRDMAHosts(t *testing.T, perftest string, sys []fs.FS) (doc *Check) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
-	defer cancel()
-	if err := prepare(&q); err != nil {
-		t.Fatal(err)
-	}
-	meet := filepath.Join(t.TempDir(), "meet")
-	var wg sync.WaitGroup
-	for r := range sys {
-		wg.Go(func() {
-			s, err := engine.JoinStar(ctx, engine.Config{
-				Rank: r, Size: len(sys), Meet: meet, Bind: "127.0.0.1", Host: fmt.Sprintf("n%d", r), Transport: engine.TCP,
-				JoinTimeout: eventually.Limit,
-			})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer s.Close()
-			with := Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: sys[r]}
-			run, err := q.rdmaInCheck(with)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			w := checkWorker{
-				q: &q, star: s, with: with, rdma: run, plan: bench.PairPlan{Warm: 1, Iters: 3, Small: 8, Large: 64 * unit.KiB},
-			}
-			if r > 0 {
-				_ = w.serve(ctx)
-				return
-			}
-			h := newCheckHub(w)
-			defer h.end()
-			if doc, err = q.lead(ctx, Env{}, h, expectation{}); err != nil {
+	inStar(t, len(sys), func(ctx context.Context, s *engine.Star) {
+		c := Checker{
+			With: Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: sys[s.Rank()]}, Perftest: perftest,
+			Plan: bench.PairPlan{Warm: 1, Iters: 3, Small: 8, Large: 64 * unit.KiB}, Show: func(string) {},
+		}
+		if d, err := c.Ranks(ctx, s); s.Rank() == 0 {
+			if doc = d; err != nil {
 				t.Error(err)
 			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 	if doc == nil {
 		t.FailNow()
 	}
@@ -108,11 +77,11 @@ func TestCheckRDMA(t *testing.T) {
 			if tt.edit != nil {
 				tt.edit(sys)
 			}
-			q := Check{Perftest: t.TempDir()}
+			folder := t.TempDir()
 			if !tt.none {
-				q.Perftest = rdmatest.Install(t, devices)
+				folder = rdmatest.Install(t, devices)
 			}
-			d := checkRDMAHosts(t, q, sys)
+			d := checkRDMAHosts(t, folder, sys)
 			text := fmt.Sprintf("%+v", d.Nodes)
 			if d.By != tt.by || !strings.HasPrefix(d.ByWhy, tt.why) || tt.why == "" && d.ByWhy != "" || d.Hostlist != tt.bad ||
 				!strings.Contains(text, tt.reason) || d.Wrong() != (tt.reason != "") || len(d.Nodes) != 4 {

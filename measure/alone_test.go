@@ -1,4 +1,4 @@
-package query
+package measure
 
 import (
 	"fmt"
@@ -20,19 +20,19 @@ func TestPortsAlone(t *testing.T) {
 	alone := &PortsAlone{Prefix: fmt.Sprintf("busbar-test-%d/", os.Getpid())}
 	devices := map[string]rdmatest.Device{"a": {}, "b": {}, "c": {}}
 	folder := rdmatest.Install(t, devices)
-	worker := func(ports ...string) *checkWorker {
-		with := Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: rdmatest.Sys(ports...), Alone: alone}
-		w := &checkWorker{with: with, rdma: &rdmaWorker{q: &BenchRDMA{Verb: "write", Perftest: folder}, with: with}}
-		t.Cleanup(w.done)
-		return w
+	worker := func(ports ...string) *Perftest {
+		p := NewPerftest(Programs{
+			Find: ranks.FindProgram, Run: ranks.Program, Sys: rdmatest.Sys(ports...), Alone: alone,
+		}, folder)
+		t.Cleanup(p.free)
+		return p
 	}
-	asks := func(w *checkWorker, job string) (int, error) {
-		var r checkReply
-		err := w.rdma.do(t.Context(), "rdma-ports", &rdmaOrder{Job: job}, &r)
+	asks := func(p *Perftest, job string) (int, error) {
+		r, err := p.claim(t.Context(), job)
 		return len(r.Ports), err
 	}
 	first, same, second, third := worker("b", "c"), worker("b", "c"), worker("a", "b"), worker("a")
-	for _, w := range []*checkWorker{first, same, first} {
+	for _, w := range []*Perftest{first, same, first} {
 		if n, err := asks(w, "one"); n != 2 || err != nil {
 			t.Fatalf("the first job: %d ports, %v", n, err)
 		}
@@ -44,8 +44,8 @@ func TestPortsAlone(t *testing.T) {
 	if n, err := asks(third, "three"); n != 1 || err != nil {
 		t.Errorf("a port that nobody has: %d ports, %v", n, err)
 	}
-	third.done()
-	first.done()
+	third.free()
+	first.free()
 	if n, err := asks(second, "two"); n != 2 || err != nil {
 		t.Errorf("after the first job: %d ports, %v", n, err)
 	}

@@ -1,4 +1,4 @@
-package query
+package measure
 
 import (
 	"slices"
@@ -22,34 +22,34 @@ func TestCheckUnknownHost(t *testing.T) {
 		return c
 	}
 	for name, tt := range map[string]struct {
-		local  checkLocal
+		local  Node
 		given  *cluster.Cluster
 		reason string // "": healthy
 	}{
 		"not there": {
-			checkLocal{Host: "vm", GPUs: 8},
+			Node{Host: "vm", GPUs: 8},
 			named("gn1", "gn2"),
 			"vm is not among the hosts of the cluster's description, gn[1-2]",
 		},
-		"there, no GPUs":            {checkLocal{Host: "gn2.example.org"}, named("gn1", "gn2"), "0 of 8 GPUs"},
-		"there":                     {checkLocal{Host: "gn2", GPUs: 8}, named("gn1", "gn2"), ""},
-		"no GPUs, as described":     {checkLocal{Host: "login"}, named("gn1", "gn2", "login"), ""},
-		"another name in Slurm":     {checkLocal{Host: "vm", Node: "gn1", GPUs: 7}, named("gn1", "gn2"), "7 of 8 GPUs"},
-		"an address":                {checkLocal{Host: "10.0.0.7", GPUs: 7}, named("gn1", "gn2"), "7 of 8 GPUs"},
-		"invented names":            {checkLocal{Host: "vm", GPUs: 8}, named("node0", "node1"), ""},
-		"invented names, not alike": {checkLocal{Host: "vm", GPUs: 8}, named("node0", "node1", "node2"), "vm is not among"},
-		"one node":                  {checkLocal{Host: "vm"}, named("gn1"), "0 of 8 GPUs"},
-		"nothing given":             {checkLocal{Host: "vm"}, nil, ""},
+		"there, no GPUs":            {Node{Host: "gn2.example.org"}, named("gn1", "gn2"), "0 of 8 GPUs"},
+		"there":                     {Node{Host: "gn2", GPUs: 8}, named("gn1", "gn2"), ""},
+		"no GPUs, as described":     {Node{Host: "login"}, named("gn1", "gn2", "login"), ""},
+		"another name in Slurm":     {Node{Host: "vm", Name: "gn1", GPUs: 7}, named("gn1", "gn2"), "7 of 8 GPUs"},
+		"an address":                {Node{Host: "10.0.0.7", GPUs: 7}, named("gn1", "gn2"), "7 of 8 GPUs"},
+		"invented names":            {Node{Host: "vm", GPUs: 8}, named("node0", "node1"), ""},
+		"invented names, not alike": {Node{Host: "vm", GPUs: 8}, named("node0", "node1", "node2"), "vm is not among"},
+		"one node":                  {Node{Host: "vm"}, named("gn1"), "0 of 8 GPUs"},
+		"nothing given":             {Node{Host: "vm"}, nil, ""},
 		"nothing is said of a host": {
-			checkLocal{Host: "gn1"},
+			Node{Host: "gn1"},
 			&cluster.Cluster{Hosts: []cluster.Host{{Name: "gn1", Type: -1}, {Name: "gn2", Type: -1}}},
 			"gn1 is among the hosts",
 		},
-		"invented names, no GPUs yet": {checkLocal{Host: "vm"}, named("node0", "node1"), "0 of 8 GPUs"},
+		"invented names, no GPUs yet": {Node{Host: "vm"}, named("node0", "node1"), "0 of 8 GPUs"},
 	} {
 		tt.local.Asked = true
-		d := newCheckDoc("tcp", []checkLocal{tt.local}, &pairs.Table{Names: []string{"a"}, Hosts: []string{"a"}},
-			expectation{cluster: tt.given})
+		d := judged([]Node{tt.local}, &pairs.Table{Names: []string{"a"}, Hosts: []string{"a"}},
+			Expectation{Cluster: tt.given})
 		n := d.Nodes[0]
 		if d.Wrong() != (tt.reason != "") || tt.reason != "" && !strings.HasPrefix(n.Reasons[0], tt.reason) {
 			t.Errorf("%s: %+v; expected %q", name, n, tt.reason)

@@ -1,4 +1,4 @@
-package query
+package measure
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/engine/bench"
 	"busbar.dev/engine/device"
 )
 
@@ -95,12 +96,11 @@ func TestCheckHosts(t *testing.T) {
 		started: map[string]int{}, hung: map[string]bool{"h2": true}, slow: map[string]bool{"h5": true},
 		dead: map[string]bool{"h7": true},
 	}
-	q := Check{Size: "1M", Iters: 1, Hosts: "h[0-7]", SSH: "ssh", NoLoad: true}
-	h := &gpuHosts{
-		q: &q, with: Programs{Worker: f.start}, hosts: strings.Split("h0 h1 h2 h3 h4 h5 h6 h7", " "), first: 2 * time.Second,
+	c := &Checker{
+		With: Programs{Worker: f.start}, Hosts: strings.Split("h0 h1 h2 h3 h4 h5 h6 h7", " "), SSH: "ssh", NoLoad: true,
+		Plan: bench.PairPlan{Small: 8, Large: 1 << 20, Iters: 1}, Show: func(string) {}, first: 2 * time.Second,
 	}
-	h.plan.Small, h.plan.Large, h.plan.Iters = 8, 1<<20, 1
-	doc, err := h.check(t.Context(), Env{}, expectation{})
+	doc, err := c.OverSSH(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +123,8 @@ func TestCheckHosts(t *testing.T) {
 	}
 	// Nobody can be reached: that is no verdict.
 	f = &fakeHosts{started: map[string]int{}, dead: map[string]bool{"h0": true, "h1": true}}
-	h = &gpuHosts{q: &q, with: Programs{Worker: f.start}, hosts: []string{"h0", "h1"}, plan: h.plan}
-	if _, err := h.check(t.Context(), Env{}, expectation{}); err == nil ||
+	c.With.Worker, c.Hosts = f.start, []string{"h0", "h1"}
+	if _, err := c.OverSSH(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "h0: ssh: connect to host h0 port 22: No route to host") {
 		t.Errorf("%v", err)
 	}

@@ -1,11 +1,10 @@
-package query
+package measure
 
 import (
 	"strings"
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/engine/bench/rdma"
 	"busbar.dev/unit"
 )
 
@@ -30,49 +29,48 @@ func TestSlowRail(t *testing.T) {
 		return c
 	}
 	for name, tt := range map[string]struct {
-		port    rdmaPort
+		port    Port
 		cluster *cluster.Cluster
 		size    unit.Bytes
 		rate    float64 // GB/s
 		want    string  // empty: not slow
 	}{
-		"as predicted":   {port: rdmaPort{GBps: 25}, rate: 23},
-		"within the bar": {port: rdmaPort{GBps: 25}, rate: 17},
+		"as predicted":   {port: Port{Rate: 25 * unit.GBps}, rate: 23},
+		"within the bar": {port: Port{Rate: 25 * unit.GBps}, rate: 17},
 		"beyond the bar": {
-			port: rdmaPort{GBps: 25}, rate: 12,
+			port: Port{Rate: 25 * unit.GBps}, rate: 12,
 			want: "the prediction for links of 25.0 GB/s and a PCIe slot that is not known says 23",
 		},
 		"RoCE": {
-			port: rdmaPort{GBps: 25, Layer: "Ethernet"}, rate: 12, want: "is beyond its error bar (a factor of 1.66)",
+			port: Port{Rate: 25 * unit.GBps, Layer: "Ethernet"}, rate: 12, want: "is beyond its error bar (a factor of 1.66)",
 		},
-		"a narrow slot": {port: rdmaPort{GBps: 25, Slot: 7.9}, rate: 6},
+		"a narrow slot": {port: Port{Rate: 25 * unit.GBps, SlotGTs: 8, SlotLanes: 8}, rate: 6},
 		"slower than a slot": {
-			port: rdmaPort{GBps: 25, Slot: 7.9}, rate: 2,
+			port: Port{Rate: 25 * unit.GBps, SlotGTs: 8, SlotLanes: 8}, rate: 2,
 			want: "and a PCIe slot of 7.9 GB/s says 7.0, and less than 4.5 is beyond its error bar",
 		},
 		"not known":      {rate: 1},
-		"small messages": {port: rdmaPort{GBps: 25}, size: 8, rate: 0.1},
+		"small messages": {port: Port{Rate: 25 * unit.GBps}, size: 8, rate: 0.1},
 		"a link too slow": {
-			port: rdmaPort{GBps: 25, Slot: 31}, cluster: site(0), rate: 23,
+			port: Port{Rate: 25 * unit.GBps, SlotGTs: 16, SlotLanes: 16}, cluster: site(0), rate: 23,
 			want: "the prediction for links of 50.0 GB/s and a PCIe slot of 63.0 GB/s says 47",
 		},
 		"calibrated": {
-			port: rdmaPort{GBps: 25}, cluster: site(0.6), rate: 12,
+			port: Port{Rate: 25 * unit.GBps}, cluster: site(0.6), rate: 12,
 			want: "the calibrated prediction for links of 50.0 GB/s and a PCIe slot of 63.0 GB/s says 30.0",
 		},
-		"calibrated, well": {port: rdmaPort{GBps: 25}, cluster: site(0.6), rate: 23},
+		"calibrated, well": {port: Port{Rate: 25 * unit.GBps}, cluster: site(0.6), rate: 23},
 	} {
 		size := tt.size
 		if size == 0 {
 			size = unit.MiB
 		}
-		m := &rdmaHub{
-			checkHub: &checkHub{checkWorker: checkWorker{rdma: &rdmaWorker{bw: rdma.Test{Size: size}}}},
-			q:        &BenchRDMA{Iters: 1000},
-			ends:     []rdmaEnd{{rdmaPort{GBps: 1000}, 0, 0}, {tt.port, 1, 0}}, rails: [][]int{{0, 1}},
-			expects: expectation{cluster: tt.cluster},
+		m := &rails{
+			hub:  &hub{member: member{rdma: &Perftest{Size: size, Iters: 1000}}},
+			ends: []railEnd{{Port{Rate: 1000 * unit.GBps}, 0, 0}, {tt.port, 1, 0}}, rails: [][]int{{0, 1}},
+			expect: Expectation{Cluster: tt.cluster},
 		}
-		f, slow := m.slowRail(&BenchRDMARail{Rate: tt.rate})
+		f, slow := m.slowRail(&Rail{Rate: tt.rate})
 		if slow != (tt.want != "") || !strings.Contains(f.Text, tt.want) || len(m.notes) > 0 {
 			t.Errorf("%s: %v, %q, %q", name, slow, f.Text, m.notes)
 		}

@@ -1,0 +1,323 @@
+package measure
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/engine/bench/gpu"
+	"busbar.dev/engine/device"
+	"busbar.dev/fleet"
+	"busbar.dev/result"
+	"busbar.dev/unit"
+)
+
+// FleetNode is how a node of a fleet measures by other means than TCP between agents.
+type FleetNode struct {
+	With     Programs
+	Bind     string // as the agent's
+	Perftest string // folder of perftest's programs; empty is PATH
+}
+
+// Patience of the nodes of a part with each other.
+const (
+	partJoin = 10 * time.Second
+	partPeer = 5 * time.Second
+)
+
+// star joins the nodes of a part.
+func (n *FleetNode) star(ctx context.Context, p *fleet.Part) (*engine.Star, error) {
+	work, err := json.Marshal(p.What)
+	if err != nil {
+		return nil, err
+	}
+	return engine.JoinStar(ctx, engine.Config{
+		Rank: p.Rank, Size: len(p.Ranks), Meet: p.Meet, Job: p.ID, Secret: p.Secret, Work: string(work),
+		Transport: engine.TCP, Bind: cmp.Or(n.Bind, p.Hosts[p.Rank]), MayDial: p.MayDial, Host: string(p.Ranks[p.Rank]),
+		Timeout: partPeer, JoinTimeout: min(partJoin, p.Caps.Bound()),
+	})
+}
+
+// lead has the nodes of a part meet. The node of rank 0 leads and tells; the others follow.
+func (n *FleetNode) lead(ctx context.Context, p *fleet.Part, m member,
+	lead func(h *hub) (*fleet.Measured, error),
+) (*fleet.Measured, error) {
+	s, err := n.star(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	m.star = s
+	if p.Rank != 0 {
+		return nil, m.serve(ctx)
+	}
+	h := newHub(m)
+	defer h.end()
+	out := (*fleet.Measured)(nil)
+	if err = h.absent(); err == nil {
+		out, err = lead(h)
+	}
+	if gone := h.absent(); err != nil && gone != nil {
+		err = fmt.Errorf("%w; %w", gone, err)
+	}
+	return out, err
+}
+
+// absent is the error about the first rank that does not answer, nil where all do.
+func (h *hub) absent() error {
+	for r, m := range h.members {
+		if why := h.away(r); why != "" {
+			return &engine.PeerError{Rank: r, Host: m.Host, Text: why}
+		}
+	}
+	return nil
+}
+
+// LacksRDMA says why this node cannot be measured by perftest; nil: it can.
+func (n *FleetNode) LacksRDMA(ctx context.Context) error {
+	_, err := NewPerftest(n.With, n.Perftest).ports(ctx)
+	return err
+}
+
+// RDMA measures a pair of a fleet's nodes by perftest, one rail after the other. What fails over all of them is the
+// pair's failure.
+func (n *FleetNode) RDMA(ctx context.Context, p *fleet.Part,
+	at func(done, of int, text string),
+) (*fleet.Measured, error) {
+	if len(p.Ranks) != 2 {
+		return nil, fmt.Errorf("%d nodes; RDMA is measured between two", len(p.Ranks))
+	}
+	test := NewPerftest(n.With, n.Perftest)
+	// orders count collectives, of which a few are enough
+	test.Size, test.Small, test.Iters = p.What.Large, p.What.Small, min(max(p.What.Iters, briefIters), fleet.MaxIters)
+	if err := test.Validate(); err != nil {
+		return nil, err
+	}
+	at(0, 1, "meeting")
+	return n.lead(ctx, p, member{rdma: test}, func(h *hub) (*fleet.Measured, error) {
+		m := &rails{hub: h, brief: true}
+		m.collect(h.claimPorts(ctx))
+		if err := m.possible(); err != nil {
+			return nil, err
+		}
+		s := m.sweep(func(text string) { at(0, 1, text) })
+		s.Once = true
+		t, err := s.Measure(ctx, m.rounds(0))
+		if err != nil {
+			return nil, err
+		}
+		out, good := &fleet.Measured{}, false
+		for _, c := range t.Cells {
+			a, b := m.ends[c.From], m.ends[c.To]
+			rail := a.Name // the port where both hosts call it the same
+			if a.Name != b.Name {
+				rail = fmt.Sprintf("rail%d", a.rail)
+			}
+			out.Pairs = append(out.Pairs, fleet.PairSample{
+				From: p.Ranks[a.rank], To: p.Ranks[b.rank], Rail: rail, Rate: c.Rate, Both: c.Both, Latency: c.Latency,
+				Failed: c.Failed,
+			})
+			good = good || c.Failed == ""
+		}
+		if !good {
+			why := "nothing was measured"
+			if len(out.Pairs) > 0 {
+				why = out.Pairs[0].Rail + ": " + out.Pairs[0].Failed
+			}
+			return nil, &engine.PeerError{Rank: 1, Host: string(p.Ranks[1]), Text: why}
+		}
+		return out, nil
+	})
+}
+
+// LacksNCCL says why this node cannot be measured by NCCL; nil: it can.
+func (n *FleetNode) LacksNCCL(ctx context.Context) error {
+	team, _, err := (&GPURanks{PerHost: 1}).started(ctx, n.With, nil)
+	team.End()
+	return err
+}
+
+// NCCL measures a part by busbar-gpu: a pair of nodes between one GPU of each, a collective over all GPUs of all nodes
+// that no other program uses.
+func (n *FleetNode) NCCL(ctx context.Context, p *fleet.Part,
+	at func(done, of int, text string),
+) (*fleet.Measured, error) {
+	g := GPURanks{PerHost: 1}
+	if p.What.Measure == fleet.MeasureCollective {
+		g.PerHost = 0
+	}
+	at(0, 1, "starting busbar-gpu")
+	own, _, err := g.Workers(ctx, n.With, nil, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	defer own.End()
+	if p.What.Measure == fleet.MeasureCollective {
+		if a, err := own[0].Ask(ctx, device.Request{Do: device.Health}); err == nil {
+			if busy := busyGPUs(a.Health); busy != "" {
+				return nil, errors.New(busy)
+			}
+		}
+	}
+	at(0, 1, "meeting")
+	return n.lead(ctx, p, member{gpus: own}, func(h *hub) (*fleet.Measured, error) {
+		team, err := h.team(ctx, min(p.Caps.Bound(), mostLimit))
+		if err == nil {
+			err = team.Join(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return measureTeam(ctx, team, p, at)
+	})
+}
+
+// measureTeam measures what the part asks for, of workers of all nodes.
+func measureTeam(ctx context.Context, team device.Team, p *fleet.Part,
+	at func(done, of int, text string),
+) (*fleet.Measured, error) {
+	w, out := p.What, &fleet.Measured{}
+	if w.Measure == fleet.MeasurePairs {
+		at(0, 1, "pairs")
+		t, wrong, err := gpu.Pairs(ctx, team, bench.PairPlan{
+			Small: w.Small, Large: w.Large, Warm: max(w.Warm, 1), Iters: w.Iters,
+		}, true, nil)
+		if err == nil && wrong > 0 {
+			err = fmt.Errorf("%d elements arrived wrong", wrong)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range t.Cells {
+			out.Pairs = append(out.Pairs, fleet.PairSample{
+				From: p.Ranks[c.From], To: p.Ranks[c.To], Rate: c.Rate, Both: c.Both, Latency: c.Latency,
+			})
+		}
+		return out, nil
+	}
+	own := gpu.Own{
+		Dtype: coll.Float, Warm: max(w.Warm, 1), Iters: w.Iters, Check: true,
+		Setting: gpu.Setting{Algo: "auto", Proto: "auto"},
+	}
+	k := 0
+	sweep, err := own.Sweep(ctx, team, w.Op, w.Sizes, func(size unit.Bytes) {
+		at(k, len(w.Sizes), fmt.Sprintf("%s of %v", w.Op, size))
+		k++
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range sweep.Rows() {
+		if r.Wrong != nil && *r.Wrong > 0 {
+			return nil, fmt.Errorf("%d elements of a %s were wrong", *r.Wrong, w.Op)
+		}
+	}
+	out.Results = result.Sweeps{sweep}
+	return out, nil
+}
+
+// gpuOrder is what one of a member's workers of busbar-gpu is asked, or its answer: lines of theirs.
+type gpuOrder struct {
+	Worker int             `json:"worker"`
+	Line   json.RawMessage `json:"line"`
+}
+
+// gpuAllowed is what a node does with its GPUs for another: nothing that changes their settings.
+var gpuAllowed = []device.Do{
+	device.Open, device.GPUs, device.Key, device.Join, device.Leave, device.Collective, device.Pair,
+}
+
+// request is what an order asks of a worker.
+func (o *gpuOrder) request(own device.Team) (q device.Request, err error) {
+	if err = json.Unmarshal(o.Line, &q); err == nil &&
+		(o.Worker < 0 || o.Worker >= len(own) || !slices.Contains(gpuAllowed, q.Do)) {
+		err = fmt.Errorf("what a part does not need: %.40q", q.Do)
+	}
+	return q, err
+}
+
+// askGPU asks one of this node's workers what decodeOrder let pass. What it refuses is its answer.
+func (m *member) askGPU(ctx context.Context, o *gpuOrder) *gpuOrder {
+	q, _ := o.request(m.gpus)
+	a, err := m.gpus[o.Worker].Ask(ctx, q)
+	if a.ID = q.ID; err != nil && a.Failure == nil {
+		a.Failure = &device.Failure{Text: err.Error()}
+	}
+	return &gpuOrder{o.Worker, bytes.TrimSpace(device.Line(a))}
+}
+
+// team is the workers of all members, as rank 0 asks them: its own first.
+func (h *hub) team(ctx context.Context, limit time.Duration) (device.Team, error) {
+	team := slices.Clone(h.gpus)
+	for _, w := range team {
+		w.Hello.Host = h.members[0].Host
+	}
+	for r := 1; r < len(h.members); r++ {
+		x := h.ask(ctx, r, order{Do: "gpus"}, startTime)
+		if x.Failed != "" {
+			return nil, &engine.PeerError{Rank: r, Host: h.members[r].Host, Text: x.Failed}
+		}
+		for k := range x.GPUs {
+			p := &remoteWorker{ask: func(line []byte) reply {
+				return h.ask(ctx, r, order{Do: "gpu", GPU: &gpuOrder{k, bytes.TrimSpace(line)}}, limit)
+			}}
+			p.PipeReader, p.answers = io.Pipe()
+			go p.answers.Write(device.Line(device.Answer{
+				Hello: &device.Hello{Program: team[0].Hello.Program, Host: h.members[r].Host},
+			}))
+			w, err := device.NewWorker(ctx, len(team), p)
+			if err != nil {
+				return nil, err
+			}
+			team = append(team, w)
+		}
+	}
+	return team, nil
+}
+
+// remoteWorker is a worker of another node, reached through its agent.
+type remoteWorker struct {
+	*io.PipeReader
+	answers *io.PipeWriter
+	ask     func(line []byte) reply
+
+	mu  sync.Mutex
+	why error
+}
+
+// Write sends a request, whose answer comes to Read.
+func (w *remoteWorker) Write(p []byte) (int, error) {
+	line := bytes.Clone(p)
+	go func() {
+		r := w.ask(line)
+		if r.Failed == "" && r.GPU != nil {
+			_, _ = w.answers.Write(append(r.GPU.Line, '\n')) // who does not read any more has ended it
+			return
+		}
+		w.mu.Lock()
+		w.why = fmt.Errorf("its agent: %s", r.Failed)
+		w.mu.Unlock()
+		w.End(0)
+	}()
+	return len(p), nil
+}
+
+// End ends it here; its agent ends the process.
+func (w *remoteWorker) End(time.Duration) { _ = w.answers.Close() }
+
+// Why says how it ended.
+func (w *remoteWorker) Why() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.why
+}

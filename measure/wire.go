@@ -1,0 +1,103 @@
+package measure
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"busbar.dev/engine"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
+)
+
+// Bounds of orders and replies: either side may be in the wrong hands.
+const (
+	mostLimit   = 10 * time.Minute // for one order
+	mostText    = 4096             // bytes of why something failed
+	mostDevices = 1024             // GPUs, ports and findings of a node
+	sumElements = 1 << 18          // of the sum over all members
+)
+
+// accepts lists the orders of a member: perftest is run, a node looked at, or GPUs are asked.
+func (m *member) accepts() (list []string) {
+	if m.rdma != nil {
+		list = append(list, "ports", "pair")
+	}
+	if m.look != nil {
+		list = append(list, "look", "later", "sum")
+	}
+	if m.gpus != nil {
+		list = append(list, "gpus", "gpu")
+	}
+	return append(list, "end")
+}
+
+// decodeOrder reads an order of rank 0. Star.Sit checks the seat, Star.Reached the address, and Perftest.pair the port.
+func (m *member) decodeOrder(body []byte) (o order, err error) {
+	if err := json.Unmarshal(body, &o); err != nil {
+		return o, fmt.Errorf("an order of rank 0 that cannot be read: %w", err)
+	}
+	x := o.RDMA
+	switch accepted := m.accepts(); {
+	case !slices.Contains(accepted, o.Do):
+		err = fmt.Errorf("%.20q; expected one of %s", o.Do, strings.Join(accepted, ", "))
+	case o.Do != "end" && (o.Limit <= 0 || o.Limit > mostLimit):
+		err = fmt.Errorf("%s within %v; expected up to %v", o.Do, o.Limit, mostLimit)
+	case x != nil && o.Do != "pair" || x == nil && o.Do == "pair" && m.look == nil || (o.GPU != nil) != (o.Do == "gpu"):
+		err = fmt.Errorf("%s with the wrong fields", o.Do)
+	case len(o.Job) > 64:
+		err = fmt.Errorf("a job's name of %d bytes", len(o.Job))
+	case x != nil && (x.GPU < -1 || x.GPU >= mostDevices || x.GPU >= 0 && !m.rdma.Cuda):
+		err = fmt.Errorf("GPU %d", x.GPU)
+	}
+	if err == nil && o.GPU != nil {
+		_, err = o.GPU.request(m.gpus)
+	}
+	if err != nil {
+		return o, fmt.Errorf("an order of rank 0: %w", err)
+	}
+	return o, nil
+}
+
+// decodeReply reads a member's reply to an order: it says what was asked for, and nothing of others.
+func (o *order) decodeReply(body []byte) (r reply, err error) {
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r, err
+	}
+	r.Failed = r.Failed[:min(len(r.Failed), mostText)]
+	_, by := engine.ParseTransport(r.By)
+	switch {
+	case r.Wrong < 0 || r.Wrong > sumElements || by != nil:
+		err = fmt.Errorf("%.20q, with %d wrong elements", r.By, r.Wrong)
+	case len(r.Cells) > 2 || len(r.Cells) > 0 && o.Do != "pair" || slices.ContainsFunc(r.Cells, unsound):
+		err = fmt.Errorf("%d measurements of %s", len(r.Cells), o.Do)
+	case r.GPUs < 0 || r.GPUs > mostDevices || r.GPUs > 0 && o.Do != "gpus" || (r.GPU != nil) != (o.GPU != nil) ||
+		len(r.Ports) > 0 && o.Do != "ports" || r.Node != nil && o.Do != "look" && o.Do != "later":
+		err = fmt.Errorf("what %s does not ask for", o.Do)
+	case unsoundPorts(r.Ports):
+		err = fmt.Errorf("%d RDMA ports", len(r.Ports))
+	case r.Node != nil:
+		err = r.Node.check()
+	}
+	return r, err
+}
+
+// unsound tells what is no measurement of a pair, of which one side is 0 and the other 1.
+func unsound(m pairs.Measure) bool {
+	figure := func(x float64) bool { return x >= 0 && x < math.MaxFloat32 }
+	return m.From < 0 || m.From > 1 || m.To != 1-m.From || m.Failed != "" ||
+		min(m.Segments, m.Lost, int64(m.MSS)) < 0 || !figure(float64(m.Latency)) || !figure(float64(m.Rate)) ||
+		!figure(float64(m.Both))
+}
+
+// unsoundPorts tells what are no RDMA ports of a host.
+func unsoundPorts(list []Port) bool {
+	return len(list) > mostDevices || slices.ContainsFunc(list, func(p Port) bool {
+		end := portEnd(p.Name)
+		return end.Device == "" || len(p.Name) > 64 || end.Port < 1 || end.Port > mostDevices || p.Rate < 0 ||
+			p.Rate > unit.Rate(math.MaxFloat32) || len(p.Layer) > 64 || len(p.Counters) > mostDevices
+	})
+}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -142,6 +143,36 @@ type Heat struct {
 	Newest time.Time    `json:"newest,omitzero"`
 }
 
+// SlurmOut is a node that Slurm gives no jobs.
+type SlurmOut struct {
+	Node   string `json:"node"`
+	State  string `json:"state"` // drained, down, not responding
+	Reason string `json:"reason,omitempty"`
+}
+
+// Spread is the median of all directions, and the worst of them.
+type Spread struct {
+	Median float64 `json:"median"`
+	Worst  float64 `json:"worst"`
+	From   Name    `json:"from"`
+	To     Name    `json:"to"`
+}
+
+// Spread is that of the figure, of which more is better or not; nil where nothing is known.
+func (h *Heat) Spread(more bool) (s *Spread) {
+	for i, row := range h.Values {
+		for j, v := range row {
+			if v == nil || i >= len(h.Names) || j >= len(h.Names) {
+				continue
+			}
+			if s == nil || (*v < s.Worst) == more && *v != s.Worst {
+				s = &Spread{h.Median, *v, h.Names[i], h.Names[j]}
+			}
+		}
+	}
+	return s
+}
+
 // Collective is one collective that was measured.
 type Collective struct {
 	At      time.Time     `json:"at"`
@@ -154,4 +185,10 @@ type Collective struct {
 // CollectivesReply is what /api/fleet/collectives answers, the newest last.
 type CollectivesReply struct {
 	Collectives []Collective `json:"collectives"`
+}
+
+// Server is asked by questions about a fleet: the path and the documents are those of busbar serve's HTTP interface. in
+// is sent as JSON where it is not nil, and the answer read into out. Errors that may pass are ErrGone or ErrReading.
+type Server interface {
+	Call(ctx context.Context, method, path string, in, out any) error
 }

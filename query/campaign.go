@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/fleet"
 	"busbar.dev/plan/campaign"
 	"busbar.dev/step"
 	"busbar.dev/unit"
@@ -99,7 +100,7 @@ type failing struct {
 	losing   float64
 	loses    bool // the share of interruptions that lose a node was given
 	fleet    bool // the mtbf is that of the fleet's history
-	history  *FleetHistory
+	history  *fleet.History
 }
 
 // read parses the fields.
@@ -488,7 +489,7 @@ func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span,
 	switch {
 	case f.history != nil:
 		x.Between = f.history.Between / unit.Span(nodes)
-		d.Sources = append(d.Sources, f.history.text())
+		d.Sources = append(d.Sources, f.history.String())
 	case f.fleet:
 		return nil, nil, errors.New("--mtbf fleet: no server of a fleet is asked here; busbar goodput asks it")
 	case f.mtbf == 0:

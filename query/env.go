@@ -13,6 +13,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/engine/ranks"
+	"busbar.dev/fleet"
 	"busbar.dev/input/procs"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/kube"
@@ -49,7 +50,7 @@ type Env struct {
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Fleet is the server that questions about a fleet are asked of; nil refuses them.
-	Fleet Server
+	Fleet fleet.Server
 	// Watch is told how an order goes that a question waits for.
 	Watch func(OrderProgress)
 	// JobHosts is the hostlist of a scheduler's job; nil refuses questions about one.

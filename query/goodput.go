@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"busbar.dev/fleet"
 	"busbar.dev/internal/words"
 	"busbar.dev/plan/campaign"
 	"busbar.dev/unit"
@@ -27,7 +28,7 @@ type ResilienceDoc struct {
 	Replica int             `json:"nodes_per_replica"`
 	Step    unit.Span       `json:"step_s"`
 	Tokens  float64         `json:"tokens_per_s"` // without failures
-	History *FleetHistory   `json:"history,omitempty"`
+	History *fleet.History  `json:"history,omitempty"`
 	Asked   Goodput         `json:"asked"`
 	Played  float64         `json:"played"` // the goodput of what was asked, by a run with failures drawn one by one
 	Rows    []ResilienceRow `json:"rows"`

@@ -1,14 +1,12 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
@@ -16,16 +14,7 @@ import (
 	"busbar.dev/fleet/health"
 	"busbar.dev/input/slurm"
 	"busbar.dev/internal/failure"
-	"busbar.dev/plan/campaign"
-	"busbar.dev/unit"
 )
-
-// Server is asked by questions about a fleet: the path and the documents are those of busbar serve's HTTP interface. in
-// is sent as JSON where it is not nil, and the answer read into out. Errors that may pass are fleet.ErrGone or
-// fleet.ErrReading.
-type Server interface {
-	Call(ctx context.Context, method, path string, in, out any) error
-}
 
 // ask asks the fleet's server.
 func (e *Env) ask(ctx context.Context, method, path string, in, out any) error {
@@ -46,14 +35,7 @@ type NodesDoc struct {
 	Hostlist string            `json:"hostlist"` // of all nodes, as Slurm writes them
 	Nodes    []fleet.NodeState `json:"nodes"`
 	// Slurm are those of the nodes that Slurm gives no jobs; null where nobody said what Slurm says.
-	Slurm []SlurmOut `json:"slurm,omitempty"`
-}
-
-// SlurmOut is a node that Slurm gives no jobs.
-type SlurmOut struct {
-	Node   string `json:"node"`
-	State  string `json:"state"` // drained, down, not responding
-	Reason string `json:"reason,omitempty"`
+	Slurm []fleet.SlurmOut `json:"slurm,omitempty"`
 }
 
 // Run asks the server.
@@ -71,7 +53,7 @@ func (q Nodes) Run(ctx context.Context, env Env) (doc *NodesDoc, err error) {
 }
 
 // slurmOut are the nodes of a fleet that a file says Slurm gives no jobs.
-func (e *Env) slurmOut(ctx context.Context, file string, nodes []fleet.NodeState) ([]SlurmOut, error) {
+func (e *Env) slurmOut(ctx context.Context, file string, nodes []fleet.NodeState) ([]fleet.SlurmOut, error) {
 	const wants = "expected a file with the output of scontrol show node or sinfo, or - for standard input"
 	text, err := e.freeText(file)
 	if err != nil {
@@ -91,10 +73,10 @@ func (e *Env) slurmOut(ctx context.Context, file string, nodes []fleet.NodeState
 	for _, s := range states {
 		out[cluster.ShortHost(s.Name)] = s.Out
 	}
-	list := []SlurmOut{}
+	list := []fleet.SlurmOut{}
 	for _, n := range nodes {
 		if o := out[cluster.ShortHost(string(n.Name))]; o != nil {
-			list = append(list, SlurmOut{string(n.Name), o.State, o.Reason})
+			list = append(list, fleet.SlurmOut{string(n.Name), o.State, o.Reason})
 		}
 	}
 	return list, nil
@@ -218,107 +200,14 @@ func (q Link) Run(ctx context.Context, env Env) (doc *LinkDoc, err error) {
 // ofFleet is the word of --mtbf for the fleet's own history.
 const ofFleet = "fleet"
 
-// FleetHistory is how often nodes of a fleet failed, and how long they were away.
-type FleetHistory struct {
-	Nodes    int       `json:"nodes"`
-	Since    time.Time `json:"since"`      // the first that is known
-	Observed unit.Span `json:"observed_s"` // of all nodes together
-	Failures int       `json:"failures"`
-	// Between is the mean time between failures of a node: the published figure counts as one more failure in its own
-	// time, so that few observations do not promise too much or too little.
-	Between unit.Span `json:"mtbf_node_s"`
-	Repair  unit.Span `json:"repair_s,omitempty"` // mean of those that are back; 0 where there are none
-}
-
-// publishedNode is the GPUs of a node that the published time between failures is taken for.
-const publishedNode = 8
-
-// text says where the figure comes from.
-func (h *FleetHistory) text() string {
-	return fmt.Sprintf("time between interruptions: %d failures of %d nodes in %v of them together, since %s, with the "+
-		"published figure as one more: %v for a node",
-		h.Failures, h.Nodes, h.Observed, h.Since.UTC().Format("2006-01-02"), h.Between)
-}
-
 // fleetHistory asks the fleet's server which nodes it had, and what was wrong with them.
-func (e *Env) fleetHistory(ctx context.Context) (*FleetHistory, error) {
+func (e *Env) fleetHistory(ctx context.Context) (*fleet.History, error) {
 	nodes, found, err := e.fleet(ctx)
+	if err == nil && len(nodes) == 0 {
+		err = errors.New("--mtbf fleet: the server knows no nodes yet; give --mtbf TIME")
+	}
 	if err != nil {
 		return nil, err
 	}
-	return newFleetHistory(nodes, slices.Concat(found.Past, found.Findings), e.now())
-}
-
-// outage is a time that a node was away.
-type outage struct {
-	from, to time.Time
-	over     bool
-}
-
-// newFleetHistory counts failures: a node with a finding about it alone that is an error and certain, several at a time
-// being one.
-func newFleetHistory(nodes []fleet.NodeState, found []finding.Finding, now time.Time) (*FleetHistory, error) {
-	h := &FleetHistory{Nodes: len(nodes), Since: now}
-	by := map[string][]outage{}
-	for i := range found {
-		f := &found[i]
-		if len(f.Nodes) != 1 || f.Severity < finding.Error || f.Confidence < 0.9 || f.Always || f.Since.IsZero() ||
-			f.Since.After(now) {
-			continue
-		}
-		o := outage{f.Since, f.Cleared, true}
-		if f.Cleared.IsZero() {
-			o.to, o.over = now, false
-		}
-		by[f.Nodes[0]] = append(by[f.Nodes[0]], o)
-	}
-	var away unit.Span
-	back := 0
-	for i := range nodes {
-		n := &nodes[i]
-		from := now
-		if !n.Joined.IsZero() && n.Joined.Before(now) {
-			from = n.Joined
-		}
-		list := merged(by[string(n.Name)])
-		for _, o := range list {
-			if o.from.Before(from) {
-				from = o.from // it joined again since
-			}
-			if o.over {
-				away += unit.Span(o.to.Sub(o.from).Seconds())
-				back++
-			}
-		}
-		h.Failures += len(list)
-		h.Observed += unit.Span(now.Sub(from).Seconds())
-		if from.Before(h.Since) {
-			h.Since = from
-		}
-	}
-	if h.Nodes == 0 {
-		return nil, fmt.Errorf("--mtbf fleet: the server knows no nodes yet; give --mtbf TIME")
-	}
-	prior := campaign.MTBF().Value / publishedNode
-	h.Between = (h.Observed + prior) / unit.Span(h.Failures+1)
-	if back > 0 {
-		h.Repair = away / unit.Span(back)
-	}
-	return h, nil
-}
-
-// merged are outages with those that touch made one.
-func merged(list []outage) []outage {
-	slices.SortFunc(list, func(a, b outage) int { return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to)) })
-	var out []outage
-	for _, o := range list {
-		if n := len(out); n > 0 && !o.from.After(out[n-1].to) {
-			if o.to.After(out[n-1].to) {
-				out[n-1].to, out[n-1].over = o.to, o.over
-			}
-			continue
-		}
-		out = append(out, o)
-	}
-	return out
+	return fleet.NewHistory(nodes, slices.Concat(found.Past, found.Findings), e.now()), nil
 }

@@ -36,37 +36,36 @@ type OrderTimes struct {
 	Wait  bool   `help:"Wait until the order ends; exit 1 when nothing was measured or a node is unhealthy."`
 }
 
-func (b *OrderBounds) order() (o fleet.Order, err error) {
+// fill says who is measured.
+func (b *OrderBounds) fill(o *fleet.Order) (err error) {
+	var hosts []string
 	if b.Nodes != "" {
-		hosts, err := cluster.ParseHosts(b.Nodes)
+		if hosts, err = cluster.ParseHosts(b.Nodes); err != nil {
+			return fmt.Errorf("--nodes: %w", err)
+		}
+	}
+	for _, h := range hosts {
+		n, err := fleet.ParseName(h)
 		if err != nil {
-			return o, fmt.Errorf("--nodes: %w", err)
+			return fmt.Errorf("--nodes: %w", err)
 		}
-		for _, h := range hosts {
-			n, err := fleet.ParseName(h)
-			if err != nil {
-				return o, fmt.Errorf("--nodes: %w", err)
-			}
-			o.Nodes = append(o.Nodes, n)
-		}
+		o.Nodes = append(o.Nodes, n)
 	}
 	if b.MaxRate != "" {
 		if o.Caps.Rate, err = unit.ParseRate(b.MaxRate); err != nil {
-			return o, fmt.Errorf("--max-rate: %w", err)
+			return fmt.Errorf("--max-rate: %w", err)
 		}
 	}
-	switch b.Busy {
-	case "":
-	case "any":
-		o.Caps.Always = true
-	default:
+	if o.Caps.Always = b.Busy == "any"; b.Busy != "" && !o.Caps.Always {
 		if o.Caps.Busy, err = unit.ParseRate(b.Busy); err != nil {
-			return o, fmt.Errorf("--busy: %w; or any, to never refuse", err)
+			return fmt.Errorf("--busy: %w; or any, to never refuse", err)
 		}
 	}
 	o.Caps.Time = b.MaxTime
-	o.What.Warm, o.What.Iters = *b.Warm, b.Iters
-	return o, nil
+	if b.Warm != nil {
+		o.What.Warm, o.What.Iters = *b.Warm, b.Iters
+	}
+	return nil
 }
 
 // schedule fills in when an order runs.
@@ -110,23 +109,22 @@ type OrderPairs struct {
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
-func (q OrderPairs) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
-		return nil, err
+func (q OrderPairs) Run(ctx context.Context, env Env) (*OrderDoc, error) {
+	return giveOrder(ctx, env, &q, &q.OrderTimes, func(o *fleet.Order) error {
+		o.What.Measure, o.Rounds, o.AtOnce = fleet.MeasurePairs, q.Rounds, q.AtOnce
+		return cmp.Or(q.fill(o), pairSizes(o, q.Size, q.Small))
+	})
+}
+
+// pairSizes are the messages for bandwidth and for latency.
+func pairSizes(o *fleet.Order, large, small Size) (err error) {
+	if o.What.Large, err = large.bytes(); err != nil {
+		return fmt.Errorf("--size: %w", err)
 	}
-	o, err := q.order()
-	if err != nil {
-		return nil, err
+	if o.What.Small, err = small.bytes(); err != nil {
+		return fmt.Errorf("--small: %w", err)
 	}
-	o.What.Measure, o.Rounds, o.AtOnce = fleet.MeasurePairs, q.Rounds, q.AtOnce
-	if o.What.Large, err = q.Size.bytes(); err != nil {
-		return nil, fmt.Errorf("--size: %w", err)
-	}
-	if o.What.Small, err = q.Small.bytes(); err != nil {
-		return nil, fmt.Errorf("--small: %w", err)
-	}
-	return env.order(ctx, o, q.OrderTimes)
+	return nil
 }
 
 // OrderCollective orders a measurement of a collective over nodes, one rank each.
@@ -139,30 +137,42 @@ type OrderCollective struct {
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
-func (q OrderCollective) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
-		return nil, err
-	}
-	o, err := q.order()
-	if err != nil {
-		return nil, err
-	}
+func (q OrderCollective) Run(ctx context.Context, env Env) (*OrderDoc, error) {
+	return giveOrder(ctx, env, &q, &q.OrderTimes, func(o *fleet.Order) error {
+		if q.Algo != "auto" {
+			o.What.Algo = q.Algo
+		}
+		return cmp.Or(q.fill(o), collective(o, q.Op, q.Size))
+	})
+}
+
+// collective is what is measured of a collective.
+func collective(o *fleet.Order, op Op, sizes []string) (err error) {
 	o.What.Measure = fleet.MeasureCollective
-	if o.What.Op, err = q.Op.kind(); err != nil {
-		return nil, fmt.Errorf("--op: %w", err)
+	if o.What.Op, err = op.kind(); err != nil {
+		return fmt.Errorf("--op: %w", err)
 	}
-	if q.Algo != "auto" {
-		o.What.Algo = q.Algo
-	}
-	for _, s := range q.Size {
+	for _, s := range sizes {
 		b, err := unit.ParseBytes(s)
 		if err != nil {
-			return nil, fmt.Errorf("--size: %w", err)
+			return fmt.Errorf("--size: %w", err)
 		}
 		o.What.Sizes = append(o.What.Sizes, b)
 	}
-	return env.order(ctx, o, q.OrderTimes)
+	return nil
+}
+
+// OrderNodes are who is measured by programs that agents start, and within which bounds.
+type OrderNodes struct {
+	Nodes   string        `placeholder:"HOSTLIST" help:"Participating nodes: gpu[01-16] (default: all nodes that are up and can be measured)."`
+	MaxTime time.Duration `name:"max-time" default:"2m" placeholder:"TIME" help:"Time limit of one part of the order (default 2m)."`
+	Busy    string        `placeholder:"RATE" help:"Refuse to measure while the interface or an RDMA port carries more traffic than this, because a job is running (default 50MB/s; any disables the check)."`
+}
+
+// fill says who is measured, and by what.
+func (n *OrderNodes) fill(o *fleet.Order, by fleet.Transport, warm, iters int) error {
+	o.What.By = by
+	return (&OrderBounds{Nodes: n.Nodes, MaxTime: n.MaxTime, Busy: n.Busy, Warm: &warm, Iters: iters}).fill(o)
 }
 
 // OrderGPU orders a measurement of GPUs by NCCL, over the nodes that have it.
@@ -177,34 +187,18 @@ type OrderGPU struct {
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
-func (q OrderGPU) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
-		return nil, err
-	}
-	what := fleet.What{Measure: fleet.MeasureCollective, By: fleet.NCCL, Warm: *q.Warm, Iters: q.Iters}
-	if what.Op, err = q.Op.kind(); err != nil {
-		return nil, fmt.Errorf("--op: %w", err)
-	}
-	if what.Op == coll.AllToAllV || what.Op == coll.Barrier {
-		return nil, fmt.Errorf("--op %s: busbar-gpu does not run it", what.Op)
-	}
-	for _, s := range q.Size {
-		b, err := unit.ParseBytes(s)
-		if err != nil {
-			return nil, fmt.Errorf("--size: %w", err)
+func (q OrderGPU) Run(ctx context.Context, env Env) (*OrderDoc, error) {
+	return giveOrder(ctx, env, &q, &q.OrderTimes, func(o *fleet.Order) error {
+		w := &o.What
+		err := cmp.Or(q.fill(o, fleet.NCCL, *q.Warm, q.Iters), collective(o, q.Op, q.Size))
+		if w.Op == coll.AllToAllV || w.Op == coll.Barrier {
+			return fmt.Errorf("--op %s: busbar-gpu does not run it", w.Op)
 		}
-		what.Sizes = append(what.Sizes, b)
-	}
-	if q.Pairs && len(what.Sizes) > 0 {
-		what.Measure, what.Small, what.Large, what.Sizes, what.Op = fleet.MeasurePairs, 8, what.Sizes[len(what.Sizes)-1], nil,
-			0
-	}
-	o, err := q.order(what)
-	if err != nil {
-		return nil, err
-	}
-	return env.order(ctx, o, q.OrderTimes)
+		if n := len(w.Sizes); q.Pairs && n > 0 {
+			w.Measure, w.Small, w.Large, w.Sizes, w.Op = fleet.MeasurePairs, 8, w.Sizes[n-1], nil, 0
+		}
+		return err
+	})
 }
 
 // OrderRDMA orders a measurement of RDMA between every pair of nodes that have it, rail by rail.
@@ -219,53 +213,34 @@ type OrderRDMA struct {
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
-func (q OrderRDMA) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+func (q OrderRDMA) Run(ctx context.Context, env Env) (*OrderDoc, error) {
+	return giveOrder(ctx, env, &q, &q.OrderTimes, func(o *fleet.Order) error {
+		o.What.Measure, o.Rounds, o.AtOnce = fleet.MeasurePairs, q.Rounds, q.AtOnce
+		return cmp.Or(q.fill(o, fleet.RDMA, 0, q.Iters), pairSizes(o, q.Size, q.Small))
+	})
+}
+
+// giveOrder gives the server the order that a question asks for.
+func giveOrder(ctx context.Context, env Env, question any, t *OrderTimes,
+	fill func(*fleet.Order) error,
+) (doc *OrderDoc, err error) {
+	defer begin(question, &env, &doc, &err)()
+	if err := prepare(question); err != nil {
 		return nil, err
 	}
-	o, err := q.order(fleet.What{Measure: fleet.MeasurePairs, By: fleet.RDMA, Iters: q.Iters})
-	if err != nil {
-		return nil, err
-	}
-	o.Rounds, o.AtOnce = q.Rounds, q.AtOnce
-	if o.What.Large, err = q.Size.bytes(); err != nil {
-		return nil, fmt.Errorf("--size: %w", err)
-	}
-	if o.What.Small, err = q.Small.bytes(); err != nil {
-		return nil, fmt.Errorf("--small: %w", err)
-	}
-	return env.order(ctx, o, q.OrderTimes)
-}
-
-// OrderNodes are who is measured by programs that agents start, and within which bounds.
-type OrderNodes struct {
-	Nodes   string        `placeholder:"HOSTLIST" help:"Participating nodes: gpu[01-16] (default: all nodes that are up and can be measured)."`
-	MaxTime time.Duration `name:"max-time" default:"2m" placeholder:"TIME" help:"Time limit of one part of the order (default 2m)."`
-	Busy    string        `placeholder:"RATE" help:"Refuse to measure while the interface or an RDMA port carries more traffic than this, because a job is running (default 50MB/s; any disables the check)."`
-}
-
-func (n *OrderNodes) order(what fleet.What) (fleet.Order, error) {
-	b := OrderBounds{Nodes: n.Nodes, MaxTime: n.MaxTime, Busy: n.Busy, Warm: new(int)}
-	o, err := b.order()
-	o.What = what
-	return o, err
-}
-
-// order gives an order to the server.
-func (e *Env) order(ctx context.Context, o fleet.Order, t OrderTimes) (*OrderDoc, error) {
-	if err := t.schedule(&o, e.now()); err != nil {
+	var o fleet.Order
+	if err := cmp.Or(fill(&o), t.schedule(&o, env.now())); err != nil {
 		return nil, err
 	}
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	doc := &OrderDoc{OrderReply: &fleet.OrderReply{}}
-	if err := e.ask(ctx, "POST", "/api/fleet/orders", o, doc.OrderReply); err != nil {
+	doc = &OrderDoc{OrderReply: &fleet.OrderReply{}}
+	if err := env.ask(ctx, "POST", "/api/fleet/orders", o, doc.OrderReply); err != nil {
 		return nil, err
 	}
 	if t.Wait {
-		return e.watch(ctx, doc)
+		return env.watch(ctx, doc)
 	}
 	return doc, nil
 }
@@ -278,7 +253,7 @@ type Orders struct {
 // OrdersDoc is the answer to Orders.
 type OrdersDoc struct {
 	Orders []fleet.OrderState `json:"orders"`
-	Over   int                `json:"-"` // how many are over, whether listed or not
+	Over   int                `json:"over"` // how many are over, whether listed or not
 }
 
 // Run asks the server.
@@ -364,16 +339,13 @@ func (q OrderCheck) Run(ctx context.Context, env Env) (doc *OrderCheckDoc, err e
 	if q.Within > 0 {
 		b.MaxTime = min(b.MaxTime, q.Within)
 	}
-	o, err := b.order()
-	if err != nil {
-		return nil, err
-	}
-	o.What.Measure, o.What.Small, o.Rounds, o.Job = fleet.MeasurePairs, 8, q.Rounds, q.Job
+	o := fleet.Order{Rounds: q.Rounds, Job: q.Job}
+	o.What.Measure = fleet.MeasurePairs
 	if o.What.By = fleet.Transport(q.By); q.By == "tcp" {
 		o.What.By = fleet.TCP
 	}
-	if o.What.Large, err = q.Size.bytes(); err != nil {
-		return nil, fmt.Errorf("--size: %w", err)
+	if err := cmp.Or(b.fill(&o), pairSizes(&o, q.Size, "8")); err != nil {
+		return nil, err
 	}
 	if len(o.Nodes) == 1 {
 		return q.alone(ctx, &env, o.Nodes[0])
@@ -509,28 +481,16 @@ type OrderWatch struct {
 // OrderDoc is an order, and what it measured where its end was waited for.
 type OrderDoc struct {
 	*fleet.OrderReply
-	*OrderFigures
-	Waited bool `json:"waited,omitempty"` // until its end
+	// What was measured: the rows of a collective, or median and worst of pairs.
+	Results result.Sweeps `json:"records,omitempty"`
+	Rate    *fleet.Spread `json:"rate_GBps,omitempty"`
+	Latency *fleet.Spread `json:"latency_us,omitempty"`
+	Waited  bool          `json:"waited,omitempty"` // until its end
 }
 
 // Wrong reports that nothing was measured, or that a node is bad.
 func (d *OrderDoc) Wrong() bool {
 	return d.Waited && (d.State == fleet.Failed || d.Measured == 0 || d.Verdict != nil && len(d.Verdict.Unhealthy) > 0)
-}
-
-// OrderFigures are what an order measured: the rows of a collective, or median and worst of pairs.
-type OrderFigures struct {
-	Results result.Sweeps `json:"records,omitempty"`
-	Rate    *OrderSpread  `json:"rate_GBps,omitempty"`
-	Latency *OrderSpread  `json:"latency_us,omitempty"`
-}
-
-// OrderSpread is the median of all directions, and the worst of them.
-type OrderSpread struct {
-	Median float64    `json:"median"`
-	Worst  float64    `json:"worst"`
-	From   fleet.Name `json:"from"`
-	To     fleet.Name `json:"to"`
 }
 
 // OrderProgress is how an order goes that is waited for.
@@ -564,7 +524,7 @@ func (e *Env) watch(ctx context.Context, doc *OrderDoc) (*OrderDoc, error) {
 		return doc, err
 	}
 	w.report(OrderProgress{Over: true})
-	if doc.OrderFigures, err = e.figures(ctx, &w.got); err != nil {
+	if err := e.figures(ctx, doc); err != nil {
 		return nil, err
 	}
 	doc.Waited = true
@@ -679,50 +639,33 @@ func mostTime(o *fleet.OrderState, now time.Time) time.Duration {
 	return max(d, time.Minute)
 }
 
-// figures asks for what an order measured.
-func (e *Env) figures(ctx context.Context, got *fleet.OrderReply) (*OrderFigures, error) {
-	f := &OrderFigures{}
+// figures asks for what an order measured. What checks measure is not kept.
+func (e *Env) figures(ctx context.Context, d *OrderDoc) (err error) {
 	switch {
-	case got.Measured == 0 || got.Job != "": // what checks measure is not kept
-		return f, nil
-	case got.What.Measure == fleet.MeasureCollective:
+	case d.Measured == 0 || d.Job != "":
+	case d.What.Measure == fleet.MeasureCollective:
 		var kept fleet.CollectivesReply
-		if err := e.ask(ctx, "GET", "/api/fleet/collectives", nil, &kept); err != nil {
-			return nil, err
-		}
+		err = e.ask(ctx, "GET", "/api/fleet/collectives", nil, &kept)
 		for _, c := range kept.Collectives {
-			if c.Order == got.ID && c.Sweep == got.Sweep {
-				f.Results = c.Results
+			if c.Order == d.ID && c.Sweep == d.Sweep {
+				d.Results = c.Results
 			}
 		}
-		return f, nil
+	default:
+		if d.Rate, err = e.spread(ctx, fleet.FigureRate, d.ID); err == nil {
+			d.Latency, err = e.spread(ctx, fleet.FigureLatency, d.ID)
+		}
 	}
-	var err error
-	if f.Rate, err = e.spread(ctx, fleet.FigureRate, got.ID); err != nil {
-		return nil, err
-	}
-	f.Latency, err = e.spread(ctx, fleet.FigureLatency, got.ID)
-	return f, err
+	return err
 }
 
 // spread is of what the order's last sweep measured, and not of what is known from before; nil where that is
 // nothing.
-func (e *Env) spread(ctx context.Context, what fleet.Figure, order string) (*OrderSpread, error) {
+func (e *Env) spread(ctx context.Context, what fleet.Figure, order string) (*fleet.Spread, error) {
 	q := url.Values{"figure": {string(what)}, "order": {order}}
 	var heat fleet.Heat
 	if err := e.ask(ctx, "GET", "/api/fleet/pairs?"+q.Encode(), nil, &heat); err != nil {
 		return nil, err
 	}
-	var s *OrderSpread
-	for i, row := range heat.Values {
-		for j, v := range row {
-			if v == nil || i >= len(heat.Names) || j >= len(heat.Names) {
-				continue
-			}
-			if worse := s == nil || (*v < s.Worst) == (what != fleet.FigureLatency) && *v != s.Worst; worse {
-				s = &OrderSpread{heat.Median, *v, heat.Names[i], heat.Names[j]}
-			}
-		}
-	}
-	return s, nil
+	return heat.Spread(what != fleet.FigureLatency), nil
 }

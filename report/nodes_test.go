@@ -13,7 +13,7 @@ import (
 func TestNodesSlurm(t *testing.T) {
 	doc := &query.NodesDoc{
 		Nodes: []fleet.NodeState{{Name: "dgx04"}, {Name: "dgx05"}},
-		Slurm: []query.SlurmOut{{Node: "dgx05", State: "drained", Reason: "XID 79"}},
+		Slurm: []fleet.SlurmOut{{Node: "dgx05", State: "drained", Reason: "XID 79"}},
 	}
 	var b bytes.Buffer
 	if err := Nodes(&b, doc); err != nil || !strings.Contains(b.String(), "drained: XID 79\n") ||

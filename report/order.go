@@ -112,7 +112,7 @@ func Order(w io.Writer, doc *query.OrderDoc) error {
 			fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
 		}
 	}
-	return orderFigures(w, doc.OrderFigures)
+	return orderFigures(w, doc)
 }
 
 // shownReasons is how many reasons a summary shows; --json has more.
@@ -137,10 +137,7 @@ func orderReasons(w io.Writer, list []fleet.Reason) {
 }
 
 // orderFigures prints what an order measured.
-func orderFigures(w io.Writer, f *query.OrderFigures) error {
-	if f == nil {
-		return nil
-	}
+func orderFigures(w io.Writer, f *query.OrderDoc) error {
 	if err := orderPairs(w, f); err != nil {
 		return err
 	}
@@ -168,7 +165,7 @@ func orderFigures(w io.Writer, f *query.OrderFigures) error {
 }
 
 // orderPairs gives what pairs reach to writers that take tables.
-func orderPairs(w io.Writer, f *query.OrderFigures) error {
+func orderPairs(w io.Writer, f *query.OrderDoc) error {
 	t := texttab.New("of pairs", ">median", ">worst", "from", "to")
 	if s := f.Rate; s != nil {
 		t.Row("rate", unit.Rate(s.Median*1e9).String(), unit.Rate(s.Worst*1e9).String(), string(s.From), string(s.To))

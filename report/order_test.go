@@ -21,7 +21,7 @@ func TestPlaceOfCollectives(t *testing.T) {
 		Points: []result.Point{{Size: unit.MiB, Algo: "ring", Out: result.Time(100), In: result.Time(100)}},
 	}
 	var b bytes.Buffer
-	if err := orderFigures(&b, &query.OrderFigures{Results: result.Sweeps{s}}); err != nil {
+	if err := orderFigures(&b, &query.OrderDoc{Results: result.Sweeps{s}}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")

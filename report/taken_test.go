@@ -41,7 +41,7 @@ func TestTablesAreTaken(t *testing.T) {
 	}{
 		{"order collective", func(w io.Writer) error {
 			return orderFigures(w,
-				&query.OrderFigures{Results: result.Sweeps{s}})
+				&query.OrderDoc{Results: result.Sweeps{s}})
 		}, "busbw"},
 		{"bench gpu", func(w io.Writer) error {
 			return BenchGPU(w, &query.BenchGPUDoc{Results: gpu.Results{Settings: 1, Sweeps: result.Sweeps{s}}})

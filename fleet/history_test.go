@@ -1,4 +1,4 @@
-package query
+package fleet
 
 import (
 	"math"
@@ -6,17 +6,16 @@ import (
 	"time"
 
 	"busbar.dev/finding"
-	"busbar.dev/fleet"
 	"busbar.dev/plan/campaign"
 	"busbar.dev/unit"
 )
 
 // Failures are certain errors about one node; those that overlap are one, and a node that joined again was there
 // before.
-func TestFleetHistory(t *testing.T) {
+func TestHistory(t *testing.T) {
 	now := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
 	day := func(n float64) time.Time { return now.Add(-time.Duration(n * 24 * float64(time.Hour))) }
-	nodes := []fleet.NodeState{{Name: "a", Joined: day(100)}, {Name: "b", Joined: day(1)}}
+	nodes := []NodeState{{Name: "a", Joined: day(100)}, {Name: "b", Joined: day(1)}}
 	failed := func(node string, from, to float64) finding.Finding {
 		f := finding.Finding{Nodes: []string{node}, Severity: finding.Error, Confidence: 0.95, Since: day(from)}
 		if to > 0 {
@@ -30,10 +29,7 @@ func TestFleetHistory(t *testing.T) {
 		failed("a", 50, 48), failed("a", 49, 47), failed("b", 100, 99), failed("b", 2, 0), unsure, warning, pair, always,
 		failed("gone", 5, 4),
 	}
-	h, err := newFleetHistory(nodes, found, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := NewHistory(nodes, found, now)
 	if h.Failures != 3 || math.Abs(float64(h.Observed/unit.Day)-200) > 1e-6 ||
 		math.Abs(float64(h.Repair/unit.Day)-2) > 1e-6 || !h.Since.Equal(day(100)) {
 		t.Errorf("%+v; expected 3 failures in 200 days of two nodes, away for 2 days", h)
@@ -42,12 +38,9 @@ func TestFleetHistory(t *testing.T) {
 	if want := (200*unit.Day + prior) / 4; math.Abs(float64(h.Between/want)-1) > 1e-9 {
 		t.Errorf("%v between failures; expected %v", h.Between, want)
 	}
-	// A fleet that nothing is known of promises what is published; one without nodes nothing.
-	if h, err := newFleetHistory([]fleet.NodeState{{Name: "a", Joined: now.Add(-time.Minute)}}, nil, now); err != nil ||
-		math.Abs(float64(h.Between/prior)-1) > 1e-3 {
-		t.Errorf("%+v, %v", h, err)
-	}
-	if _, err := newFleetHistory(nil, found, now); err == nil {
-		t.Error("a history without nodes")
+	// A fleet that nothing is known of promises what is published.
+	if h := NewHistory([]NodeState{{Name: "a", Joined: now.Add(-time.Minute)}}, nil, now); math.Abs(
+		float64(h.Between/prior)-1) > 1e-3 {
+		t.Errorf("%+v", h)
 	}
 }

@@ -12,24 +12,69 @@ import (
 	"busbar.dev/workload"
 )
 
-// Kernel is one kernel that was measured on a GPU alone: a product, or a stream of bytes through its memory.
-type Kernel struct {
-	Name      string
-	Task      workload.Task
-	Precision workload.Precision
-	Measured  unit.Span
-	// Before and After are predicted by the former and by the fitted figures, LeftOut by figures that were fitted with
-	// this kernel left out.
-	Before, After, LeftOut unit.Span
+// Predicted is a time that was measured, and what is predicted of it, in µs: by the former figures, by the fitted
+// ones, and by those that were fitted without it.
+type Predicted struct {
+	Name    string  `json:"name"`
+	Micros  float64 `json:"measured_us"`
+	Before  float64 `json:"before_us"`
+	After   float64 `json:"after_us"`
+	LeftOut float64 `json:"left_out_us"`
 }
 
-// KernelFit are the figures of steps that kernels of a GPU pin down.
+// MeanErrors are those of what was predicted, as shares.
+type MeanErrors struct {
+	Before  float64 `json:"before"`
+	After   float64 `json:"after"`
+	LeftOut float64 `json:"left_out"`
+}
+
+// addErrors adds those of one of n predictions.
+func (m *MeanErrors) addErrors(p *Predicted, n int) {
+	off := func(us float64) float64 { return math.Abs(us/p.Micros-1) / float64(n) }
+	m.Before, m.After, m.LeftOut = m.Before+off(p.Before), m.After+off(p.After), m.LeftOut+off(p.LeftOut)
+}
+
+// Kernel is one kernel that was measured on a GPU alone: a product, or a stream of bytes through its memory.
+type Kernel struct {
+	Predicted
+	MHz   int     `json:"sm_mhz,omitempty"`
+	Watts float64 `json:"watts,omitempty"`
+	Rate  string  `json:"rate"`
+
+	task      workload.Task
+	precision workload.Precision
+}
+
+// NewProduct is a product of an m×k by a k×n matrix, of bfloat16 or f8e4m3.
+func NewProduct(m, n, k int, dtype string, micros float64) Kernel {
+	x := Kernel{Predicted: Predicted{Name: fmt.Sprintf("%dx%dx%d %s", m, n, k, dtype), Micros: micros}}
+	if x.precision = workload.BF16; dtype == "f8e4m3" {
+		x.precision = workload.FP8
+	}
+	x.task = workload.Task{Kind: workload.Product, M: float64(m), N: float64(n), K: float64(k), Count: 1, Starts: 1}
+	x.task.Flops = 2 * x.task.M * x.task.N * x.task.K
+	return x
+}
+
+// NewCopy is a copy of bytes within the GPU's memory.
+func NewCopy(size unit.Bytes, micros float64) Kernel {
+	return Kernel{
+		Predicted: Predicted{Name: fmt.Sprintf("memory, copy of %v", size), Micros: micros}, precision: workload.BF16,
+		task: workload.Task{Kind: workload.Stream, Bytes: unit.Volume(2 * size), Starts: 1},
+	}
+}
+
+// KernelFit is what was measured of GPUs, and the figures of steps that it pins down.
 type KernelFit struct {
-	Kernels []Kernel
-	Moved   []Moved
-	// Before, After and LeftOut are the mean errors of kernels, as shares: by the figures of before, by the fitted ones,
-	// and by those that were fitted without the kernel.
-	Before, After, LeftOut float64
+	Model   string   `json:"model"`
+	GPUs    int      `json:"gpus"` // that were measured; times are their medians
+	Kernels []Kernel `json:"kernels"`
+	Moved   []Moved  `json:"figures"`
+	// Kept says that these figures are in the calibration; where steps were measured, theirs are instead.
+	Kept  bool      `json:"kept"`
+	Steps *PartsFit `json:"steps,omitempty"`
+	MeanErrors
 }
 
 // How far a product may be off its figures, and a stream: kernels of a framework reach less of the memory's rate than a
@@ -46,11 +91,11 @@ func Kernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*KernelFi
 		return nil, fmt.Errorf("no kernel of %s was measured", m.Title)
 	}
 	for _, k := range list {
-		if !(k.Measured > 0) {
-			return nil, fmt.Errorf("%s of %s took %v; expected a time above 0", k.Name, m.Title, k.Measured)
+		if !(k.Micros > 0) {
+			return nil, fmt.Errorf("%s of %s took %v µs; expected a time above 0", k.Name, m.Title, k.Micros)
 		}
 	}
-	x := &KernelFit{Kernels: slices.Clone(list)}
+	x := &KernelFit{Model: m.Title, Kernels: slices.Clone(list), Moved: []Moved{}}
 	f, err := solveKernels(m, list, start)
 	if err != nil {
 		return nil, err
@@ -71,16 +116,14 @@ func Kernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*KernelFi
 		if err != nil {
 			return nil, err
 		}
-		for _, y := range []struct {
-			f    *step.Figures
-			into *unit.Span
-			mean *float64
-		}{{start, &k.Before, &x.Before}, {f, &k.After, &x.After}, {without, &k.LeftOut, &x.LeftOut}} {
-			if *y.into, err = k.predicted(m, y.f); err != nil {
+		for by, into := range map[*step.Figures]*float64{start: &k.Before, f: &k.After, without: &k.LeftOut} {
+			t, err := k.predicted(m, by)
+			if err != nil {
 				return nil, err
 			}
-			*y.mean += math.Abs(float64(*y.into/k.Measured)-1) / float64(len(list))
+			*into = float64(t) * 1e6
 		}
+		x.addErrors(&k.Predicted, len(list))
 	}
 	return x, nil
 }
@@ -90,11 +133,11 @@ func (k *Kernel) predicted(m hardware.GPUModel, f *step.Figures) (unit.Span, err
 	if err != nil {
 		return 0, err
 	}
-	return g.Time(&k.Task, k.Precision), nil
+	return g.Time(&k.task, k.precision), nil
 }
 
 func (k *Kernel) noise() float64 {
-	if k.Task.Kind == workload.Stream {
+	if k.task.Kind == workload.Stream {
 		return streamNoise
 	}
 	return productNoise
@@ -111,7 +154,9 @@ type point struct {
 func kernelPoints(m hardware.GPUModel, list []Kernel) (all []point) {
 	for i := range list {
 		k := &list[i]
-		all = append(all, point{k.Measured, k.noise(), func(f *step.Figures) (unit.Span, error) { return k.predicted(m, f) }})
+		all = append(all, point{
+			unit.Span(k.Micros * 1e-6), k.noise(), func(f *step.Figures) (unit.Span, error) { return k.predicted(m, f) },
+		})
 	}
 	return all
 }

@@ -15,21 +15,20 @@ import (
 
 // MeasuredStep is a training step that was measured on one GPU: as a whole, and by its parts under a profiler.
 type MeasuredStep struct {
-	Name  string
-	Job   *workload.Job
-	Step  unit.Span
-	Parts step.Parts // those that are 0 were not seen
-	// Before, After and LeftOut are predicted by the former and by the fitted figures, and by figures that were fitted
-	// without this step.
-	Before, After, LeftOut unit.Span
+	Predicted
+	job   *workload.Job
+	parts step.Parts // those that are 0 were not seen
 }
 
-// PartsFit are the figures that the parts of steps on one GPU pin down.
+func (s *MeasuredStep) took() unit.Span { return unit.Span(s.Micros * 1e-6) }
+
+// PartsFit are training steps of reference models that were measured on one GPU, and the figures that their parts pin
+// down.
 type PartsFit struct {
-	Steps []MeasuredStep
-	Moved []Moved
-	// Before, After and LeftOut are mean errors of whole steps, as shares.
-	Before, After, LeftOut float64
+	Software string         `json:"software"`
+	Steps    []MeasuredStep `json:"steps"`
+	Moved    []Moved        `json:"figures"`
+	MeanErrors
 }
 
 // partNoise is how far each part of a step of an unseen model may be off right figures, in the order of step.Parts;
@@ -57,7 +56,7 @@ func Parts(m hardware.GPUModel, list []MeasuredStep, start *step.Figures) (*Part
 	if err != nil {
 		return nil, err
 	}
-	x := &PartsFit{Steps: slices.Clone(list)}
+	x := &PartsFit{Steps: slices.Clone(list), Moved: []Moved{}}
 	var held [len(step.Figures{})]bool
 	_, least, err := p.leftOut(start, &held, nil)
 	if err != nil {
@@ -89,19 +88,21 @@ func Parts(m hardware.GPUModel, list []MeasuredStep, start *step.Figures) (*Part
 		low, high := bounds(p.points(-1), f, i)
 		x.Moved = append(x.Moved, Moved{cluster.StepFigure + step.Name(i), unit, start[i], f[i], round(low), round(high)})
 	}
-	if x.LeftOut, _, err = p.leftOut(start, &held, x.Steps); err != nil {
+	if _, _, err = p.leftOut(start, &held, x.Steps); err != nil {
 		return nil, err
 	}
 	for i := range x.Steps {
-		s := &x.Steps[i]
-		if s.Before, _, err = p.whole(i, start); err == nil {
-			s.After, _, err = p.whole(i, f)
-		}
+		s := &x.Steps[i].Predicted
+		before, _, err := p.whole(i, start)
 		if err != nil {
 			return nil, err
 		}
-		x.Before += math.Abs(float64(s.Before/s.Step)-1) / float64(len(list))
-		x.After += math.Abs(float64(s.After/s.Step)-1) / float64(len(list))
+		after, _, err := p.whole(i, f)
+		if err != nil {
+			return nil, err
+		}
+		s.Before, s.After = float64(before)*1e6, float64(after)*1e6
+		x.addErrors(s, len(list))
 	}
 	return x, nil
 }
@@ -124,10 +125,7 @@ func newPartsProblem(m hardware.GPUModel, list []MeasuredStep) (*partsProblem, e
 		return nil, err
 	}
 	for i := range list {
-		if !(list[i].Step > 0) {
-			return nil, fmt.Errorf("the step of %s took %v; expected a time above 0", list[i].Name, list[i].Step)
-		}
-		j := list[i].Job
+		j := list[i].job
 		p.ready = append(p.ready, step.Prepare(j, step.NewFabric(c, l, j.Split, nccl.Newest)))
 	}
 	return p, nil
@@ -145,10 +143,10 @@ func (p *partsProblem) whole(i int, f *step.Figures) (took unit.Span, off float6
 	if err != nil {
 		return 0, 0, err
 	}
-	have, want := parts(&x), parts(&p.list[i].Parts)
+	have, want := parts(&x), parts(&p.list[i].parts)
 	for k := range have {
 		took += have[k]
-		off += math.Abs(float64((have[k] - want[k]) / p.list[i].Step))
+		off += math.Abs(float64((have[k] - want[k]) / p.list[i].took()))
 	}
 	return took, off, nil
 }
@@ -159,12 +157,12 @@ func (p *partsProblem) points(without int) (list []point) {
 		if i == without {
 			continue
 		}
-		for k, have := range parts(&p.list[i].Parts) {
+		for k, have := range parts(&p.list[i].parts) {
 			if have <= 0 {
 				continue
 			}
 			list = append(list, point{
-				have, math.Hypot(partNoise[k], partShare*float64(p.list[i].Step/have)),
+				have, math.Hypot(partNoise[k], partShare*float64(p.list[i].took()/have)),
 				func(f *step.Figures) (unit.Span, error) {
 					g, err := step.NewGPU(p.m, f)
 					if err != nil {
@@ -199,9 +197,9 @@ func (p *partsProblem) leftOut(start *step.Figures, held *[len(step.Figures{})]b
 			return 0, 0, err
 		}
 		if into != nil {
-			into[i].LeftOut = t
+			into[i].LeftOut = float64(t) * 1e6
 		}
-		mean += math.Abs(float64(t/p.list[i].Step)-1) / n
+		mean += math.Abs(float64(t/p.list[i].took())-1) / n
 		byPart += off / n
 	}
 	return mean, byPart, nil

@@ -35,9 +35,12 @@ type Site struct {
 
 // Moved is a figure that the measurements changed.
 type Moved struct {
-	Name, Unit string
-	Was, Value float64
-	Low, High  float64
+	Name  string  `json:"name"`
+	Unit  string  `json:"unit"`
+	Was   float64 `json:"was"`
+	Value float64 `json:"is"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
 }
 
 // moved is how far a figure must move (in logarithms) to be worth a word.

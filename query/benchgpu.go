@@ -388,7 +388,10 @@ func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with measure.Program
 	if err != nil || size < 4 {
 		return nil, fmt.Errorf("--size %s: expected a size such as 1G", q.Size)
 	}
-	shapes, err := q.products()
+	if len(q.Shapes) == 0 {
+		q.Shapes = nodeShapes
+	}
+	shapes, err := productRequests(q.Shapes, device.Request{Warm: 3, Iters: q.Iters, Check: true})
 	if err != nil {
 		return nil, err
 	}
@@ -525,15 +528,11 @@ func (q *BenchGPUNode) among(ctx context.Context, env Env, team device.Team, siz
 	return nil
 }
 
-// products are the requests of --shapes.
-func (q *BenchGPUNode) products() ([]device.Request, error) {
-	words := q.Shapes
-	if len(words) == 0 {
-		words = nodeShapes
-	}
-	var list []device.Request
-	for _, w := range words {
-		r := device.Request{Do: device.Product, Warm: 3, Iters: q.Iters, Check: true}
+// productRequests are those of shapes, like one.
+func productRequests(shapes []string, like device.Request) (list []device.Request, err error) {
+	for _, w := range shapes {
+		r := like
+		r.Do = device.Product
 		if n, err := fmt.Sscanf(w, "%dx%dx%d:%s", &r.M, &r.N, &r.K, &r.Dtype); n != 4 || err != nil ||
 			min(r.M, r.N, r.K) < 1 {
 			return nil, fmt.Errorf("--shapes %s: expected MxNxK:TYPE such as 8192x8192x8192:bfloat16", w)

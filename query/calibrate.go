@@ -51,8 +51,8 @@ type CalibrateDoc struct {
 	Dropped   string  `json:"figures_dropped,omitempty"`
 	CurveKept float64 `json:"curve_kept"`
 
-	By  string        `json:"by,omitempty"`  // what measured, where it was measured now
-	GPU *CalibrateGPU `json:"gpu,omitempty"` // what was measured of GPUs alone
+	By  string               `json:"by,omitempty"`  // what measured, where it was measured now
+	GPU *calibrate.KernelFit `json:"gpu,omitempty"` // what was measured of GPUs alone
 
 	// Cluster is the one that was measured, with its calibration.
 	Cluster *cluster.Cluster `json:"-"`

@@ -1,15 +1,11 @@
 package query
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
-	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"busbar.dev/calibrate"
@@ -18,6 +14,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/engine/device"
+	"busbar.dev/engine/ranks"
 	"busbar.dev/hardware"
 	"busbar.dev/internal/failure"
 	"busbar.dev/measure"
@@ -25,7 +22,6 @@ import (
 	"busbar.dev/result"
 	"busbar.dev/step"
 	"busbar.dev/unit"
-	"busbar.dev/workload"
 )
 
 // CalibrateLive measures GPUs through busbar-gpu and fits a cluster's figures to them: products and memory of every GPU
@@ -227,61 +223,12 @@ func (e *Env) CalibrationFile(ctx context.Context, word string) (string, error) 
 	return name, nil
 }
 
-// CalibrateGPU is what was measured of a cluster's GPUs, and how far steps' figures were off.
-type CalibrateGPU struct {
-	Model   string            `json:"model"`
-	GPUs    int               `json:"gpus"` // that were measured; times are their medians
-	Kernels []CalibrateKernel `json:"kernels"`
-	Figures []CalibrateFigure `json:"figures"` // that moved
-	// Kept says that these figures are in the calibration; where steps were measured, theirs are instead.
-	Kept  bool            `json:"kept"`
-	Steps *CalibrateSteps `json:"steps,omitempty"`
-	// Before, After and LeftOut are mean errors of kernels: by the figures of before, the fitted ones, and those that were
-	// fitted without the kernel.
-	Before  float64 `json:"before"`
-	After   float64 `json:"after"`
-	LeftOut float64 `json:"left_out"`
-}
-
-// CalibrateKernel is one product, or one stream through the GPU's memory.
-type CalibrateKernel struct {
-	Name   string  `json:"name"`
-	Micros float64 `json:"measured_us"`
-	Before float64 `json:"before_us"`
-	After  float64 `json:"after_us"`
-	MHz    int     `json:"sm_mhz,omitempty"`
-	Watts  float64 `json:"watts,omitempty"`
-	Rate   string  `json:"rate"`
-}
-
-// CalibrateFigure is a figure that moved.
-type CalibrateFigure struct {
-	Name string  `json:"name"`
-	Was  float64 `json:"was"`
-	Is   float64 `json:"is"`
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-	Unit string  `json:"unit,omitempty"`
-}
-
-// liveProducts are layers of transformers, large and small, and of other depth than width: how a rate goes with the
+// liveShapes are layers of transformers, large and small, and of other depth than width: how a rate goes with the
 // shape.
-var liveProducts = []struct {
-	m, n, k   int
-	dtype     string
-	precision workload.Precision
-	needs     cluster.Dtype
-}{
-	{8192, 8192, 8192, "bfloat16", workload.BF16, cluster.BF16},
-	{4096, 4096, 4096, "bfloat16", workload.BF16, cluster.BF16},
-	{2048, 2048, 2048, "bfloat16", workload.BF16, cluster.BF16},
-	{2048, 5120, 5120, "bfloat16", workload.BF16, cluster.BF16},
-	{4096, 11008, 4096, "bfloat16", workload.BF16, cluster.BF16},
-	{4096, 4096, 11008, "bfloat16", workload.BF16, cluster.BF16},
-	{8192, 3072, 1024, "bfloat16", workload.BF16, cluster.BF16},
-	{16384, 4096, 14336, "bfloat16", workload.BF16, cluster.BF16},
-	{8192, 8192, 8192, "f8e4m3", workload.FP8, cluster.FP8},
-	{4096, 11008, 4096, "f8e4m3", workload.FP8, cluster.FP8},
+var liveShapes = []string{
+	"8192x8192x8192:bfloat16", "4096x4096x4096:bfloat16", "2048x2048x2048:bfloat16", "2048x5120x5120:bfloat16",
+	"4096x11008x4096:bfloat16", "4096x4096x11008:bfloat16", "8192x3072x1024:bfloat16", "16384x4096x14336:bfloat16",
+	"8192x8192x8192:f8e4m3", "4096x11008x4096:f8e4m3",
 }
 
 // A product runs this long before its clock counts: in training power has settled, and clocks with it.
@@ -295,12 +242,11 @@ func (q *CalibrateLive) kernels(ctx context.Context, env Env, with measure.Progr
 	model hardware.GPUModel,
 	d *CalibrateDoc,
 ) error {
-	g := &CalibrateGPU{Model: model.Title, GPUs: len(team), Kernels: []CalibrateKernel{}, Figures: []CalibrateFigure{}}
-	list, err := q.products(ctx, env, team, model, g)
+	list, err := q.products(ctx, env, team, model)
 	if err != nil {
 		return err
 	}
-	stream, err := q.memory(ctx, env, team, g)
+	stream, err := q.memory(ctx, env, team)
 	if err != nil {
 		return err
 	}
@@ -312,27 +258,18 @@ func (q *CalibrateLive) kernels(ctx context.Context, env Env, with measure.Progr
 	if err != nil {
 		return failure.Cannot(err)
 	}
-	g.Before, g.After, g.LeftOut = fit.Before, fit.After, fit.LeftOut
-	for i, k := range fit.Kernels {
-		g.Kernels[i].Before, g.Kernels[i].After = float64(k.Before)*1e6, float64(k.After)*1e6
-	}
-	g.Figures = append(g.Figures, movedFigures(fit.Moved)...)
-	d.GPU = g
+	d.GPU, fit.GPUs = fit, len(team)
 	if q.Torch == "" {
-		if g.Kept = fit.LeftOut < fit.Before && fit.Before > kernelsOff; g.Kept {
-			d.Better = true
+		if fit.Kept = fit.LeftOut < fit.Before && fit.Before > kernelsOff; fit.Kept {
 			keepKernels(d, fit.Moved)
 		}
 		return nil
 	}
-	steps, parts, err := q.steps(ctx, env, with, model, start)
-	if err != nil {
+	if fit.Steps, err = q.steps(ctx, env, with, model, start); err != nil {
 		return err
 	}
-	g.Steps = steps
-	if parts.LeftOut < parts.Before {
-		d.Better = true
-		keepKernels(d, parts.Moved)
+	if fit.Steps.LeftOut < fit.Steps.Before {
+		keepKernels(d, fit.Steps.Moved)
 	}
 	return nil
 }
@@ -341,14 +278,6 @@ func (q *CalibrateLive) kernels(ctx context.Context, env Env, with measure.Progr
 // in which products run at other clocks and streams do not reach the rate of a copy: on an H200 that was 5% off them,
 // figures of kernels made the median error of five steps 6.3% instead of 4.3%.
 const kernelsOff = 0.07
-
-func movedFigures(list []calibrate.Moved) []CalibrateFigure {
-	all := []CalibrateFigure{}
-	for _, m := range list {
-		all = append(all, CalibrateFigure{m.Name, m.Was, m.Value, m.Low, m.High, m.Unit})
-	}
-	return all
-}
 
 // keepKernels puts figures of steps into the calibration, in place of earlier ones.
 func keepKernels(d *CalibrateDoc, list []calibrate.Moved) {
@@ -366,20 +295,25 @@ func keepKernels(d *CalibrateDoc, list []calibrate.Moved) {
 			Name: m.Name, Value: m.Value, Unit: m.Unit, Low: m.Low, High: m.High, Source: liveSource(d.By),
 		})
 	}
-	d.Cluster.Calibration, d.Calibration = c, c
+	d.Cluster.Calibration, d.Calibration, d.Better = c, c, true
 }
 
 // products measures them. A GPU on which none can be is known by its memory alone.
-func (q *CalibrateLive) products(ctx context.Context, env Env, team device.Team, model hardware.GPUModel,
-	g *CalibrateGPU,
+func (q *CalibrateLive) products(ctx context.Context, env Env, team device.Team,
+	model hardware.GPUModel,
 ) (list []calibrate.Kernel, err error) {
+	shapes, err := productRequests(liveShapes, device.Request{Warm: 2, Iters: 3})
+	if err != nil {
+		return nil, err
+	}
 	heat := liveHeat
-	for _, s := range liveProducts {
-		if model.Peak[s.needs] <= 0 {
+	for _, r := range shapes {
+		if needs := map[string]cluster.Dtype{
+			"bfloat16": cluster.BF16, "f8e4m3": cluster.FP8,
+		}[r.Dtype]; model.Peak[needs] <= 0 {
 			continue
 		}
-		name := fmt.Sprintf("%dx%dx%d %s", s.m, s.n, s.k, s.dtype)
-		r := device.Request{Do: device.Product, M: s.m, N: s.n, K: s.k, Dtype: s.dtype, Warm: 2, Iters: 3}
+		name := calibrate.NewProduct(r.M, r.N, r.K, r.Dtype, 0).Name
 		env.progress("product " + name)
 		answers, err := team.All(ctx, r, nil)
 		if err == nil && answers[0].Product != nil && answers[0].Product.Micros > 0 {
@@ -403,50 +337,36 @@ func (q *CalibrateLive) products(ctx context.Context, env Env, team device.Team,
 				failure.Cannot(fmt.Errorf("product %s on %s: %d of %d elements that were computed again are wrong", name,
 					team[mid].Hello.Host, p.Wrong, p.Tested))
 		}
-		g.Kernels = append(g.Kernels, CalibrateKernel{
-			Name: name, Micros: us, MHz: p.MHz, Watts: p.Watts, Rate: fmt.Sprintf("%.1f TFLOPS", p.TFLOPS),
-		})
-		m, n, k := float64(s.m), float64(s.n), float64(s.k)
-		list = append(list, calibrate.Kernel{
-			Name: name, Precision: s.precision, Measured: unit.Span(us * 1e-6),
-			Task: workload.Task{Kind: workload.Product, M: m, N: n, K: k, Count: 1, Flops: 2 * m * n * k, Starts: 1},
-		})
+		x := calibrate.NewProduct(r.M, r.N, r.K, r.Dtype, us)
+		x.MHz, x.Watts, x.Rate = p.MHz, p.Watts, fmt.Sprintf("%.1f TFLOPS", p.TFLOPS)
+		list = append(list, x)
 	}
 	return list, nil
 }
 
 // memory measures a copy within the GPU's memory.
-func (q *CalibrateLive) memory(ctx context.Context, env Env, team device.Team,
-	g *CalibrateGPU,
-) (calibrate.Kernel, error) {
-	const size = int64(unit.GiB)
+func (q *CalibrateLive) memory(ctx context.Context, env Env, team device.Team) (x calibrate.Kernel, err error) {
+	const size = unit.GiB
 	env.progress("memory")
-	answers, err := team.All(ctx, device.Request{Do: device.Memory, Bytes: size, Warm: 20, Iters: 200}, nil)
+	answers, err := team.All(ctx, device.Request{Do: device.Memory, Bytes: int64(size), Warm: 20, Iters: 200}, nil)
 	env.progress("")
 	if err != nil {
-		return calibrate.Kernel{}, failure.Cannot(err)
+		return x, failure.Cannot(err)
 	}
-	rate := func(a device.Answer) float64 {
+	gbps, _ := medianOf(answers, func(a device.Answer) float64 {
 		for _, r := range a.Rates {
 			if r.What == "copy" {
 				return r.GBps
 			}
 		}
 		return 0
-	}
-	gbps, _ := medianOf(answers, rate)
-	if gbps <= 0 {
-		return calibrate.Kernel{},
-			failure.Cannot(fmt.Errorf("%s answered without a rate of its memory", strings.TrimSpace(team[0].Hello.Program)))
-	}
-	took := unit.Span(2 * float64(size) / gbps / 1e9)
-	g.Kernels = append(g.Kernels, CalibrateKernel{
-		Name: "memory, copy of 1 GiB", Micros: float64(took) * 1e6, Rate: fmt.Sprintf("%.1f GB/s", gbps),
 	})
-	return calibrate.Kernel{
-		Name: "copy", Precision: workload.BF16, Measured: took,
-		Task: workload.Task{Kind: workload.Stream, Bytes: unit.Volume(2 * size), Starts: 1},
-	}, nil
+	if gbps <= 0 {
+		return x, failure.Cannot(fmt.Errorf("%s answered without a rate of its memory", team[0].Hello.Program))
+	}
+	x = calibrate.NewCopy(size, 2*float64(size)/gbps/1e3)
+	x.Rate = fmt.Sprintf("%.1f GB/s", gbps)
+	return x, nil
 }
 
 // medianOf is the middle of what ranks answered, and whose it is.
@@ -455,186 +375,34 @@ func medianOf(answers []device.Answer, of func(device.Answer) float64) (float64,
 	for i := range at {
 		at[i] = i
 	}
-	slices.SortFunc(at, func(a, b int) int {
-		if x, y := of(answers[a]), of(answers[b]); x < y {
-			return -1
-		} else if x > y {
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(at, func(a, b int) int { return cmp.Compare(of(answers[a]), of(answers[b])) })
 	mid := at[len(at)/2]
 	return of(answers[mid]), mid
 }
 
-// CalibrateSteps are training steps of reference models that were measured on one GPU, and what their parts say of the
-// figures.
-type CalibrateSteps struct {
-	Software string            `json:"software"`
-	Steps    []CalibrateStep   `json:"steps"`
-	Figures  []CalibrateFigure `json:"figures"` // that moved
-	// Before, After and LeftOut are mean errors of steps: by the figures of before, the fitted ones, and those that were
-	// fitted without the step.
-	Before  float64 `json:"before"`
-	After   float64 `json:"after"`
-	LeftOut float64 `json:"left_out"`
-}
-
-// CalibrateStep is one of them.
-type CalibrateStep struct {
-	Name    string  `json:"name"`
-	Micros  float64 `json:"measured_us"`
-	Before  float64 `json:"before_us"`
-	After   float64 `json:"after_us"`
-	LeftOut float64 `json:"left_out_us"`
-}
-
-//go:embed calibratesteps.py
-var stepsScript string
-
-const (
-	stepsLimit  = 10 * time.Minute // PyTorch may come over a slow file system
-	stepsOutput = 1 << 20
-	stepsMost   = 64
-)
+// stepsLimit is how long steps may take: PyTorch may come over a slow file system.
+const stepsLimit = 10 * time.Minute
 
 // steps measures reference models with PyTorch and fits the figures of steps to their parts.
 func (q *CalibrateLive) steps(ctx context.Context, env Env, with measure.Programs, model hardware.GPUModel,
 	start *step.Figures,
-) (*CalibrateSteps, *calibrate.PartsFit, error) {
+) (*calibrate.PartsFit, error) {
 	if q.Hosts != "" {
-		return nil, nil, errors.New("--torch measures on this machine; leave --hosts out")
+		return nil, errors.New("--torch measures on this machine; leave --hosts out")
 	}
 	if with.Run == nil {
-		return nil, nil, errors.New("no programs can be run here")
+		return nil, errors.New("no programs can be run here")
 	}
 	env.progress("steps of reference models, with PyTorch")
-	var out bounded
-	err := with.Run(ctx, stepsLimit, []string{q.Torch, "-c", stepsScript}, &out)
+	out := ranks.Printed{Most: 1 << 20}
+	err := with.Run(ctx, stepsLimit, []string{q.Torch, "-c", calibrate.StepsScript}, &out)
 	env.progress("")
 	if err != nil {
-		return nil, nil, failure.Cannot(fmt.Errorf("--torch %s: %w%s", q.Torch, err, lastLine(out.Bytes())))
+		return nil, failure.Cannot(fmt.Errorf("--torch %s: %w%s", q.Torch, err, calibrate.LastLine(out.Bytes())))
 	}
-	d, list, err := readSteps(out.Bytes())
+	fit, err := calibrate.Trained(model, out.Bytes(), start)
 	if err != nil {
-		return nil, nil, failure.Cannot(fmt.Errorf("--torch %s: %w", q.Torch, err))
+		return nil, failure.Cannot(fmt.Errorf("--torch %s: %w", q.Torch, err))
 	}
-	fit, err := calibrate.Parts(model, list, start)
-	if err != nil {
-		return nil, nil, failure.Cannot(err)
-	}
-	d.Before, d.After, d.LeftOut, d.Figures = fit.Before, fit.After, fit.LeftOut, movedFigures(fit.Moved)
-	for _, s := range fit.Steps {
-		d.Steps = append(d.Steps, CalibrateStep{
-			s.Name, float64(s.Step) * 1e6, float64(s.Before) * 1e6, float64(s.After) * 1e6, float64(s.LeftOut) * 1e6,
-		})
-	}
-	return d, fit, nil
-}
-
-// bounded keeps the beginning of what a program prints.
-type bounded struct{ bytes.Buffer }
-
-func (b *bounded) Write(p []byte) (int, error) {
-	b.Buffer.Write(p[:min(len(p), max(0, stepsOutput-b.Len()))])
-	return len(p), nil
-}
-
-// lastLine is the last that a program said, as part of a message.
-func lastLine(out []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
-		return fmt.Sprintf(": %.200q", last)
-	}
-	return ""
-}
-
-// stepLine is what the script prints of a model; the last line has the software alone.
-type stepLine struct {
-	Software string  `json:"software"`
-	Family   string  `json:"family"`
-	Layers   int64   `json:"layers"`
-	Hidden   int64   `json:"hidden"`
-	Heads    int64   `json:"heads"`
-	KVHeads  int64   `json:"kv_heads"`
-	FFN      int64   `json:"ffn"`
-	Vocab    int64   `json:"vocab"`
-	Batch    int64   `json:"batch"`
-	Seq      int64   `json:"seq"`
-	Step     float64 `json:"step_us"`
-	Products float64 `json:"products_us"`
-	Forward  float64 `json:"forward_us"`
-	Backward float64 `json:"backward_us"`
-	Streams  float64 `json:"streams_us"`
-	Update   float64 `json:"update_us"`
-}
-
-// readSteps reads what the script printed; what libraries say between is left out.
-func readSteps(out []byte) (*CalibrateSteps, []calibrate.MeasuredStep, error) {
-	d := &CalibrateSteps{Steps: []CalibrateStep{}, Figures: []CalibrateFigure{}}
-	var list []calibrate.MeasuredStep
-	for scan := bufio.NewScanner(bytes.NewReader(out)); scan.Scan(); {
-		var l stepLine
-		if !bytes.HasPrefix(scan.Bytes(), []byte("{")) || json.Unmarshal(scan.Bytes(), &l) != nil {
-			continue
-		}
-		if l.Software != "" {
-			d.Software = l.Software
-			continue
-		}
-		s, err := l.measured()
-		if err != nil {
-			return nil, nil, err
-		}
-		if list = append(list, *s); len(list) > stepsMost {
-			return nil, nil, fmt.Errorf("more than %d steps", stepsMost)
-		}
-	}
-	if d.Software == "" {
-		return nil, nil, errors.New("the measurement of steps did not come to its end" + lastLine(out))
-	}
-	return d, list, nil
-}
-
-// measured is the step of a line.
-func (l *stepLine) measured() (*calibrate.MeasuredStep, error) {
-	const most = 1 << 20
-	for _, n := range []int64{l.Layers, l.Hidden, l.Heads, l.KVHeads, l.FFN, l.Vocab, l.Batch, l.Seq} {
-		if n < 1 || n > most {
-			return nil, fmt.Errorf("a model with a dimension of %d; expected 1 to %d", n, most)
-		}
-	}
-	kernels := l.Products + l.Forward + l.Backward + l.Streams + l.Update
-	if !(min(l.Products, l.Forward, l.Backward, l.Streams, l.Update) >= 0 && kernels > 0 && l.Step > 0 && l.Step < 1e9 &&
-		kernels < 1e9) {
-		return nil, fmt.Errorf("a step of %g µs with kernels of %g µs; expected times above 0", l.Step, kernels)
-	}
-	d := workload.Dims{
-		Layers: l.Layers, Hidden: l.Hidden, Heads: l.Heads, KVHeads: l.KVHeads, FFN: l.FFN, Vocab: l.Vocab, Context: l.Seq,
-	}
-	m := &workload.Model{Name: l.Family, Dims: d, Seq: l.Seq}
-	switch l.Family {
-	case "llama":
-		m.Blocks = workload.Llama(d)
-	case "gpt2":
-		m.Blocks = workload.GPT2(d)
-	default:
-		return nil, fmt.Errorf("a model of the family %.40q; expected llama or gpt2", l.Family)
-	}
-	j := &workload.Job{
-		Model: m, Seq: l.Seq, MicroBatch: l.Batch, GlobalBatch: l.Batch, Precision: workload.BF16, Recompute: workload.None,
-		Kernels: workload.Eager,
-	}
-	var err error
-	if j.Split, err = j.Split.On(1); err != nil {
-		return nil, err
-	}
-	us := func(x float64) unit.Span { return unit.Span(x * 1e-6) }
-	return &calibrate.MeasuredStep{
-		Name: fmt.Sprintf("%s %dx%d, %dx%d tokens", l.Family, l.Layers, l.Hidden, l.Batch, l.Seq), Job: j, Step: us(l.Step),
-		Parts: step.Parts{
-			Products: us(l.Products), Forward: us(l.Forward), Backward: us(l.Backward), Streams: us(l.Streams),
-			Update: us(l.Update), Idle: us(max(0, l.Step-kernels)),
-		},
-	}, nil
+	return fit, nil
 }

@@ -212,9 +212,9 @@ func TestCalibrateLive(t *testing.T) {
 	if d.GPU == nil || d.GPU.GPUs != 8 || d.GPU.Before < 0.08 || d.GPU.After > 0.02 || d.GPU.LeftOut > 0.04 {
 		t.Fatalf("GPUs: %+v", d.GPU)
 	}
-	for _, f := range d.GPU.Figures {
-		if f.Name == "step.hopper.ceiling" && math.Abs(f.Is/0.85-1) > 0.03 ||
-			f.Name == "step.hopper.mem_share" && math.Abs(f.Is/0.9-1) > 0.03 {
+	for _, f := range d.GPU.Moved {
+		if f.Name == "step.hopper.ceiling" && math.Abs(f.Value/0.85-1) > 0.03 ||
+			f.Name == "step.hopper.mem_share" && math.Abs(f.Value/0.9-1) > 0.03 {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -244,11 +244,19 @@ func TestCalibrateLiveRefusals(t *testing.T) {
 		{"another GPU", func(g *modelGPUs, _ *query.CalibrateLive) { g.name = "NVIDIA A100-SXM4-80GB" }, "described with"},
 		{"shared", func(_ *modelGPUs, q *query.CalibrateLive) { q.PerHost = 4 }, "two ranks share GPU"},
 		{"no memory", func(g *modelGPUs, _ *query.CalibrateLive) { g.broken = device.Memory }, "not here"},
+		{"no PyTorch", func(_ *modelGPUs, q *query.CalibrateLive) { q.Torch = "python3" }, "No module named 'torch'"},
 	} {
 		gpus := newModelGPUs(t, 1)
 		q := query.CalibrateLive{Cluster: "dgx-h200:1", Count: 5, Iters: 5}
 		x.set(gpus, &q)
 		with := measure.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }}
+		with.Run = func(_ context.Context, _ time.Duration, args []string, w io.Writer) error {
+			if len(args) != 3 || args[0] != "python3" || !strings.Contains(args[2], "import torch") {
+				t.Errorf("%q", args)
+			}
+			fmt.Fprintln(w, "ModuleNotFoundError: No module named 'torch'")
+			return fmt.Errorf("exit status 1")
+		}
 		if _, err := q.RunWith(ctx, query.Env{}, with); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v", x.name, err)
 		}
@@ -258,8 +266,8 @@ func TestCalibrateLiveRefusals(t *testing.T) {
 	gpus.broken = device.Product
 	d, err := query.CalibrateLive{Cluster: "dgx-h200:1", Count: 5, Iters: 5}.RunWith(ctx, query.Env{},
 		measure.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }})
-	if err != nil || len(d.GPU.Kernels) != 1 || len(d.GPU.Figures) != 1 ||
-		d.GPU.Figures[0].Name != "step.hopper.mem_share" {
+	if err != nil || len(d.GPU.Kernels) != 1 || len(d.GPU.Moved) != 1 ||
+		d.GPU.Moved[0].Name != "step.hopper.mem_share" {
 		t.Errorf("%v %+v", err, d)
 	}
 }

@@ -76,7 +76,7 @@ func (e *Env) slurmOut(ctx context.Context, file string, nodes []fleet.NodeState
 	list := []fleet.SlurmOut{}
 	for _, n := range nodes {
 		if o := out[cluster.ShortHost(string(n.Name))]; o != nil {
-			list = append(list, fleet.SlurmOut{string(n.Name), o.State, o.Reason})
+			list = append(list, fleet.SlurmOut{Node: string(n.Name), State: o.State, Reason: o.Reason})
 		}
 	}
 	return list, nil

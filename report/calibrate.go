@@ -44,7 +44,7 @@ func Calibrate(w io.Writer, d *query.CalibrateDoc, file string) error {
 }
 
 // kernels prints what GPUs do alone, and what that says of steps.
-func kernels(w io.Writer, g *query.CalibrateGPU) error {
+func kernels(w io.Writer, g *calibrate.KernelFit) error {
 	fmt.Fprintf(w, "\n%s, %s, for step and plan:\n", g.Model, words.Plural(g.GPUs, "GPU"))
 	t := texttab.New("kernel", ">measured µs", "", ">SM MHz", ">predicted before", ">after")
 	for _, k := range g.Kernels {
@@ -58,7 +58,7 @@ func kernels(w io.Writer, g *query.CalibrateGPU) error {
 		return err
 	}
 	if g.Steps == nil {
-		if err := movedTable(w, g.Figures); err != nil {
+		if err := movedTable(w, g.Moved); err != nil {
 			return err
 		}
 	}
@@ -75,10 +75,10 @@ func kernels(w io.Writer, g *query.CalibrateGPU) error {
 }
 
 // movedTable prints figures that moved.
-func movedTable(w io.Writer, list []query.CalibrateFigure) error {
+func movedTable(w io.Writer, list []calibrate.Moved) error {
 	t := texttab.New("figure", ">was", ">is", ">range", "unit")
 	for _, f := range list {
-		t.Row(f.Name, fmt.Sprintf("%.4g", f.Was), fmt.Sprintf("%.4g", f.Is), fmt.Sprintf("%.4g–%.4g", f.Low, f.High),
+		t.Row(f.Name, fmt.Sprintf("%.4g", f.Was), fmt.Sprintf("%.4g", f.Value), fmt.Sprintf("%.4g–%.4g", f.Low, f.High),
 			f.Unit)
 	}
 	if t.Len() == 0 {
@@ -89,7 +89,7 @@ func movedTable(w io.Writer, list []query.CalibrateFigure) error {
 }
 
 // trained prints steps that were measured.
-func trained(w io.Writer, s *query.CalibrateSteps) error {
+func trained(w io.Writer, s *calibrate.PartsFit) error {
 	fmt.Fprintf(w, "\ntraining steps on one GPU, eager, bf16, %s:\n", texttab.Clean(s.Software))
 	t := texttab.New("model", ">measured ms", ">predicted before", ">after", ">left out")
 	for _, x := range s.Steps {
@@ -99,7 +99,7 @@ func trained(w io.Writer, s *query.CalibrateSteps) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	if err := movedTable(w, s.Figures); err != nil {
+	if err := movedTable(w, s.Moved); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\nmean error of the steps: %s before, %s after, %s of those left out of the fit\n",

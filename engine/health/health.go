@@ -5,7 +5,6 @@
 package health
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"busbar.dev/engine/device"
+	"busbar.dev/engine/ranks"
 	"busbar.dev/finding"
 	"busbar.dev/input/joblog"
 	"busbar.dev/internal/words"
@@ -155,7 +155,7 @@ func (s *Sources) states(ctx context.Context, r *Report) (asked bool, err error)
 	if s.SMI == nil {
 		return false, err
 	}
-	out := &limited{}
+	out := &ranks.Printed{Most: mostPrinted}
 	failed := s.SMI(ctx, out)
 	asked = !errors.Is(failed, ErrNone)
 	list, bad := device.ReadSMI(out.Bytes())
@@ -197,14 +197,8 @@ func (s *Sources) ask(ctx context.Context) ([]device.State, error) {
 	return a.Health, err
 }
 
-// limited keeps the beginning of what a program prints.
-type limited struct{ bytes.Buffer }
-
-func (l *limited) Write(p []byte) (int, error) {
-	const most = 16<<20 + 1
-	l.Buffer.Write(p[:min(len(p), most-min(l.Len(), most))])
-	return len(p), nil
-}
+// mostPrinted is what is read of a program's output.
+const mostPrinted = 16<<20 + 1
 
 // xids are the errors of the hardware that the driver told of the last day, one finding for each GPU and code.
 func xids(host string, log []byte, up time.Duration, gpus []device.State) []finding.Finding {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"busbar.dev/engine/ranks"
 )
 
 // Kernel reads the kernel's log where it can be read: from the kernel itself, which mostly refuses ordinary users, from
@@ -49,7 +51,7 @@ func (k *Kernel) Read(ctx context.Context) ([]byte, time.Duration, error) {
 	}
 	tried := []string{err.Error()}
 	if k.Journal != nil {
-		out := &limited{}
+		out := &ranks.Printed{Most: mostPrinted}
 		err := k.Journal(ctx, journalArgs, out)
 		if log = journalLines(out.Bytes()); len(log) > 0 {
 			return log, up, nil
@@ -99,7 +101,7 @@ func tail(root fs.FS, name string) ([]byte, error) {
 // its bytes.
 func journalLines(data []byte) []byte {
 	var out bytes.Buffer
-	for line := range bytes.Lines(data[:min(len(data), maxJournal)]) {
+	for line := range bytes.Lines(data) {
 		if len(line) > maxJournalLine {
 			continue
 		}
@@ -132,11 +134,8 @@ func journalLines(data []byte) []byte {
 	return out.Bytes()
 }
 
-// Bounds of what is read of a journal.
-const (
-	maxJournal     = 16 << 20
-	maxJournalLine = 64 << 10
-)
+// maxJournalLine bounds what is read of a line of the journal.
+const maxJournalLine = 64 << 10
 
 // syslogLines are those of the last day: a file has several starts of the machine, and what the kernel says of the time
 // counts from each.

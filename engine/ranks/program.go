@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +23,17 @@ type StartError struct {
 
 func (e *StartError) Error() string { return fmt.Sprintf("%s: %v", e.Program, e.Err) }
 func (e *StartError) Unwrap() error { return e.Err }
+
+// Printed keeps the beginning of what a program prints: so many bytes, and nothing of what follows.
+type Printed struct {
+	bytes.Buffer
+	Most int
+}
+
+func (p *Printed) Write(b []byte) (int, error) {
+	p.Buffer.Write(b[:min(len(b), max(0, p.Most-p.Len()))])
+	return len(b), nil
+}
 
 // killDelay is what a program has to end when it is asked to, before it is killed.
 const killDelay = 125 * time.Millisecond

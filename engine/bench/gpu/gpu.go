@@ -6,7 +6,6 @@
 package gpu
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -166,7 +165,7 @@ func (t *Test) Measure(ctx context.Context, start Start, s Setting) (list result
 
 // run runs a command of nccl-tests and reads what it prints.
 func (t *Test) run(ctx context.Context, start Start, args []string) (list result.Sweeps, untimed int, err error) {
-	var out beginning
+	out := ranks.Printed{Most: mostOutput}
 	failed := start(ctx, args, &out)
 	var unstarted *ranks.StartError
 	switch {
@@ -204,14 +203,3 @@ func (t *Test) run(ctx context.Context, start Start, args []string) (list result
 
 // mostOutput is what is read of a program's output.
 const mostOutput = 256 << 20
-
-// beginning keeps the beginning of what a program prints.
-type beginning struct{ bytes.Buffer }
-
-func (b *beginning) Write(p []byte) (int, error) {
-	if room := mostOutput - b.Len(); room < len(p) {
-		b.Buffer.Write(p[:max(room, 0)])
-		return len(p), nil
-	}
-	return b.Buffer.Write(p)
-}

@@ -1,18 +1,13 @@
-package query
+package calibrate
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 	"testing"
-	"time"
 
-	"busbar.dev/calibrate"
 	"busbar.dev/hardware"
-	"busbar.dev/measure"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
 )
@@ -52,7 +47,7 @@ func modelledSteps(t *testing.T, set map[string]float64) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := step.Prepare(s.Job, step.NewFabric(c, l, s.Job.Split, nccl.Newest)).Parts(g)
+		p, err := step.Prepare(s.job, step.NewFabric(c, l, s.job.Split, nccl.Newest)).Parts(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,57 +61,40 @@ func modelledSteps(t *testing.T, set map[string]float64) string {
 }
 
 // Steps of a GPU whose figures are others give these figures back, and steps that were left out are predicted by them.
-func TestCalibrateSteps(t *testing.T) {
+func TestTrained(t *testing.T) {
 	set := map[string]float64{"hopper.ceiling": 0.82, "eager_start": 20, "eager_between": 1.15, "eager_pieces": 1.8}
 	m, _ := hardware.GPUByName("h200")
-	run := func(out string, fails error) (*CalibrateSteps, *calibrate.PartsFit, error) {
-		with := measure.Programs{Run: func(_ context.Context, _ time.Duration, args []string, w io.Writer) error {
-			if len(args) != 3 || args[0] != "python3" || !strings.Contains(args[2], "import torch") {
-				t.Errorf("%q", args)
-			}
-			io.WriteString(w, out)
-			return fails
-		}}
-		q := &CalibrateLive{Torch: "python3"}
-		return q.steps(t.Context(), Env{}, with, m, step.Default())
-	}
-	d, fit, err := run(modelledSteps(t, set), nil)
+	d, err := Trained(m, []byte(modelledSteps(t, set)), step.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Before < 0.05 || d.After > 0.03 || d.LeftOut > 0.06 || len(d.Steps) != 5 || len(fit.Moved) == 0 {
+	if d.Before < 0.05 || d.After > 0.03 || d.LeftOut > 0.06 || len(d.Steps) != 5 || len(d.Moved) == 0 ||
+		d.Software != "PyTorch 2" {
 		t.Errorf("%+v", d)
 	}
-	for _, f := range d.Figures {
-		if want := set[strings.TrimPrefix(f.Name, "step.")]; want > 0 && math.Abs(f.Is/want-1) > 0.12 {
-			t.Errorf("%s is %g; expected about %g", f.Name, f.Is, want)
+	for _, f := range d.Moved {
+		if want := set[strings.TrimPrefix(f.Name, "step.")]; want > 0 && math.Abs(f.Value/want-1) > 0.12 {
+			t.Errorf("%s is %g; expected about %g", f.Name, f.Value, want)
 		}
 	}
-	for name, x := range map[string]struct {
-		out   string
-		fails error
-		want  string
-	}{
-		"no PyTorch": {
-			"ModuleNotFoundError: No module named 'torch'\n", fmt.Errorf("exit status 1"), "No module named 'torch'",
-		},
-		"cut short": {strings.TrimSuffix(modelledSteps(t, nil), `{"software":"PyTorch 2"}`+"\n"), nil, "did not come to its end"},
-		"too few":   {`{"software":"PyTorch 2"}`, nil, "expected at least 3"},
-		"no time":   {`{"family":"llama","layers":1,"hidden":8,"heads":1,"kv_heads":1,"ffn":8,"vocab":8,"batch":1,"seq":8,"step_us":0}`, nil, "expected times above 0"},
+	for name, x := range map[string]struct{ out, want string }{
+		"cut short": {strings.TrimSuffix(modelledSteps(t, nil), `{"software":"PyTorch 2"}`+"\n"), "did not come to its end"},
+		"too few":   {`{"software":"PyTorch 2"}`, "expected at least 3"},
+		"no time":   {`{"family":"llama","layers":1,"hidden":8,"heads":1,"kv_heads":1,"ffn":8,"vocab":8,"batch":1,"seq":8,"step_us":0}`, "expected times above 0"},
 	} {
-		if _, _, err := run(x.out, x.fails); err == nil || !strings.Contains(err.Error(), x.want) {
+		if _, err := Trained(m, []byte(x.out), step.Default()); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 // What the script prints may be anything.
-func FuzzCalibrateSteps(f *testing.F) {
+func FuzzReadSteps(f *testing.F) {
 	f.Add([]byte(`{"family":"gpt2","layers":2,"hidden":64,"heads":2,"kv_heads":2,"ffn":256,"vocab":128,"batch":1,"seq":16,"step_us":9,"products_us":5,"streams_us":3}` + "\n" + `{"software":"x"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, list, err := readSteps(data)
 		for _, s := range list {
-			if err == nil && (!(s.Step > 0) || s.Parts.Idle < 0) {
+			if err == nil && (!(s.Micros > 0) || s.parts.Idle < 0) {
 				t.Errorf("%+v", s)
 			}
 		}

@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -36,42 +37,24 @@ func ConfigFromEnv(s Environment) (cfg engine.Config, launcher string, err error
 		Meet: get("BUSBAR_MEET"), Secret: get("BUSBAR_SECRET"), Job: get("BUSBAR_JOB"), Bind: get("BUSBAR_BIND"),
 		Transport: engine.Transport(get("BUSBAR_TRANSPORT")),
 	}
-	meet, job := "", ""
-	for _, l := range launchers {
-		if get(l.rank) == "" {
-			continue
-		}
-		launcher = l.name
-		if cfg.Rank, err = parseNumber(get, l.rank); err != nil {
-			return cfg, launcher, fmt.Errorf("%s: %w", launcher, err)
-		}
-		size := first(get, l.size...)
-		if size == "" {
-			return cfg, launcher,
-				fmt.Errorf("%s: %s is set but the number of ranks is not; set %s", launcher, l.rank, l.size[len(l.size)-1])
-		}
-		if cfg.Size, err = parseNumber(get, size); err != nil {
-			return cfg, launcher, fmt.Errorf("%s: %w", launcher, err)
-		}
-		meet, job, err = l.meet(s, cfg.Size)
-		break
+	id, by, err := identify(get)
+	switch {
+	case by == nil || err != nil:
+		return cfg, id.Launcher, err
+	case id.Size == 0:
+		return cfg, by.name,
+			fmt.Errorf("%s: %s is set but the number of ranks is not; set %s", by.name, by.rank, by.size[len(by.size)-1])
 	}
-	if launcher == "" {
-		return cfg, "", nil
+	cfg.Rank, cfg.Size = id.Rank, id.Size
+	meet, job, err := by.meet(s, cfg.Size)
+	cfg.Job = cmp.Or(cfg.Job, job)
+	if cfg.Meet != "" || cfg.Size == 1 {
+		return cfg, by.name, nil
 	}
-	if cfg.Job == "" {
-		cfg.Job = job
+	if cfg.Meet = meet; err != nil {
+		err = fmt.Errorf("%s: %w; set BUSBAR_MEET to host:port of rank 0 or to a file that all ranks can reach", by.name, err)
 	}
-	if cfg.Meet == "" && cfg.Size > 1 {
-		if cfg.Meet = meet; err != nil {
-			return cfg, launcher,
-				fmt.Errorf("%s: %w; set BUSBAR_MEET to host:port of rank 0 or to a file that all ranks can reach", launcher, err)
-		}
-	}
-	if cfg.Rank >= max(cfg.Size, 1) {
-		return cfg, launcher, fmt.Errorf("%s: rank %d of %d", launcher, cfg.Rank, cfg.Size)
-	}
-	return cfg, launcher, nil
+	return cfg, by.name, err
 }
 
 // HostOf is the name of a rank's host as the environment has it: of BUSBAR_HOSTS, or of Slurm's list where there is one

@@ -1,6 +1,9 @@
 package ranks
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Identity is which rank a process is, as its launcher says.
 type Identity struct {
@@ -11,32 +14,34 @@ type Identity struct {
 	LocalRank, LocalSize int
 }
 
-// IdentityFromEnv is what a launcher's environment says of this process, by the same variables as
-// ConfigFromEnv. Nothing is needed beyond the rank's number.
+// IdentityFromEnv is what a launcher's environment says of this process. Nothing is needed beyond the rank's number.
 func IdentityFromEnv(get func(string) string) (Identity, error) {
-	s := Identity{LocalRank: -1}
-	for _, l := range launchers {
-		if get(l.rank) == "" {
+	id, _, err := identify(get)
+	return id, err
+}
+
+// identify is who this process is, and the launcher that says so; nil where there is none.
+func identify(get func(string) string) (id Identity, by *launcher, err error) {
+	id.LocalRank = -1
+	i := slices.IndexFunc(launchers, func(l launcher) bool { return get(l.rank) != "" })
+	if i < 0 {
+		return id, nil, nil
+	}
+	by = &launchers[i]
+	id.Launcher = by.name
+	for _, x := range []struct {
+		name string
+		to   *int
+	}{{by.rank, &id.Rank}, {first(get, by.size...), &id.Size}, {by.local, &id.LocalRank}, {by.count, &id.LocalSize}} {
+		if x.name == "" || get(x.name) == "" {
 			continue
 		}
-		s.Launcher = l.name
-		for _, x := range []struct {
-			name string
-			to   *int
-		}{{l.rank, &s.Rank}, {first(get, l.size...), &s.Size}, {l.local, &s.LocalRank}, {l.count, &s.LocalSize}} {
-			if x.name == "" || get(x.name) == "" {
-				continue
-			}
-			n, err := parseNumber(get, x.name)
-			if err != nil {
-				return s, fmt.Errorf("%s: %w", s.Launcher, err)
-			}
-			*x.to = n
+		if *x.to, err = parseNumber(get, x.name); err != nil {
+			return id, by, fmt.Errorf("%s: %w", by.name, err)
 		}
-		if s.Size > 0 && s.Rank >= s.Size {
-			return s, fmt.Errorf("%s: rank %d of %d", s.Launcher, s.Rank, s.Size)
-		}
-		return s, nil
 	}
-	return s, nil
+	if id.Size > 0 && id.Rank >= id.Size {
+		err = fmt.Errorf("%s: rank %d of %d", by.name, id.Rank, id.Size)
+	}
+	return id, by, err
 }

@@ -3,12 +3,13 @@
 package native
 
 import (
-	"bytes"
+	"math/bits"
 	"syscall"
 	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine/device"
+	"busbar.dev/internal/reduce"
 	"busbar.dev/unit"
 )
 
@@ -145,24 +146,28 @@ func (d *driver) spoil(at uintptr, size int64) {
 	}
 }
 
+// exact reports whether a reduction by NCCL does not depend on how it is computed.
+func exact(r coll.Redop, n int) bool {
+	return r != coll.MulSum && (r != coll.Avg || bits.OnesCount(uint(n)) == 1)
+}
+
 // check runs a collective once on known values and counts elements that are not what they must be.
 func (w *Worker) check(o coll.Op, send, recv uintptr, start func(i int)) (wrong int64) {
 	n, rank, size := w.nccl.ranks, w.nccl.rank, int64(o.Type.Size())
+	k := reduce.Known{Op: o, Ranks: n}
 	w.driver.spoil(recv, int64(o.Recv(n, rank)))
-	if s := int64(o.Send(n, rank)); s > 0 {
-		w.driver.repeat(send, s, tile(o, n, rank, 0))
-	}
+	w.driver.repeat(send, int64(o.Send(n, rank)), k.Tile(k.Sent(rank)))
 	w.barrier() // nobody writes into what another has not filled yet
 	start(0)
 	w.wait()
-	for _, x := range expected(o, n, rank) {
-		wrong += w.differing(recv+uintptr(x.at*size), x.count*size, tile(o, n, x.rank, x.start), size)
+	for _, x := range k.Expected(rank) {
+		wrong += w.differing(recv+uintptr(x.At*size), x.Count*size, k.Tile(x), o.Type.Size())
 	}
 	return wrong
 }
 
 // differing counts elements of a part of the GPU's memory that differ from a tile that is repeated.
-func (w *Worker) differing(at uintptr, size int64, tile []byte, element int64) (wrong int64) {
+func (w *Worker) differing(at uintptr, size int64, tile []byte, element int) (wrong int64) {
 	const most = 64 << 20
 	room := most / int64(len(tile)) * int64(len(tile))
 	if int64(cap(w.host)) < min(size, room) {
@@ -171,17 +176,7 @@ func (w *Worker) differing(at uintptr, size int64, tile []byte, element int64) (
 	for done := int64(0); done < size; done += room {
 		part := w.host[:min(room, size-done)]
 		w.driver.fetch(part, at+uintptr(done))
-		for len(part) > 0 {
-			k := min(len(part), len(tile))
-			if !bytes.Equal(part[:k], tile[:k]) {
-				for i := int64(0); i < int64(k); i += element {
-					if !bytes.Equal(part[i:i+element], tile[i:i+element]) {
-						wrong++
-					}
-				}
-			}
-			part = part[k:]
-		}
+		wrong += reduce.Differing(part, tile, element)
 	}
 	return wrong
 }
@@ -211,12 +206,12 @@ func (w *Worker) pair(q device.Request) *device.Timing {
 		return t
 	}
 	t.Wrong = new(int64)
-	o := coll.Op{Kind: coll.SendRecv, Bytes: unit.Bytes(q.Bytes), Type: coll.Int8}
-	w.driver.repeat(send, q.Bytes, tile(o, w.nccl.ranks, w.nccl.rank, 0))
+	k := reduce.Known{Op: coll.Op{Kind: coll.SendRecv, Type: coll.Int8}, Ranks: w.nccl.ranks}
+	w.driver.repeat(send, q.Bytes, k.Tile(reduce.Region{Count: q.Bytes, Rank: w.nccl.rank}))
 	w.driver.spoil(recv, q.Bytes)
 	start(0)
 	if w.wait(); q.Receive != nil {
-		*t.Wrong = w.differing(recv, q.Bytes, tile(o, w.nccl.ranks, *q.Receive, 0), 1)
+		*t.Wrong = w.differing(recv, q.Bytes, k.Tile(reduce.Region{Count: q.Bytes, Rank: *q.Receive}), 1)
 	}
 	return t
 }

@@ -33,18 +33,18 @@ func (h *Host) Nameless() bool {
 
 // Out is a scheduler's word on a host that gets no jobs.
 type Out struct {
-	State  string // in words: drained, down, not responding
-	Reason string // as whoever drained it wrote it; "" unknown
+	State  string `json:"state" yaml:"state"`                       // in words: drained, down, not responding
+	Reason string `json:"reason,omitempty" yaml:"reason,omitempty"` // as whoever drained it wrote it; "" unknown
 }
 
 // Identity ties a device of a host's type to the one part in that machine.
 type Identity struct {
-	Device   string // name in the type: gpu0
-	UUID     string
-	Port     int // for GUID, LID and counters of a NIC port
-	GUID     string
-	LID      int
-	Counters map[string]uint64
+	Device   string            `json:"device" yaml:"device"` // name in the type: gpu0
+	UUID     string            `json:"uuid,omitempty" yaml:"uuid,omitempty"`
+	Port     int               `json:"port,omitempty" yaml:"port,omitempty"` // for GUID, LID and counters of a NIC port
+	GUID     string            `json:"guid,omitempty" yaml:"guid,omitempty"`
+	LID      int               `json:"lid,omitempty" yaml:"lid,omitempty"`
+	Counters map[string]uint64 `json:"counters,omitempty" yaml:"counters,omitempty"`
 }
 
 // Bench is a measured collective, kept beside the hardware it ran on.

@@ -7,12 +7,17 @@ import "busbar.dev/unit"
 // unit in JSON (rate_GBps: 50); in YAML the value does (rate: 50GB/s). Both carry
 // the version; fields are only ever added. docs/format/cluster.md describes it.
 type Document struct {
-	Version     int               `json:"version" yaml:"version"`
-	Name        string            `json:"name,omitempty" yaml:"name,omitempty"`
-	Types       []TypeDoc         `json:"types" yaml:"types"`
-	Nodes       []NodesDoc        `json:"nodes" yaml:"nodes"`
-	Unavailable []UnavailableDoc  `json:"unavailable,omitempty" yaml:"unavailable,omitempty"`
-	Network     NetworkDoc        `json:"network,omitzero" yaml:"network,omitempty"`
+	Version     int              `json:"version" yaml:"version"`
+	Name        string           `json:"name,omitempty" yaml:"name,omitempty"`
+	Types       []TypeDoc        `json:"types" yaml:"types"`
+	Nodes       []NodesDoc       `json:"nodes" yaml:"nodes"`
+	Unavailable []UnavailableDoc `json:"unavailable,omitempty" yaml:"unavailable,omitempty"`
+	Network     NetworkDoc       `json:"network,omitzero" yaml:"network,omitempty"`
+	Records
+}
+
+// Records are what a document has beside types, hosts and the network.
+type Records struct {
 	Identities  []HostIdentityDoc `json:"identities,omitempty" yaml:"identities,omitempty"`
 	Benches     []Bench           `json:"benches,omitempty" yaml:"benches,omitempty"`
 	Calibration *Calibration      `json:"calibration,omitempty" yaml:"calibration,omitempty"`
@@ -28,9 +33,8 @@ type NodesDoc struct {
 
 // UnavailableDoc is hosts that a scheduler gave no jobs when its nodes were listed.
 type UnavailableDoc struct {
-	Hosts  string `json:"hosts" yaml:"hosts"` // hostlist
-	State  string `json:"state" yaml:"state"` // drained, down, not responding
-	Reason string `json:"reason,omitempty" yaml:"reason,omitempty"`
+	Hosts string `json:"hosts" yaml:"hosts"` // hostlist
+	Out
 }
 
 // TypeDoc is a NodeType.
@@ -74,46 +78,26 @@ type DeviceDoc struct {
 	NIC    *NICInfo     `json:"nic,omitempty" yaml:"nic,omitempty"`
 }
 
-// LinkDoc is a Link.
+// LinkDoc is a Link between devices by name.
 type LinkDoc struct {
-	A        string          `json:"a" yaml:"a"`
-	B        string          `json:"b" yaml:"b"`
-	Kind     LinkKind        `json:"kind" yaml:"kind"`
-	OneWay   bool            `json:"one_way,omitempty" yaml:"one_way,omitempty"`
-	Lanes    int             `json:"lanes,omitempty" yaml:"lanes,omitempty"`
-	MaxLanes int             `json:"max_lanes,omitempty" yaml:"max_lanes,omitempty"`
-	GTs      float64         `json:"lane_GTps,omitempty" yaml:"gts,omitempty"`
-	MaxGTs   float64         `json:"max_lane_GTps,omitempty" yaml:"max_gts,omitempty"`
-	Rate     Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`
-	Duplex   unit.Rate       `json:"duplex_GBps,omitempty" yaml:"duplex,omitempty"`
-	Latency  Fact[unit.Time] `json:"latency_us,omitzero" yaml:"latency,omitempty"`
+	A string `json:"a" yaml:"a"`
+	B string `json:"b" yaml:"b"`
+	Link
 }
 
-// PairDoc is a Pair.
+// PairDoc is a Pair of devices by name.
 type PairDoc struct {
-	From    string          `json:"from" yaml:"from"`
-	To      string          `json:"to" yaml:"to"`
-	Rate    Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`
-	Both    Fact[unit.Rate] `json:"both_ways_GBps,omitzero" yaml:"both_ways,omitempty"`
-	Latency Fact[unit.Time] `json:"latency_us,omitzero" yaml:"latency,omitempty"`
-	P2P     Tri             `json:"p2p,omitempty" yaml:"p2p,omitempty"`
-	Why     string          `json:"why,omitempty" yaml:"why,omitempty"`
+	From string `json:"from" yaml:"from"`
+	To   string `json:"to" yaml:"to"`
+	Pair
 }
 
-// NetworkDoc is a Network.
+// NetworkDoc is a Network whose links are between switches and hosts by name.
 type NetworkDoc struct {
-	Name       string  `json:"name,omitempty" yaml:"name,omitempty"`
-	Kind       NetKind `json:"kind,omitempty" yaml:"kind,omitempty"`
-	Rails      int     `json:"rails,omitempty" yaml:"rails,omitempty"`
-	Topology   string  `json:"topology,omitempty" yaml:"topology,omitempty"`
-	BlockSizes []int   `json:"block_sizes,omitempty" yaml:"block_sizes,omitempty"`
-	// Scheduler are the switches of a scheduler's own topology, where the cables are known beside it.
-	Scheduler        []SchedulerSwitchDoc `json:"scheduler,omitempty" yaml:"scheduler,omitempty"`
-	Routing          string               `json:"routing,omitempty" yaml:"routing,omitempty"`
-	Oversubscription Fact[float64]        `json:"oversubscription,omitzero" yaml:"oversubscription,omitempty"`
-	Reduction        Tri                  `json:"reduction,omitempty" yaml:"reduction,omitempty"`
-	Switches         []SwitchDoc          `json:"switches,omitempty" yaml:"switches,omitempty"`
-	Links            []NetLinkDoc         `json:"links,omitempty" yaml:"links,omitempty"`
+	Network
+	Scheduler []SchedulerSwitchDoc `json:"scheduler,omitempty" yaml:"scheduler,omitempty"`
+	Switches  []SwitchDoc          `json:"switches,omitempty" yaml:"switches,omitempty"`
+	Links     []NetLinkDoc         `json:"links,omitempty" yaml:"links,omitempty"`
 }
 
 // SchedulerSwitchDoc is a SchedulerSwitch.
@@ -139,18 +123,11 @@ type SwitchDoc struct {
 	LID       int             `json:"lid,omitempty" yaml:"lid,omitempty"`
 }
 
-// NetLinkDoc is a NetLink.
+// NetLinkDoc is a NetLink between switches and hosts by name.
 type NetLinkDoc struct {
-	A        EndDoc            `json:"a" yaml:"a"`
-	B        EndDoc            `json:"b" yaml:"b"`
-	Count    int               `json:"count,omitempty" yaml:"count,omitempty"`
-	Lanes    int               `json:"lanes,omitempty" yaml:"lanes,omitempty"`
-	Speed    string            `json:"speed,omitempty" yaml:"speed,omitempty"`
-	Rate     Fact[unit.Rate]   `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`
-	Max      Fact[unit.Rate]   `json:"max_GBps,omitzero" yaml:"max,omitempty"`
-	Latency  Fact[unit.Time]   `json:"latency_us,omitzero" yaml:"latency,omitempty"`
-	State    State             `json:"state,omitempty" yaml:"state,omitempty"`
-	Counters map[string]uint64 `json:"counters,omitempty" yaml:"counters,omitempty"`
+	A EndDoc `json:"a" yaml:"a"`
+	B EndDoc `json:"b" yaml:"b"`
+	NetLink
 }
 
 // EndDoc is an End: a switch, or hosts and the position of their NIC.
@@ -163,11 +140,6 @@ type EndDoc struct {
 
 // HostIdentityDoc is an Identity with its host.
 type HostIdentityDoc struct {
-	Host     string            `json:"host" yaml:"host"`
-	Device   string            `json:"device" yaml:"device"`
-	UUID     string            `json:"uuid,omitempty" yaml:"uuid,omitempty"`
-	Port     int               `json:"port,omitempty" yaml:"port,omitempty"`
-	GUID     string            `json:"guid,omitempty" yaml:"guid,omitempty"`
-	LID      int               `json:"lid,omitempty" yaml:"lid,omitempty"`
-	Counters map[string]uint64 `json:"counters,omitempty" yaml:"counters,omitempty"`
+	Host string `json:"host" yaml:"host"`
+	Identity
 }

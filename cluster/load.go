@@ -50,7 +50,7 @@ func (d *Document) ClusterWithin(b *Budget) (*Cluster, error) {
 		if !ok {
 			return nil, fmt.Errorf("identities[%d]: no host %q among nodes", i, id.Host)
 		}
-		c.Hosts[h].IDs = append(c.Hosts[h].IDs, Identity{id.Device, id.UUID, id.Port, id.GUID, id.LID, id.Counters})
+		c.Hosts[h].IDs = append(c.Hosts[h].IDs, id.Identity)
 	}
 	for i, u := range d.Unavailable {
 		if err := c.AddUnavailable(b, u, hosts); err != nil {
@@ -94,7 +94,7 @@ func (c *Cluster) AddUnavailable(b *Budget, u UnavailableDoc, hosts map[string]i
 	if err != nil {
 		return fmt.Errorf("hosts: %w", err)
 	}
-	out := &Out{u.State, u.Reason}
+	out := &u.Out
 	for _, name := range names {
 		h, ok := hosts[name]
 		if !ok {
@@ -149,7 +149,8 @@ func (d *TypeDoc) NodeType() (*NodeType, error) {
 		if errA != nil || errB != nil {
 			return nil, fmt.Errorf("links[%d]: %w", i, first(errA, errB))
 		}
-		link := Link{a, b, l.Kind, l.OneWay, l.Lanes, l.MaxLanes, l.GTs, l.MaxGTs, l.Rate, l.Duplex, l.Latency}
+		link := l.Link
+		link.A, link.B = a, b
 		if err := link.checkWidth(); err != nil {
 			return nil, fmt.Errorf("links[%d]: %w", i, err)
 		}
@@ -161,7 +162,9 @@ func (d *TypeDoc) NodeType() (*NodeType, error) {
 		if errA != nil || errB != nil {
 			return nil, fmt.Errorf("pairs[%d]: %w", i, first(errA, errB))
 		}
-		t.Pairs = append(t.Pairs, Pair{a, b, p.Rate, p.Both, p.Latency, p.P2P, p.Why})
+		pair := p.Pair
+		pair.A, pair.B = a, b
+		t.Pairs = append(t.Pairs, pair)
 	}
 	return t, t.Check()
 }
@@ -192,10 +195,7 @@ func (c *Cluster) loadNetwork(b *Budget, d *NetworkDoc, hosts map[string]int) er
 		return fmt.Errorf("block_sizes: %w", err)
 	}
 	n := &c.Network
-	*n = Network{
-		Name: d.Name, Kind: d.Kind, Rails: d.Rails, Topology: d.Topology, Routing: d.Routing, BlockSizes: d.BlockSizes,
-		Oversubscription: d.Oversubscription, Reduction: d.Reduction,
-	}
+	*n = d.Network
 	if err := n.loadScheduler(b, d.Scheduler); err != nil {
 		return err
 	}
@@ -223,7 +223,9 @@ func (c *Cluster) loadNetwork(b *Budget, d *NetworkDoc, hosts map[string]int) er
 		if l.Lanes < 0 || l.Lanes > maxLanes {
 			return fmt.Errorf("links[%d]: lanes: %d; expected 1 to %d, or nothing when unknown", i, l.Lanes, maxLanes)
 		}
-		n.Links = append(n.Links, NetLink{a, z, l.Count, l.Lanes, l.Speed, l.Rate, l.Max, l.Latency, l.State, l.Counters})
+		link := l.NetLink
+		link.A, link.B = a, z
+		n.Links = append(n.Links, link)
 	}
 	return nil
 }

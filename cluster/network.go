@@ -77,16 +77,17 @@ func (e End) ToHosts() bool { return e.Switch < 0 }
 // is hosts, each host has Count of them. By convention hosts are B and the
 // lower tier is B.
 type NetLink struct {
-	A, B    End
-	Count   int             // parallel cables; 0 and 1 mean one
-	Lanes   int             // as trained, 4 for 4x; 0 unknown
-	Speed   string          // "4xHDR"
-	Rate    Fact[unit.Rate] // one direction, one cable, as trained
-	Max     Fact[unit.Rate] // what both ends could do
-	Latency Fact[unit.Time]
-	State   State
+	A       End             `json:"a" yaml:"a"`
+	B       End             `json:"b" yaml:"b"`
+	Count   int             `json:"count,omitempty" yaml:"count,omitempty"`       // parallel cables; 0 and 1 mean one
+	Lanes   int             `json:"lanes,omitempty" yaml:"lanes,omitempty"`       // as trained, 4 for 4x; 0 unknown
+	Speed   string          `json:"speed,omitempty" yaml:"speed,omitempty"`       // "4xHDR"
+	Rate    Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`     // one direction, one cable, as trained
+	Max     Fact[unit.Rate] `json:"max_GBps,omitzero" yaml:"max,omitempty"`       // what both ends could do
+	Latency Fact[unit.Time] `json:"latency_us,omitzero" yaml:"latency,omitempty"` // of the cable
+	State   State           `json:"state,omitempty" yaml:"state,omitempty"`
 	// Counters are the error counters that are not zero, by end: "A.SymbolErrorCounter".
-	Counters map[string]uint64
+	Counters map[string]uint64 `json:"counters,omitempty" yaml:"counters,omitempty"`
 }
 
 // Loose reports a switch port of which no other end is known: nothing is plugged
@@ -98,30 +99,30 @@ func (l *NetLink) Cables() int { return max(l.Count, 1) }
 
 // Network is everything between the nodes.
 type Network struct {
-	Name     string
-	Kind     NetKind
-	Switches []Switch
-	Links    []NetLink
+	Name string  `json:"name,omitempty" yaml:"name,omitempty"`
+	Kind NetKind `json:"kind,omitempty" yaml:"kind,omitempty"`
 	// Rails is the number of rails of a rail-optimised network: NIC i of every
 	// node goes to a leaf of rail i. 0 and 1 mean that leaves serve whole nodes.
-	Rails int
+	Rails int `json:"rails,omitempty" yaml:"rails,omitempty"`
 	// Topology is how leaves are joined, as somebody described it: torus:4x4x4, dragonfly:4; "" is below spines, or nobody
 	// says.
-	Topology string
+	Topology string `json:"topology,omitempty" yaml:"topology,omitempty"`
 	// Routing is how traffic between switches of one tier finds its way, which is assumed: minimal ("" too) takes one
 	// shortest path; adaptive spreads over all links of the two switches, so that a pair has half of them where that is
 	// more.
-	Routing string
+	Routing string `json:"routing,omitempty" yaml:"routing,omitempty"`
 	// BlockSizes are the numbers of nodes in which Slurm's topology/block plans, the smallest first: each is the first one
 	// times a power of two. None means that no scheduler plans in blocks; the blocks themselves are switches with Domain.
-	BlockSizes []int
-	// Scheduler is the tree of switches that a scheduler plans by (Slurm's topology.conf) where another source has the
-	// cables, which may be joined otherwise; none where the network itself is that tree.
-	Scheduler []SchedulerSwitch
+	BlockSizes []int `json:"block_sizes,omitempty" yaml:"block_sizes,omitempty"`
 	// Oversubscription is the ratio at the leaf that somebody stated (2 = 2:1);
 	// where the links are known, Leaf capacities are computed instead.
-	Oversubscription Fact[float64]
-	Reduction        Tri
+	Oversubscription Fact[float64] `json:"oversubscription,omitzero" yaml:"oversubscription,omitempty"`
+	Reduction        Tri           `json:"reduction,omitempty" yaml:"reduction,omitempty"`
+	// Scheduler is the tree of switches that a scheduler plans by (Slurm's topology.conf) where another source has the
+	// cables, which may be joined otherwise; none where the network itself is that tree.
+	Scheduler []SchedulerSwitch `json:"scheduler,omitempty" yaml:"scheduler,omitempty"`
+	Switches  []Switch          `json:"switches,omitempty" yaml:"switches,omitempty"`
+	Links     []NetLink         `json:"links,omitempty" yaml:"links,omitempty"`
 }
 
 // SchedulerSwitch is a switch as a scheduler knows it: the hosts that it counts as near each other, and the switch

@@ -40,34 +40,38 @@ func (k *LinkKind) UnmarshalText(b []byte) error {
 // Link joins two devices of a node. It carries its rate in each direction
 // unless OneWay.
 type Link struct {
-	A, B int // indexes into NodeType.Devices
-	Kind LinkKind
+	A    int      `json:"a" yaml:"a"` // A and B are indexes into NodeType.Devices
+	B    int      `json:"b" yaml:"b"`
+	Kind LinkKind `json:"kind" yaml:"kind"`
 	// OneWay marks a link that describes A→B only; a link that differs by
 	// direction (NVLink counts that disagree) is two of these.
-	OneWay bool
+	OneWay bool `json:"one_way,omitempty" yaml:"one_way,omitempty"`
 	// Lanes is the number of bonded links (NVLink, xGMI) or of PCIe lanes, as
 	// trained; 0 unknown. MaxLanes is what both ends could do.
-	Lanes, MaxLanes int
+	Lanes    int `json:"lanes,omitempty" yaml:"lanes,omitempty"`
+	MaxLanes int `json:"max_lanes,omitempty" yaml:"max_lanes,omitempty"`
 	// GTs is the PCIe transfer rate per lane in GT/s, as trained; MaxGTs is what
 	// both ends could do. 0 unknown.
-	GTs, MaxGTs float64
+	GTs    float64 `json:"lane_GTps,omitempty" yaml:"gts,omitempty"`
+	MaxGTs float64 `json:"max_lane_GTps,omitempty" yaml:"max_gts,omitempty"`
 	// Rate is one direction, all lanes together.
-	Rate Fact[unit.Rate]
+	Rate Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`
 	// Duplex is the advertised both-directions figure, where the maker quotes
 	// that; 0 when the maker quotes one direction. Nothing computes with it.
-	Duplex  unit.Rate
-	Latency Fact[unit.Time]
+	Duplex  unit.Rate       `json:"duplex_GBps,omitempty" yaml:"duplex,omitempty"`
+	Latency Fact[unit.Time] `json:"latency_us,omitzero" yaml:"latency,omitempty"`
 }
 
 // Pair is what is known about two devices beyond the links between them: a
 // measured rate, or whether the driver allows peer access.
 type Pair struct {
-	A, B    int             // from A to B
-	Rate    Fact[unit.Rate] // one direction, A to B
-	Both    Fact[unit.Rate] // the sum of both directions at once
-	Latency Fact[unit.Time]
-	P2P     Tri
-	Why     string // when P2P is No: the driver's word (CNS = chipset not supported)
+	A       int             `json:"from" yaml:"from"` // from A to B
+	B       int             `json:"to" yaml:"to"`
+	Rate    Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`           // one direction, A to B
+	Both    Fact[unit.Rate] `json:"both_ways_GBps,omitzero" yaml:"both_ways,omitempty"` // the sum of both directions at once
+	Latency Fact[unit.Time] `json:"latency_us,omitzero" yaml:"latency,omitempty"`
+	P2P     Tri             `json:"p2p,omitempty" yaml:"p2p,omitempty"`
+	Why     string          `json:"why,omitempty" yaml:"why,omitempty"` // when P2P is No: the driver's word (CNS = chipset not supported)
 }
 
 // NodeType is the inside of a node: devices and links. Many hosts share one.

@@ -10,9 +10,9 @@ func (c *Cluster) Document() *Document {
 // DocumentWithin is Document that ends with the question that it is for.
 func (c *Cluster) DocumentWithin(b *Budget) (*Document, error) {
 	d := &Document{
-		Version: FormatVersion, Name: c.Name, Benches: c.Benches, Calibration: c.Calibration, Sources: c.Sources,
-		Warnings: c.Warnings,
-		Types:    make([]TypeDoc, len(c.Types)), Nodes: c.runs(), Unavailable: c.unavailable(),
+		Version: FormatVersion, Name: c.Name,
+		Records: Records{Benches: c.Benches, Calibration: c.Calibration, Sources: c.Sources, Warnings: c.Warnings},
+		Types:   make([]TypeDoc, len(c.Types)), Nodes: c.runs(), Unavailable: c.unavailable(),
 	}
 	for i, t := range c.Types {
 		if err := b.Stopped(); err != nil {
@@ -25,9 +25,7 @@ func (c *Cluster) DocumentWithin(b *Budget) (*Document, error) {
 	}
 	for _, h := range c.Hosts {
 		for _, id := range h.IDs {
-			d.Identities = append(d.Identities, HostIdentityDoc{
-				h.Name, id.Device, id.UUID, id.Port, id.GUID, id.LID, id.Counters,
-			})
+			d.Identities = append(d.Identities, HostIdentityDoc{h.Name, id})
 		}
 	}
 	var err error
@@ -59,7 +57,7 @@ func (c *Cluster) unavailable() []UnavailableDoc {
 	outs, hosts := c.OutOfService()
 	var list []UnavailableDoc
 	for i, o := range outs {
-		list = append(list, UnavailableDoc{FormatHosts(hosts[i]), o.State, o.Reason})
+		list = append(list, UnavailableDoc{FormatHosts(hosts[i]), o})
 	}
 	return list
 }
@@ -98,12 +96,10 @@ func (t *NodeType) doc() TypeDoc {
 		}
 	}
 	for _, l := range t.Links {
-		d.Links = append(d.Links, LinkDoc{
-			name(l.A), name(l.B), l.Kind, l.OneWay, l.Lanes, l.MaxLanes, l.GTs, l.MaxGTs, l.Rate, l.Duplex, l.Latency,
-		})
+		d.Links = append(d.Links, LinkDoc{name(l.A), name(l.B), l})
 	}
 	for _, p := range t.Pairs {
-		d.Pairs = append(d.Pairs, PairDoc{name(p.A), name(p.B), p.Rate, p.Both, p.Latency, p.P2P, p.Why})
+		d.Pairs = append(d.Pairs, PairDoc{name(p.A), name(p.B), p})
 	}
 	return d
 }
@@ -140,10 +136,8 @@ func some(i int) *int {
 
 func (c *Cluster) networkDoc(b *Budget) (NetworkDoc, error) {
 	n := &c.Network
-	d := NetworkDoc{
-		Name: n.Name, Kind: n.Kind, Rails: n.Rails, Topology: n.Topology, Routing: n.Routing, BlockSizes: n.BlockSizes,
-		Oversubscription: n.Oversubscription, Reduction: n.Reduction,
-	}
+	d := NetworkDoc{Network: *n}
+	d.Network.Scheduler, d.Network.Switches, d.Network.Links = nil, nil, nil // they are written by name
 	for _, s := range n.Switches {
 		d.Switches = append(d.Switches, SwitchDoc{
 			s.Name, s.Label, s.GUID, s.Model, s.Tier, some(s.Rail), s.Ports, s.Count, s.Latency, s.Reduction, s.Domain, s.LID,
@@ -168,9 +162,7 @@ func (c *Cluster) networkDoc(b *Budget) (NetworkDoc, error) {
 		if err := b.Stopped(); err != nil {
 			return d, err
 		}
-		d.Links = append(d.Links, NetLinkDoc{
-			end(l.A), end(l.B), l.Count, l.Lanes, l.Speed, l.Rate, l.Max, l.Latency, l.State, l.Counters,
-		})
+		d.Links = append(d.Links, NetLinkDoc{end(l.A), end(l.B), l})
 	}
 	return d, nil
 }

@@ -188,7 +188,7 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"nodes:\n  - hosts: a\n    type: dgx-h1000\n", "test.yaml:3: nodes[0].type: no type \"dgx-h1000\""},
 		{
 			"nodes:\n  - hosts: a\n    typ: dgx-h100\n",
-			"test.yaml:3: nodes[0].typ: unknown key; did you mean type? known: hosts, count, type",
+			"test.yaml:3: nodes[0].typ: unknown key; did you mean type? known: hosts, type, count",
 		},
 		{"types:\n  x: {gpus: 8 x H100}\nnodes:\n  - hosts: a,a\n    type: x\n", "listed twice"},
 		{"types:\n  x: {gpus: 8 x H900}\nnodes:\n  - hosts: a\n    type: x\n", "test.yaml:2: types.x.gpus: no GPU \"H900\""},

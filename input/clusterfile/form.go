@@ -6,24 +6,19 @@ import (
 
 // file is the YAML form. Types are keyed by name.
 type file struct {
-	Version     int                       `yaml:"version,omitempty"`
-	Name        string                    `yaml:"name,omitempty"`
-	Types       map[string]*typeForm      `yaml:"types,omitempty"`
-	Nodes       []nodesForm               `yaml:"nodes"`
-	Unavailable []cluster.UnavailableDoc  `yaml:"unavailable,omitempty"`
-	Network     networkForm               `yaml:"network,omitempty"`
-	Identities  []cluster.HostIdentityDoc `yaml:"identities,omitempty"`
-	Benches     []cluster.Bench           `yaml:"benches,omitempty"`
-	Calibration *cluster.Calibration      `yaml:"calibration,omitempty"`
-	Sources     []string                  `yaml:"sources,omitempty"`
-	Warnings    []cluster.Warning         `yaml:"warnings,omitempty"`
+	Version     int                      `yaml:"version,omitempty"`
+	Name        string                   `yaml:"name,omitempty"`
+	Types       map[string]*typeForm     `yaml:"types,omitempty"`
+	Nodes       []nodesForm              `yaml:"nodes"`
+	Unavailable []cluster.UnavailableDoc `yaml:"unavailable,omitempty"`
+	Network     networkForm              `yaml:"network,omitempty"`
+	cluster.Records
 }
 
 // nodesForm is a run of hosts, by name or by number.
 type nodesForm struct {
-	Hosts string `yaml:"hosts,omitempty"` // hostlist
-	Count int    `yaml:"count,omitempty"` // without hosts: node0…
-	Type  string `yaml:"type,omitempty"`  // a name under types, or a preset
+	cluster.NodesDoc
+	Count int `yaml:"count,omitempty"` // without hosts: node0…
 }
 
 // typeForm is a node type: a preset, a short description, or devices and links.
@@ -47,19 +42,9 @@ type typeForm struct {
 
 // networkForm is the network: described in a few words, or switch by switch.
 type networkForm struct {
-	Name             string                       `yaml:"name,omitempty"`
-	Kind             cluster.NetKind              `yaml:"kind,omitempty"`
-	Speed            string                       `yaml:"speed,omitempty"` // NDR, 400Gb/s, 100GbE; default: the NICs'
-	Rails            int                          `yaml:"rails,omitempty"`
-	NodesPerLeaf     int                          `yaml:"nodes_per_leaf,omitempty"`
-	Topology         string                       `yaml:"topology,omitempty"`         // torus:4x4x4, hyperx:4x4, dragonfly:4, dragonfly+:4, rail-only, planes
-	Routing          string                       `yaml:"routing,omitempty"`          // minimal, adaptive
-	BlockSizes       []int                        `yaml:"block_sizes,omitempty"`      // of Slurm's topology/block
-	Scheduler        []cluster.SchedulerSwitchDoc `yaml:"scheduler,omitempty"`        // switches of Slurm's topology.conf
-	Oversubscription cluster.Fact[float64]        `yaml:"oversubscription,omitempty"` // 2 or 2:1
-	Reduction        cluster.Tri                  `yaml:"reduction,omitempty"`        // in-network: yes, no
-	Switches         []cluster.SwitchDoc          `yaml:"switches,omitempty"`
-	Links            []cluster.NetLinkDoc         `yaml:"links,omitempty"`
+	cluster.NetworkDoc
+	Speed        string `yaml:"speed,omitempty"` // NDR, 400Gb/s, 100GbE; default: the NICs'
+	NodesPerLeaf int    `yaml:"nodes_per_leaf,omitempty"`
 }
 
 // short reports whether the network is described rather than listed.

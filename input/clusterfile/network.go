@@ -80,12 +80,7 @@ func (r *reading) listed() error {
 		return r.errAt(errors.New("both switches and a short description (speed, nodes_per_leaf); give one"), "network")
 	}
 	// The document's own loader resolves names of hosts and switches.
-	err := r.out.LoadNetwork(r.budget, &cluster.NetworkDoc{
-		Name: f.Name, Kind: f.Kind, Rails: f.Rails, Topology: f.Topology, Routing: f.Routing, BlockSizes: f.BlockSizes,
-		Scheduler: f.Scheduler, Oversubscription: f.Oversubscription, Reduction: f.Reduction,
-		Switches: f.Switches, Links: f.Links,
-	})
-	if err != nil {
+	if err := r.out.LoadNetwork(r.budget, &f.NetworkDoc); err != nil {
 		return r.errAt(err, "network")
 	}
 	return nil

@@ -212,9 +212,7 @@ func (r *reading) cluster() (*cluster.Cluster, error) {
 		if !ok {
 			return nil, r.errAt(fmt.Errorf("no host %q under nodes", id.Host), "identities", i, "host")
 		}
-		r.out.Hosts[h].IDs = append(r.out.Hosts[h].IDs, cluster.Identity{
-			Device: id.Device, UUID: id.UUID, Port: id.Port, GUID: id.GUID, LID: id.LID, Counters: id.Counters,
-		})
+		r.out.Hosts[h].IDs = append(r.out.Hosts[h].IDs, id.Identity)
 	}
 	for i, u := range f.Unavailable {
 		if err := r.out.AddUnavailable(r.budget, u, hosts); err != nil {

@@ -90,7 +90,7 @@ func (s structs) decodeStruct(v *Value, to reflect.Value) *Error {
 				return e.wrong("given twice; first on line %d", v.Items[k].Line).in(step(e.Key))
 			}
 		}
-		if err := s.decode(e, to.Field(f.index)); err != nil {
+		if err := s.decode(e, to.FieldByIndex(f.index)); err != nil {
 			return err.in(f.name)
 		}
 	}

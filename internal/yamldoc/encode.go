@@ -85,7 +85,7 @@ func (s structs) encodeStruct(v reflect.Value) (Value, error) {
 	fields := s.fields(v.Type())
 	m := Value{Kind: Map, Items: make([]Value, 0, len(fields))}
 	for _, f := range fields {
-		fv := v.Field(f.index)
+		fv := v.FieldByIndex(f.index)
 		if f.omitEmpty && isEmpty(fv) {
 			continue
 		}

@@ -2,13 +2,14 @@ package yamldoc
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
 // field is a field of a struct that is read and written.
 type field struct {
 	name      string
-	index     int
+	index     []int
 	omitEmpty bool
 }
 
@@ -17,6 +18,7 @@ type structs map[reflect.Type][]field
 
 // fields lists the exported fields of a struct. The tag yaml:"name,omitempty"
 // names them; without one it is the lower-case name, and "-" leaves a field out.
+// Fields of an embedded struct are the outer one's, but those of a name that the outer one has itself.
 func (s structs) fields(t reflect.Type) []field {
 	if f, ok := s[t]; ok {
 		return f
@@ -28,11 +30,21 @@ func (s structs) fields(t reflect.Type) []field {
 		if !f.IsExported() || name == "-" {
 			continue
 		}
+		if f.Anonymous && name == "" {
+			for _, x := range s.fields(f.Type) {
+				list = append(list, field{x.name, append([]int{i}, x.index...), x.omitEmpty})
+			}
+			continue
+		}
 		if name == "" {
 			name = strings.ToLower(f.Name)
 		}
-		list = append(list, field{name, i, opts == "omitempty"})
+		list = append(list, field{name, []int{i}, opts == "omitempty"})
 	}
+	all := list
+	list = slices.DeleteFunc(slices.Clone(all), func(x field) bool {
+		return slices.ContainsFunc(all, func(y field) bool { return y.name == x.name && len(y.index) < len(x.index) })
+	})
 	s[t] = list
 	return list
 }

@@ -12,29 +12,29 @@ import (
 
 var (
 	began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	// documents are findings as the documents that have them always had them.
+	// documents are findings as the documents that have them write them.
 	documents = []struct {
 		name string
 		f    Finding
 		text string
 	}{
-		{"audit", Finding{ID: "nic-shared", Severity: Warn, Where: "node0/mlx5_0", Text: "a & b", Fix: "c"}, `{"id":"nic-shared","severity":"warn","where":"node0/mlx5_0","text":"a & b","fix":"c"}`},
-		{"audit, empty", Finding{ID: "x"}, `{"id":"x","severity":"note","where":"","text":"","fix":""}`},
+		{"audit", Finding{ID: "nic-shared", Severity: Warn, Where: "node0/mlx5_0", Text: "a & b", Fix: "c"}, `{"id":"nic-shared","severity":"warn","text":"a & b","fix":"c","where":"node0/mlx5_0"}`},
+		{"audit, empty", Finding{ID: "x"}, `{"id":"x","severity":"note"}`},
 		{
 			"doctor",
 			Finding{
 				ID: "i", Severity: Error, Confidence: 0.9, Title: "t", Cause: "<c>", Fix: "f", Where: "w", Reference: "r",
 				Evidence: []Quote{{"log", 12, "l"}, {File: "g", Text: "m"}}, ExplainedBy: "e",
 			},
-			`{"id":"i","severity":"error","confidence":0.9,"title":"t","cause":"<c>","fix":"f","cost":"","where":"w","reference":"r","evidence":[{"file":"log","line":12,"text":"l"},{"file":"g","line":0,"text":"m"}],"explained_by":"e"}`,
+			`{"id":"i","severity":"error","confidence":0.9,"title":"t","cause":"<c>","fix":"f","reference":"r","where":"w","evidence":[{"file":"log","line":12,"text":"l"},{"file":"g","line":0,"text":"m"}],"explained_by":"e"}`,
 		},
-		{"doctor, bare", Finding{ID: "i", Title: "t", Evidence: []Quote{}}, `{"id":"i","severity":"note","confidence":0,"title":"t","cause":"","fix":"","cost":"","evidence":[]}`},
+		{"doctor, bare", Finding{ID: "i", Title: "t", Evidence: []Quote{}}, `{"id":"i","severity":"note","title":"t","evidence":[]}`},
 		{
 			"pairs",
 			Finding{
 				Kind: "slow-host", Severity: Error, Ranks: []int{3}, Figure: "bandwidth", Factor: 0.5, Sigma: 7.25, Text: "t",
 			},
-			`{"kind":"slow-host","severity":"error","ranks":[3],"figure":"bandwidth","factor":0.5,"sigma":7.25,"text":"t"}`,
+			`{"kind":"slow-host","severity":"error","text":"t","ranks":[3],"figure":"bandwidth","factor":0.5,"sigma":7.25}`,
 		},
 		{
 			"fleet",
@@ -42,14 +42,14 @@ var (
 				ID: "slow-host:a", Kind: "slow-host", Severity: Warn, Nodes: []string{"a"}, Figure: "bandwidth", Since: began,
 				Always: true, Factor: 0.7, Confidence: 0.8, Clearing: true, Evidence: Facts("e", "f"), Text: "t", Fix: "x",
 			},
-			`{"id":"slow-host:a","kind":"slow-host","severity":"warn","nodes":["a"],"figure":"bandwidth","since":"2026-01-02T03:04:05Z","always":true,"factor":0.7,"confidence":0.8,"clearing":true,"evidence":["e","f"],"text":"t","fix":"x"}`,
+			`{"id":"slow-host:a","kind":"slow-host","severity":"warn","confidence":0.8,"text":"t","fix":"x","nodes":["a"],"evidence":["e","f"],"figure":"bandwidth","factor":0.7,"since":"2026-01-02T03:04:05Z","always":true,"clearing":true}`,
 		},
 		{
 			"fleet, over",
 			Finding{
 				ID: "silent:a", Kind: "silent", Severity: Error, Where: "p", Since: began, Cleared: began.Add(time.Hour),
 			},
-			`{"id":"silent:a","kind":"silent","severity":"error","nodes":null,"where":"p","since":"2026-01-02T03:04:05Z","factor":0,"confidence":0,"evidence":null,"text":"","fix":"","cleared":"2026-01-02T04:04:05Z"}`,
+			`{"id":"silent:a","kind":"silent","severity":"error","where":"p","since":"2026-01-02T03:04:05Z","cleared":"2026-01-02T04:04:05Z"}`,
 		},
 	}
 )
@@ -73,6 +73,20 @@ func TestJSON(t *testing.T) {
 		if !reflect.DeepEqual(back, d.f) {
 			t.Errorf("%s:\n%+v\nwant\n%+v", d.name, back, d.f)
 		}
+	}
+}
+
+// TestStored reads a finding as fleets have stored it before keys were left out.
+func TestStored(t *testing.T) {
+	text := `{"id":"silent:a","kind":"silent","severity":"error","nodes":null,"where":"p","since":"2026-01-02T03:04:05Z",` +
+		`"factor":0,"confidence":0,"evidence":["e",{"file":"log","line":12,"text":"l"}],"text":"","fix":""}`
+	want := Finding{
+		ID: "silent:a", Kind: "silent", Severity: Error, Where: "p", Since: began,
+		Evidence: []Quote{{Text: "e"}, {"log", 12, "l"}},
+	}
+	var f Finding
+	if err := json.Unmarshal([]byte(text), &f); err != nil || !reflect.DeepEqual(f, want) {
+		t.Errorf("%+v, %v", f, err)
 	}
 }
 

@@ -23,11 +23,15 @@ const (
 var (
 	Map = &Question{
 		Name: "map", Route: "map", Within: shortly, Here: true, Typed: typed[query.Map](report.Map), Forms: []Form{
-			drawn(func(d *query.MapDoc) (*report.Picture, error) { return report.Drawing(d.Cluster), nil }),
+			drawn(report.MapPicture),
 			ofCluster("yaml", ".yaml .yml", clusterfile.Write),
 			ofCluster("matrix", "", report.Matrix),
 			{"nccl-xml", []string{".xml"}, Text, func(_ context.Context, w io.Writer, a Answer) error {
-				notes, err := report.NCCLTopology(w, a.Document.(*query.MapDoc).Cluster)
+				cl, err := a.Document.(*query.MapDoc).Cluster()
+				if err != nil {
+					return err
+				}
+				notes, err := report.NCCLTopology(w, cl)
 				for _, text := range notes {
 					if a.Env.Note != nil {
 						a.Env.Note(text)
@@ -50,7 +54,27 @@ var (
 
 // ofCluster is a form of a map that is made from its cluster.
 func ofCluster(name, endings string, write func(io.Writer, *cluster.Cluster) error) Form {
-	return written(name, endings, Text, func(w io.Writer, d *query.MapDoc) error { return write(w, d.Cluster) })
+	return written(name, endings, Text, func(w io.Writer, d *query.MapDoc) error {
+		cl, err := d.Cluster()
+		if err != nil {
+			return err
+		}
+		return write(w, cl)
+	})
+}
+
+// played is a form of a step that needs its timeline, which is played only for it.
+func played(f Form) Form {
+	write := f.Write
+	f.Write = func(ctx context.Context, w io.Writer, a Answer) (err error) {
+		q := *a.Question.(*query.Step)
+		q.Drawn, a.Env.Note = true, nil // what is noted was said already
+		if a.Document, err = q.Run(ctx, a.Env); err != nil {
+			return err
+		}
+		return write(ctx, w, a)
+	}
+	return f
 }
 
 // requests are the forms in which schedulers and clouds are told the nodes of a placement.
@@ -97,7 +121,7 @@ var Questions = []*Question{
 	},
 	{
 		Name: "step", Route: "step", Within: shortly, Also: true, Forms: []Form{
-			drawn(report.StepTimeline), written("trace", ".trace.json", JSON, report.StepTrace),
+			played(drawn(report.StepTimeline)), played(written("trace", ".trace.json", JSON, report.StepTrace)),
 		},
 		Typed: typed[query.Step](report.Step),
 	},
@@ -131,7 +155,7 @@ var Questions = []*Question{
 		Name: "scale", Route: "scale", Within: shortly, Also: true, Forms: []Form{drawn(report.ScaleCurve)},
 		Typed: typed[query.Scale](plain(report.Scale)),
 	},
-	{Name: "goodput", Route: "goodput", Within: shortly, Typed: typed[query.Resilience](plain(report.Resilience))},
+	{Name: "goodput", Route: "goodput", Within: shortly, Typed: typed[query.Goodput](plain(report.Goodput))},
 	{Name: "plan", Route: "plan", Within: longer, Heavy: true, Typed: typed[query.Plan](plain(report.Plan))},
 	{
 		Name: "place", Route: "place", Within: longer, Heavy: true, Also: true, Forms: requests(),

@@ -15,8 +15,14 @@ import (
 
 // SizeScore is the error of a range of sizes before and after.
 type SizeScore struct {
-	Name          string // small, middle, large, as predict.SizeClass
-	Before, After truth.Score
+	Name string `json:"class"` // small, middle, large, as predict.SizeClass
+	Held
+}
+
+// Held is the error before and after a fit.
+type Held struct {
+	Before truth.Score `json:"before"`
+	After  truth.Score `json:"after"`
 }
 
 func bySize(before, after []truth.Row) []SizeScore {
@@ -24,7 +30,7 @@ func bySize(before, after []truth.Row) []SizeScore {
 	var list []SizeScore
 	then := truth.Split(after, size)
 	for i, p := range truth.Split(before, size) {
-		list = append(list, SizeScore{p.Name, p.Score, then[i].Score})
+		list = append(list, SizeScore{p.Name, Held{p.Score, then[i].Score}})
 	}
 	return list
 }
@@ -33,7 +39,7 @@ func bySize(before, after []truth.Row) []SizeScore {
 // on the points and did not rise on those that were left out.
 func (s *Site) Better() bool {
 	return (len(s.Moved) > 0 || s.Part > 0) && s.After.Median < s.Before.Median &&
-		(s.HeldAfter.Points == 0 || s.HeldAfter.Median <= max(s.HeldBefore.Median, ofOne))
+		(s.HeldOut == nil || s.HeldOut.After.Median <= max(s.HeldOut.Before.Median, ofOne))
 }
 
 // clearly is how much worse figures may make points that are left out until they are dropped: half of a handful of
@@ -73,13 +79,15 @@ func (s *Site) holdOut(cases []*truth.Case, start *sim.Figures) error {
 			*way.to = append(*way.to, rows...)
 		}
 	}
-	s.HeldBefore, s.held = truth.Rate(before), both
+	s.held = both
 	if lossOf(both) > clearly*lossOf(alone) {
 		s.held = alone
-		s.figures, s.Moved, s.Ends = *start, nil, nil // as they were before
+		s.figures, s.Moved, s.Ends = *start, nil, []string{} // as they were before
 		s.Dropped = "sizes that were left out are predicted worse with them than by the curve alone"
 	}
-	s.HeldAfter = truth.Rate(s.held)
+	if len(s.held) > 0 {
+		s.HeldOut = &Held{truth.Rate(before), truth.Rate(s.held)}
+	}
 	return nil
 }
 

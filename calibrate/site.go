@@ -11,26 +11,26 @@ import (
 
 // Site is a calibration of one cluster.
 type Site struct {
-	Moved         []Moved
-	Before, After truth.Score
-	// HeldBefore and HeldAfter score points by figures that were fitted to every
-	// other size of the same sweeps only.
-	HeldBefore, HeldAfter truth.Score
-	Sizes                 []SizeScore
-	Points                int      // different ones; a size that was measured twice is one
-	Loose                 []string // figures that the points depend on and do not pin down
+	Moved  []Moved     `json:"moved,omitempty"`
+	Before truth.Score `json:"before"`
+	After  truth.Score `json:"after"`
+	// HeldOut scores points by figures that were fitted to every other size of the same sweeps only.
+	HeldOut *Held       `json:"held_out,omitempty"`
+	Sizes   []SizeScore `json:"sizes,omitempty"`
+	Points  int         `json:"different_points"` // a size that was measured twice is one
+	Loose   []string    `json:"not_constrained"`  // figures that the points depend on and do not pin down
 	// Ends are figures that the points ask to go farther than any host explains: then the description of
 	// the cluster or the run itself is more likely wrong than the figure.
-	Ends []string
-	// Residuals are what the figures leave, and Part how much of it is kept: as much as predicts points best that are
-	// left out. Dropped says why figures that were fitted are not kept, "" where they are.
-	Residuals []cluster.Residual
-	Part      float64
-	Dropped   string
+	Ends []string `json:"at_their_ends"`
+	// Part is how much of what the figures leave is kept: as much as predicts points best that are left out. Dropped says
+	// why figures that were fitted are not kept, "" where they are.
+	Part    float64 `json:"curve_kept"`
+	Dropped string  `json:"figures_dropped,omitempty"`
 
-	figures sim.Figures // that are kept
-	cases   []*truth.Case
-	held    []truth.Row // by figures and curves that were fitted without them
+	residuals []cluster.Residual
+	figures   sim.Figures // that are kept
+	cases     []*truth.Case
+	held      []truth.Row // by figures and curves that were fitted without them
 }
 
 // Moved is a figure that the measurements changed.
@@ -52,7 +52,7 @@ func Cluster(cases []*truth.Case, start *sim.Figures) (*Site, error) {
 	if len(cases) == 0 {
 		return nil, errors.New("no measured points")
 	}
-	s := &Site{cases: cases}
+	s := &Site{Loose: []string{}, Ends: []string{}, cases: cases}
 	before, err := truth.Rows(cases, start)
 	if err != nil {
 		return nil, err
@@ -70,10 +70,10 @@ func Cluster(cases []*truth.Case, start *sim.Figures) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Residuals, s.Part = keep(curves(cases, logs(after))); !plausible(s.Residuals) {
-		s.Part, s.Residuals = 0, nil
+	if s.residuals, s.Part = keep(curves(cases, logs(after))); !plausible(s.residuals) {
+		s.Part, s.residuals = 0, nil
 	}
-	if after, err = corrected(cases, &s.figures, s.Residuals); err != nil {
+	if after, err = corrected(cases, &s.figures, s.residuals); err != nil {
 		return nil, err
 	}
 	s.After = truth.Rate(after)
@@ -114,7 +114,7 @@ func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*sim.Figures, error
 			}
 		}
 	}
-	s.Moved, s.Loose, s.Ends = nil, nil, nil
+	s.Moved, s.Loose, s.Ends = nil, []string{}, []string{}
 	for i := range f {
 		unit, lo, hi := sim.FigureRange(i)
 		switch {
@@ -244,7 +244,7 @@ func (s *Site) Calibration(old *cluster.Calibration, source string) *cluster.Cal
 		c.Measured = s.measured()
 	}
 	if s.Part > 0 {
-		c.Residuals = s.Residuals
+		c.Residuals = s.residuals
 	}
 	if old != nil {
 		for _, f := range old.Figures {

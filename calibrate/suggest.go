@@ -8,12 +8,13 @@ import (
 
 // Suggested is a size that is worth measuring.
 type Suggested struct {
-	Size    unit.Bytes
-	Setting predict.Setting // by which NCCL would do it
-	Time    unit.Time       // predicted
+	Size  unit.Bytes `json:"size_bytes"`
+	Algo  string     `json:"algo"` // by which NCCL would do it
+	Proto string     `json:"proto"`
+	Time  unit.Time  `json:"predicted_us"`
 	// Left is what would remain of the uncertainty over all sizes (the variance of the error's logarithm), as a share,
 	// with this size and those before it measured.
-	Left float64
+	Left float64 `json:"uncertainty_left"`
 }
 
 // Suggest chooses the sizes of a sweep that say most about all of them: one after the other the one that leaves the
@@ -32,7 +33,7 @@ func Suggest(p *predict.Predictor, kind coll.Kind, sizes []unit.Bytes, count int
 		if err != nil {
 			return nil, err
 		}
-		all[i] = Suggested{Size: size, Setting: s, Time: run.Time}
+		all[i] = Suggested{Size: size, Algo: s.Algo, Proto: s.Proto, Time: run.Time}
 		c.spots = append(c.spots, c.spot(size))
 	}
 	cov := c.covariance()

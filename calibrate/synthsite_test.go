@@ -21,8 +21,8 @@ func TestSyntheticSite(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !s.Better() || s.After.Median > 0.02 || s.After.Median > s.Before.Median/3 ||
-		s.HeldAfter.Median > s.HeldBefore.Median/2 || s.Points != 20 {
-		t.Errorf("before %+v, after %+v; held out %+v, %+v", s.Before, s.After, s.HeldBefore, s.HeldAfter)
+		s.HeldOut.After.Median > s.HeldOut.Before.Median/2 || s.Points != 20 {
+		t.Errorf("before %+v, after %+v; held out %+v, %+v", s.Before, s.After, s.HeldOut.Before, s.HeldOut.After)
 	}
 	// A port that is slower and channels that are slower through it are hard to tell apart, like a launch and the hops
 	// behind it.

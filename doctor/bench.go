@@ -22,56 +22,72 @@ import (
 
 // Curve is a measured sweep held against what should come.
 type Curve struct {
-	Sweep   *result.Sweep
-	Machine string // the cluster that it was held against
-	Preset  string // that cluster's, "" for none
-	NCCL    string // release that was predicted
-	Class   string // of the prediction, as predict names it
-	NICs    int    // per node
-	NICRate unit.Rate
-	Points  []CurvePoint
+	Source  string       `json:"source"`
+	Op      coll.Kind    `json:"op"`
+	Ranks   int          `json:"ranks"`
+	Nodes   int          `json:"nodes,omitempty"`  // 0 unknown
+	Machine string       `json:"machine"`          // the cluster that it was held against
+	Preset  string       `json:"preset,omitempty"` // that cluster's, "" for none
+	GPU     string       `json:"gpu,omitempty"`
+	NCCL    string       `json:"nccl,omitempty"`  // release that was predicted
+	Class   string       `json:"class,omitempty"` // of the prediction, as predict names it
+	NICs    int          `json:"nics_per_node,omitempty"`
+	NICRate unit.Rate    `json:"nic_GBps,omitempty"`
+	Points  []CurvePoint `json:"points"`
 	// Assumed is what nobody stated; such a curve gives notes only where it matters.
-	Assumed []string
+	Assumed []string `json:"assumed,omitempty"`
 	// Guessed says that how the GPUs are joined was assumed, not only details.
-	Guessed bool
+	Guessed bool  `json:"guessed,omitempty"`
+	Wrong   int64 `json:"wrong"` // values
 	// Unsure says why small and middle times are less sure than those that the model
 	// was fitted on; then only what is far off is more than a note.
-	Unsure string
+	Unsure string `json:"unsure,omitempty"`
 	// On says on which algorithm's curve the measured one lies, where that is not the predicted one's.
-	On string
-	// Unjudged says why nothing was predicted.
-	Unjudged string
+	On         string    `json:"lies_on,omitempty"`
+	Unjudged   string    `json:"unjudged,omitempty"` // why nothing was predicted
+	Thresholds []Against `json:"thresholds"`         // Bench fills them
 }
 
 // CurvePoint is one size of a curve.
 type CurvePoint struct {
-	Size     unit.Bytes
-	Time     unit.Time // out of place, or in place where only that was measured
-	InPlace  unit.Time // 0 not measured
-	BusBW    float64   // GB/s, as nccl-tests counts
-	Expected unit.Time // 0 not predicted
-	Margin   float64
-	Algo     string // that was predicted
-	Quote    finding.Quote
+	Size     unit.Bytes `json:"size_bytes"`
+	Margin   float64    `json:"margin,omitempty"`
+	Algo     string     `json:"algo,omitempty"`         // that was predicted
+	Time     unit.Time  `json:"time_us"`                // out of place, or in place where only that was measured
+	InPlace  unit.Time  `json:"in_place_us,omitempty"`  // 0 not measured
+	Expected unit.Time  `json:"predicted_us,omitempty"` // 0 not predicted
+	BusBW    float64    `json:"busbw_GBps"`             // as nccl-tests counts
+
+	line  int // of the file
+	quote finding.Quote
 }
 
-// wrong is how many values are wrong.
-func (s *Curve) wrong() (n int64) {
-	for _, r := range s.Sweep.Rows() {
+// newCurve is a sweep without its points.
+func newCurve(s *result.Sweep, machine string) *Curve {
+	x := &Curve{Source: s.File, Op: s.Op, Ranks: s.Ranks, Nodes: s.Nodes, GPU: s.GPU(), Machine: machine}
+	for _, r := range s.Rows() {
 		if r.Wrong != nil {
-			n += *r.Wrong
+			x.Wrong += *r.Wrong
 		}
 	}
-	return n
+	return x
+}
+
+// Quote gives points their lines, of the text that they were read from.
+func (s *Curve) Quote(lines []string) {
+	for i := range s.Points {
+		if p := &s.Points[i]; p.line > 0 && p.line <= len(lines) {
+			p.quote = finding.Quote{File: s.Source, Line: p.line, Text: strings.TrimSpace(lines[p.line-1])}
+		}
+	}
 }
 
 // busBW is nccl-tests' figure in GB/s.
 func (s *Curve) busBW(size unit.Bytes, t unit.Time) float64 {
-	op, err := s.Sweep.Operation(size)
-	if err != nil || t <= 0 {
+	if t <= 0 {
 		return 0
 	}
-	return op.BusBW(s.Sweep.Ranks, t).GBps()
+	return coll.Op{Kind: s.Op, Bytes: size}.BusBW(s.Ranks, t).GBps()
 }
 
 // Ratio is how many times as long as predicted a point took, 0 unknown.
@@ -130,15 +146,17 @@ func (s *Curve) parts() map[string]*stretchOf {
 
 // Bench judges curves: each against its prediction and what operators publish.
 func Bench(curves []*Curve) *Report {
-	r := &Report{}
+	r := &Report{Findings: []finding.Finding{}, Sources: []string{}}
 	for _, s := range curves {
 		r.Lines += len(s.Points)
-		if !slices.Contains(r.Sources, s.Sweep.File) {
-			r.Sources = append(r.Sources, s.Sweep.File)
+		if !slices.Contains(r.Sources, s.Source) {
+			r.Sources = append(r.Sources, s.Source)
 		}
+		s.Thresholds = s.against()
 		r.Findings = append(r.Findings, s.judge(len(curves) > 1)...)
 	}
 	order(nil, r.Findings, false, nil)
+	r.Healthy = !finding.Serious(r.Findings)
 	return r
 }
 
@@ -154,7 +172,7 @@ func (s *Curve) judge(several bool) []finding.Finding {
 			continue
 		}
 		if several {
-			f.Where = fmt.Sprintf("%s of %d ranks on %s", s.Sweep.Op, s.Sweep.Ranks, s.Machine)
+			f.Where = fmt.Sprintf("%s of %d ranks on %s", s.Op, s.Ranks, s.Machine)
 		}
 		if s.On != "" && (f.ID == "bench-peak" || f.ID == "bench-middle") {
 			f.Cause = s.On + " " + f.Cause
@@ -195,8 +213,8 @@ const veryFar = 6
 func quotesOf(points []*CurvePoint) []finding.Quote {
 	var list []finding.Quote
 	for _, p := range points {
-		if p.Quote.Text != "" && len(list) < maxEvidence {
-			list = append(list, p.Quote)
+		if p.quote.Text != "" && len(list) < maxEvidence {
+			list = append(list, p.quote)
 		}
 	}
 	return list
@@ -310,10 +328,8 @@ func NewCurve(c *truth.Case) (*Curve, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Curve{
-		Sweep: c.Sweep, Machine: c.Predictor.Cluster.Name, Class: c.Predictor.Class(),
-		NCCL: c.Predictor.Plan.Version.String(), Assumed: c.Assumed,
-	}
+	s := newCurve(c.Sweep, c.Predictor.Cluster.Name)
+	s.Class, s.NCCL, s.Assumed = c.Predictor.Class(), c.Predictor.Plan.Version.String(), c.Assumed
 	if c.Hosts != "" {
 		s.Machine += " (" + c.Hosts + ")"
 	}
@@ -336,7 +352,8 @@ func NewCurve(c *truth.Case) (*Curve, error) {
 // Unpredicted is a curve of which nothing is predicted, for a reason. c bounds it where it is
 // known; nil where it is not.
 func Unpredicted(s *result.Sweep, machine, why string, c *cluster.Cluster) *Curve {
-	x := &Curve{Sweep: s, Machine: machine, Unjudged: why}
+	x := newCurve(s, machine)
+	x.Unjudged = why
 	for i := range s.Points {
 		if p := &s.Points[i]; p.Out != nil {
 			x.Points = append(x.Points, x.point(p))
@@ -350,7 +367,7 @@ func Unpredicted(s *result.Sweep, machine, why string, c *cluster.Cluster) *Curv
 
 // point is the measured part of a point.
 func (s *Curve) point(p *result.Point) CurvePoint {
-	x := CurvePoint{Size: p.Size, Time: p.Out.Mean()}
+	x := CurvePoint{Size: p.Size, Time: p.Out.Mean(), line: p.Line}
 	if p.In != nil {
 		x.InPlace = p.In.Mean()
 	}
@@ -378,7 +395,7 @@ func nicsOf(t *cluster.NodeType) (n int, rate unit.Rate) {
 // at most the rate of one node. Only large sizes are bound by it.
 func (s *Curve) line(c *cluster.Cluster) {
 	t := c.TypeOf(0)
-	if t == nil || s.Sweep.Nodes < 2 {
+	if t == nil || s.Nodes < 2 {
 		return
 	}
 	if s.NICs, s.NICRate = nicsOf(t); s.NICs == 0 || s.NICRate <= 0 {
@@ -387,95 +404,16 @@ func (s *Curve) line(c *cluster.Cluster) {
 	line := float64(s.NICs) * float64(s.NICRate)
 	for i := range s.Points {
 		p := &s.Points[i]
-		op, err := s.Sweep.Operation(p.Size)
-		if err != nil || predict.SizeClass(p.Size) != "large" {
+		if predict.SizeClass(p.Size) != "large" {
 			continue
 		}
-		one := op.BusBW(s.Sweep.Ranks, unit.Second)
+		one := coll.Op{Kind: s.Op, Bytes: p.Size}.BusBW(s.Ranks, unit.Second)
 		p.Expected, p.Margin = unit.Time(float64(unit.Second)*float64(one)/line), ownMargin
 	}
 }
 
 // ownMargin is how far below line rate sockets on busy processors may stay.
 const ownMargin = 2
-
-// curveDoc is a curve as --json prints it.
-type curveDoc struct {
-	Source     string         `json:"source"`
-	Op         coll.Kind      `json:"op"`
-	Ranks      int            `json:"ranks"`
-	Nodes      int            `json:"nodes,omitempty"` // 0 unknown
-	Machine    string         `json:"machine"`
-	Preset     string         `json:"preset,omitempty"`
-	GPU        string         `json:"gpu,omitempty"`
-	NCCL       string         `json:"nccl,omitempty"`
-	Class      string         `json:"class,omitempty"`
-	NICs       int            `json:"nics_per_node,omitempty"`
-	Points     []curvePoint   `json:"points"`
-	Assumed    []string       `json:"assumed,omitempty"`
-	Guessed    bool           `json:"guessed,omitempty"`
-	Wrong      int64          `json:"wrong"` // values
-	Unsure     string         `json:"unsure,omitempty"`
-	On         string         `json:"lies_on,omitempty"` // another algorithm's curve than the predicted one's
-	Unjudged   string         `json:"unjudged,omitempty"`
-	Thresholds []thresholdDoc `json:"thresholds"`
-}
-
-type curvePoint struct {
-	Size     unit.Bytes `json:"size_bytes"`
-	Margin   float64    `json:"margin,omitempty"`
-	Algo     string     `json:"algo,omitempty"`
-	Time     float64    `json:"time_us"`
-	InPlace  float64    `json:"in_place_us,omitempty"`
-	Expected float64    `json:"predicted_us,omitempty"`
-	BusBW    float64    `json:"busbw_GBps"`
-}
-
-type thresholdDoc struct {
-	Title    string  `json:"title"`
-	Asked    float64 `json:"asked_GBps"`
-	Measured float64 `json:"measured_GBps"`
-	How      string  `json:"how"`
-	Source   string  `json:"source"`
-}
-
-func (s *Curve) document() curveDoc {
-	d := curveDoc{
-		Source: s.Sweep.File, Op: s.Sweep.Op, Ranks: s.Sweep.Ranks, Nodes: s.Sweep.Nodes, Machine: s.Machine,
-		Preset: s.Preset, GPU: s.Sweep.GPU(),
-		NCCL: s.NCCL, Class: s.Class, NICs: s.NICs, Assumed: s.Assumed, Guessed: s.Guessed, Wrong: s.wrong(),
-		Unsure: s.Unsure, On: s.On, Unjudged: s.Unjudged, Thresholds: []thresholdDoc{},
-	}
-	for _, p := range s.Points {
-		d.Points = append(d.Points, curvePoint{
-			p.Size, p.Margin, p.Algo, p.Time.Micros(), p.InPlace.Micros(), p.Expected.Micros(), p.BusBW,
-		})
-	}
-	for _, a := range s.Against() {
-		d.Thresholds = append(d.Thresholds, thresholdDoc{a.Title, a.GBps, a.Got, a.Measured, a.Source})
-	}
-	return d
-}
-
-// BenchDocument is a report of curves as --json prints it.
-type BenchDocument struct {
-	Document
-	Sweeps []curveDoc `json:"sweeps"`
-}
-
-// BenchDocument is what is printed of a report of curves.
-func (r *Report) BenchDocument(curves []*Curve) BenchDocument {
-	d := BenchDocument{Document: Document{
-		Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Lines: r.Lines, Unknown: r.Unknown, Sources: r.Sources,
-	}}
-	if d.Findings == nil {
-		d.Findings = []finding.Finding{}
-	}
-	for _, s := range curves {
-		d.Sweeps = append(d.Sweeps, s.document())
-	}
-	return d
-}
 
 // Threshold is what an operator asks of a machine before it is let into service.
 type Threshold struct {
@@ -497,21 +435,24 @@ func Thresholds() []Threshold { return csvtable.Must[Threshold]("thresholds.csv"
 
 // Against is a curve held against a threshold.
 type Against struct {
-	Threshold
-	Got    float64
+	Title  string  `json:"title"`
+	Asked  float64 `json:"asked_GBps"`
+	Got    float64 `json:"measured_GBps"`
+	How    string  `json:"how"`
+	Source string  `json:"source"`
 	points []*CurvePoint
 }
 
-// Against finds the thresholds that a curve can be held against: those of its
+// against finds the thresholds that a curve can be held against: those of its
 // machine, its collective and its sizes. Sizes from half the smallest on count,
 // for the curve is flat there.
-func (s *Curve) Against() []Against {
-	var list []Against
+func (s *Curve) against() []Against {
+	list := []Against{}
 	for _, t := range Thresholds() {
-		if t.Op != s.Sweep.Op || t.Nodes != s.Sweep.Nodes || !slices.Contains(t.Presets, s.Preset) {
+		if t.Op != s.Op || t.Nodes != s.Nodes || !slices.Contains(t.Presets, s.Preset) {
 			continue
 		}
-		a := Against{Threshold: t}
+		a := Against{Title: t.Title, Asked: t.GBps, How: t.Measured, Source: t.Source}
 		sum := 0.0
 		for i := range s.Points {
 			p := &s.Points[i]
@@ -538,20 +479,17 @@ func (s *Curve) Against() []Against {
 
 // below finds a curve that an operator would not let pass.
 func (s *Curve) below() *finding.Finding {
-	for _, a := range s.Against() {
-		if a.Got >= a.GBps {
+	for _, a := range s.Thresholds {
+		if a.Got >= a.Asked {
 			continue
 		}
 		f := &finding.Finding{
-			ID: "bench-below-threshold", Severity: finding.Warn, Confidence: repeats(a.GBps / a.Got), Reference: a.Source,
+			ID: "bench-below-threshold", Severity: finding.Warn, Confidence: repeats(a.Asked / a.Got), Reference: a.Source,
 			Evidence: quotesOf(a.points),
-			Title:    fmt.Sprintf("Below what %s must give: %.4g GB/s, %.4g are asked for", a.Title, a.Got, a.GBps),
-			Cause: fmt.Sprintf("The operator's own check of such a machine (%s) fails it below %.4g GB/s.", a.Measured,
-				a.GBps),
+			Title:    fmt.Sprintf("Below what %s must give: %.4g GB/s, %.4g are asked for", a.Title, a.Got, a.Asked),
+			Cause: fmt.Sprintf("The operator's own check of such a machine (%s) fails it below %.4g GB/s.", a.How,
+				a.Asked),
 			Fix: "Repeat on other hosts; a host that fails alone goes back to the operator with this output.",
-		}
-		if f.Evidence == nil {
-			f.Evidence = []finding.Quote{}
 		}
 		return f
 	}
@@ -646,7 +584,7 @@ const (
 )
 
 func (s *Curve) wrongValues() *finding.Finding {
-	wrong := s.wrong()
+	wrong := s.Wrong
 	if wrong == 0 {
 		return nil
 	}
@@ -711,7 +649,7 @@ func (s *Curve) farBelowLine(large *stretchOf, got float64) bool {
 func (s *Curve) height(got, want float64) (cause, fix string) {
 	nic := s.NICRate.GBps()
 	kind, _, _ := strings.Cut(s.Class, "-")
-	if s.Sweep.Nodes > 1 {
+	if s.Nodes > 1 {
 		kind = "nodes"
 	}
 	var list []mechanism
@@ -780,7 +718,7 @@ func (s *Curve) latency(parts map[string]*stretchOf) *finding.Finding {
 		Fix: "cpupower frequency-set -g performance; leave cores to NCCL's proxy threads (no 1-core cgroups); unset " +
 			"NCCL_PROTO and NCCL_MIN_NCHANNELS.",
 	}
-	if s.Sweep.Nodes > 1 {
+	if s.Nodes > 1 {
 		f.Cause += " Between nodes also: sockets instead of RDMA, adaptive routing, a far switch."
 	}
 	if parts["large"].slow() {

@@ -13,7 +13,6 @@ import (
 	"busbar.dev/doctor"
 	"busbar.dev/finding"
 	"busbar.dev/internal/test/corpus"
-	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
@@ -85,15 +84,14 @@ func TestBenchOnPublishedSweeps(t *testing.T) {
 // sweepOf makes an all-reduce of 16 ranks on two nodes of eight 400 Gb/s NICs; slow says
 // how many times as long as predicted a size takes.
 func sweepOf(slow func(unit.Bytes) float64) *doctor.Curve {
-	m := &result.Sweep{File: "t", Op: coll.AllReduce, Dtype: "float", Ranks: 16, Nodes: 2, PerNode: 8}
 	s := &doctor.Curve{
-		Sweep: m, Machine: "azure-ndv5", Preset: "azure-ndv5", Class: "multi-node-infiniband", NICs: 8,
+		Source: "t", Op: coll.AllReduce, Ranks: 16, Nodes: 2, Machine: "azure-ndv5", Preset: "azure-ndv5", Class: "multi-node-infiniband", NICs: 8,
 		NICRate: 50 * unit.GBps,
 	}
 	for size := 8 * unit.Bytes(1); size <= 8*unit.GiB; size *= 4 {
 		want := unit.Micros(25 + float64(size)*1.875/380e3)
 		p := doctor.CurvePoint{Size: size, Expected: want, Time: unit.Time(float64(want) * slow(size)), Margin: 1.3}
-		p.BusBW = coll.Op{Kind: coll.AllReduce, Bytes: size}.BusBW(m.Ranks, p.Time).GBps()
+		p.BusBW = coll.Op{Kind: coll.AllReduce, Bytes: size}.BusBW(s.Ranks, p.Time).GBps()
 		s.Points = append(s.Points, p)
 	}
 	return s
@@ -179,7 +177,7 @@ func TestBenchGuessedAndThreshold(t *testing.T) {
 		t.Errorf("guessed: %+v", r.Findings)
 	}
 	s = sweepOf(func(unit.Bytes) float64 { return 1 })
-	s.Sweep.Nodes, s.Sweep.Ranks = 1, 8
+	s.Nodes, s.Ranks = 1, 8
 	for i := range s.Points {
 		p := &s.Points[i]
 		p.BusBW = coll.Op{Kind: coll.AllReduce, Bytes: p.Size}.BusBW(8, p.Time).GBps()

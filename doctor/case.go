@@ -26,21 +26,22 @@ type Case struct {
 
 // Report is what an examination gave.
 type Report struct {
-	Findings []finding.Finding
+	Findings []finding.Finding `json:"findings"`
+	Healthy  bool              `json:"healthy"` // nothing above a note
 	// Undecided says that no cause is likely enough: the first findings are the leading ones, and Questions tell them
 	// apart.
-	Undecided bool
-	Questions []cause.Question
-	Lines     int
-	Unknown   int // lines that nothing understood
-	Sources   []string
-	Samples   []finding.Quote
-	Dropped   map[string]int // what bounds on memory kept out, by kind
-	Blank     bool           // nothing of it is known
-	Slowing   bool           // a note is a cause of slow jobs
-	Sweeps    []string       // files with output of nccl-tests
-	Traces    int            // files that a profiler wrote
-	Asked     bool           // somebody described a problem to the program itself
+	Undecided bool             `json:"undecided,omitempty"`
+	Asked     bool             `json:"described,omitempty"` // somebody described a problem to the program itself
+	Questions []cause.Question `json:"questions,omitempty"`
+	Lines     int              `json:"lines"`
+	Unknown   int              `json:"not_understood"` // lines
+	Sources   []string         `json:"sources"`
+	Samples   []finding.Quote  `json:"not_understood_samples,omitempty"`
+	Dropped   map[string]int   `json:"not_kept,omitempty"`           // what bounds on memory kept out, by kind
+	Blank     bool             `json:"nothing_recognised,omitempty"` // nothing of it is known
+	Slowing   bool             `json:"notes_on_speed,omitempty"`     // a note is a cause of slow jobs
+	Tests     []string         `json:"nccl_tests_files,omitempty"`   // with output of nccl-tests
+	Traces    int              `json:"traces,omitempty"`             // files that a profiler wrote
 }
 
 // Examine weighs the built-in causes.
@@ -65,7 +66,7 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool, skipped ...
 		detected[x.ID] = detected[x.ID] || slices.ContainsFunc(x.Rules, func(id string) bool { return detected[id] })
 	}
 	r := &Report{
-		Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples, Dropped: s.Dropped, Blank: s.Blank(),
+		Lines: s.Lines, Unknown: s.Unknown, Sources: append([]string{}, s.Sources...), Samples: s.Samples, Dropped: s.Dropped, Blank: s.Blank(),
 		Asked: s.Asked,
 	}
 	if c.complains() || answers != nil {
@@ -97,11 +98,12 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool, skipped ...
 	r.Findings = slices.DeleteFunc(found,
 		func(f finding.Finding) bool { return f.Confidence < 0.005 && len(f.Evidence) == 0 })
 	r.Slowing = slowing(m, r.Findings)
-	r.Findings = append(r.Findings, traced(s.Traces)...)
+	r.Findings = append(append([]finding.Finding{}, r.Findings...), traced(s.Traces)...)
+	r.Healthy = !finding.Serious(r.Findings)
 	r.Traces = len(s.Traces)
 	for i := range s.Tables {
-		if f := s.Tables[i].File; !slices.Contains(r.Sweeps, f) {
-			r.Sweeps = append(r.Sweeps, f)
+		if f := s.Tables[i].File; !slices.Contains(r.Tests, f) {
+			r.Tests = append(r.Tests, f)
 		}
 	}
 	return r

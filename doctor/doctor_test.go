@@ -247,7 +247,7 @@ func FuzzExamine(f *testing.F) {
 		var b strings.Builder
 		for _, w := range []func() error{
 			func() error { return Text{}.Write(&b, rep) },
-			func() error { return indented(&b, rep.Document()) },
+			func() error { return indented(&b, rep) },
 			func() error { return Markdown(&b, rep) },
 			func() error { return SARIF(&b, rep) },
 			func() error { return JUnit(&b, rep) },

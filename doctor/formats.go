@@ -5,60 +5,11 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"math"
 	"net/url"
 	"strings"
 
 	"busbar.dev/finding"
 )
-
-// Document is a report as --json prints it.
-type Document struct {
-	Findings []finding.Finding `json:"findings"`
-	Healthy  bool              `json:"healthy"` // nothing above a note
-	// Undecided says that the cause is unknown: the findings are the leading ones, and Questions tell them apart.
-	Undecided bool            `json:"undecided,omitempty"`
-	Asked     bool            `json:"described,omitempty"` // a problem was described in words
-	Questions []Question      `json:"questions,omitempty"`
-	Lines     int             `json:"lines"`
-	Unknown   int             `json:"not_understood"` // lines
-	Sources   []string        `json:"sources"`
-	Samples   []finding.Quote `json:"not_understood_samples,omitempty"`
-	Dropped   map[string]int  `json:"not_kept,omitempty"` // what bounds on memory kept out, by kind
-	Blank     bool            `json:"nothing_recognised,omitempty"`
-}
-
-// Question is an observation that tells the leading causes apart.
-type Question struct {
-	Name    string   `json:"name"`
-	Ask     string   `json:"ask"`
-	Command string   `json:"command"`
-	Gain    float64  `json:"bits"` // it is expected to tell
-	Yes     []string `json:"yes"`  // findings that a yes speaks for
-}
-
-// Document is what is printed of a report.
-func (r *Report) Document() Document {
-	d := Document{
-		Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Undecided: r.Undecided, Asked: r.Asked, Lines: r.Lines,
-		Unknown: r.Unknown, Sources: r.Sources, Samples: first(r.Samples, 10), Dropped: r.Dropped, Blank: r.Blank,
-	}
-	for _, q := range r.Questions {
-		d.Questions = append(d.Questions, Question{
-			q.Name, q.Ask, q.Command, math.Round(100*q.Gain) / 100, append([]string{}, q.Tells...),
-		})
-	}
-	if d.Findings == nil {
-		d.Findings = []finding.Finding{}
-	}
-	if len(d.Sources) > 1000 {
-		d.Sources = d.Sources[:1000]
-	}
-	if d.Sources == nil {
-		d.Sources = []string{}
-	}
-	return d
-}
 
 func indented(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)

@@ -13,7 +13,7 @@ const sickJob = "n1:1:1 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate f
 // The JSON has the fields that were promised.
 func TestJSON(t *testing.T) {
 	var b strings.Builder
-	if err := indented(&b, examine(t, sickJob).Document()); err != nil {
+	if err := indented(&b, examine(t, sickJob)); err != nil {
 		t.Fatal(err)
 	}
 	var d struct {
@@ -36,7 +36,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	b.Reset()
-	if err := indented(&b, examine(t, "hello\n").Document()); err != nil ||
+	if err := indented(&b, examine(t, "hello\n")); err != nil ||
 		!strings.Contains(b.String(), `"findings": []`) {
 		t.Errorf("%v: %s", err, b.String())
 	}

@@ -78,7 +78,7 @@ func TestReportsHideSecrets(t *testing.T) {
 	r.Mask(true)
 	var b strings.Builder
 	for _, err := range []error{
-		Text{}.Write(&b, r), indented(&b, r.Document()), Markdown(&b, r), SARIF(&b, r), JUnit(&b, r),
+		Text{}.Write(&b, r), indented(&b, r), Markdown(&b, r), SARIF(&b, r), JUnit(&b, r),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -129,4 +129,4 @@ func TestReportsAreOnlyRead(t *testing.T) {
 	}
 }
 
-func jsonOf(w io.Writer, r *Report) error { return indented(w, r.Document()) }
+func jsonOf(w io.Writer, r *Report) error { return indented(w, r) }

@@ -100,9 +100,9 @@ func (r *Report) onlyNotes(n int) string {
 	case n > 0:
 		s += " " + words.Plural(n, "note") + "."
 	}
-	if len(r.Sweeps) > 0 {
+	if len(r.Tests) > 0 {
 		s += " How fast this nccl-tests sweep should be is another question: busbar doctor bench " +
-			strings.ReplaceAll(r.Sweeps[0], "standard input", "-") + " -c CLUSTER."
+			strings.ReplaceAll(r.Tests[0], "standard input", "-") + " -c CLUSTER."
 	}
 	return s
 }

@@ -132,15 +132,6 @@ func (t *Thread) Prepare(v *evidence.Vocabulary, m *cause.Model, early bool) (*c
 	return x, nil
 }
 
-// ThreadOutcome is what the doctor says about a thread.
-type ThreadOutcome struct {
-	Thread     *Thread
-	Wanted     []string // causes that answer it; none: no cause of the program is its
-	Said       []string // the likeliest causes
-	Confidence float64  // of the first
-	Place      int      // of the first that is right, from 1; 0: none among those said
-}
-
 // MatchThreads reports whether a text holds threads.
 func MatchThreads(data []byte) bool {
 	head := data[:min(len(data), 1<<14)]
@@ -152,14 +143,14 @@ const maxSaid = 5
 
 // ScoreThreads weighs threads that the model has not learned from. Where early is set, it is shown what the report held
 // before the diagnosis only.
-func ScoreThreads(list []Thread, early bool) (cause.Score, []ThreadOutcome, error) {
+func ScoreThreads(list []Thread, early bool) (cause.Score, []Outcome, error) {
 	var score cause.Score
 	m, err := model()
 	if err != nil {
 		return score, nil, err
 	}
 	v := evidence.NewVocabulary()
-	outcomes := make([]ThreadOutcome, 0, len(list))
+	outcomes := make([]Outcome, 0, len(list))
 	for i := range list {
 		x, err := list[i].Prepare(v, m, early)
 		if err != nil {
@@ -168,7 +159,7 @@ func ScoreThreads(list []Thread, early bool) (cause.Score, []ThreadOutcome, erro
 		h := m.Weigh(&x.Case)
 		inherit(m, h, x.Rules)
 		score.Add(h, x.Accept)
-		o := ThreadOutcome{Thread: &list[i], Wanted: x.Accept}
+		o := Outcome{ID: list[i].ID, Category: list[i].CauseKey, Wanted: append([]string{}, x.Accept...), Said: []string{}}
 		for j := range h {
 			if h[j].Cause == nil || len(o.Said) == maxSaid {
 				continue
@@ -180,6 +171,7 @@ func ScoreThreads(list []Thread, early bool) (cause.Score, []ThreadOutcome, erro
 				o.Place = len(o.Said)
 			}
 		}
+		o.Hit = o.Place == 1
 		outcomes = append(outcomes, o)
 	}
 	return score, outcomes, nil

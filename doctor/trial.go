@@ -36,14 +36,16 @@ type Trial struct {
 	Kind   string `json:"evidence_kind"`
 }
 
-// Outcome is what the doctor said about a trial.
+// Outcome is what the doctor said about a fault whose cause is known: a trial, or a thread.
 type Outcome struct {
-	Trial       *Trial
-	Said        []string // ids of the first findings
-	Wanted      []string // ids that state the cause
-	Hit         bool     // one of them is among the first two
-	Place       int      // of the first that is, from 1; 0 none
-	Undecidable string   // why the evidence alone cannot tell
+	ID          string   `json:"id"`
+	Category    string   `json:"category"` // of a thread, the name of its cause
+	Wanted      []string `json:"wanted"`   // findings that state the cause; none: no cause of the program is its
+	Said        []string `json:"said"`     // the first findings
+	Hit         bool     `json:"hit"`      // one of the wanted is the first, or of a trial among the first two
+	Place       int      `json:"place"`    // of the first that is wanted, from 1; 0 none
+	Confidence  float64  `json:"confidence,omitempty"`
+	Undecidable string   `json:"undecidable,omitempty"` // why the evidence alone cannot tell
 }
 
 // MatchTrials reports whether a text holds trials.
@@ -124,7 +126,9 @@ func (t *Trial) set(v *evidence.Vocabulary) (*evidence.Set, error) {
 
 // Try examines a trial.
 func Try(v *evidence.Vocabulary, t *Trial) (Outcome, error) {
-	o := Outcome{Trial: t, Wanted: wanted(t), Undecidable: wantedRows()[t.ID].Undecidable}
+	o := Outcome{
+		ID: t.ID, Category: t.Category, Wanted: wanted(t), Said: []string{}, Undecidable: wantedRows()[t.ID].Undecidable,
+	}
 	set, err := t.set(v)
 	if err != nil {
 		return o, err
@@ -171,7 +175,7 @@ var wantedRows = sync.OnceValue(func() map[string]wantedRow {
 // wanted are the findings that state the cause of a trial.
 func wanted(t *Trial) []string {
 	list := wantedRows()[t.Category].Findings
-	return append(list[:len(list):len(list)], wantedRows()[t.ID].Findings...)
+	return slices.Concat([]string{}, list, wantedRows()[t.ID].Findings)
 }
 
 // testsApart are the lines that show processes of nccl-tests which know nothing of

@@ -92,13 +92,25 @@ func (p *preset) network() Description {
 func Presets() []PresetInfo {
 	var list []PresetInfo
 	for _, p := range presetTable() {
-		t := p.node()
-		list = append(list, PresetInfo{
-			Name: p.Name, Aliases: slices.Clone(p.Aliases), Summary: p.Summary, Source: p.Source,
-			GPUs: t.Count(cluster.GPU), NICs: t.Count(cluster.NIC), Nodes: max(p.Nodes, 1),
-		})
+		list = append(list, p.info())
 	}
 	return list
+}
+
+func (p *preset) info() PresetInfo {
+	t := p.node()
+	return PresetInfo{
+		Name: p.Name, Aliases: slices.Clone(p.Aliases), Summary: p.Summary, Source: p.Source,
+		GPUs: t.Count(cluster.GPU), NICs: t.Count(cluster.NIC), Nodes: max(p.Nodes, 1),
+	}
+}
+
+// FindPreset is the preset that has a name for its own or for an alias; the zero value where none has.
+func FindPreset(name string) PresetInfo {
+	if p, err := find(name); err == nil && !strings.Contains(p.Source, AssumedNode) {
+		return p.info()
+	}
+	return PresetInfo{}
 }
 
 // Node makes the node type of a preset, rates filled in.

@@ -69,7 +69,7 @@ func emitted(t *testing.T, name string, plan func() (*launch.Plan, error)) strin
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(folder, f.Name), f.Text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, f.Name), []byte(f.Text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,13 +12,16 @@ import (
 
 // File is one that starts the plan or tells a program of it.
 type File struct {
-	Name string
-	Text []byte
-	Run  bool // it is a script
+	Name string `json:"name"`
+	Text string `json:"text"`
+	Run  bool   `json:"executable,omitempty"` // it is a script
 }
 
 // Left is a file that was not written, and why.
-type Left struct{ Name, Reason string }
+type Left struct {
+	Name   string `json:"file"`
+	Reason string `json:"reason"`
+}
 
 // Files are all that the plan has a use for. dir is the folder as nodes see it.
 func (p *Plan) Files(dir string) (files []File, left []Left, err error) {
@@ -30,7 +33,7 @@ func (p *Plan) Files(dir string) (files []File, left []Left, err error) {
 	if err := p.Write(&b); err != nil {
 		return nil, nil, err
 	}
-	files = []File{{Name: "plan.json", Text: b.Bytes()}}
+	files = []File{{Name: "plan.json", Text: b.String()}}
 	each := len(hosts[0].GPUs)
 	even := true
 	for _, h := range hosts {
@@ -56,7 +59,7 @@ func (p *Plan) Files(dir string) (files []File, left []Left, err error) {
 			left = append(left, Left{x.name, reason})
 			continue
 		}
-		files = append(files, File{x.name, []byte(text), x.run})
+		files = append(files, File{x.name, text, x.run})
 	}
 	return files, left, nil
 }

@@ -125,7 +125,7 @@ func TestFiles(t *testing.T) {
 				mode = " (script)"
 			}
 			b.WriteString("-- " + f.Name + mode + " --\n")
-			b.Write(f.Text)
+			b.WriteString(f.Text)
 		}
 		for _, l := range left {
 			b.WriteString("-- no " + l.Name + ": " + l.Reason + "\n")

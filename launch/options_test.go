@@ -92,7 +92,7 @@ func TestBeside(t *testing.T) {
 		text, reason := "", ""
 		for _, f := range files {
 			if f.Name == x.file {
-				text = string(f.Text)
+				text = f.Text
 			}
 		}
 		for _, f := range left {

@@ -117,7 +117,7 @@ func (p *Plan) Readme(files []File, left []Left) (File, error) {
 	for _, l := range left {
 		fmt.Fprintf(&b, "%-15s %s\n", l.Name, line(l.Reason))
 	}
-	return File{Name: "README", Text: []byte(b.String())}, nil
+	return File{Name: "README", Text: b.String()}, nil
 }
 
 // asked is what the program itself has to be set to; "" for a plan of places alone.

@@ -67,6 +67,6 @@ func (p *Plan) Tables(f *step.Fabric) ([]File, []Left, error) {
 		}
 	}
 	return []File{
-		{Name: tab, Text: b.Bytes()}, {Name: csv, Text: c.Bytes()}, {Name: source, Text: []byte(tuner.Source())},
+		{Name: tab, Text: b.String()}, {Name: csv, Text: c.String()}, {Name: source, Text: tuner.Source()},
 	}, nil, nil
 }

@@ -34,7 +34,7 @@ func (p *Plan) Topologies(shown *cluster.NodeType) ([]File, []Left) {
 			continue
 		}
 		p.Types[i].Topology, p.Types[i].Why = file, what
-		files = append(files, File{Name: file, Text: b.Bytes()})
+		files = append(files, File{Name: file, Text: b.String()})
 	}
 	return files, left
 }

@@ -1,7 +1,6 @@
 package launch_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -78,7 +77,7 @@ func TestTopologies(t *testing.T) {
 	if len(files) != 1 || files[0].Name != "topo-0.xml" || len(left) != 0 {
 		t.Fatalf("%v %v", files, left)
 	}
-	f, err := ncclxml.Read("topo-0.xml", bytes.NewReader(files[0].Text))
+	f, err := ncclxml.Read("topo-0.xml", strings.NewReader(files[0].Text))
 	if err != nil {
 		t.Fatal(err)
 	}

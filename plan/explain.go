@@ -97,8 +97,8 @@ func (q *Query) PreferDefaults(plans []Plan) error {
 
 // Tuned is a plan under a tuner plugin.
 type Tuned struct {
-	Step    unit.Span
-	Choices []step.Choice
+	Step    unit.Span     `json:"step_s"`
+	Choices []step.Choice `json:"choices"`
 }
 
 // Tune prices a plan as it would be under a tuner plugin that makes NCCL take the fastest algorithm

@@ -38,38 +38,18 @@ type Calibrate struct {
 
 // CalibrateDoc is the answer to Calibrate.
 type CalibrateDoc struct {
-	After       CalibrateError       `json:"after"`
-	Ends        []string             `json:"at_their_ends"` // figures at an end of what is physical: the description or the run is wrong
-	Before      CalibrateError       `json:"before"`
+	calibrate.Site
+	Points      int                  `json:"points"`
 	Better      bool                 `json:"better"`
 	Calibration *cluster.Calibration `json:"calibration"`
-	HeldOut     *CalibrateHeldOut    `json:"held_out,omitempty"` // of sizes that were left out of the fit
 	Measured    []CalibrateMeasured  `json:"measured"`
-	Loose       []string             `json:"not_constrained"` // figures that the points depend on and do not pin down
-	Points      int                  `json:"points"`
-	// Dropped says why fitted figures are not kept, "" where they are; CurveKept is the part of the curve that is.
-	Dropped   string  `json:"figures_dropped,omitempty"`
-	CurveKept float64 `json:"curve_kept"`
 
 	By  string               `json:"by,omitempty"`  // what measured, where it was measured now
 	GPU *calibrate.KernelFit `json:"gpu,omitempty"` // what was measured of GPUs alone
 
-	// Cluster is the one that was measured, with its calibration.
-	Cluster *cluster.Cluster `json:"-"`
-	Site    *calibrate.Site  `json:"-"`
+	// Described is the cluster that was measured, with its calibration.
+	Described *cluster.Document `json:"cluster"`
 	Noted
-}
-
-// CalibrateError is how far off predictions are.
-type CalibrateError struct {
-	Median float64 `json:"median_ape"`
-	P90    float64 `json:"p90_ape"`
-}
-
-// CalibrateHeldOut is the error on points that were left out of the fit.
-type CalibrateHeldOut struct {
-	After  CalibrateError `json:"after"`
-	Before CalibrateError `json:"before"`
 }
 
 // CalibrateMeasured is what measurements are about, and who says so.
@@ -114,7 +94,7 @@ func fitCluster(cases []*truth.Case, about []CalibrateMeasured, cl *cluster.Clus
 	source string,
 ) (*CalibrateDoc, error) {
 	if list := truth.Contradictions(cases); len(list) > 0 {
-		return nil, &ContradictionError{list}
+		return nil, &contradictionError{list}
 	}
 	start, err := predict.Figures(cl)
 	if err != nil {
@@ -134,27 +114,15 @@ func fitCluster(cases []*truth.Case, about []CalibrateMeasured, cl *cluster.Clus
 	}
 	if off := math.Exp(math.Abs(math.Log(site.After.Bias))); off > mostLeft {
 		return nil,
-			&ImpossibleError{Text: fmt.Sprintf("the best fit still predicts %.3g times what was measured, at the median of %s",
+			&impossibleError{fmt.Sprintf("the best fit still predicts %.3g times what was measured, at the median of %s",
 				site.After.Bias, words.Plural(site.After.Points, "point"))}
 	}
 	cl.Calibration = site.Calibration(cl.Calibration, source)
-	return newCalibrateDoc(site, cl, about), nil
+	return &CalibrateDoc{
+		Site: *site, Points: site.After.Points, Better: site.Better(), Calibration: cl.Calibration, Measured: about,
+		Described: cl.Document(),
+	}, nil
 }
-
-func newCalibrateDoc(s *calibrate.Site, cl *cluster.Cluster, about []CalibrateMeasured) *CalibrateDoc {
-	d := &CalibrateDoc{
-		Measured: about, Points: s.After.Points, Before: calibrateError(s.Before), After: calibrateError(s.After),
-		Better:      s.Better(),
-		Calibration: cl.Calibration, Loose: append([]string{}, s.Loose...), Ends: append([]string{}, s.Ends...),
-		Dropped: s.Dropped, CurveKept: s.Part, Cluster: cl, Site: s,
-	}
-	if s.HeldAfter.Points > 0 {
-		d.HeldOut = &CalibrateHeldOut{After: calibrateError(s.HeldAfter), Before: calibrateError(s.HeldBefore)}
-	}
-	return d
-}
-
-func calibrateError(s truth.Score) CalibrateError { return CalibrateError{s.Median, s.P90} }
 
 // mostFitted bounds the points of a calibration, whose time and memory grow with them: so many take half a minute.
 const mostFitted = 20_000
@@ -255,40 +223,40 @@ func possible(cases []*truth.Case, start *sim.Figures) error {
 	}
 	r := &rows[i]
 	op := r.Case.Ops[r.Index]
-	return &ImpossibleError{Text: fmt.Sprintf("%s: %s of %s on %d ranks in %v is %.0f GB/s of bus bandwidth, %.3g times "+
+	return &impossibleError{fmt.Sprintf("%s: %s of %s on %d ranks in %v is %.0f GB/s of bus bandwidth, %.3g times "+
 		"what this cluster should reach (%v)",
 		r.Case.Sweep.ID, op.Kind, op.Bytes, r.Case.Sweep.Ranks, r.Measured(),
 		op.BusBW(r.Case.Sweep.Ranks, r.Measured()).GBps(), r.Ratio(), r.Predicted)}
 }
 
-// ImpossibleError says that measurements are not of the cluster that is described; nothing is kept of them.
-type ImpossibleError struct{ Text string }
+// impossibleError says that measurements are not of the cluster that is described; nothing is kept of them.
+type impossibleError struct{ text string }
 
 // Is makes it an ErrWrong.
-func (e *ImpossibleError) Is(target error) bool { return target == ErrWrong }
+func (e *impossibleError) Is(target error) bool { return target == ErrWrong }
 
-func (e *ImpossibleError) Error() string {
-	return e.Text + "\nthe measurements cannot be of this cluster: most likely another unit (ms for µs, Gb for GB) or " +
+func (e *impossibleError) Error() string {
+	return e.text + "\nthe measurements cannot be of this cluster: most likely another unit (ms for µs, Gb for GB) or " +
 		"another cluster, or where they are slow a fault (busbar doctor bench); nothing was written"
 }
 
-// ContradictionError says which measurements cannot both be right; nothing was fitted to them.
-type ContradictionError struct{ Points []truth.Repeat }
+// contradictionError says which measurements cannot both be right; nothing was fitted to them.
+type contradictionError struct{ points []truth.Repeat }
 
 // Is makes it an ErrWrong.
-func (e *ContradictionError) Is(target error) bool { return target == ErrWrong }
+func (e *contradictionError) Is(target error) bool { return target == ErrWrong }
 
-func (e *ContradictionError) Error() string {
+func (e *contradictionError) Error() string {
 	const most = 8
 	var b strings.Builder
 	fmt.Fprintf(&b, "the measurements contradict each other, more than %d times apart for the same collective on the "+
 		"same ranks; nothing was fitted or written:\n", truth.TooFar)
-	for i, r := range e.Points {
+	for i, r := range e.points {
 		if i == most {
-			fmt.Fprintf(&b, "  and %d sizes more\n", len(e.Points)-most)
+			fmt.Fprintf(&b, "  and %d sizes more\n", len(e.points)-most)
 			break
 		}
-		fmt.Fprintf(&b, "  %s: %.2f and %.2f µs (%s)\n", r.Size, validateMicros(r.Least), validateMicros(r.Most), r.ID)
+		fmt.Fprintf(&b, "  %s: %.2f and %.2f µs (%s)\n", r.Size, r.Least.Micros(), r.Most.Micros(), r.ID)
 	}
 	b.WriteString("give only the run that is right")
 	return b.String()
@@ -585,25 +553,16 @@ type Suggest struct {
 
 // SuggestDoc is the answer to Suggest.
 type SuggestDoc struct {
-	Cluster string         `json:"cluster"`
-	Op      string         `json:"op"`
-	Layout  string         `json:"layout"`
-	Points  []SuggestPoint `json:"points"` // the one first that says most
-	Margin  float64        `json:"margin"` // the error bar without any
-	Nodes   int            `json:"nodes"`
-	PerNode int            `json:"gpus_per_node"`
-	By      string         `json:"tests"` // the program of nccl-tests
-	Tool    string         `json:"tool"`  // nccl-tests, or rccl-tests on AMD's GPUs
+	Cluster string                `json:"cluster"`
+	Op      string                `json:"op"`
+	Layout  string                `json:"layout"`
+	Points  []calibrate.Suggested `json:"points"` // the one first that says most
+	Margin  float64               `json:"margin"` // the error bar without any
+	Nodes   int                   `json:"nodes"`
+	PerNode int                   `json:"gpus_per_node"`
+	By      string                `json:"tests"` // the program of nccl-tests
+	Tool    string                `json:"tool"`  // nccl-tests, or rccl-tests on AMD's GPUs
 	Noted
-}
-
-// SuggestPoint is one size.
-type SuggestPoint struct {
-	Size  unit.Bytes `json:"size_bytes"`
-	Algo  string     `json:"algo"`
-	Proto string     `json:"proto"`
-	Time  float64    `json:"predicted_us"`
-	Left  float64    `json:"uncertainty_left"` // of all sizes together, with this one and those before it
 }
 
 // Run chooses.
@@ -650,13 +609,11 @@ func (q Suggest) upTo(ctx context.Context, env Env, most unit.Bytes) (*SuggestDo
 		return nil, err
 	}
 	d := &SuggestDoc{
-		Cluster: cl.Name, Op: kind.String(), Layout: name, Points: []SuggestPoint{}, Nodes: hostsOf(l),
+		Cluster: cl.Name, Op: kind.String(), Layout: name, Points: orEmpty(list), Nodes: hostsOf(l),
 		PerNode: len(l) / hostsOf(l), By: kind.String() + "_perf", Tool: strings.ToLower(p.Library()) + "-tests",
 	}
 	for _, s := range list {
-		op := coll.Op{Kind: kind, Bytes: s.Size, Type: coll.Float}
-		d.Margin = max(d.Margin, p.Margin(op))
-		d.Points = append(d.Points, SuggestPoint{s.Size, s.Setting.Algo, s.Setting.Proto, validateMicros(s.Time), s.Left})
+		d.Margin = max(d.Margin, p.Margin(coll.Op{Kind: kind, Bytes: s.Size, Type: coll.Float}))
 	}
 	return d, nil
 }

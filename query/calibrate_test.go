@@ -15,8 +15,8 @@ func TestCalibrate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Wrong() || d.HeldOut == nil || d.After.Median >= d.Before.Median || d.Points != 15 || len(d.Cluster.Hosts) != 2 ||
-		d.Cluster.Calibration != d.Calibration {
+	if d.Wrong() || d.HeldOut == nil || d.After.Median >= d.Before.Median || d.Points != 15 || d.Described.Nodes[0].Hosts != "node[0-1]" ||
+		d.Described.Calibration != d.Calibration {
 		t.Errorf("%+v", d)
 	}
 	if m := d.Measured[0]; m.Op != "all_reduce" || m.Layout != "2x8" || m.NCCLFrom != "--nccl" {
@@ -31,7 +31,7 @@ func TestCalibrateRefuses(t *testing.T) {
 	}
 	env := Env{Files: fstest.MapFS{"contrary.jsonl": {Data: []byte(point("a", "20") + point("b", "90"))}}}
 	_, err := Calibrate{Files: []string{"contrary.jsonl"}, Cluster: "dgx-h100:1"}.Run(t.Context(), env)
-	var contradiction *ContradictionError
+	var contradiction *contradictionError
 	if !errors.As(err, &contradiction) || !errors.Is(err, ErrWrong) ||
 		!strings.Contains(err.Error(), "1 KiB: 20.00 and 90.00 µs") {
 		t.Errorf("contrary measurements: %v", err)

@@ -73,18 +73,20 @@ func (q CalibrateLive) RunWith(ctx context.Context, env Env, with measure.Progra
 			failure.Cannot(fmt.Errorf("%s: what is measured beside others says nothing; try again when it is free", busy))
 	}
 	d := &CalibrateDoc{
-		Cluster: cl, Loose: []string{}, Ends: []string{}, Measured: []CalibrateMeasured{}, By: team[0].Hello.Program,
+		Site:     calibrate.Site{Loose: []string{}, Ends: []string{}},
+		Measured: []CalibrateMeasured{}, By: team[0].Hello.Program,
 	}
 	if len(team) > 1 {
-		if err := q.collectives(ctx, env, team, d, nodes, per); err != nil {
+		if err := q.collectives(ctx, env, team, cl, d, nodes, per); err != nil {
 			return nil, err
 		}
 	} else {
 		env.note("one GPU: its products and memory are measured, no collective")
 	}
-	if err := q.kernels(ctx, env, with, team, model, d); err != nil {
+	if err := q.kernels(ctx, env, with, team, model, cl, d); err != nil {
 		return nil, err
 	}
+	d.Described = cl.Document()
 	return d, nil
 }
 
@@ -122,8 +124,8 @@ func sameGPU(cl *cluster.Cluster, layout nccl.Layout, team device.Team) (hardwar
 }
 
 // collectives measures the sizes that say most, and fits.
-func (q *CalibrateLive) collectives(ctx context.Context, env Env, team device.Team, d *CalibrateDoc, nodes,
-	per int,
+func (q *CalibrateLive) collectives(ctx context.Context, env Env, team device.Team, cl *cluster.Cluster,
+	d *CalibrateDoc, nodes, per int,
 ) error {
 	if err := team.Join(ctx); err != nil {
 		return failure.Cannot(err)
@@ -164,11 +166,13 @@ func (q *CalibrateLive) collectives(ctx context.Context, env Env, team device.Te
 		s.File = "live"
 		all = append(all, s)
 	}
-	return q.fitted(&env, all, team[0].Device.NCCL, d)
+	return q.fitted(&env, all, team[0].Device.NCCL, cl, d)
 }
 
 // fitted fits the figures of collectives to what was measured.
-func (q *CalibrateLive) fitted(env *Env, all result.Sweeps, release string, d *CalibrateDoc) error {
+func (q *CalibrateLive) fitted(env *Env, all result.Sweeps, release string, cl *cluster.Cluster,
+	d *CalibrateDoc,
+) error {
 	sweeps, left, err := truth.Kept(all, "")
 	if err != nil {
 		return err
@@ -182,7 +186,7 @@ func (q *CalibrateLive) fitted(env *Env, all result.Sweeps, release string, d *C
 	}
 	var cases []*truth.Case
 	for _, s := range sweeps {
-		x, err := truth.On(s, d.Cluster, version)
+		x, err := truth.On(s, cl, version)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Op, err)
 		}
@@ -190,7 +194,7 @@ func (q *CalibrateLive) fitted(env *Env, all result.Sweeps, release string, d *C
 	}
 	about := (&Calibrate{NCCL: release}).about(sweeps, version)
 	by := d.By
-	fit, err := fitCluster(cases, about, d.Cluster, liveSource(by))
+	fit, err := fitCluster(cases, about, cl, liveSource(by))
 	if err != nil {
 		return err
 	}
@@ -239,8 +243,7 @@ const (
 
 // kernels measures products and memory on all GPUs at once, as they are in training, and fits the figures of steps.
 func (q *CalibrateLive) kernels(ctx context.Context, env Env, with measure.Programs, team device.Team,
-	model hardware.GPUModel,
-	d *CalibrateDoc,
+	model hardware.GPUModel, cl *cluster.Cluster, d *CalibrateDoc,
 ) error {
 	list, err := q.products(ctx, env, team, model)
 	if err != nil {
@@ -250,7 +253,7 @@ func (q *CalibrateLive) kernels(ctx context.Context, env Env, with measure.Progr
 	if err != nil {
 		return err
 	}
-	start, err := step.Calibrated(d.Cluster)
+	start, err := step.Calibrated(cl)
 	if err != nil {
 		return err
 	}
@@ -261,7 +264,7 @@ func (q *CalibrateLive) kernels(ctx context.Context, env Env, with measure.Progr
 	d.GPU, fit.GPUs = fit, len(team)
 	if q.Torch == "" {
 		if fit.Kept = fit.LeftOut < fit.Before && fit.Before > kernelsOff; fit.Kept {
-			keepKernels(d, fit.Moved)
+			keepKernels(cl, d, fit.Moved)
 		}
 		return nil
 	}
@@ -269,7 +272,7 @@ func (q *CalibrateLive) kernels(ctx context.Context, env Env, with measure.Progr
 		return err
 	}
 	if fit.Steps.LeftOut < fit.Steps.Before {
-		keepKernels(d, fit.Steps.Moved)
+		keepKernels(cl, d, fit.Steps.Moved)
 	}
 	return nil
 }
@@ -280,9 +283,9 @@ func (q *CalibrateLive) kernels(ctx context.Context, env Env, with measure.Progr
 const kernelsOff = 0.07
 
 // keepKernels puts figures of steps into the calibration, in place of earlier ones.
-func keepKernels(d *CalibrateDoc, list []calibrate.Moved) {
+func keepKernels(cl *cluster.Cluster, d *CalibrateDoc, list []calibrate.Moved) {
 	c := &cluster.Calibration{}
-	if old := d.Cluster.Calibration; old != nil {
+	if old := cl.Calibration; old != nil {
 		*c = *old
 	}
 	now := map[string]bool{}
@@ -295,7 +298,7 @@ func keepKernels(d *CalibrateDoc, list []calibrate.Moved) {
 			Name: m.Name, Value: m.Value, Unit: m.Unit, Low: m.Low, High: m.High, Source: liveSource(d.By),
 		})
 	}
-	d.Cluster.Calibration, d.Calibration, d.Better = c, c, true
+	cl.Calibration, d.Calibration, d.Better = c, c, true
 }
 
 // products measures them. A GPU on which none can be is known by its memory alone.

@@ -206,7 +206,7 @@ func TestCalibrateLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Site == nil || d.Points != 5 || d.Before.Median < 0.15 || d.After.Median > 0.03 || !d.Better {
+	if d.After.Points == 0 || d.Points != 5 || d.Before.Median < 0.15 || d.After.Median > 0.03 || !d.Better {
 		t.Errorf("collectives: %d points, error %v before, %v after", d.Points, d.Before, d.After)
 	}
 	if d.GPU == nil || d.GPU.GPUs != 8 || d.GPU.Before < 0.08 || d.GPU.After > 0.02 || d.GPU.LeftOut > 0.04 {
@@ -222,7 +222,11 @@ func TestCalibrateLive(t *testing.T) {
 	if err != nil || name != filepath.Join(dir, "site.calibration.yaml") {
 		t.Fatal(name, err)
 	}
-	write(name, d.Cluster)
+	measured, err := d.Described.Cluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(name, measured)
 	if after := price(); after > 0.95*before {
 		t.Errorf("the step computes for %.4f s with the calibration and %.4f without", after, before)
 	}

@@ -225,22 +225,22 @@ func (p *paying) currency() string {
 
 // CampaignDoc is what a whole run of steps takes, as far as it was asked for.
 type CampaignDoc struct {
-	Straggler *Straggler   `json:"straggler,omitempty"`
-	Goodput   *Goodput     `json:"goodput,omitempty"`
-	Cost      *Cost        `json:"cost,omitempty"`
-	Run       *CampaignRun `json:"run,omitempty"`
+	Straggler *straggler   `json:"straggler,omitempty"`
+	Goodput   *RunGoodput  `json:"goodput,omitempty"`
+	Cost      *RunCost     `json:"cost,omitempty"`
+	Run       *campaignRun `json:"run,omitempty"`
 }
 
-// SlowNode is a node that has lost a share of its speed.
-type SlowNode struct {
+// slowNode is a node that has lost a share of its speed.
+type slowNode struct {
 	Node string  `json:"node"`
 	What string  `json:"what"` // compute, nic
 	Loss float64 `json:"loss"`
 }
 
-// Straggler is what slow nodes cost the whole job.
-type Straggler struct {
-	Slow  []SlowNode `json:"slow"` // the first of them
+// straggler is what slow nodes cost the whole job.
+type straggler struct {
+	Slow  []slowNode `json:"slow"` // the first of them
 	Nodes int        `json:"nodes"`
 	Step  unit.Span  `json:"step_s"`
 	Extra unit.Span  `json:"extra_s"`
@@ -250,76 +250,46 @@ type Straggler struct {
 	Text  string     `json:"text"`
 }
 
-// Goodput is how much of a run's time goes into steps that count, and how often to save.
-type Goodput struct {
-	Goodput  float64            `json:"goodput"`
-	Tokens   float64            `json:"tokens_per_s"`
-	Between  unit.Span          `json:"mtbf_job_s"`
-	Each     unit.Span          `json:"mtbf_gpu_s"`
-	PerDay   float64            `json:"interruptions_per_day"`
-	Bytes    unit.Volume        `json:"checkpoint_bytes"`
-	Storage  float64            `json:"storage_GBps,omitempty"`
-	Save     unit.Span          `json:"checkpoint_s"`      // that training stands still
-	Write    unit.Span          `json:"write_s,omitempty"` // that an asynchronous checkpoint is written for after that
-	Restart  unit.Span          `json:"restart_s"`
-	Interval unit.Span          `json:"interval_s"`
-	Best     unit.Span          `json:"best_interval_s"`
-	Young    unit.Span          `json:"young_interval_s"` // √(2 × save × between)
-	AtBest   float64            `json:"goodput_at_best"`
-	Lost     map[string]float64 `json:"lost"` // shares of the time: checkpoints, redone, restarts; with a pool of nodes also waiting, fewer
-	Pool     *GoodputPool       `json:"pool,omitempty"`
-	Sources  []string           `json:"sources"` // of values that were not given
-	Text     string             `json:"text"`
+// RunGoodput is how much of a run's time goes into steps that count, and how often to save.
+type RunGoodput struct {
+	campaign.Goodput
+	Tokens  float64      `json:"tokens_per_s"`
+	Each    unit.Span    `json:"mtbf_gpu_s"`
+	Bytes   unit.Volume  `json:"checkpoint_bytes"`
+	Storage float64      `json:"storage_GBps,omitempty"`
+	Pool    *goodputPool `json:"pool,omitempty"`
+	Sources []string     `json:"sources"` // of values that were not given
+	Text    string       `json:"text"`
 }
 
-// GoodputPool is how many nodes a job has over time, where that was asked about. Shares add up to 1.
-type GoodputPool struct {
-	Nodes   int       `json:"nodes"`
-	Spares  int       `json:"spares"`
-	Elastic bool      `json:"elastic"`
-	Repair  unit.Span `json:"repair_s"`
-	Losing  float64   `json:"node_loss"` // share of interruptions after which a node is away
-	Full    float64   `json:"full"`      // with all nodes
-	Shrunk  float64   `json:"shrunk"`
-	Stopped float64   `json:"stopped"`
-	Away    float64   `json:"nodes_away"` // on average
-	PerNode float64   `json:"per_node"`   // useful work for each node that is held, spares too, over that without failures
+// goodputPool is how many nodes a job has over time, where that was asked about. Shares add up to 1.
+type goodputPool struct {
+	campaign.Pool
+	campaign.Staffing
+	PerNode float64 `json:"per_node"` // useful work for each node that is held, spares too, over that without failures
 }
 
-// Bill is an amount of money and of energy.
-type Bill struct {
-	Rent   float64 `json:"rent"`
-	Energy float64 `json:"energy"`
-	Total  float64 `json:"total"`
-	KWh    float64 `json:"kWh"`
+// RunCost is what steps and tokens cost.
+type RunCost struct {
+	Currency    string        `json:"currency"`
+	Step        campaign.Bill `json:"per_step"`
+	Million     campaign.Bill `json:"per_million_tokens"`
+	Watts       float64       `json:"gpu_power_W"`
+	WattsSource string        `json:"gpu_power_source"`
+	Average     float64       `json:"gpu_power_average_W"`
+	Overhead    float64       `json:"overhead"`
+	Assumed     string        `json:"assumed,omitempty"` // of what a GPU draws
+	Rented      bool          `json:"gpus_priced,omitempty"`
+	Powered     bool          `json:"energy_priced,omitempty"`
 }
 
-func newBill(b campaign.Bill) Bill {
-	return Bill{Rent: b.Rent, Energy: b.Power, Total: b.Total(), KWh: b.Energy.KWh()}
-}
-
-// Cost is what steps and tokens cost.
-type Cost struct {
-	Currency    string  `json:"currency"`
-	Step        Bill    `json:"per_step"`
-	Million     Bill    `json:"per_million_tokens"`
-	Watts       float64 `json:"gpu_power_W"`
-	WattsSource string  `json:"gpu_power_source"`
-	Average     float64 `json:"gpu_power_average_W"`
-	Overhead    float64 `json:"overhead"`
-	Assumed     string  `json:"assumed,omitempty"` // of what a GPU draws
-
-	Rented  bool `json:"-"` // there is a price for GPUs
-	Powered bool `json:"-"` // there is a price for energy
-}
-
-// CampaignRun is a run of so many tokens.
-type CampaignRun struct {
+// campaignRun is a run of so many tokens.
+type campaignRun struct {
 	Tokens   float64 `json:"tokens"`
 	Days     float64 `json:"days"`
 	GPUHours float64 `json:"gpu_hours"`
 	MWh      float64 `json:"MWh"`
-	Bill
+	campaign.Bill
 }
 
 // of works out what was asked about a run of priced steps.
@@ -344,11 +314,11 @@ func (r *running) of(t *training, s shape, p *pricedStep) (*CampaignDoc, error) 
 		run.Rent = r.rent.Amount * float64(nodes) / float64(now.Ranks)
 	}
 	if r.asked {
-		g, doc, err := r.goodput(p, nodes, now.Step, now.TokensPerSecond())
+		g, err := r.goodput(p, nodes, now.Step, now.TokensPerSecond())
 		if err != nil {
 			return nil, err
 		}
-		run.Goodput, d.Goodput = g, doc
+		run.Goodput, d.Goodput = &g.Goodput, g
 	}
 	if r.money || r.tokens > 0 || r.power > 0 {
 		if err := r.bill(d, &run, p); err != nil {
@@ -359,10 +329,10 @@ func (r *running) of(t *training, s shape, p *pricedStep) (*CampaignDoc, error) 
 }
 
 // behind prices the step with slow nodes.
-func (r *running) behind(t *training, s shape, p *pricedStep) (*step.Result, *Straggler, error) {
+func (r *running) behind(t *training, s shape, p *pricedStep) (*step.Result, *straggler, error) {
 	hosts := p.tasks.Hosts()
 	var slow, nics []step.Host
-	doc := &Straggler{}
+	doc := &straggler{}
 	seen, places := map[int]bool{}, map[int]int{} // hosts, and where those with slow NICs stand
 	for _, x := range r.slow {
 		list, err := slowHosts(t.cluster, p, hosts, x)
@@ -387,7 +357,7 @@ func (r *running) behind(t *training, s shape, p *pricedStep) (*step.Result, *St
 				slow = append(slow, step.Host{Index: h, Loss: x.Loss})
 			}
 			if len(doc.Slow) < 16 {
-				doc.Slow = append(doc.Slow, SlowNode{Node: t.cluster.Hosts[h].Name, What: kind, Loss: x.Loss})
+				doc.Slow = append(doc.Slow, slowNode{Node: t.cluster.Hosts[h].Name, What: kind, Loss: x.Loss})
 			}
 			seen[h] = true
 		}
@@ -439,7 +409,7 @@ func slowHosts(c *cluster.Cluster, p *pricedStep, hosts []int, x step.Slow) ([]i
 }
 
 // fill says what slow nodes cost.
-func (d *Straggler) fill(p *pricedStep, late *step.Result, nodes int, nics, slow bool) {
+func (d *straggler) fill(p *pricedStep, late *step.Result, nodes int, nics, slow bool) {
 	d.Step, d.Extra = late.Step, late.Step-p.Step
 	d.Share = float64(d.Extra / p.Step)
 	d.Lost = d.Extra * unit.Span(p.Ranks) * unit.Span(nodes-d.Nodes) / unit.Span(nodes)
@@ -478,12 +448,10 @@ func (d *Straggler) fill(p *pricedStep, late *step.Result, nodes int, nics, slow
 
 // goodput is the share of time that failures and checkpoints leave of a job at so many tokens per second. least is the
 // length of a step, which an interval is at least.
-func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span,
-	rate float64,
-) (*campaign.Goodput, *Goodput, error) {
-	d := &Goodput{Bytes: p.job.CheckpointBytes(), Sources: []string{}}
+func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span, rate float64) (*RunGoodput, error) {
+	d := &RunGoodput{Bytes: p.job.CheckpointBytes(), Sources: []string{}}
 	if f.interval > 0 && f.interval < least {
-		return nil, nil, fmt.Errorf("--checkpoint-interval %v is shorter than a step of %v", f.interval, least)
+		return nil, fmt.Errorf("--checkpoint-interval %v is shorter than a step of %v", f.interval, least)
 	}
 	x := campaign.Failures{Between: f.mtbf, Save: f.save, Interval: f.interval, Restart: f.restart}
 	switch {
@@ -491,7 +459,7 @@ func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span,
 		x.Between = f.history.Between / unit.Span(nodes)
 		d.Sources = append(d.Sources, f.history.String())
 	case f.fleet:
-		return nil, nil, errors.New("--mtbf fleet: no server of a fleet is asked here; busbar goodput asks it")
+		return nil, errors.New("--mtbf fleet: no server of a fleet is asked here; busbar goodput asks it")
 	case f.mtbf == 0:
 		x.Between = published(d, "time between interruptions", campaign.MTBF()) / unit.Span(p.Ranks)
 	case f.per == "gpu":
@@ -522,25 +490,19 @@ func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span,
 		return f.onPool(d, x, p, nodes, least, rate)
 	}
 	g, err := x.Goodput(least)
-	if err != nil {
-		return nil, nil, err
-	}
-	d.fill(&g, p.Ranks, rate)
-	return &g, d, nil
+	d.fill(g, p.Ranks, rate)
+	return d, err
 }
 
 // published is a figure that nobody gave, whose source is cited.
-func published[T any](d *Goodput, what string, f campaign.Figure[T]) T {
+func published[T any](d *RunGoodput, what string, f campaign.Figure[T]) T {
 	d.Sources = append(d.Sources, what+": "+f.Source)
 	return f.Value
 }
 
-func (d *Goodput) fill(g *campaign.Goodput, gpus int, rate float64) {
-	d.Goodput, d.Tokens = g.Share, g.Share*rate
-	d.Between, d.Each, d.PerDay = g.Between, g.Between*unit.Span(gpus), g.PerDay
-	d.Save, d.Write, d.Restart, d.Interval, d.Best, d.Young, d.AtBest = g.Save, g.Write, g.Restart, g.Interval, g.Best,
-		g.Young, g.AtBest
-	d.Lost = map[string]float64{"checkpoints": g.Saving, "redone": g.Redoing, "restarts": g.Restarts}
+// fill says what became of the time.
+func (d *RunGoodput) fill(g campaign.Goodput, gpus int, rate float64) {
+	d.Goodput, d.Tokens, d.Each = g, g.Share*rate, g.Between*unit.Span(gpus)
 	d.Text = fmt.Sprintf("%.1f%% of the time is useful: an interruption every %v; lost: %.1f%% checkpoints, %.1f%% "+
 		"repeated steps, %.1f%% restarts",
 		100*g.Share, g.Between, 100*g.Saving, 100*g.Redoing, 100*g.Restarts)
@@ -568,21 +530,21 @@ func (r *running) bill(d *CampaignDoc, run *campaign.Run, p *pricedStep) error {
 	if run.Currency = r.currency(); run.Currency == "" {
 		run.Currency = "USD"
 	}
-	d.Cost = &Cost{
-		Currency: run.Currency, Step: newBill(step), Million: newBill(million), Watts: float64(power), WattsSource: source,
+	d.Cost = &RunCost{
+		Currency: run.Currency, Step: step, Million: million, Watts: float64(power), WattsSource: source,
 		Overhead: r.overhead,
 		Rented:   r.rent.Currency != "", Powered: r.energy.Currency != "",
 	}
 	if known {
-		d.Cost.Average = float64(step.Energy) / float64(step.Time) / float64(p.Ranks) / r.overhead
+		d.Cost.Average = step.KWh * float64(unit.KilowattHour) / float64(step.Time) / float64(p.Ranks) / r.overhead
 		d.Cost.Assumed = fmt.Sprintf("a GPU draws %.0f%% of %v while it computes, %.0f%% while it waits, %.0f%% while the "+
 			"job restarts", 100*campaign.Computing, power, 100*campaign.Waiting, 100*campaign.Idle)
 	}
 	if r.tokens > 0 {
 		all := run.Lasting(r.tokens)
-		d.Run = &CampaignRun{
+		d.Run = &campaignRun{
 			Tokens: r.tokens, Days: float64(all.Time / unit.Day), GPUHours: float64(all.Time/unit.Hour) * float64(p.Ranks),
-			MWh: all.Energy.MWh(), Bill: newBill(all),
+			MWh: all.KWh / 1e3, Bill: all,
 		}
 	}
 	return nil

@@ -6,103 +6,55 @@
 //
 // # The questions
 //
-// They follow the work with a cluster. Each line has one question as it is asked; those beside it are asked alike.
+// They follow the work with a cluster.
 //
-// Map: what there is, and what will slow jobs down. Also [Audit], [Path], [Presets], [Hardware], [Models].
+// Map: what there is, and what will slow jobs down: [Map], [Audit], [Path], [Presets], [Hardware], [Models].
 //
-//	query.Map{Sources: []string{"site.yaml"}}
-//
-// Measure: on CPUs, GPUs and RDMA ports, and what changed since. Also [BenchPairs], [BenchStep], [BenchGPU],
+// Measure: on CPUs, GPUs and RDMA ports, and what changed since: [BenchDiff], [BenchPairs], [BenchStep], [BenchGPU],
 // [BenchRDMA], [Check].
 //
-//	query.BenchDiff{Old: "before.jsonl", New: "after.jsonl"}
+// Predict: how long a collective or a training step takes, and what limits it: [Predict], [Step], [Experts], [Scale],
+// [Need], [Envelope], [Goodput].
 //
-// Predict: how long a collective or a training step takes, and what limits it. Also [Predict], [Experts], [Scale],
-// [Need], [Envelope], [Resilience].
+// Plan: parallel degrees, placement, launch files: [Plan], [Place], [Sched].
 //
-//	query.Step{Job: query.Job{Cluster: "dgx-h100:2", Model: "llama3-8b", Parallel: "zero=3"}}
+// Diagnose: why a job is slow, broken or hung: [Doctor], [Hang], [Explain], [DoctorBench], [Trace].
 //
-// Plan: parallel degrees, placement, launch files. Also [Place], [Sched].
-//
-//	query.Plan{Cluster: "dgx-h100:8", Model: "llama3-70b", Global: 512}
-//
-// Diagnose: why a job is slow, broken or hung. Also [Hang], [Explain], [DoctorBench], [Trace].
-//
-//	query.Doctor{Sources: []string{"job.log"}}
-//
-// Watch: a fleet's nodes and jobs, through a server that Env.Fleet reaches. Also [Jobs], [BadNodes], [Link],
+// Watch: a fleet's nodes and jobs, through a server that Env.Fleet reaches: [Nodes], [Jobs], [BadNodes], [Link],
 // [OrderPairs], [Orders].
 //
-//	query.Nodes{}
-//
-// Trust: how accurate predictions are, and how to fit them. Also [Calibrate], [Suggest].
-//
-//	query.Validate{Files: []string{"points.jsonl"}}
+// Trust: how accurate predictions are, and how to fit them: [Validate], [Calibrate], [Suggest].
 //
 // # Texts and values
 //
 // Fields are texts as the command line has them: Size: "64M", Op: "all_gather". Programs that have values write
-// SizeOf(64 * unit.MiB), OpOf(coll.AllGather), LayoutOf(2, 8), Recompute: workload.Full.
+// SizeOf(64 * unit.MiB), OpOf(coll.AllGather), LayoutOf(2, 8), Recompute: workload.Full. The same structs are the flags
+// of the commands and the parameters of the page of busbar serve.
 //
 // # Clusters and logs in memory
 //
-// Env.Files is where names of files are looked up: bytes in memory are an fstest.MapFS or any other fs.FS.
+// Env.Files is where names of files are looked up: bytes in memory are an fstest.MapFS or any other fs.FS. A cluster
+// that is a value is named by Env.Clusters: LoadCluster reads one, or hosts are put together from the node types of
+// package hardware.
 //
-//	env := query.Env{Files: fstest.MapFS{"site.yaml": {Data: text}, "job.log": {Data: log}}}
-//	doc, err := query.Doctor{Sources: []string{"job.log"}}.Run(ctx, env)
+// # Documents
 //
-// A cluster that is a value is named by Env.Clusters: LoadCluster reads one, or hosts are put together from the node
-// types of package hardware, whose Describe adds a network:
-//
-//	node, err := hardware.Node("dgx-h100")
-//	site := &cluster.Cluster{Types: []*cluster.NodeType{node}, Hosts: []cluster.Host{{Name: "a"}, {Name: "b"}}} // Host.Type is an index of Types
-//	env := query.Env{Clusters: map[string]*cluster.Cluster{"site": site}}
-//	doc, err := query.Predict{Cluster: "site", Size: "1G"}.Run(ctx, env)
-//
-// A plan's launch files are written by doc.Emitted.Write where Plan.Emit names their folder; doc.Take.Names are the
-// hosts that Place chooses. The examples of the types have both in full.
-//
-// # One struct for all
-//
-// The same structs are the flags of the commands (their tags say how each is spelt, what it means, its default and its
-// bounds) and the parameters of the page of busbar serve; the documents are what the commands print with --json.
-// Package report turns documents into text and pictures: report.Predict a PredictDoc, and so on; what the doctor found
-// is report.Findings of its Findings, and doctor.Text writes all of DoctorDoc.Report.
-//
-// # Stability
-//
-// Fields of questions and documents are only ever added within a version of the documents (see Version), and JSON names
-// keep their meaning and their unit: names end in _us, _s, _bytes or _GBps where the number has a unit. Fields that are
-// left out of the JSON (`json:"-"`) are for package report and may change.
-//
-// # Reading documents back
-//
-// A document that was read from JSON has all that JSON has: Wrong, Undecided and Request say what they said before.
-// What needs more than that (package report's texts and pictures, Timeline) gives ErrDecoded; ask the question again
-// for those.
+// The documents are what the commands print with --json. Fields are only ever added within a version (see Version), and
+// JSON names keep their meaning and their unit: names end in _us, _s, _bytes or _GBps where the number has a unit. A
+// document is its data: one that was read from JSON says the same by Wrong, Undecided and Request, and package report
+// prints and draws the same of it. A document that says that something is wrong with what was asked about has a method
+// Wrong; where there is no document to say so, the error is ErrWrong.
 //
 // # Errors
 //
 // An error is about the question unless Cannot(err) says that it could not be answered: a file that cannot be read, a
 // context that ended, one of Env's Limits, something of Env that is nil and that the question asks for (Doctor.Live), a
-// peer that died. A question without a cluster where Env.Machine is nil is a bad one. A file that is not there is bad
-// input, as is anything that is wrong inside a file; errors.Is(err, fs.ErrNotExist) tells it from others. Commands end
-// with exit code 2 for a bad question and 3 for one that could not be answered; busbar serve answers 400 and 422, and
-// 503 where the time was up:
-//
-//	doc, err := query.Predict{Cluster: "site.yaml"}.Run(ctx, env)
-//	switch {
-//	case errors.Is(err, fs.ErrNotExist): // there is no site.yaml
-//	case errors.Is(err, context.DeadlineExceeded): // ctx ended; Cannot(err) is true
-//	case query.Cannot(err): // ask again later, or elsewhere
-//	case err != nil: // change the question
-//	}
+// peer that died. A file that is not there is bad input, as is anything that is wrong inside a file; errors.Is(err,
+// fs.ErrNotExist) tells it from others. Commands end with exit code 2 for a bad question and 3 for one that could not be
+// answered; busbar serve answers 400 and 422, and 503 where the time was up.
 //
 // An error about one parameter of a question is a *FieldError, which names it. Its text, too, names parameters as
 // Params does (size, global-batch); Env.Flags asks for the flags of the command.
-//
-// A document that says that something is wrong with what was asked about has a
-// method Wrong; where there is no document to say so, the error is ErrWrong.
 package query
 
 import (

@@ -8,13 +8,11 @@ import (
 	"io/fs"
 	"strings"
 
-	"busbar.dev/cluster"
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
-	"busbar.dev/internal/natural"
 	"busbar.dev/internal/unpack"
 )
 
@@ -33,9 +31,7 @@ type Doctor struct {
 
 // DoctorDoc is the answer to Doctor: findings, the most likely root first.
 type DoctorDoc struct {
-	doctor.Document
-
-	Report *doctor.Report `json:"-"`
+	*doctor.Report
 	FailOn
 	Noted
 }
@@ -48,7 +44,7 @@ func (d *DoctorDoc) Wrong() bool {
 }
 
 // Unexamined reports that nothing that was given is known, so that no finding says nothing.
-func (d *DoctorDoc) Unexamined() bool { return !d.Report.Examined() && d.Least != "never" }
+func (d *DoctorDoc) Unexamined() bool { return !d.Examined() && d.Least != "never" }
 
 // Check refuses a question that cannot be answered, before anything is read.
 func (q Doctor) Check() error {
@@ -109,7 +105,7 @@ func (q Doctor) Weigh(env Env, set *evidence.Set) (*DoctorDoc, error) {
 		return nil, err
 	}
 	report.Mask(q.Mask == "addresses")
-	return &DoctorDoc{Document: report.Document(), Report: report, FailOn: failOn(q.FailOn)}, nil
+	return &DoctorDoc{Report: report, FailOn: failOn(q.FailOn)}, nil
 }
 
 // weigh asks the doctor, with the user's causes beside the built-in ones.
@@ -161,18 +157,23 @@ func sentence(arg string) bool {
 
 // evidence reads a file, a folder or standard input.
 func (e *Env) evidence(ctx context.Context, r *evidence.Reader, name string) error {
-	if name == "-" {
-		return evidenceFrom(r, "standard input", e.stdin())
-	}
-	if _, err := fs.Stat(e.files(), name); err != nil && sentence(name) {
+	switch _, err := fs.Stat(e.files(), name); {
+	case name == "-":
+	case err != nil && sentence(name):
 		return r.ReadSentence(name)
-	} else if errors.Is(err, fs.ErrNotExist) {
+	case errors.Is(err, fs.ErrNotExist):
 		return missing{fmt.Errorf("%s: no such file or folder; expected files or folders, or a description of the problem "+
 			"in quotes", name)}
 	}
 	read := 0
-	err := e.eachFile(ctx, name, "the logs", func(path string, inFolder bool) error {
-		err := e.evidenceFile(r, path)
+	err := e.eachInput(ctx, name, "the logs", func(path string, in io.Reader, inFolder bool) error {
+		// a file that grows as fast as it is read has no end; those of /proc have no size
+		if f, ok := in.(fs.File); ok {
+			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+				in = io.LimitReader(f, info.Size())
+			}
+		}
+		err := unbroken(path, in, func(in io.Reader) error { return r.Read(path, in) })
 		if err == nil {
 			read++
 		}
@@ -189,97 +190,4 @@ func (e *Env) evidence(ctx context.Context, r *evidence.Reader, name string) err
 		return fmt.Errorf("%s: no text in this folder that can be read", name)
 	}
 	return err
-}
-
-func (e *Env) evidenceFile(r *evidence.Reader, name string) error {
-	f, err := e.files().Open(name)
-	if err != nil {
-		return failure.Cannot(err)
-	}
-	defer f.Close()
-	// a file that grows as fast as it is read has no end; those of /proc have no size
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-		return evidenceFrom(r, name, io.LimitReader(f, info.Size()))
-	}
-	return evidenceFrom(r, name, f)
-}
-
-// evidenceFrom reads a stream. One that breaks off is not the input's fault.
-func evidenceFrom(r *evidence.Reader, name string, in io.Reader) error {
-	s := &stream{r: in}
-	err := r.Read(name, s)
-	if s.err != nil {
-		return failure.Cannot(fmt.Errorf("%s: %w", name, s.err))
-	}
-	return err
-}
-
-// strangers warns of nodes whose inside one source describes and which no fabric names, as where a fabric calls its
-// hosts otherwise: they would stand beside the fabric's own hosts, without a network.
-func strangers(read []source) []cluster.Warning {
-	inside, named := map[string]string{}, map[string]string{} // by the name that is compared
-	var fabrics []string
-	for i := range read {
-		s := &read[i]
-		gpus, links := false, false
-		for _, f := range s.frags {
-			links = links || len(f.Network.Links) > 0
-			for h := range f.Hosts {
-				t := f.TypeOf(h)
-				gpus = gpus || t != nil && t.Count(cluster.GPU) > 0
-			}
-		}
-		to := inside
-		switch {
-		case links && !gpus:
-			to, fabrics = named, append(fabrics, s.word)
-		case links || !gpus:
-			continue
-		}
-		for _, f := range s.frags {
-			for h := range f.Hosts {
-				if name := f.Hosts[h].Name; name != "" {
-					to[cluster.ShortHost(name)] = name
-				}
-			}
-		}
-	}
-	if len(named) == 0 {
-		return nil
-	}
-	var missing, theirs []string
-	for short, name := range inside {
-		if _, ok := named[short]; !ok {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	for _, name := range named {
-		theirs = append(theirs, name)
-	}
-	missing, theirs = natural.Sort(missing), natural.Sort(theirs)
-	w := cluster.Warning{Text: fmt.Sprintf("does not name %s: how they reach the network is unknown", cutList(missing))}
-	if len(missing) == len(inside) {
-		w.Text = fmt.Sprintf("names none of %s, which other sources describe; its hosts are %s and are listed as further "+
-			"nodes. Use its names before the =, as in %s=FILE",
-			cutList(missing), cutList(theirs), theirs[0])
-	}
-	if len(fabrics) == 1 {
-		w.Source = fabrics[0]
-	} else {
-		w.Text = "no fabric among the sources " + w.Text
-	}
-	return []cluster.Warning{w}
-}
-
-// cutList is a hostlist that fits a line.
-func cutList(names []string) string {
-	const most = 60
-	list := cluster.FormatHosts(names)
-	if len(list) <= most {
-		return list
-	}
-	return fmt.Sprintf("%s and %d others", names[0], len(names)-1)
 }

@@ -6,20 +6,17 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/coll"
 	"busbar.dev/doctor"
-	"busbar.dev/finding"
 	"busbar.dev/hardware"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/result"
-	"busbar.dev/unit"
 )
 
 // DoctorBench asks which part of a measured sweep is wrong for the hardware, and what that means: every size is held
@@ -35,10 +32,8 @@ type DoctorBench struct {
 
 // DoctorBenchDoc is the answer to DoctorBench: findings, and the curves they are about.
 type DoctorBenchDoc struct {
-	doctor.BenchDocument
-
-	Report *doctor.Report  `json:"-"`
-	Curves []*doctor.Curve `json:"-"`
+	*doctor.Report
+	Sweeps []*doctor.Curve `json:"sweeps"`
 	FailOn
 	Noted
 }
@@ -62,19 +57,18 @@ func (q DoctorBench) Run(ctx context.Context, env Env) (doc *DoctorBenchDoc, err
 	if err != nil {
 		return nil, err
 	}
-	var curves []*doctor.Curve
+	d := &DoctorBenchDoc{FailOn: failOn(q.FailOn)}
 	for _, s := range sweeps {
 		x, err := q.curve(ctx, &env, s)
 		if err != nil {
 			return nil, err
 		}
-		about.fill(x)
-		curves = append(curves, x)
+		x.Unsure = about.unsure
+		x.Quote(about.lines)
+		d.Sweeps = append(d.Sweeps, x)
 	}
-	rep := doctor.Bench(curves)
-	return &DoctorBenchDoc{
-		BenchDocument: rep.BenchDocument(curves), Report: rep, Curves: curves, FailOn: failOn(q.FailOn),
-	}, nil
+	d.Report = doctor.Bench(d.Sweeps)
+	return d, nil
 }
 
 // curve predicts one measured sweep.
@@ -118,13 +112,7 @@ func (q *DoctorBench) on(ctx context.Context, e *Env, s *result.Sweep) (*doctor.
 // presetName is the preset that a cluster's word names, "" where it names none.
 func presetName(word string) string {
 	name, _, _ := strings.Cut(word, ":")
-	for _, p := range hardware.Presets() {
-		if strings.EqualFold(p.Name, name) ||
-			slices.ContainsFunc(p.Aliases, func(a string) bool { return strings.EqualFold(a, name) }) {
-			return p.Name
-		}
-	}
-	return ""
+	return hardware.FindPreset(name).Name
 }
 
 // named predicts a sweep on the machine that its output names: the GPUs, and
@@ -185,22 +173,6 @@ func (q *DoctorBench) own(ctx context.Context, e *Env, s *result.Sweep) (*doctor
 type about struct {
 	lines  []string // of nccl-tests' text
 	unsure string
-}
-
-// fill puts it into curves.
-func (a *about) fill(x *doctor.Curve) {
-	x.Unsure = a.unsure
-	line := map[unit.Bytes]int{}
-	for i := range x.Sweep.Points {
-		p := &x.Sweep.Points[i]
-		line[p.Size] = p.Line
-	}
-	for i := range x.Points {
-		p := &x.Points[i]
-		if n := line[p.Size]; n > 0 && n <= len(a.lines) {
-			p.Quote = finding.Quote{File: x.Sweep.File, Line: n, Text: strings.TrimSpace(a.lines[n-1])}
-		}
-	}
 }
 
 // sweeps reads the file and puts rows that belong together into sweeps.

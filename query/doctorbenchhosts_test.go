@@ -39,13 +39,13 @@ network: {kind: infiniband}
 		if err != nil {
 			t.Fatalf("%s: %v", cluster, err)
 		}
-		p := doc.Curves[0].Points
+		p := doc.Sweeps[0].Points
 		return p[len(p)-1].Expected.Micros(), doc
 	}
 	good, _ := last("good.yaml")
 	mixed, doc := last("mixed.yaml")
-	if mixed > 2*good || !strings.Contains(doc.Curves[0].Machine, "(gpu[1-2])") {
-		t.Errorf("on %s: %.0f µs expected at the last size; %.0f µs on the same hosts alone", doc.Curves[0].Machine, mixed,
+	if mixed > 2*good || !strings.Contains(doc.Sweeps[0].Machine, "(gpu[1-2])") {
+		t.Errorf("on %s: %.0f µs expected at the last size; %.0f µs on the same hosts alone", doc.Sweeps[0].Machine, mixed,
 			good)
 	}
 	if first, doc := last("other.yaml"); first < 4*good ||

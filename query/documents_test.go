@@ -11,6 +11,7 @@ import (
 	"go/token"
 	"go/types"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -84,8 +85,9 @@ type declarations map[string]declared
 func structs(t *testing.T) declarations {
 	found := declarations{}
 	for _, dir := range []string{
-		"query", "doctor", "finding", "predict", "result", "step", "result/diff", "result/pairs", "engine", "engine/bench",
-		"engine/bench/gpu", "engine/device", "measure", "fleet/server",
+		"query", "calibrate", "calibrate/truth", "doctor", "doctor/cause", "engine", "engine/bench", "engine/bench/gpu",
+		"engine/device", "finding", "fleet/server", "input", "launch", "measure", "plan", "plan/campaign", "predict", "result",
+		"result/diff", "result/pairs", "result/trace", "schedule", "step", "workload",
 	} {
 		prefix := filepath.Base(dir) + "."
 		if dir == "query" {
@@ -203,10 +205,10 @@ func (found declarations) write(b *strings.Builder, t *testing.T, name string, w
 			if !strings.Contains(name, ".") {
 				full = d.prefix + name
 			}
-			if !ast.IsExported(full[strings.LastIndexByte(full, '.')+1:]) {
-				return name
-			}
 			if _, ok := found[full]; !ok {
+				if !ast.IsExported(name[strings.LastIndexByte(name, '.')+1:]) {
+					return name
+				}
 				return full
 			}
 			inner = append(inner, full)

@@ -16,7 +16,7 @@ func ExampleStep() {
 		log.Fatal(err)
 	}
 	row := doc.Rows[0]
-	fmt.Println(row.GPUs, "GPUs,", row.Step.Short(), "per step, limited by", row.Bottleneck.Kind+", fits:", row.Fits)
+	fmt.Println(row.Ranks, "GPUs,", row.Step.Short(), "per step, limited by", row.Bottleneck.Kind+", fits:", row.Fits)
 	// Output: 16 GPUs, 663 ms per step, limited by compute, fits: true
 }
 

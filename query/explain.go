@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"busbar.dev/doctor/traffic"
@@ -23,8 +24,7 @@ type Explain struct {
 // ExplainDoc is the answer to Explain: what NCCL set up, and where the bytes of an all-reduce go.
 type ExplainDoc struct {
 	*traffic.Run
-
-	Size unit.Bytes `json:"-"` // of the all-reduce
+	Size unit.Bytes `json:"size_bytes"` // of the all-reduce
 	Noted
 }
 
@@ -57,19 +57,8 @@ func (e *Env) ncclLogs(ctx context.Context, names []string) (*nccllog.Log, error
 	}
 	r := nccllog.NewReader()
 	for _, name := range names {
-		if name == "-" {
-			if err := r.Add("standard input", e.stdin()); err != nil {
-				return nil, failure.Cannot(err)
-			}
-			continue
-		}
-		err := e.eachFile(ctx, name, "the logs", func(path string, _ bool) error {
-			f, err := e.files().Open(path)
-			if err != nil {
-				return failure.Cannot(err)
-			}
-			defer f.Close()
-			return failure.Cannot(r.Add(path, f))
+		err := e.eachInput(ctx, name, "the logs", func(path string, in io.Reader, _ bool) error {
+			return failure.Cannot(r.Add(path, in))
 		})
 		if err != nil {
 			return nil, err

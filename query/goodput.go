@@ -11,35 +11,35 @@ import (
 	"busbar.dev/workload"
 )
 
-// Resilience asks how much of a run's time goes into steps that count when nodes fail, how often to save, and what
+// Goodput asks how much of a run's time goes into steps that count when nodes fail, how often to save, and what
 // asynchronous checkpoints, spare nodes and going on with fewer replicas would change.
-type Resilience struct {
+type Goodput struct {
 	Job
 	Failures
 }
 
-// ResilienceDoc is the answer to Resilience.
-type ResilienceDoc struct {
-	Cluster string          `json:"cluster"`
-	Model   string          `json:"model"`
-	Layout  string          `json:"layout"`
-	GPUs    int             `json:"gpus"`
-	Nodes   int             `json:"nodes"`
-	Replica int             `json:"nodes_per_replica"`
-	Step    unit.Span       `json:"step_s"`
-	Tokens  float64         `json:"tokens_per_s"` // without failures
-	History *fleet.History  `json:"history,omitempty"`
-	Asked   Goodput         `json:"asked"`
-	Played  float64         `json:"played"` // the goodput of what was asked, by a run with failures drawn one by one
-	Rows    []ResilienceRow `json:"rows"`
-	Text    string          `json:"text"`
+// GoodputDoc is the answer to Goodput.
+type GoodputDoc struct {
+	Cluster string        `json:"cluster"`
+	Model   string        `json:"model"`
+	Layout  string        `json:"layout"`
+	GPUs    int           `json:"gpus"`
+	Nodes   int           `json:"nodes"`
+	Replica int           `json:"nodes_per_replica"`
+	Step    unit.Span     `json:"step_s"`
+	Tokens  float64       `json:"tokens_per_s"` // without failures
+	History *fleet.History `json:"history,omitempty"`
+	Asked   RunGoodput    `json:"asked"`
+	Played  float64       `json:"played"` // the goodput of what was asked, by a run with failures drawn one by one
+	Rows    []goodputRow  `json:"rows"`
+	Text    string        `json:"text"`
 
 	Pictures bool `json:"samples,omitempty"` // rates count samples, not tokens
 	Noted
 }
 
-// ResilienceRow is one way to go about failures.
-type ResilienceRow struct {
+// goodputRow is one way to go about failures.
+type goodputRow struct {
 	Async    bool      `json:"async_checkpoint"`
 	Replaced bool      `json:"always_replaced,omitempty"` // a node that fails has another at once
 	Spares   int       `json:"spares"`
@@ -57,7 +57,7 @@ type ResilienceRow struct {
 const playedFailures = 5_000
 
 // Run prices the step and every way to go about failures.
-func (q Resilience) Run(ctx context.Context, env Env) (doc *ResilienceDoc, err error) {
+func (q Goodput) Run(ctx context.Context, env Env) (doc *GoodputDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
@@ -86,33 +86,33 @@ func (q Resilience) Run(ctx context.Context, env Env) (doc *ResilienceDoc, err e
 		return nil, err
 	}
 	nodes := len(p.tasks.Hosts())
-	d := &ResilienceDoc{
+	d := &GoodputDoc{
 		Cluster: t.cluster.Name, Model: p.job.Model.Name, Layout: p.layout, GPUs: p.Ranks, Nodes: nodes,
 		Replica: replicaNodes(&p.job.Split, p.Ranks, nodes),
 		Step:    p.Step, Tokens: p.TokensPerSecond(), History: f.history, Pictures: p.job.Model.Pictures(),
 	}
-	g, asked, err := f.goodput(p, nodes, p.Step, d.Tokens)
+	asked, err := f.goodput(p, nodes, p.Step, d.Tokens)
 	if err != nil {
 		return nil, err
 	}
 	d.Asked, d.Text = *asked, asked.Text
-	pool := f.pool(asked, p, nodes, g.Between*unit.Span(nodes))
-	d.Played = pool.Play(g.Failures, playedFailures, 1)
+	pool := f.pool(asked, p, nodes, asked.Between*unit.Span(nodes))
+	d.Played = pool.Play(asked.Failures, playedFailures, 1)
 	return d, d.ways(f, p)
 }
 
 // ways fills in what else could be done, and the best of it.
-func (d *ResilienceDoc) ways(f failing, p *pricedStep) error {
-	try := func(async, replaced bool, spares int, elastic bool) (ResilienceRow, error) {
+func (d *GoodputDoc) ways(f failing, p *pricedStep) error {
+	try := func(async, replaced bool, spares int, elastic bool) (goodputRow, error) {
 		f := f
 		f.saves = f.saves && async == f.async // or it was said for the other kind
 		f.async, f.pooled, f.spares, f.elastic, f.interval = async, !replaced, spares, elastic, 0
-		_, g, err := f.goodput(p, d.Nodes, p.Step, d.Tokens)
+		g, err := f.goodput(p, d.Nodes, p.Step, d.Tokens)
 		if err != nil {
-			return ResilienceRow{}, err
+			return goodputRow{}, err
 		}
-		r := ResilienceRow{
-			Async: async, Replaced: replaced, Spares: spares, Elastic: elastic, Goodput: g.Goodput, Tokens: g.Tokens,
+		r := goodputRow{
+			Async: async, Replaced: replaced, Spares: spares, Elastic: elastic, Goodput: g.Share, Tokens: g.Tokens,
 			Interval: g.Interval,
 			PerGPU:   g.Tokens / float64(d.GPUs) * float64(d.Nodes) / float64(d.Nodes+spares),
 		}
@@ -168,7 +168,7 @@ func replicaNodes(s *workload.Split, gpus, nodes int) int {
 }
 
 // pool is the nodes of a job and what becomes of those that fail.
-func (f *failing) pool(d *Goodput, p *pricedStep, nodes int, between unit.Span) campaign.Pool {
+func (f *failing) pool(d *RunGoodput, p *pricedStep, nodes int, between unit.Span) campaign.Pool {
 	x := campaign.Pool{
 		Nodes: nodes, Spares: f.spares, Between: between, Losing: f.losing, Repair: f.repair, Elastic: f.elastic,
 		Replica: replicaNodes(&p.job.Split, p.Ranks, nodes),
@@ -186,22 +186,18 @@ func (f *failing) pool(d *Goodput, p *pricedStep, nodes int, between unit.Span) 
 }
 
 // onPool is goodput with nodes that are away.
-func (f *failing) onPool(d *Goodput, x campaign.Failures, p *pricedStep, nodes int, least unit.Span,
+func (f *failing) onPool(d *RunGoodput, x campaign.Failures, p *pricedStep, nodes int, least unit.Span,
 	rate float64,
-) (*campaign.Goodput, *Goodput, error) {
+) (*RunGoodput, error) {
 	pool := f.pool(d, p, nodes, x.Between*unit.Span(nodes))
 	o, err := pool.Outcome(x, least)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	g := o.Goodput
-	d.fill(&g, p.Ranks, rate)
-	d.Pool = &GoodputPool{
-		Nodes: nodes, Spares: pool.Spares, Elastic: pool.Elastic, Repair: pool.Repair, Losing: pool.Losing,
-		Full: o.Full, Shrunk: o.Shrunk, Stopped: o.Stopped, Away: o.Away, PerNode: o.PerNode,
-	}
-	d.Goodput, d.Tokens = o.Rate, o.Rate*rate
-	d.Lost["waiting"], d.Lost["fewer"] = o.Stopped, max(0, 1-o.Stopped-o.Rate/max(g.Share, 1e-12))
+	d.fill(o.Goodput, p.Ranks, rate)
+	d.Pool = &goodputPool{pool, o.Staffing, o.PerNode}
+	d.Waiting, d.Fewer = o.Stopped, max(0, 1-o.Stopped-o.Rate/max(d.Share, 1e-12))
+	d.Share, d.Tokens = o.Rate, o.Rate*rate
 	had := fmt.Sprintf("with %s and repairs of %v the job has all its nodes %.1f%% of the time",
 		words.Plural(pool.Spares, "spare"), pool.Repair, 100*o.Full)
 	if o.Shrunk > 0.0005 {
@@ -211,8 +207,5 @@ func (f *failing) onPool(d *Goodput, x campaign.Failures, p *pricedStep, nodes i
 		had += fmt.Sprintf(", and waits %.1f%%", 100*o.Stopped)
 	}
 	d.Text = fmt.Sprintf("%.1f%% of what all nodes could do is useful: %s; while it has them, %s", 100*o.Rate, had, d.Text)
-	// For a run's time and energy: the job that waits is idle.
-	g.Restarts += max(0, g.Share-o.Rate)
-	g.Share = o.Rate
-	return &g, d, nil
+	return d, nil
 }

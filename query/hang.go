@@ -10,7 +10,6 @@ import (
 	"net"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,8 +18,6 @@ import (
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
-	"busbar.dev/input/procs"
-	"busbar.dev/input/profile"
 	"busbar.dev/input/ras"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/kube"
@@ -50,13 +47,13 @@ type HangDoc struct {
 
 	Findings []finding.Finding `json:"findings"`
 	Read     int               `json:"files_read"`
-	Asked    []HangAsked       `json:"asked,omitempty"`
+	Asked    []hangAsked       `json:"asked,omitempty"`
 	Pods     []kube.Pod        `json:"pods,omitempty"`
 	FailOn
 }
 
-// HangAsked is an address that was asked.
-type HangAsked struct {
+// hangAsked is an address that was asked.
+type hangAsked struct {
 	Addr   string `json:"addr"`
 	Bytes  int    `json:"bytes,omitempty"`
 	Silent int    `json:"silent,omitempty"` // connections that were taken and never answered
@@ -182,17 +179,17 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 	if err != nil {
 		return nil, err
 	}
-	c.AddProcesses(here.ranks)
+	c.AddProcesses(here.Ranks)
 	began := time.Now()
-	told, err := q.trigger(e, here.pipes)
+	told, err := q.trigger(e, here.Pipes)
 	if err != nil {
 		return nil, err
 	}
 	most := dumpTime
-	if here.readRings(e, c) {
+	if here.ReadRings(e.files(), c) {
 		most = q.Gap // the rings say what dumps would, of every rank
 	}
-	addrs = unique(slices.Concat(addrs, here.addrs))
+	addrs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(addrs, here.Addrs))))
 	first := q.firstAnswers(ctx, e, addrs, before)
 	if answered(first) && (before == nil || len(*before) == 0) {
 		if err := pause(ctx, max(q.Gap-time.Since(began), q.Gap/4)); err != nil {
@@ -206,10 +203,10 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 	if most == dumpTime {
 		c.Slow(slow)
 	}
-	here.readRings(e, c)
+	here.ReadRings(e.files(), c)
 	if len(addrs) > 0 {
 		if err := q.ask(ctx, e, c, doc, addrs, first, before); err != nil {
-			if len(q.Sources) == 0 && q.Dumps == "" && len(here.ranks) == 0 {
+			if len(q.Sources) == 0 && q.Dumps == "" && len(here.Ranks) == 0 {
 				return nil, err
 			}
 			if !errors.Is(err, failure.ErrCannot) {
@@ -217,7 +214,7 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 			}
 		}
 	}
-	sources := slices.Concat(q.Sources, here.written(e))
+	sources := slices.Concat(q.Sources, here.Written(e.files()))
 	if q.Dumps != "" {
 		sources = append(sources, q.Dumps)
 	}
@@ -304,14 +301,13 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // hangSource reads a file, a folder or standard input into a case.
-func (e *Env) hangSource(ctx context.Context, b *cluster.Budget, c *hang.Case, name string) (int, error) {
-	if name == "-" {
-		return hangFrom(b, c, "standard input", e.stdin())
-	}
-	known := 0
-	err := e.eachFile(ctx, name, "the job", func(path string, inFolder bool) error {
-		n, err := e.hangFile(b, c, path)
-		known += n
+func (e *Env) hangSource(ctx context.Context, b *cluster.Budget, c *hang.Case, name string) (known int, err error) {
+	err = e.eachInput(ctx, name, "the job", func(path string, in io.Reader, inFolder bool) error {
+		err := unbroken(path, in, func(in io.Reader) error {
+			n, err := c.Read(b, path, in)
+			known += n
+			return err
+		})
 		if inFolder && err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, cluster.ErrTooLarge) {
 			e.note(err.Error())
 			return nil
@@ -319,25 +315,6 @@ func (e *Env) hangSource(ctx context.Context, b *cluster.Budget, c *hang.Case, n
 		return err
 	})
 	return known, err
-}
-
-func (e *Env) hangFile(b *cluster.Budget, c *hang.Case, name string) (int, error) {
-	f, err := e.files().Open(name)
-	if err != nil {
-		return 0, failure.Cannot(err)
-	}
-	defer f.Close()
-	return hangFrom(b, c, name, f)
-}
-
-// hangFrom reads a stream. One that breaks off is not the input's fault.
-func hangFrom(b *cluster.Budget, c *hang.Case, name string, in io.Reader) (int, error) {
-	s := &stream{r: in}
-	n, err := c.Read(b, name, s)
-	if s.err != nil {
-		return 0, failure.Cannot(fmt.Errorf("%s: %w", name, s.err))
-	}
-	return n, err
 }
 
 // answer is a RAS answer with the time it came, and what it says, unless others said it before: every answer is about
@@ -388,7 +365,7 @@ func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addr
 		}
 		for _, a := range list {
 			if i == 0 {
-				asked := HangAsked{Addr: a.Addr, Bytes: a.size, Silent: a.Silent}
+				asked := hangAsked{Addr: a.Addr, Bytes: a.size, Silent: a.Silent}
 				if a.Err != nil {
 					asked.Error = a.Err.Error()
 				}
@@ -420,7 +397,7 @@ func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addr
 }
 
 // unanswered is a note about services that did not answer where others did. What was silent is told by the verdict.
-func unanswered(list []HangAsked) []string {
+func unanswered(list []hangAsked) []string {
 	var names []string
 	why := ""
 	for i := range list {
@@ -482,123 +459,16 @@ func askAll(ctx context.Context, e *Env, addrs []string) []answer {
 // errCut marks an answer that begins as one and cannot be read.
 var errCut = errors.New("RAS gave an answer that cannot be read")
 
-// local is what the processes of a job on this machine say about where to ask and read.
-type local struct {
-	ranks []procs.Process
-	addrs []string // of RAS services
-	pipes []string // prefixes of the recorder's pipes
-	rings []string // folders of the profiler's rings
-}
-
 // processes finds the ranks of the job of --pid.
-func (q *Hang) processes(e *Env) (local, error) {
-	var l local
+func (q *Hang) processes(e *Env) (hang.Local, error) {
 	if q.PID == 0 {
-		return l, nil
+		return hang.Local{}, nil
 	}
 	if e.Processes == nil {
-		return l, errors.New("--pid cannot be asked for here")
+		return hang.Local{}, errors.New("--pid cannot be asked for here")
 	}
 	ranks, err := e.Processes(q.PID)
-	if err != nil {
-		return l, err
-	}
-	l.ranks = ranks
-	for i := range ranks {
-		p := &ranks[i]
-		l.addrs = append(l.addrs, p.RAS)
-		if p.Rings != "" {
-			l.rings = append(l.rings, p.Rings)
-		}
-		if p.Pipe != "" {
-			l.pipes = append(l.pipes, strings.TrimSuffix(p.Pipe, strconv.Itoa(p.Rank)+".pipe"))
-		}
-	}
-	l.addrs, l.pipes, l.rings = unique(l.addrs), unique(l.pipes), unique(l.rings)
-	return l, nil
-}
-
-// written are the logs and dumps of the job's ranks: also of those that are not here any more, or on other nodes that
-// share a file system, by the names of the others' files. What is older than the job is another's.
-func (l *local) written(e *Env) []string {
-	var list []string
-	for i := range l.ranks {
-		p := &l.ranks[i]
-		for _, name := range slices.Concat(p.Logs, []string{p.Dump}) {
-			for _, other := range slices.Concat([]string{name}, l.alike(p, name)) {
-				if info, err := fs.Stat(e.files(), other); err == nil && info.Mode().IsRegular() &&
-					!info.ModTime().Before(p.Started) {
-					list = append(list, other)
-				}
-			}
-		}
-	}
-	return unique(list)
-}
-
-// alike are a file's names for the ranks that are not here: the last number in it that is the rank's, exchanged.
-func (l *local) alike(p *procs.Process, name string) []string {
-	own := strconv.Itoa(p.Rank)
-	at := -1
-	for i := len(name) - len(own); i >= 0 && at < 0; i-- {
-		if strings.HasPrefix(name[i:], own) && (i == 0 || !digit(name[i-1])) &&
-			(i+len(own) == len(name) || !digit(name[i+len(own)])) {
-			at = i
-		}
-	}
-	const most = 4096
-	if at < 0 || p.World > most {
-		return nil
-	}
-	var list []string
-	for r := range p.World {
-		if !slices.ContainsFunc(l.ranks, func(o procs.Process) bool { return o.Rank == r }) {
-			list = append(list, fmt.Sprintf("%s%d%s", name[:at], r, name[at+len(own):]))
-		}
-	}
-	return list
-}
-
-// readRings adds the rings of the job: those of its processes, and those that share a communicator with them, whose
-// process may be gone. It reports whether every process here that runs has one.
-func (l *local) readRings(e *Env, c *hang.Case) bool {
-	type found struct {
-		name string
-		ring *profile.Ring
-	}
-	var list []found
-	ours := map[uint64]bool{}
-	have := map[int]bool{}
-	own := func(r *profile.Ring) bool {
-		return slices.ContainsFunc(l.ranks,
-			func(p procs.Process) bool { return p.PID == r.PID && !r.Created.Before(p.Started.Add(-time.Minute)) })
-	}
-	for _, folder := range l.rings {
-		names, err := profile.Files(e.files(), folder)
-		if err != nil {
-			continue
-		}
-		for _, name := range names {
-			r, err := profile.ReadFile(e.files(), name)
-			if err != nil {
-				continue // another user's, or gone meanwhile
-			}
-			list = append(list, found{name, r})
-			if own(r) {
-				have[r.PID] = true
-				for i := range r.Comms {
-					ours[r.Comms[i].Hash] = true
-				}
-			}
-		}
-	}
-	for _, f := range list {
-		if own(f.ring) || slices.ContainsFunc(f.ring.Comms, func(m profile.Comm) bool { return ours[m.Hash] }) {
-			c.AddRing(f.name, f.ring)
-		}
-	}
-	return len(l.ranks) > 0 &&
-		!slices.ContainsFunc(l.ranks, func(p procs.Process) bool { return p.State != 'Z' && !have[p.PID] })
+	return hang.NewLocal(ranks), err
 }
 
 // dumpTime is how long ranks get for writing their dumps. They look at their pipes once a second, and the first dump of
@@ -607,7 +477,7 @@ const dumpTime = 4100 * time.Millisecond
 
 // awaitDumps waits until the ranks that were told to have written their dumps, all that run, and names those of this
 // machine that have not.
-func (q *Hang) awaitDumps(ctx context.Context, e *Env, l *local, told int, began time.Time,
+func (q *Hang) awaitDumps(ctx context.Context, e *Env, l *hang.Local, told int, began time.Time,
 	most time.Duration,
 ) ([]int, error) {
 	fresh := func(name string) bool {
@@ -617,8 +487,8 @@ func (q *Hang) awaitDumps(ctx context.Context, e *Env, l *local, told int, began
 	for told > 0 {
 		written := 0
 		var slow []int
-		for i := range l.ranks {
-			switch p := &l.ranks[i]; {
+		for i := range l.Ranks {
+			switch p := &l.Ranks[i]; {
 			case p.Pipe == "":
 			case fresh(p.Dump), p.State == 'T', p.State == 't', p.State == 'Z':
 				written++
@@ -626,7 +496,7 @@ func (q *Hang) awaitDumps(ctx context.Context, e *Env, l *local, told int, began
 				slow = append(slow, p.Rank)
 			}
 		}
-		if list, err := fs.ReadDir(e.files(), q.Dumps); err == nil && q.Dumps != "" && len(l.ranks) == 0 {
+		if list, err := fs.ReadDir(e.files(), q.Dumps); err == nil && q.Dumps != "" && len(l.Ranks) == 0 {
 			for _, f := range list {
 				if fresh(path.Join(q.Dumps, f.Name())) {
 					written++
@@ -641,13 +511,6 @@ func (q *Hang) awaitDumps(ctx context.Context, e *Env, l *local, told int, began
 		}
 	}
 	return nil, nil
-}
-
-func digit(c byte) bool { return c >= '0' && c <= '9' }
-
-func unique(list []string) []string {
-	slices.Sort(list)
-	return slices.Compact(list)
 }
 
 // hangPods are the pods of a job of Kubernetes.

@@ -37,7 +37,7 @@ func TestHangPID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := l.written(&env); !slices.Equal(got, want) {
+	if got := l.Written(env.files()); !slices.Equal(got, want) {
 		t.Errorf("%v, expected %v", got, want)
 	}
 	os.Remove(filepath.Join(dir, "trace_0")) // no dump

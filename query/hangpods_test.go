@@ -59,7 +59,7 @@ func TestHangBadAnswers(t *testing.T) {
 			doc, err = Hang{RAS: addrs, Gap: 100e6}.Run(t.Context(), Env{})
 			if !strings.Contains(fmt.Sprint(err), "timeout") && (doc == nil ||
 				!slices.ContainsFunc(doc.Asked,
-					func(a HangAsked) bool { return strings.Contains(a.Error, "timeout") || a.Silent > 0 })) {
+					func(a hangAsked) bool { return strings.Contains(a.Error, "timeout") || a.Silent > 0 })) {
 				break
 			}
 		}

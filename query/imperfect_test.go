@@ -145,7 +145,7 @@ func TestMapReadsBack(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 				var b bytes.Buffer
-				if err := clusterfile.Write(&b, doc.Cluster); err != nil {
+				if err := clusterfile.Write(&b, doc.cluster); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 				f, err := clusterfile.Read("t.yaml", &b)
@@ -153,7 +153,7 @@ func TestMapReadsBack(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 					continue
 				}
-				if diff := cmp.Diff(inOrder(doc.Cluster), inOrder(&f.Cluster), cmp.Comparer(sameAsWritten)); diff != "" {
+				if diff := cmp.Diff(inOrder(doc.cluster), inOrder(&f.Cluster), cmp.Comparer(sameAsWritten)); diff != "" {
 					t.Errorf("%s (-written +read):\n%.2000s", name, diff)
 				}
 			}
@@ -180,7 +180,7 @@ func (s flawed) saved(t *testing.T, with ...string) string {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := clusterfile.Write(&b, doc.Cluster); err != nil {
+	if err := clusterfile.Write(&b, doc.cluster); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -234,7 +234,7 @@ func TestImperfectNodes(t *testing.T) {
 		t.Errorf("audit:\n%s", text)
 	}
 	var conf bytes.Buffer
-	if err := slurm.WriteConf(&conf, doc.Cluster, slurm.Tree); err != nil ||
+	if err := slurm.WriteConf(&conf, doc.cluster, slurm.Tree); err != nil ||
 		!strings.Contains(conf.String(), "SwitchName=leaf1 Nodes=g[1-4]\n") ||
 		!strings.Contains(conf.String(), "Nodes=g[5-8]\n") {
 		t.Errorf("%v\n%s", err, &conf)

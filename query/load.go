@@ -2,7 +2,6 @@ package query
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,13 +34,13 @@ func (e *Env) load(ctx context.Context, words []string) (*cluster.Cluster, error
 }
 
 // loadFrom is load, with the sources.
-func (e *Env) loadFrom(ctx context.Context, words []string) (*cluster.Cluster, []source, error) {
+func (e *Env) loadFrom(ctx context.Context, words []string) (*cluster.Cluster, []input.Source, error) {
 	c, read, err := e.readCluster(ctx, words)
 	return c, read, e.aboutNamed("cluster", err)
 }
 
-func (e *Env) readCluster(ctx context.Context, words []string) (*cluster.Cluster, []source, error) {
-	var read []source
+func (e *Env) readCluster(ctx context.Context, words []string) (*cluster.Cluster, []input.Source, error) {
+	var read []input.Source
 	if len(words) == 0 {
 		if e.Machine == nil {
 			return nil, nil, errors.New("no cluster given, and this machine is not to be read; expected a preset " +
@@ -51,7 +50,7 @@ func (e *Env) readCluster(ctx context.Context, words []string) (*cluster.Cluster
 		if err != nil {
 			return nil, nil, err
 		}
-		read = []source{{frags: live}}
+		read = []input.Source{{Fragments: live}}
 	}
 	b := e.budget(ctx)
 	for _, w := range words {
@@ -64,15 +63,14 @@ func (e *Env) readCluster(ctx context.Context, words []string) (*cluster.Cluster
 		}
 		if e.Verbose != nil {
 			for _, s := range list {
-				for _, f := range s.frags {
-					e.Verbose(fmt.Sprintf("%s: read as %s", s.word, f.Format))
+				for _, f := range s.Fragments {
+					e.Verbose(fmt.Sprintf("%s: read as %s", s.Word, f.Format))
 				}
 			}
 		}
 		read = append(read, list...)
 	}
-	nameInFolder(read)
-	if err := arrange(read); err != nil {
+	if err := input.Arrange(read); err != nil {
 		return nil, nil, err
 	}
 	c, err := join(b, read)
@@ -82,7 +80,7 @@ func (e *Env) readCluster(ctx context.Context, words []string) (*cluster.Cluster
 	if err != nil {
 		return nil, nil, err
 	}
-	c.Warnings = append(c.Warnings, strangers(read)...)
+	c.Warnings = append(c.Warnings, input.Strangers(read)...)
 	if c.Name == "" {
 		c.Name = nameOf(words, c)
 	}
@@ -90,13 +88,13 @@ func (e *Env) readCluster(ctx context.Context, words []string) (*cluster.Cluster
 }
 
 // join is the cluster of all sources. A preset alone is one already.
-func join(b *cluster.Budget, read []source) (*cluster.Cluster, error) {
-	if len(read) == 1 && read[0].preset && !repeats(read[0].hosts) {
-		return &read[0].frags[0].Cluster, b.Stopped()
+func join(b *cluster.Budget, read []input.Source) (*cluster.Cluster, error) {
+	if len(read) == 1 && read[0].Preset && !repeats(read[0].Hosts) {
+		return &read[0].Fragments[0].Cluster, b.Stopped()
 	}
 	var frags []*cluster.Fragment
 	for _, s := range read {
-		frags = append(frags, s.frags...)
+		frags = append(frags, s.Fragments...)
 	}
 	return cluster.JoinWithin(b, frags...)
 }
@@ -116,22 +114,11 @@ func repeats(names []string) bool {
 	return false
 }
 
-// source is what one word of the command line gave.
-type source struct {
-	word    string
-	frags   []*cluster.Fragment
-	preset  bool
-	counted bool     // the word says how many nodes
-	hosts   []string // that the word names
-	in      string   // the file's path within the folder that the word names
-	leftOut string   // why nothing was taken of a file in a folder
-}
-
 // maxName is the longest name of a file that systems take; hostlists before a = are shorter.
 const maxName = 4096
 
 // sources reads one word: a folder of everything that a site has is one source a file.
-func (e *Env) sources(ctx context.Context, b *cluster.Budget, word string) ([]source, error) {
+func (e *Env) sources(ctx context.Context, b *cluster.Budget, word string) ([]input.Source, error) {
 	if len(word) > maxName || strings.ContainsRune(word, 0) {
 		return nil, fmt.Errorf("%.60q: expected the name of a preset or a file, of at most %d bytes and none of them zero",
 			word, maxName)
@@ -146,7 +133,7 @@ func (e *Env) sources(ctx context.Context, b *cluster.Budget, word string) ([]so
 		}
 	}
 	s, err := e.source(b, word) // also a machine's folder one further down
-	return []source{s}, err
+	return []input.Source{s}, err
 }
 
 // nameOf names a cluster whose sources do not: by its only host, or by the first
@@ -167,8 +154,8 @@ func nameOf(words []string, c *cluster.Cluster) string {
 }
 
 // source reads one word: [HOSTLIST=]FILE[:COUNT], PRESET[:COUNT], FOLDER or -.
-func (e *Env) source(b *cluster.Budget, word string) (source, error) {
-	s := source{word: word}
+func (e *Env) source(b *cluster.Budget, word string) (input.Source, error) {
+	s := input.Source{Word: word}
 	hosts, name, err := e.cutHosts(b, word)
 	if err != nil {
 		return s, err
@@ -181,11 +168,11 @@ func (e *Env) source(b *cluster.Budget, word string) (source, error) {
 		return s, fmt.Errorf("%s: %s before the =, %d by the :%d; leave one of them out", word,
 			wording.Plural(len(hosts), "host"), count, count)
 	}
-	s.hosts, s.counted = hosts, count > 0
-	if s.frags, s.preset, err = e.open(b, hosts, name, max(count, len(hosts))); err != nil || s.preset && len(hosts) == 0 {
+	s.Hosts, s.Counted = hosts, count > 0
+	if s.Fragments, s.Preset, err = e.open(b, hosts, name, max(count, len(hosts))); err != nil || s.Preset && len(hosts) == 0 {
 		return s, err
 	}
-	for _, f := range s.frags {
+	for _, f := range s.Fragments {
 		if len(hosts) > 0 {
 			if err := nameHosts(b, f, hosts); err != nil {
 				return s, fmt.Errorf("%s: %w", word, err)
@@ -193,7 +180,7 @@ func (e *Env) source(b *cluster.Budget, word string) (source, error) {
 		}
 	}
 	if count > 0 && len(hosts) == 0 {
-		s.frags, err = repeat(b, s.frags, name, count)
+		s.Fragments, err = repeat(b, s.Fragments, name, count)
 	}
 	return s, err
 }
@@ -278,17 +265,25 @@ func (e *Env) open(b *cluster.Budget, hosts []string, name string,
 	return frags, false, err
 }
 
-// readAll reads a stream. One that breaks off is not the input's fault.
-func readAll(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragment, error) {
-	in := &stream{r: r}
-	frags, err := input.ReadWithin(b, name, in)
-	if in.err != nil {
-		return nil, failure.Cannot(fmt.Errorf("%s: %w", name, in.err))
-	}
-	if b.Over() {
-		err = failure.Cannot(err)
-	}
+// readAll reads a stream.
+func readAll(b *cluster.Budget, name string, r io.Reader) (frags []*cluster.Fragment, err error) {
+	err = unbroken(name, r, func(in io.Reader) (err error) {
+		if frags, err = input.ReadWithin(b, name, in); b.Over() {
+			err = failure.Cannot(err)
+		}
+		return err
+	})
 	return frags, err
+}
+
+// unbroken reads a stream. One that breaks off is not the input's fault.
+func unbroken(name string, r io.Reader, read func(in io.Reader) error) error {
+	in := &stream{r: r}
+	err := read(in)
+	if in.err != nil {
+		return failure.Cannot(fmt.Errorf("%s: %w", name, in.err))
+	}
+	return err
 }
 
 // stream remembers that reading failed.
@@ -333,11 +328,10 @@ func (l Limits) holds(preset string, nodes int) error {
 	if l.Devices == 0 {
 		return nil
 	}
-	for _, p := range hardware.Presets() {
-		if each := max(p.GPUs, p.NICs); (p.Name == preset || slices.Contains(p.Aliases, preset)) && nodes*each > l.Devices {
-			return failure.Cannot(fmt.Errorf("%s:%d: %d nodes of %d GPUs or NICs; expected at most %d nodes here", preset, nodes,
-				nodes, each, l.Devices/each))
-		}
+	p := hardware.FindPreset(preset)
+	if each := max(p.GPUs, p.NICs); nodes*each > l.Devices {
+		return failure.Cannot(fmt.Errorf("%s:%d: %d nodes of %d GPUs or NICs; expected at most %d nodes here", preset, nodes,
+			nodes, each, l.Devices/each))
 	}
 	return nil
 }
@@ -426,6 +420,23 @@ func (e *Env) eachFile(ctx context.Context, name, what string, read func(path st
 	})
 }
 
+// eachInput gives standard input, a file, or every file of a folder to read, as eachFile does.
+func (e *Env) eachInput(ctx context.Context, name, what string,
+	read func(path string, in io.Reader, inFolder bool) error,
+) error {
+	if name == "-" {
+		return read("standard input", e.stdin(), false)
+	}
+	return e.eachFile(ctx, name, what, func(path string, inFolder bool) error {
+		f, err := e.files().Open(path)
+		if err != nil {
+			return failure.Cannot(err)
+		}
+		defer f.Close()
+		return read(path, f, inFolder)
+	})
+}
+
 // walk visits a folder: the folders in it before their files. Links to files elsewhere count, as in the folders of
 // containers' logs; those to folders do not, for they may go round. A visit of a folder that returns fs.SkipDir leaves
 // it out.
@@ -473,12 +484,12 @@ func fileElsewhere(link, root string) bool {
 
 // siteFolder reads everything that a folder holds of a site: every file of a known format, and folders in it that are a
 // copy of a machine's /sys. Files of other formats are left out and said so.
-func (e *Env) siteFolder(ctx context.Context, b *cluster.Budget, dir string) ([]source, error) {
-	var list []source
+func (e *Env) siteFolder(ctx context.Context, b *cluster.Budget, dir string) ([]input.Source, error) {
+	var list []input.Source
 	known, files := 0, 0
 	err := e.walk(dir, func(path string, folder bool, err error) error {
 		rel, relErr := filepath.Rel(dir, path)
-		s := source{word: path, in: filepath.ToSlash(rel)}
+		s := input.Source{Word: path, In: filepath.ToSlash(rel)}
 		switch {
 		case err != nil || relErr != nil:
 			err = errors.Join(err, relErr)
@@ -490,22 +501,22 @@ func (e *Env) siteFolder(ctx context.Context, b *cluster.Budget, dir string) ([]
 			return nil
 		case folder:
 			var f *cluster.Fragment
-			if f, err = e.openFolder(hostOf(path+"."), path); err == nil {
-				s.frags = []*cluster.Fragment{f}
+			if f, err = e.openFolder(input.HostOf(path+"."), path); err == nil {
+				s.Fragments = []*cluster.Fragment{f}
 			}
 		default:
 			if files++; files > maxFiles {
 				return fmt.Errorf("%s: more than %d files; give the folder of the site's outputs", dir, maxFiles)
 			}
-			s.frags, _, err = e.open(b, nil, path, 0)
+			s.Fragments, _, err = e.open(b, nil, path, 0)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			s.leftOut = strings.TrimPrefix(err.Error(), path+": ")
+			s.LeftOut = strings.TrimPrefix(err.Error(), path+": ")
 			if errors.Is(err, input.ErrUnknown) {
-				s.leftOut = "no known format in it"
+				s.LeftOut = "no known format in it"
 			}
 		} else {
 			known++
@@ -534,169 +545,6 @@ func (e *Env) isMachine(name string) bool {
 	}
 	defer closeRoot()
 	return sysfs.Match(root)
-}
-
-// nameInFolder names the machines that files of a folder are about and do not name: by a host of the other files in the
-// file's path (dgx001/topo.txt, ibstat-dgx001.txt), else by the folder, which is one machine's where no two files of
-// one format are about the same part of it: ethtool prints a file an interface.
-func nameInFolder(read []source) {
-	if !slices.ContainsFunc(read, func(s source) bool { return s.in != "" && slices.ContainsFunc(s.frags, nameless) }) {
-		return
-	}
-	hosts := map[string]string{}
-	alike := map[[2]string][]*cluster.Fragment{} // by folder and format
-	several := map[string]bool{}                 // folders with two of one format
-	for i := range read {
-		for _, f := range read[i].frags {
-			for h := range f.Hosts {
-				hosts[strings.ToLower(cluster.ShortHost(f.Hosts[h].Name))] = f.Hosts[h].Name
-			}
-			if read[i].in != "" && nameless(f) {
-				dir := filepath.Dir(read[i].in)
-				key := [2]string{dir, f.Format}
-				alike[key] = append(alike[key], f)
-				several[dir] = several[dir] || len(alike[key]) > 1
-			}
-		}
-	}
-	delete(hosts, "")
-	for i := range read {
-		s := &read[i]
-		if s.in == "" || !slices.ContainsFunc(s.frags, nameless) {
-			continue
-		}
-		name := hostInPath(s.in, hosts)
-		dir := filepath.Dir(s.in)
-		alone := !slices.ContainsFunc(s.frags,
-			func(f *cluster.Fragment) bool { return clash(alike[[2]string{dir, f.Format}]) })
-		switch {
-		case name != "" || !alone:
-		case dir != ".":
-			name = hostOf(filepath.Base(dir) + ".")
-		case several[dir]:
-			name = hostOf(filepath.Base(strings.TrimSuffix(filepath.ToSlash(s.word), s.in)) + ".")
-		}
-		for _, f := range s.frags {
-			if name != "" && nameless(f) {
-				f.Hosts[0].Name = name
-			}
-		}
-	}
-}
-
-// clash reports whether fragments of one format cannot be parts of one machine: two are about the same interface, or
-// about more than interfaces.
-func clash(list []*cluster.Fragment) bool {
-	if len(list) < 2 {
-		return false
-	}
-	seen := map[string]bool{}
-	for _, f := range list {
-		for t := range f.Types {
-			for _, d := range f.Types[t].Devices {
-				name := cmp.Or(d.Label, d.Name)
-				if d.Kind != cluster.NIC || name == "" || seen[name] {
-					return true
-				}
-				seen[name] = true
-			}
-		}
-	}
-	return false
-}
-
-// hostInPath is the host that a part of a path names, the innermost first.
-func hostInPath(path string, hosts map[string]string) string {
-	parts := strings.Split(strings.ToLower(path), "/")
-	slices.Reverse(parts)
-	for _, p := range parts {
-		if name, ok := hosts[p]; ok {
-			return name
-		}
-		// Hosts may have dashes of their own: the longest run of words that is one.
-		for end := len(p); end > 0; end = strings.LastIndexFunc(p[:end], separates) {
-			for from := 0; from < end; {
-				if name, ok := hosts[p[from:end]]; ok {
-					return name
-				}
-				next := strings.IndexFunc(p[from:end], separates)
-				if next < 0 {
-					break
-				}
-				from += next + 1
-			}
-		}
-	}
-	return ""
-}
-
-func separates(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
-
-// Contribution is what one source gave to a cluster.
-type Contribution struct {
-	Source  string   `json:"source"`
-	Format  string   `json:"format,omitempty"`
-	Hosts   string   `json:"hosts,omitempty"`    // that it names; none: it is about every host
-	Gives   []string `json:"gives,omitempty"`    // "8 GPUs", "12 switches"
-	LeftOut string   `json:"left_out,omitempty"` // why nothing was taken
-}
-
-// contributions lists what each source gave. Views on a fabric that another source describes are called so.
-func contributions(read []source) []Contribution {
-	cabled := slices.ContainsFunc(read, func(s source) bool {
-		return slices.ContainsFunc(s.frags, func(f *cluster.Fragment) bool { return f.Network.Cabled() })
-	})
-	var list []Contribution
-	for i := range read {
-		s := &read[i]
-		if s.leftOut != "" {
-			list = append(list, Contribution{Source: s.word, LeftOut: s.leftOut})
-		}
-		for _, f := range s.frags {
-			c := Contribution{Source: s.word, Format: f.Format, Gives: gives(f, cabled)}
-			c.Source = cmp.Or(c.Source, f.Source)
-			names := make([]string, 0, len(f.Hosts))
-			for h := range f.Hosts {
-				if name := f.Hosts[h].Name; name != "" {
-					names = append(names, name)
-				}
-			}
-			c.Hosts = cluster.FormatHosts(names)
-			list = append(list, c)
-		}
-	}
-	return list
-}
-
-// gives counts what is in a fragment.
-func gives(f *cluster.Fragment, cabled bool) []string {
-	var list []string
-	sum := f.Summary()
-	if len(f.Hosts) > 1 {
-		list = append(list, wording.Plural(sum.Nodes, "node"))
-	}
-	for _, d := range []struct {
-		n    int
-		noun string
-	}{{sum.GPUs, "GPU"}, {sum.NICs, "NIC"}} {
-		if d.n > 0 {
-			list = append(list, wording.Plural(d.n, d.noun))
-		}
-	}
-	n := &f.Network
-	switch groups := wording.Plural(len(n.Switches), "group") + " of nodes"; {
-	case len(n.Switches) == 0:
-	case n.Logical() && cabled:
-		list = append(list, groups+", compared with the cabling")
-	case n.Logical():
-		list = append(list, groups)
-	default:
-		list = append(list, wording.Plural(sum.Switches, "switch"))
-	}
-	if len(f.Benches) > 0 {
-		list = append(list, wording.Plural(len(f.Benches), "measurement"))
-	}
-	return list
 }
 
 // readCopy reads a cluster's written form: what is assumed of a copy does not change the caller's.
@@ -852,10 +700,9 @@ func (p *placement) tooMany(ctx context.Context, e *Env, shapes []shape) error {
 	if err != nil || e.exists(name) {
 		return nil
 	}
-	for _, x := range hardware.Presets() {
-		if n := max(count, len(hosts)); (x.Name == name || slices.Contains(x.Aliases, name)) && n*x.GPUs > predict.MaxRanks {
-			return fmt.Errorf("%d nodes of %d GPUs: %w", n, x.GPUs, predict.ErrTooMany)
-		}
+	x := hardware.FindPreset(name)
+	if n := max(count, len(hosts)); n*x.GPUs > predict.MaxRanks {
+		return fmt.Errorf("%d nodes of %d GPUs: %w", n, x.GPUs, predict.ErrTooMany)
 	}
 	return nil
 }
@@ -875,7 +722,7 @@ func LoadAtLeast(ctx context.Context, e Env, word string, need int) (*cluster.Cl
 		return cl, err
 	}
 	s, err := e.source(e.budget(ctx), word)
-	if err != nil || !s.preset && len(cl.Hosts) != 1 {
+	if err != nil || !s.Preset && len(cl.Hosts) != 1 {
 		return cl, err
 	}
 	quiet := e
@@ -884,7 +731,7 @@ func LoadAtLeast(ctx context.Context, e Env, word string, need int) (*cluster.Cl
 	if err != nil {
 		return nil, err
 	}
-	if !s.preset {
+	if !s.Preset {
 		e.note(fmt.Sprintf("%s is about one node; taken as %d such nodes", word, need))
 	}
 	more.Name = cl.Name

@@ -9,6 +9,8 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/audit"
 	"busbar.dev/finding"
+	"busbar.dev/input"
+	"busbar.dev/unit"
 )
 
 // Map asks what a cluster consists of, from whatever describes it, and what is wrong with it.
@@ -25,7 +27,7 @@ type Given struct {
 
 // load reads sources and fills what was given. Without anything given nothing is assumed beyond what the catalogue
 // says.
-func (g Given) load(ctx context.Context, env *Env, sources []string) (*cluster.Cluster, []source, error) {
+func (g Given) load(ctx context.Context, env *Env, sources []string) (*cluster.Cluster, []input.Source, error) {
 	cl, from, err := env.loadFrom(ctx, sources)
 	if err != nil || g == (Given{}) {
 		return cl, from, err
@@ -39,10 +41,18 @@ type MapDoc struct {
 	Summary cluster.Summary   `json:"summary"`
 	Audit   []finding.Finding `json:"audit"`
 	// Contributed is what each of several sources gave; what they disagree about is in Warnings.
-	Contributed []Contribution `json:"contributed,omitempty"`
-
-	Cluster *cluster.Cluster `json:"-"`
+	Contributed []input.Contribution `json:"contributed,omitempty"`
 	Noted
+
+	cluster *cluster.Cluster
+}
+
+// Cluster is the cluster of the written form.
+func (d *MapDoc) Cluster() (*cluster.Cluster, error) {
+	if d.cluster != nil {
+		return d.cluster, nil
+	}
+	return d.Document.Cluster()
 }
 
 // Run reads the sources, joins them and audits the result.
@@ -53,7 +63,7 @@ func (q Map) Run(ctx context.Context, env Env) (doc *MapDoc, err error) {
 		return nil, err
 	}
 	d, err := mapOf(env.budget(ctx), cl)
-	if list := contributions(from); err == nil && len(list) > 1 {
+	if list := input.Contributions(from); err == nil && len(list) > 1 {
 		d.Contributed = list
 	}
 	return d, err
@@ -64,7 +74,7 @@ func mapOf(b *cluster.Budget, cl *cluster.Cluster) (*MapDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &MapDoc{Document: d, Summary: cl.Summary(), Audit: orEmpty(audit.Run(cl)), Cluster: cl}, nil
+	return &MapDoc{Document: d, Summary: cl.Summary(), Audit: orEmpty(audit.Run(cl)), cluster: cl}, nil
 }
 
 // Audit asks what of a cluster will slow or break jobs.
@@ -106,32 +116,32 @@ type Path struct {
 
 // PathDoc is the answer to Path.
 type PathDoc struct {
-	Paths []PathRow `json:"paths"`
+	Paths []pathRow `json:"paths"`
 	Noted
 }
 
-// PathRow is the path between two devices.
-type PathRow struct {
-	From       string    `json:"from"`
-	To         string    `json:"to"`
-	Class      string    `json:"class"` // as nvidia-smi names it: NV18, PIX, SYS
-	Reach      string    `json:"reach"`
-	Via        string    `json:"via"`
-	RateGBps   *float64  `json:"rate_GBps,omitempty"`
-	LatencyUS  float64   `json:"latency_us"`
-	Bottleneck string    `json:"bottleneck"`
-	Hops       []PathHop `json:"hops"`
-
-	Path cluster.Path `json:"-"`
+// pathRow is the path between two devices.
+type pathRow struct {
+	From       string         `json:"from"`
+	To         string         `json:"to"`
+	Class      string         `json:"class"` // as nvidia-smi names it: NV18, PIX, SYS
+	Reach      string         `json:"reach"`
+	Via        string         `json:"via"`
+	Rate       unit.Rate      `json:"rate_GBps,omitempty"`
+	Origin     cluster.Origin `json:"rate_from"`
+	Unknown    int            `json:"hops_without_rate,omitempty"` // with any, Rate is only what the path cannot exceed
+	Latency    unit.Time      `json:"latency_us"`
+	Bottleneck string         `json:"bottleneck"`
+	Hops       []pathHop      `json:"hops"`
 }
 
-// PathHop is one link of a path.
-type PathHop struct {
-	From     string   `json:"from"`
-	To       string   `json:"to"`
-	Kind     string   `json:"kind"`
-	RateGBps *float64 `json:"rate_GBps,omitempty"`
-	Origin   string   `json:"rate_from"`
+// pathHop is one link of a path.
+type pathHop struct {
+	From   string         `json:"from"`
+	To     string         `json:"to"`
+	Kind   string         `json:"kind"`
+	Rate   unit.Rate      `json:"rate_GBps,omitempty"`
+	Origin cluster.Origin `json:"rate_from"`
 }
 
 // Wrong reports that two of the devices have no known path.
@@ -155,9 +165,9 @@ func (q Path) Run(ctx context.Context, env Env) (doc *PathDoc, err error) {
 		return nil, err
 	}
 	routes := cluster.NewRoutes(cl)
-	d := &PathDoc{Paths: []PathRow{}}
+	d := &PathDoc{Paths: []pathRow{}}
 	for _, ask := range q.Path {
-		row, err := pathRow(cl, routes, ask)
+		row, err := pathOf(cl, routes, ask)
 		if err != nil {
 			return nil, fmt.Errorf("--path %s: %w", ask, err)
 		}
@@ -166,40 +176,28 @@ func (q Path) Run(ctx context.Context, env Env) (doc *PathDoc, err error) {
 	return d, nil
 }
 
-func pathRow(cl *cluster.Cluster, routes *cluster.Routes, ask string) (PathRow, error) {
+func pathOf(cl *cluster.Cluster, routes *cluster.Routes, ask string) (pathRow, error) {
 	from, to, ok := strings.Cut(ask, ",")
 	if !ok {
-		return PathRow{}, errors.New("expected two devices, e.g. node0/gpu0,node1/gpu3")
+		return pathRow{}, errors.New("expected two devices, e.g. node0/gpu0,node1/gpu3")
 	}
 	a, err := findDevice(cl, from)
 	if err != nil {
-		return PathRow{}, err
+		return pathRow{}, err
 	}
 	b, err := findDevice(cl, to)
 	if err != nil {
-		return PathRow{}, err
+		return pathRow{}, err
 	}
 	p := routes.Path(a, b)
-	row := PathRow{
-		From: from, To: to, Class: p.Class.String(), Reach: p.Reach.String(), Via: p.Via,
-		RateGBps:  known(p.Rate.Known(), p.Rate.Value.GBps()),
-		LatencyUS: p.Latency.Micros(), Bottleneck: p.Bottleneck(), Hops: []PathHop{}, Path: p,
+	row := pathRow{
+		From: from, To: to, Class: p.Class.String(), Reach: p.Reach.String(), Via: p.Via, Rate: p.Rate.Value,
+		Origin: p.Rate.Origin, Unknown: p.Unknown, Latency: p.Latency, Bottleneck: p.Bottleneck(), Hops: []pathHop{},
 	}
 	for _, h := range p.Hops {
-		row.Hops = append(row.Hops, PathHop{
-			From: h.From, To: h.To, Kind: h.Kind, RateGBps: known(h.Rate.Known(), h.Rate.Value.GBps()),
-			Origin: h.Rate.Origin.String(),
-		})
+		row.Hops = append(row.Hops, pathHop{h.From, h.To, h.Kind, h.Rate.Value, h.Rate.Origin})
 	}
 	return row, nil
-}
-
-// known is a number, or none where it is not known.
-func known(is bool, v float64) *float64 {
-	if !is {
-		return nil
-	}
-	return &v
 }
 
 // findDevice resolves "node0/gpu3", "node0/mlx5_0", or a name without its host

@@ -37,7 +37,7 @@ type NeedDoc struct {
 	NICs     []NeedRow `json:"nics"`     // with fewer ports per node, the fewest first
 	Upgrades []NeedRow `json:"upgrades"` // with one layer twice as fast, twice the NICs, or RDMA, the greatest gain first
 	// Free are settings of the job that cost nothing.
-	Free []NeedFree `json:"free,omitempty"`
+	Free []needFree `json:"free,omitempty"`
 	// Sockets says where the figure comes from that bounds kernel sockets; "" where NICs are not driven by them.
 	Sockets string `json:"sockets,omitempty"`
 	// Slowest and Fewest are the answers; 0 where nothing that was tried is enough.
@@ -54,8 +54,8 @@ type NeedDoc struct {
 	Noted
 }
 
-// NeedFree is a setting of the job that makes its step shorter on the network as it is.
-type NeedFree struct {
+// needFree is a setting of the job that makes its step shorter on the network as it is.
+type needFree struct {
 	Setting string    `json:"setting"` // a flag of busbar step
 	Step    unit.Span `json:"step_s"`
 	Gain    float64   `json:"gain"`
@@ -191,7 +191,7 @@ func (n *needing) free(now *pricedStep) error {
 		return err
 	}
 	if gain := float64(now.Step/x.Step - 1); gain >= leastChoice {
-		n.doc.Free = append(n.doc.Free, NeedFree{Setting: "--compress bf16", Step: x.Step, Gain: gain})
+		n.doc.Free = append(n.doc.Free, needFree{Setting: "--compress bf16", Step: x.Step, Gain: gain})
 	}
 	return nil
 }

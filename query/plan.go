@@ -269,27 +269,27 @@ type PlanDoc struct {
 	BatchRule  string      `json:"global_batch_rule,omitempty"` // where it comes from, if nobody named it
 	Framework  string      `json:"framework,omitempty"`         // NAME@RELEASE that all plans run with; "" is any
 	Chosen     string      `json:"framework_reason,omitempty"`  // why, where none was named
-	Others     []PlanOther `json:"other_frameworks,omitempty"`
+	Others     []planOther `json:"other_frameworks,omitempty"`
 	Bound      float64     `json:"bound"`                 // the least value of the objective that anything else could have
 	Gap        float64     `json:"gap"`                   // how much better than the first that would be
 	Holds      string      `json:"sensitivity,omitempty"` // whether the order depends on figures that are only assumed
 	Hosts      *PlanHosts  `json:"hosts,omitempty"`
 	Plans      []PlanRow   `json:"plans"` // the best first
-	Tie        *PlanTie    `json:"tie,omitempty"`
+	Tie        *planTie    `json:"tie,omitempty"`
 	Variants   []PlanDoc   `json:"variants,omitempty"`
 	Emitted    *PlanFiles  `json:"emitted,omitempty"`
 
-	Goal    PlanGoal   `json:"goal"`
-	Job     JobDoc     `json:"job"`                          // what all plans are of
-	Spaces  int        `json:"node_counts"`                  // that were tried
-	PerNode int        `json:"gpus_per_node"`                // of the largest
-	GPU     string     `json:"gpu"`                          // that all ranks are priced by
-	Mixed   string     `json:"mixed_gpus,omitempty"`         // what is taken where GPUs differ
-	Nearby  bool       `json:"nearby,omitempty"`             // ranks follow the network and not the cluster's order of hosts
-	Error   string     `json:"failed_reason,omitempty"`      // why the first that failed could not be priced
-	Tuner   bool       `json:"tuner,omitempty"`              // all plans are under busbar's tuner plugin
-	Memory  unit.Bytes `json:"host_memory_bytes,omitempty"`  // of a node's own
-	MemFrom string     `json:"host_memory_source,omitempty"` // who says so
+	Goal    planGoal         `json:"goal"`
+	Job     workload.Summary `json:"job"`                          // what all plans are of
+	Spaces  int              `json:"node_counts"`                  // that were tried
+	PerNode int              `json:"gpus_per_node"`                // of the largest
+	GPU     string           `json:"gpu"`                          // that all ranks are priced by
+	Mixed   string           `json:"mixed_gpus,omitempty"`         // what is taken where GPUs differ
+	Nearby  bool             `json:"nearby,omitempty"`             // ranks follow the network and not the cluster's order of hosts
+	Error   string           `json:"failed_reason,omitempty"`      // why the first that failed could not be priced
+	Tuner   bool             `json:"tuner,omitempty"`              // all plans are under busbar's tuner plugin
+	Memory  unit.Bytes       `json:"host_memory_bytes,omitempty"`  // of a node's own
+	MemFrom string           `json:"host_memory_source,omitempty"` // who says so
 	Noted
 }
 
@@ -314,29 +314,11 @@ type PlanRow struct {
 	PerGPU    float64        `json:"tokens_per_s_per_gpu"`
 	MFU       float64        `json:"mfu"`
 	Why       string         `json:"why"`            // what limits the first, and what the others lose against it
-	NCCL      *PlanTuned     `json:"nccl,omitempty"` // of the first
+	NCCL      *plan.Tuned    `json:"nccl,omitempty"` // of the first
 	Command   string         `json:"command"`        // busbar step for this plan
 	Row       StepRow        `json:"row"`
 	Options   []string       `json:"options,omitempty"`     // that differ from the usual ones
 	Million   float64        `json:"per_million,omitempty"` // of the objective, for a million tokens
-}
-
-// PlanTuned is the first plan under busbar's tuner plugin for NCCL.
-type PlanTuned struct {
-	Step    unit.Span    `json:"step_s"`
-	Choices []PlanChoice `json:"choices"`
-}
-
-// PlanChoice is a collective for which another algorithm or protocol than NCCL's own choice is predicted to be faster.
-type PlanChoice struct {
-	Group string     `json:"group"`
-	Op    string     `json:"op"`
-	Bytes unit.Bytes `json:"bytes"`
-	Algo  string     `json:"algo"`
-	Proto string     `json:"proto"`
-	Own   string     `json:"nccl_algo"`
-	OwnP  string     `json:"nccl_proto"`
-	Gain  float64    `json:"times_as_fast"`
 }
 
 // document is the answer for one cluster.
@@ -347,7 +329,7 @@ func (x *planned) document() *PlanDoc {
 		Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Failed: a.Failed,
 		Seconds:  x.took.Seconds(),
 		Complete: a.Whole, Objective: x.goal.Name, Bound: a.Bound, Gap: x.gap(), Holds: x.holds, Plans: []PlanRow{},
-		Goal: x.goal, Job: newJobDoc(&q.Spaces[0].Base), Spaces: len(q.Spaces), PerNode: q.Spaces[0].Node,
+		Goal: x.goal, Job: q.Spaces[0].Base.Summary(), Spaces: len(q.Spaces), PerNode: q.Spaces[0].Node,
 		GPU: q.GPU.Model.Title, Mixed: x.mixed, Nearby: x.nearby, Tuner: q.Tuned, Memory: q.HostMemory,
 		MemFrom: x.hostMemory, Batch: q.Spaces[0].Base.GlobalBatch / x.pairs(),
 	}
@@ -378,7 +360,7 @@ func (x *planned) document() *PlanDoc {
 			Why: x.why(i), Command: x.command(p), Row: row, Options: planOptions(j), Million: x.goal.perMillion(&a.Plans[i]),
 		})
 	}
-	d.Plans[0].NCCL = newPlanTuned(x.tuned)
+	d.Plans[0].NCCL = x.tuned
 	if d.Tie = x.tie(); d.Tie != nil {
 		for _, rank := range d.Tie.Plans {
 			d.Plans[rank-1].Tied = true
@@ -402,21 +384,6 @@ func planOptions(j *workload.Job) (list []string) {
 		list = append(list, "gradients as "+string(j.Compress))
 	}
 	return list
-}
-
-func newPlanTuned(t *plan.Tuned) *PlanTuned {
-	if t == nil {
-		return nil
-	}
-	d := &PlanTuned{Step: t.Step, Choices: []PlanChoice{}}
-	for _, c := range t.Choices {
-		d.Choices = append(d.Choices, PlanChoice{
-			Group: c.Group.String(), Op: c.Kind.String(), Bytes: c.Bytes, Algo: c.Best.Algo, Proto: c.Best.Proto,
-			Own: c.Own.Algo, OwnP: c.Own.Proto,
-			Gain: float64(c.Was / c.Is),
-		})
-	}
-	return d
 }
 
 // gap is how much better than the best plan something could be that was not seen.
@@ -548,8 +515,8 @@ func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
 		100*(step.TieMargin-1), what), nil
 }
 
-// PlanGoal is what plans should have little of, and how its values are shown.
-type PlanGoal struct {
+// planGoal is what plans should have little of, and how its values are shown.
+type planGoal struct {
 	Name string `json:"name"`           // time, cost, energy
 	Head string `json:"head,omitempty"` // of a column with its values for a million tokens
 	Unit string `json:"unit,omitempty"` // of those values
@@ -560,21 +527,21 @@ type PlanGoal struct {
 }
 
 // goal is the objective for GPUs of a model, so many per node.
-func (q *Plan) goal(m hardware.GPUModel, node int) (PlanGoal, error) {
+func (q *Plan) goal(m hardware.GPUModel, node int) (planGoal, error) {
 	pay, err := q.Prices.read()
 	if err != nil {
-		return PlanGoal{}, err
+		return planGoal{}, err
 	}
 	if q.Objective == "time" {
 		if pay.money || pay.power > 0 {
-			return PlanGoal{},
+			return planGoal{},
 				fmt.Errorf("--price, --energy and --gpu-power are for --objective cost or energy; the objective is time")
 		}
-		return PlanGoal{Name: "time", objective: plan.Shortest()}, nil
+		return planGoal{Name: "time", objective: plan.Shortest()}, nil
 	}
 	watts := cmp.Or(pay.power, m.TDP)
 	if watts == 0 && (q.Objective == "energy" || q.Energy != "") {
-		return PlanGoal{}, fmt.Errorf("what a %s draws is not in the catalogue; give --gpu-power", m.Title)
+		return planGoal{}, fmt.Errorf("what a %s draws is not in the catalogue; give --gpu-power", m.Title)
 	}
 	// A GPU draws one share of its power while it waits, and more while it computes.
 	energy := plan.Objective{
@@ -587,9 +554,9 @@ func (q *Plan) goal(m hardware.GPUModel, node int) (PlanGoal, error) {
 	kWh := 1 / (unit.Hour.Seconds() * 1e3)
 	switch {
 	case q.Objective == "energy":
-		return PlanGoal{Name: "energy", objective: energy, Head: "kWh/Mtoken", scale: kWh, Unit: "kWh", Note: note}, nil
+		return planGoal{Name: "energy", objective: energy, Head: "kWh/Mtoken", scale: kWh, Unit: "kWh", Note: note}, nil
 	case !pay.money:
-		return PlanGoal{
+		return planGoal{
 			Name: "cost", objective: plan.Objective{Step: 1, PerGPU: true}, Head: "GPU h/Mtoken", scale: 1 / unit.Hour.Seconds(),
 			Unit: "GPU hours",
 		}, nil
@@ -602,21 +569,21 @@ func (q *Plan) goal(m hardware.GPUModel, node int) (PlanGoal, error) {
 		Step: rent + energy.Step*kWh*pay.energy.Amount, Computing: energy.Computing * kWh * pay.energy.Amount, PerGPU: true,
 	}
 	if o.Step == 0 {
-		return PlanGoal{}, fmt.Errorf("--objective cost with prices of nothing; expected --price such as 2.50/gpu-hour")
+		return planGoal{}, fmt.Errorf("--objective cost with prices of nothing; expected --price such as 2.50/gpu-hour")
 	}
 	if pay.energy.Amount == 0 {
 		note = ""
 	}
-	return PlanGoal{
+	return planGoal{
 		Name: "cost", objective: o, Head: pay.currency() + "/Mtoken", scale: 1, Unit: pay.currency(), Note: note,
 	}, nil
 }
 
 // perMillion is what a plan needs for a million tokens.
-func (g *PlanGoal) perMillion(p *plan.Plan) float64 { return p.Value * g.scale / p.Result.Tokens * 1e6 }
+func (g *planGoal) perMillion(p *plan.Plan) float64 { return p.Value * g.scale / p.Result.Tokens * 1e6 }
 
 // Better is what plans are that have less of it.
-func (g *PlanGoal) Better() string {
+func (g *planGoal) Better() string {
 	switch g.Name {
 	case "cost":
 		return "cheaper"
@@ -627,7 +594,7 @@ func (g *PlanGoal) Better() string {
 }
 
 // worse is what plans are that have more of it.
-func (g *PlanGoal) worse() string {
+func (g *planGoal) worse() string {
 	switch g.Name {
 	case "cost":
 		return "dearer"
@@ -733,17 +700,17 @@ func (x *planned) behind(i int) string {
 	return fmt.Sprintf("%.1f%% %s, too little to tell, but %s", 100*gain, x.goal.Better(), why)
 }
 
-// PlanTie is the plans that cannot be told from the first: they differ by less than predictions of settings of one job
+// planTie is the plans that cannot be told from the first: they differ by less than predictions of settings of one job
 // do from what is measured. What else speaks for some of them is in For.
-type PlanTie struct {
+type planTie struct {
 	Plans  []int     `json:"plans"`  // their ranks, from 1
 	Margin float64   `json:"margin"` // settings whose objectives are within this factor are not told apart
 	Order  string    `json:"order"`  // why the first is first
-	For    []PlanFor `json:"for"`
+	For    []planFor `json:"for"`
 }
 
-// PlanFor is what speaks for a plan of a tie.
-type PlanFor struct {
+// planFor is what speaks for a plan of a tie.
+type planFor struct {
 	Rank   int    `json:"rank"`
 	Kind   string `json:"kind"` // memory, simplicity
 	Reason string `json:"reason"`
@@ -754,9 +721,9 @@ type PlanFor struct {
 const worthRoom = 0.03
 
 // tie finds the plans that cannot be told from the first; nil where the first is alone.
-func (x *planned) tie() *PlanTie {
+func (x *planned) tie() *planTie {
 	least := x.fastest()
-	t := &PlanTie{Margin: step.TieMargin, Order: planOrder}
+	t := &planTie{Margin: step.TieMargin, Order: planOrder}
 	for i := range x.answer.Plans {
 		if x.answer.Plans[i].Value <= least*step.TieMargin {
 			t.Plans = append(t.Plans, i+1)
@@ -779,7 +746,7 @@ func (x *planned) tie() *PlanTie {
 	}
 	list := cmp.Or(strings.Join(kinds(simple), ", "), "data parallelism alone")
 	free := card - memory(roomy)
-	t.For = []PlanFor{
+	t.For = []planFor{
 		{simple + 1, "simplicity", "fewest settings to get right: " + list + x.butBehind(simple)},
 		{roomy + 1, "memory", fmt.Sprintf("most memory left, %.1f of %.0f GiB", free.GiB(), card.GiB()) + x.butBehind(roomy)},
 	}

@@ -26,23 +26,14 @@ import (
 // PlanFiles are the files that start a plan.
 type PlanFiles struct {
 	Dir          string           `json:"dir"`
-	Plan         int              `json:"plan"`  // which of the plans, from 1
-	Files        []string         `json:"files"` // plan.json last
-	Left         []PlanLeft       `json:"left_out,omitempty"`
-	Placeholders bool             `json:"placeholder_hosts"` // the hosts' names are made up
-	Settings     []launch.Setting `json:"settings"`          // of NCCL, for all ranks
-
+	Plan         int              `json:"plan"`               // which of the plans, from 1
+	Files        []string         `json:"files"`              // plan.json last
+	Left         []launch.Left    `json:"left_out,omitempty"` // files that the plan has no use for
+	Placeholders bool             `json:"placeholder_hosts"`  // the hosts' names are made up
+	Settings     []launch.Setting `json:"settings"`           // of NCCL, for all ranks
 	// Texts are the files, in the order of Files: plan.json, which busbar exec starts from, is the last. Write writes
 	// them.
-	Texts []launch.File `json:"-"`
-	// Stale are files of other plans that this one has not.
-	Stale []string `json:"-"`
-}
-
-// PlanLeft is a file that the plan has no use for.
-type PlanLeft struct {
-	File   string `json:"file"`
-	Reason string `json:"reason"`
+	Texts []launch.File `json:"texts"`
 }
 
 // emit makes the files of the plan that was picked.
@@ -68,7 +59,7 @@ func (p *planning) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := []launch.File{{Name: profiler.SourceName, Text: []byte(profiler.Source())}}
+	own := []launch.File{{Name: profiler.SourceName, Text: profiler.Source()}}
 	files, left, err = p.chosenFiles(slices.Concat(files, topologies, tables, own), slices.Concat(left, right, none))
 	if err != nil {
 		return nil, err
@@ -80,18 +71,10 @@ func (p *planning) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
 	// plan.json is the first of launch
 	d := &PlanFiles{
 		Dir: p.Emit, Plan: p.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...),
-		Texts: append(append(files[1:], readme), files[0]),
+		Left: left, Texts: append(append(files[1:], readme), files[0]),
 	}
 	for _, f := range d.Texts {
 		d.Files = append(d.Files, f.Name)
-	}
-	for _, name := range launch.Names() {
-		if !slices.Contains(d.Files, name) {
-			d.Stale = append(d.Stale, name)
-		}
-	}
-	for _, l := range left {
-		d.Left = append(d.Left, PlanLeft{File: l.Name, Reason: l.Reason})
 	}
 	return d, nil
 }
@@ -126,9 +109,7 @@ func (p *planning) chosenFiles(files []launch.File, left []launch.Left) ([]launc
 // scheduler.
 func clusterNode(name string) bool {
 	name, _, _ = strings.Cut(name, ":")
-	return slices.ContainsFunc(hardware.Presets(), func(p hardware.PresetInfo) bool {
-		return p.NICs > 0 && (p.Name == name || slices.Contains(p.Aliases, name))
-	})
+	return hardware.FindPreset(name).NICs > 0
 }
 
 // launch is the plan that was picked with NCCL's settings, and who takes part: it may take fewer nodes than there are.
@@ -177,9 +158,6 @@ func (p *planning) detected(ctx context.Context) (*cluster.NodeType, error) {
 // with force: files then take the places of those of the same names, and what an earlier plan left is removed;
 // plan.json goes first and comes last, so that what busbar exec finds is whole.
 func (d *PlanFiles) Write(force bool) error {
-	if len(d.Texts) == 0 {
-		return ErrDecoded
-	}
 	dir := filepath.Clean(d.Dir)
 	list, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -217,9 +195,14 @@ func (d *PlanFiles) Write(force bool) error {
 
 // replacePlan moves the files of a plan over those of an earlier one.
 func replacePlan(d *PlanFiles, dir, stage string) error {
-	stale := append([]string{"plan.json"}, d.Stale...) // what an earlier plan left there would pass for this one's
+	stale := []string{"plan.json"} // what an earlier plan left there would pass for this one's
 	for _, l := range d.Left {
-		stale = append(stale, l.File)
+		stale = append(stale, l.Name)
+	}
+	for _, name := range launch.Names() {
+		if !slices.Contains(d.Files, name) {
+			stale = append(stale, name)
+		}
 	}
 	for _, name := range stale {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -259,7 +242,7 @@ func emitFile(name string, f launch.File) error {
 		return failure.Cannot(err)
 	}
 	var w outfile.Writer
-	if err := w.Write(name, func(to io.Writer) error { _, err := to.Write(f.Text); return err }); err != nil || !f.Run {
+	if err := w.Write(name, func(to io.Writer) error { _, err := io.WriteString(to, f.Text); return err }); err != nil || !f.Run {
 		return err
 	}
 	info, err := os.Stat(name)

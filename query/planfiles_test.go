@@ -27,7 +27,7 @@ func TestPlanFilesChosen(t *testing.T) {
 	if !slices.Equal(one.Files, byHand) {
 		t.Errorf("one machine: %v; expected %v", one.Files, byHand)
 	}
-	if !slices.ContainsFunc(one.Left, func(l PlanLeft) bool { return strings.Contains(l.Reason, "--files all") }) {
+	if !slices.ContainsFunc(one.Left, func(l launch.Left) bool { return strings.Contains(l.Reason, "--files all") }) {
 		t.Errorf("one machine: nothing says how to get the others: %v", one.Left)
 	}
 	some := map[string]string{
@@ -37,7 +37,7 @@ func TestPlanFilesChosen(t *testing.T) {
 	of := func(d *PlanFiles) (names []string) {
 		names = append(names, d.Files...)
 		for _, l := range d.Left {
-			names = append(names, l.File)
+			names = append(names, l.Name)
 		}
 		return names
 	}
@@ -62,7 +62,7 @@ func TestPlanFilesChosen(t *testing.T) {
 		t.Errorf("two nodes: %v; expected all files", two.Files)
 	}
 	for _, l := range two.Left {
-		if l.File == "jobset.yaml" && !strings.Contains(l.Reason, "the same 8 leaf switches (rails)") {
+		if l.Name == "jobset.yaml" && !strings.Contains(l.Reason, "the same 8 leaf switches (rails)") {
 			t.Errorf("two nodes on eight rails: no jobset.yaml: %s", l.Reason)
 		}
 	}

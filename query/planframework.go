@@ -34,8 +34,8 @@ func (p *planning) candidates() []string {
 	return planFrameworks
 }
 
-// PlanOther is what another framework would make of the job.
-type PlanOther struct {
+// planOther is what another framework would make of the job.
+type planOther struct {
 	Framework string         `json:"framework"`
 	Step      unit.Span      `json:"step_s"`
 	Gain      float64        `json:"gain"`           // in the objective: 0.1 is a tenth less
@@ -101,15 +101,12 @@ func (x *planned) fitting() string {
 	if x.framework == nil || x.Framework == "" {
 		return ""
 	}
-	own := x.query.Spaces[0]
 	for _, name := range x.candidates() {
 		f, err := workload.ParseFramework(name)
 		if err != nil || name == x.framework.Name || x.misses(f) != nil {
 			continue
 		}
-		p := *x.planning
-		p.framework, p.kernels = f, ""
-		s, err := p.space(own.Ranks, own.Ranks, own.Node, x.query.GPU.Model.SM)
+		_, s, err := x.spaceBy(f, "")
 		if err != nil {
 			continue
 		}
@@ -118,6 +115,30 @@ func (x *planned) fitting() string {
 		}
 	}
 	return ""
+}
+
+// spaceBy is what another framework may vary on the same ranks, with kernels; "" are its own.
+func (x *planned) spaceBy(f *workload.Framework, kernels workload.Kernels) (*planning, *plan.Space, error) {
+	p, own := *x.planning, x.query.Spaces[0]
+	p.framework, p.kernels = f, kernels
+	s, err := p.space(own.Ranks, own.Ranks, own.Node, x.query.GPU.Model.SM)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Leaf = own.Leaf
+	return &p, s, nil
+}
+
+// bestIn is the best plan of a space by a framework whose step is at most so long; nil where there is none, or the time
+// is up.
+func (x *planned) bestIn(ctx context.Context, s *plan.Space, f *workload.Framework, most unit.Span) (*plan.Plan, error) {
+	q := *x.query
+	q.Spaces, q.MaxStep = []*plan.Space{s}, most
+	best, err := q.Best(ctx)
+	if err != nil && !errors.Is(err, plan.ErrNone) && ctx.Err() == nil {
+		return nil, fmt.Errorf("%s: %w", f.Title, err)
+	}
+	return best, nil
 }
 
 // simplest are frameworks that need least to be installed and told, the simplest first.
@@ -138,21 +159,18 @@ func (x *planned) simpler(ctx context.Context) (*planned, error) {
 		if f.Name == x.framework.Name {
 			return nil, nil
 		}
-		p, q := *x.planning, *x.query
-		p.framework, p.next = f, nil
-		s, err := p.space(q.Spaces[0].Ranks, q.Spaces[0].Ranks, q.Spaces[0].Node, q.GPU.Model.SM)
+		p, s, err := x.spaceBy(f, x.kernels)
 		if err != nil {
 			return nil, err
 		}
-		s.Leaf = q.Spaces[0].Leaf
-		q.Spaces, q.MaxStep = []*plan.Space{s}, x.answer.Plans[0].Result.Step*step.TieMargin
-		best, err := q.Best(ctx)
-		switch {
-		case err != nil && !errors.Is(err, plan.ErrNone) && ctx.Err() == nil:
-			return nil, fmt.Errorf("%s: %w", f.Title, err)
-		case best == nil:
+		best, err := x.bestIn(ctx, s, f, x.answer.Plans[0].Result.Step*step.TieMargin)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil {
 			continue
 		}
+		p.next = nil
 		p.chosen = fmt.Sprintf("the simplest within %.0f%% of %s", 100*(step.TieMargin-1), x.framework.Title)
 		y, err := p.search(ctx, x.planVariant)
 		if ctx.Err() != nil {
@@ -222,7 +240,7 @@ const leastCompare = 10 * time.Second
 
 // compare finds what other frameworks would gain: their best plan, where it is better than the first by leastGain. What
 // cannot be is cut by that bound, so that this takes a fraction of the search.
-func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
+func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 	if x.framework == nil || x.order != nil || len(x.query.Spaces) != 1 || x.goal.Name != "time" {
 		return nil, nil
 	}
@@ -230,32 +248,27 @@ func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(leastCompare, x.took))
 	defer cancel()
 	first := &x.answer.Plans[0]
-	var list []PlanOther
+	var list []planOther
 	for _, name := range x.candidates() {
 		f, err := workload.ParseFramework(name)
 		if err != nil || name == x.framework.Name || name == "megatron" && x.framework.Name == "nemo" ||
 			slices.Contains(x.unfit, name) {
 			continue // both are Megatron-Core
 		}
-		p := *x.planning
-		p.framework, p.kernels = f, ""
-		if p.misses(f) != nil {
+		own := *x.planning
+		if own.kernels = ""; own.misses(f) != nil {
 			continue
 		}
-		q := *x.query
-		s, err := p.space(q.Spaces[0].Ranks, q.Spaces[0].Ranks, q.Spaces[0].Node, q.GPU.Model.SM)
+		_, s, err := x.spaceBy(f, "")
 		if err != nil {
 			return nil, err
 		}
-		s.Leaf = q.Spaces[0].Leaf
-		q.Spaces, q.MaxStep = []*plan.Space{s}, first.Result.Step*(1-leastGain)
-		best, err := q.Best(ctx)
-		switch {
-		case errors.Is(err, plan.ErrNone):
-		case err != nil && ctx.Err() == nil:
-			return nil, fmt.Errorf("%s: %w", f.Title, err)
-		case best != nil:
-			o := PlanOther{
+		best, err := x.bestIn(ctx, s, f, first.Result.Step*(1-leastGain))
+		if err != nil {
+			return nil, err
+		}
+		if best != nil {
+			o := planOther{
 				Framework: f.String(), Step: best.Result.Step, Gain: 1 - best.Value/first.Value,
 				Tied:     first.Value <= best.Value*step.TieMargin,
 				Parallel: best.Job.Split, Settings: settings(&best.Job),
@@ -271,7 +284,7 @@ func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
 
 // explain says how much of what another framework gains is its kernels and its precision: the first plan is priced with
 // them, and all else as it is.
-func (o *PlanOther) explain(q *plan.Query, first, best *plan.Plan) error {
+func (o *planOther) explain(q *plan.Query, first, best *plan.Plan) error {
 	j := first.Job
 	j.Kernels, j.Precision = best.Job.Kernels, best.Job.Precision
 	if o.Tied || j.Kernels == first.Job.Kernels && j.Precision == first.Job.Precision {

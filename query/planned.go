@@ -42,7 +42,7 @@ type planned struct {
 	*planning
 	planVariant
 	query      *plan.Query
-	goal       PlanGoal
+	goal       planGoal
 	hostMemory string     // where the size of a node's own memory comes from
 	order      *hostOrder // of hosts that were given
 	mixed      string     // what is taken where GPUs differ
@@ -53,7 +53,7 @@ type planned struct {
 	help       []step.Change
 	holds      string      // whether the order depends on the network's figures
 	tuned      *plan.Tuned // the first under a tuner plugin
-	others     []PlanOther // frameworks whose best plan is better
+	others     []planOther // frameworks whose best plan is better
 }
 
 // search searches on one cluster, by one framework.

@@ -15,14 +15,14 @@ func TestWritePlan(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a folder", "run 1")
 	one := &PlanFiles{
 		Dir: dir, Texts: []launch.File{
-			{Name: "README", Text: []byte("1")},
-			{Name: "old.sh", Text: []byte("1"), Run: true},
-			{Name: "plan.json", Text: []byte("1")},
+			{Name: "README", Text: "1"},
+			{Name: "old.sh", Text: "1", Run: true},
+			{Name: "plan.json", Text: "1"},
 		},
 	}
 	two := &PlanFiles{
-		Dir: dir, Stale: []string{"old.sh"},
-		Texts: []launch.File{{Name: "README", Text: []byte("2")}, {Name: "plan.json", Text: []byte("2")}},
+		Dir: dir, Left: []launch.Left{{Name: "old.sh"}},
+		Texts: []launch.File{{Name: "README", Text: "2"}, {Name: "plan.json", Text: "2"}},
 	}
 	if err := one.Write(false); err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestWritePlan(t *testing.T) {
 	}
 	bad := *two
 	// a name that no file can have
-	bad.Texts = append([]launch.File{{Name: strings.Repeat("n", 300), Text: []byte("2")}}, bad.Texts...)
+	bad.Texts = append([]launch.File{{Name: strings.Repeat("n", 300), Text: "2"}}, bad.Texts...)
 	if err := bad.Write(true); err == nil {
 		t.Error("a file that cannot be written: no error")
 	}

@@ -28,7 +28,7 @@ type ScaleDoc struct {
 	Model   string      `json:"model"`
 	Strong  bool        `json:"strong"` // the work is divided, not repeated
 	Rows    []ScaleRow  `json:"rows"`   // by nodes
-	Skipped []ScaleSkip `json:"skipped"`
+	Skipped []scaleSkip `json:"skipped"`
 	Knee    int         `json:"knee_nodes"` // the last doubling that gives at least 1.6 times as much; 0: not reached
 
 	Pictures bool `json:"samples,omitempty"` // rates count samples, not tokens
@@ -60,8 +60,8 @@ type ScaleRow struct {
 	Misfit   string `json:"misfit,omitempty"` // why it does not fit
 }
 
-// ScaleSkip is a number of nodes that the job does not run on.
-type ScaleSkip struct {
+// scaleSkip is a number of nodes that the job does not run on.
+type scaleSkip struct {
 	Nodes  int    `json:"nodes"`
 	Reason string `json:"reason"`
 }
@@ -101,7 +101,7 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 	defer env.working("pricing the step on more and more nodes")()
 	d := &ScaleDoc{
 		Cluster: t.cluster.Name, Model: t.job.Model.Name, Strong: q.Global > 0, Pictures: t.job.Model.Pictures(),
-		Rows: []ScaleRow{}, Skipped: []ScaleSkip{},
+		Rows: []ScaleRow{}, Skipped: []scaleSkip{},
 	}
 	d.price(ctx, &env, t, fails, per, most, q.Every)
 	if err := ctx.Err(); err != nil {
@@ -133,7 +133,7 @@ func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails faili
 		env.steps(done, total)
 		done++
 		if row, err := scaleRow(t, fails, n, per); err != nil {
-			d.Skipped = append(d.Skipped, ScaleSkip{Nodes: n, Reason: err.Error()})
+			d.Skipped = append(d.Skipped, scaleSkip{Nodes: n, Reason: err.Error()})
 		} else {
 			d.Rows = append(d.Rows, row)
 		}
@@ -158,7 +158,7 @@ func scaleRow(t *training, fails failing, nodes, per int) (ScaleRow, error) {
 		Bottleneck: p.limit().Kind, Parallel: p.job.Split.String(), Misfit: p.memoryShortfall(),
 	}
 	if fails.asked {
-		g, _, err := fails.goodput(p, nodes, p.Step, p.TokensPerSecond())
+		g, err := fails.goodput(p, nodes, p.Step, p.TokensPerSecond())
 		if err != nil {
 			return ScaleRow{}, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/input"
 	"busbar.dev/input/ncclxml"
 )
 
@@ -216,14 +217,14 @@ func TestSiteFolder(t *testing.T) {
 				t.Errorf("%v: %s", mixture.files, w)
 			}
 		}
-		if n := &doc.Cluster.Network; n.Rails != 8 {
+		if n := &doc.cluster.Network; n.Rails != 8 {
 			t.Errorf("%v: %d rails", mixture.files, n.Rails)
 		}
 	}
 }
 
 // firstOfEach is what the first source of each format in a folder gave.
-func firstOfEach(list []Contribution) []string {
+func firstOfEach(list []input.Contribution) []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, c := range list {
@@ -246,8 +247,8 @@ func TestSiteStorage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if doc.Summary.GPUs != 128 || doc.Summary.NICs != 16*12 || len(doc.Audit) > 0 || doc.Cluster.Network.Rails != 8 {
-		t.Errorf("%+v, %d rails, findings %v", doc.Summary, doc.Cluster.Network.Rails, doc.Audit)
+	if doc.Summary.GPUs != 128 || doc.Summary.NICs != 16*12 || len(doc.Audit) > 0 || doc.cluster.Network.Rails != 8 {
+		t.Errorf("%+v, %d rails, findings %v", doc.Summary, doc.cluster.Network.Rails, doc.Audit)
 	}
 }
 
@@ -283,7 +284,7 @@ func TestSiteEthernet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &doc.Cluster.Network
+	n := &doc.cluster.Network
 	cables := 0
 	for i := range n.Links {
 		if l := &n.Links[i]; !l.A.ToHosts() && !l.B.ToHosts() {

@@ -71,7 +71,7 @@ func TestFieldErrors(t *testing.T) {
 		{Sched{Op: "nothing"}, "op"},
 		{Doctor{FailOn: "fatal", Sources: []string{"-"}}, "fail-on"},
 		{BenchDiff{Old: "x", New: "x", Alpha: pointer(7.0)}, "alpha"},
-		{Resilience{Job: job, Failures: Failures{MTBF: "1y/rack"}}, "mtbf"},
+		{Goodput{Job: job, Failures: Failures{MTBF: "1y/rack"}}, "mtbf"},
 	} {
 		run := reflect.ValueOf(c.question).MethodByName("Run")
 		ask := func(env Env) error {
@@ -136,7 +136,7 @@ func TestNotedDocuments(t *testing.T) {
 		NeedDoc{},
 		ScaleDoc{},
 		EnvelopeDoc{},
-		ResilienceDoc{},
+		GoodputDoc{},
 		ExpertsDoc{},
 		SuggestDoc{},
 		CalibrateDoc{},

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
-	"busbar.dev/workload/pipeline"
 )
 
 // Step asks how long one training step takes and where the time goes: computing, waiting for the network, the
@@ -24,38 +24,25 @@ type Step struct {
 	Feeding
 	Tuner  bool `help:"Price NCCL with busbar's tuner plugin (written by plan --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
 	Advise bool `help:"Also try other networks and NCCL settings, each as expensive as the step itself (default: only up to 8 GPUs)."`
+
+	// Drawn asks for the timeline of the step too, on one layout.
+	Drawn bool `kong:"-"`
 }
 
 // StepDoc is the answer to Step: a row for every layout.
 type StepDoc struct {
-	Cluster string    `json:"cluster"`
-	Rows    []StepRow `json:"rows"`
+	Cluster  string     `json:"cluster"`
+	Rows     []StepRow  `json:"rows"`
+	Timeline []step.Bar `json:"timeline,omitempty"` // where it was asked for
 	Noted
 }
 
-// StepRow is the step on one layout. Parts of its time do not add up where they overlap: Step is Compute, the exposed
-// part of Comm, Bubble, Optimizer, Host and Starved.
+// StepRow is the step on one layout.
 type StepRow struct {
-	Layout       string                `json:"layout"`
-	GPUs         int                   `json:"gpus"`
-	Model        string                `json:"model"`
-	Parallel     string                `json:"parallel"`
-	Schedule     string                `json:"schedule,omitempty"` // of a pipeline
-	GlobalBatch  int64                 `json:"global_batch"`
-	MicroBatch   int64                 `json:"micro_batch"`
-	Seq          int64                 `json:"seq"`
-	Precision    workload.Precision    `json:"precision"`
-	Step         unit.Span             `json:"step_s"`
-	Compute      unit.Span             `json:"compute_s"`
-	Comm         unit.Span             `json:"comm_s"`         // of all collectives
-	Exposed      unit.Span             `json:"exposed_comm_s"` // of that, what nothing hides
-	Bubble       unit.Span             `json:"bubble_s"`       // that a pipeline leaves ranks idle
-	Optimizer    unit.Span             `json:"optimizer_s"`
-	Host         unit.Span             `json:"host_s"`
-	Data         unit.Span             `json:"data_s,omitempty"`           // in which the samples of a step come
-	Starved      unit.Span             `json:"waits_for_data_s,omitempty"` // of the step
-	MFU          float64               `json:"mfu"`
-	HFU          float64               `json:"hfu"` // with what is computed again
+	Layout string `json:"layout"`
+	workload.Summary
+	Schedule string `json:"schedule,omitempty"` // of a pipeline
+	step.Result
 	TFLOPSPerGPU float64               `json:"tflops_per_gpu"`
 	TokensPerS   float64               `json:"tokens_per_s"`
 	PerGPU       float64               `json:"tokens_per_s_per_gpu"`
@@ -67,65 +54,12 @@ type StepRow struct {
 	Has          unit.Bytes            `json:"gpu_memory_bytes"`
 	Fits         bool                  `json:"fits"`
 	Groups       []step.Placement      `json:"groups"`
-	Traffic      []step.Traffic        `json:"traffic"`
 	Bottleneck   step.Limit            `json:"bottleneck"`
 	Advice       []step.Change         `json:"advice"` // what would help, the best first
-	Fitting      *StepFitting          `json:"would_fit,omitempty"`
+	Fitting      *stepFitting          `json:"would_fit,omitempty"`
 	*CampaignDoc
-
-	Job        JobDoc `json:"job"`
 	GPU        string `json:"gpu"`
 	HostMemory string `json:"host_memory,omitempty"` // what of a node's own memory it takes, in words
-
-	priced *pricedStep
-}
-
-// JobDoc is a job as it was resolved.
-type JobDoc struct {
-	Model     string             `json:"model"`
-	Params    int64              `json:"parameters"`
-	Parallel  string             `json:"parallel"`
-	Seq       int64              `json:"seq"`
-	Global    int64              `json:"global_batch"`
-	Micro     int64              `json:"micro_batch"`
-	Precision workload.Precision `json:"precision"`
-	Recompute string             `json:"recompute"`
-	Framework string             `json:"framework,omitempty"`
-	Kernels   string             `json:"kernels"`
-	Settings  []string           `json:"settings,omitempty"` // that differ from the usual ones
-}
-
-// newJobDoc is a job as documents have it.
-func newJobDoc(j *workload.Job) JobDoc {
-	d := JobDoc{
-		Model: j.Model.Name, Params: j.Model.Params(), Parallel: j.Split.String(), Seq: j.Seq, Global: j.GlobalBatch,
-		Micro: j.MicroBatch, Precision: j.Precision, Recompute: string(j.Recompute), Kernels: string(j.Kernels),
-	}
-	if f := j.Framework; f != nil {
-		d.Framework = f.Title
-	}
-	var shape pipeline.Shape
-	if j.Split.PP > 1 {
-		shape = j.Pipeline()
-	}
-	for _, x := range []struct {
-		so   bool
-		text string
-	}{
-		{shape.Ranks > 1, fmt.Sprintf("%s schedule", shape.Schedule)},
-		{j.Split.Order != "", fmt.Sprintf("ranks %s", j.Split.Order)},
-		{j.Context != "", fmt.Sprintf("context %s", j.Context)},
-		{j.Offloads(), fmt.Sprintf("%s offloaded", j.Offload)},
-		{j.Compresses(), fmt.Sprintf("gradients as %s", j.Compress)},
-		{j.LoRA.Frozen(), fmt.Sprintf("adapters %s", j.LoRA)},
-		{j.Packed > 0, fmt.Sprintf("packed documents of %d tokens", j.Packed)},
-		{j.Reference, "with a reference model"},
-	} {
-		if x.so {
-			d.Settings = append(d.Settings, x.text)
-		}
-	}
-	return d
 }
 
 // Wrong reports that the job fits the GPUs' memory on none of the layouts: its times are then those of GPUs with enough
@@ -155,6 +89,9 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 	t, err := q.Job.read(ctx, &env)
 	if err != nil {
 		return nil, err
+	}
+	if q.Drawn && len(t.shapes) != 1 {
+		return nil, errors.New("a timeline is of one layout; choose one layout")
 	}
 	if err := q.put(t.shapes); err != nil {
 		return nil, err
@@ -201,6 +138,11 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 			env.note("assumed, since no source says it: " + strings.Join(list, "; "))
 		}
 		d.Rows = append(d.Rows, row)
+		if q.Drawn {
+			if d.Timeline, err = p.tasks.Timeline(p.gpu); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return d, nil
 }
@@ -225,11 +167,7 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 	m, f := p.Memory, p.tasks.Fabric()
 	margin := step.Margin(p.job, p.model)
 	row := StepRow{
-		Layout: p.layout, GPUs: p.Ranks, Model: p.job.Model.Name, Parallel: p.job.Split.String(),
-		GlobalBatch: p.job.GlobalBatch,
-		MicroBatch:  p.job.MicroBatch, Seq: p.job.Seq, Precision: p.job.Precision, Step: p.Step, Compute: p.Compute,
-		Comm: p.Comm, Exposed: p.Exposed,
-		Bubble: p.Bubble, Optimizer: p.Optimizer, Host: p.Host, Data: p.Data, Starved: p.Starved, MFU: p.MFU, HFU: p.HFU,
+		Layout: p.layout, Summary: p.job.Summary(), Result: *p.Result,
 		TFLOPSPerGPU: p.Flops / p.Step.Seconds() / float64(p.Ranks) / 1e12, TokensPerS: p.TokensPerSecond(),
 		PerGPU: p.TokensPerSecond() / float64(p.Ranks),
 		Margin: margin, Low: p.Step / unit.Span(margin), High: p.Step * unit.Span(margin), MarginFrom: p.marginSource(),
@@ -237,10 +175,10 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 			"total": m.Total().Bytes(), "params": m.Params.Bytes(), "grads": m.Grads.Bytes(), "optimizer": m.Optimizer.Bytes(),
 			"activations": m.Activations.Bytes(), "other": m.Other.Bytes(), "host": m.Host.Bytes(),
 		},
-		Has: p.model.Memory, Fits: p.fits(), Bottleneck: p.limit(), Groups: append([]step.Placement{}, f.Groups()...),
-		Traffic: append([]step.Traffic{}, p.Traffic...), Advice: append([]step.Change{}, changes...),
-		Job: newJobDoc(p.job), GPU: p.model.Title, priced: p,
+		Has: p.model.Memory, Fits: p.fits(), Bottleneck: p.limit(), Groups: orEmpty(f.Groups()), Advice: orEmpty(changes),
+		GPU: p.model.Title,
 	}
+	row.Traffic = orEmpty(row.Traffic)
 	if shape := p.job.Pipeline(); shape.Ranks > 1 {
 		row.Schedule = string(shape.Schedule)
 	}
@@ -255,20 +193,8 @@ func (p *pricedStep) marginSource() string {
 	return "clusters left out of the fit, jobs of class " + step.Class(p.job, p.model)
 }
 
-// Timeline plays the step of the one layout that was asked for.
-func (d *StepDoc) Timeline() ([]step.Bar, error) {
-	if len(d.Rows) != 1 {
-		return nil, fmt.Errorf("a timeline is of one layout; choose one layout")
-	}
-	p := d.Rows[0].priced
-	if p == nil {
-		return nil, ErrDecoded
-	}
-	return p.tasks.Timeline(p.gpu)
-}
-
-// StepFitting is the fastest form of a job that does not fit, of those that were tried and do.
-type StepFitting struct {
+// stepFitting is the fastest form of a job that does not fit, of those that were tried and do.
+type stepFitting struct {
 	Settings string     `json:"settings"` // flags of busbar step
 	Step     unit.Span  `json:"step_s"`
 	Low      unit.Span  `json:"low_s"` // the error bar
@@ -283,7 +209,7 @@ const mostFitting = 1 << 12
 // with the same global batch, for adapters also frozen weights of 4 bits, for frameworks that shard no parameters FSDP,
 // and where none of these fits, offload. nil where none of them fits. The search of busbar plan looks at far more of
 // them.
-func (t *training) fitting(s shape, p *pricedStep) *StepFitting {
+func (t *training) fitting(s shape, p *pricedStep) *stepFitting {
 	layout, name, err := s.ranks(t.cluster)
 	if err != nil || p.Ranks > mostFitting {
 		return nil
@@ -318,8 +244,8 @@ func (t *training) fitting(s shape, p *pricedStep) *StepFitting {
 }
 
 // fittingBy is the fastest form that fits by one framework, and what else its command says.
-func (t *training) fittingBy(flags string, layout nccl.Layout, name string) *StepFitting {
-	var best *StepFitting
+func (t *training) fittingBy(flags string, layout nccl.Layout, name string) *stepFitting {
+	var best *stepFitting
 	for tp := 1; tp <= ranksOfFirst(layout); tp *= 2 {
 		for pp := 1; tp*pp <= len(layout) && int64(pp) <= max(1, t.job.Model.Dims.Layers); pp *= 2 {
 			for _, x := range t.lighter(tp, pp, layout, name) {
@@ -328,7 +254,7 @@ func (t *training) fittingBy(flags string, layout nccl.Layout, name string) *Ste
 					continue
 				}
 				margin := unit.Span(step.Margin(p.job, p.model))
-				best = &StepFitting{
+				best = &stepFitting{
 					Settings: x.fittingFlags(p.job, t.job.LoRA) + flags,
 					Step:     p.Step, Low: p.Step / margin, High: p.Step * margin, Memory: p.Memory.Total().Bytes(),
 				}

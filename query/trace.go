@@ -35,7 +35,7 @@ type Trace struct {
 
 // TraceDoc is the answer to Trace. Times are those of one step where the program marked steps, else of the whole trace.
 type TraceDoc struct {
-	Ranks    []TraceRank       `json:"ranks"`
+	Ranks    []traceRank       `json:"ranks"`
 	Calls    []TraceCall       `json:"collectives"`   // of the first rank, those that cost most first
 	Job      *rates.Job        `json:"job,omitempty"` // what the ranks waited for each other, from the traces of several
 	Verdict  string            `json:"verdict"`       // in one sentence: the step against its prediction
@@ -46,24 +46,17 @@ type TraceDoc struct {
 	Noted
 }
 
-// TraceRank is where the time of one GPU went: Compute, Exposed, Copy and Idle add up to Step.
-type TraceRank struct {
-	File    string    `json:"file"`
-	Tool    string    `json:"tool"`
-	Rank    *int      `json:"rank,omitempty"`
-	World   int       `json:"world_size,omitempty"`
-	Device  int       `json:"device"`
-	GPU     string    `json:"gpu,omitempty"`
-	NCCL    string    `json:"nccl,omitempty"`
-	Steps   int       `json:"steps"` // that were marked; 0: times are of the whole trace
-	Kernels int       `json:"events"`
-	Step    unit.Span `json:"step_s"`
-	Compute unit.Span `json:"compute_s"`
-	Comm    unit.Span `json:"comm_s"`
-	Exposed unit.Span `json:"exposed_comm_s"`
-	Copy    unit.Span `json:"copy_s"`
-	Idle    unit.Span `json:"idle_s"`
-	FP32    unit.Span `json:"fp32_matmul_s,omitempty"` // of Compute, matrix products in 32 bits without tensor cores
+// traceRank is where the time of one GPU went: Compute, Exposed, Copy and Idle add up to Step.
+type traceRank struct {
+	File    string `json:"file"`
+	Tool    string `json:"tool"`
+	Rank    *int   `json:"rank,omitempty"`
+	World   int    `json:"world_size,omitempty"`
+	Device  int    `json:"device"`
+	GPU     string `json:"gpu,omitempty"`
+	NCCL    string `json:"nccl,omitempty"`
+	Kernels int    `json:"events"`
+	trace.Summary
 }
 
 // TraceCall is one collective of one process group, sizes within a factor of two together.
@@ -133,14 +126,18 @@ func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
 		traces = append(traces, more...)
 	}
 	slices.SortStableFunc(traces, func(a, b *trace.Trace) int { return a.Rank - b.Rank })
-	d := &TraceDoc{Ranks: []TraceRank{}, Calls: []TraceCall{}, Findings: []finding.Finding{}, FailOn: failOn(q.FailOn)}
+	d := &TraceDoc{Ranks: []traceRank{}, Calls: []TraceCall{}, Findings: []finding.Finding{}, FailOn: failOn(q.FailOn)}
 	w := rates.NewWindow(localSamples)
 	for i, t := range traces {
 		w.AddTrace(t, i)
-		s := t.Summarize()
-		d.Ranks = append(d.Ranks, traceRank(t, &s))
+		s, groups := t.Summarize()
+		r := traceRank{t.File, t.Tool, nil, t.World, t.Device, t.GPU, t.NCCL, len(t.Events), s}
+		if t.Rank >= 0 {
+			r.Rank = &t.Rank
+		}
+		d.Ranks = append(d.Ranks, r)
 		if i == 0 {
-			d.addCalls(&s)
+			d.addCalls(groups)
 		}
 	}
 	together, err := rates.Join(ctx, rates.Bounds{}, w.Done())
@@ -157,22 +154,10 @@ func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
 	return d, nil
 }
 
-func traceRank(t *trace.Trace, s *trace.Summary) TraceRank {
-	r := TraceRank{
-		File: t.File, Tool: t.Tool, World: t.World, Device: t.Device, GPU: t.GPU, NCCL: t.NCCL, Steps: s.Steps,
-		Kernels: len(t.Events),
-		Step:    s.Step, Compute: s.Compute, Comm: s.Comm, Exposed: s.Exposed, Copy: s.Copy, Idle: s.Idle, FP32: s.FP32,
-	}
-	if t.Rank >= 0 {
-		r.Rank = &t.Rank
-	}
-	return r
-}
-
 // addCalls lists the collectives of a rank.
-func (d *TraceDoc) addCalls(s *trace.Summary) {
-	for i := range s.Groups {
-		g := &s.Groups[i]
+func (d *TraceDoc) addCalls(groups []trace.GroupTime) {
+	for i := range groups {
+		g := &groups[i]
 		c := TraceCall{
 			Op: g.Op.String(), Group: g.Desc, Ranks: g.Size, Bytes: g.Bytes, Algo: g.Algo, Count: g.Count, Time: g.Time,
 			Exposed: g.Exposed, Median: g.Median, BusBW: g.BusBW, members: g.Call.Ranks,
@@ -213,14 +198,10 @@ func (d *TraceDoc) join(r *rates.Report) {
 }
 
 // traces reads a file, a folder or standard input.
-func (e *Env) traces(ctx context.Context, name string) ([]*trace.Trace, error) {
-	if name == "-" {
-		return readTrace(e.logBudget(ctx), "standard input", e.stdin())
-	}
+func (e *Env) traces(ctx context.Context, name string) (list []*trace.Trace, err error) {
 	b := e.logBudget(ctx)
-	var list []*trace.Trace
-	err := e.eachFile(ctx, name, "the traces", func(path string, inFolder bool) error {
-		more, err := e.traceFile(b, path)
+	err = e.eachInput(ctx, name, "the traces", func(path string, in io.Reader, inFolder bool) error {
+		more, err := readTrace(b, path, in)
 		if list = append(list, more...); len(list) > maxTraces {
 			return fmt.Errorf("%s: more than %d traces; give some of the ranks", name, maxTraces)
 		}
@@ -243,15 +224,6 @@ var errNoTrace = errors.New("not a trace that is known")
 
 // maxTraces bounds the ranks that are held at once.
 const maxTraces = 64
-
-func (e *Env) traceFile(b *cluster.Budget, name string) ([]*trace.Trace, error) {
-	f, err := e.files().Open(name)
-	if err != nil {
-		return nil, failure.Cannot(err)
-	}
-	defer f.Close()
-	return readTrace(b, name, f)
-}
 
 // readTrace recognises a trace by its beginning.
 func readTrace(b *cluster.Budget, name string, in io.Reader) ([]*trace.Trace, error) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"busbar.dev/finding"
+	"busbar.dev/result/trace"
+	"busbar.dev/step"
 	"busbar.dev/unit"
 )
 
@@ -23,12 +25,12 @@ func TestTraceVerdict(t *testing.T) {
 		{0.5, 1, 0, "No steps are marked", 0},
 	} {
 		d := &TraceDoc{
-			Ranks: []TraceRank{{Steps: tt.steps, Step: 2, Compute: 1, Comm: 1, Exposed: 1}},
+			Ranks: []traceRank{{Summary: trace.Summary{Steps: tt.steps, Step: 2, Compute: 1, Comm: 1, Exposed: 1}}},
 			Calls: []TraceCall{{
 				Op: "all_reduce", Bytes: 64 << 20, Median: 40 * unit.Millisecond, Low: 6 * unit.Millisecond,
 				High: 14 * unit.Millisecond,
 			}},
-			Step: &StepRow{Step: (tt.low + tt.high) / 2, Low: tt.low, High: tt.high, Compute: 0.9},
+			Step: &StepRow{Result: step.Result{Step: (tt.low + tt.high) / 2, Compute: 0.9}, Low: tt.low, High: tt.high},
 		}
 		if d.judge(); !strings.Contains(d.Verdict, tt.want) || len(d.Findings) != tt.findings {
 			t.Errorf("%v to %v: %s %+v, want %s", tt.low, tt.high, d.Verdict, d.Findings, tt.want)

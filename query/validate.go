@@ -58,17 +58,21 @@ func (q Validate) Run(ctx context.Context, env Env) (doc *ValidateDoc, err error
 	if err != nil {
 		return nil, err
 	}
-	runs := found.predictRuns(q.Class)
-	points, err := found.predict()
+	runs, passed := found.predictRuns(q.Class)
+	rows, left, err := found.predict()
 	if err != nil {
 		return nil, err
 	}
-	if q.Class != "" && (runs == nil || len(runs.Rows) == 0) {
-		if err := points.pick(q.Class); err != nil {
+	if q.Class != "" && len(runs) == 0 {
+		if rows, left, err = pickClass(q.Class, rows, left); err != nil {
 			return nil, err
 		}
 	}
-	d := newValidateDoc(points.score(), runs)
+	d := newValidateDoc(rows, left)
+	d.Notes = truth.Repeated(found.sweeps)
+	if len(found.runs) > 0 {
+		d.addRuns(runs, passed)
+	}
 	d.judge(&q)
 	return d, nil
 }
@@ -151,6 +155,7 @@ func (q *Validate) stored(ctx context.Context, m *measurements, all *measured, n
 		if q.Cluster == "" && s.Cluster == "" {
 			all.left = append(all.left, truth.Left{
 				ID: s.ID, Reason: "nothing says on which cluster it was measured; give it with -c CLUSTER", Points: len(s.Points),
+				Gradable: true,
 			})
 			continue
 		}
@@ -200,22 +205,18 @@ func (q *Validate) place(ctx context.Context, m *measurements, all *measured, s 
 }
 
 // predict predicts the points.
-func (all *measured) predict() (*ValidatePoints, error) {
+func (all *measured) predict() ([]truth.Row, []truth.Left, error) {
 	rows, left := truth.Predicted(all.sweeps, nil)
 	own, err := truth.Rows(all.cases, nil)
-	if err != nil {
-		return nil, err
-	}
-	return &ValidatePoints{Rows: append(rows, own...), Left: append(all.left, left...), Notes: truth.Repeated(all.sweeps)},
-		nil
+	return append(rows, own...), append(all.left, left...), err
 }
 
-// pick keeps the rows of a class: ours, the source's, or a machine.
-func (p *ValidatePoints) pick(class string) error {
+// pickClass keeps the rows of a class: ours, the source's, or a machine.
+func pickClass(class string, rows []truth.Row, left []truth.Left) ([]truth.Row, []truth.Left, error) {
 	var kept []truth.Row
 	names := map[string]bool{}
-	for i := range p.Rows {
-		r := &p.Rows[i]
+	for i := range rows {
+		r := &rows[i]
 		ours := truth.ByClass(r)
 		names[ours[:strings.LastIndexByte(ours, '/')]] = true
 		if isClass(class, ours) || isClass(class, truth.ByHardware(r)) || isClass(class, truth.ByMachine(r)) {
@@ -223,13 +224,12 @@ func (p *ValidatePoints) pick(class string) error {
 		}
 	}
 	if len(kept) == 0 {
-		return fmt.Errorf("--class %s: no points of that class; there are %s, each with /small, /middle or /large, the "+
-			"hw_class of the file, and the machines of the table", class, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+		return nil, nil, fmt.Errorf("--class %s: no points of that class; there are %s, each with /small, /middle or /large, "+
+			"the hw_class of the file, and the machines of the table", class,
+			strings.Join(slices.Sorted(maps.Keys(names)), ", "))
 	}
-	p.Rows = kept
-	p.Left = slices.DeleteFunc(p.Left,
-		func(l truth.Left) bool { return !isClass(class, l.Class) && !isClass(class, l.Machine) })
-	return nil
+	return kept, slices.DeleteFunc(left,
+		func(l truth.Left) bool { return !isClass(class, l.Class) && !isClass(class, l.Machine) }), nil
 }
 
 // isClass compares a class with the name or a beginning of it that ends at a slash.
@@ -242,23 +242,18 @@ func isClass(want, name string) bool {
 
 // judge compares the score with the bounds. Where there is nothing to grade and no bound, that is an error.
 func (d *ValidateDoc) judge(q *Validate) {
-	all, runs := d.Collectives.Score, d.Training
-	none := len(d.Collectives.Rows) == 0
-	if none && (runs == nil || len(runs.Rows) == 0) && q.MaxMedian == nil && q.MaxP90 == nil {
+	if d.Points == 0 && q.MaxMedian == nil && q.MaxP90 == nil {
 		d.nothing = d.nothingIn(q.Files)
 		return
-	}
-	if none && runs != nil {
-		all = truth.Score{Points: runs.Score.Points, Median: runs.Score.Median, P90: runs.Score.P90}
 	}
 	for _, x := range []struct {
 		name string
 		got  float64
 		most *float64
-	}{{"median error", all.Median, q.MaxMedian}, {"90th percentile", all.P90, q.MaxP90}} {
+	}{{"median error", d.Median, q.MaxMedian}, {"90th percentile", d.P90, q.MaxP90}} {
 		switch {
-		case x.most == nil || all.Points > 0 && x.got <= *x.most:
-		case all.Points == 0:
+		case x.most == nil || d.Points > 0 && x.got <= *x.most:
+		case d.Points == 0:
 			d.Missed = append(d.Missed,
 				fmt.Sprintf("%s: no point was predicted, so none is known to be within %.1f%%", x.name, 100**x.most))
 		default:
@@ -273,12 +268,8 @@ func (d *ValidateDoc) nothingIn(files []string) error {
 	for _, f := range files {
 		names = append(names, inputName(f))
 	}
-	left := d.Collectives.Left
-	if d.Training != nil {
-		left = append(slices.Clip(left), d.Training.Left...)
-	}
 	points := 0
-	for _, l := range left {
+	for _, l := range d.Skipped {
 		points += max(l.Points, 1)
 	}
 	where := strings.Join(names, ", ")
@@ -286,71 +277,54 @@ func (d *ValidateDoc) nothingIn(files []string) error {
 		return fmt.Errorf("%s: nothing to grade: no measured points in it", where)
 	}
 	return fmt.Errorf("%s: nothing to grade: %s left out, the first because: %s", where, words.Plural(points, "point"),
-		left[0].Reason)
+		d.Skipped[0].Reason)
 }
 
-// ValidateDoc is the answer to Validate: errors are |predicted − measured| / measured.
+// ValidateDoc is the answer to Validate. The score is that of collectives, and that of training runs where there are no
+// others; of both, collectives stand first in every list.
 type ValidateDoc struct {
-	Points    int              `json:"points"`  // that were scored
-	Skipped   []ValidateSkip   `json:"skipped"` // that were not
-	Median    float64          `json:"median_ape"`
-	P90       float64          `json:"p90_ape"`
-	Worst     float64          `json:"worst_ape"`
-	Coverage  float64          `json:"coverage"` // share of points that were measured inside the error bar
-	Gradable  int              `json:"gradable_points"`
-	Predicted int              `json:"predicted"`
-	Share     float64          `json:"predicted_share"` // of those that can be scored
-	Machines  ValidateMachines `json:"machine_mean"`
-	Halves    []ValidateScore  `json:"by_mebibyte"`
-	Files     []ValidateFile   `json:"files,omitempty"` // where there are several
-	Classes   []ValidateScore  `json:"classes"`
-	Hardware  []ValidateScore  `json:"hw_classes"` // as the source names them
-	Who       []ValidateScore  `json:"machines"`
-	Rows      []ValidateRow    `json:"rows"`
-	Notes     []string         `json:"notes,omitempty"`
-	Unused    []ValidateUnused `json:"unused_fields,omitempty"`
+	truth.Score
+	Skipped   []truth.Left    `json:"skipped"` // that were not scored
+	Gradable  int             `json:"gradable_points"`
+	Predicted int             `json:"predicted"`
+	Share     float64         `json:"predicted_share"` // of those that can be scored
+	Halves    []truth.Part    `json:"by_mebibyte"`
+	Files     []validatedFile `json:"files,omitempty"` // where there are several
+	Classes   []truth.Part    `json:"classes"`
+	Hardware  []truth.Part    `json:"hw_classes"` // as the source names them
+	Who       []truth.Part    `json:"machines"`
+	Rows      []ValidateRow   `json:"rows"`
+	Notes     []string        `json:"notes,omitempty"`
+	Unused    []unusedField   `json:"unused_fields,omitempty"`
+	Training  *validatedRuns  `json:"training,omitempty"`
 	// Choices is about training runs of one job in several ways.
-	Choices *ValidateChoices `json:"choices,omitempty"`
-	Missed  []string         `json:"missed,omitempty"` // bounds that errors are greater than, in words
+	Choices *truth.Choices `json:"choices,omitempty"`
+	Missed  []string       `json:"missed,omitempty"` // bounds that errors are greater than, in words
 
-	Collectives *ValidatePoints `json:"-"`
-	Training    *ValidateRuns   `json:"-"` // nil where there are no training runs
-	nothing     error
+	nothing error
 }
 
-// ValidateMachines is the error of single machines, averaged over machines: a source with many points counts once.
-type ValidateMachines struct {
-	Count  int     `json:"count"`
-	Median float64 `json:"median_ape"`
-	P90    float64 `json:"p90_ape"`
-	// Coverage is the share of points inside the error bar.
-	Coverage float64 `json:"coverage"`
-}
-
-// ValidateFile is the error of one file's points of some sizes.
-type ValidateFile struct {
+// validatedFile is the error of one file's points of some sizes.
+type validatedFile struct {
 	File  string `json:"file"`
 	Sizes string `json:"sizes"`
-	ValidateScore
-	Machines ValidateMachines `json:"machine_mean"`
+	truth.Part
 }
 
-// ValidateUnused is what sources state about a measurement and a prediction cannot use.
-type ValidateUnused struct {
+// unusedField is what sources state about a measurement and a prediction cannot use.
+type unusedField struct {
 	Field  string `json:"field"`
 	Groups int    `json:"groups"`
 	ID     string `json:"id"` // the first of them
 }
 
-// ValidateScore is the error of points that have something in common.
-type ValidateScore struct {
-	Class    string  `json:"class"`
-	Points   int     `json:"points"`
-	Median   float64 `json:"median_ape"`
-	P90      float64 `json:"p90_ape"`
-	Worst    float64 `json:"worst_ape"`
-	Bias     float64 `json:"median_ratio"` // of predicted over measured
-	Coverage float64 `json:"coverage"`
+// validatedRuns is the score of training runs; theirs are the last rows, classes, machines and skipped points of the
+// document.
+type validatedRuns struct {
+	truth.Part
+	Classes  int `json:"classes"`
+	Clusters int `json:"machines"`
+	Skipped  int `json:"skipped"`
 }
 
 // ValidateRow is one point, measured and predicted.
@@ -371,94 +345,72 @@ type ValidateRow struct {
 	Assumed   []string   `json:"assumed,omitempty"`
 }
 
-// ValidateSkip is what was read and not scored.
-type ValidateSkip struct {
-	ID     string `json:"id"`
-	Reason string `json:"reason"`
-	Points int    `json:"points"`
-	Scored bool   `json:"gradable"` // it would count, had it been predicted
-}
-
-// ValidateChoices is how well settings of one job are told apart.
-type ValidateChoices struct {
-	Jobs     int     `json:"jobs"`
-	Pairs    int     `json:"pairs"` // of settings whose times differ
-	Right    int     `json:"pairs_in_order"`
-	Far      int     `json:"far_pairs"`
-	FarRight int     `json:"far_pairs_in_order"`
-	Within   int     `json:"first_within"` // jobs whose setting that is predicted fastest is as good as the fastest measured
-	Lost     float64 `json:"first_slower_median"`
-	Worst    float64 `json:"first_slower_worst"`
-}
-
-// ValidatePoints is the score of collectives.
-type ValidatePoints struct {
-	Rows                               []truth.Row
-	Left                               []truth.Left
-	Notes                              []string
-	Unused                             []ValidateUnused
-	Score                              truth.Score
-	Halves, Classes, Hardware, Machine []truth.Part
-	Gradable                           int
-}
-
-// ValidateRuns is the score of training runs.
-type ValidateRuns struct {
-	Rows  []*truth.RunRow
-	Left  []truth.Left
-	Score truth.RunScore
-}
-
 // Err is the reason where there was nothing to grade; the document is printed all the same.
 func (d *ValidateDoc) Err() error { return d.nothing }
 
 // Wrong reports that an error is greater than its bound.
 func (d *ValidateDoc) Wrong() bool { return len(d.Missed) > 0 }
 
-// score rates the rows.
-func (p *ValidatePoints) score() *ValidatePoints {
-	p.Score, p.Gradable = truth.Rate(p.Rows), len(p.Rows)
-	for _, l := range p.Left {
-		if !l.Fair {
-			p.Gradable += l.Points
-		}
+// newValidateDoc is the document of points.
+func newValidateDoc(rows []truth.Row, left []truth.Left) *ValidateDoc {
+	named := slices.DeleteFunc(slices.Clone(rows), func(r truth.Row) bool { return r.Case.Sweep.Class == "" })
+	d := &ValidateDoc{
+		Score: truth.Rate(rows), Halves: truth.Split(rows, truth.ByMiB), Classes: truth.Split(rows, truth.ByClass),
+		Hardware: truth.Split(named, truth.ByHardware), Who: truth.Split(rows, truth.ByMachine), Files: validatedFiles(rows),
+		Unused: unusedFields(rows), Skipped: []truth.Left{}, Rows: []ValidateRow{},
 	}
-	p.Unused = unusedFields(p.Rows)
-	p.Halves = truth.Split(p.Rows, truth.ByMiB)
-	p.Classes = truth.Split(p.Rows, truth.ByClass)
-	named := slices.DeleteFunc(slices.Clone(p.Rows), func(r truth.Row) bool { return r.Case.Sweep.Class == "" })
-	p.Hardware = truth.Split(named, truth.ByHardware)
-	p.Machine = truth.Split(p.Rows, truth.ByMachine)
-	return p
+	for i := range rows {
+		r := &rows[i]
+		x := r.Case.Settings[r.Index]
+		d.Rows = append(d.Rows, ValidateRow{
+			r.Case.Sweep.ID, r.Size(), validateMicros(r.Measured()), validateMicros(r.Predicted), "us", r.APE, r.Margin,
+			truth.ByClass(r), truth.ByMachine(r),
+			x.Algo, x.Proto, x.Channels, r.Limit.Text, r.Case.Assumed,
+		})
+	}
+	d.count(len(rows), left)
+	return d
 }
 
-// files are the scores of every file, where there are several.
-func (p *ValidatePoints) files() []ValidateFile {
-	all := truth.Split(p.Rows, func(r *truth.Row) string { return r.Case.Sweep.File })
+// count adds what was predicted and what was left out.
+func (d *ValidateDoc) count(predicted int, left []truth.Left) {
+	gradable := predicted
+	for _, l := range left {
+		if l.Gradable {
+			gradable += l.Points
+		}
+	}
+	if d.Predicted == 0 && gradable > 0 { // the document's subject
+		d.Share = float64(predicted) / float64(gradable)
+	}
+	d.Skipped = append(d.Skipped, left...)
+	d.Predicted += predicted
+	d.Gradable += gradable
+}
+
+// validatedFiles are the scores of every file, where there are several.
+func validatedFiles(rows []truth.Row) (list []validatedFile) {
+	all := truth.Split(rows, func(r *truth.Row) string { return r.Case.Sweep.File })
 	if len(all) < 2 {
 		return nil
 	}
-	var list []ValidateFile
 	for _, f := range all {
-		parts := append([]truth.Part{{Name: "all", Score: f.Score}}, truth.Split(p.Rows, func(r *truth.Row) string {
+		parts := append([]truth.Part{{Name: "all", Score: f.Score}}, truth.Split(rows, func(r *truth.Row) string {
 			if r.Case.Sweep.File != f.Name {
 				return ""
 			}
 			return truth.ByMiB(r)
 		})...)
-		for i, x := range validateScores(parts) {
-			s := &parts[i].Score
-			list = append(list, ValidateFile{
-				f.Name, parts[i].Name, x, ValidateMachines{s.Machines, s.MachineMedian, s.MachineP90, s.MachineCovered},
-			})
+		for _, p := range parts {
+			list = append(list, validatedFile{f.Name, p.Name, p})
 		}
 	}
 	return list
 }
 
 // unusedFields are what the sources of rows state and predictions cannot use, the most frequent first.
-func unusedFields(rows []truth.Row) []ValidateUnused {
-	var list []ValidateUnused
+func unusedFields(rows []truth.Row) []unusedField {
+	var list []unusedField
 	at := map[string]int{}
 	var last *truth.Case
 	for i := range rows {
@@ -472,116 +424,45 @@ func unusedFields(rows []truth.Row) []ValidateUnused {
 			if !ok {
 				k = len(list)
 				at[field] = k
-				list = append(list, ValidateUnused{Field: field, ID: c.Sweep.ID})
+				list = append(list, unusedField{Field: field, ID: c.Sweep.ID})
 			}
 			list[k].Groups++
 		}
 	}
-	slices.SortStableFunc(list, func(a, b ValidateUnused) int { return b.Groups - a.Groups })
+	slices.SortStableFunc(list, func(a, b unusedField) int { return b.Groups - a.Groups })
 	return list
 }
 
-// predictRuns predicts training runs; nil where there are none.
-func (all *measured) predictRuns(class string) *ValidateRuns {
+// predictRuns predicts training runs.
+func (all *measured) predictRuns(class string) ([]*truth.RunRow, []truth.Left) {
 	runs := all.runs
-	if len(runs) == 0 {
-		return nil
-	}
 	if class != "" {
-		runs = slices.DeleteFunc(runs,
+		runs = slices.DeleteFunc(slices.Clone(runs),
 			func(t *truth.Training) bool { return !isClass(class, t.Class) && !isClass(class, t.Cluster) })
 	}
-	rows, left := truth.PredictRuns(runs, step.Default())
-	return &ValidateRuns{Rows: rows, Left: left, Score: truth.RateRuns("all runs", rows)}
-}
-
-// newValidateDoc is the document of points, and of runs where there are any.
-func newValidateDoc(p *ValidatePoints, runs *ValidateRuns) *ValidateDoc {
-	s := &p.Score
-	d := &ValidateDoc{
-		Points: len(p.Rows), Median: s.Median, P90: s.P90, Worst: s.Worst, Coverage: s.Covered, Gradable: p.Gradable,
-		Predicted: len(p.Rows),
-		Machines:  ValidateMachines{s.Machines, s.MachineMedian, s.MachineP90, s.MachineCovered}, Skipped: []ValidateSkip{},
-		Rows: []ValidateRow{}, Notes: p.Notes,
-		Halves: validateScores(p.Halves), Classes: validateScores(p.Classes), Hardware: validateScores(p.Hardware),
-		Who:    validateScores(p.Machine),
-		Unused: p.Unused, Collectives: p, Training: runs,
-	}
-	if p.Gradable > 0 {
-		d.Share = float64(len(p.Rows)) / float64(p.Gradable)
-	}
-	d.Files = p.files()
-	d.skip(p.Left)
-	for i := range p.Rows {
-		r := &p.Rows[i]
-		x := r.Case.Settings[r.Index]
-		d.Rows = append(d.Rows, ValidateRow{
-			r.Case.Sweep.ID, r.Size(), validateMicros(r.Measured()), validateMicros(r.Predicted), "us", r.APE, r.Margin,
-			truth.ByClass(r), truth.ByMachine(r),
-			x.Algo, x.Proto, x.Channels, r.Limit.Text, r.Case.Assumed,
-		})
-	}
-	if runs != nil {
-		d.addRuns(runs)
-	}
-	return d
+	return truth.PredictRuns(runs, step.Default())
 }
 
 // addRuns adds training runs: as the subject of the document where it has no other.
-func (d *ValidateDoc) addRuns(t *ValidateRuns) {
-	gradable := len(t.Rows)
-	for _, l := range t.Left {
-		if !l.Fair {
-			gradable++
-		}
-	}
-	d.skip(t.Left)
+func (d *ValidateDoc) addRuns(rows []*truth.RunRow, left []truth.Left) {
+	classes := truth.SplitRuns(rows, func(r *truth.RunRow) string { return r.Class })
+	clusters := truth.SplitRuns(rows, func(r *truth.RunRow) string { return r.Cluster })
+	d.Training = &validatedRuns{truth.RateRuns("all runs", rows), len(classes), len(clusters), len(left)}
+	d.count(len(rows), left)
 	if d.Points == 0 {
-		d.Median, d.P90, d.Worst = t.Score.Median, t.Score.P90, t.Score.Worst
-		d.Machines, d.Coverage = ValidateMachines{
-			t.Score.Clusters, t.Score.ClusterMedian, t.Score.ClusterP90, t.Score.ClusterCovered,
-		}, t.Score.Covered
-		if gradable > 0 {
-			d.Share = float64(len(t.Rows)) / float64(gradable)
-		}
+		d.Score = d.Training.Score
+	} else {
+		d.Points += len(rows)
 	}
-	if c := truth.RateChoices(t.Rows); c.Jobs > 0 {
-		d.Choices = &ValidateChoices{c.Jobs, c.Pairs, c.Right, c.Far, c.FarRight, c.Within, c.Lost, c.Worst}
+	if c := truth.RateChoices(rows); c.Jobs > 0 {
+		d.Choices = &c
 	}
-	d.Points += len(t.Rows)
-	d.Predicted += len(t.Rows)
-	d.Gradable += gradable
-	for _, p := range truth.SplitRuns(t.Rows, func(r *truth.RunRow) string { return r.Class }) {
-		d.Classes = append(d.Classes, runScore(p))
-	}
-	for _, p := range truth.SplitRuns(t.Rows, func(r *truth.RunRow) string { return r.Cluster }) {
-		d.Who = append(d.Who, runScore(p))
-	}
-	for _, r := range t.Rows {
+	d.Classes, d.Who = append(d.Classes, classes...), append(d.Who, clusters...)
+	for _, r := range rows {
 		d.Rows = append(d.Rows, ValidateRow{
 			ID: r.ID, Measured: r.Seconds(), Predicted: r.Predicted, Unit: "s", APE: r.APE, Margin: r.Margin, Class: r.Class,
 			Machine: r.Cluster, Limit: r.Limit(), Assumed: r.Assumed,
 		})
-	}
-}
-
-func (d *ValidateDoc) skip(left []truth.Left) {
-	for _, l := range left {
-		d.Skipped = append(d.Skipped, ValidateSkip{l.ID, l.Reason, l.Points, !l.Fair})
-	}
-}
-
-func validateScores(list []truth.Part) []ValidateScore {
-	out := make([]ValidateScore, 0, len(list))
-	for _, p := range list {
-		out = append(out, ValidateScore{p.Name, p.Points, p.Median, p.P90, p.Worst, p.Bias, p.Covered})
-	}
-	return out
-}
-
-func runScore(p truth.RunScore) ValidateScore {
-	return ValidateScore{
-		Class: p.Name, Points: p.Points, Median: p.Median, P90: p.P90, Worst: p.Worst, Bias: p.Bias, Coverage: p.Covered,
 	}
 }
 
@@ -643,49 +524,35 @@ type ValidateDoctor struct {
 
 // ValidateDoctorDoc is the answer to ValidateDoctor.
 type ValidateDoctorDoc struct {
-	Cases     int                 `json:"cases"`
-	Decidable int                 `json:"decidable"` // from their evidence
-	Hits      int                 `json:"hits"`      // decidable cases whose cause is among the first two findings
-	Rows      []ValidateDoctorRow `json:"rows"`
-	Share     float64             `json:"share"` // of hits in the decidable ones
-	First     int                 `json:"first"` // decidable cases whose cause is the first finding
-	Three     int                 `json:"three"` // among the first three
+	Cases     int              `json:"cases"`
+	Decidable int              `json:"decidable"` // from their evidence
+	Hits      int              `json:"hits"`      // decidable cases whose cause is among the first two findings
+	Rows      []doctor.Outcome `json:"rows"`
+	Share     float64          `json:"share"` // of hits in the decidable ones
+	First     int              `json:"first"` // decidable cases whose cause is the first finding
+	Three     int              `json:"three"` // among the first three
 
 	// Of threads, whose cause is known by name: how sure the doctor was, and how often that was right.
-	Threads *ThreadsDoc `json:"threads,omitempty"`
-
-	Outcomes []doctor.Outcome `json:"-"`
+	Threads *threadsScore `json:"threads,omitempty"`
 }
 
-// ThreadsDoc is how well the causes of threads are named.
-type ThreadsDoc struct {
-	Wrong       int              `json:"wrong_but_sure"` // wrong with a confidence of half or more
-	Unknown     int              `json:"unknown"`        // answered by: unknown
-	Nameless    int              `json:"nameless"`       // whose cause is none of the program's
-	Reliability []ReliabilityRow `json:"reliability"`
+// threadsScore is how well the causes of threads are named.
+type threadsScore struct {
+	Wrong       int           `json:"wrong_but_sure"` // wrong with a confidence of half or more
+	Unknown     int           `json:"unknown"`        // answered by: unknown
+	Nameless    int           `json:"nameless"`       // whose cause is none of the program's
+	Reliability []reliability `json:"reliability"`
 	// Early is the same with what reports held before the diagnosis only.
 	EarlyFirst int `json:"early_first"`
 	EarlyThree int `json:"early_three"`
 	EarlyWrong int `json:"early_wrong_but_sure"`
-
-	Outcomes []doctor.ThreadOutcome `json:"-"`
 }
 
-// ReliabilityRow is a fifth of the scale of confidence.
-type ReliabilityRow struct {
+// reliability is a fifth of the scale of confidence.
+type reliability struct {
 	Said       int     `json:"said"`
 	Confidence float64 `json:"confidence"` // mean
 	Right      float64 `json:"right"`      // share
-}
-
-// ValidateDoctorRow is one fault.
-type ValidateDoctorRow struct {
-	ID          string   `json:"id"`
-	Category    string   `json:"category"`
-	Wanted      []string `json:"wanted"` // findings that state the cause
-	Said        []string `json:"said"`   // the first findings
-	Hit         bool     `json:"hit"`
-	Undecidable string   `json:"undecidable,omitempty"` // why the evidence alone cannot tell
 }
 
 // Run examines every fault and compares the findings with the cause.
@@ -705,7 +572,7 @@ func (q ValidateDoctor) Run(ctx context.Context, env Env) (doc *ValidateDoctorDo
 	if err != nil {
 		return nil, err
 	}
-	d := &ValidateDoctorDoc{Rows: []ValidateDoctorRow{}}
+	d := &ValidateDoctorDoc{Rows: []doctor.Outcome{}}
 	vocabulary := evidence.NewVocabulary()
 	for i := range list {
 		if q.Class != "" && q.Class != list[i].Category {
@@ -727,24 +594,23 @@ func (q ValidateDoctor) Run(ctx context.Context, env Env) (doc *ValidateDoctorDo
 	return d, nil
 }
 
+// add counts an outcome.
 func (d *ValidateDoctorDoc) add(o doctor.Outcome) {
 	d.Cases++
-	if o.Undecidable == "" {
-		d.Decidable++
-		if o.Hit {
-			d.Hits++
-		}
-		if o.Place == 1 {
-			d.First++
-		}
-		if o.Place >= 1 && o.Place <= 3 {
-			d.Three++
-		}
+	d.Rows = append(d.Rows, o)
+	if o.Undecidable != "" {
+		return
 	}
-	d.Outcomes = append(d.Outcomes, o)
-	d.Rows = append(d.Rows, ValidateDoctorRow{
-		o.Trial.ID, o.Trial.Category, orEmpty(o.Wanted), orEmpty(o.Said), o.Hit, o.Undecidable,
-	})
+	d.Decidable++
+	if o.Place == 1 {
+		d.First++
+	}
+	if o.Place >= 1 && o.Place <= 2 {
+		d.Hits++
+	}
+	if o.Place >= 1 && o.Place <= 3 {
+		d.Three++
+	}
 }
 
 // validateThreads scores threads by the cause they name.
@@ -761,33 +627,23 @@ func validateThreads(name string, data []byte) (*ValidateDoctorDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &ThreadsDoc{
+	d := &ValidateDoctorDoc{Rows: []doctor.Outcome{}, Threads: &threadsScore{
 		Wrong: score.Wrong, Unknown: score.Unknown, EarlyFirst: early.First, EarlyThree: early.Three, EarlyWrong: early.Wrong,
-		Outcomes: outcomes,
-	}
-	d := &ValidateDoctorDoc{
-		Cases: score.Threads, Decidable: score.Threads, First: score.First, Three: score.Three, Rows: []ValidateDoctorRow{},
-		Threads: t,
-	}
+	}}
 	for _, b := range score.Bins {
 		if b.Said > 0 {
-			t.Reliability = append(t.Reliability, ReliabilityRow{
+			d.Threads.Reliability = append(d.Threads.Reliability, reliability{
 				b.Said, b.Confidence / float64(b.Said), float64(b.Right) / float64(b.Said),
 			})
 		}
 	}
-	for i := range outcomes {
-		o := &outcomes[i]
+	for _, o := range outcomes {
 		if len(o.Wanted) == 0 {
-			t.Nameless++
+			d.Threads.Nameless++
 		}
-		if o.Place == 1 || o.Place == 2 {
-			d.Hits++
-		}
-		d.Rows = append(d.Rows, ValidateDoctorRow{
-			o.Thread.ID, o.Thread.CauseKey, orEmpty(o.Wanted), orEmpty(o.Said), o.Place == 1, "",
-		})
+		d.add(o)
 	}
+	d.First, d.Three = score.First, score.Three // an unknown cause that leads counts there
 	d.Share = float64(d.Hits) / float64(max(d.Cases, 1))
 	return d, nil
 }

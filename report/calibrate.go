@@ -17,9 +17,10 @@ func Calibrate(w io.Writer, d *query.CalibrateDoc, file string) error {
 	if d.By != "" {
 		fmt.Fprintf(w, "measured now, by %s\n", d.By)
 	}
-	if d.Site != nil {
+	collectives := d.After.Points > 0
+	if collectives {
 		fmt.Fprintf(w, "%s\n\n", calibratedBy(d.Measured))
-		if err := fitted(w, d.Site); err != nil {
+		if err := fitted(w, &d.Site); err != nil {
 			return err
 		}
 	}
@@ -29,10 +30,10 @@ func Calibrate(w io.Writer, d *query.CalibrateDoc, file string) error {
 		}
 	}
 	switch {
-	case !d.Better && d.Site == nil:
+	case !d.Better && !collectives:
 		fmt.Fprintln(w, "the fit is no better than before; nothing was written")
 	case !d.Better:
-		return fitNoBetter(w, d.Site)
+		return fitNoBetter(w, d.Sizes)
 	case file == "-":
 		fmt.Fprintln(w, "the cluster with its calibration is on standard output; keep it in a file for predict -c FILE")
 	case file != "":
@@ -148,10 +149,10 @@ func fitted(w io.Writer, s *calibrate.Site) error {
 	fmt.Fprintf(w, "\nerror on the %d points: median %s before, %s after; 90th percentile %s before, %s after\n",
 		s.After.Points,
 		percent(s.Before.Median), percent(s.After.Median), percent(s.Before.P90), percent(s.After.P90))
-	if s.HeldAfter.Points > 0 {
+	if h := s.HeldOut; h != nil {
 		fmt.Fprintf(w, "on sizes that were left out of the fit: median %s before, %s after; 90th percentile %s before, %s "+
 			"after\n",
-			percent(s.HeldBefore.Median), percent(s.HeldAfter.Median), percent(s.HeldBefore.P90), percent(s.HeldAfter.P90))
+			percent(h.Before.Median), percent(h.After.Median), percent(h.Before.P90), percent(h.After.P90))
 	}
 	if len(s.Loose) > 0 {
 		fmt.Fprintf(w, "unchanged, because the points do not determine them: %s\n", strings.Join(s.Loose, ", "))
@@ -168,11 +169,11 @@ func fitted(w io.Writer, s *calibrate.Site) error {
 }
 
 // fitNoBetter says why nothing was written, and where the error is.
-func fitNoBetter(w io.Writer, s *calibrate.Site) error {
+func fitNoBetter(w io.Writer, sizes []calibrate.SizeScore) error {
 	fmt.Fprintf(w, "the fit is no better than before; nothing was written\n\n")
 	t := texttab.New("sizes (small < 64 KiB, large > 16 MiB)", ">points", ">median before", ">after", ">pred/meas before",
 		">after")
-	for _, x := range s.Sizes {
+	for _, x := range sizes {
 		t.Row(x.Name, fmt.Sprint(x.After.Points), percent(x.Before.Median), percent(x.After.Median),
 			fmt.Sprintf("%.2f", x.Before.Bias), fmt.Sprintf("%.2f", x.After.Bias))
 	}
@@ -184,7 +185,7 @@ func Suggest(w io.Writer, d *query.SuggestDoc) error {
 	fmt.Fprintf(w, "%s on %s of %s: these sizes say most about all of them, the first most\n\n", d.Op, d.Layout, d.Cluster)
 	t := texttab.New(">size", ">predicted µs", "by", ">uncertainty left")
 	for _, p := range d.Points {
-		t.Row(p.Size.String(), fmt.Sprintf("%.1f", p.Time), p.Algo+"/"+p.Proto, percent(p.Left))
+		t.Row(p.Size.String(), fmt.Sprintf("%.1f", p.Time.Micros()), p.Algo+"/"+p.Proto, percent(p.Left))
 	}
 	if err := t.Write(w); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"busbar.dev/internal/words"
+	"busbar.dev/plan/campaign"
 	"busbar.dev/query"
 	"busbar.dev/unit"
 )
@@ -35,7 +36,7 @@ func campaignLines(w io.Writer, d *query.CampaignDoc, step unit.Span, passed str
 }
 
 // costLines print what a step and a million tokens cost.
-func costLines(c *query.Cost, lost bool, passed string, say func(name, text string)) {
+func costLines(c *query.RunCost, lost bool, passed string, say func(name, text string)) {
 	if c.Rented || c.Powered {
 		text := fmt.Sprintf("per step %s; per million %s %s", amount(c, c.Step), passed, amount(c, c.Million))
 		if lost {
@@ -56,10 +57,10 @@ func costLines(c *query.Cost, lost bool, passed string, say func(name, text stri
 }
 
 // amount is a sum of money with its parts.
-func amount(c *query.Cost, b query.Bill) string {
+func amount(c *query.RunCost, b campaign.Bill) string {
 	text := fmt.Sprintf("%s %s", c.Currency, money(b.Total))
 	if c.Rented && c.Powered {
-		text += fmt.Sprintf(" (rent %s, energy %s)", money(b.Rent), money(b.Energy))
+		text += fmt.Sprintf(" (rent %s, energy %s)", money(b.Rent), money(b.Power))
 	}
 	return text
 }

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"testing/fstest"
 
 	"busbar.dev/coll"
+	"busbar.dev/doctor"
 	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/engine/device"
+	"busbar.dev/internal/test/corpus"
 	"busbar.dev/query"
 	"busbar.dev/report"
 	"busbar.dev/result"
@@ -25,27 +28,7 @@ func sweepOf(micros float64) *result.Sweep {
 	}
 }
 
-// same holds a document to its own text after JSON.
-func same[D any](t *testing.T, d *D, show func(w io.Writer, d *D) error) {
-	t.Helper()
-	back := new(D)
-	data, err := json.Marshal(d)
-	if err == nil {
-		err = json.Unmarshal(data, back)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var was, is bytes.Buffer
-	if err := show(&was, d); err != nil {
-		t.Fatal(err)
-	}
-	if err := show(&is, back); !errors.Is(err, query.ErrDecoded) && (err != nil || was.String() != is.String()) {
-		t.Errorf("%v; was:\n%s\nis:\n%s", err, was.String(), is.String())
-	}
-}
-
-// alike makes a test of a question whose document is shown as it comes, and after JSON: the same, or refused.
+// alike makes a test of a question whose document is shown as it comes, and after JSON: the same.
 func alike[D any](q interface {
 	Run(ctx context.Context, env query.Env) (*D, error)
 }, show func(w io.Writer, d *D) error,
@@ -55,54 +38,117 @@ func alike[D any](q interface {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, d, show)
+		compare(t, "", d, show)
+	}
+}
+
+// compare shows a document as it comes, and after JSON.
+func compare[D any](t *testing.T, name string, d *D, show func(w io.Writer, d *D) error) {
+	t.Helper()
+	back := new(D)
+	data, err := json.Marshal(d)
+	if err == nil {
+		err = json.Unmarshal(data, back)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	var was, is bytes.Buffer
+	if err := show(&was, d); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if err := show(&is, back); err != nil || was.String() != is.String() {
+		t.Errorf("%s: %v; was:\n%s\nis:\n%s", name, err, was.String(), is.String())
+	}
+}
+
+// pictureOf shows a document by its picture.
+func pictureOf[D any](draw func(*D) (*report.Picture, error)) func(w io.Writer, d *D) error {
+	return func(w io.Writer, d *D) error {
+		p, err := draw(d)
+		if err == nil {
+			err = p.SVG(w)
+		}
+		return err
 	}
 }
 
 // TestDecodedSame shows documents that were read from JSON: no text lacks a part in silence.
 func TestDecodedSame(t *testing.T) {
-	o := report.TextOptions{}
+	o := report.TextOptions{Verbose: true}
+	const examples = "../docs/examples/"
 	job := query.Job{Cluster: "dgx-h100:4", Model: "llama3-8b", Parallel: "zero=3"}
+	piped := query.Job{Cluster: "dgx-h100:2", Model: "llama2-13b", Parallel: "tp=4,pp=2", Global: 16}
 	large := query.Job{Cluster: "dgx-h100:4", Model: "llama3-70b", Parallel: "zero=1"}
 	pictures := query.Job{Cluster: "dgx-h100:4", Model: "resnet50", Micro: 64}
+	asked := query.Campaign{
+		Slow: []string{"node1=20%"}, Tokens: "300B",
+		Failures: query.Failures{Goodput: true, Spares: new(1), Elastic: true, Async: true},
+		Prices:   query.Prices{Price: "2.50/gpu-hour", Energy: "0.12/kWh"},
+	}
+	predicted := func(w io.Writer, d *query.PredictDoc) error { return report.Predict(w, d, o) }
+	stepped := func(w io.Writer, d *query.StepDoc) error { return report.Step(w, d, report.TextOptions{Groups: true}) }
+	mapped := func(w io.Writer, d *query.MapDoc) error { return report.Map(w, d, o) }
+	measured := func(w io.Writer, d *query.DoctorBenchDoc) error { return report.DoctorBench(w, d, o) }
+	doctored := func(w io.Writer, d *query.DoctorDoc) error { return doctor.Text{All: true}.Write(w, d.Report) }
+	validated := func(w io.Writer, d *query.ValidateDoc) error { return report.Validate(w, d, true) }
+	graded := func(w io.Writer, d *query.ValidateDoctorDoc) error { return report.ValidateDoctor(w, d, true) }
+	listed := func(w io.Writer, d *query.ModelsDoc) error { return report.Models(w, d, true) }
+	drawn := query.Step{Job: piped, Drawn: true}
 	for name, test := range map[string]func(*testing.T){
-		"predict": alike(query.Predict{Cluster: "dgx-h100:2", Compare: "1x8,2x8"},
-			func(w io.Writer, d *query.PredictDoc) error { return report.Predict(w, d, o) }),
-		"predict links": alike(query.Predict{Cluster: "dgx-h100:2", Size: "1M", Links: true, Plan: true},
-			func(w io.Writer, d *query.PredictDoc) error { return report.Predict(w, d, o) }),
-		"curves": alike(query.Predict{Cluster: "dgx-h100:2", Algo: "each"}, func(w io.Writer, d *query.PredictDoc) error {
-			p, err := report.Curves(d)
-			if err == nil {
-				err = p.SVG(w)
-			}
-			return err
-		}),
-		"step":     alike(query.Step{Job: job}, func(w io.Writer, d *query.StepDoc) error { return report.Step(w, d, report.TextOptions{Groups: true}) }),
-		"scale":    alike(query.Scale{Job: job}, report.Scale),
-		"misfit":   alike(query.Scale{Job: large}, report.Scale),
-		"pictures": alike(query.Scale{Job: pictures}, report.Scale),
-		"need":     alike(query.Need{Job: job}, report.Need),
-		"envelope": alike(query.Envelope{Job: job}, report.Envelope),
-		"goodput":  alike(query.Resilience{Job: pictures}, report.Resilience),
-		"place":    alike(query.Place{Job: job, Nodes: 2}, report.Place),
-		"plan":     alike(query.Plan{Cluster: "dgx-h100:1", Model: "llama3-8b", Framework: "fsdp"}, report.Plan),
-		"experts":  alike(query.Experts{Cluster: "dgx-h100:4"}, report.Experts),
-		"map": alike(query.Map{Sources: []string{"baskerville:2"}},
-			func(w io.Writer, d *query.MapDoc) error { return report.Map(w, d, o) }),
+		"predict":       alike(query.Predict{Cluster: "dgx-h100:2", Compare: "1x8,2x8"}, predicted),
+		"predict links": alike(query.Predict{Cluster: "dgx-h100:2", Size: "1M", Links: true, Plan: true}, predicted),
+		"predict all":   alike(query.Predict{Cluster: "baskerville:2", Size: "1M", Algo: "all"}, predicted),
+		"curves":        alike(query.Predict{Cluster: "dgx-h100:2", Algo: "each"}, pictureOf(report.Curves)),
+		"step":          alike(query.Step{Job: job}, stepped),
+		"step large":    alike(query.Step{Job: large}, stepped),
+		"step compared": alike(query.Step{Job: query.Job{Cluster: "baskerville:4", Model: "gpt2-large", Compare: "1x4,2x2"}},
+			stepped),
+		"step campaign":   alike(query.Step{Job: job, Campaign: asked}, stepped),
+		"step timeline":   alike(drawn, pictureOf(report.StepTimeline)),
+		"step trace":      alike(drawn, report.StepTrace),
+		"scale":           alike(query.Scale{Job: job}, report.Scale),
+		"scale failures":  alike(query.Scale{Job: job, Failures: query.Failures{Goodput: true}}, report.Scale),
+		"misfit":          alike(query.Scale{Job: large}, report.Scale),
+		"pictures":        alike(query.Scale{Job: pictures}, report.Scale),
+		"need":            alike(query.Need{Job: job}, report.Need),
+		"envelope":        alike(query.Envelope{Job: job}, report.Envelope),
+		"goodput":         alike(query.Goodput{Job: pictures}, report.Goodput),
+		"goodput elastic": alike(query.Goodput{Job: job, Failures: asked.Failures}, report.Goodput),
+		"place":           alike(query.Place{Job: job, Nodes: 2}, report.Place),
+		"plan":            alike(query.Plan{Cluster: "dgx-h100:1", Model: "llama3-8b", Framework: "fsdp"}, report.Plan),
+		"plan files": alike(query.Plan{
+			Cluster: "dgx-h100:1", Model: "llama3-8b", Framework: "fsdp", Emit: "run", Set: []string{"nics_per_node=4"},
+		}, report.Plan),
+		"experts":    alike(query.Experts{Cluster: "dgx-h100:4"}, report.Experts),
+		"map":        alike(query.Map{Sources: []string{"baskerville:2"}}, mapped),
+		"map rack":   alike(query.Map{Sources: []string{"gb200-nvl72"}}, mapped),
+		"map joined": alike(query.Map{Sources: []string{"gpu001=" + examples + "topo.txt", examples + "two-types.yaml"}}, mapped),
+		"map drawn":  alike(query.Map{Sources: []string{examples + "rails.yaml"}}, pictureOf(report.MapPicture)),
+		"map leaves": alike(query.Map{Sources: []string{examples + "leaf-spine.yaml"}}, pictureOf(report.MapPicture)),
 		"audit": alike(query.Audit{Sources: []string{"baskerville:2"}},
 			func(w io.Writer, d *query.AuditDoc) error { return report.Audit(w, d, o) }),
 		"path": alike(query.Path{Sources: []string{"dgx-h100:2"}, Path: []string{"node0/gpu0,node1/gpu0"}}, report.Paths),
-		"hang": alike(query.Hang{Sources: []string{"../docs/examples/hang"}},
+		"path unknown": alike(query.Path{Sources: []string{examples + "topo.txt"}, Path: []string{"gpu0,gpu1"}},
+			report.Paths),
+		"doctor":         alike(query.Doctor{Sources: []string{examples + "job.log"}}, doctored),
+		"doctor asks":    alike(query.Doctor{Sources: []string{"training hangs in the first step"}}, doctored),
+		"doctor slow":    alike(query.Doctor{Sources: []string{examples + "allreduce.txt"}}, doctored),
+		"doctor traces":  alike(query.Doctor{Sources: []string{examples + "trace/rank0.json"}}, doctored),
+		"measured":       alike(query.DoctorBench{Result: examples + "two-nodes.log", Cluster: "dgx-h100:2"}, measured),
+		"measured azure": alike(query.DoctorBench{Result: examples + "allreduce.txt", Cluster: "azure-ndv5:2"}, measured),
+		"measured curve": alike(query.DoctorBench{Result: examples + "two-nodes.log", Cluster: "dgx-h100:2"},
+			pictureOf(report.MeasuredCurve)),
+		"explain": alike(query.Explain{Logs: []string{examples + "rings.log"}, Size: "256M"},
+			func(w io.Writer, d *query.ExplainDoc) error { return report.TrafficText(w, d.Run, d.Size, o) }),
+		"hang": alike(query.Hang{Sources: []string{examples + "hang"}},
 			func(w io.Writer, d *query.HangDoc) error { return report.Hang(w, d, o) }),
-		"jobs": alike(query.Jobs{Sources: []string{"../docs/examples/jobs"}},
+		"jobs": alike(query.Jobs{Sources: []string{examples + "jobs"}},
 			func(w io.Writer, d *query.JobsDoc) error { return report.Jobs(w, d, o) }),
-		"trace": alike(query.Trace{Sources: []string{"../docs/examples/trace"}},
+		"trace": alike(query.Trace{Sources: []string{examples + "trace"}},
 			func(w io.Writer, d *query.TraceDoc) error { return report.Traced(w, d, o) }),
-		"measured": alike(query.DoctorBench{Result: "../docs/examples/two-nodes.log", Cluster: "dgx-h100:2"},
-			func(w io.Writer, d *query.DoctorBenchDoc) error { return report.DoctorBench(w, d, o) }),
-		"diff": alike(query.BenchDiff{Old: "../docs/examples/before.jsonl", New: "../docs/examples/after.jsonl"},
+		"diff": alike(query.BenchDiff{Old: examples + "before.jsonl", New: examples + "after.jsonl"},
 			func(w io.Writer, d *query.BenchDiffDoc) error { return report.BenchDiff(w, d, true) }),
-		"schedule": alike(query.Sched{}, report.Sched),
 		"bench": alike(query.Bench{Max: "1K", Iters: 2, Check: true},
 			func(w io.Writer, d *query.BenchDoc) error { return report.Bench(w, d, 0) }),
 		"bench, narrow": alike(query.Bench{Op: "broadcast", Max: "64", Iters: 1},
@@ -123,11 +169,11 @@ func TestDecodedSame(t *testing.T) {
 				d.Add(gpu.Setting{Algo: "tree", Proto: "ll", Channels: 4}, result.Sweeps{tree})
 				d.Refuse(gpu.Setting{Algo: "nvls", Proto: "simple"}, errors.New("not here"))
 				d.Find()
-				same(t, d, report.BenchGPU)
+				compare(t, "", d, report.BenchGPU)
 			}
 		},
 		"bench gpu node": func(t *testing.T) {
-			same(t, &query.BenchGPUNodeDoc{
+			compare(t, "", &query.BenchGPUNodeDoc{
 				Host: "a", Results: result.Sweeps{sweepOf(100)}, Peers: []query.BenchGPUPeer{{From: 0, To: 1, GBps: 9}},
 				GPUs: []query.BenchGPUDevice{{
 					Device: device.Device{Name: "H"}, Rates: []device.Rate{{What: "copy", GBps: 8}},
@@ -135,7 +181,42 @@ func TestDecodedSame(t *testing.T) {
 				}},
 			}, report.BenchGPUNode)
 		},
+		"validate":        alike(query.Validate{Files: []string{examples + "points.jsonl"}}, validated),
+		"validate doctor": alike(query.ValidateDoctor{File: "../doctor/testdata/trials.jsonl"}, graded),
+		"calibrate": alike(query.Calibrate{
+			Files: []string{examples + "two-nodes.log"}, Cluster: "dgx-h100:2", NCCL: "2.28",
+		}, func(w io.Writer, d *query.CalibrateDoc) error { return report.Calibrate(w, d, "site.yaml") }),
+		"suggest":        alike(query.Suggest{Cluster: "dgx-h100:2"}, report.Suggest),
+		"schedule":       alike(query.Sched{}, report.Sched),
+		"schedule nvls":  alike(query.Sched{Algo: "nvls"}, report.Sched),
+		"schedule proof": alike(query.Sched{Check: true}, report.Sched),
+		"algorithms": alike(query.Algorithms{},
+			func(w io.Writer, d *query.AlgorithmsDoc) error { return report.Algorithms(w, d, o) }),
+		"models": alike(query.Models{}, listed),
+		"model":  alike(query.Models{Model: "gpt2"}, listed),
 	} {
 		t.Run(name, test)
+	}
+}
+
+// TestDecodedCorpus maps real samples of the formats that describe a node or a fabric: a map that was read from JSON
+// prints and draws the same.
+func TestDecodedCorpus(t *testing.T) {
+	const most = 40
+	shown := 0
+	for _, e := range corpus.Index(t) {
+		env := query.Env{Files: fstest.MapFS{"sample": {Data: corpus.Open(t, e.File)}}}
+		d, err := query.Map{Sources: []string{"sample"}}.Run(t.Context(), env)
+		if err != nil {
+			continue // the readers' own tests judge that
+		}
+		compare(t, e.File, d, func(w io.Writer, d *query.MapDoc) error { return report.Map(w, d, report.TextOptions{}) })
+		compare(t, e.File+" drawn", d, pictureOf(report.MapPicture))
+		if shown++; shown == most {
+			break
+		}
+	}
+	if shown > 0 && shown < 30 {
+		t.Errorf("%d samples are maps; expected 30 at least", shown)
 	}
 }

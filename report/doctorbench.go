@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"busbar.dev/coll"
 	"busbar.dev/doctor"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
@@ -15,10 +16,7 @@ import (
 
 // DoctorBench prints the curves beside their predictions; what was found stands below (doctor.Text).
 func DoctorBench(w io.Writer, d *query.DoctorBenchDoc, o TextOptions) error {
-	if d.Report == nil {
-		return query.ErrDecoded
-	}
-	for _, s := range d.Curves {
+	for _, s := range d.Sweeps {
 		measuredCurve(w, s, o.Verbose)
 	}
 	return doctor.Text{Width: max(o.Width, 0), Paint: o.Color, All: o.Verbose}.Write(w, d.Report)
@@ -26,7 +24,7 @@ func DoctorBench(w io.Writer, d *query.DoctorBenchDoc, o TextOptions) error {
 
 // measuredCurve prints the curve beside its prediction.
 func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
-	fmt.Fprintf(w, "%s, %s on %s\n", s.Sweep.Op, words.Plural(s.Sweep.Ranks, "rank"), s.Machine)
+	fmt.Fprintf(w, "%s, %s on %s\n", s.Op, words.Plural(s.Ranks, "rank"), s.Machine)
 	for _, a := range s.Assumed {
 		fmt.Fprintf(w, "  assumed: %s\n", a)
 	}
@@ -36,12 +34,12 @@ func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
 	if taken, _ := curveTable(s, true).Send(w); !taken {
 		_ = curveTable(s, all).Write(w) // a writer's error shows at the next write
 	}
-	for _, a := range s.Against() {
+	for _, a := range s.Thresholds {
 		verdict := "passes"
-		if a.Got < a.GBps {
+		if a.Got < a.Asked {
 			verdict = "fails"
 		}
-		fmt.Fprintf(w, "  %s asks %.4g GB/s (%s), measured %.4g: %s\n    %s\n", a.Title, a.GBps, a.Measured, a.Got, verdict,
+		fmt.Fprintf(w, "  %s asks %.4g GB/s (%s), measured %.4g: %s\n    %s\n", a.Title, a.Asked, a.How, a.Got, verdict,
 			a.Source)
 	}
 	fmt.Fprintln(w)
@@ -50,7 +48,7 @@ func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
 // curveTable is a sweep beside its prediction: all points, or of many every other.
 func curveTable(s *doctor.Curve, all bool) *texttab.Table {
 	t := texttab.New(">size", ">time", ">busbw (GB/s)", ">predicted", ">from", ">to", ">ratio", "")
-	t.Indent, t.Title = "  ", fmt.Sprintf("%s, %s on %s", s.Sweep.Op, words.Plural(s.Sweep.Ranks, "rank"), s.Machine)
+	t.Indent, t.Title = "  ", fmt.Sprintf("%s, %s on %s", s.Op, words.Plural(s.Ranks, "rank"), s.Machine)
 	if len(s.Points) > 0 && s.Points[0].Expected == 0 {
 		t.Columns = t.Columns[:3]
 	}
@@ -76,14 +74,11 @@ func curveTable(s *doctor.Curve, all bool) *texttab.Table {
 // MeasuredCurve draws the measured line over the predicted band. One collective is
 // drawn, the first.
 func MeasuredCurve(d *query.DoctorBenchDoc) (*Picture, error) {
-	if len(d.Curves) == 0 {
-		return nil, query.ErrDecoded
-	}
-	s := d.Curves[0]
-	f := &query.PredictDoc{Cluster: s.Machine, Op: s.Sweep.Op, NCCL: s.NCCL, Compared: true}
+	s := d.Sweeps[0]
+	f := &query.PredictDoc{Cluster: s.Machine, Op: s.Op, NCCL: s.NCCL, Compared: true}
 	row := func(layout string, p *doctor.CurvePoint, t unit.Time, margin float64) {
-		op, _ := s.Sweep.Operation(p.Size) // it was predicted, or read
-		r := predict.NewRow(&result.Run{Op: op, Ranks: s.Sweep.Ranks, Time: t, Margin: margin}, p.Size, "", predict.Setting{})
+		op := coll.Op{Kind: s.Op, Bytes: p.Size, Type: coll.Float}
+		r := predict.NewRow(&result.Run{Op: op, Ranks: s.Ranks, Time: t, Margin: margin}, p.Size, "", predict.Setting{})
 		r.Layout = layout
 		f.Rows = append(f.Rows, r)
 	}

@@ -11,8 +11,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Resilience prints how much of a run's time is useful, and what would change that.
-func Resilience(w io.Writer, d *query.ResilienceDoc) error {
+// Goodput prints how much of a run's time is useful, and what would change that.
+func Goodput(w io.Writer, d *query.GoodputDoc) error {
 	fmt.Fprintf(w, "%s on %s, %s: %s on %s, step time %s, %.0f %s/s without failures\n", d.Model, d.Cluster, d.Layout,
 		words.Plural(d.GPUs, "GPU"),
 		words.Plural(d.Nodes, "node"), d.Step.Short(), d.Tokens, counted(d.Pictures))
@@ -53,7 +53,7 @@ func inSteps(interval fmt.Stringer, seconds, step float64) string {
 }
 
 // goodputLines print a goodput with its checkpoints and sources.
-func goodputLines(w io.Writer, g *query.Goodput, step unit.Span) {
+func goodputLines(w io.Writer, g *query.RunGoodput, step unit.Span) {
 	every, best := inSteps(g.Interval, g.Interval.Seconds(), step.Seconds()),
 		inSteps(g.Best, g.Best.Seconds(), step.Seconds())
 	say := lines(w)

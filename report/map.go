@@ -8,17 +8,20 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
+	"busbar.dev/input"
 	"busbar.dev/input/ncclxml"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/query"
+	"busbar.dev/unit"
 )
 
 // Map prints a cluster, and what is wrong with it below.
 func Map(w io.Writer, d *query.MapDoc, o TextOptions) error {
-	if d.Cluster == nil {
-		return query.ErrDecoded
+	cl, err := d.Cluster()
+	if err != nil {
+		return err
 	}
-	if err := clusterText(w, d.Cluster, finding.Count(d.Audit).String(), o); err != nil {
+	if err := clusterText(w, cl, finding.Count(d.Audit).String(), o); err != nil {
 		return err
 	}
 	if err := contributed(w, d.Contributed, o); err != nil || len(d.Audit) == 0 {
@@ -28,13 +31,22 @@ func Map(w io.Writer, d *query.MapDoc, o TextOptions) error {
 	return Findings(w, d.Audit, o)
 }
 
+// MapPicture draws the cluster of a map.
+func MapPicture(d *query.MapDoc) (*Picture, error) {
+	cl, err := d.Cluster()
+	if err != nil {
+		return nil, err
+	}
+	return Drawing(cl), nil
+}
+
 // contributed prints what each of several sources gave, those that gave the same of other hosts together.
-func contributed(w io.Writer, list []query.Contribution, o TextOptions) error {
+func contributed(w io.Writer, list []input.Contribution, o TextOptions) error {
 	if len(list) < 2 {
 		return nil
 	}
 	type row struct {
-		first query.Contribution
+		first input.Contribution
 		hosts []string
 		more  int
 	}
@@ -77,22 +89,20 @@ func contributed(w io.Writer, list []query.Contribution, o TextOptions) error {
 
 // Paths prints paths between devices, hop by hop.
 func Paths(w io.Writer, d *query.PathDoc) error {
-	if slices.ContainsFunc(d.Paths, func(r query.PathRow) bool { return r.Class != r.Path.Class.String() }) {
-		return query.ErrDecoded
-	}
 	var text strings.Builder
-	for _, row := range d.Paths {
-		p := &row.Path
+	for _, p := range d.Paths {
 		rate := "unknown rate"
-		if p.Rate.Known() {
-			rate = fmt.Sprintf("%v one direction (%v)", p.Rate.Value, p.Rate.Origin)
+		if p.Origin != cluster.Unknown {
+			rate = fmt.Sprintf("%v one direction (%v)", p.Rate, p.Origin)
 			if p.Unknown > 0 {
 				rate = "at most " + rate
 			}
 		}
-		fmt.Fprintf(&text, "%s → %s: %v, %s; %s\n  limited by %s\n", row.From, row.To, p.Class, p.Via, rate, p.Bottleneck())
+		fmt.Fprintf(&text, "%s → %s: %v, %s; %s\n  limited by %s\n", p.From, p.To, p.Class, p.Via, rate, p.Bottleneck)
 		for _, h := range p.Hops {
-			fmt.Fprintf(&text, "    %v\n", h)
+			fmt.Fprintf(&text, "    %v\n", cluster.Hop{
+				From: h.From, To: h.To, Kind: h.Kind, Rate: cluster.Fact[unit.Rate]{Value: h.Rate, Origin: h.Origin},
+			})
 		}
 	}
 	clean := texttab.Clean(text.String())

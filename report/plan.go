@@ -12,6 +12,7 @@ import (
 	"busbar.dev/query"
 	"busbar.dev/step"
 	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 // Plan prints plans, side by side where there are several clusters, and what was written.
@@ -97,12 +98,12 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 
 // runBy is the framework of a job with its kernels: frameworks differ in them, and a comparison of two is one of those
 // too.
-func runBy(j *query.JobDoc) string {
+func runBy(j *workload.Summary) string {
 	return cmp.Or(when(j.Framework != "", j.Framework+" with "+j.Kernels+" kernels"), j.Kernels)
 }
 
 // batchOf is a global batch in words.
-func batchOf(j *query.JobDoc) string {
+func batchOf(j *workload.Summary) string {
 	if j.Seq == 1 {
 		return words.Plural(int(j.Global), "sample")
 	}
@@ -110,7 +111,7 @@ func batchOf(j *query.JobDoc) string {
 }
 
 // passed is what a rate counts: a picture is a sequence of one token.
-func passed(j *query.JobDoc) string { return counted(j.Seq == 1) }
+func passed(j *workload.Summary) string { return counted(j.Seq == 1) }
 
 // plansTable is the plans, best first. Columns that say the same in all rows are left out.
 func plansTable(d *query.PlanDoc) *texttab.Table {
@@ -176,7 +177,7 @@ func planWhy(w io.Writer, d *query.PlanDoc) {
 	fmt.Fprintf(w, "1: %s\n", d.Plans[0].Why)
 	if i := slices.IndexFunc(d.Plans, func(p query.PlanRow) bool { return p.Row.HostMemory != "" }); i >= 0 {
 		r := &d.Plans[i].Row
-		need := unit.Volume(r.Memory["host"]) * unit.Volume(min(d.PerNode, r.GPUs))
+		need := unit.Volume(r.Memory["host"]) * unit.Volume(min(d.PerNode, r.Ranks))
 		fmt.Fprintf(w, "%d: host memory per node %.0f GB of %.0f GB (%s)\n", i+1, need.GB(), unit.Volume(d.Memory).GB(),
 			d.MemFrom)
 	}
@@ -217,7 +218,7 @@ func planTuned(w io.Writer, d *query.PlanDoc) {
 	}
 	var choices []string
 	for i, c := range list {
-		if k := i - 1; k >= 0 && list[k].Group == c.Group && list[k].Op == c.Op && list[k].Algo == c.Algo &&
+		if k := i - 1; k >= 0 && list[k].Group == c.Group && list[k].Kind == c.Kind && list[k].Algo == c.Algo &&
 			list[k].Proto == c.Proto {
 			continue // sizes beside each other
 		}
@@ -226,8 +227,8 @@ func planTuned(w io.Writer, d *query.PlanDoc) {
 			break
 		}
 		choices = append(choices,
-			fmt.Sprintf("%s of %v among %s ranks by %s %s instead of %s %s (%.2f times as fast)", c.Op, c.Bytes,
-				c.Group, c.Algo, c.Proto, c.Own, c.OwnP, c.Gain))
+			fmt.Sprintf("%s of %v among %s ranks by %s %s instead of %s %s (%.2f times as fast)", c.Kind, c.Bytes,
+				c.Group, c.Algo, c.Proto, c.Own, c.OwnProto, c.Gain))
 	}
 	what := "with busbar's tuner plugin (--emit with --files tuner writes it) plan 1 would take " + first.NCCL.Step.Short()
 	if d.Tuner {
@@ -265,7 +266,7 @@ func planFiles(w io.Writer, d *query.PlanFiles) {
 		fmt.Fprintln(w, "  no NCCL setting for all ranks: none makes the step 1% faster")
 	}
 	for _, l := range d.Left {
-		fmt.Fprintf(w, "  no %s: %s\n", l.File, l.Reason)
+		fmt.Fprintf(w, "  no %s: %s\n", l.Name, l.Reason)
 	}
 	if d.Placeholders {
 		fmt.Fprintln(w, "  host names are placeholders; --hosts gives real ones")

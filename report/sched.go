@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"busbar.dev/coll"
-	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/query"
 	"busbar.dev/schedule"
@@ -15,63 +14,43 @@ import (
 
 // Sched prints the programs of a schedule, or the outcome of its proof.
 func Sched(w io.Writer, d *query.SchedDoc) error {
-	if d.Program == nil {
-		return query.ErrDecoded
-	}
-	switch s := d.Program; {
-	case d.Check == nil && s.MoreOps(query.MaxSchedText):
-		return failure.Cannot(fmt.Errorf("more than %d ops; ask for fewer ranks, channels or pieces: the programs are alike",
-			query.MaxSchedText))
+	switch {
 	case d.Check == nil:
-		if taken, err := opsTable(s).Send(w); taken {
+		if taken, err := opsTable(d.Programs).Send(w); taken {
 			return err
 		}
-		return schedule.Print(w, s)
-	case d.Fault != nil:
-		_, err := fmt.Fprintf(w, "%s\nwrong: %v\n", s, d.Fault)
+		return d.Print(w)
+	case !d.Check.Proven:
+		_, err := fmt.Fprintf(w, "%s\nwrong: %v\n", d.Schedule, d.Check.Fault)
 		return err
 	default:
 		_, err := fmt.Fprintf(w, "%s\nverified: every rank ends with the right result, and no lane deadlocks\nlongest "+
-			"chain: %d messages\n", s, d.Schedule.Rounds)
+			"chain: %d messages\n", d.Schedule, d.Schedule.Rounds)
 		return err
 	}
 }
 
 // opsTable is every op of a schedule, for writers that take tables.
-func opsTable(s *schedule.Schedule) *texttab.Table {
+func opsTable(list []schedule.LaneProgram) *texttab.Table {
 	t := texttab.New(">rank", "switch", ">lane", ">op", "action", "buffer", ">first chunk", ">chunks", ">peer", "to",
 		">after lane", ">after op")
-	for r := range s.Nodes() {
-		through := ""
-		if r >= s.Ranks {
-			through = s.Switches[r-s.Ranks].Kind.String()
-		}
-		for l := range s.Lanes {
-			for i := range s.Len(r, l) {
-				t.Row(append([]string{fmt.Sprint(r), through, fmt.Sprint(l), fmt.Sprint(i)}, opCells(s.At(r, l, i))...)...)
+	for _, p := range list {
+		for i, o := range p.Ops {
+			cells := []string{fmt.Sprint(p.Rank), p.Switch, fmt.Sprint(p.Lane), fmt.Sprint(i), o.Verb, o.Buf, "", "", "",
+				o.Target(), "", ""}
+			if o.Buf != "" {
+				cells[6], cells[7] = fmt.Sprint(o.From), fmt.Sprint(o.To-o.From)
 			}
+			if o.Peer != nil {
+				cells[8] = fmt.Sprint(*o.Peer)
+			}
+			if o.After != nil {
+				cells[10], cells[11] = fmt.Sprint(o.After.Lane), fmt.Sprint(o.After.Op)
+			}
+			t.Row(cells...)
 		}
 	}
 	return t
-}
-
-// opCells are what an op does, with what, and after which.
-func opCells(o schedule.Op) []string {
-	cells := []string{o.Verb.String(), "", "", "", "", "", "", ""}
-	if o.Verb != schedule.Nop {
-		cells[1], cells[2], cells[3] = o.Buf.String(), fmt.Sprint(o.From), fmt.Sprint(o.To-o.From)
-	}
-	switch o.Verb {
-	case schedule.Nop:
-	case schedule.Send, schedule.Recv, schedule.RecvReduce:
-		cells[4] = fmt.Sprint(o.Peer)
-	default:
-		cells[5] = fmt.Sprintf("%s[%d:%d]", o.Dst, o.At, o.At+o.To-o.From)
-	}
-	if o.After.Count > 0 {
-		cells[6], cells[7] = fmt.Sprint(o.After.Lane), fmt.Sprint(o.After.Count-1)
-	}
-	return cells
 }
 
 // algorithmKinds are the columns of the list of algorithms.
@@ -111,7 +90,7 @@ func Algorithms(w io.Writer, d *query.AlgorithmsDoc, o TextOptions) error {
 		row := []string{a.Name}
 		for _, k := range algorithmKinds {
 			mark := "·"
-			if slices.Contains(a.Ops, k.kind) {
+			if slices.Contains(a.Kinds, k.kind) {
 				mark = "x"
 			}
 			row = append(row, mark)

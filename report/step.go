@@ -10,6 +10,7 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
+	"busbar.dev/workload"
 )
 
 // mostAdvice is how many changes are printed.
@@ -21,12 +22,12 @@ func Step(w io.Writer, d *query.StepDoc, o TextOptions) error {
 		return nil
 	}
 	first := &d.Rows[0]
-	j := &first.Job
+	j := &first.Summary
 	if d.Wrong() {
 		fmt.Fprintf(w, "does not fit: %s of memory per GPU; times below assume GPUs with enough\n",
 			memoryOf(first.Memory["total"], first.Has))
 	}
-	sameBatch := !slices.ContainsFunc(d.Rows, func(r query.StepRow) bool { return r.GlobalBatch != first.GlobalBatch })
+	sameBatch := !slices.ContainsFunc(d.Rows, func(r query.StepRow) bool { return r.Global != first.Global })
 	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model,
 		cmp.Or(d.Cluster, "the cluster"), first.GPU, words.Thousands(j.Params),
 		when(j.Seq != 1, fmt.Sprintf(", sequence length %d", j.Seq)),
@@ -39,7 +40,7 @@ func Step(w io.Writer, d *query.StepDoc, o TextOptions) error {
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		t.Add(r.Layout, r.Step, r.Compute, r.Exposed, r.Bubble, r.Optimizer+r.Host, r.TokensPerS, r.PerGPU, r.TFLOPSPerGPU,
-			100*r.MFU, memoryOf(r.Memory["total"], r.Has), r.GlobalBatch, r.Parallel)
+			100*r.MFU, memoryOf(r.Memory["total"], r.Has), r.Global, r.Parallel)
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -75,10 +76,10 @@ func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 			x.Time.Short(), x.Exposed.Short())
 	}
 	for _, a := range r.Advice[:min(mostAdvice, len(r.Advice))] {
-		fmt.Fprintf(w, "  would help: %s with %s: %s\n", moreTokens(a.Gain, 0, passed(&r.Job)), a.Setting, a.Text)
+		fmt.Fprintf(w, "  would help: %s with %s: %s\n", moreTokens(a.Gain, 0, passed(&r.Summary)), a.Setting, a.Text)
 	}
 	if r.CampaignDoc != nil {
-		campaignLines(w, r.CampaignDoc, r.Step, passed(&r.Job))
+		campaignLines(w, r.CampaignDoc, r.Step, passed(&r.Summary))
 	}
 }
 
@@ -91,7 +92,7 @@ func moreTokens(gain float64, digits int, unit string) string {
 }
 
 // jobSettings are the settings of a job that differ from the usual ones.
-func jobSettings(j *query.JobDoc) string {
+func jobSettings(j *workload.Summary) string {
 	return when(len(j.Settings) > 0, ", "+strings.Join(j.Settings, ", "))
 }
 
@@ -119,27 +120,19 @@ func fastestLayout(rows []query.StepRow) string {
 	for _, r := range order[1:] {
 		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.Layout, best.TokensPerS/r.TokensPerS))
 	}
-	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(&best.Job), strings.Join(others, ", "),
+	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(&best.Summary), strings.Join(others, ", "),
 		when(len(small) > 0, "; left out, since it does not fit: "+strings.Join(small, ", ")))
 }
 
 // StepTimeline draws the timeline of a step on one layout.
 func StepTimeline(d *query.StepDoc) (*Picture, error) {
-	bars, err := stepBars(d)
-	if err != nil {
-		return nil, err
-	}
-	return timeline(stepTitle(d), bars, d.Rows[0].Step.Time())
+	return timeline(stepTitle(d), stepBars(d), d.Rows[0].Step.Time())
 }
 
 // StepTrace writes the timeline of a step on one layout for ui.perfetto.dev or chrome://tracing.
 func StepTrace(w io.Writer, d *query.StepDoc) error {
-	bars, err := stepBars(d)
-	if err != nil {
-		return err
-	}
 	var spans []Span
-	for _, b := range bars {
+	for _, b := range stepBars(d) {
 		spans = append(spans, b.Span)
 	}
 	return Spans(w, stepTitle(d), spans)
@@ -147,17 +140,12 @@ func StepTrace(w io.Writer, d *query.StepDoc) error {
 
 func stepTitle(d *query.StepDoc) string {
 	r := &d.Rows[0]
-	return fmt.Sprintf("one step of %s on %s %s, %s", r.Model, d.Cluster, r.Layout, r.Parallel) + jobSettings(&r.Job)
+	return fmt.Sprintf("one step of %s on %s %s, %s", r.Model, d.Cluster, r.Layout, r.Parallel) + jobSettings(&r.Summary)
 }
 
 // stepBars are the bars of a step as they are drawn.
-func stepBars(d *query.StepDoc) ([]bar, error) {
-	list, err := d.Timeline()
-	if err != nil {
-		return nil, err
-	}
-	var bars []bar
-	for _, b := range list {
+func stepBars(d *query.StepDoc) (bars []bar) {
+	for _, b := range d.Timeline {
 		track := "compute"
 		switch {
 		case b.Host:
@@ -169,7 +157,7 @@ func stepBars(d *query.StepDoc) ([]bar, error) {
 			Group: fmt.Sprintf("stage %d", b.Stage), Track: track, Name: b.Name, From: b.From.Time(), To: b.To.Time(),
 			Bytes: b.Bytes.Bytes(),
 		}
-		bars = append(bars, bar{Span: s, fill: barFill(b.Kind)})
+		bars = append(bars, bar{Span: s, fill: barFill(byte(b.Kind))})
 	}
-	return bars, nil
+	return bars
 }

@@ -14,63 +14,73 @@ import (
 
 // Validate prints how far off predictions are of collectives, training runs, or both; rows adds every point.
 func Validate(w io.Writer, d *query.ValidateDoc, rows bool) error {
-	if d.Collectives == nil {
-		return query.ErrDecoded
-	}
-	if d.Training != nil {
-		if err := validatedRuns(w, d, rows); err != nil || len(d.Collectives.Rows)+len(d.Collectives.Left) == 0 {
+	if t := d.Training; t != nil {
+		own := *d
+		own.Training, own.Score, own.Score.Points = nil, d.Score, d.Points-t.Points
+		if own.Points == 0 {
+			own.Score = truth.Score{}
+		}
+		own.Rows, own.Skipped = cutLast(d.Rows, t.Points), cutLast(d.Skipped, t.Skipped)
+		own.Classes, own.Who = cutLast(d.Classes, t.Classes), cutLast(d.Who, t.Clusters)
+		if err := validatedRuns(w, d, rows); err != nil || len(own.Rows)+len(own.Skipped) == 0 {
 			return err
 		}
 		fmt.Fprintln(w)
+		d = &own
 	}
 	return validatedPoints(w, d, rows)
 }
 
+// cutLast is a list without its last elements, and last are those.
+func cutLast[T any](list []T, n int) []T { return list[:max(0, len(list)-n)] }
+func last[T any](list []T, n int) []T    { return list[max(0, len(list)-n):] }
+
 // validatedPoints prints the score of collectives.
 func validatedPoints(w io.Writer, d *query.ValidateDoc, rows bool) error {
-	p := d.Collectives
 	if rows {
-		if err := validatedRows(w, d.Rows[:len(p.Rows)]); err != nil {
+		if err := validatedRows(w, d.Rows); err != nil {
 			return err
 		}
 	}
 	t := scoreTable("all")
-	scoreRow(t, truth.Part{Name: "all points", Score: p.Score})
-	for _, half := range p.Halves {
-		scoreRow(t, half)
+	for _, part := range append([]truth.Part{{Name: "all points", Score: d.Score}}, d.Halves...) {
+		scoreRow(t, part)
 	}
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	if p.Score.Machines > 0 {
+	if d.Machines > 0 {
 		fmt.Fprintf(w, "averaged over %s: median %s, 90th percentile %s, in the bar %s\n",
-			words.Plural(p.Score.Machines, "machine"), percent(p.Score.MachineMedian), percent(p.Score.MachineP90),
-			percent(p.Score.MachineCovered))
+			words.Plural(d.Machines, "machine"), percent(d.MachineMedian), percent(d.MachineP90), percent(d.MachineCovered))
 	}
 	files := texttab.New("file", "sizes", ">points", ">median", ">90%", ">averaged over machines", ">in the bar",
 		">averaged")
 	for _, x := range d.Files {
 		files.Row(texttab.Clean(x.File), x.Sizes, fmt.Sprint(x.Points), percent(x.Median), percent(x.P90),
-			fmt.Sprintf("%s (%d)", percent(x.Machines.Median), x.Machines.Count), percent(x.Coverage),
-			percent(x.Machines.Coverage))
+			fmt.Sprintf("%s (%d)", percent(x.MachineMedian), x.Machines), percent(x.Covered), percent(x.MachineCovered))
 	}
 	if files.Len() > 0 {
 		if err := files.Write(w); err != nil {
 			return err
 		}
 	}
-	share := ""
-	if p.Gradable > 0 {
-		share = " (" + percent(float64(len(p.Rows))/float64(p.Gradable)) + ")"
+	gradable, share := len(d.Rows), ""
+	for _, l := range d.Skipped {
+		if l.Gradable {
+			gradable += l.Points
+		}
 	}
-	fmt.Fprintf(w, "predicted %d of %d points that can be scored%s\n", len(p.Rows), p.Gradable, share)
+	if gradable > 0 {
+		share = " (" + percent(float64(len(d.Rows))/float64(gradable)) + ")"
+	}
+	fmt.Fprintf(w, "predicted %d of %d points that can be scored%s\n", len(d.Rows), gradable, share)
 	for _, x := range []struct {
 		head  string
 		parts []truth.Part
 	}{
-		{"class (small < 64 KiB, large > 16 MiB)", p.Classes},
-		{"hw_class of the source (small ≤ 256 KiB, large ≥ 64 MiB)", p.Hardware},
-		{"machine", p.Machine},
+		{"class (small < 64 KiB, large > 16 MiB)", d.Classes},
+		{"hw_class of the source (small ≤ 256 KiB, large ≥ 64 MiB)", d.Hardware},
+		{"machine", d.Who},
 	} {
 		if len(x.parts) == 0 {
 			continue
@@ -84,11 +94,11 @@ func validatedPoints(w io.Writer, d *query.ValidateDoc, rows bool) error {
 			return err
 		}
 	}
-	if err := notScored(w, p.Left); err != nil {
+	if err := notScored(w, d.Skipped); err != nil {
 		return err
 	}
 	unused := texttab.New("stated, and of no use to a prediction", ">groups", "the first")
-	for _, u := range p.Unused {
+	for _, u := range d.Unused {
 		unused.Row(texttab.Clean(u.Field), fmt.Sprint(u.Groups), texttab.Clean(u.ID))
 	}
 	if unused.Len() > 0 {
@@ -97,7 +107,7 @@ func validatedPoints(w io.Writer, d *query.ValidateDoc, rows bool) error {
 			return err
 		}
 	}
-	for i, n := range p.Notes {
+	for i, n := range d.Notes {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
@@ -137,13 +147,13 @@ func validatedRows(w io.Writer, rows []query.ValidateRow) error {
 
 // notScored lists what is not in the score: first what could not be predicted.
 func notScored(w io.Writer, left []truth.Left) error {
-	for _, fair := range []bool{false, true} {
-		head := "not predicted"
-		if fair {
-			head = "not scored"
+	for _, gradable := range []bool{true, false} {
+		head := "not scored"
+		if gradable {
+			head = "not predicted"
 		}
 		t := texttab.New(head, ">points", "reason")
-		for _, l := range sameReason(left, fair) {
+		for _, l := range sameReason(left, gradable) {
 			t.Row(texttab.Clean(l.ID), fmt.Sprint(l.Points), texttab.Clean(l.Reason))
 		}
 		if t.Len() == 0 {
@@ -159,12 +169,12 @@ func notScored(w io.Writer, left []truth.Left) error {
 
 // sameReason puts what was left out for the same reason into one row, where the first stood;
 // --json lists each.
-func sameReason(list []truth.Left, fair bool) []truth.Left {
+func sameReason(list []truth.Left, gradable bool) []truth.Left {
 	var out []truth.Left
 	more := map[string]int{}
 	at := map[string]int{}
 	for _, l := range list {
-		if l.Fair != fair {
+		if l.Gradable != gradable {
 			continue
 		}
 		if i, ok := at[l.Reason]; ok {
@@ -185,12 +195,12 @@ func sameReason(list []truth.Left, fair bool) []truth.Left {
 
 // validatedRuns prints the score of training runs.
 func validatedRuns(w io.Writer, d *query.ValidateDoc, rows bool) error {
-	runs := d.Training
+	all := d.Training
 	if rows {
 		list := texttab.New("run", ">measured", ">predicted", ">error", ">bar", "limited by")
-		for _, r := range runs.Rows {
-			list.Row(texttab.Clean(r.ID), unit.Span(r.Seconds()).Short(), unit.Span(r.Predicted).Short(), percent(r.APE),
-				fmt.Sprintf("×%.2f", r.Margin), r.Limit())
+		for _, r := range last(d.Rows, all.Points) {
+			list.Row(texttab.Clean(r.ID), unit.Span(r.Measured).Short(), unit.Span(r.Predicted).Short(), percent(r.APE),
+				fmt.Sprintf("×%.2f", r.Margin), r.Limit)
 		}
 		if err := list.Write(w); err != nil {
 			return err
@@ -199,11 +209,11 @@ func validatedRuns(w io.Writer, d *query.ValidateDoc, rows bool) error {
 	}
 	for i, x := range []struct {
 		head  string
-		parts []truth.RunScore
+		parts []truth.Part
 	}{
-		{"training steps", []truth.RunScore{runs.Score}},
-		{"hw_class of the source", truth.SplitRuns(runs.Rows, func(r *truth.RunRow) string { return r.Class })},
-		{"cluster", truth.SplitRuns(runs.Rows, func(r *truth.RunRow) string { return r.Cluster })},
+		{"training steps", []truth.Part{all.Part}},
+		{"hw_class of the source", last(d.Classes, all.Classes)},
+		{"cluster", last(d.Who, all.Clusters)},
 	} {
 		t := texttab.New(x.head, ">runs", ">median", ">90%", ">worst", ">pred/meas", ">in the bar")
 		for _, p := range x.parts {
@@ -214,17 +224,17 @@ func validatedRuns(w io.Writer, d *query.ValidateDoc, rows bool) error {
 			return err
 		}
 		if i == 0 {
-			fmt.Fprintf(w, "averaged over %d clusters: median %s, 90th percentile %s, in the bar %s\n", runs.Score.Clusters,
-				percent(runs.Score.ClusterMedian), percent(runs.Score.ClusterP90), percent(runs.Score.ClusterCovered))
+			fmt.Fprintf(w, "averaged over %d clusters: median %s, 90th percentile %s, in the bar %s\n", all.Machines,
+				percent(all.MachineMedian), percent(all.MachineP90), percent(all.MachineCovered))
 		}
 		fmt.Fprintln(w)
 	}
 	choices(w, d.Choices)
-	return notScored(w, runs.Left)
+	return notScored(w, last(d.Skipped, all.Skipped))
 }
 
 // choices says how well settings are told apart.
-func choices(w io.Writer, c *query.ValidateChoices) {
+func choices(w io.Writer, c *truth.Choices) {
 	if c == nil {
 		return
 	}
@@ -245,7 +255,7 @@ func ValidateDoctor(w io.Writer, d *query.ValidateDoctorDoc, all bool) error {
 		percentOf(d.Three, d.Decidable))
 	t := &texttab.Table{}
 	t.Row("", "case", "category", "first findings", "")
-	for _, o := range d.Outcomes {
+	for _, o := range d.Rows {
 		mark := "miss"
 		note := ""
 		switch {
@@ -259,7 +269,7 @@ func ValidateDoctor(w io.Writer, d *query.ValidateDoctorDoc, all bool) error {
 			note = fmt.Sprintf("the cause is finding %d", o.Place)
 		}
 		if all || mark == "miss" || mark == "open" {
-			t.Row(mark, o.Trial.ID, o.Trial.Category, strings.Join(o.Said[:min(len(o.Said), 3)], " "), note)
+			t.Row(mark, o.ID, o.Category, strings.Join(o.Said[:min(len(o.Said), 3)], " "), note)
 		}
 	}
 	if t.Len() > 1 {
@@ -292,7 +302,7 @@ func validateThreads(w io.Writer, d *query.ValidateDoctorDoc, all bool) error {
 	fmt.Fprintln(w)
 	tab = &texttab.Table{}
 	tab.Row("", "thread", "cause", "said", "")
-	for _, o := range t.Outcomes {
+	for _, o := range d.Rows {
 		mark, note := "miss", fmt.Sprintf("%.0f%% sure", 100*o.Confidence)
 		switch {
 		case o.Place == 1:
@@ -303,7 +313,7 @@ func validateThreads(w io.Writer, d *query.ValidateDoctorDoc, all bool) error {
 			note += fmt.Sprintf(", the cause is number %d", o.Place)
 		}
 		if all || mark == "miss" {
-			tab.Row(mark, o.Thread.ID, o.Thread.CauseKey, strings.Join(o.Said[:min(len(o.Said), 3)], " "), note)
+			tab.Row(mark, o.ID, o.Category, strings.Join(o.Said[:min(len(o.Said), 3)], " "), note)
 		}
 	}
 	return tab.Write(w)

@@ -47,10 +47,10 @@ const (
 
 // Builder is an algorithm.
 type Builder struct {
-	Name  string
-	Does  string // in a few words
-	Kinds []coll.Kind
-	Needs string // what else it asks for, "" for nothing
+	Name  string      `json:"name"`
+	Does  string      `json:"does"` // in a few words
+	Kinds []coll.Kind `json:"ops"`
+	Needs string      `json:"needs,omitempty"` // what else it asks for, "" for nothing
 	build func(kind coll.Kind, p *Params) (*Schedule, error)
 }
 

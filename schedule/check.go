@@ -11,9 +11,12 @@ const maxCells = 1 << 26
 
 // Fault is what Check finds: where, and what is wrong there.
 type Fault struct {
-	Class          FaultClass
-	Rank, Lane, Op int // -1 where the fault has no such place
-	What           string
+	Class FaultClass `json:"class"`
+	// Rank, Lane and Op are -1 where the fault has no such place.
+	Rank int    `json:"rank"`
+	Lane int    `json:"lane"`
+	Op   int    `json:"op"`
+	What string `json:"text"`
 }
 
 // FaultClass sorts faults.

@@ -268,7 +268,8 @@ func TestPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := Print(&b, s); err != nil {
+	list := s.Listing()
+	if err := list.Print(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := `all_reduce tree ranks 2 lanes 2 channels 1 depth 1 chunks 1

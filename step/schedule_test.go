@@ -31,7 +31,7 @@ func TestSchedules(t *testing.T) {
 		if err != nil {
 			t.Fatal(s, err)
 		}
-		kinds := map[byte]int{}
+		kinds := map[step.BarKind]int{}
 		for _, b := range bars {
 			kinds[b.Kind]++
 		}

@@ -12,23 +12,27 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// Result is one training step.
+// Result is one training step. Parts of its time do not add up where they overlap: Step is Compute, the exposed part of
+// Comm, Bubble, Optimizer, Host and Starved.
 type Result struct {
-	Step unit.Span
-	// Compute is the time of a rank's own work in its slowest stage; Bubble the time that a
-	// pipeline leaves it idle; Optimizer the update; Host what a step costs beside.
-	Compute, Bubble, Optimizer, Host unit.Span
+	Step      unit.Span `json:"step_s"`
+	Compute   unit.Span `json:"compute_s"` // of a rank's own work in its slowest stage
+	Bubble    unit.Span `json:"bubble_s"`  // that a pipeline leaves ranks idle
+	Optimizer unit.Span `json:"optimizer_s"`
+	Host      unit.Span `json:"host_s"` // what a step costs beside
 	// Data is the time in which the samples of a step come, Starved what the step waits for them; see Feed.
-	Data, Starved unit.Span
-	// Comm is what collectives take in all, Exposed what of it nothing hides.
-	Comm, Exposed unit.Span
-	Traffic       []Traffic
-	Flops         float64 // of the model, in a step, recomputation not counted
-	Again         float64 // recomputed
-	Tokens        float64
-	Ranks         int
-	MFU, HFU      float64
-	Memory        workload.Memory
+	Data    unit.Span       `json:"data_s,omitempty"`
+	Starved unit.Span       `json:"waits_for_data_s,omitempty"`
+	Comm    unit.Span       `json:"comm_s"`         // of all collectives
+	Exposed unit.Span       `json:"exposed_comm_s"` // of that, what nothing hides
+	Traffic []Traffic       `json:"traffic"`
+	Flops   float64         `json:"model_flop"`                // in a step, recomputation not counted
+	Again   float64         `json:"recomputed_flop,omitempty"` // in a step
+	Tokens  float64         `json:"tokens"`                    // of a step
+	Ranks   int             `json:"gpus"`
+	MFU     float64         `json:"mfu"`
+	HFU     float64         `json:"hfu"` // with what is computed again
+	Memory  workload.Memory `json:"memory_bytes"`
 }
 
 // finite refuses a step of which a part has no finite time, as where a rate is nought.

@@ -14,13 +14,30 @@ import (
 // Bar is something that takes its time in a step: on one rank of a stage, on its stream of
 // computing or of traffic.
 type Bar struct {
-	Stage    int
-	Traffic  bool
-	Host     bool // of copies to the host and back, beside both
-	Name     string
-	Kind     byte // f forward, b backward, w gradients of weights, e encoding, h copies to the host, t traffic, u update
-	From, To unit.Span
-	Bytes    unit.Volume
+	Stage   int         `json:"stage"`
+	Traffic bool        `json:"traffic,omitempty"`
+	Host    bool        `json:"host,omitempty"` // of copies to the host and back, beside both
+	Name    string      `json:"name"`
+	Kind    BarKind     `json:"kind"`
+	From    unit.Span   `json:"from_s"`
+	To      unit.Span   `json:"to_s"`
+	Bytes   unit.Volume `json:"bytes,omitempty"`
+}
+
+// BarKind is what a bar is of: f forward, b backward, w gradients of weights, e encoding, h copies to the host, t
+// traffic, u update.
+type BarKind byte
+
+// MarshalText writes the letter.
+func (k BarKind) MarshalText() ([]byte, error) { return []byte{byte(k)}, nil }
+
+// UnmarshalText reads the letter.
+func (k *BarKind) UnmarshalText(text []byte) error {
+	if len(text) != 1 {
+		return fmt.Errorf("%.20q; expected one letter", text)
+	}
+	*k = BarKind(text[0])
+	return nil
 }
 
 // maxBars bounds a timeline; beyond, nothing can be seen in it.
@@ -80,7 +97,7 @@ func (t *timeline) add(stage int, traffic bool, kind byte, name string, from, to
 ) unit.Span {
 	if took > 0 {
 		t.bars = append(t.bars, Bar{
-			Stage: stage, Traffic: traffic, Name: name, Kind: kind, From: from, To: from + took, Bytes: bytes,
+			Stage: stage, Traffic: traffic, Name: name, Kind: BarKind(kind), From: from, To: from + took, Bytes: bytes,
 		})
 	}
 	return from + took

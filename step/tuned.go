@@ -12,11 +12,14 @@ import (
 // Choice is a collective of a job for which another algorithm or protocol than NCCL's own choice is
 // predicted to be faster.
 type Choice struct {
-	Group     Group
-	Kind      coll.Kind
-	Bytes     unit.Bytes
-	Own, Best predict.Setting
-	Was, Is   unit.Span // by either
+	Group    Group      `json:"group"`
+	Kind     coll.Kind  `json:"op"`
+	Bytes    unit.Bytes `json:"bytes"`
+	Algo     string     `json:"algo"`
+	Proto    string     `json:"proto"`
+	Own      string     `json:"nccl_algo"`
+	OwnProto string     `json:"nccl_proto"`
+	Gain     float64    `json:"times_as_fast"`
 }
 
 // mostTuned is the ranks of a group up to which choices are weighed one by one.
@@ -40,7 +43,7 @@ func (f *Fabric) Tuned() *Fabric {
 func (f *Fabric) Choices() []Choice {
 	f.cache.mu.Lock()
 	defer f.cache.mu.Unlock()
-	var list []Choice
+	list := []Choice{}
 	for _, c := range f.cache.tuned {
 		list = append(list, c)
 	}
@@ -77,7 +80,7 @@ func (f *Fabric) tune(g Group, p *predict.Predictor, op coll.Op, own cost) (cost
 	t := cost{best.Time.Span(), best.Limit.Text}
 	f.cache.mu.Lock()
 	f.cache.tuned[call{f.pattern(g), op.Kind, op.Bytes}] = Choice{
-		g, op.Kind, op.Bytes, was.Setting(), best.Setting(), was.Time.Span(), t.time,
+		g, op.Kind, op.Bytes, best.Algo, best.Proto, was.Algo, was.Proto, float64(was.Time.Span() / t.time),
 	}
 	f.cache.mu.Unlock()
 	return t, nil

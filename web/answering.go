@@ -240,7 +240,13 @@ func (a *asked) write(ctx context.Context, g *given, answer ask.Answer, longest 
 		if !ok {
 			return errors.New("there is no cluster to draw")
 		}
-		err = writeJSON(out, sceneOf(m.Cluster, a.at), longest)
+		cl, err := m.Cluster()
+		if err != nil {
+			return err
+		}
+		if err := writeJSON(out, sceneOf(cl, a.at), longest); err != nil {
+			return err
+		}
 	default:
 		err = writeJSON(out, answer.Document, longest)
 	}

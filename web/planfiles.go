@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -46,22 +47,11 @@ func (s *Server) planFiles(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r, g)
 }
 
-// planFile is one file of a plan.
-type planFile struct {
-	Name string `json:"name"`
-	Text string `json:"text"`
-	Run  bool   `json:"executable,omitempty"`
-}
-
 // writeFiles makes an answer of the files of a plan.
 func (a *asked) writeFiles(g *given, doc any) (err error) {
 	files := doc.(*query.PlanDoc).Emitted.Texts
 	if a.list {
-		list := []planFile{}
-		for _, f := range files {
-			list = append(list, planFile{f.Name, string(f.Text), f.Run})
-		}
-		g.body, err = json.Marshal(map[string]any{"files": list})
+		g.body, err = json.Marshal(map[string]any{"files": files})
 		return err
 	}
 	g.mime = archiveType
@@ -84,7 +74,7 @@ func archive(files []launch.File) ([]byte, error) {
 		}); err != nil {
 			return nil, err
 		}
-		if _, err := t.Write(f.Text); err != nil {
+		if _, err := io.WriteString(t, f.Text); err != nil {
 			return nil, err
 		}
 	}

@@ -171,7 +171,7 @@ func TestPlanFiles(t *testing.T) {
 	s.asking = func(_ context.Context, a *asked, _ query.Env) (any, error) {
 		q := a.ask.(*query.Plan)
 		return &query.PlanDoc{Emitted: &query.PlanFiles{Texts: []launch.File{{
-			Name: "run.sh", Text: fmt.Appendf(nil, "# plan %d in %s/run.sh\n", q.Pick, q.Emit), Run: true,
+			Name: "run.sh", Text: fmt.Sprintf("# plan %d in %s/run.sh\n", q.Pick, q.Emit), Run: true,
 		}}}}, nil
 	}
 	res, text := s.ask(t, "GET", "/api/plan/files?c=x&m=y&pick=2&list=1", s.read, nil)

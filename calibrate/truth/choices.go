@@ -12,15 +12,18 @@ import (
 // ways, which is what whoever chooses among them asks: errors that all ways share do not matter
 // there, and small ones that they do not share do.
 type Choices struct {
-	Jobs int // that were run in several ways
+	Jobs int `json:"jobs"` // that were run in several ways
 	// Pairs of ways whose measured times differ by more than Apart, and those of them that are
 	// foretold in that order; Far and FarRight are the same for pairs far apart.
-	Pairs, Right  int
-	Far, FarRight int
+	Pairs    int `json:"pairs"`
+	Right    int `json:"pairs_in_order"`
+	Far      int `json:"far_pairs"`
+	FarRight int `json:"far_pairs_in_order"`
 	// Within is the jobs whose way that is foretold to be the fastest was measured within Apart
 	// of the fastest; Lost by how much it was slower in the median job, Worst in the worst.
-	Within      int
-	Lost, Worst float64
+	Within int     `json:"first_within"`
+	Lost   float64 `json:"first_slower_median"`
+	Worst  float64 `json:"first_slower_worst"`
 }
 
 // Apart and Far apart are by how much two times differ: runs of one setting move by 1 to 5%

@@ -32,7 +32,7 @@ func Predicted(sweeps result.Sweeps, figures *sim.Figures) ([]Row, []Left) {
 func gather(sweeps result.Sweeps, figures *sim.Figures, kept *shelf, each func(*Case, []Row)) []Left {
 	var left []Left
 	for _, s := range sweeps {
-		out := Left{ID: s.ID, Points: max(1, len(s.Points)), Fair: true, Class: s.Class, Machine: machineOf(s)}
+		out := Left{ID: s.ID, Points: max(1, len(s.Points)), Class: s.Class, Machine: machineOf(s)}
 		said := s.Published
 		if said == nil {
 			said = &result.Published{}
@@ -49,7 +49,7 @@ func gather(sweeps result.Sweeps, figures *sim.Figures, kept *shelf, each func(*
 				each(c, rows)
 				continue
 			}
-			out.Reason, out.Fair = err.Error(), false
+			out.Reason, out.Gradable = err.Error(), true
 		}
 		left = append(left, out)
 	}
@@ -63,7 +63,7 @@ func rest(c *Case, said *result.Published) []Left {
 	add := func(n int, one, text string) {
 		if n > 0 {
 			left = append(left, Left{
-				ID: c.Sweep.ID, Reason: words.Plural(n, one) + text, Points: n, Fair: true, Class: c.Sweep.Class,
+				ID: c.Sweep.ID, Reason: words.Plural(n, one) + text, Points: n, Class: c.Sweep.Class,
 				Machine: c.Machine(),
 			})
 		}

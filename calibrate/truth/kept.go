@@ -46,7 +46,7 @@ func Kept(list result.Sweeps, layout string) (result.Sweeps, []Left, error) {
 	}
 	var left []Left
 	for _, reason := range slices.Sorted(maps.Keys(why)) {
-		left = append(left, Left{ID: name, Reason: reason, Points: why[reason], Fair: true})
+		left = append(left, Left{ID: name, Reason: reason, Points: why[reason]})
 	}
 	return sweeps, left, nil
 }

@@ -54,14 +54,14 @@ const maxLine = 16 << 20
 
 // Left is something that was read and is not part of a score, with the reason.
 type Left struct {
-	ID     string
-	Reason string
-	Points int // measured points that it has
-	// Fair says that it was left out by rule (anomalous, grade C, no collective at
-	// all) and not because it cannot be predicted.
-	Fair bool
-	// Class is the source's class of hardware, Machine where it was measured.
-	Class, Machine string
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
+	Points int    `json:"points"` // measured points that it has
+	// Gradable says that it would count, had it been predicted: it was not left out by rule (anomalous, grade C, no
+	// collective at all).
+	Gradable bool   `json:"gradable"`
+	Class    string `json:"class,omitempty"`   // of its hardware, as the source names it
+	Machine  string `json:"machine,omitempty"` // where it was measured
 }
 
 // maxLines bounds a file; the real ones have some hundred lines.
@@ -93,7 +93,7 @@ func Read(name string, r io.Reader) (result.Sweeps, []Left, error) {
 		case err != nil:
 			return nil, nil, fmt.Errorf("%s:%d: %w", name, num, err)
 		case why != "":
-			left = append(left, Left{ID: g.ID, Reason: fmt.Sprintf("%s:%d: %s", name, num, why), Points: 1, Fair: true})
+			left = append(left, Left{ID: g.ID, Reason: fmt.Sprintf("%s:%d: %s", name, num, why), Points: 1})
 		default:
 			s := g.sweep()
 			s.File, s.Line, s.OpFrom, s.LayoutFrom = name, num, "its line", "its line"

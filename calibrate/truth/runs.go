@@ -8,7 +8,6 @@ import (
 	"math"
 
 	"busbar.dev/hardware"
-	"busbar.dev/internal/stats"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
 )
@@ -106,7 +105,7 @@ func PredictRuns(runs []*Training, f *step.Figures) ([]*RunRow, []Left) {
 	for _, t := range runs {
 		if t.Grade == "C" {
 			left = append(left, Left{
-				ID: t.ID, Reason: "grade C: partly unknown, or noise above 10%; not scored", Points: 1, Fair: true, Class: t.Class,
+				ID: t.ID, Reason: "grade C: partly unknown, or noise above 10%; not scored", Points: 1, Class: t.Class,
 				Machine: t.Cluster,
 			})
 			continue
@@ -116,7 +115,7 @@ func PredictRuns(runs []*Training, f *step.Figures) ([]*RunRow, []Left) {
 			err = r.Predict(f)
 		}
 		if err != nil {
-			left = append(left, Left{ID: t.ID, Reason: err.Error(), Points: 1, Class: t.Class, Machine: t.Cluster})
+			left = append(left, Left{ID: t.ID, Reason: err.Error(), Points: 1, Gradable: true, Class: t.Class, Machine: t.Cluster})
 			continue
 		}
 		rows = append(rows, r)
@@ -124,56 +123,23 @@ func PredictRuns(runs []*Training, f *step.Figures) ([]*RunRow, []Left) {
 	return rows, left
 }
 
-// RunScore is how far off a set of runs is.
-type RunScore struct {
-	Name               string
-	Points             int
-	Median, P90, Worst float64
-	Bias               float64 // median of predicted over measured
-	Clusters           int
-	ClusterMedian      float64 // averaged over clusters, each counting once
-	ClusterP90         float64
-	Covered            float64 // share of runs inside their bars
-	ClusterCovered     float64
-}
-
-// RateRuns scores rows.
-func RateRuns(name string, rows []*RunRow) RunScore {
-	s := RunScore{Name: name, Points: len(rows)}
-	if len(rows) == 0 {
-		return s
+// RateRuns scores rows; machines are their clusters.
+func RateRuns(name string, rows []*RunRow) Part {
+	list := make([]graded, len(rows))
+	for i, r := range rows {
+		ratio := r.Predicted / r.Seconds()
+		list[i] = graded{r.Cluster, r.APE, ratio, math.Abs(math.Log(ratio)) <= math.Log(r.Margin)}
 	}
-	var off, ratio []float64
-	by, inside := map[string][]float64{}, map[string]float64{}
-	for _, r := range rows {
-		off, ratio = append(off, r.APE), append(ratio, r.Predicted/r.Seconds())
-		by[r.Cluster] = append(by[r.Cluster], r.APE)
-		if math.Abs(math.Log(r.Predicted/r.Seconds())) <= math.Log(r.Margin) {
-			s.Covered += 1 / float64(len(rows))
-			inside[r.Cluster]++
-		}
-	}
-	s.Median, s.P90, s.Worst, s.Bias = stats.Median(off), stats.Quantile(off, 0.9), stats.Quantile(off, 1),
-		stats.Median(ratio)
-	for _, c := range sorted(by) {
-		s.Clusters++
-		s.ClusterMedian += stats.Median(by[c])
-		s.ClusterP90 += stats.Quantile(by[c], 0.9)
-		s.ClusterCovered += inside[c] / float64(len(by[c]))
-	}
-	s.ClusterCovered /= float64(s.Clusters)
-	s.ClusterMedian /= float64(s.Clusters)
-	s.ClusterP90 /= float64(s.Clusters)
-	return s
+	return Part{name, rate(list)}
 }
 
 // SplitRuns scores rows by a name that each has.
-func SplitRuns(rows []*RunRow, name func(*RunRow) string) []RunScore {
+func SplitRuns(rows []*RunRow, name func(*RunRow) string) []Part {
 	by := map[string][]*RunRow{}
 	for _, r := range rows {
 		by[name(r)] = append(by[name(r)], r)
 	}
-	var list []RunScore
+	var list []Part
 	for _, n := range sorted(by) {
 		list = append(list, RateRuns(n, by[n]))
 	}

@@ -11,47 +11,63 @@ import (
 	"busbar.dev/unit"
 )
 
-// Score is how good predictions of points are.
+// Score is how good predictions of points are; errors are |predicted − measured| / measured.
 type Score struct {
-	Points   int
-	Machines int
-	Median   float64 // of |predicted − measured| / measured
-	P90      float64
-	Worst    float64
-	Bias     float64 // median of predicted over measured
-	// Covered is the share of points whose measured time is inside the error bar.
-	Covered float64
-	// MachineMedian and MachineP90 are medians and 90th percentiles of single
-	// machines, averaged over machines: a source with many points counts once.
-	MachineMedian, MachineP90 float64
-	// MachineCovered is Covered of single machines, averaged in the same way.
-	MachineCovered float64
+	Points  int     `json:"points"`
+	Median  float64 `json:"median_ape"`
+	P90     float64 `json:"p90_ape"`
+	Worst   float64 `json:"worst_ape"`
+	Bias    float64 `json:"median_ratio"` // of predicted over measured
+	Covered float64 `json:"coverage"`     // share of points that were measured inside the error bar
+
+	MachineMean `json:"machine_mean"`
+}
+
+// MachineMean is the error of single machines, averaged over machines: a source with many points counts once.
+type MachineMean struct {
+	Machines       int     `json:"count"`
+	MachineMedian  float64 `json:"median_ape"`
+	MachineP90     float64 `json:"p90_ape"`
+	MachineCovered float64 `json:"coverage"`
+}
+
+// graded is one prediction beside what was measured.
+type graded struct {
+	machine    string
+	ape, ratio float64
+	inside     bool // the error bar
 }
 
 // Rate scores rows.
 func Rate(rows []Row) Score {
-	s := Score{Points: len(rows)}
-	if len(rows) == 0 {
+	list := make([]graded, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		list[i] = graded{r.Case.Machine(), r.APE, r.Ratio(), r.Inside()}
+	}
+	return rate(list)
+}
+
+func rate(list []graded) Score {
+	s := Score{Points: len(list)}
+	if len(list) == 0 {
 		return s
 	}
 	var all, ratio []float64
 	by := map[string][]float64{}
 	held := map[string]int{}
 	inside := 0
-	for i := range rows {
-		r := &rows[i]
-		all = append(all, r.APE)
-		ratio = append(ratio, r.Ratio())
-		k := r.Case.Machine()
-		by[k] = append(by[k], r.APE)
-		if r.Inside() {
+	for _, g := range list {
+		all, ratio = append(all, g.ape), append(ratio, g.ratio)
+		by[g.machine] = append(by[g.machine], g.ape)
+		if g.inside {
 			inside++
-			held[k]++
+			held[g.machine]++
 		}
 	}
 	s.Median, s.P90, s.Worst = stats.Median(all), stats.Quantile(all, 0.9), stats.Quantile(all, 1)
 	s.Bias = stats.Median(ratio)
-	s.Covered = float64(inside) / float64(len(rows))
+	s.Covered = float64(inside) / float64(len(list))
 	s.Machines = len(by)
 	for _, k := range sorted(by) {
 		s.MachineMedian += stats.Median(by[k]) / float64(len(by))
@@ -95,7 +111,7 @@ func Published(size unit.Bytes) string {
 
 // Part is the score of some of the rows.
 type Part struct {
-	Name string
+	Name string `json:"class"`
 	Score
 }
 

@@ -101,7 +101,7 @@ func TestPoints(t *testing.T) {
 		}
 	}
 	cases, left := Gather(result.Sweeps{g}, nil, 0)
-	if len(cases) != 1 || len(left) != 1 || left[0].Points != 1 || !left[0].Fair {
+	if len(cases) != 1 || len(left) != 1 || left[0].Points != 1 || left[0].Gradable {
 		t.Errorf("%d cases, left %+v; want the fourth size left", len(cases), left)
 	}
 }

@@ -161,7 +161,7 @@ func TestSyntheticLeft(t *testing.T) {
 		{"float3", false},
 		{"1 size without a time", true},
 	} {
-		if l := left[i]; !strings.Contains(l.Reason, want.text) || l.Fair != want.fair || l.Machine == "" || l.Points == 0 {
+		if l := left[i]; !strings.Contains(l.Reason, want.text) || l.Gradable == want.fair || l.Machine == "" || l.Points == 0 {
 			t.Errorf("left %+v, want %+v", l, want)
 		}
 	}
@@ -274,7 +274,7 @@ func TestSyntheticKept(t *testing.T) {
 		list := measured()
 		spoil(list[0])
 		if _, left, err := Kept(list, ""); err != nil || len(left) != 1 || !strings.Contains(left[0].Reason, want) ||
-			!left[0].Fair {
+			left[0].Gradable {
 			t.Errorf("left %v, want %q: %v", left, want, err)
 		}
 	}

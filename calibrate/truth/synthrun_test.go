@@ -40,7 +40,7 @@ func TestSyntheticRuns(t *testing.T) {
 			t.Errorf("%s: %v s, measured %v", r.ID, r.Predicted, r.Seconds())
 		}
 	}
-	if s := RateRuns("all", rows); s.Clusters != 4 || s.Points != len(rows) || s.Worst > 1e-6 {
+	if s := RateRuns("all", rows); s.Machines != 4 || s.Points != len(rows) || s.Worst > 1e-6 {
 		t.Errorf("%+v", s)
 	}
 	// Eight jobs ran in four ways each, and their order is foretold.

@@ -33,13 +33,13 @@ func TestTraining(t *testing.T) {
 			100*s.P90, s.Bias)
 	}
 	for _, l := range left {
-		if !l.Fair {
+		if l.Gradable {
 			t.Logf("not predicted: %s: %s", l.ID, l.Reason)
 		}
 	}
 	s := RateRuns("all", rows)
 	t.Logf("%d runs: median %.1f%%, 90th percentile %.1f%%; averaged over clusters %.1f%%, %.1f%%", s.Points, 100*s.Median,
-		100*s.P90, 100*s.ClusterMedian, 100*s.ClusterP90)
+		100*s.P90, 100*s.MachineMedian, 100*s.MachineP90)
 	if s.Median > 0.1 || s.P90 > 0.25 {
 		t.Errorf("median %.3f, 90th percentile %.3f; expected at most 0.1 and 0.25", s.Median, s.P90)
 	}

@@ -130,6 +130,12 @@ func (c *calibrateCmd) target() (target, error) {
 // forms are how the cluster can be written.
 func (c *calibrateCmd) forms(doc *query.CalibrateDoc) forms {
 	return forms{list: []form{{
-		"yaml", []string{".yaml", ".yml"}, func(w io.Writer) error { return clusterfile.Write(w, doc.Cluster) },
+		"yaml", []string{".yaml", ".yml"}, func(w io.Writer) error {
+			cl, err := doc.Described.Cluster()
+			if err != nil {
+				return err
+			}
+			return clusterfile.Write(w, cl)
+		},
 	}}}
 }

@@ -8,7 +8,7 @@ import (
 
 type goodputCmd struct {
 	common
-	query.Resilience
+	query.Goodput
 	client.Options
 }
 
@@ -31,5 +31,5 @@ func (c *goodputCmd) Run(e *env) error {
 	if c.MTBF == "fleet" {
 		env = e.fleet(c.common, c.Options)
 	}
-	return shown(e, c.common, report.Resilience)(c.Resilience.Run(e.ctx, env))
+	return shown(e, c.common, report.Goodput)(c.Goodput.Run(e.ctx, env))
 }

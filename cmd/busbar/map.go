@@ -75,7 +75,7 @@ func (c *mapCmd) Run(e *env) error {
 		return err
 	}
 	if t.form != "text" && t.form != "json" && !c.Quiet {
-		for _, w := range doc.Cluster.Warnings {
+		for _, w := range doc.Warnings {
 			fmt.Fprintln(e.stderr, "note:", w)
 		}
 	}

@@ -66,12 +66,7 @@ func (c *schedCmd) target() (target, error) {
 func (c *schedCmd) forms(doc *query.SchedDoc) forms {
 	return forms{list: []form{
 		{"text", []string{".txt"}, func(w io.Writer) error { return report.Sched(w, doc) }},
-		{"json", []string{".json"}, func(w io.Writer) error {
-			if err := doc.AddPrograms(); err != nil {
-				return err
-			}
-			return report.JSON(w, doc)
-		}},
+		jsonForm(doc),
 	}}
 }
 

@@ -10,18 +10,17 @@ import (
 
 // Question is an observation that tells causes apart.
 type Question struct {
-	Name    string
-	Ask     string // answered by yes or no
-	Command string // that shows it
-	Yes     []string
-	No      []string  // areas, or names of causes, that predict each answer
-	Symptom string    // instead: causes with this symptom predict a yes
-	Only    []string  // symptoms with which it makes sense; none: all
-	told    [2][]sign // clauses that answer it by no and by yes
-	// Gain is how much an answer is expected to tell, in bits; Tells are the causes it parts.
-	Gain  float64
-	Tells []string
-	test  *Cause // it is this cause's own test
+	Name    string   `json:"name"`
+	Ask     string   `json:"ask"`     // answered by yes or no
+	Command string   `json:"command"` // that shows it
+	Gain    float64  `json:"bits"`    // that it is expected to tell
+	Tells   []string `json:"yes"`     // the causes that a yes speaks for
+
+	yeses, noes []string  // areas, or names of causes, that predict each answer
+	symptom     string    // instead: causes with this symptom predict a yes
+	only        []string  // symptoms with which it makes sense; none: all
+	told        [2][]sign // clauses that answer it by no and by yes
+	test        *Cause    // it is this cause's own test
 }
 
 // How sure an answer is where a cause predicts it, where nothing is predicted, and of another cause's own test.
@@ -34,15 +33,15 @@ const (
 var questions = sync.OnceValue(func() []Question {
 	var list []Question
 	for _, v := range embedded("questions.yaml").Items {
-		q := Question{Name: v.Key, Ask: v.Get("ask").Str(), Command: v.Get("command").Str(), Symptom: v.Get("symptom").Str()}
+		q := Question{Name: v.Key, Ask: v.Get("ask").Str(), Command: v.Get("command").Str(), symptom: v.Get("symptom").Str()}
 		for _, x := range v.Get("only").List() {
-			q.Only = append(q.Only, x.Str())
+			q.only = append(q.only, x.Str())
 		}
 		for _, x := range v.Get("yes").List() {
-			q.Yes = append(q.Yes, x.Str())
+			q.yeses = append(q.yeses, x.Str())
 		}
 		for _, x := range v.Get("no").List() {
-			q.No = append(q.No, x.Str())
+			q.noes = append(q.noes, x.Str())
 		}
 		for i, key := range []string{"told-no", "told-yes"} {
 			for _, x := range v.Get(key).List() {
@@ -70,15 +69,15 @@ func (q *Question) yes(c *Cause) float64 {
 		return predicted
 	case q.test != nil:
 		return chance
-	case q.Symptom != "" && len(c.Symptoms) == 0:
+	case q.symptom != "" && len(c.Symptoms) == 0:
 		return open
-	case q.Symptom != "" && slices.Contains(c.Symptoms, q.Symptom):
+	case q.symptom != "" && slices.Contains(c.Symptoms, q.symptom):
 		return predicted
-	case q.Symptom != "":
+	case q.symptom != "":
 		return 1 - predicted
-	case slices.Contains(q.Yes, c.ID) || slices.Contains(q.Yes, c.Area) && !slices.Contains(q.No, c.ID):
+	case slices.Contains(q.yeses, c.ID) || slices.Contains(q.yeses, c.Area) && !slices.Contains(q.noes, c.ID):
 		return predicted
-	case slices.Contains(q.No, c.ID) || slices.Contains(q.No, c.Area):
+	case slices.Contains(q.noes, c.ID) || slices.Contains(q.noes, c.Area):
 		return 1 - predicted
 	}
 	return open
@@ -148,11 +147,11 @@ func (c *Case) settled(q *Question) bool {
 		return done
 	}
 	if _, done := c.Told.answers[q.Name]; done ||
-		q.Symptom != "" && (len(c.Told.symptoms) > 0 || len(c.Told.answers) > 0) {
+		q.symptom != "" && (len(c.Told.symptoms) > 0 || len(c.Told.answers) > 0) {
 		return true
 	}
-	return len(q.Only) > 0 && len(c.Told.symptoms) > 0 &&
-		!slices.ContainsFunc(q.Only, func(s string) bool { return c.Told.symptoms[s] })
+	return len(q.only) > 0 && len(c.Told.symptoms) > 0 &&
+		!slices.ContainsFunc(q.only, func(s string) bool { return c.Told.symptoms[s] })
 }
 
 // leading is how many hypotheses questions are chosen for, tested how many have their own test among them.
@@ -195,6 +194,7 @@ func (m *Model) Ask(c *Case, list []Hypothesis, n int) []Question {
 			break
 		}
 		q := candidates[best]
+		q.Gain, q.Tells = math.Round(100*q.Gain)/100, []string{}
 		for _, h := range top {
 			if h.Cause != nil && q.yes(h.Cause) > open {
 				q.Tells = append(q.Tells, h.ID)

@@ -19,7 +19,7 @@ func TestMTBFOfFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server with a store")
 	}
-	q := query.Resilience{Job: query.Job{Cluster: "dgx-h100:4", Model: "llama3-8b"}}
+	q := query.Goodput{Job: query.Job{Cluster: "dgx-h100:4", Model: "llama3-8b"}}
 	q.MTBF = "fleet"
 	empty := serve(t, nil)
 	if _, err := q.Run(t.Context(),

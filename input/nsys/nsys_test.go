@@ -39,8 +39,8 @@ func TestDatabase(t *testing.T) {
 // check compares the parts of a step, in µs.
 func check(t *testing.T, tr *trace.Trace, steps int, compute, comm, exposed, copied float64) {
 	t.Helper()
-	s := tr.Summarize()
-	if s.Steps != steps || len(s.Groups) != 1 || s.Groups[0].BusBW != 0 {
+	s, groups := tr.Summarize()
+	if s.Steps != steps || len(groups) != 1 || groups[0].BusBW != 0 {
 		t.Errorf("%+v", s)
 	}
 	for name, v := range map[string][2]float64{

@@ -71,23 +71,23 @@ type Prices struct {
 
 // Bill is what a time of a job takes and costs.
 type Bill struct {
-	Time   unit.Span
-	Energy unit.Energy
-	Rent   float64
-	Power  float64 // money for energy
+	Time  unit.Span `json:"time_s"`
+	Rent  float64   `json:"rent"`
+	Power float64   `json:"energy"` // money for energy
+	Total float64   `json:"total"`
+	KWh   float64   `json:"kWh"`
 }
-
-// Total is all of it.
-func (b Bill) Total() float64 { return b.Rent + b.Power }
 
 // times is so many of them.
 func (b Bill) times(n float64) Bill {
-	return Bill{b.Time * unit.Span(n), b.Energy * unit.Energy(n), b.Rent * n, b.Power * n}
+	return Bill{b.Time * unit.Span(n), b.Rent * n, b.Power * n, b.Total * n, b.KWh * n}
 }
 
 // priced fills in the money.
-func (p Prices) priced(t unit.Span, e unit.Energy, gpus int) Bill {
-	return Bill{Time: t, Energy: e, Rent: p.Rent * float64(gpus) * float64(t/unit.Hour), Power: p.Energy * e.KWh()}
+func (p Prices) priced(t unit.Span, kWh float64, gpus int) Bill {
+	b := Bill{Time: t, KWh: kWh, Rent: p.Rent * float64(gpus) * float64(t/unit.Hour), Power: p.Energy * kWh}
+	b.Total = b.Rent + b.Power
+	return b
 }
 
 // Run is a job: steps of some tokens on some GPUs, some of them lost.
@@ -103,7 +103,7 @@ type Run struct {
 func (r Run) length() unit.Span { return r.Computing + r.Waiting }
 
 // Step is one step that nothing happens in.
-func (r Run) Step() Bill { return r.priced(r.length(), r.Draw.Step(r.Phases), r.GPUs) }
+func (r Run) Step() Bill { return r.priced(r.length(), r.Draw.Step(r.Phases).KWh(), r.GPUs) }
 
 // Lasting is what a number of tokens takes, with what goes into checkpoints, restarts and steps that are
 // done again. Whole steps are counted.
@@ -124,7 +124,8 @@ func (r Run) with(steps float64) Bill {
 	g := r.Goodput
 	useful := one.Time * unit.Span(steps)
 	all := useful / unit.Span(g.Share)
-	energy := one.Energy * unit.Energy(steps*(1+g.Redoing/g.Share))
-	energy += r.all(Waiting).For(all*unit.Span(g.Saving)) + r.all(Idle).For(all*unit.Span(g.Restarts))
-	return r.priced(all, energy, r.GPUs)
+	// Restarts are all that is left: a job that waits for nodes is idle too.
+	idle := 1 - g.Share - g.Saving - g.Redoing
+	beside := r.all(Waiting).For(all*unit.Span(g.Saving)) + r.all(Idle).For(all*unit.Span(idle))
+	return r.priced(all, one.KWh*steps*(1+g.Redoing/g.Share)+beside.KWh(), r.GPUs)
 }

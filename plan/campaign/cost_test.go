@@ -54,12 +54,12 @@ func TestBill(t *testing.T) {
 	}
 	b := r.Step()
 	joules := 8 * 700 * (0.8 + 0.5*0.2)
-	if apart(float64(b.Energy), joules) || apart(b.Rent, 8*2.5/3600) || apart(b.Power, 0.12*joules/3.6e6) ||
+	if apart(3.6e6*b.KWh, joules) || apart(b.Rent, 8*2.5/3600) || apart(b.Power, 0.12*joules/3.6e6) ||
 		apart(float64(b.Time), 1) {
 		t.Errorf("%+v", b)
 	}
 	all := r.Lasting(86400e6 - 1)
-	if all.Time != unit.Day || apart(all.Rent, 8*24*2.5) || apart(all.Total(), all.Rent+all.Power) {
+	if all.Time != unit.Day || apart(all.Rent, 8*24*2.5) || apart(all.Total, all.Rent+all.Power) {
 		t.Errorf("a day: %+v", all)
 	}
 	g, err := campaign.Failures{Between: 3600, Save: 36, Interval: 360, Restart: 120}.Goodput(0)
@@ -69,7 +69,7 @@ func TestBill(t *testing.T) {
 	r.Goodput = &g
 	lossy := r.Lasting(86400e6)
 	if apart(float64(lossy.Time), float64(unit.Day)/g.Share) || apart(lossy.Rent, all.Rent/g.Share) ||
-		lossy.Energy <= all.Energy || lossy.Energy >= all.Energy/unit.Energy(g.Share) {
+		lossy.KWh <= all.KWh || lossy.KWh >= all.KWh/g.Share {
 		t.Errorf("with failures: %+v, without: %+v", lossy, all)
 	}
 	if e := r.Each(1e6); apart(e.Rent*86400, lossy.Rent) {
@@ -101,8 +101,8 @@ func TestBillGrows(t *testing.T) {
 		free := r.Lasting(n)
 		r.Goodput = &g
 		one, two := r.Lasting(n), r.Lasting(2*n)
-		if one.Time < free.Time || one.Energy < free.Energy || one.Total() < free.Total() || two.Time < one.Time ||
-			two.Total() < one.Total() {
+		if one.Time < free.Time || one.KWh < free.KWh || one.Total < free.Total || two.Time < one.Time ||
+			two.Total < one.Total {
 			t.Fatalf("%+v, %+v, %+v", free, one, two)
 		}
 	})

@@ -27,6 +27,6 @@ func ExampleRun_Lasting() {
 		Prices: campaign.Prices{Currency: "EUR", Rent: 2.5, Energy: 0.12},
 	}
 	bill := run.Lasting(100e9)
-	fmt.Printf("%v, %v, %s %.0f\n", bill.Time, bill.Energy, run.Currency, bill.Total())
+	fmt.Printf("%v, %v, %s %.0f\n", bill.Time, unit.Energy(bill.KWh)*unit.KilowattHour, run.Currency, bill.Total)
 	// Output: 2.76 days, 32 MWh, EUR 88617
 }

@@ -11,26 +11,34 @@ import (
 // Failures are how a job is interrupted and saved. Interruptions come independently of each other
 // and of the job's age (a Poisson process), while it computes, saves and restarts alike.
 type Failures struct {
-	Between unit.Span // mean time between interruptions of the whole job
-	Save    unit.Span // that training stands still for a checkpoint
-	// that an asynchronous checkpoint is written for after that, while training goes on; 0 is synchronous
-	Write    unit.Span
-	Interval unit.Span // of training between two checkpoints; 0 is the best
-	Restart  unit.Span // from an interruption until training goes on at the last checkpoint
+	Between unit.Span `json:"mtbf_job_s"`   // mean time between interruptions of the whole job
+	Save    unit.Span `json:"checkpoint_s"` // that training stands still for a checkpoint
+	// Write is how long an asynchronous checkpoint is written after that, while training goes on; 0 is synchronous.
+	Write    unit.Span `json:"write_s,omitempty"`
+	Interval unit.Span `json:"interval_s"` // of training between two checkpoints; 0 is the best
+	Restart  unit.Span `json:"restart_s"`  // from an interruption until training goes on at the last checkpoint
 }
 
 // Goodput is how the time of a run is spent. Shares add up to 1.
 type Goodput struct {
 	Failures            // with the interval that was taken
-	Best      unit.Span // the interval that loses least
-	Young     unit.Span // √(2 × save × between), the usual approximation of it
-	Share     float64   // of the time that goes into steps that count
-	Saving    float64   // into checkpoints
-	Redoing   float64   // into steps and checkpoints that were lost in an interruption
-	Restarts  float64   // into restarting
-	AtBest    float64   // Share with the best interval
-	PerDay    float64   // interruptions a day
-	PerCommit unit.Span // expected time from one checkpoint to the next, interruptions included
+	Best      unit.Span `json:"best_interval_s"`  // that loses least
+	Young     unit.Span `json:"young_interval_s"` // √(2 × save × between), the usual approximation of it
+	Share     float64   `json:"goodput"`          // of the time that goes into steps that count
+	Lost      `json:"lost"`
+	AtBest    float64   `json:"goodput_at_best"` // Share with the best interval
+	PerDay    float64   `json:"interruptions_per_day"`
+	PerCommit unit.Span `json:"checkpoint_to_checkpoint_s"` // expected, interruptions included
+}
+
+// Lost is the shares of the time that go into other things than steps that count.
+type Lost struct {
+	Saving   float64 `json:"checkpoints"`
+	Redoing  float64 `json:"redone"` // steps and checkpoints that were lost in an interruption
+	Restarts float64 `json:"restarts"`
+	// Waiting and Fewer are of a job with a pool of nodes: too few of them, or not all.
+	Waiting float64 `json:"waiting,omitempty"`
+	Fewer   float64 `json:"fewer,omitempty"`
 }
 
 // Check reports times that no run has.

@@ -10,22 +10,22 @@ import (
 // Pool is the nodes of a job and what becomes of those that fail: some are away until they are repaired, spares take
 // their places, and without a spare the job waits or goes on with fewer replicas.
 type Pool struct {
-	Nodes   int       // that the job runs on
-	Spares  int       // that stand by
-	Between unit.Span // mean time between interruptions of one node
-	Losing  float64   // share of interruptions after which the node is away
-	Repair  unit.Span // mean time that it is away
-	Elastic bool      // without a spare the job goes on with the replicas that are whole
-	Replica int       // nodes that go together: with one of them the others' work is lost too
+	Nodes   int       `json:"nodes"`             // that the job runs on
+	Spares  int       `json:"spares"`            // that stand by
+	Between unit.Span `json:"mtbf_node_s"`       // mean time between interruptions of one node
+	Losing  float64   `json:"node_loss"`         // share of interruptions after which the node is away
+	Repair  unit.Span `json:"repair_s"`          // mean time that it is away
+	Elastic bool      `json:"elastic"`           // without a spare the job goes on with the replicas that are whole
+	Replica int       `json:"nodes_per_replica"` // that go together: with one of them the others' work is lost too
 }
 
 // Staffing is how many nodes a job has over time. Shares add up to 1.
 type Staffing struct {
-	Full    float64   // share of time with all nodes
-	Shrunk  float64   // with fewer
-	Stopped float64   // with too few
-	Away    float64   // nodes that are away, on average
-	Grows   float64   // times a second that a job takes up replicas again, for which it restarts
+	Full    float64   `json:"full"`        // share of time with all nodes
+	Shrunk  float64   `json:"shrunk"`      // with fewer
+	Stopped float64   `json:"stopped"`     // with too few
+	Away    float64   `json:"nodes_away"`  // on average
+	Grows   float64   `json:"grows_per_s"` // that a job takes up replicas again, for which it restarts
 	sizes   []staffed // the numbers of nodes that the job runs on
 }
 

@@ -12,15 +12,14 @@ import (
 // Summary is where the time of a trace went. Times are those of one step where steps were marked, else of the whole
 // trace. Compute, Exposed, Copy and Idle add up to Step.
 type Summary struct {
-	Steps   int // that were marked; 0: times are of the whole trace
-	Step    unit.Span
-	Compute unit.Span // at least one kernel that is no collective's runs
-	Comm    unit.Span // at least one collective runs
-	Exposed unit.Span // of that, nothing is computed meanwhile
-	Copy    unit.Span // only copies run
-	Idle    unit.Span // nothing runs
-	FP32    unit.Span // of Compute, matrix products in 32 bits without tensor cores
-	Groups  []GroupTime
+	Steps   int       `json:"steps"` // that were marked; 0: times are of the whole trace
+	Step    unit.Span `json:"step_s"`
+	Compute unit.Span `json:"compute_s"`               // at least one kernel that is no collective's runs
+	Comm    unit.Span `json:"comm_s"`                  // at least one collective runs
+	Exposed unit.Span `json:"exposed_comm_s"`          // of that, nothing is computed meanwhile
+	Copy    unit.Span `json:"copy_s"`                  // only copies run
+	Idle    unit.Span `json:"idle_s"`                  // nothing runs
+	FP32    unit.Span `json:"fp32_matmul_s,omitempty"` // of Compute, matrix products in 32 bits without tensor cores
 }
 
 // GroupTime is the calls of one collective of one group, of sizes within a factor of two.
@@ -37,8 +36,8 @@ type GroupTime struct {
 	times   []int64
 }
 
-// Summarize says where the time went.
-func (t *Trace) Summarize() Summary {
+// Summarize says where the time went, and in which collectives.
+func (t *Trace) Summarize() (Summary, []GroupTime) {
 	w := t.Window()
 	s := Summary{Steps: len(t.Steps)}
 	per := 1e9 * float64(max(1, s.Steps))
@@ -50,8 +49,7 @@ func (t *Trace) Summarize() Summary {
 	s.Step, s.Compute, s.Comm, s.Exposed = span(w.End-w.Start), span(length(compute)), span(length(comm)), span(exposed)
 	s.Copy, s.Idle = span(length(busy)-length(compute)-exposed), span(w.End-w.Start-length(busy))
 	s.FP32 = span(length(t.union(w, func(e *Event) bool { return e.FP32 })))
-	s.Groups = t.groups(w, compute, per)
-	return s
+	return s, t.groups(w, compute, per)
 }
 
 // union is the time in which an event of the kind runs, as intervals that do not touch.

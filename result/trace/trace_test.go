@@ -50,7 +50,8 @@ func TestSummaryAgainstCounting(t *testing.T) {
 			tr.Steps = []Interval{{50, 150}, {150, 260}}
 		}
 		tr.Sort()
-		w, s := tr.Window(), tr.Summarize()
+		w := tr.Window()
+		s, _ := tr.Summarize()
 		var compute, comm, exposed, copied, idle float64
 		for at := w.Start; at < w.End; at++ {
 			var on [3]bool

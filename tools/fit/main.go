@@ -385,22 +385,16 @@ func (q *question) runs(rows []*truth.RunRow) {
 	s := truth.RateRuns("all runs", rows)
 	for _, x := range []struct {
 		head string
-		list []truth.RunScore
+		list []truth.Part
 	}{
-		{"", []truth.RunScore{s}},
+		{"", []truth.Part{s}},
 		{"hw_class of the source", truth.SplitRuns(rows, func(r *truth.RunRow) string { return r.Class })},
 		{"cluster", truth.SplitRuns(rows, ofCluster)},
 	} {
-		var parts []truth.Part
-		for _, p := range x.list {
-			parts = append(parts, truth.Part{Name: p.Name, Score: truth.Score{
-				Points: p.Points, Median: p.Median, P90: p.P90, Worst: p.Worst, Bias: p.Bias, Covered: p.Covered,
-			}})
-		}
-		q.scores(x.head, parts)
+		q.scores(x.head, x.list)
 	}
 	fmt.Fprintf(q.out, "averaged over %d clusters: median %s, 90th percentile %s, in the bar %s\n",
-		s.Clusters, percent(s.ClusterMedian), percent(s.ClusterP90), percent(s.ClusterCovered))
+		s.Machines, percent(s.MachineMedian), percent(s.MachineP90), percent(s.MachineCovered))
 	c := truth.RateChoices(rows)
 	fmt.Fprintf(q.out, "%d jobs were run in several ways: %d of %d pairs in order (far apart: %d of %d); the way "+
 		"predicted fastest is as good as "+

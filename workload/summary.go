@@ -1,0 +1,55 @@
+package workload
+
+import (
+	"fmt"
+
+	"busbar.dev/workload/pipeline"
+)
+
+// Summary is a job as it was resolved.
+type Summary struct {
+	Model     string    `json:"model"`
+	Params    int64     `json:"parameters"`
+	Parallel  string    `json:"parallel"`
+	Seq       int64     `json:"seq"`
+	Global    int64     `json:"global_batch"`
+	Micro     int64     `json:"micro_batch"`
+	Precision Precision `json:"precision"`
+	Recompute string    `json:"recompute"`
+	Framework string    `json:"framework,omitempty"`
+	Kernels   string    `json:"kernels"`
+	Settings  []string  `json:"settings,omitempty"` // that differ from the usual ones
+}
+
+// Summary is the job as documents have it.
+func (j *Job) Summary() Summary {
+	d := Summary{
+		Model: j.Model.Name, Params: j.Model.Params(), Parallel: j.Split.String(), Seq: j.Seq, Global: j.GlobalBatch,
+		Micro: j.MicroBatch, Precision: j.Precision, Recompute: string(j.Recompute), Kernels: string(j.Kernels),
+	}
+	if f := j.Framework; f != nil {
+		d.Framework = f.Title
+	}
+	var shape pipeline.Shape
+	if j.Split.PP > 1 {
+		shape = j.Pipeline()
+	}
+	for _, x := range []struct {
+		so   bool
+		text string
+	}{
+		{shape.Ranks > 1, fmt.Sprintf("%s schedule", shape.Schedule)},
+		{j.Split.Order != "", fmt.Sprintf("ranks %s", j.Split.Order)},
+		{j.Context != "", fmt.Sprintf("context %s", j.Context)},
+		{j.Offloads(), fmt.Sprintf("%s offloaded", j.Offload)},
+		{j.Compresses(), fmt.Sprintf("gradients as %s", j.Compress)},
+		{j.LoRA.Frozen(), fmt.Sprintf("adapters %s", j.LoRA)},
+		{j.Packed > 0, fmt.Sprintf("packed documents of %d tokens", j.Packed)},
+		{j.Reference, "with a reference model"},
+	} {
+		if x.so {
+			d.Settings = append(d.Settings, x.text)
+		}
+	}
+	return d
+}

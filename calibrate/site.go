@@ -43,6 +43,16 @@ type Moved struct {
 	High  float64 `json:"high"`
 }
 
+// Measured is what measurements are about, and who says so.
+type Measured struct {
+	Op         string `json:"op"`
+	OpFrom     string `json:"op_from"`
+	Layout     string `json:"layout"`
+	LayoutFrom string `json:"layout_from"`
+	NCCL       string `json:"nccl"`
+	NCCLFrom   string `json:"nccl_from"`
+}
+
 // moved is how far a figure must move (in logarithms) to be worth a word.
 const moved = 0.02
 

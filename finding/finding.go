@@ -18,6 +18,8 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	// Confidence is how often a finding with as much of it is right, from 0 to 1.
 	Confidence float64 `json:"confidence,omitempty"`
+	// Where is the device, port, rail, leaf or hostlist: node[0-15]/mlx5_0.
+	Where string `json:"where,omitempty"`
 
 	// Text says in a sentence what is wrong. Where there is a Title, that is the sentence, and
 	// Cause says why.
@@ -29,8 +31,6 @@ type Finding struct {
 	Cost      string `json:"cost,omitempty"`
 	Reference string `json:"reference,omitempty"`
 
-	// Where is the device, port, rail, leaf or hostlist: node[0-15]/mlx5_0.
-	Where string `json:"where,omitempty"`
 	// Nodes are those to look at: one, the two ends of a pair (sender first), all of a leaf.
 	Nodes []string `json:"nodes,omitzero"`
 	// Ranks are those of a host, or sender and receiver of a pair.

@@ -18,7 +18,7 @@ var (
 		f    Finding
 		text string
 	}{
-		{"audit", Finding{ID: "nic-shared", Severity: Warn, Where: "node0/mlx5_0", Text: "a & b", Fix: "c"}, `{"id":"nic-shared","severity":"warn","text":"a & b","fix":"c","where":"node0/mlx5_0"}`},
+		{"audit", Finding{ID: "nic-shared", Severity: Warn, Where: "node0/mlx5_0", Text: "a & b", Fix: "c"}, `{"id":"nic-shared","severity":"warn","where":"node0/mlx5_0","text":"a & b","fix":"c"}`},
 		{"audit, empty", Finding{ID: "x"}, `{"id":"x","severity":"note"}`},
 		{
 			"doctor",
@@ -26,7 +26,7 @@ var (
 				ID: "i", Severity: Error, Confidence: 0.9, Title: "t", Cause: "<c>", Fix: "f", Where: "w", Reference: "r",
 				Evidence: []Quote{{"log", 12, "l"}, {File: "g", Text: "m"}}, ExplainedBy: "e",
 			},
-			`{"id":"i","severity":"error","confidence":0.9,"title":"t","cause":"<c>","fix":"f","reference":"r","where":"w","evidence":[{"file":"log","line":12,"text":"l"},{"file":"g","line":0,"text":"m"}],"explained_by":"e"}`,
+			`{"id":"i","severity":"error","confidence":0.9,"where":"w","title":"t","cause":"<c>","fix":"f","reference":"r","evidence":[{"file":"log","line":12,"text":"l"},{"file":"g","line":0,"text":"m"}],"explained_by":"e"}`,
 		},
 		{"doctor, bare", Finding{ID: "i", Title: "t", Evidence: []Quote{}}, `{"id":"i","severity":"note","title":"t","evidence":[]}`},
 		{

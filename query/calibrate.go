@@ -42,7 +42,7 @@ type CalibrateDoc struct {
 	Points      int                  `json:"points"`
 	Better      bool                 `json:"better"`
 	Calibration *cluster.Calibration `json:"calibration"`
-	Measured    []CalibrateMeasured  `json:"measured"`
+	Measured    []calibrate.Measured `json:"measured"`
 
 	By  string               `json:"by,omitempty"`  // what measured, where it was measured now
 	GPU *calibrate.KernelFit `json:"gpu,omitempty"` // what was measured of GPUs alone
@@ -50,16 +50,6 @@ type CalibrateDoc struct {
 	// Described is the cluster that was measured, with its calibration.
 	Described *cluster.Document `json:"cluster"`
 	Noted
-}
-
-// CalibrateMeasured is what measurements are about, and who says so.
-type CalibrateMeasured struct {
-	Op         string `json:"op"`
-	OpFrom     string `json:"op_from"`
-	Layout     string `json:"layout"`
-	LayoutFrom string `json:"layout_from"`
-	NCCL       string `json:"nccl"`
-	NCCLFrom   string `json:"nccl_from"`
 }
 
 // Wrong reports a fit that is no better than the figures before it, or that went to the end of what is possible.
@@ -90,7 +80,7 @@ func (q Calibrate) Run(ctx context.Context, env Env) (doc *CalibrateDoc, err err
 }
 
 // fitCluster fits the figures of collectives to what was measured on a cluster, and keeps them with it.
-func fitCluster(cases []*truth.Case, about []CalibrateMeasured, cl *cluster.Cluster,
+func fitCluster(cases []*truth.Case, about []calibrate.Measured, cl *cluster.Cluster,
 	source string,
 ) (*CalibrateDoc, error) {
 	if list := truth.Contradictions(cases); len(list) > 0 {
@@ -128,7 +118,7 @@ func fitCluster(cases []*truth.Case, about []CalibrateMeasured, cl *cluster.Clus
 const mostFitted = 20_000
 
 // cases reads what was measured and puts it on the cluster.
-func (q *Calibrate) cases(ctx context.Context, env *Env) ([]*truth.Case, []CalibrateMeasured, *cluster.Cluster, error) {
+func (q *Calibrate) cases(ctx context.Context, env *Env) ([]*truth.Case, []calibrate.Measured, *cluster.Cluster, error) {
 	release, err := env.parseNCCL(q.NCCL)
 	if err != nil {
 		return nil, nil, nil, err
@@ -184,10 +174,10 @@ func (e *Env) clusterOf(ctx context.Context, word string, nodes int) (*cluster.C
 }
 
 // about lists the different things that sweeps are about.
-func (q *Calibrate) about(sweeps result.Sweeps, release nccl.Version) []CalibrateMeasured {
-	var list []CalibrateMeasured
+func (q *Calibrate) about(sweeps result.Sweeps, release nccl.Version) []calibrate.Measured {
+	var list []calibrate.Measured
 	for _, s := range sweeps {
-		x := CalibrateMeasured{
+		x := calibrate.Measured{
 			Op: s.Op.String(), OpFrom: s.OpFrom, Layout: s.Layout(), LayoutFrom: s.LayoutFrom, NCCL: release.String(),
 			NCCLFrom: "assumed; --nccl says which",
 		}

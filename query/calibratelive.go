@@ -74,7 +74,7 @@ func (q CalibrateLive) RunWith(ctx context.Context, env Env, with measure.Progra
 	}
 	d := &CalibrateDoc{
 		Site:     calibrate.Site{Loose: []string{}, Ends: []string{}},
-		Measured: []CalibrateMeasured{}, By: team[0].Hello.Program,
+		Measured: []calibrate.Measured{}, By: team[0].Hello.Program,
 	}
 	if len(team) > 1 {
 		if err := q.collectives(ctx, env, team, cl, d, nodes, per); err != nil {

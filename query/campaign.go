@@ -225,10 +225,10 @@ func (p *paying) currency() string {
 
 // CampaignDoc is what a whole run of steps takes, as far as it was asked for.
 type CampaignDoc struct {
-	Straggler *straggler   `json:"straggler,omitempty"`
-	Goodput   *RunGoodput  `json:"goodput,omitempty"`
-	Cost      *RunCost     `json:"cost,omitempty"`
-	Run       *campaignRun `json:"run,omitempty"`
+	Straggler *straggler        `json:"straggler,omitempty"`
+	Goodput   *campaign.Account `json:"goodput,omitempty"`
+	Cost      *campaign.Cost    `json:"cost,omitempty"`
+	Run       *campaignRun      `json:"run,omitempty"`
 }
 
 // slowNode is a node that has lost a share of its speed.
@@ -248,39 +248,6 @@ type straggler struct {
 	Lost  unit.Span  `json:"lost_gpu_s"`  // that others wait for in a step, all GPUs together
 	Why   string     `json:"why"`
 	Text  string     `json:"text"`
-}
-
-// RunGoodput is how much of a run's time goes into steps that count, and how often to save.
-type RunGoodput struct {
-	campaign.Goodput
-	Tokens  float64      `json:"tokens_per_s"`
-	Each    unit.Span    `json:"mtbf_gpu_s"`
-	Bytes   unit.Volume  `json:"checkpoint_bytes"`
-	Storage float64      `json:"storage_GBps,omitempty"`
-	Pool    *goodputPool `json:"pool,omitempty"`
-	Sources []string     `json:"sources"` // of values that were not given
-	Text    string       `json:"text"`
-}
-
-// goodputPool is how many nodes a job has over time, where that was asked about. Shares add up to 1.
-type goodputPool struct {
-	campaign.Pool
-	campaign.Staffing
-	PerNode float64 `json:"per_node"` // useful work for each node that is held, spares too, over that without failures
-}
-
-// RunCost is what steps and tokens cost.
-type RunCost struct {
-	Currency    string        `json:"currency"`
-	Step        campaign.Bill `json:"per_step"`
-	Million     campaign.Bill `json:"per_million_tokens"`
-	Watts       float64       `json:"gpu_power_W"`
-	WattsSource string        `json:"gpu_power_source"`
-	Average     float64       `json:"gpu_power_average_W"`
-	Overhead    float64       `json:"overhead"`
-	Assumed     string        `json:"assumed,omitempty"` // of what a GPU draws
-	Rented      bool          `json:"gpus_priced,omitempty"`
-	Powered     bool          `json:"energy_priced,omitempty"`
 }
 
 // campaignRun is a run of so many tokens.
@@ -448,8 +415,8 @@ func (d *straggler) fill(p *pricedStep, late *step.Result, nodes int, nics, slow
 
 // goodput is the share of time that failures and checkpoints leave of a job at so many tokens per second. least is the
 // length of a step, which an interval is at least.
-func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span, rate float64) (*RunGoodput, error) {
-	d := &RunGoodput{Bytes: p.job.CheckpointBytes(), Sources: []string{}}
+func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span, rate float64) (*campaign.Account, error) {
+	d := &campaign.Account{Bytes: p.job.CheckpointBytes(), Sources: []string{}}
 	if f.interval > 0 && f.interval < least {
 		return nil, fmt.Errorf("--checkpoint-interval %v is shorter than a step of %v", f.interval, least)
 	}
@@ -490,18 +457,18 @@ func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span, rate float6
 		return f.onPool(d, x, p, nodes, least, rate)
 	}
 	g, err := x.Goodput(least)
-	d.fill(g, p.Ranks, rate)
+	fillAccount(d, g, p.Ranks, rate)
 	return d, err
 }
 
 // published is a figure that nobody gave, whose source is cited.
-func published[T any](d *RunGoodput, what string, f campaign.Figure[T]) T {
+func published[T any](d *campaign.Account, what string, f campaign.Figure[T]) T {
 	d.Sources = append(d.Sources, what+": "+f.Source)
 	return f.Value
 }
 
-// fill says what became of the time.
-func (d *RunGoodput) fill(g campaign.Goodput, gpus int, rate float64) {
+// fillAccount says what became of the time.
+func fillAccount(d *campaign.Account, g campaign.Goodput, gpus int, rate float64) {
 	d.Goodput, d.Tokens, d.Each = g, g.Share*rate, g.Between*unit.Span(gpus)
 	d.Text = fmt.Sprintf("%.1f%% of the time is useful: an interruption every %v; lost: %.1f%% checkpoints, %.1f%% "+
 		"repeated steps, %.1f%% restarts",
@@ -530,7 +497,7 @@ func (r *running) bill(d *CampaignDoc, run *campaign.Run, p *pricedStep) error {
 	if run.Currency = r.currency(); run.Currency == "" {
 		run.Currency = "USD"
 	}
-	d.Cost = &RunCost{
+	d.Cost = &campaign.Cost{
 		Currency: run.Currency, Step: step, Million: million, Watts: float64(power), WattsSource: source,
 		Overhead: r.overhead,
 		Rented:   r.rent.Currency != "", Powered: r.energy.Currency != "",

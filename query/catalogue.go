@@ -62,25 +62,8 @@ type Models struct {
 
 // ModelsDoc is the answer to Models: a list, or one model, whose fields are the document's own.
 type ModelsDoc struct {
-	Models []ModelDoc `json:"models,omitempty"`
-	*ModelDoc
-}
-
-// ModelDoc is a model.
-type ModelDoc struct {
-	Name      string `json:"name"`
-	Title     string `json:"title"`
-	Params    int64  `json:"params"`
-	Active    int64  `json:"active_params"` // that a token passes
-	Published int64  `json:"published_params"`
-	workload.Dims
-	Seq             int64             `json:"seq"`
-	Forward         float64           `json:"forward_flop"` // of one sequence of Seq tokens
-	Source          string            `json:"source"`
-	PublishedSource string            `json:"published_source"`
-	Note            string            `json:"note,omitempty"`
-	Unpriced        string            `json:"steps_not_priced,omitempty"`
-	Tensors         []workload.Tensor `json:"tensors,omitempty"` // of one model, in the order in which a framework registers them
+	Models []workload.ModelSummary `json:"models,omitempty"`
+	*workload.ModelSummary
 }
 
 // Run lists the models, or the tensors of one.
@@ -91,21 +74,13 @@ func (q Models) Run(_ context.Context, env Env) (doc *ModelsDoc, err error) {
 		if err != nil {
 			return nil, err
 		}
-		d := modelDoc(m)
+		d := m.Summary()
 		d.Tensors = m.Tensors()
-		return &ModelsDoc{ModelDoc: &d}, nil
+		return &ModelsDoc{ModelSummary: &d}, nil
 	}
 	d := &ModelsDoc{}
 	for _, m := range workload.Models() {
-		d.Models = append(d.Models, modelDoc(&m))
+		d.Models = append(d.Models, m.Summary())
 	}
 	return d, nil
-}
-
-func modelDoc(m *workload.Model) ModelDoc {
-	return ModelDoc{
-		Name: m.Name, Title: m.Title, Params: m.Params(), Active: m.Active(), Published: m.Published, Dims: m.Dims,
-		Seq: m.Seq, Forward: m.Forward(m.Seq),
-		Source: m.Source, PublishedSource: m.PublishedSource, Note: m.Note, Unpriced: m.Unpriced,
-	}
 }

@@ -20,19 +20,19 @@ type Goodput struct {
 
 // GoodputDoc is the answer to Goodput.
 type GoodputDoc struct {
-	Cluster string        `json:"cluster"`
-	Model   string        `json:"model"`
-	Layout  string        `json:"layout"`
-	GPUs    int           `json:"gpus"`
-	Nodes   int           `json:"nodes"`
-	Replica int           `json:"nodes_per_replica"`
-	Step    unit.Span     `json:"step_s"`
-	Tokens  float64       `json:"tokens_per_s"` // without failures
-	History *fleet.History `json:"history,omitempty"`
-	Asked   RunGoodput    `json:"asked"`
-	Played  float64       `json:"played"` // the goodput of what was asked, by a run with failures drawn one by one
-	Rows    []goodputRow  `json:"rows"`
-	Text    string        `json:"text"`
+	Cluster string           `json:"cluster"`
+	Model   string           `json:"model"`
+	Layout  string           `json:"layout"`
+	GPUs    int              `json:"gpus"`
+	Nodes   int              `json:"nodes"`
+	Replica int              `json:"nodes_per_replica"`
+	Step    unit.Span        `json:"step_s"`
+	Tokens  float64          `json:"tokens_per_s"` // without failures
+	History *fleet.History   `json:"history,omitempty"`
+	Asked   campaign.Account `json:"asked"`
+	Played  float64          `json:"played"` // the goodput of what was asked, by a run with failures drawn one by one
+	Rows    []goodputRow     `json:"rows"`
+	Text    string           `json:"text"`
 
 	Pictures bool `json:"samples,omitempty"` // rates count samples, not tokens
 	Noted
@@ -168,7 +168,7 @@ func replicaNodes(s *workload.Split, gpus, nodes int) int {
 }
 
 // pool is the nodes of a job and what becomes of those that fail.
-func (f *failing) pool(d *RunGoodput, p *pricedStep, nodes int, between unit.Span) campaign.Pool {
+func (f *failing) pool(d *campaign.Account, p *pricedStep, nodes int, between unit.Span) campaign.Pool {
 	x := campaign.Pool{
 		Nodes: nodes, Spares: f.spares, Between: between, Losing: f.losing, Repair: f.repair, Elastic: f.elastic,
 		Replica: replicaNodes(&p.job.Split, p.Ranks, nodes),
@@ -186,16 +186,16 @@ func (f *failing) pool(d *RunGoodput, p *pricedStep, nodes int, between unit.Spa
 }
 
 // onPool is goodput with nodes that are away.
-func (f *failing) onPool(d *RunGoodput, x campaign.Failures, p *pricedStep, nodes int, least unit.Span,
+func (f *failing) onPool(d *campaign.Account, x campaign.Failures, p *pricedStep, nodes int, least unit.Span,
 	rate float64,
-) (*RunGoodput, error) {
+) (*campaign.Account, error) {
 	pool := f.pool(d, p, nodes, x.Between*unit.Span(nodes))
 	o, err := pool.Outcome(x, least)
 	if err != nil {
 		return nil, err
 	}
-	d.fill(o.Goodput, p.Ranks, rate)
-	d.Pool = &goodputPool{pool, o.Staffing, o.PerNode}
+	fillAccount(d, o.Goodput, p.Ranks, rate)
+	d.Pool = &campaign.Staffed{Pool: pool, Staffing: o.Staffing, PerNode: o.PerNode}
 	d.Waiting, d.Fewer = o.Stopped, max(0, 1-o.Stopped-o.Rate/max(d.Share, 1e-12))
 	d.Share, d.Tokens = o.Rate, o.Rate*rate
 	had := fmt.Sprintf("with %s and repairs of %v the job has all its nodes %.1f%% of the time",

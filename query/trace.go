@@ -36,7 +36,7 @@ type Trace struct {
 // TraceDoc is the answer to Trace. Times are those of one step where the program marked steps, else of the whole trace.
 type TraceDoc struct {
 	Ranks    []traceRank       `json:"ranks"`
-	Calls    []TraceCall       `json:"collectives"`   // of the first rank, those that cost most first
+	Calls    []traceCall       `json:"collectives"`   // of the first rank, those that cost most first
 	Job      *rates.Job        `json:"job,omitempty"` // what the ranks waited for each other, from the traces of several
 	Verdict  string            `json:"verdict"`       // in one sentence: the step against its prediction
 	Findings []finding.Finding `json:"findings"`
@@ -59,8 +59,8 @@ type traceRank struct {
 	trace.Summary
 }
 
-// TraceCall is one collective of one process group, sizes within a factor of two together.
-type TraceCall struct {
+// traceCall is one collective of one process group, sizes within a factor of two together.
+type traceCall struct {
 	Op       string     `json:"op"`
 	Group    string     `json:"group,omitempty"`
 	Ranks    int        `json:"ranks,omitempty"` // of the group
@@ -126,7 +126,7 @@ func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
 		traces = append(traces, more...)
 	}
 	slices.SortStableFunc(traces, func(a, b *trace.Trace) int { return a.Rank - b.Rank })
-	d := &TraceDoc{Ranks: []traceRank{}, Calls: []TraceCall{}, Findings: []finding.Finding{}, FailOn: failOn(q.FailOn)}
+	d := &TraceDoc{Ranks: []traceRank{}, Calls: []traceCall{}, Findings: []finding.Finding{}, FailOn: failOn(q.FailOn)}
 	w := rates.NewWindow(localSamples)
 	for i, t := range traces {
 		w.AddTrace(t, i)
@@ -158,7 +158,7 @@ func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
 func (d *TraceDoc) addCalls(groups []trace.GroupTime) {
 	for i := range groups {
 		g := &groups[i]
-		c := TraceCall{
+		c := traceCall{
 			Op: g.Op.String(), Group: g.Desc, Ranks: g.Size, Bytes: g.Bytes, Algo: g.Algo, Count: g.Count, Time: g.Time,
 			Exposed: g.Exposed, Median: g.Median, BusBW: g.BusBW, members: g.Call.Ranks,
 		}
@@ -388,11 +388,11 @@ func (q *Trace) predict(ctx context.Context, env *Env, d *TraceDoc, together *ra
 }
 
 // expectRows predicts the rows whose group and size the traces name.
-func expectRows(cl *cluster.Cluster, rows []rates.Row, calls []TraceCall, per int, v nccl.Version) {
+func expectRows(cl *cluster.Cluster, rows []rates.Row, calls []traceCall, per int, v nccl.Version) {
 	known := map[shape]*predict.Predictor{}
 	for i := range rows {
 		row := &rows[i]
-		at := slices.IndexFunc(calls, func(c TraceCall) bool { return c.row.comm == row.Comm })
+		at := slices.IndexFunc(calls, func(c traceCall) bool { return c.row.comm == row.Comm })
 		if at < 0 || row.Bytes == 0 {
 			continue
 		}

@@ -26,7 +26,7 @@ func TestTraceVerdict(t *testing.T) {
 	} {
 		d := &TraceDoc{
 			Ranks: []traceRank{{Summary: trace.Summary{Steps: tt.steps, Step: 2, Compute: 1, Comm: 1, Exposed: 1}}},
-			Calls: []TraceCall{{
+			Calls: []traceCall{{
 				Op: "all_reduce", Bytes: 64 << 20, Median: 40 * unit.Millisecond, Low: 6 * unit.Millisecond,
 				High: 14 * unit.Millisecond,
 			}},

@@ -111,7 +111,7 @@ func trained(w io.Writer, s *calibrate.PartsFit) error {
 func signed(x float64) string { return fmt.Sprintf("%+.1f%%", 100*x) }
 
 // calibratedBy says in one line what was measured.
-func calibratedBy(list []query.CalibrateMeasured) string {
+func calibratedBy(list []calibrate.Measured) string {
 	const most = 4
 	var parts []string
 	for i, t := range list {

@@ -36,7 +36,7 @@ func campaignLines(w io.Writer, d *query.CampaignDoc, step unit.Span, passed str
 }
 
 // costLines print what a step and a million tokens cost.
-func costLines(c *query.RunCost, lost bool, passed string, say func(name, text string)) {
+func costLines(c *campaign.Cost, lost bool, passed string, say func(name, text string)) {
 	if c.Rented || c.Powered {
 		text := fmt.Sprintf("per step %s; per million %s %s", amount(c, c.Step), passed, amount(c, c.Million))
 		if lost {
@@ -57,7 +57,7 @@ func costLines(c *query.RunCost, lost bool, passed string, say func(name, text s
 }
 
 // amount is a sum of money with its parts.
-func amount(c *query.RunCost, b campaign.Bill) string {
+func amount(c *campaign.Cost, b campaign.Bill) string {
 	text := fmt.Sprintf("%s %s", c.Currency, money(b.Total))
 	if c.Rented && c.Powered {
 		text += fmt.Sprintf(" (rent %s, energy %s)", money(b.Rent), money(b.Power))

@@ -11,6 +11,7 @@ import (
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
 	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 // Presets prints the machines, then the names of single GPUs; verbose adds the sources.
@@ -137,8 +138,8 @@ func switchTable(rows []hardware.SwitchModel, sources bool) *texttab.Table {
 
 // Models prints the models that are known, or the tensors of one; verbose adds sources and notes.
 func Models(w io.Writer, d *query.ModelsDoc, verbose bool) error {
-	if d.ModelDoc != nil {
-		return tensors(w, d.ModelDoc)
+	if d.ModelSummary != nil {
+		return tensors(w, d.ModelSummary)
 	}
 	t := texttab.New("name", "title", ">parameters", ">layers", ">hidden", ">heads", ">FFN", ">experts", ">vocab",
 		">tokens", ">forward")
@@ -164,7 +165,7 @@ func Models(w io.Writer, d *query.ModelsDoc, verbose bool) error {
 }
 
 // heads are those of queries, and of keys and values where those are fewer.
-func heads(m *query.ModelDoc) string {
+func heads(m *workload.ModelSummary) string {
 	if m.Heads != m.KVHeads {
 		return fmt.Sprintf("%d/%d", m.Heads, m.KVHeads)
 	}
@@ -172,7 +173,7 @@ func heads(m *query.ModelDoc) string {
 }
 
 // experts are those that a token passes, of all.
-func experts(m *query.ModelDoc) string {
+func experts(m *workload.ModelSummary) string {
 	if m.Experts == 0 {
 		return ""
 	}
@@ -188,7 +189,7 @@ func some(n int64) string {
 }
 
 // tensors prints the tensors of a model.
-func tensors(w io.Writer, m *query.ModelDoc) error {
+func tensors(w io.Writer, m *workload.ModelSummary) error {
 	t := texttab.New("tensor", "shape", ">parameters")
 	for _, x := range m.Tensors {
 		t.Row(x.Name, fmt.Sprint(x.Shape), words.Thousands(x.Count()))

@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
+	"busbar.dev/plan/campaign"
 	"busbar.dev/query"
 	"busbar.dev/unit"
 )
@@ -53,7 +54,7 @@ func inSteps(interval fmt.Stringer, seconds, step float64) string {
 }
 
 // goodputLines print a goodput with its checkpoints and sources.
-func goodputLines(w io.Writer, g *query.RunGoodput, step unit.Span) {
+func goodputLines(w io.Writer, g *campaign.Account, step unit.Span) {
 	every, best := inSteps(g.Interval, g.Interval.Seconds(), step.Seconds()),
 		inSteps(g.Best, g.Best.Seconds(), step.Seconds())
 	say := lines(w)

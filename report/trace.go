@@ -319,10 +319,12 @@ func tracedWhose(d *query.TraceDoc) string {
 }
 
 func tracedCalls(d *query.TraceDoc, s style, o TextOptions) string {
-	sized := slices.ContainsFunc(d.Calls, func(c query.TraceCall) bool { return c.Bytes > 0 })
-	matched := slices.ContainsFunc(d.Calls, func(c query.TraceCall) bool { return c.Transfer > 0 })
-	predicted := slices.ContainsFunc(d.Calls, func(c query.TraceCall) bool { return c.Expected > 0 })
-	tree := slices.ContainsFunc(d.Calls, func(c query.TraceCall) bool { return c.Algo != "" })
+	var sized, matched, predicted, tree bool
+	for i := range d.Calls {
+		c := &d.Calls[i]
+		sized, matched = sized || c.Bytes > 0, matched || c.Transfer > 0
+		predicted, tree = predicted || c.Expected > 0, tree || c.Algo != ""
+	}
 	heads := []string{"operation", ">calls", ">time", ">exposed", ">per call"}
 	if sized {
 		heads = slices.Insert(heads, 1, "group", ">ranks", ">size")

@@ -24,7 +24,7 @@ func TestTuned(t *testing.T) {
 			t.Errorf("%q: %g s under a tuner, %g s without", split, r.Step, own.Step)
 		}
 		for _, c := range f.Choices() {
-			if chosen++; c.Was < 1.05*c.Is || c.Own == c.Best {
+			if chosen++; c.Gain < 1.05 || c.Own == c.Algo && c.OwnProto == c.Proto {
 				t.Errorf("%q: %+v", split, c)
 			}
 		}

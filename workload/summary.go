@@ -53,3 +53,29 @@ func (j *Job) Summary() Summary {
 	}
 	return d
 }
+
+// ModelSummary is a model as documents have it.
+type ModelSummary struct {
+	Name      string `json:"name"`
+	Title     string `json:"title"`
+	Params    int64  `json:"params"`
+	Active    int64  `json:"active_params"` // that a token passes
+	Published int64  `json:"published_params"`
+	Dims
+	Seq             int64    `json:"seq"`
+	Forward         float64  `json:"forward_flop"` // of one sequence of Seq tokens
+	Source          string   `json:"source"`
+	PublishedSource string   `json:"published_source"`
+	Note            string   `json:"note,omitempty"`
+	Unpriced        string   `json:"steps_not_priced,omitempty"`
+	Tensors         []Tensor `json:"tensors,omitempty"` // of one model, in the order in which a framework registers them
+}
+
+// Summary is the model as documents have it, without its tensors.
+func (m *Model) Summary() ModelSummary {
+	return ModelSummary{
+		Name: m.Name, Title: m.Title, Params: m.Params(), Active: m.Active(), Published: m.Published, Dims: m.Dims,
+		Seq: m.Seq, Forward: m.Forward(m.Seq),
+		Source: m.Source, PublishedSource: m.PublishedSource, Note: m.Note, Unpriced: m.Unpriced,
+	}
+}

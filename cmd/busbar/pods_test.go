@@ -138,9 +138,9 @@ func TestPods(t *testing.T) {
 }
 
 // jobsOf are the jobs of a manifest.
-func jobsOf(t *testing.T, name string, text []byte) []podJob {
+func jobsOf(t *testing.T, name, text string) []podJob {
 	t.Helper()
-	docs := strings.Split(string(text), "\n---\n")
+	docs := strings.Split(text, "\n---\n")
 	last := []byte(docs[len(docs)-1])
 	if name == "job.yaml" {
 		var j podJob

@@ -113,7 +113,7 @@ func takeSteps(ctx context.Context, g *engine.Group, p bench.StepPlan) error {
 			return err
 		}
 		if x != nil { // rank 0's
-			fmt.Println(x.Median().Seconds())
+			fmt.Println(x.Step)
 		}
 	}
 	return nil

@@ -153,7 +153,7 @@ func checkTuning(t *testing.T, j *synth.Job, l *Log) {
 
 // checkNetwork compares NICs and settings.
 func checkNetwork(t *testing.T, j *synth.Job, l *Log) {
-	socket := j.Shape.NICs == 0 || j.Shape.Kind == cluster.Ethernet
+	socket := j.Spec.NICs == 0 || j.Spec.Kind == cluster.Ethernet
 	if want := map[bool]string{true: "Socket", false: "IB"}[socket]; l.Networks[0].Text != want ||
 		l.Networks[0].N != j.Ranks() {
 		t.Errorf("networks %+v, want %s", l.Networks, want)

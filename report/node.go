@@ -15,11 +15,7 @@ import (
 // Sizes of a node's parts.
 const (
 	gutter    = 16.0 // beside a GPU, for the link of the NIC above it
-	rowGap    = 34.0 // between rows, for links and their labels
-	switchH   = 26.0
-	rootH     = 8.0
 	barH      = 26.0 // an NVSwitch
-	farH      = 14.0 // room in a GPU's box to say that its NIC is far
 	shelfW    = 1800.0
 	cableTop  = 16.0
 	sharedH   = 86.0 // a NIC box with room to say who shares it
@@ -53,8 +49,9 @@ type panel struct {
 	frame box
 	box   []box // per device; zero when it is not drawn
 
-	gpuW, gpuH, nicH, numaH, gap, socketGap float64 // sizes
-	gpuAt, switchAt, rootAt, numaAt, shelf  float64 // rows, from the top of their shelf; its height
+	gpuW, gap, socketGap float64
+	high, at             map[cluster.Kind]float64 // of the boxes of a kind: height, and place from the top of their shelf
+	shelf                float64                  // its height
 }
 
 // column is a place for one GPU and, above it, one NIC box; either may be absent.
@@ -76,7 +73,10 @@ func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 		t: t, title: t.Name, stubs: len(c.Network.Switches) > 0, shares: t.Shares(), fast: fastSets(t),
 		second: switchLinks(t), titles: deviceTitles(t), far: farGPUs(t), up: uplinks(t),
 		span: make([]spans, len(t.Devices)), depth: make([]int, len(t.Devices)),
-		gpuW: 90, gpuH: 70, nicH: 56, numaH: 58, gap: rowGap, socketGap: 78,
+		gpuW: 90, gap: 34, socketGap: 78, at: map[cluster.Kind]float64{}, high: map[cluster.Kind]float64{
+			cluster.NIC: 56, cluster.GPU: 70, cluster.PCISwitch: 26, cluster.RootComplex: 8, cluster.NUMA: 58,
+			cluster.Socket: 88,
+		},
 	}
 	switch {
 	case len(hosts) == 1:
@@ -98,12 +98,11 @@ func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 	p.group(top, 0)
 	// A GPU or NIC that hangs on something unusual (on another GPU) still gets a
 	// column of its own.
-	for d := range t.Devices {
-		if p.span[d].from == p.span[d].to && t.Devices[d].Kind == cluster.GPU {
-			p.pairs([]int{d}, nil)
-		}
-		if p.span[d].from == p.span[d].to && t.Devices[d].Kind == cluster.NIC {
-			p.pairs(nil, [][]int{{d}})
+	for _, kind := range []cluster.Kind{cluster.GPU, cluster.NIC} {
+		for _, d := range t.Of(kind) {
+			if p.span[d].from == p.span[d].to {
+				p.group([]int{d}, 0)
+			}
 		}
 	}
 	p.sizes()
@@ -127,73 +126,50 @@ func cableEnds(c *cluster.Cluster, host int, others bool) map[int]string {
 	return to
 }
 
-// group places devices that hang on the same thing: GPUs and NICs paired in
-// columns, everything else one after the other.
+// group gives what hangs on the same thing columns, one after the other. NICs, also those alone on their root
+// complexes, stand above the GPUs among them, or beside them where that leaves some without a GPU below.
 func (p *panel) group(ids []int, depth int) {
-	of := func(k cluster.Kind) []int {
-		return slices.DeleteFunc(slices.Clone(ids), func(d int) bool { return p.t.Devices[d].Kind != k })
-	}
-	gpus, nics, from := of(cluster.GPU), of(cluster.NIC), len(p.cols)
-	// NICs alone on their root complexes stand above GPUs beside those.
-	roots := slices.DeleteFunc(of(cluster.RootComplex), func(d int) bool {
-		return len(gpus) == 0 || len(p.of[d]) != 1 || p.t.Devices[p.of[d][0]].Kind != cluster.NIC
-	})
-	for _, d := range roots {
-		nics = append(nics, p.of[d][0])
-	}
-	if len(gpus) == 0 && depth > 0 {
-		// NICs beside switches with GPUs: they find a place above those GPUs.
-		for _, d := range of(cluster.PCISwitch) {
+	var nics, roots, free []int
+	from := len(p.cols)
+	for _, d := range ids {
+		switch kind, on := p.t.Devices[d].Kind, p.of[d]; {
+		case kind == cluster.NIC:
+			nics = append(nics, d)
+		case kind == cluster.RootComplex && len(on) == 1 && p.t.Devices[on[0]].Kind == cluster.NIC:
+			nics, roots = append(nics, on[0]), append(roots, d)
+		case kind == cluster.GPU:
+			p.span[d] = p.column(d, d)
+		case kind != cluster.NVSwitch:
 			p.container(d, depth)
 		}
-		nics = p.above(nics, from)
 	}
-	placed := false
-	for _, d := range ids {
-		switch p.t.Devices[d].Kind {
-		case cluster.GPU, cluster.NIC:
-			if !placed {
-				p.pairs(gpus, p.stacks(nics, len(gpus)))
-				placed = true
-			}
-			for _, r := range roots {
-				p.span[r] = p.span[p.of[r][0]]
-			}
-		case cluster.NVSwitch:
-		default:
-			if p.span[d].from == p.span[d].to {
-				p.container(d, depth)
-			}
-		}
-	}
-}
-
-// above puts NICs over the GPUs of the columns made since from that have none,
-// and returns the NICs that found no place. It is all or nothing, so that
-// equal switches look alike.
-func (p *panel) above(nics []int, from int) []int {
-	var free []int
 	for i := from; i < len(p.cols); i++ {
 		if p.cols[i].gpu >= 0 && len(p.cols[i].nics) == 0 {
 			free = append(free, i)
 		}
 	}
 	stacks := p.stacks(nics, len(free))
-	if len(stacks) > len(free) {
-		return nics
+	for i, stack := range stacks {
+		var at spans
+		if len(stacks) <= len(free) {
+			at = spans{free[i], free[i] + 1}
+		} else {
+			at = p.column(-1, stack[0])
+		}
+		p.cols[at.from].nics = stack
+		for _, n := range stack {
+			p.span[n] = at
+		}
 	}
-	for i, s := range stacks {
-		p.hang(s, free[i])
+	for _, d := range roots {
+		p.span[d] = p.span[p.of[d][0]]
 	}
-	return nil
 }
 
-// hang puts NICs into a column.
-func (p *panel) hang(nics []int, col int) {
-	p.cols[col].nics = nics
-	for _, n := range nics {
-		p.span[n] = spans{col, col + 1}
-	}
+// column adds one for a GPU, or -1 for none, on the tray of a device.
+func (p *panel) column(gpu, on int) spans {
+	p.cols = append(p.cols, column{gpu: gpu, tray: p.t.Devices[on].Tray})
+	return spans{len(p.cols) - 1, len(p.cols)}
 }
 
 func (p *panel) container(d, depth int) {
@@ -205,29 +181,11 @@ func (p *panel) container(d, depth int) {
 	p.group(p.of[d], below)
 	// A NUMA domain with nothing on it still exists; an empty PCIe switch has
 	// nothing to tell here.
-	if len(p.cols) == from {
-		if kind != cluster.NUMA && kind != cluster.Socket {
-			return
-		}
-		p.cols = append(p.cols, column{gpu: -1, tray: p.t.Devices[d].Tray})
+	if len(p.cols) == from && (kind == cluster.NUMA || kind == cluster.Socket) {
+		p.column(-1, d)
 	}
-	p.span[d] = spans{from, len(p.cols)}
-	p.deep = max(p.deep, below)
-}
-
-// pairs makes the columns of GPUs and NIC stacks that share a parent.
-func (p *panel) pairs(gpus []int, stacks [][]int) {
-	for i := range max(len(gpus), len(stacks)) {
-		at := len(p.cols)
-		p.cols = append(p.cols, column{gpu: -1})
-		if i < len(gpus) {
-			p.cols[at].gpu, p.cols[at].tray = gpus[i], p.t.Devices[gpus[i]].Tray
-			p.span[gpus[i]] = spans{at, at + 1}
-		}
-		if i < len(stacks) {
-			p.hang(stacks[i], at)
-			p.cols[at].tray = p.t.Devices[stacks[i][0]].Tray
-		}
+	if p.span[d] = (spans{from, len(p.cols)}); from < len(p.cols) {
+		p.deep = max(p.deep, below)
 	}
 }
 
@@ -268,29 +226,31 @@ func (p *panel) sizes() {
 		}
 	}
 	if p.trays > 1 {
-		p.gpuW, p.gpuH, p.nicH, p.numaH, p.gap, p.socketGap = 76, 36, 36, 32, 24, 44
+		p.gpuW, p.gap, p.socketGap = 76, 24, 44
+		p.high[cluster.GPU], p.high[cluster.NIC], p.high[cluster.NUMA], p.high[cluster.Socket] = 36, 36, 32, 62
 	}
 	if slices.ContainsFunc(p.shares, cluster.Share.Crowded) {
-		p.nicH = sharedH
+		p.high[cluster.NIC] = sharedH
 	}
 	if len(p.far) > 0 {
-		p.gpuH += farH
+		p.high[cluster.GPU] += 14
+	}
+	for kind := range p.high {
+		if p.t.Count(kind) == 0 {
+			p.high[kind] = 0
+		}
 	}
 	y, band := pad, 0.0
 	if p.stubs {
 		y += cableTop
 	}
-	if p.t.Count(cluster.NIC) == 0 {
-		p.nicH = 0
-	} else {
+	if p.high[cluster.NIC] > 0 {
 		band = p.gap
 	}
 	for i := range p.fast {
 		switch s := &p.fast[i]; {
-		case s.via < 0 && s.pairs(p.t) > 6:
-			band = math.Max(band, 128)
 		case s.via < 0:
-			band = math.Max(band, 92)
+			band = math.Max(band, math.Min(128, 86+6*float64(s.pairs(p.t))))
 		default:
 			band = math.Max(band, 2*p.gap+14)
 		}
@@ -298,25 +258,18 @@ func (p *panel) sizes() {
 	if len(p.second) > 0 {
 		band += barH + secondGap
 	}
-	p.gpuAt = y + p.nicH + band
-	y = p.gpuAt
-	if p.t.Count(cluster.GPU) > 0 {
-		y += p.gpuH
-	}
+	p.at[cluster.NIC] = y
+	p.at[cluster.GPU] = y + p.high[cluster.NIC] + band
+	y = p.at[cluster.GPU] + p.high[cluster.GPU] + p.gap
 	// The switch nearest to the CPU is in the lowest row.
-	p.switchAt = y + p.gap
-	y += float64(p.deep) * (p.gap + switchH)
-	if p.t.Count(cluster.NUMA)+p.t.Count(cluster.Socket) > 0 {
-		p.rootAt = y + p.gap
-		p.numaAt = p.rootAt + rootH
-		y = p.numaAt + p.numaH + 8
-		if p.t.Count(cluster.Socket) > 0 {
-			y += 22
-		}
-	}
-	p.shelf = y
+	p.at[cluster.PCISwitch] = y
+	y += float64(p.deep) * (p.high[cluster.PCISwitch] + p.gap)
+	p.at[cluster.RootComplex] = y
+	p.at[cluster.NUMA] = y + p.high[cluster.RootComplex]
+	p.at[cluster.Socket] = p.at[cluster.NUMA] - 4
+	p.shelf = p.at[cluster.NUMA] + math.Max(p.high[cluster.NUMA], p.high[cluster.Socket]) + 4
 	if p.trays > 1 {
-		p.shelf += 30 // the name of a tray, and room below it
+		p.shelf += 26 // the name of a tray, and room below it
 	}
 }
 
@@ -342,7 +295,7 @@ func (p *panel) lay(x, y float64) {
 	for i := range p.cols {
 		c := &p.cols[i]
 		switch {
-		case c.gpu < 0 && p.nicH == sharedH:
+		case c.gpu < 0 && p.high[cluster.NIC] == sharedH:
 			c.w = sharedW
 		case c.gpu >= 0 && len(c.nics) > 0:
 			c.w = p.gpuW + gutter
@@ -378,58 +331,33 @@ func (p *panel) lay(x, y float64) {
 
 func (p *panel) placeBoxes() {
 	p.box = make([]box, len(p.t.Devices))
-	for i := range p.cols {
-		c := &p.cols[i]
-		if c.gpu >= 0 {
-			p.box[c.gpu] = box{c.x, c.y + p.gpuAt, p.gpuW, p.gpuH}
-		}
-		for _, n := range c.nics {
-			p.box[n] = box{c.x, c.y + p.nicAt(), c.w, p.nicH}
-		}
-	}
 	for d, s := range p.span {
 		if s.from == s.to {
 			continue
 		}
-		first, last := &p.cols[s.from], &p.cols[s.to-1]
-		b := box{x: first.x, y: first.y, w: last.x + last.w - first.x}
+		kind, first, last := p.t.Devices[d].Kind, &p.cols[s.from], &p.cols[s.to-1]
+		b := box{first.x, first.y + p.at[kind], last.x + last.w - first.x, p.high[kind]}
 		if last.gpu >= 0 && len(last.nics) > 0 && !p.within(last.nics[0], d) {
 			b.w -= gutter // the NIC above hangs on something further down
 		}
-		if first.gpu >= 0 && len(first.nics) > 0 && !p.within(first.gpu, d) {
-			b.x, b.w = b.x+p.gpuW, b.w-p.gpuW // so does the GPU
-		}
-		switch p.t.Devices[d].Kind {
-		case cluster.PCISwitch:
-			b.y, b.h = b.y+p.switchAt+float64(p.deep-1-p.depth[d])*(switchH+p.gap), switchH
-		case cluster.RootComplex:
-			b.y, b.h = b.y+p.rootAt, rootH
-		case cluster.NUMA:
-			b.y, b.h = b.y+p.numaAt, p.numaH
-		case cluster.Socket:
-			b = box{b.x - 10, b.y + p.numaAt - 4, b.w + 20, p.numaH + 30}
-		default:
-			continue
+		switch {
+		case kind == cluster.RootComplex && first.gpu >= 0 && !p.within(first.gpu, d):
+			b.x, b.w = b.x+p.gpuW+4, b.w-p.gpuW-4 // so does the GPU
+		case kind == cluster.PCISwitch:
+			b.y += float64(p.deep-1-p.depth[d]) * (b.h + p.gap)
+		case kind == cluster.Socket:
+			b.x, b.w = b.x-10, b.w+20
 		}
 		p.box[d] = b
 	}
 }
 
-func (p *panel) nicAt() float64 {
-	if p.stubs {
-		return pad + cableTop
-	}
-	return pad
-}
-
-// within reports whether a device hangs on another, however far below it.
+// within reports whether a device is another or hangs on it, however far below it.
 func (p *panel) within(d, holder int) bool {
-	for d = p.t.Devices[d].Parent; d >= 0; d = p.t.Devices[d].Parent {
-		if d == holder {
-			return true
-		}
+	for d >= 0 && d != holder {
+		d = p.t.Devices[d].Parent
 	}
-	return false
+	return d >= 0
 }
 
 // key is what a page knows a part of the node by; nothing where the node is drawn for its kind.
@@ -532,37 +460,38 @@ func (p *panel) drawCaptions(pic *picture) {
 		c.draw(pic, p.frame.x+pad)
 	}
 	t := p.t
-	if p.nicH > 0 {
-		draw(p.nicAt()+p.nicH/2, netViol, nicCaption(t))
+	row := func(kind cluster.Kind) float64 { return p.at[kind] + p.high[kind]/2 }
+	if p.high[cluster.NIC] > 0 {
+		draw(row(cluster.NIC), netViol, nicCaption(t))
 	}
 	if len(p.fast) > 0 {
-		var text []string
-		for i := range p.fast {
-			if s := fastCaption(t, &p.fast[i]); i < 2 && (i == 0 || !slices.Equal(s, text)) {
-				text = append(text, s...)
-			}
+		text := fastCaption(t, &p.fast[0])
+		if len(p.fast) > 1 && len(p.second) == 0 {
+			text = append(text, fastCaption(t, &p.fast[1])...)
 		}
 		if len(p.second) > 0 {
-			l := &t.Links[p.second[0]]
-			text = append(text, fmt.Sprintf("second level: %s per NVSwitch", l.Rate.Value))
+			text = append(text, fmt.Sprintf("second level: %s per NVSwitch", t.Links[p.second[0]].Rate.Value))
 		}
-		draw((p.nicAt()+p.nicH+p.gpuAt)/2+4, linkColor(p.fast[0].kind), text)
+		draw((p.at[cluster.NIC]+p.high[cluster.NIC]+p.at[cluster.GPU])/2+4, linkColor(p.fast[0].kind), text)
 	}
-	if t.Count(cluster.GPU) > 0 {
-		draw(p.gpuAt+p.gpuH/2, nvGreen, gpuCaption(t))
+	if p.high[cluster.GPU] > 0 {
+		draw(row(cluster.GPU), nvGreen, gpuCaption(t))
 	}
-	y := p.switchAt + switchH/2
+	y := row(cluster.PCISwitch)
 	if p.deep == 0 {
-		y = p.switchAt - p.gap/2 + 4
+		y -= p.gap/2 - 4
 	}
 	draw(y, pcieBlue, p.pcieCaption())
-	if p.numaAt > 0 {
-		var text []string
-		if n := t.Count(cluster.Socket); n > 0 {
-			text = append(text, words.Plural(n, "socket"))
+	var text []string
+	for _, k := range []struct {
+		kind cluster.Kind
+		name string
+	}{{cluster.Socket, "socket"}, {cluster.NUMA, "NUMA domain"}} {
+		if n := t.Count(k.kind); n > 0 {
+			text = append(text, words.Plural(n, k.name))
 		}
-		draw(p.numaAt+p.numaH/2, smpBrown, append(text, words.Plural(t.Count(cluster.NUMA), "NUMA domain")))
 	}
+	draw(p.at[cluster.NUMA]+24, smpBrown, text)
 }
 
 // nicCaption says what the NICs of a node have in common.
@@ -874,7 +803,7 @@ func (p *panel) drawSMP(pic *picture) {
 		}
 		seen[a] = true
 		p.openLink(pic, i)
-		paint, mid, y := linkPaint(&l), a.right()+room/2, a.y+p.numaH/2
+		paint, mid, y := linkPaint(&l), a.right()+room/2, a.y+p.high[cluster.NUMA]/2+4
 		pic.Line(a.right(), y, b.x, y, paint)
 		if ty := (svg.Type{Size: smallType, Fill: smpBrown, Anchor: svg.Middle}); room > 50 {
 			pic.say(mid, y-6-paint.Width/2, room, "CPU link", ty)
@@ -895,71 +824,45 @@ func namesOf(t *cluster.NodeType, ids []int) []string {
 	return out
 }
 
-// drawTreeLinks paints the PCIe tree: each device to what holds it.
+// drawTreeLinks paints the PCIe tree: each device to what holds it, straight down, with what is wrong with the link.
 func (p *panel) drawTreeLinks(pic *picture) {
-	// What most links of a kind of device are is said once, in a caption, and not at every line.
-	usual := make(map[string]bool)
-	for _, k := range []cluster.Kind{cluster.GPU, cluster.NIC, cluster.PCISwitch} {
-		if l := p.commonLink(k); l != nil {
-			usual[rateLabel(l)] = true
+	for d, b := range p.box {
+		h, c := p.holder(d), &p.cols[p.span[d].from]
+		stacked := len(c.nics) > 0 && slices.Contains(c.nics[1:], d)
+		if h < 0 || b.w == 0 || p.box[h].w == 0 || p.up[d] < 0 || p.t.Links[p.up[d]].Kind == cluster.OnDie || stacked {
+			continue
 		}
-	}
-	for i := range p.cols {
-		c := &p.cols[i]
-		if len(c.nics) > 0 {
-			x := c.x + c.w/2
-			if c.gpu >= 0 {
-				x = c.x + p.gpuW + gutter/2
-			}
-			p.drawTreeLink(pic, c.nics[0], x, usual)
+		x, room := b.mid(), p.gpuW/2-3
+		if p.t.Devices[d].Kind == cluster.NIC && c.gpu >= 0 {
+			x, room = c.x+p.gpuW+gutter/2, room+gutter/2
 		}
-		if c.gpu >= 0 {
-			p.drawTreeLink(pic, c.gpu, c.x+p.gpuW/2, usual)
+		end := p.box[h].y
+		if p.t.Devices[h].Kind == cluster.Socket {
+			end += 4
 		}
-	}
-	for _, d := range p.t.Of(cluster.PCISwitch) {
-		if b := p.box[d]; b.w > 0 {
-			p.drawTreeLink(pic, d, b.mid(), usual)
-		}
+		p.drawTreeLink(pic, p.up[d], box{x, b.bottom(), room, end - b.bottom()})
 	}
 }
 
-// drawTreeLink paints the link from a device down to its holder, straight, and says
-// what is unusual about it.
-func (p *panel) drawTreeLink(pic *picture, d int, x float64, usual map[string]bool) {
-	h := p.holder(d)
-	if h < 0 || p.box[h].w == 0 || p.up[d] < 0 {
-		return
-	}
-	y, end := p.box[d].bottom(), p.box[h].y
-	if p.t.Devices[h].Kind == cluster.Socket {
-		end += 4
-	}
-	l := p.openLink(pic, p.up[d])
-	paint := linkPaint(l)
-	// With a margin in the colour of what lies below, so that a crossing does not look like a joint.
-	ground := panelFill
+// drawTreeLink paints a link on the left edge of a place, and a label in the room beside it.
+func (p *panel) drawTreeLink(pic *picture, link int, at box) {
+	l := p.openLink(pic, link)
+	paint, ground := linkPaint(l), panelFill
 	if p.trays > 1 {
 		ground = paper
 	}
-	pic.Line(x, y, x, end, svg.Paint{Stroke: ground, Width: paint.Width + 4})
-	pic.Line(x, y, x, end, paint)
-	label := rateLabel(l)
-	if low := trainedLow(l); low != "" {
+	// With a margin in the colour of what lies below, so that a crossing does not look like a joint.
+	pic.Line(at.x, at.y, at.x, at.bottom(), svg.Paint{Stroke: ground, Width: paint.Width + 4})
+	pic.Line(at.x, at.y, at.x, at.bottom(), paint)
+	// What is wrong stands in the gap above the holder, on the left of the line; what is usual in the caption.
+	label, low := strings.CutPrefix(trainedLow(l), "trained ")
+	if low {
 		pic.note("degraded")
-		label = low[len("trained "):]
-	} else if usual[label] {
-		label = ""
 	}
-	// The label stands in the gap above the holder, on the left of the line.
-	ty := svg.Type{Size: smallType, Fill: paint.Stroke, Anchor: svg.End, Bold: paint.Stroke == red}
-	room := p.gpuW/2 - 3
-	if p.t.Devices[d].Kind == cluster.NIC {
-		room += gutter / 2
-	}
-	lines := svg.Wrap(label, ty, room, 2)
+	ty := svg.Type{Size: smallType, Fill: red, Anchor: svg.End, Bold: true}
+	lines := svg.Wrap(label, ty, at.w, 2)
 	for i, s := range lines {
-		pic.Text(x-paint.Width/2-3, end-p.gap/2+4+(float64(i)-float64(len(lines)-1)/2)*11.5, s, ty)
+		pic.Text(at.x-paint.Width/2-3, at.bottom()-p.gap/2+4+(float64(i)-float64(len(lines)-1)/2)*11.5, s, ty)
 	}
 	pic.Close()
 }
@@ -1113,7 +1016,7 @@ func (p *panel) drawArcs(pic *picture, s *fast) {
 			pic.note("degraded")
 			paint.Stroke, paint.Dash, paint.Round = red, degradedDashes, false
 		}
-		pic.arc(&arcs[k], p.gpuAt-p.nicAt()-p.nicH-22, widest, paint)
+		pic.arc(&arcs[k], p.at[cluster.GPU]-p.at[cluster.NIC]-p.high[cluster.NIC]-22, widest, paint)
 		pic.Close()
 	}
 }

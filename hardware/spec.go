@@ -253,8 +253,9 @@ func cardsNode(m GPUModel, n int) (*nodeRow, string) {
 	case m.Links == 0:
 		peers = "no NVLink"
 	}
-	return r, fmt.Sprintf("PCIe %d.0 x16 cards on root ports of %s, %s, no NIC (--nic 10GbE gives one); a cluster file or "+
-		"nvidia-smi topo -m says otherwise", m.PCIeGen, where, peers)
+	return r,
+		fmt.Sprintf("PCIe %d.0 x16 cards on root ports of %s, %s, no NIC (--nic 10GbE gives one); a cluster file or "+
+			"nvidia-smi topo -m says otherwise", m.PCIeGen, where, peers)
 }
 
 // AddNICs gives a type that has none the NICs of the spec: each beside a GPU on a PCIe switch, which is put in where

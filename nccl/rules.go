@@ -52,21 +52,22 @@ type rules struct {
 	// Shares of the bandwidth: LL128 where nodes have one rank, in trees between nodes, trees of the plain pattern, and
 	// NVLS as an algorithm.
 	LL128Lone, LL128Tree, TreeShare, PATShare, NVLSShare float64
-	LLIntra, DirectStep                                  float64 // factor of LL's steps inside nodes; µs of CollNetDirect by peer
+	// factor of LL's steps inside nodes; µs of CollNetDirect by peer
+	LLIntra, DirectStep float64
 
 	// RCCL's tables of figures, by number, tree and ring, and protocol, and the sizes by which it overrides protocols.
 	RCCL       [7][2][nProtos]rcclFigures
 	RCCLRanges [7][nOps]protoRange
 
 	// What a release does; rules.csv says what each means.
-	AMDOneOrder, AMDPairs, C2C, C2CPath, CallLists, Cells, CrossAsked, CrossByNode, CrossPairs, CrossTwo bool
-	DirectGather, DistinctHeads, DoubleBlackwell, FP8Rings, FarNets, FusedXML, GDRByPath, GatherByNet    bool
-	GatherWhole, HeadFromNet, InTurn, IntelModels, IntelPeers, KeepsRing, LL128Any, LL128Mixed, LL128NVB bool
-	LocalTurn, LoneTotal, LoneTree, MNNVL, MixedAsAMD, NVLSByLinks, NVLSCapped, NVLSGather, NVLSInter    bool
-	NVLSModel, NVLSTreeCorrected, NVLSTrees, NearStart, NetOverhead, NetPeers, NetPeersByRate            bool
-	NetPeersHalved, OddCross, OnlyNeighbours, P2C, P2CNear, PXNFar, PairedRings, PathRange, PlateauByRank, ROCm7         bool
-	RaisedRings, RingAcrossAll, RingBack, RingBackProto, ScatterNets, SearchKnown, SplitRings            bool
-	SwitchOrder, TinyCorrected, TreeAnyOp, TreeThreads, TunerPlugins, VirtualNICs                        bool
+	AMDOneOrder, AMDPairs, C2C, C2CPath, CallLists, Cells, CrossAsked, CrossByNode, CrossPairs, CrossTwo         bool
+	DirectGather, DistinctHeads, DoubleBlackwell, FP8Rings, FarNets, FusedXML, GDRByPath, GatherByNet            bool
+	GatherWhole, HeadFromNet, InTurn, IntelModels, IntelPeers, KeepsRing, LL128Any, LL128Mixed, LL128NVB         bool
+	LocalTurn, LoneTotal, LoneTree, MNNVL, MixedAsAMD, NVLSByLinks, NVLSCapped, NVLSGather, NVLSInter            bool
+	NVLSModel, NVLSTreeCorrected, NVLSTrees, NearStart, NetOverhead, NetPeers, NetPeersByRate                    bool
+	NetPeersHalved, OddCross, OnlyNeighbours, P2C, P2CNear, PXNFar, PairedRings, PathRange, PlateauByRank, ROCm7 bool
+	RaisedRings, RingAcrossAll, RingBack, RingBackProto, ScatterNets, SearchKnown, SplitRings                    bool
+	SwitchOrder, TinyCorrected, TreeAnyOp, TreeThreads, TunerPlugins, VirtualNICs                                bool
 }
 
 //go:embed data/rules.csv

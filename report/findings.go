@@ -33,7 +33,9 @@ func Audit(w io.Writer, d *query.AuditDoc, o TextOptions) error {
 }
 
 // Doctor prints what was examined and found.
-func Doctor(w io.Writer, d *query.DoctorDoc, o TextOptions) error { return doctorReport(w, d.Report, o) }
+func Doctor(w io.Writer, d *query.DoctorDoc, o TextOptions) error {
+	return doctorReport(w, d.Report, o)
+}
 
 // doctorReport prints a report of the doctor.
 func doctorReport(w io.Writer, r *doctor.Report, o TextOptions) error {

@@ -30,6 +30,7 @@ type panel struct {
 	t           *cluster.NodeType
 	host        string // whose node it is, for what is chosen on a page
 	title, note string
+	small       bool           // shows its NICs and GPUs by their numbers alone
 	stubs       bool           // NICs end in a stub, because the network is drawn elsewhere
 	ends        map[int]string // NIC → where its cable leads
 	shares      []cluster.Share
@@ -615,12 +616,12 @@ var deviceLooks = []deviceLook{
 // drawKinds paints the boxes of some kinds of devices.
 func (p *panel) drawKinds(pic *picture, looks []deviceLook) {
 	for _, k := range looks {
-		for _, d := range p.t.Of(k.kind) {
+		for i, d := range p.t.Of(k.kind) {
 			b, like := p.box[d], []int{d}
 			if b.w == 0 {
 				continue
 			}
-			if k.kind == cluster.NIC {
+			if k.kind == cluster.NIC && !p.small {
 				if like = p.cols[p.span[d].from].nics; like[0] != d {
 					continue // in the stack of another
 				}
@@ -631,7 +632,11 @@ func (p *panel) drawKinds(pic *picture, looks []deviceLook) {
 			if k.kind == cluster.Socket {
 				b.y, b.h = b.bottom()-24, 24 // below its NUMA domains
 			}
-			pic.lines(b, boxType, ink, k.texts(p, d)...)
+			if p.small {
+				pic.lines(b, 9, ink, fmt.Sprint(i))
+			} else {
+				pic.lines(b, boxType, ink, k.texts(p, d)...)
+			}
 			pic.Close()
 		}
 	}

@@ -19,14 +19,14 @@ type screen struct {
 	net    *strip
 	cloud  *box // stands for a network that nobody described
 	list   []hostGroup
-	groups []Group      // what a page is told about them
-	nodes  []deviceNode // per host; nil where nodes are cells
-	leaf   *caption     // of the tier that stands in the groups; nil where it stands above
-	of     []int        // per host: its group
-	most   int          // nodes of the largest group
-	cols   int          // cells in a row of a group
-	across int          // groups in a row
-	frame  box          // of the groups
+	groups []Group  // what a page is told about them
+	nodes  []*panel // per host, small; nil where nodes are cells
+	leaf   *caption // of the tier that stands in the groups; nil where it stands above
+	of     []int    // per host: its group
+	most   int      // nodes of the largest group
+	cols   int      // cells in a row of a group
+	across int      // groups in a row
+	frame  box      // of the groups
 
 	w, h, gap float64 // of a cell
 	names     bool    // cells have room for the names of nodes
@@ -59,8 +59,8 @@ func newScreen(c *cluster.Cluster) *screen {
 	switch n := len(c.Hosts); { // fewer cells are larger
 	case s.nodes != nil:
 		s.gap, s.gutter, s.pad = nodeGap, nodeGap, 0
-		for i := range s.nodes {
-			s.w, s.h = math.Max(s.w, s.nodes[i].frame.w), math.Max(s.h, s.nodes[i].frame.h)
+		for _, p := range s.nodes {
+			s.w, s.h = math.Max(s.w, p.frame.w), math.Max(s.h, p.frame.h)
 		}
 	case n <= 96:
 		s.w, s.h, s.gap, s.names, s.head, s.chip, s.gutter, s.least = 78, 30, 6, true, 24, 20, 24, 94
@@ -173,11 +173,8 @@ func hostCaption(c *cluster.Cluster) []string {
 const (
 	maxDeviceRow  = 1300.0 // width beyond which nodes are cells
 	devicesPerRow = 18
-	devicePitch   = 26.0
-	deviceH       = 19.0
 	deviceRowH    = 22.0
 	nodeGap       = 14.0
-	maxDevices    = 144 // of a kind in one node
 )
 
 // showDevices makes the nodes that show their devices, where there is room for those of all.
@@ -185,91 +182,58 @@ func (s *screen) showDevices() {
 	w := 0.0
 	for h := range s.c.Hosts {
 		t := s.c.TypeOf(h)
-		if t == nil || w > maxDeviceRow {
-			s.nodes = nil
-			return
+		if w > maxDeviceRow || t == nil {
+			break
 		}
-		gpus, nics := min(t.Count(cluster.GPU), maxDevices), min(t.Count(cluster.NIC), maxDevices)
-		n := min(max(gpus, nics, 4), devicesPerRow)
-		frame := box{w: float64(n)*devicePitch + 18, h: 64 + deviceRowH*float64(deviceRows(gpus)+deviceRows(nics))}
-		s.nodes = append(s.nodes, deviceNode{panel: panel{
-			t: t, host: s.c.Hosts[h].Name, frame: frame, titles: deviceTitles(t), fast: fastSets(t),
-		}})
-		w += frame.w + nodeGap
+		gpus, nics := t.Count(cluster.GPU), t.Count(cluster.NIC)
+		p := &panel{t: t, host: s.c.Hosts[h].Name, titles: deviceTitles(t), fast: fastSets(t), small: true}
+		p.frame.w = 26*float64(min(max(gpus, nics, 4), devicesPerRow)) + 18
+		p.frame.h = 64 + deviceRowH*(deviceRows(gpus)+deviceRows(nics))
+		s.nodes = append(s.nodes, p)
+		w += p.frame.w + nodeGap
 	}
-	if w > maxDeviceRow {
+	if w > maxDeviceRow || len(s.nodes) < len(s.c.Hosts) {
 		s.nodes = nil
 	}
 }
 
-func deviceRows(n int) int { return (n + devicesPerRow - 1) / devicesPerRow }
+func deviceRows(n int) float64 { return math.Ceil(float64(n) / devicesPerRow) }
 
-// deviceNode is a node as a box with its NICs and, below them, its GPUs; it is drawn with the keys of a panel.
-type deviceNode struct {
-	panel
-	nics, gpus []box
-}
-
-func (n *deviceNode) lay(x, y float64) {
-	n.frame.x, n.frame.y = x, y
-	row := func(kind cluster.Kind, top float64) []box {
-		list := make([]box, min(n.t.Count(kind), maxDevices))
-		for i := range list {
-			list[i] = place(n.frame, i%devicesPerRow, min(len(list), devicesPerRow), 24)
-			list[i].y, list[i].h = top+deviceRowH*float64(i/devicesPerRow), deviceH
+// laySmall places a node as a box with its NICs and, below them, its GPUs.
+func (p *panel) laySmall(x, y float64) {
+	p.frame.x, p.frame.y = x, y
+	p.box = make([]box, len(p.t.Devices))
+	nics, gpus := p.t.Of(cluster.NIC), p.t.Of(cluster.GPU)
+	row := func(ids []int, top float64) {
+		for i, d := range ids {
+			b := place(p.frame, i%devicesPerRow, min(len(ids), devicesPerRow), 24)
+			b.y, b.h = top+deviceRowH*float64(i/devicesPerRow), 19
+			p.box[d] = b
 		}
-		return list
 	}
-	n.nics = row(cluster.NIC, y+8)
-	n.gpus = row(cluster.GPU, y+28+deviceRowH*float64(deviceRows(len(n.nics))))
+	row(nics, y+8)
+	row(gpus, y+28+deviceRowH*deviceRows(len(nics)))
 }
 
-// port is where the cable of a NIC ends: at the NIC, or at the node where NICs stand in several rows.
-func (n *deviceNode) port(nic int) *box {
-	if len(n.nics) > devicesPerRow {
-		return &n.frame
+func (p *panel) drawSmall(pic *picture) {
+	b, key := p.frame, ""
+	if p.host != "" {
+		key = "node/" + p.host
 	}
-	return &n.nics[slices.Index(n.t.Of(cluster.NIC), nic)]
-}
-
-func (n *deviceNode) draw(pic *picture) {
-	b, key := n.frame, ""
-	gpus, nics := n.t.Of(cluster.GPU), n.t.Of(cluster.NIC)
-	if n.host != "" {
-		key = "node/" + n.host
-	}
-	pic.Open("host devices",
-		fmt.Sprintf("%s: %s, %s", n.host, words.Plural(len(gpus), "GPU"), words.Plural(len(nics), "NIC")), key)
+	pic.Open("host devices", fmt.Sprintf("%s: %s, %s", p.host, words.Plural(p.t.Count(cluster.GPU), "GPU"),
+		words.Plural(p.t.Count(cluster.NIC), "NIC")), key)
 	pic.rect(b, 6, svg.Paint{Fill: panelFill, Stroke: idleLine, Width: 1.3})
 	ty := svg.Type{Size: boxType, Fill: ink, Anchor: svg.Middle, Bold: true}
-	pic.Text(b.mid(), b.bottom()-6, svg.FitEnds(n.host, ty, b.w-8), ty)
+	pic.Text(b.mid(), b.bottom()-6, svg.FitEnds(p.host, ty, b.w-8), ty)
 	pic.Close()
-	if len(n.fast) > 0 {
-		kind := n.fast[0].kind
+	if len(p.fast) > 0 {
+		kind := p.fast[0].kind
 		pic.note(kind.String())
-		pic.Open("link "+kind.String(), n.fast[0].name+" between the GPUs", "bus/"+n.host)
+		pic.Open("link "+kind.String(), p.fast[0].name+" between the GPUs", "bus/"+p.host)
 		pic.Line(b.x+8, b.bottom()-24, b.right()-8, b.bottom()-24, svg.Paint{Stroke: linkColor(kind), Width: 3})
 		pic.Close()
 	}
-	n.drawDevices(pic, "nic", nics, n.nics, svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.2})
-	n.drawDevices(pic, "gpu", gpus, n.gpus, svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.2})
-}
-
-// drawDevices paints the devices of a kind by their numbers.
-func (n *deviceNode) drawDevices(pic *picture, class string, ids []int, at []box, paint svg.Paint) {
-	ty := svg.Type{Size: smallType, Fill: ink, Anchor: svg.Middle}
-	for i, b := range at {
-		look := paint
-		if nicDown(&n.t.Devices[ids[i]]) {
-			look.Fill, look.Stroke, look.Dash = redBg, red, degradedDashes
-		}
-		n.openDevice(pic, class, ids[i])
-		pic.rect(b, 3, look)
-		if b.w > 13 {
-			pic.Text(b.mid(), b.y+13.5, fmt.Sprint(i), ty)
-		}
-		pic.Close()
-	}
+	p.drawKinds(pic, deviceLooks[4:])
 }
 
 // takeLeaves moves the lowest tier of switches from its row into the groups, where the row had to fold it and nothing
@@ -417,7 +381,7 @@ func (s *screen) lay(x, y, w float64) float64 {
 		s.list[i].box = b
 		for k, h := range s.list[i].hosts {
 			if s.nodes != nil {
-				s.nodes[h].lay(b.x+float64(k)*(s.w+s.gap), top)
+				s.nodes[h].laySmall(b.x+float64(k)*(s.w+s.gap), top)
 			}
 		}
 		o := &s.groups[i]
@@ -462,7 +426,7 @@ func (s *screen) side() float64 { return math.Min(9, s.gutter/2) }
 func (s *screen) drawGroup(pic *picture, x *hostGroup, as *Group) {
 	if s.nodes != nil {
 		for _, h := range x.hosts {
-			s.nodes[h].draw(pic)
+			s.nodes[h].drawSmall(pic)
 		}
 		return
 	}
@@ -485,42 +449,41 @@ func (s *screen) drawGroup(pic *picture, x *hostGroup, as *Group) {
 	if s.leaf != nil && len(x.leaves) > 0 {
 		s.drawLeaves(pic, x, as.ID)
 	}
-	cells := svg.Mark{
-		Is: svg.Grid, X: svg.Cent(b.x + s.pad), Y: svg.Cent(b.y + s.top()), W: s.w, H: s.h, R: 2,
-		Paint: &svg.Paint{Fill: paper, Stroke: idleLine}, Type: &svg.Type{Size: boxType, Fill: ink, Anchor: svg.Middle},
-		Cells: &svg.Cells{
-			What: "node", In: as.ID, Hosts: as.Hosts, Cols: s.cols, N: len(names), DX: s.w + s.gap, DY: s.h + s.gap,
-		},
+	cells := svg.Cells{
+		What: "node", In: as.ID, Hosts: as.Hosts, Cols: s.cols, N: len(names), DX: s.w + s.gap, DY: s.h + s.gap,
 	}
 	for i := 0; s.names && i < len(names); i++ {
-		cells.Cells.Labels = append(cells.Cells.Labels, svg.FitEnds(names[i], *cells.Type, s.w-6))
+		cells.Labels = append(cells.Labels, svg.FitEnds(names[i], cellType, s.w-6))
 	}
-	pic.Add(cells)
+	pic.cells(box{b.x + s.pad, b.y + s.top(), s.w, s.h}, svg.Paint{Fill: paper, Stroke: idleLine}, cells)
+}
+
+// cellType is how cells are labelled.
+var cellType = svg.Type{Size: smallType, Fill: ink, Anchor: svg.Middle}
+
+// cells draws cells, the first of which is at a place.
+func (p *picture) cells(b box, paint svg.Paint, cells svg.Cells) {
+	p.Add(svg.Mark{
+		Is: svg.Grid, X: svg.Cent(b.x), Y: svg.Cent(b.y), W: svg.Cent(b.w), H: b.h, R: 2, Paint: &paint, Type: &cellType,
+		Cells: &cells,
+	})
 }
 
 // drawLeaves paints the switches of a group above its nodes.
 func (s *screen) drawLeaves(pic *picture, x *hostGroup, id string) {
 	n, gap := float64(len(x.leaves)), math.Min(3, s.gap)
-	w := (x.box.w - 2*s.pad - gap*(n-1)) / n
-	ty := svg.Type{Size: smallType, Fill: ink, Anchor: svg.Middle}
-	names := switchNames(s.c, x.leaves)
-	m := svg.Mark{
-		Is: svg.Grid, X: svg.Cent(x.box.x + s.pad), Y: svg.Cent(x.box.y + s.head), W: svg.Cent(w), H: s.chip, R: 3,
-		Type: &ty, Paint: &svg.Paint{Fill: netFill, Stroke: netViol},
-		Cells: &svg.Cells{
-			What: "switch", In: id, Names: names, Cols: len(names), N: len(names), DX: svg.Cent(w + gap),
-		},
-	}
+	w, names := (x.box.w-2*s.pad-gap*(n-1))/n, switchNames(s.c, x.leaves)
+	cells := svg.Cells{What: "switch", In: id, Names: names, Cols: len(names), N: len(names), DX: svg.Cent(w + gap)}
 	for i := 0; s.chip > 10 && i < len(names); i++ {
 		label, rail := names[i], s.c.Network.Switches[x.leaves[i]].Rail
-		if svg.TextWidth(label, ty) > w-4 {
+		if svg.TextWidth(label, cellType) > w-4 {
 			if label = ""; rail >= 0 && w > 14 {
 				label = fmt.Sprintf("r%d", rail)
 			}
 		}
-		m.Cells.Labels = append(m.Cells.Labels, label)
+		cells.Labels = append(cells.Labels, label)
 	}
-	pic.Add(m)
+	pic.cells(box{x.box.x + s.pad, x.box.y + s.head, w, s.chip}, svg.Paint{Fill: netFill, Stroke: netViol}, cells)
 }
 
 // cables joins nodes that show their devices, or groups, with the switches above them: each group where they stand in
@@ -535,8 +498,8 @@ func (s *screen) cables(w *wiring) {
 		return
 	}
 	routes := cluster.NewRoutes(s.c)
-	for h := range s.nodes {
-		s.net.hostCables(w, routes, s.cloud, h, s.nodes[h].port)
+	for h, p := range s.nodes {
+		s.net.hostCables(w, routes, s.cloud, h, p)
 	}
 }
 

@@ -426,31 +426,29 @@ func (w *wire) label() string {
 	return ""
 }
 
-// hostCables joins the NICs of a host, which end at what port says, with their switches; without one, with the cloud
-// that stands for a network that nobody described.
-func (s *strip) hostCables(w *wiring, routes *cluster.Routes, cloud *box, host int, port func(nic int) *box) {
-	c := s.v.c
-	t, name := c.TypeOf(host), c.Hosts[host].Name
-	for i, nic := range t.Of(cluster.NIC) {
-		end, up, far := port(nic), cloud, "network"
+// hostCables joins the NICs of a host, or the node where those stand in several rows, with their switches; without one,
+// with the cloud that stands for a network that nobody described.
+func (s *strip) hostCables(w *wiring, routes *cluster.Routes, cloud *box, host int, p *panel) {
+	c, nics := s.v.c, p.t.Of(cluster.NIC)
+	for i, nic := range nics {
+		end, up, far := &p.box[nic], cloud, "network"
+		if len(nics) > devicesPerRow {
+			end = &p.frame
+		}
 		l := cluster.NetLink{A: cluster.End{Switch: -1, NIC: i, Hosts: []cluster.Span{{First: host, N: 1}}}}
 		if sw, link := routes.Leaf(host, nic); sw >= 0 && s.of[sw] != nil {
 			up, far, l = &s.of[sw].box, s.first(s.of[sw]), c.Network.Links[link]
 		}
-		if up == nil || end == nil {
+		if up == nil {
 			continue
 		}
-		if dev := &t.Devices[nic]; !l.Rate.Known() && dev.NIC != nil {
+		if dev := &p.t.Devices[nic]; !l.Rate.Known() && dev.NIC != nil {
 			l.Rate = dev.NIC.Rate()
 		}
 		cable := w.between(up, end)
 		cable.addLink(&l)
-		switch {
-		case name == "":
-		case len(cable.nics) == 1:
-			cable.key = fmt.Sprintf("port/%s/%d", name, cable.nics[0])
-		default:
-			cable.key = "ports/" + name + "/" + far
+		if cable.key = p.key("ports", far); len(cable.nics) == 1 {
+			cable.key = p.key("port", cable.nics[0])
 		}
 	}
 }

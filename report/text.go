@@ -696,11 +696,14 @@ func (p *printer) measured(t *cluster.NodeType) {
 			}
 		}
 	}
-	p.few(p.red("slow")+" ", slow, maxLinks, fmt.Sprintf("%d more below %.0f%% of their median", len(slow)-maxLinks, 100*outlier))
+	p.few(p.red("slow")+" ", slow, maxLinks,
+		fmt.Sprintf("%d more below %.0f%% of their median", len(slow)-maxLinks, 100*outlier))
 }
 
 // byClass is the pairs of which a figure was measured by the class of their path, the lowest first.
-func byClass[T cmp.Ordered](t *cluster.NodeType, of func(*cluster.Pair) cluster.Fact[T]) grouped[string, *cluster.Pair] {
+func byClass[T cmp.Ordered](t *cluster.NodeType,
+	of func(*cluster.Pair) cluster.Fact[T],
+) grouped[string, *cluster.Pair] {
 	m := t.Matrix()
 	rows := map[int]int{}
 	for i, d := range append(t.Of(cluster.GPU), t.Of(cluster.NIC)...) {

@@ -110,7 +110,8 @@ func (c *calibrateCmd) tell(e *env, doc *query.CalibrateDoc, out target) error {
 		}
 		return report.Calibrate(e.stderr, doc, "-")
 	}
-	return show(e, c.common, doc, func(w io.Writer, d *query.CalibrateDoc) error { return report.Calibrate(w, d, out.file) })
+	return show(e, c.common, doc,
+		func(w io.Writer, d *query.CalibrateDoc) error { return report.Calibrate(w, d, out.file) })
 }
 
 // target is where the cluster goes. A name without an ending is that of a file.

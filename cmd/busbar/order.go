@@ -37,7 +37,8 @@ type orderingCmd[Q ordering] struct {
 func (c *orderingCmd[Q]) Help() string {
 	switch any(c.Order).(type) {
 	case query.OrderPairs:
-		return "Every pair is measured by itself: a node that fails affects its pair only. Nodes that are unreachable, have " +
+		return "Every pair is measured by itself: a node that fails affects its pair only. Nodes that are unreachable, " +
+			"have " +
 			"left or refuse are listed as left out; busy ones are asked again later in the sweep. " +
 			"busbar serve finds faults by comparing sweeps over time: order one every hour.\n\n" +
 			"Examples:\n" +
@@ -65,7 +66,8 @@ func (c *orderingCmd[Q]) Help() string {
 	case query.OrderWatch:
 		return "Shows the progress of an order until it ends; of a repeating one, until its running or next sweep ends. " +
 			"Progress goes to standard error: one changing line on a terminal, else a line at the start and one per round. If " +
-			"the server restarts meanwhile, it waits. Exit code 1: nothing was measured, or a node is unhealthy.\n\nExample:\n " +
+			"the server restarts meanwhile, it waits. Exit code 1: nothing was measured, or a node is unhealthy.\n\nExample:\n" +
+			" " +
 			" busbar order watch 4f2a9c0d1e3b"
 	}
 	return ""

@@ -77,7 +77,8 @@ func (x placeLab) test(t *testing.T, program string) {
 			Comm  float64 `json:"exposed_comm_s"`
 		}
 	}
-	printedBy(t, &doc, program, "place", "-c", file, "-m", "gpt2-large", "--nodes", "4", "--free", x.free, "--scheduler", slurm,
+	printedBy(t, &doc, program, "place", "-c", file, "-m", "gpt2-large", "--nodes", "4", "--free", x.free, "--scheduler",
+		slurm,
 		"--json")
 	t.Logf("Slurm takes %s, place %s; the worst is %s", slurm, doc.Best.Hosts, doc.Worst.Hosts)
 	if same := doc.Scheduler.Step <= doc.Best.Step*1.001; same != x.slurmIsBest {

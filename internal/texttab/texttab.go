@@ -8,8 +8,8 @@
 //	t := texttab.New(texttab.If(verbose, "source"), ">size (B)", ">busbw (GB/s)|%.2f", "?note")
 //	t.Add(r.Source, r.Size, r.BusBW.GBps(), r.Note)
 //
-// A function per column, as in []Column[Row]{{"type", func(r Row) any { return r.Dtype }}}, takes 14 tokens more for each
-// of them, which doubles the tables of predict, step and plan: every cell repeats the type of the row.
+// A function per column, as in []Column[Row]{{"type", func(r Row) any { return r.Dtype }}}, takes 14 tokens more for
+// each of them, which doubles the tables of predict, step and plan: every cell repeats the type of the row.
 //
 // Widths are counted in runes, and colour codes (SGR sequences) take no room.
 // Characters that terminals draw two cells wide are counted as one.
@@ -59,8 +59,8 @@ type Table struct {
 	rows [][]string
 }
 
-// New is a table with these columns, each a heading. Before the heading > sets cells to the right, as numbers are, and ?
-// leaves the column out where all its cells are empty; behind it | and a format say how values are written.
+// New is a table with these columns, each a heading. Before the heading > sets cells to the right, as numbers are, and
+// ? leaves the column out where all its cells are empty; behind it | and a format say how values are written.
 func New(columns ...string) *Table {
 	t := &Table{}
 	for word := range strings.SplitSeq(strings.Join(columns, "\n"), "\n") {
@@ -105,8 +105,8 @@ func (t *Table) Row(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
-// Add appends a row of values, each in the format of its column. Texts are cells as they are, and a quantity that can be
-// written short is.
+// Add appends a row of values, each in the format of its column. Texts are cells as they are, and a quantity that can
+// be written short is.
 func (t *Table) Add(values ...any) {
 	cells := make([]string, len(values))
 	for i, value := range values {

@@ -67,7 +67,8 @@ func TestTableForms(t *testing.T) {
 		{"empty", &Table{}, nil, ""},
 		{"no headings", &Table{Gap: "|"}, [][]string{{"a", "b"}, {"cc", "dd"}}, "a |b\ncc|dd\n"},
 		{
-			"style", &Table{Columns: []Column{{Head: "h", Align: Right}}, Style: strings.ToUpper}, [][]string{{"xyz"}},
+			"style", &Table{Columns: []Column{{Head: "h", Align: Right}}, Style: strings.ToUpper},
+			[][]string{{"xyz"}},
 			"  H\nxyz\n",
 		},
 		{"center", &Table{Columns: []Column{{Head: "head", Align: Center}}}, [][]string{{"x"}}, "head\n x\n"},

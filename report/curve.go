@@ -58,9 +58,6 @@ func Curves(d *query.PredictDoc) (*svg.Picture, error) {
 		lo, hi := p.extent((*point).across)
 		p.x, p.y = powerAxis(2, lo, hi, p.box.x, p.right()), up(p.extent((*point).up))
 		p.draw(c)
-		if len(names) == 1 {
-			drawChoices(c, rows[names[0]], &p.x, p.bottom()+56)
-		}
 	}
 	draw(plot{box: area, title: "time", yTick: func(v float64) string { return unit.Time(v).String() }},
 		func(lo, hi float64) axis {
@@ -77,7 +74,7 @@ func Curves(d *query.PredictDoc) (*svg.Picture, error) {
 		samples = append(samples, Sample{Text: name, Paint: lineLooks[i]})
 		samples[i].Paint.Width = 2.5
 	}
-	return c.Picture(f.title(), curveW, c.samples(plotLeft, area.bottom()+112, 2*plotW, samples)), nil
+	return c.Picture(f.title(), curveW, c.samples(plotLeft, area.bottom()+64, 2*plotW, samples)), nil
 }
 
 // heading writes what the picture shows, and what bands, whiskers and rings mean.
@@ -97,8 +94,11 @@ func (f *forecast) heading(c *picture, band string, ringed bool) float64 {
 			key[0] = band + ": widest error bar; no published measurements of this class"
 		}
 	}
-	if ringed {
+	switch {
+	case ringed:
 		key = append(key, "ringed: "+f.runs()+"'s choice")
+	case !slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return !r.Chosen }):
+		key = append(key, "drawn: "+f.runs()+"'s choice")
 	}
 	return c.heading(curveW, f.Op.String()+" on "+f.Cluster, text, strings.Join(key, "; "))
 }
@@ -140,7 +140,7 @@ func (f *forecast) lines() (names []string, rows map[string][]predict.Row) {
 		case r.Beyond:
 			name = "not NCCL" // whatever was fastest
 		case name == "":
-			name = f.only()
+			name = r.Algo + " " + r.Proto // a line for each, where it is chosen
 		}
 		if rows[name] == nil {
 			names = append(names, name)
@@ -150,44 +150,14 @@ func (f *forecast) lines() (names []string, rows map[string][]predict.Row) {
 	return names, rows
 }
 
-// only is the name of the one line of a layout: whose choice, or which algorithm.
-func (f *forecast) only() string {
-	first := f.Rows[0]
-	switch {
-	case !slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Algo != first.Algo }):
-		return first.Algo
-	case !slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return !r.Chosen }):
-		return f.runs() + "'s choice"
-	}
-	return first.Layout
-}
-
-// drawChoices writes below a plot which algorithm and protocol is taken where.
-func drawChoices(c *picture, rows []predict.Row, across *axis, y float64) {
-	ty := svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.Middle}
-	ends := make([]float64, 3) // of the texts in each of the rows below the line
-	for n, from := 0, 0; from < len(rows); n++ {
-		name, to := rows[from].Algo+" "+rows[from].Proto, from
-		for to+1 < len(rows) && rows[to+1].Algo+" "+rows[to+1].Proto == name {
-			to++
-		}
-		x1, x2 := across.at(float64(rows[from].Asked)), across.at(float64(rows[to].Asked))
-		c.Line(x1-3, y, x2+3, y, svg.Paint{Stroke: []string{ink, idleLine}[n%2], Width: 4})
-		mid, w := (x1+x2)/2, svg.TextWidth(name, ty)
-		// Where there is no room, the table has it.
-		if row := slices.IndexFunc(ends, func(end float64) bool { return mid-w/2 > end }); row >= 0 {
-			ends[row] = mid + w/2 + 6
-			c.Text(mid, y+15+13*float64(row), name, ty)
-		}
-		from = to + 1
-	}
-}
-
-// limitColours are what a bar's colour can stand for, the nearest to the GPU first: darker the farther data has to go.
-var limitColours = []struct {
+// limitColour is what a bar's colour stands for.
+type limitColour struct {
 	kinds      []result.LimitKind
 	fill, text string
-}{
+}
+
+// limitColours begin with the nearest to the GPU: darker the farther data has to go.
+var limitColours = []limitColour{
 	{[]result.LimitKind{result.ByNVLink, result.ByMemory}, "#9cc3e6", "links between GPUs, or memory"},
 	{[]result.LimitKind{result.ByPCIe}, "#6f9fd0", "PCIe"},
 	{[]result.LimitKind{result.ByNIC, result.ByFabric}, "#3d6fa8", "NIC or network"},
@@ -202,13 +172,8 @@ func (f *forecast) bars() *svg.Picture {
 	var bars []bar
 	used := make([]bool, len(limitColours))
 	for _, r := range f.Rows {
-		k := slices.IndexFunc(limitColours, func(k struct {
-			kinds      []result.LimitKind
-			fill, text string
-		},
-		) bool {
-			return k.kinds == nil || slices.Contains(k.kinds, r.Limit.Kind)
-		})
+		k := slices.IndexFunc(limitColours,
+			func(k limitColour) bool { return k.kinds == nil || slices.Contains(k.kinds, r.Limit.Kind) })
 		used[k] = true
 		b := bar{Span: Span{Track: r.Algo + " " + r.Proto, To: r.Time}, fill: limitColours[k].fill, low: r.Low, high: r.High}
 		if f.Compared {

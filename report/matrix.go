@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -117,7 +118,8 @@ func (p *printer) matrix(t *cluster.NodeType) {
 		return
 	}
 	p.printf("\n")
-	if allUnknown(m) {
+	if classes, _ := classCounts(m, 0, len(m.Names), 0, len(m.Names)); len(classes) == 1 &&
+		classes[0] == (cluster.Class{}).String() {
 		p.para("  ", p.dim("Paths between devices are unknown: map the node itself or add its nvidia-smi topo -m."))
 		return
 	}
@@ -131,9 +133,9 @@ func (p *printer) matrix(t *cluster.NodeType) {
 		rows = t.Count(cluster.GPU)
 	}
 	skip := 0 // columns that a line says
-	if c := evenGPUs(m, rows); fold && c != "" && rows < len(m.Names) {
+	if classes, _ := classCounts(m, 0, rows, 0, rows); fold && rows > 2 && len(classes) == 1 && rows < len(m.Names) {
 		p.folded, skip = true, rows
-		p.printf("  %s between all GPUs\n", p.class(c))
+		p.printf("  %s between all GPUs\n", p.class(classes[0]))
 	}
 	cell := 0
 	for i, n := range m.Names {
@@ -162,20 +164,19 @@ func (p *printer) matrix(t *cluster.NodeType) {
 	p.classLegend(m, rows)
 }
 
-// evenGPUs is the class between any two of more than two GPUs, or none where they differ.
-func evenGPUs(m cluster.Matrix, gpus int) string {
-	if gpus < 3 {
-		return ""
-	}
-	class := m.Class[0][1]
-	for i := range gpus {
-		for k := range gpus {
-			if i != k && m.Class[i][k] != class {
-				return ""
+// classCounts counts the classes of pairs between rows and columns, in the order in which they come.
+func classCounts(m cluster.Matrix, row, rows, column, columns int) (classes []string, count map[string]int) {
+	count = make(map[string]int)
+	for ; row < rows; row++ {
+		for k := max(column, row+1); k < columns; k++ {
+			for _, class := range slices.Compact([]string{m.Class[row][k], m.Class[k][row]}) { // a way back may differ
+				if count[class]++; count[class] == 1 {
+					classes = append(classes, class)
+				}
 			}
 		}
 	}
-	return class
+	return classes, count
 }
 
 // matrixBlock prints some columns of the first rows.
@@ -193,18 +194,6 @@ func (p *printer) matrixBlock(m cluster.Matrix, rows, from, to int, gap string) 
 		tab.Row(row...)
 	}
 	p.table(tab)
-}
-
-// allUnknown reports a matrix that says nothing.
-func allUnknown(m cluster.Matrix) bool {
-	for i, row := range m.Class {
-		for j, c := range row {
-			if i != j && c != (cluster.Class{}).String() {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // class colours a path class by how good it is.
@@ -225,27 +214,23 @@ func (p *printer) class(s string) string {
 
 // classLegend explains the classes that occur in the first rows.
 func (p *printer) classLegend(m cluster.Matrix, rows int) {
-	var order []cluster.ClassType
 	seen := make(map[cluster.ClassType]bool)
 	for _, row := range m.Class[:rows] {
 		for _, s := range row {
-			if c, ok := cluster.ParseClass(s); ok && !seen[c.Type] && c.Type != cluster.Self {
+			if c, ok := cluster.ParseClass(s); ok {
 				seen[c.Type] = true
-				order = append(order, c.Type)
 			}
 		}
 	}
 	var parts []string
 	for k := cluster.ClassType(0); k <= cluster.NET; k++ {
-		for _, o := range order {
-			if o == k {
-				c := cluster.Class{Type: k}
-				name := c.String()
-				if k == cluster.NV {
-					name = "NV#"
-				}
-				parts = append(parts, name+" "+c.Meaning())
-			}
+		c := cluster.Class{Type: k}
+		name := c.String()
+		if k == cluster.NV {
+			name = "NV#"
+		}
+		if seen[k] && k != cluster.Self {
+			parts = append(parts, name+" "+c.Meaning())
 		}
 	}
 	for _, l := range texttab.Flow(parts, " · ", p.width-2) {
@@ -256,31 +241,14 @@ func (p *printer) classLegend(m cluster.Matrix, rows int) {
 // matrixCounts says how many pairs have which class.
 func (p *printer) matrixCounts(t *cluster.NodeType, m cluster.Matrix) {
 	gpus := t.Count(cluster.GPU)
-	for _, part := range []struct {
-		name           string
-		a0, a1, b0, b1 int
-		skip           bool
-	}{
-		{"GPU–GPU", 0, gpus, 0, gpus, gpus < 2},
-		{"GPU–NIC", 0, gpus, gpus, len(m.Names), gpus == 0 || gpus == len(m.Names)},
-	} {
-		if part.skip {
-			continue
+	say := func(name string, column, columns int) {
+		classes, count := classCounts(m, 0, gpus, column, columns)
+		for i, s := range classes {
+			classes[i] = fmt.Sprintf("%s %s", p.class(s), words.Plural(count[s], "pair"))
 		}
-		var order []string
-		count := make(map[string]int)
-		for i := part.a0; i < part.a1; i++ {
-			for j := max(part.b0, i+1); j < part.b1; j++ {
-				if count[m.Class[i][j]]++; count[m.Class[i][j]] == 1 {
-					order = append(order, m.Class[i][j])
-				}
-			}
-		}
-		pieces := make([]string, len(order))
-		for i, s := range order {
-			pieces[i] = fmt.Sprintf("%s %s", p.class(s), words.Plural(count[s], "pair"))
-		}
-		p.list("  "+part.name+"  ", "           ", pieces)
+		p.list("  "+name+"  ", "           ", classes)
 	}
-	p.classLegend(m, max(gpus, 1))
+	say("GPU–GPU", 0, gpus)
+	say("GPU–NIC", gpus, len(m.Names))
+	p.classLegend(m, gpus)
 }

@@ -147,7 +147,9 @@ func (d *BenchGPUDoc) complete(t *gpu.Test) error {
 }
 
 // byTests measures a setting by nccl-tests.
-func (q *BenchGPU) byTests(ctx context.Context, with measure.Programs, t *gpu.Test, s gpu.Setting, d *BenchGPUDoc) error {
+func (q *BenchGPU) byTests(ctx context.Context, with measure.Programs, t *gpu.Test, s gpu.Setting,
+	d *BenchGPUDoc,
+) error {
 	start := func(ctx context.Context, args []string, w io.Writer) error { return with.Run(ctx, q.Timeout, args, w) }
 	list, untimed, err := t.Measure(ctx, start, s)
 	d.Untimed += untimed

@@ -31,8 +31,6 @@ type screen struct {
 	w, h, gap float64 // of a cell
 	names     bool    // cells have room for the names of nodes
 	head      float64 // room above the cells for the name of the group
-	chip      float64 // height of a switch of the group
-	gutter    float64 // between groups
 	least     float64 // width of a group
 	pad       float64 // between its edge and what it holds
 }
@@ -45,7 +43,7 @@ type hostGroup struct {
 }
 
 func newScreen(c *cluster.Cluster) *screen {
-	s := &screen{c: c, net: newStrip(c), of: make([]int, len(c.Hosts)), most: 1, pad: 8}
+	s := &screen{c: c, net: newStrip(c), of: make([]int, len(c.Hosts)), most: 1, pad: 8, head: 24}
 	if s.net.empty() && len(c.Hosts) > 1 && c.Summary().NICs > 0 {
 		s.cloud = &box{}
 	}
@@ -58,16 +56,14 @@ func newScreen(c *cluster.Cluster) *screen {
 	s.showDevices()
 	switch n := len(c.Hosts); { // fewer cells are larger
 	case s.nodes != nil:
-		s.gap, s.gutter, s.pad = nodeGap, nodeGap, 0
+		s.gap, s.pad, s.head = nodeGap, 0, 0
 		for _, p := range s.nodes {
 			s.w, s.h = math.Max(s.w, p.frame.w), math.Max(s.h, p.frame.h)
 		}
 	case n <= 96:
-		s.w, s.h, s.gap, s.names, s.head, s.chip, s.gutter, s.least = 78, 30, 6, true, 24, 20, 24, 94
-	case n <= 2000:
-		s.w, s.h, s.gap, s.head, s.chip, s.gutter, s.least = 15, 15, 4, 22, 17, 22, 104
+		s.w, s.h, s.gap, s.names, s.least = 78, 30, 6, true, 94
 	default:
-		s.w, s.h, s.gap, s.head, s.chip, s.gutter, s.least, s.pad = 4, 4, 1, 8, 4, 6, 44, 3
+		s.w, s.h, s.gap, s.least = 15, 15, 4, 104
 	}
 	if s.nodes == nil {
 		s.takeLeaves(leaves)
@@ -79,7 +75,7 @@ func newScreen(c *cluster.Cluster) *screen {
 
 // width is that of the whole.
 func (s *screen) width() float64 {
-	w := float64(s.across)*(s.size(s.most).w+s.gutter) - s.gutter
+	w := float64(s.across)*(s.size(s.most).w+groupGap) - groupGap
 	return math.Max(math.Max(w, s.net.width())+captionW+3*edge, 760)
 }
 
@@ -175,6 +171,8 @@ const (
 	devicesPerRow = 18
 	deviceRowH    = 22.0
 	nodeGap       = 14.0
+	groupGap      = 24.0 // between groups
+	chipH         = 18.0 // of a switch in a group
 )
 
 // showDevices makes the nodes that show their devices, where there is room for those of all.
@@ -299,7 +297,7 @@ func (s *screen) collect(leaves [][]int) {
 	slices.SortStableFunc(s.list, func(a, b hostGroup) int { return cmp.Compare(at(a), at(b)) })
 	for i, x := range s.list {
 		s.most = max(s.most, len(x.hosts))
-		if s.leaf != nil && s.chip > 10 {
+		if s.leaf != nil {
 			s.least = math.Max(s.least, 20*float64(len(x.leaves)))
 		}
 		for _, h := range x.hosts {
@@ -325,7 +323,7 @@ func (s *screen) size(hosts int) box {
 // top is the room above the cells of a group.
 func (s *screen) top() float64 {
 	if s.leaf != nil {
-		return s.head + s.chip + s.gap + s.pad/2
+		return s.head + chipH + s.gap + s.pad/2
 	}
 	return s.head
 }
@@ -342,7 +340,7 @@ func (s *screen) arrange() {
 		s.cols, s.across = s.most, n
 		return
 	}
-	wide := func() float64 { return float64(n) * (s.size(s.most).w + s.gutter) }
+	wide := func() float64 { return float64(n) * (s.size(s.most).w + groupGap) }
 	best := shape(s.most, cell, 1.5)
 	if s.leaf == nil && !s.net.empty() {
 		for s.cols = best; s.cols > 1 && wide() > maxRow; {
@@ -354,29 +352,23 @@ func (s *screen) arrange() {
 	}
 	s.cols = best
 	one := s.size(s.most)
-	one.w, one.h = one.w+s.gutter, one.h+s.gutter
+	one.w, one.h = one.w+groupGap, one.h+groupGap
 	s.across = min(n, max(shape(n, one, 1.7), int(1000/one.w)))
 	rows := (n + s.across - 1) / max(1, s.across)
 	s.across = (n + rows - 1) / max(1, rows) // rows of about the same length
 }
 
 func (s *screen) lay(x, y, w float64) float64 {
-	one := s.size(s.most)
-	pitch := w / float64(max(1, s.across))
-	if !s.single() {
-		pitch = math.Min(pitch, one.w+3*s.gutter)
-	}
-	left := x + (w-pitch*float64(s.across)+pitch-one.w)/2
-	s.frame = box{left - s.side() - 4, y, pitch*float64(s.across-1) + one.w + s.side() + 4, 0}
+	s.frame = box{x, y, w, 0}
 	if s.bus() {
-		y += s.gutter
+		y += groupGap
 	}
 	top, bottom := y, y
 	for i := range s.list {
 		if i > 0 && i%s.across == 0 {
-			top = bottom + s.gutter
+			top = bottom + groupGap
 		}
-		b := box{left + float64(i%s.across)*pitch, top, one.w, s.size(len(s.list[i].hosts)).h}
+		b := place(box{x, top, w, s.size(len(s.list[i].hosts)).h}, i%s.across, s.across, s.size(s.most).w)
 		bottom = math.Max(bottom, b.bottom())
 		s.list[i].box = b
 		for k, h := range s.list[i].hosts {
@@ -401,7 +393,7 @@ func (s *screen) drawBus(pic *picture) {
 	paint := svg.Paint{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}
 	for i := range s.list {
 		b := s.list[i].box
-		x, y := b.x-s.side(), b.y+s.head/2
+		x, y := b.x-9, b.y+s.head/2
 		if i+s.across >= len(s.list) { // the last of its column
 			pic.Line(x, s.frame.y, x, y, paint)
 		}
@@ -420,9 +412,6 @@ func (s *screen) what() string {
 	return "cables"
 }
 
-// side is how far on the left of a group the line to it runs.
-func (s *screen) side() float64 { return math.Min(9, s.gutter/2) }
-
 func (s *screen) drawGroup(pic *picture, x *hostGroup, as *Group) {
 	if s.nodes != nil {
 		for _, h := range x.hosts {
@@ -431,20 +420,14 @@ func (s *screen) drawGroup(pic *picture, x *hostGroup, as *Group) {
 		return
 	}
 	b, names := x.box, hostNames(s.c, x.hosts)
-	count := words.Plural(len(x.hosts), "node")
-	tip := as.Name + ": " + count
+	tip := as.Name + ": " + words.Plural(len(x.hosts), "node")
 	if len(x.leaves) > 0 {
 		tip += " behind " + tierCount(len(x.leaves), int(cluster.Leaf))
 	}
 	pic.Open("pod", tip, "pod/"+as.ID)
 	pic.rect(b, 6, svg.Paint{Fill: panelFill, Stroke: panelLine})
-	ty := svg.Type{Size: math.Min(s.head*0.52, boxType+1), Fill: ink, Bold: true}
-	name := fitList("", names, ty, b.w-2*s.pad)
-	pic.Text(b.x+s.pad, b.y+s.head*0.7, name, ty)
-	note := svg.Type{Size: ty.Size, Fill: inkSoft, Anchor: svg.End}
-	if svg.TextWidth(name, ty)+svg.TextWidth(count, note)+30 < b.w {
-		pic.Text(b.right()-s.pad, b.y+s.head*0.7, count, note)
-	}
+	ty := svg.Type{Size: boxType, Fill: ink, Bold: true}
+	pic.Text(b.x+s.pad, b.y+17, fitList("", names, ty, b.w-2*s.pad), ty)
 	pic.Close()
 	if s.leaf != nil && len(x.leaves) > 0 {
 		s.drawLeaves(pic, x, as.ID)
@@ -471,10 +454,10 @@ func (p *picture) cells(b box, paint svg.Paint, cells svg.Cells) {
 
 // drawLeaves paints the switches of a group above its nodes.
 func (s *screen) drawLeaves(pic *picture, x *hostGroup, id string) {
-	n, gap := float64(len(x.leaves)), math.Min(3, s.gap)
+	n, gap := float64(len(x.leaves)), 3.0
 	w, names := (x.box.w-2*s.pad-gap*(n-1))/n, switchNames(s.c, x.leaves)
 	cells := svg.Cells{What: "switch", In: id, Names: names, Cols: len(names), N: len(names), DX: svg.Cent(w + gap)}
-	for i := 0; s.chip > 10 && i < len(names); i++ {
+	for i := range names {
 		label, rail := names[i], s.c.Network.Switches[x.leaves[i]].Rail
 		if svg.TextWidth(label, cellType) > w-4 {
 			if label = ""; rail >= 0 && w > 14 {
@@ -483,7 +466,7 @@ func (s *screen) drawLeaves(pic *picture, x *hostGroup, id string) {
 		}
 		cells.Labels = append(cells.Labels, label)
 	}
-	pic.cells(box{x.box.x + s.pad, x.box.y + s.head, w, s.chip}, svg.Paint{Fill: netFill, Stroke: netViol}, cells)
+	pic.cells(box{x.box.x + s.pad, x.box.y + s.head, w, chipH}, svg.Paint{Fill: netFill, Stroke: netViol}, cells)
 }
 
 // cables joins nodes that show their devices, or groups, with the switches above them: each group where they stand in

@@ -203,10 +203,8 @@ func (s *strip) lay(x, y, w float64) float64 {
 		if s.across(row) {
 			y += arcRoom
 		}
-		pitch := w / float64(len(row))
-		bw := math.Min(150, pitch-boxGap)
 		for j, n := range row {
-			n.box = box{x + pitch*(float64(j)+0.5) - bw/2, y, bw, switchBH}
+			n.box = place(box{x, y, w, switchBH}, j, len(row), math.Min(150, w/float64(len(row))-boxGap))
 		}
 		y += switchBH
 		if i < len(s.rows)-1 {

@@ -221,6 +221,7 @@ func (w writer) words(name, text string, attrs ...string) {
 func (w writer) marks(list []Mark) {
 	for i := range list {
 		m := &list[i]
+		var place []string
 		switch m.Is {
 		case Group:
 			end := w.start("g", "class", m.Class)
@@ -229,20 +230,21 @@ func (w writer) marks(list []Mark) {
 			}
 			w.marks(m.Marks)
 			end()
-		case Rect:
-			w.words("rect", "", append([]string{
-				"x", num(m.X), "y", num(m.Y), "width", num(m.W), "height", num(m.H), "rx", some(m.R),
-			}, m.Paint.attrs()...)...)
-		case Line:
-			w.words("line", "", append([]string{"x1", num(m.X), "y1", num(m.Y), "x2", num(m.X2), "y2", num(m.Y2)},
-				m.Paint.attrs()...)...)
-		case Path:
-			w.words("path", "", append([]string{"d", m.D}, m.Paint.attrs()...)...)
+			continue
 		case Text:
-			w.words("text", m.Text, m.Type.attrs(m.X, m.Y)...)
+			w.words(m.Is, m.Text, m.Type.attrs(m.X, m.Y)...)
+			continue
 		case Grid:
 			w.cells(m)
+			continue
+		case Rect:
+			place = []string{"x", num(m.X), "y", num(m.Y), "width", num(m.W), "height", num(m.H), "rx", some(m.R)}
+		case Line:
+			place = []string{"x1", num(m.X), "y1", num(m.Y), "x2", num(m.X2), "y2", num(m.Y2)}
+		case Path:
+			place = []string{"d", m.D}
 		}
+		w.words(m.Is, "", append(place, m.Paint.attrs()...)...)
 	}
 }
 
@@ -254,7 +256,7 @@ func (w writer) cells(m *Mark) {
 		fmt.Fprintf(&d, "M%v %v%s", m.X, Cent(m.Y+float64(i/c.Cols)*c.DY), one)
 		d.WriteString(strings.Repeat(fmt.Sprintf("m%v 0%s", c.DX, one), min(c.Cols, c.N-i)-1))
 	}
-	w.words("path", "", append([]string{"d", d.String()}, m.Paint.attrs()...)...)
+	w.words(Path, "", append([]string{"d", d.String()}, m.Paint.attrs()...)...)
 	for i, text := range c.Labels {
 		x, y := m.X+float64(i%c.Cols)*c.DX+m.W/2, m.Y+float64(i/c.Cols)*c.DY+m.H/2+m.Type.Size*0.36
 		w.words("text", text, m.Type.attrs(Cent(x), Cent(y))...)

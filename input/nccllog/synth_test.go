@@ -160,13 +160,13 @@ func checkNetwork(t *testing.T, j *synth.Job, l *Log) {
 	}
 	nics := 1
 	if !socket {
-		nics = j.Shape.NICs
+		nics = j.Spec.NICs
 	}
 	if len(l.NICs) != nics*j.Nodes {
 		t.Errorf("%d NICs, want %d on each of %d hosts", len(l.NICs), nics, j.Nodes)
 	}
 	for _, n := range l.NICs {
-		if !socket && (n.GDR != cluster.Yes || n.Port != 1 || j.Minor >= 27 && n.Mbps != int(j.Shape.Port*8/1e6) ||
+		if !socket && (n.GDR != cluster.Yes || n.Port != 1 || j.Minor >= 27 && n.Mbps != int(j.Spec.Port*8/1e6) ||
 			j.Minor >= 23 && n.PCI == "") {
 			t.Errorf("NIC %+v", n)
 		}

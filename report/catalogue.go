@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -23,7 +24,7 @@ func Presets(w io.Writer, d *query.PresetsDoc, o TextOptions) error {
 			bare = append(bare, p.Name)
 			continue
 		}
-		t.Row(p.Name, fmt.Sprint(p.Nodes), fmt.Sprint(p.GPUs), fmt.Sprint(p.NICs), p.Summary)
+		t.Add(p.Name, p.Nodes, p.GPUs, p.NICs, p.Summary)
 		if o.Verbose {
 			t.Row("", "", "", "", "source: "+p.Source)
 		}
@@ -32,32 +33,28 @@ func Presets(w io.Writer, d *query.PresetsDoc, o TextOptions) error {
 		return err
 	}
 	fmt.Fprintln(w, "\nnodes: how many a name without :COUNT means. Sources: -v or --json. Single GPUs, without a NIC:")
-	for _, line := range texttab.Flow(bare, ", ", max(o.Width-2, 78)) {
-		fmt.Fprintln(w, " ", line)
-	}
-	return nil
+	var b strings.Builder
+	hanging(&b, "  ", "  ", texttab.Flow(bare, ", ", max(o.Width-2, 78)))
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // Hardware prints the tables of the catalogue; verbose prints the source below every row.
 func Hardware(w io.Writer, d *query.HardwareDoc, verbose bool) error {
 	for _, part := range []struct {
 		title string
-		rows  int
-		table func() *texttab.Table
+		table *texttab.Table
 	}{
-		{
-			"Links and networks (one direction computed with; duplex as the sum of both)", len(d.Links),
-			func() *texttab.Table { return linkTable(d.Links, verbose) },
-		},
-		{"Accelerators (dense peaks)", len(d.GPUs), func() *texttab.Table { return gpuTable(d.GPUs, verbose) }},
-		{"Network cards", len(d.NICs), func() *texttab.Table { return nicTable(d.NICs, verbose) }},
-		{"Switches", len(d.Switches), func() *texttab.Table { return switchTable(d.Switches, verbose) }},
+		{"Links and networks (one direction computed with; duplex as the sum of both)", linkTable(d.Links, verbose)},
+		{"Accelerators (dense peaks)", gpuTable(d.GPUs, verbose)},
+		{"Network cards", nicTable(d.NICs, verbose)},
+		{"Switches", switchTable(d.Switches, verbose)},
 	} {
-		if part.rows == 0 {
+		if part.table.Len() == 0 {
 			continue
 		}
 		fmt.Fprintln(w, part.title)
-		if err := part.table().Write(w); err != nil {
+		if err := part.table.Write(w); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintln(w); err != nil {
@@ -66,6 +63,9 @@ func Hardware(w io.Writer, d *query.HardwareDoc, verbose bool) error {
 	}
 	return nil
 }
+
+// stated is what a source states, or a dash.
+func stated(is bool, text string) string { return cmp.Or(when(is, text), "–") }
 
 // cite adds a row's source below it.
 func cite(t *texttab.Table, sources bool, source string) {
@@ -77,11 +77,8 @@ func cite(t *texttab.Table, sources bool, source string) {
 func linkTable(rows []hardware.Interconnect, sources bool) *texttab.Table {
 	t := texttab.New("name", "of", ">one direction", ">in bits", ">duplex", "maker quotes", ">latency")
 	for _, r := range rows {
-		latency := ""
-		if r.Latency.Known() {
-			latency = r.Latency.Value.String()
-		}
-		t.Row(r.Name, r.Scope, r.OneWay.String(), r.OneWay.Bits(), r.Duplex.String(), string(r.Quoted), latency)
+		t.Add(r.Name, r.Scope, r.OneWay, r.OneWay.Bits(), r.Duplex, r.Quoted,
+			when(r.Latency.Known(), r.Latency.Value.String()))
 		cite(t, sources, r.Source)
 	}
 	return t
@@ -91,21 +88,12 @@ func gpuTable(rows []hardware.GPUModel, sources bool) *texttab.Table {
 	t := texttab.New("name", "title", ">memory", ">memory rate", ">bf16 dense", ">fp8 dense", "links", "PCIe", ">power")
 	for _, g := range rows {
 		peak := func(d cluster.Dtype) string {
-			if v, ok := g.Peak[d]; ok {
-				return v.String()
-			}
-			return "–"
+			v, ok := g.Peak[d]
+			return stated(ok, v.String())
 		}
-		links := "–"
-		if g.Links > 0 {
-			links = fmt.Sprintf("%d × %v = %v", g.Links, g.Link, g.Link*unit.Rate(g.Links))
-		}
-		power := "–"
-		if g.TDP > 0 {
-			power = fmt.Sprintf("%g W", float64(g.TDP))
-		}
-		t.Row(g.Name, g.Title, g.Memory.String(), g.HBM.String(), peak(cluster.BF16), peak(cluster.FP8), links,
-			fmt.Sprintf("gen %d x%d", g.PCIeGen, g.Lanes), power)
+		t.Add(g.Name, g.Title, g.Memory, g.HBM, peak(cluster.BF16), peak(cluster.FP8),
+			stated(g.Links > 0, fmt.Sprintf("%d × %v = %v", g.Links, g.Link, g.Link*unit.Rate(g.Links))),
+			fmt.Sprintf("gen %d x%d", g.PCIeGen, g.Lanes), stated(g.TDP > 0, fmt.Sprintf("%g W", float64(g.TDP))))
 		cite(t, sources, g.Source)
 		if g.TDP > 0 {
 			cite(t, sources, "power: "+g.TDPSource)
@@ -117,11 +105,7 @@ func gpuTable(rows []hardware.GPUModel, sources bool) *texttab.Table {
 func nicTable(rows []hardware.NICModel, sources bool) *texttab.Table {
 	t := texttab.New("name", ">fastest port", "PCIe", "PCI ids")
 	for _, n := range rows {
-		rate := "–"
-		if n.Rate > 0 {
-			rate = n.Rate.Bits()
-		}
-		t.Row(n.Name, rate, fmt.Sprintf("gen %d x%d", n.PCIeGen, n.Lanes), strings.Join(n.PCI, " "))
+		t.Row(n.Name, stated(n.Rate > 0, n.Rate.Bits()), fmt.Sprintf("gen %d x%d", n.PCIeGen, n.Lanes), strings.Join(n.PCI, " "))
 		cite(t, sources, n.Source)
 	}
 	return t
@@ -130,7 +114,7 @@ func nicTable(rows []hardware.NICModel, sources bool) *texttab.Table {
 func switchTable(rows []hardware.SwitchModel, sources bool) *texttab.Table {
 	t := texttab.New("name", "kind", ">ports", ">port rate")
 	for _, s := range rows {
-		t.Row(s.Name, string(s.Kind), fmt.Sprint(s.Ports), s.Rate.Bits())
+		t.Add(s.Name, s.Kind, s.Ports, s.Rate.Bits())
 		cite(t, sources, s.Source)
 	}
 	return t
@@ -142,11 +126,11 @@ func Models(w io.Writer, d *query.ModelsDoc, verbose bool) error {
 		return tensors(w, d.ModelSummary)
 	}
 	t := texttab.New("name", "title", ">parameters", ">layers", ">hidden", ">heads", ">FFN", ">experts", ">vocab",
-		">tokens", ">forward")
+		">tokens", ">forward|%.4g TFLOP")
 	for i := range d.Models {
 		m := &d.Models[i]
-		t.Row(m.Name, m.Title, words.Thousands(m.Params), some(m.Layers), some(m.Hidden), heads(m), some(m.FFN), experts(m),
-			some(m.Vocab), fmt.Sprint(m.Seq), fmt.Sprintf("%.4g TFLOP", m.Forward/1e12))
+		t.Add(m.Name, m.Title, words.Thousands(m.Params), some(m.Layers), some(m.Hidden), heads(m), some(m.FFN), experts(m),
+			some(m.Vocab), m.Seq, m.Forward/1e12)
 		cite(t, verbose, m.Source)
 		cite(t, verbose, fmt.Sprintf("%s parameters: %s", words.Thousands(m.Published), m.PublishedSource))
 		if m.Note != "" && verbose {
@@ -174,25 +158,19 @@ func heads(m *workload.ModelSummary) string {
 
 // experts are those that a token passes, of all.
 func experts(m *workload.ModelSummary) string {
-	if m.Experts == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d/%d", m.TopK, m.Experts)
+	return when(m.Experts > 0, fmt.Sprintf("%d/%d", m.TopK, m.Experts))
 }
 
 // some is a number, or nothing where there is none.
 func some(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprint(n)
+	return when(n != 0, fmt.Sprint(n))
 }
 
 // tensors prints the tensors of a model.
 func tensors(w io.Writer, m *workload.ModelSummary) error {
 	t := texttab.New("tensor", "shape", ">parameters")
 	for _, x := range m.Tensors {
-		t.Row(x.Name, fmt.Sprint(x.Shape), words.Thousands(x.Count()))
+		t.Add(x.Name, x.Shape, words.Thousands(x.Count()))
 	}
 	t.Row("all", "", words.Thousands(m.Params))
 	return t.Write(w)

@@ -74,7 +74,7 @@ func Check(w io.Writer, d *query.CheckDoc) error {
 func checkTable(d *query.CheckDoc) *texttab.Table {
 	t := texttab.New("node", "verdict", ">GPUs", "reasons")
 	for _, n := range d.Nodes {
-		t.Row(texttab.Clean(n.Host), n.Verdict, fmt.Sprint(n.GPUs), texttab.Clean(strings.Join(n.Reasons, "; ")))
+		t.Add(n.Host, n.Verdict, n.GPUs, strings.Join(n.Reasons, "; "))
 	}
 	return t
 }

@@ -19,14 +19,12 @@ func Goodput(w io.Writer, d *query.GoodputDoc) error {
 		words.Plural(d.Nodes, "node"), d.Step.Short(), d.Tokens, counted(d.Pictures))
 	goodputLines(w, &d.Asked, d.Step)
 	fmt.Fprintf(w, "  %-9s %.1f%%, with failures drawn one by one\n\n", "simulated", 100*d.Played)
-	t := texttab.New("checkpoints", "nodes that fail", ">goodput", ">"+counted(d.Pictures)+"/s",
-		">"+counted(d.Pictures)+"/s/GPU held", ">interval", ">fewer nodes", ">waiting", "")
+	of := counted(d.Pictures)
+	t := texttab.New("checkpoints", "nodes that fail", ">goodput|%.1f%%", ">"+of+"/s|%.0f", ">"+of+"/s/GPU held|%.0f",
+		">interval", ">fewer nodes|%.1f%%", ">waiting|%.1f%%", "")
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		saved, how, mark := "synchronous", words.Plural(r.Spares, "spare"), ""
-		if r.Async {
-			saved = "asynchronous"
-		}
+		how := words.Plural(r.Spares, "spare")
 		switch {
 		case r.Replaced:
 			how = "always replaced"
@@ -35,12 +33,8 @@ func Goodput(w io.Writer, d *query.GoodputDoc) error {
 		default:
 			how += ", waits"
 		}
-		if r.Best {
-			mark = "best per GPU held"
-		}
-		t.Row(saved, how, fmt.Sprintf("%.1f%%", 100*r.Goodput), fmt.Sprintf("%.0f", r.Tokens), fmt.Sprintf("%.0f", r.PerGPU),
-			r.Interval.String(),
-			fmt.Sprintf("%.1f%%", 100*r.Shrunk), fmt.Sprintf("%.1f%%", 100*r.Stopped), mark)
+		t.Add(when(r.Async, "a")+"synchronous", how, 100*r.Goodput, r.Tokens, r.PerGPU, r.Interval.String(), 100*r.Shrunk,
+			100*r.Stopped, when(r.Best, "best per GPU held"))
 	}
 	return t.Write(w)
 }

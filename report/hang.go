@@ -23,21 +23,14 @@ func Hang(w io.Writer, d *query.HangDoc, o TextOptions) error {
 
 // hangTable is the verdict with a row for each culprit, for writers that take tables.
 func hangTable(d *query.HangDoc) *texttab.Table {
-	t := texttab.New("verdict", "kind", ">confidence (%)", ">rank", "host", ">GPU", ">process", "communicator",
+	t := texttab.New("verdict", "kind", ">confidence (%)|%.0f", ">rank", "host", ">GPU", ">process", "communicator",
 		"operation", ">sequence", "text")
 	group, number := "", func(n int) string { return known(n > 0, fmt.Sprint(n)) }
 	if d.Communicator != nil {
 		group = d.Communicator.Name
 	}
 	row := func(rank, host, gpu, pid string) {
-		cells := []string{
-			string(d.State), string(d.Kind), fmt.Sprintf("%.0f", 100*d.Confidence), rank, host, gpu, pid, group, d.Op,
-			number(int(d.Sequence)), d.Text,
-		}
-		for i := range cells {
-			cells[i] = texttab.Clean(cells[i])
-		}
-		t.Row(cells...)
+		t.Add(d.State, d.Kind, 100*d.Confidence, rank, host, gpu, pid, group, d.Op, number(int(d.Sequence)), d.Text)
 	}
 	for _, r := range d.Ranks {
 		gpu := "-"

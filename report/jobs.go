@@ -64,17 +64,13 @@ func jobFindings(list []finding.Finding, s style, o TextOptions) string {
 	var b strings.Builder
 	for _, f := range list {
 		b.WriteString("\n" + severityMark(s, f.Severity) + " " + s.bold(f.ID) + "\n")
-		for _, l := range texttab.Wrap(f.Text, o.width()-2) {
-			b.WriteString("  " + l + "\n")
-		}
+		hanging(&b, "  ", "  ", texttab.Wrap(f.Text, o.width()-2))
 		for _, q := range f.Evidence {
 			for _, l := range texttab.Wrap(q.String(), o.width()-4) {
 				b.WriteString("  " + s.dim("  "+l) + "\n")
 			}
 		}
-		for _, l := range texttab.Wrap("fix: "+f.Fix, o.width()-2) {
-			b.WriteString("  " + l + "\n")
-		}
+		hanging(&b, "  ", "  ", texttab.Wrap("fix: "+f.Fix, o.width()-2))
 	}
 	return b.String()
 }
@@ -88,18 +84,9 @@ func jobRows(j *rates.Job, s style, o TextOptions) string {
 	t.Most, t.Title = maxJobRows, texttab.Clean(jobName(j))
 	for i := range j.Rows {
 		r := &j.Rows[i]
-		transfer, wait, expected, busbw, last := "-", "-", "-", "-", "-"
-		if r.Transfer > 0 {
-			transfer, wait = r.Transfer.String(), r.Wait.String()
-		}
-		if r.BusBW > 0 {
-			busbw = r.BusBW.String()
-		}
+		expected := "-"
 		if e := r.Expected; e != nil {
 			expected = fmt.Sprintf("%s (%s–%s)", e.Time, e.Low, e.High)
-		}
-		if r.LateRank >= 0 {
-			last = fmt.Sprintf("%d (%.0f%%)", r.LateRank, 100*r.LateOf)
 		}
 		verdict := string(r.Verdict)
 		switch r.Verdict {
@@ -110,8 +97,10 @@ func jobRows(j *rates.Job, s style, o TextOptions) string {
 		case rates.Waits:
 			verdict = s.yellow(verdict)
 		}
-		t.Row(r.Group, fmt.Sprint(r.Ranks), r.Op, r.Bytes.String(), fmt.Sprint(r.Count),
-			strings.TrimSpace(r.Algo+" "+r.Proto), r.Time.String(), transfer, wait, busbw, expected, last, verdict)
+		t.Add(r.Group, r.Ranks, r.Op, r.Bytes, r.Count, strings.TrimSpace(r.Algo+" "+r.Proto), r.Time,
+			known(r.Transfer > 0, r.Transfer.String()), known(r.Transfer > 0, r.Wait.String()),
+			known(r.BusBW > 0, r.BusBW.String()), expected,
+			known(r.LateRank >= 0, fmt.Sprintf("%d (%.0f%%)", r.LateRank, 100*r.LateOf)), verdict)
 	}
 	text := s.fit(t, o.Width)
 	if n := len(j.Rows) - maxJobRows; n > 0 {
@@ -121,16 +110,15 @@ func jobRows(j *rates.Job, s style, o TextOptions) string {
 }
 
 func jobRanks(j *rates.Job, s style, o TextOptions) string {
-	t := texttab.New(">rank", "host", ">process", ">waits", ">calls", "")
+	t := texttab.New(">rank", texttab.If(j.Ranks[0].Host != "", "host", ">process"), ">waits|%.1f%%", ">calls", "")
 	t.Most, t.Title = 64, texttab.Clean(jobName(j))
-	t.Columns[1].Hidden, t.Columns[2].Hidden = j.Ranks[0].Host == "", j.Ranks[0].Host == ""
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
 		mark := ""
 		if j.Late != nil && j.Late.Host == r.Host && slices.Contains(j.Late.Ranks, r.Rank) {
 			mark = s.yellow("last")
 		}
-		t.Row(fmt.Sprint(r.Rank), r.Host, fmt.Sprint(r.PID), fmt.Sprintf("%.1f%%", 100*r.Wait), fmt.Sprint(r.Calls), mark)
+		t.Add(r.Rank, r.Host, r.PID, 100*r.Wait, r.Calls, mark)
 	}
 	return s.fit(t, o.Width) + "\n"
 }

@@ -306,7 +306,7 @@ func tracedRanks(d *query.TraceDoc) *texttab.Table {
 			}
 			return fmt.Sprintf("%s %3.0f%%", x.Short(), 100*float64(x/r.Step))
 		}
-		t.Row(name, r.Step.Short(), of(r.Compute), of(r.Comm), of(r.Exposed), of(r.Copy), of(r.Idle), path.Base(r.File))
+		t.Add(name, r.Step, of(r.Compute), of(r.Comm), of(r.Exposed), of(r.Copy), of(r.Idle), path.Base(r.File))
 	}
 	return t
 }
@@ -319,48 +319,23 @@ func tracedWhose(d *query.TraceDoc) string {
 }
 
 func tracedCalls(d *query.TraceDoc, s style, o TextOptions) string {
-	var sized, matched, predicted, tree bool
+	var sized, matched, predicted bool
 	for i := range d.Calls {
 		c := &d.Calls[i]
-		sized, matched = sized || c.Bytes > 0, matched || c.Transfer > 0
-		predicted, tree = predicted || c.Expected > 0, tree || c.Algo != ""
+		sized, matched, predicted = sized || c.Bytes > 0, matched || c.Transfer > 0, predicted || c.Expected > 0
 	}
-	heads := []string{"operation", ">calls", ">time", ">exposed", ">per call"}
-	if sized {
-		heads = slices.Insert(heads, 1, "group", ">ranks", ">size")
-	}
-	for _, x := range []struct {
-		is   bool
-		head string
-	}{{matched, ">transfer"}, {sized, ">busbw GB/s"}, {predicted, ">expected"}, {tree, "algorithm"}} {
-		if x.is {
-			heads = append(heads, x.head)
-		}
-	}
-	t := texttab.New(heads...)
+	t := texttab.New("operation", texttab.If(sized, "group", ">ranks", ">size"), ">calls|%.4g", ">time", ">exposed",
+		">per call", texttab.If(matched, ">transfer"), texttab.If(sized, ">busbw GB/s"), texttab.If(predicted, ">expected"),
+		"?algorithm")
 	if !o.Verbose {
 		t.Most = mostCalls
 	}
 	for i := range d.Calls {
 		c := &d.Calls[i]
-		cells := []string{c.Op, fmt.Sprintf("%.4g", c.Count), c.Time.Short(), c.Exposed.Short(), c.Median.String()}
-		if sized {
-			cells = slices.Insert(cells, 1, c.Group, known(c.Ranks > 0, fmt.Sprint(c.Ranks)),
-				known(c.Bytes > 0, c.Bytes.String()))
-		}
-		if matched {
-			cells = append(cells, known(c.Transfer > 0, c.Transfer.String()))
-		}
-		if sized {
-			cells = append(cells, known(c.BusBW > 0, fmt.Sprintf("%.1f", float64(c.BusBW)/1e9)))
-		}
-		if predicted {
-			cells = append(cells, known(c.Expected > 0, fmt.Sprintf("%s to %s", c.Low, c.High)))
-		}
-		if tree {
-			cells = append(cells, c.Algo)
-		}
-		t.Row(cells...)
+		t.Add(c.Op, c.Group, known(c.Ranks > 0, fmt.Sprint(c.Ranks)), known(c.Bytes > 0, c.Bytes.String()), c.Count,
+			c.Time, c.Exposed, c.Median, known(c.Transfer > 0, c.Transfer.String()),
+			known(c.BusBW > 0, fmt.Sprintf("%.1f", c.BusBW.GBps())),
+			known(c.Expected > 0, fmt.Sprintf("%s to %s", c.Low, c.High)), c.Algo)
 	}
 	text := s.fit(t, o.width())
 	if n := len(d.Calls) - mostCalls; n > 0 && !o.Verbose {
@@ -384,10 +359,10 @@ func tracedStep(d *query.TraceDoc) *texttab.Table {
 	if r.Steps == 0 {
 		steps = "whole trace"
 	}
-	t.Row(steps, r.Step.Short(), p.Step.Short(), p.Low.Short(), p.High.Short())
-	t.Row("compute", r.Compute.Short(), (p.Compute + p.Optimizer).Short(), "", "")
-	t.Row("communication", r.Comm.Short(), p.Comm.Short(), "", "")
-	t.Row("exposed", r.Exposed.Short(), p.Exposed.Short(), "", "")
-	t.Row("idle, copies", (r.Idle + r.Copy).Short(), (p.Bubble + p.Host).Short(), "", "")
+	t.Add(steps, r.Step, p.Step, p.Low, p.High)
+	t.Add("compute", r.Compute, p.Compute+p.Optimizer)
+	t.Add("communication", r.Comm, p.Comm)
+	t.Add("exposed", r.Exposed, p.Exposed)
+	t.Add("idle, copies", r.Idle+r.Copy, p.Bubble+p.Host)
 	return t
 }

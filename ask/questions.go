@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
+	"busbar.dev/doctor"
 	"busbar.dev/input/clusterfile"
 	"busbar.dev/input/k8s"
 	"busbar.dev/input/slurm"
@@ -75,6 +76,16 @@ func played(f Form) Form {
 		return write(ctx, w, a)
 	}
 	return f
+}
+
+// findings are the forms of a report of the doctor that other programs read.
+func findings[D any](of func(*D) *doctor.Report) []Form {
+	form := func(name, ending string, write func(io.Writer, *doctor.Report) error) Form {
+		return written(name, ending, "", func(w io.Writer, d *D) error { return write(w, of(d)) })
+	}
+	return []Form{
+		form("markdown", ".md", doctor.Markdown), form("sarif", ".sarif", doctor.SARIF), form("junit", ".xml", doctor.JUnit),
+	}
 }
 
 // requests are the forms in which schedulers and clouds are told the nodes of a placement.
@@ -195,7 +206,10 @@ var Questions = []*Question{
 		Route: "hardware", Within: shortly, Typed: typed[query.Hardware](verbose(report.Hardware)),
 	},
 	{Name: "version", Route: "version", Within: shortly, Typed: typed[query.Release](plain(report.Release))},
-	{Name: "doctor", Route: "doctor", Within: longer, Heavy: true, Typed: typed[query.Doctor](report.Doctor)},
+	{
+		Name: "doctor", Route: "doctor", Within: longer, Heavy: true, Typed: typed[query.Doctor](report.Doctor),
+		Forms: findings(func(d *query.DoctorDoc) *doctor.Report { return d.Report }),
+	},
 	{Name: "hang", Route: "hang", Within: longer, Heavy: true, Typed: typed[query.Hang](report.Hang)},
 	{
 		Name: "doctor explain", Route: "explain", Within: longer, Heavy: true, Also: true,
@@ -206,6 +220,7 @@ var Questions = []*Question{
 	},
 	{
 		Name: "doctor bench", Route: "measured", Within: shortly, Typed: typed[query.DoctorBench](report.DoctorBench),
+		Forms: findings(func(d *query.DoctorBenchDoc) *doctor.Report { return d.Report }),
 	},
 	{Name: "jobs", Typed: typed[query.Jobs](report.Jobs)},
 	{

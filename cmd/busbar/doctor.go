@@ -11,7 +11,6 @@ import (
 	"unicode"
 
 	"busbar.dev/ask"
-	"busbar.dev/doctor"
 	"busbar.dev/internal/failure"
 	"busbar.dev/query"
 	"busbar.dev/report"
@@ -55,19 +54,22 @@ func (doctorRunCmd) Help() string {
 
 // Run reads, examines, reports.
 func (c *doctorRunCmd) Run(e *env) error {
-	t, err := c.forms(e, &query.DoctorDoc{}).one(markdownWord(c.Output), c.JSON)
+	var a ask.Answer
+	f := e.forms(ask.Named("doctor"), &a, c.common)
+	t, err := f.one(markdownWord(c.Output), c.JSON)
 	if err != nil {
 		return err
 	}
-	ask := c.Doctor.Run
+	run := c.Doctor.Run
 	if c.Ask {
-		ask = func(ctx context.Context, env query.Env) (*query.DoctorDoc, error) { return c.walk(ctx, e, env) }
+		run = func(ctx context.Context, env query.Env) (*query.DoctorDoc, error) { return c.walk(ctx, e, env) }
 	}
-	doc, err := ask(e.ctx, e.query(c.common))
+	doc, err := run(e.ctx, e.query(c.common))
 	if err != nil {
 		return err
 	}
-	if err := wrong(doc, c.forms(e, doc).write(e, t)); err != nil || !doc.Unexamined() {
+	a.Document = doc
+	if err := wrong(doc, f.write(e, t)); err != nil || !doc.Unexamined() {
 		return err
 	}
 	return failure.Cannot(errors.New("no verdict: nothing that was given could be examined"))
@@ -81,27 +83,6 @@ func markdownWord(output string) string {
 		}
 	}
 	return output
-}
-
-// forms are how findings can be written.
-func (c *doctorRunCmd) forms(e *env, doc *query.DoctorDoc) forms {
-	return findingForms(doc.Report, jsonForm(doc).write, func(w io.Writer) error {
-		return report.Doctor(w, doc, e.text(w, c.common))
-	})
-}
-
-// findingForms are the formats of a report of findings.
-func findingForms(r *doctor.Report, document, text func(io.Writer) error) forms {
-	as := func(write func(io.Writer, *doctor.Report) error) func(io.Writer) error {
-		return func(w io.Writer) error { return write(w, r) }
-	}
-	return forms{list: []form{
-		{"text", []string{".txt"}, text},
-		{"json", []string{".json"}, document},
-		{"markdown", []string{".md"}, as(doctor.Markdown)},
-		{"sarif", []string{".sarif"}, as(doctor.SARIF)},
-		{"junit", []string{".xml"}, as(doctor.JUnit)},
-	}}
 }
 
 // maxAsked is how many questions a walk has.
@@ -213,7 +194,9 @@ func (doctorBenchCmd) Help() string {
 
 // Run reads, predicts, judges, reports.
 func (c *doctorBenchCmd) Run(e *env) error {
-	t, err := findingForms(nil, nil, nil).one(markdownWord(c.Output), c.JSON)
+	var a ask.Answer
+	f := e.forms(ask.Named("doctor bench"), &a, c.common)
+	t, err := f.one(markdownWord(c.Output), c.JSON)
 	if err != nil {
 		return err
 	}
@@ -224,8 +207,8 @@ func (c *doctorBenchCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	text := func(w io.Writer) error { return report.DoctorBench(w, doc, e.text(w, c.common)) }
-	err = findingForms(doc.Report, jsonForm(doc).write, text).write(e, t)
+	a.Document = doc
+	err = f.write(e, t)
 	if err == nil && c.SVG != "" {
 		err = e.writeFile(c.SVG, pictured(func() (*report.Picture, error) { return report.MeasuredCurve(doc) }))
 	}

@@ -43,10 +43,10 @@ func (m *machine) String() string {
 }
 
 var (
-	toldNodes = lazyre.New(`(?i)\b(\d{1,4}) ?x ?(\d{1,2}) (?:NVIDIA )?(?:[A-Z]{1,2}\d{2,4}|MI\d+)`)
+	toldNodes = lazyre.New(`(?i)\b(\d{1,4}) ?x ?(\d{1,2}) (?:NVIDIA )?[A-Z]{1,2}\d{2,4}`)
 	toldCount = lazyre.New(`(?i)\b(\d{1,4}|two|four|eight)[ -]nodes?\b`)
 	toldNICs  = lazyre.New(`(?i)\b(\d{1,2}) ?x ?(\d{2,3}) ?G(?:b\S*)?\b|\b(\d{1,2}) ?x ?(FDR|EDR|HDR100|HDR|NDR|XDR)`)
-	toldGPUs  = lazyre.New(`(?i)\b(\d{1,2}) ?x ?(?:NVIDIA )?(?:[A-Z]{1,2}\d{2,4}|MI\d+)`)
+	toldGPUs  = lazyre.New(`(?i)\b(\d{1,2}) ?x ?(?:NVIDIA )?[A-Z]{1,2}\d{2,4}`)
 	speeds    = map[string]int{"FDR": 56, "EDR": 100, "HDR100": 100, "HDR": 200, "NDR": 400, "XDR": 800}
 )
 

@@ -97,7 +97,7 @@ func (p *Plan) netBw() float32 {
 	return least
 }
 
-// p2pChannels decides the channels of sends and receives (NCCL 2.28 src/graph/paths.cc,
+// p2pChannels decides the channels of sends and receives (NCCL 2.28 and RCCL 2.21 src/graph/paths.cc,
 // ncclTopoComputeP2pChannels).
 func (p *Plan) p2pChannels() {
 	n := p.Channels
@@ -107,26 +107,36 @@ func (p *Plan) p2pChannels() {
 	if least, ok := envInt(p.Env, "NCCL_MIN_P2P_NCHANNELS"); ok {
 		n = max(n, least)
 	}
-	n = max(1, min(n, p.rules.MaxChannels))
-	per := n
-	for _, node := range p.Nodes[:min(len(p.Nodes), 1)] {
-		for _, g := range node.View.sys.nodes[kindGPU] {
-			per = min(per, p.perPeer(node.View.sys, g, n))
-		}
+	most, bound := p.rules.MaxChannels, p.rules.MaxChannels
+	if p.RCCL != nil { // which bounds them at the end only
+		most, bound = 64, n
 	}
-	p.P2PChannels = pow2(n)
-	p.P2PPerPeer = min(pow2(per), p.P2PChannels)
+	n = max(1, min(n, bound))
+	per := n
+	s := p.Nodes[0].View.sys
+	for _, g := range s.nodes[kindGPU] {
+		per = min(per, p.perPeer(s, g, n))
+	}
+	per = pow2(per)
+	if p.NNodes == 1 && p.RCCL != nil && p.RCCL.cdna3() {
+		per *= 2
+	}
+	p.P2PChannels = min(pow2(n), most)
+	p.P2PPerPeer = min(per, p.P2PChannels)
 }
 
 // perPeer is the least number of channels a GPU uses to any peer.
 func (p *Plan) perPeer(s *system, g *topoNode, channels int) int {
-	least := channels
+	least, each, link := channels, 2, p.rules.nvlinkBw(g.gpu.cc)
+	if p.RCCL != nil {
+		each, link = 2+2*bit(p.RCCL.cdna3()), xgmiBw(s.arch)
+	}
 	for i := range g.paths[kindGPU] {
 		path := &s.nodes[kindGPU][i].paths[kindGPU][g.index]
 		switch {
 		case i == g.index:
 		case path.kind == PathNVL:
-			least = min(least, 2*max(1, int(path.bw/p.rules.nvlinkBw(g.gpu.cc))))
+			least = min(least, each*max(1, int(path.bw/link)))
 		default:
 			least = min(least, 2)
 		}
@@ -134,13 +144,13 @@ func (p *Plan) perPeer(s *system, g *topoNode, channels int) int {
 	if !s.inter {
 		return least
 	}
-	if !p.rules.NetPeers { // there was no setting either
+	if !p.rules.NetPeers && p.RCCL == nil { // there was no setting either
 		return 1
 	}
-	each := 2
 	if n, ok := envInt(p.Env, "NCCL_NCHANNELS_PER_NET_PEER"); ok && n > 0 {
 		return min(least, n)
 	}
+	each = 2
 	var mine, total float32
 	for _, l := range g.links {
 		if l.to.kind == kindCPU {
@@ -156,16 +166,18 @@ func (p *Plan) perPeer(s *system, g *topoNode, channels int) int {
 		nets++
 	}
 	switch {
-	case p.rules.NetPeersByRate:
+	case p.rules.NetPeersByRate && p.RCCL == nil:
 		each = max(nets, divUp(int(total), 14), 1)
 		for each > 1 && pow2(each)*divUp(p.NRanks, 8) > pow2(channels) {
 			each /= 2
 		}
-	case p.rules.NetPeersHalved:
+	case p.rules.NetPeersHalved || p.RCCL != nil:
 		for each*p.NRanks > channels*4 && each > 1 {
 			each /= 2
 		}
-		each = max(nets, each)
+		if p.RCCL == nil {
+			each = max(nets, each)
+		}
 	}
 	return min(least, each)
 }

@@ -116,11 +116,10 @@ func (f *Planner) plan(c *cluster.Cluster, list []PlanNode, ranks int, v Version
 	p.Wiring = newWiring(p.rules, p.Nodes, p.Graphs.Ring.NChannels)
 	if p.RCCL = p.Graphs.rccl; p.RCCL != nil {
 		p.channelsRCCL()
-		p.p2pChannelsRCCL()
 	} else {
 		p.channels()
-		p.p2pChannels()
 	}
+	p.p2pChannels()
 	p.Table, err = NewTable(&p.Comm, &p.Graphs)
 	return p, err
 }

@@ -210,60 +210,6 @@ func (p *Plan) channelsRCCL() {
 	p.Channels = w.Count()
 }
 
-// p2pChannelsRCCL decides the channels of sends and receives (RCCL 2.21 src/graph/paths.cc,
-// ncclTopoComputeP2pChannels).
-func (p *Plan) p2pChannelsRCCL() {
-	const most = 64
-	n := p.Channels
-	if k, ok := envInt(p.Env, "NCCL_MAX_P2P_NCHANNELS"); ok {
-		n = min(n, k)
-	}
-	if k, ok := envInt(p.Env, "NCCL_MIN_P2P_NCHANNELS"); ok {
-		n = max(n, k)
-	}
-	n = max(1, n)
-	per := n
-	s := p.Nodes[0].View.sys
-	for _, g := range s.nodes[kindGPU] {
-		per = min(per, p.perPeerRCCL(s, g, n))
-	}
-	per = pow2(per)
-	if p.NNodes == 1 && p.RCCL.cdna3() {
-		per *= 2
-	}
-	p.P2PChannels = min(pow2(n), most)
-	p.P2PPerPeer = min(per, p.P2PChannels)
-}
-
-// perPeerRCCL is the least number of channels a GPU uses to any peer.
-func (p *Plan) perPeerRCCL(s *system, g *topoNode, channels int) int {
-	least, each := channels, 2
-	if p.RCCL.cdna3() {
-		each = 4
-	}
-	for i := range g.paths[kindGPU] {
-		path := &s.nodes[kindGPU][i].paths[kindGPU][g.index]
-		switch {
-		case i == g.index:
-		case path.kind == PathNVL:
-			least = min(least, each*max(1, int(path.bw/xgmiBw(s.arch))))
-		default:
-			least = min(least, 2)
-		}
-	}
-	if !s.inter {
-		return least
-	}
-	if n, ok := envInt(p.Env, "NCCL_NCHANNELS_PER_NET_PEER"); ok && n > 0 {
-		return min(least, n)
-	}
-	net := 2
-	for net*p.NRanks > channels*4 && net > 1 {
-		net /= 2
-	}
-	return min(least, max(net, 1))
-}
-
 // rcclModel is a row of rccl_models.csv: a kind of node that RCCL knows rings for.
 type rcclModel struct {
 	Index   int      `csv:"model"` // in RCCL's list, as its log names it
@@ -679,30 +625,28 @@ func (x *rcclModelled) bandwidth(op Op, a Algo, p Proto) float32 {
 
 func (x *rcclModelled) latency(op Op, a Algo, p Proto) float32 {
 	g := x.g.of(a)
-	inside := float32(x.t[a][p].Intra)
-	if g.TypeIntra != PathNVL {
-		inside = float32(rcclPCI[p])
-	}
+	inside := x.step(g, a, p)
 	across, lat := float32(x.t[a][p].Net), float32(rcclBase[p])
 	if a == Tree {
 		return lat + 2*(float32(x.NRanks/x.NNodes-1)*inside+float32(log2(x.NNodes))*across)
 	}
 	steps := x.steps(op)
 	if op == Reduce || op == Broadcast {
-		each := inside
+		by := a
+		if p == Simple && !g.SameChannels { // rings of different orders are counted by a step of a tree
+			by = Tree
+		}
+		each := x.step(g, by, p)
 		if x.NNodes > 1 {
-			each = across
+			each = float32(x.t[by][p].Net)
 		}
 		if g.SameChannels {
-			return lat + each
-		}
-		if p == Simple {
-			each = x.treeStep(g, p)
+			steps = 1
 		}
 		return lat + float32(steps)*each
 	}
 	if x.NNodes > 1 {
-		inside = max(inside, x.overhead(p))
+		inside = max(inside, float32(x.netOverhead(p)))
 	}
 	between := x.NNodes - 1
 	if op == AllReduce && x.NNodes > 1 {
@@ -711,27 +655,12 @@ func (x *rcclModelled) latency(op Op, a Algo, p Proto) float32 {
 	return lat + float32(steps-between)*inside + float32(between)*across
 }
 
-// treeStep is a step of a tree, by which rings of different orders are counted.
-func (x *rcclModelled) treeStep(g *Graph, p Proto) float32 {
-	switch {
-	case x.NNodes > 1:
-		return float32(x.t[Tree][p].Net)
-	case g.TypeIntra == PathNVL:
-		return float32(x.t[Tree][p].Intra)
+// step is one of an algorithm inside a node that has a graph.
+func (x *rcclModelled) step(g *Graph, a Algo, p Proto) float32 {
+	if g.TypeIntra != PathNVL {
+		return float32(rcclPCI[p])
 	}
-	return float32(rcclPCI[p])
-}
-
-// overhead is that of a step of a ring which goes over a network somewhere.
-func (x *rcclModelled) overhead(p Proto) float32 {
-	us := float32(1)
-	if x.Arch == ArchX86 && x.Vendor == AMD {
-		us = 2
-	}
-	if p == Simple {
-		us *= 3
-	}
-	return us
+	return float32(x.t[a][p].Intra)
 }
 
 // timeRCCL is what RCCL expects of a combination.

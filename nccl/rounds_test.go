@@ -46,7 +46,7 @@ func TestRoundsRepeat(t *testing.T) {
 					}
 					s.everySpeed = every
 					w := &View{sys: s}
-					(&Plan{Comm: Comm{Version: v}}).search(w)
+					(&Plan{Comm: Comm{Version: v, rules: v.rules()}}).search(w)
 					return w.Graphs, s.work
 				}
 				some, few := search(false)

@@ -1,36 +1,39 @@
 package predict
 
 import (
+	_ "embed"
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/internal/csvtable"
 	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
-// publishedRun is an all-reduce of a library whose rules nobody published, by somebody who published how fast it was.
+// publishedRun is a row of published.csv: an all-reduce of a library whose rules nobody published, by somebody who
+// published how fast it was. What lies between two sizes is drawn along the logarithm of the size, larger ones go at
+// the rate of the largest, and smaller ones are not known.
 type publishedRun struct {
-	gpu   string // as the catalogue names it
-	nodes int    // of eight cards
-	size  unit.Bytes
-	busBW float64 // GB/s; hccl_demo calls it NW Bandwidth
-	who   string
+	Run   int        `csv:"run"`
+	GPU   string     `csv:"gpu"` // a part of its name
+	Nodes int        `csv:"nodes"`
+	Size  unit.Bytes `csv:"size"`
+	BusBW float64    `csv:"busbw"` // GB/s
+	Who   string     `csv:"source"`
 }
 
-// publishedRuns are those of Intel's HCCL on Gaudi, by hccl_demo, from small to large. All are of one size or two: what
-// lies between is drawn along the logarithm of the size, larger ones go at the rate of the largest, and smaller ones
-// are not known.
-var publishedRuns = []publishedRun{
-	{"gaudi2", 1, 32 * unit.MiB, 258.2, "Intel, technology enabling for OpenShift, tests of Gaudi"},
-	{"gaudi2", 1, unit.GiB, 258.2, "a user's notes on 8 Gaudi 2"},
-	{"gaudi2", 2, 32 * unit.MiB, 205.9, "Intel's vLLM for Gaudi, guide to two nodes"},
-	{"gaudi3", 1, 256 * unit.MiB, 513.0, "Intel Gaudi documentation, Collectives Performance"},
-}
+//go:embed published.csv
+var publishedTable string
+
+var publishedRuns = sync.OnceValue(func() []publishedRun {
+	return csvtable.Must[publishedRun]("predict/published.csv", publishedTable)
+})
 
 // publishedMargin is the error bar of what was published by one or two hosts at these sizes, and publishedBeyond that
 // of larger ones: wider than any class that was measured here, because nothing was.
@@ -58,8 +61,8 @@ func runsOf(c *cluster.Cluster, l nccl.Layout, sameNodes bool) []publishedRun {
 		}
 	}
 	var list []publishedRun
-	for _, r := range publishedRuns {
-		if strings.Contains(model, r.gpu) && (!sameNodes || r.nodes == len(hosts) && 8*r.nodes == len(l)) {
+	for _, r := range publishedRuns() {
+		if strings.Contains(model, r.GPU) && (!sameNodes || r.Nodes == len(hosts) && 8*r.Nodes == len(l)) {
 			list = append(list, r)
 		}
 	}
@@ -80,11 +83,11 @@ func AskPublished(c *cluster.Cluster, l nccl.Layout, side Side, q Query) (a *Ans
 	}
 	var who []string
 	for _, r := range runs {
-		who = append(who, r.who)
+		who = append(who, r.Who)
 	}
 	a = &Answer{Side: side}
 	for _, size := range q.Sizes {
-		if size < runs[0].size {
+		if size < runs[0].Size {
 			continue
 		}
 		op := coll.Op{Kind: q.Kind, Type: q.Type, Bytes: size}
@@ -103,7 +106,7 @@ func AskPublished(c *cluster.Cluster, l nccl.Layout, side Side, q Query) (a *Ans
 	if skipped := len(q.Sizes) - len(a.Rows); skipped > 0 {
 		a.Skipped = append(a.Skipped, Skip{
 			"published", fmt.Sprintf("%s below %v: the smallest all_reduce of HCCL whose time is published; missing is what a "+
-				"message takes there", words.Plural(skipped, "size"), runs[0].size),
+				"message takes there", words.Plural(skipped, "size"), runs[0].Size),
 		})
 	}
 	if len(a.Rows) == 0 {
@@ -115,14 +118,14 @@ func AskPublished(c *cluster.Cluster, l nccl.Layout, side Side, q Query) (a *Ans
 // rateAt is the bus bandwidth at a size, in GB/s, and its error bar.
 func rateAt(runs []publishedRun, size unit.Bytes) (rate, margin float64) {
 	last := runs[len(runs)-1]
-	if size > last.size {
-		return last.busBW, publishedBeyond
+	if size > last.Size {
+		return last.BusBW, publishedBeyond
 	}
 	for i := 1; i < len(runs); i++ {
-		if a, b := runs[i-1], runs[i]; size <= b.size {
-			share := math.Log(float64(size)/float64(a.size)) / math.Log(float64(b.size)/float64(a.size))
-			return a.busBW + share*(b.busBW-a.busBW), publishedMargin
+		if a, b := runs[i-1], runs[i]; size <= b.Size {
+			share := math.Log(float64(size)/float64(a.Size)) / math.Log(float64(b.Size)/float64(a.Size))
+			return a.BusBW + share*(b.BusBW-a.BusBW), publishedMargin
 		}
 	}
-	return last.busBW, publishedMargin
+	return last.BusBW, publishedMargin
 }

@@ -702,9 +702,6 @@ func (e *Env) alike(all *jobNodes) *jobNodes {
 	return same
 }
 
-// mostDomain is the most GPUs that one NVLink domain of GB200 or GB300 has.
-const mostDomain = 72
-
 // nvlinkDomains are groupings of hosts that share NVLink: what Kubernetes calls a clique or accelerator, and blocks of
 // Slurm with trays of GB200 or GB300. A block of other machines is only near each other.
 func nvlinkDomains(cl *cluster.Cluster) (racks []cluster.Rack) {
@@ -712,7 +709,7 @@ func nvlinkDomains(cl *cluster.Cluster) (racks []cluster.Rack) {
 		sw := &cl.Network.Switches[d.Switch]
 		key, _, _ := strings.Cut(sw.Label, "=")
 		joined := strings.HasSuffix(key, "gpu.clique") || strings.HasSuffix(key, "/accelerator")
-		gpus, trays := 0, true
+		gpus, most, trays := 0, 0, true
 		for _, h := range d.Hosts {
 			t := cl.TypeOf(h)
 			if t == nil {
@@ -721,11 +718,11 @@ func nvlinkDomains(cl *cluster.Cluster) (racks []cluster.Rack) {
 			}
 			for _, g := range t.Of(cluster.GPU) {
 				m, ok := hardware.GPUByName(t.Devices[g].Model.Value)
-				trays = trays && ok && (m.Name == "gb200" || m.Name == "gb300")
+				trays, most = trays && ok && m.Domain > 0, m.Domain
 				gpus++
 			}
 		}
-		if joined || trays && gpus <= mostDomain {
+		if joined || trays && gpus <= most {
 			racks = append(racks, cluster.Rack{Name: sw.Name, Hosts: d.Hosts})
 		}
 	}

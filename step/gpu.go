@@ -261,7 +261,7 @@ const idle = 3
 // tokens in graphs, those for others only the router (Megatron-Bridge v0.3.0 scripts/performance/configs,
 // cuda_graph_scope).
 func (g *GPU) ungraphed() float64 {
-	if strings.HasPrefix(g.Model.Name, "gb") {
+	if g.gen == sim.Blackwell && strings.HasSuffix(g.Model.Form, "chip") {
 		return 0.5
 	}
 	return 0.85

@@ -181,7 +181,7 @@ func model(text string) bool {
 }
 
 var models = lazyre.New(
-	`^\s*(?:\d+ ?x ?\d* ?)?(?:NVIDIA |Tesla )?(?:RTX ?\d{4}|GTX ?\d{4}|MI\d{2,3}X?|[ABHVLTP]\d{1,3}0?0?S?|A10G|GB[23]00|GH200|DGX|HGX)\b`)
+	`^\s*(?:\d+ ?x ?\d* ?)?(?:NVIDIA |Tesla )?(?:RTX ?\d{4}|GTX ?\d{4}|MI\d{2,3}X?|G?[ABHVLTP]\d{1,3}0?0?[GS]?|DGX|HGX)\b`)
 
 // places are networks and clouds that stand alone on a line.
 var places = lazyre.New(

@@ -1,11 +1,42 @@
 package evidence
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+)
+
+// chips are the names of GPUs without size and form whose variants in the catalogue are all such, or some of them: as
+// words to look for and as an expression.
+func chips(all bool, is func(*hardware.GPUModel) bool) (words, pattern string) {
+	var names, others []string
+	for _, m := range hardware.GPUs() {
+		name, _, _ := strings.Cut(m.Name, "-")
+		if is(&m) {
+			names = append(names, name)
+			if m.Form == "chip" { // whose machines go by names of their own
+				names = append(names, strings.ToLower(strings.Join(m.Names, "|")))
+			}
+		} else if all {
+			others = append(others, name)
+		}
+	}
+	words = strings.Join(slices.DeleteFunc(names, func(n string) bool { return slices.Contains(others, n) }), "|")
+	return words, `(?i)(?:\b|\dx ?)(?:` + words + `)\b`
+}
 
 // seenWords is what people write about a fault: symptoms, circumstances, what
 // they tried. These rows are asked only about sentences, so that the word "slow"
 // in a program's output says nothing.
 func seenWords() []seen {
+	cards, isCard := chips(true, func(m *hardware.GPUModel) bool { return m.Form == "card" && m.GDR == cluster.Yes })
+	switched, isSwitched := chips(false, func(m *hardware.GPUModel) bool {
+		return m.Module() && m.LinkKind == cluster.NVLink && m.Links >= 8
+	})
+	super, isSuper := chips(false, func(m *hardware.GPUModel) bool { return strings.HasSuffix(m.Form, "chip") })
+	any, _ := chips(false, func(m *hardware.GPUModel) bool { return m.Vendor == "nvidia" })
 	rows := []seen{
 		symptom("hang", "hang|stuck|deadlock|freez|frozen|never |blocks forever|no progress|stall|prints nothing|others "+
 			"wait",
@@ -42,15 +73,13 @@ func seenWords() []seen {
 		told(Setting, "alltoall", "alltoall|all-to-all|all_to_all", `(?i)all-?_?to-?_?all`),
 		told(Setting, "reducescatter", "reduce_scatter|reduce-scatter|reducescatter|gather",
 			`(?i)reduce[_-]?scatter|\bgather\b`),
-		told(Setting, "amd-gpu", "mi100|mi200|mi210|mi250|mi300|rccl|rocm|amd gpu",
+		told(Setting, "amd-gpu", "mi1|mi2|mi3|rccl|rocm|amd gpu",
 			`(?i)\bMI\d{2,3}[AX]?\b|rccl|rocm|AMD (?:gpu|set-?up)`),
-		told(Setting, "geforce", "rtx|gtx|geforce|1080|2080|3090|4090|5090|titan",
-			`(?i)\bRTX ?A?\d|\bGTX ?\d|geforce|\b(?:1080|2080|3090|4090|5090)(?: ?ti)?\b|titan`),
-		told(Setting, "pcie-gpu", "a40|a10g|t4|a6000|l40|a100-pcie|pcie|a30|l4 |p40|m60",
-			`(?i)\bA40\b|A10G?\b|\b\dx T4\b|A6000|\bL40S?\b|-PCIe|\bPCIe\b|\bA30\b|\bL4\b`),
-		told(Setting, "nvswitch", "h100|h200|h800|h20|b200|b300|a100|gb200|hopper|a800|hgx|dgx|nvswitch",
-			`(?i)(?:\b|\dx ?)[HB][12]0{1,2}\b|H800|\bH20\b|GB[23]00|Hopper|A[18]00|HGX|DGX|NVSwitch`),
-		told(Setting, "superchip", "gh200|gb200|grace|gb10|dgx spark", `(?i)GH200|GB[23]00|\bGrace\b|GB10|DGX Spark`),
+		told(Setting, "geforce", "rtx|gtx|geforce|080|090|titan",
+			`(?i)\bRTX ?A?\d|\bGTX ?\d|geforce|\b[1-5]0[89]0(?: ?ti)?\b|titan`),
+		told(Setting, "pcie-gpu", "pcie|"+cards, isCard+`|-PCIe|\bPCIe\b`),
+		told(Setting, "nvswitch", "hopper|hgx|dgx|nvswitch|"+switched, isSwitched+`|Hopper|HGX|DGX|NVSwitch`),
+		told(Setting, "superchip", "grace|"+super, isSuper+`|\bGrace\b`),
 		told(Setting, "epyc", "epyc|nps|amd_iommu|xgmi|threadripper", `(?i)EPYC|\bNPS ?=?\d?|amd_iommu|xGMI|Threadripper`),
 		told(Setting, "amd-host", "amd ", `(?i)\bAMD (?:host|server|system|CPU|machine|platform|motherboard)`),
 		told(Setting, "lossy", "lossy|drops packets|packet loss|pfc|ecn|congest|pause frame",
@@ -107,9 +136,8 @@ func seenWords() []seen {
 			pattern: `(?i)(?:mlx5_?\d*|NIC ?\d*|HCA)\W{1,3}(?:PIX|PXB)\b.{0,120}\b(?:NODE|SYS|PHB)\b`, take: none, told: true,
 		},
 		seen{
-			kind: Device, words: "rtx|gtx|mi100|mi250|mi300|a100|h100|h200|v100|a40|h20|b200|gb200|gh200|a10g|t4|h800",
-			pattern: `(?i)\b(RTX ?\d{4}|GTX ?\d{4}|MI\d{2,3}X?|[ABHV]\d{2,3}0|A10G|H20|GB200|GH200|T4)\b`, take: lowered,
-			told: true,
+			kind: Device, words: "rtx|gtx|mi1|mi2|mi3|" + any,
+			pattern: `(?i)\b(RTX ?\d{4}|GTX ?\d{4}|MI\d{2,3}X?|[ABHV]\d{2,3}0|` + any + `)\b`, take: lowered, told: true,
 		},
 	)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/unit"
 )
 
@@ -76,13 +77,8 @@ func (m *machine) perLink(ends ...int) uint64 {
 		if d.Kind != cluster.GPU {
 			continue
 		}
-		for _, word := range strings.FieldsFunc(d.Model.Value, func(r rune) bool { return r == ' ' || r == '-' }) {
-			switch word {
-			case "P100":
-				return 20000
-			case "B100", "B200", "GB200", "B300", "GB300":
-				return 50000
-			}
+		if g, ok := hardware.GPUByName(d.Model.Value); ok && g.Module() && g.Links > 0 {
+			return uint64(g.Link / 1e6)
 		}
 	}
 	return 25000

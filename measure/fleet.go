@@ -105,9 +105,8 @@ func (n *FleetNode) RDMA(ctx context.Context, p *fleet.Part,
 	}
 	at(0, 1, "meeting")
 	return n.lead(ctx, p, member{rdma: test}, func(h *hub) (*fleet.Measured, error) {
-		m := &rails{hub: h, brief: true}
-		m.collect(h.claimPorts(ctx))
-		if err := m.possible(); err != nil {
+		m, err := h.findRails(ctx, true)
+		if err != nil {
 			return nil, err
 		}
 		s := m.sweep(func(text string) { at(0, 1, text) })

@@ -76,10 +76,9 @@ func (p *Perftest) Ranks(ctx context.Context, s *engine.Star, show func(string))
 func (h *hub) measureRDMA(ctx context.Context, show func(string)) (*RDMA, error) {
 	begin := time.Now()
 	show("ports of all hosts")
-	m := &rails{hub: h}
-	m.collect(h.claimPorts(ctx))
+	m, err := h.findRails(ctx, false)
 	show("")
-	if err := m.possible(); err != nil {
+	if err != nil {
 		return nil, failure.Cannot(err)
 	}
 	s := m.sweep(show)
@@ -91,6 +90,13 @@ func (h *hub) measureRDMA(ctx context.Context, show func(string)) (*RDMA, error)
 	d := m.document(t)
 	d.Rounds, d.Seconds = s.Turns, time.Since(begin).Seconds()
 	return d, nil
+}
+
+// findRails are the rails of all members; an error says why nothing can be measured.
+func (h *hub) findRails(ctx context.Context, brief bool) (*rails, error) {
+	m := &rails{hub: h, brief: brief}
+	m.collect(h.claimPorts(ctx))
+	return m, m.possible()
 }
 
 // portsTime is how long a host may take to list its ports.

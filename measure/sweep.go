@@ -13,13 +13,15 @@ import (
 	"busbar.dev/result/pairs"
 )
 
+// Turn measures disjoint pairs at once, and says of each how long it took; 0: it came to no end. An error ends the
+// sweep.
+type Turn func(ctx context.Context, list [][2]int, limit time.Duration) ([]pairs.Measure, []time.Duration, error)
+
 // Sweep measures pairs of members in turns, and some of them again where something stands out: what is slow every time
 // remains.
 type Sweep struct {
 	Names, Hosts []string // of the members: ranks, hosts, or ports of theirs
-	// Turn measures disjoint pairs at once, and says of each how long it took; 0: it came to no end. An error ends the
-	// sweep.
-	Turn func(ctx context.Context, list [][2]int, limit time.Duration) ([]pairs.Measure, []time.Duration, error)
+	Turn         Turn
 	// Away tells members that do not answer; nil: all do.
 	Away func(member int) bool
 	Show func(text string) // is told how far it is
@@ -65,9 +67,7 @@ func Rounds(n, most int) [][][2]int {
 }
 
 // Concurrently is a Turn of which each pair is measured by itself. Of one that came to no end, both directions say why.
-func Concurrently(
-	pair func(ctx context.Context, p [2]int, limit time.Duration) [2]pairs.Measure,
-) func(context.Context, [][2]int, time.Duration) ([]pairs.Measure, []time.Duration, error) {
+func Concurrently(pair func(ctx context.Context, p [2]int, limit time.Duration) [2]pairs.Measure) Turn {
 	return func(ctx context.Context, list [][2]int, limit time.Duration) ([]pairs.Measure, []time.Duration, error) {
 		cells, took := make([]pairs.Measure, 2*len(list)), make([]time.Duration, len(list))
 		var all sync.WaitGroup

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"busbar.dev/engine"
@@ -21,18 +20,17 @@ const (
 	sumElements = 1 << 18          // of the sum over all members
 )
 
-// accepts lists the orders of a member: perftest is run, a node looked at, or GPUs are asked.
-func (m *member) accepts() (list []string) {
-	if m.rdma != nil {
-		list = append(list, "ports", "pair")
+// accepts tells the orders of a member: perftest is run, a node looked at, or GPUs are asked.
+func (m *member) accepts(do string) bool {
+	switch do {
+	case "ports", "pair":
+		return m.rdma != nil
+	case "look", "later", "sum":
+		return m.look != nil
+	case "gpus", "gpu":
+		return m.gpus != nil
 	}
-	if m.look != nil {
-		list = append(list, "look", "later", "sum")
-	}
-	if m.gpus != nil {
-		list = append(list, "gpus", "gpu")
-	}
-	return append(list, "end")
+	return do == "end"
 }
 
 // decodeOrder reads an order of rank 0. Star.Sit checks the seat, Star.Reached the address, and Perftest.pair the port.
@@ -41,9 +39,9 @@ func (m *member) decodeOrder(body []byte) (o order, err error) {
 		return o, fmt.Errorf("an order of rank 0 that cannot be read: %w", err)
 	}
 	x := o.RDMA
-	switch accepted := m.accepts(); {
-	case !slices.Contains(accepted, o.Do):
-		err = fmt.Errorf("%.20q; expected one of %s", o.Do, strings.Join(accepted, ", "))
+	switch {
+	case !m.accepts(o.Do):
+		err = fmt.Errorf("%.20q, which is not part of this measurement", o.Do)
 	case o.Do != "end" && (o.Limit <= 0 || o.Limit > mostLimit):
 		err = fmt.Errorf("%s within %v; expected up to %v", o.Do, o.Limit, mostLimit)
 	case x != nil && o.Do != "pair" || x == nil && o.Do == "pair" && m.look == nil || (o.GPU != nil) != (o.Do == "gpu"):

@@ -287,26 +287,24 @@ func busyGPUs(states []device.State, ours ...int) string {
 // Busy says who else is on the GPUs of a team while it does nothing; "" where nobody is, or nobody can say. The
 // driver's utilization is of the last second, in which another command of ours may have ended.
 func Busy(ctx context.Context, team device.Team) string {
-	first, pids, uuids := map[string]*device.Worker{}, map[string][]int{}, map[string][]string{} // by host
-	var hosts []string
+	var pids []int
+	var uuids []string
 	for _, w := range team {
-		h := w.Hello.Host
-		if first[h] == nil {
-			first[h] = w
-			hosts = append(hosts, h)
-		}
-		pids[h], uuids[h] = append(pids[h], w.Hello.PID), append(uuids[h], w.Device.UUID)
+		pids, uuids = append(pids, w.Hello.PID), append(uuids, w.Device.UUID)
 	}
 	look := func() string {
-		for _, h := range hosts {
-			a, err := first[h].Ask(ctx, device.Request{Do: device.Health})
+		for i, w := range team {
+			host := w.Hello.Host
+			if slices.ContainsFunc(team[:i], func(o *device.Worker) bool { return o.Hello.Host == host }) {
+				continue
+			}
+			a, err := w.Ask(ctx, device.Request{Do: device.Health})
 			if err != nil { // no NVML, or a driver without it
 				continue
 			}
-			own := slices.DeleteFunc(slices.Clone(a.Health),
-				func(s device.State) bool { return !slices.Contains(uuids[h], s.UUID) })
-			if busy := busyGPUs(own, pids[h]...); busy != "" {
-				return h + ": " + busy
+			own := slices.DeleteFunc(a.Health, func(s device.State) bool { return !slices.Contains(uuids, s.UUID) })
+			if busy := busyGPUs(own, pids...); busy != "" {
+				return host + ": " + busy
 			}
 		}
 		return ""

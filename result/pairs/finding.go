@@ -72,35 +72,31 @@ func (t *Table) merge(list []finding.Finding) []finding.Finding {
 	if t.Hosts == nil {
 		return list
 	}
-	ranks := map[string]int{}
-	for _, h := range t.Hosts {
-		ranks[h]++
-	}
-	same := map[string][]int{} // findings of a kind, by host
-	key := func(f finding.Finding) string { return string(f.Kind) + " " + t.Hosts[f.Ranks[0]] }
-	for i, f := range list {
-		same[key(f)] = append(same[key(f)], i)
-	}
 	var out []finding.Finding
 	for i, f := range list {
-		mates := same[key(f)]
 		host := t.Hosts[f.Ranks[0]]
-		if len(mates) < 2 || len(mates) != ranks[host] {
+		mate := func(o finding.Finding) bool { return o.Kind == f.Kind && t.Hosts[o.Ranks[0]] == host }
+		ranks := 0
+		for _, h := range t.Hosts {
+			if h == host {
+				ranks++
+			}
+		}
+		all := finding.Finding{Kind: f.Kind, Figure: f.Figure}
+		for _, o := range list {
+			if mate(o) {
+				all.Ranks = append(all.Ranks, o.Ranks...)
+				all.Factor += o.Factor / float64(ranks)
+				all.Sigma += o.Sigma / float64(ranks)
+			}
+		}
+		switch {
+		case ranks < 2 || len(all.Ranks) != ranks:
 			out = append(out, f)
-			continue
+		case !slices.ContainsFunc(list[:i], mate): // else it was told with the first
+			all.Text = hostText(f.Kind, fmt.Sprintf("%s, with all its %d ranks,", host, ranks), part(f.Figure, all.Factor))
+			out = append(out, all)
 		}
-		if mates[0] != i {
-			continue // told with the first
-		}
-		f.Ranks = nil
-		f.Factor, f.Sigma = 0, 0
-		for _, k := range mates {
-			f.Ranks = append(f.Ranks, list[k].Ranks...)
-			f.Factor += list[k].Factor / float64(len(mates))
-			f.Sigma += list[k].Sigma / float64(len(mates))
-		}
-		f.Text = hostText(f.Kind, fmt.Sprintf("%s, with all its %d ranks,", host, len(f.Ranks)), part(f.Figure, f.Factor))
-		out = append(out, f)
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package pairs
 
 import (
 	"fmt"
-	"slices"
 
 	"busbar.dev/finding"
 	"busbar.dev/internal/stats"
@@ -110,53 +109,41 @@ func (t *Table) wire() []finding.Finding {
 func (t *Table) common(ofRank, ofPair finding.Kind, is func(*Measure) bool,
 	say func(who string, hit []*Measure) finding.Finding,
 ) []finding.Finding {
-	hit := map[[2]int][]*Measure{} // by pair
+	hit, met := map[[2]int][]*Measure{}, make([][][2]int, len(t.Names)) // by pair, and the pairs of each rank
 	var order [][2]int
-	partners := make([]map[int]bool, len(t.Names))
 	for i := range t.Cells {
 		m := &t.Cells[i]
-		if m.From < 0 || m.To < 0 || m.From >= len(t.Names) || m.To >= len(t.Names) {
+		k := [2]int{min(m.From, m.To), max(m.From, m.To)}
+		if k[0] < 0 || k[1] >= len(t.Names) {
 			continue
 		}
-		for _, x := range [][2]int{{m.From, m.To}, {m.To, m.From}} {
-			if partners[x[0]] == nil {
-				partners[x[0]] = map[int]bool{}
-			}
-			partners[x[0]][x[1]] = partners[x[0]][x[1]] || is(m)
+		if _, known := hit[k]; !known {
+			hit[k], order = nil, append(order, k)
+			met[k[0]], met[k[1]] = append(met[k[0]], k), append(met[k[1]], k)
 		}
 		if is(m) {
-			k := [2]int{min(m.From, m.To), max(m.From, m.To)}
-			if hit[k] == nil {
-				order = append(order, k)
-			}
 			hit[k] = append(hit[k], m)
 		}
 	}
 	blamed := make([]bool, len(t.Names))
 	var list []finding.Finding
-	for r, with := range partners {
+	for r, pairs := range met {
 		n := 0
-		for _, bad := range with {
-			if bad {
-				n++
-			}
-		}
-		if len(with) < 2 || 2*n <= len(with) {
-			continue
-		}
-		blamed[r] = true
 		var own []*Measure
-		for _, k := range order {
-			if slices.Contains(k[:], r) {
+		for _, k := range pairs {
+			if len(hit[k]) > 0 {
+				n++
 				own = append(own, hit[k]...)
 			}
 		}
-		f := say(fmt.Sprintf("%s, with %d of %d partners,", t.name(r), n, len(with)), own)
-		f.Kind, f.Ranks = ofRank, []int{r}
-		list = append(list, f)
+		if blamed[r] = len(pairs) > 1 && 2*n > len(pairs); blamed[r] {
+			f := say(fmt.Sprintf("%s, with %d of %d partners,", t.name(r), n, len(pairs)), own)
+			f.Kind, f.Ranks = ofRank, []int{r}
+			list = append(list, f)
+		}
 	}
 	for _, k := range order {
-		if !blamed[k[0]] && !blamed[k[1]] {
+		if len(hit[k]) > 0 && !blamed[k[0]] && !blamed[k[1]] {
 			f := say(fmt.Sprintf("%s and %s, and not with others,", t.name(k[0]), t.name(k[1])), hit[k])
 			f.Kind, f.Ranks = ofPair, k[:]
 			list = append(list, f)

@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/result"
+	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
 
@@ -96,6 +97,16 @@ type PairSample struct {
 	Rate    unit.Rate `json:"rate_GBps"`
 	Both    unit.Rate `json:"both_GBps,omitzero"` // with the other direction at the same time
 	Latency unit.Time `json:"latency_us,omitzero"`
+}
+
+// Samples are what the ranks of a part measured.
+func (p *Part) Samples(cells []pairs.Measure) (list []PairSample) {
+	for _, c := range cells {
+		list = append(list, PairSample{
+			From: p.Ranks[c.From], To: p.Ranks[c.To], Rate: c.Rate, Both: c.Both, Latency: c.Latency, Failed: c.Failed,
+		})
+	}
+	return list
 }
 
 // Tokens tells that a node was forgotten, or came back.

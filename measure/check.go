@@ -84,7 +84,6 @@ func (c *Checker) Ranks(ctx context.Context, s *engine.Star) (*Check, error) {
 	}
 	h := newHub(m)
 	defer h.end()
-	h.first = c.first
 	return c.lead(ctx, h)
 }
 

@@ -19,6 +19,7 @@ import (
 	"busbar.dev/engine/device"
 	"busbar.dev/fleet"
 	"busbar.dev/result"
+	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
 
@@ -118,14 +119,12 @@ func (n *FleetNode) RDMA(ctx context.Context, p *fleet.Part,
 		out, good := &fleet.Measured{}, false
 		for _, c := range t.Cells {
 			a, b := m.ends[c.From], m.ends[c.To]
-			rail := a.Name // the port where both hosts call it the same
-			if a.Name != b.Name {
-				rail = fmt.Sprintf("rail%d", a.rail)
+			c.From, c.To = a.rank, b.rank
+			out.Pairs = append(out.Pairs, p.Samples([]pairs.Measure{c})...)
+			rail := &out.Pairs[len(out.Pairs)-1].Rail
+			if *rail = a.Name; a.Name != b.Name { // else both hosts call the port the same
+				*rail = fmt.Sprintf("rail%d", a.rail)
 			}
-			out.Pairs = append(out.Pairs, fleet.PairSample{
-				From: p.Ranks[a.rank], To: p.Ranks[b.rank], Rail: rail, Rate: c.Rate, Both: c.Both, Latency: c.Latency,
-				Failed: c.Failed,
-			})
 			good = good || c.Failed == ""
 		}
 		if !good {
@@ -185,7 +184,7 @@ func (n *FleetNode) NCCL(ctx context.Context, p *fleet.Part,
 func measureTeam(ctx context.Context, team device.Team, p *fleet.Part,
 	at func(done, of int, text string),
 ) (*fleet.Measured, error) {
-	w, out := p.What, &fleet.Measured{}
+	w := p.What
 	if w.Measure == fleet.MeasurePairs {
 		at(0, 1, "pairs")
 		t, wrong, err := gpu.Pairs(ctx, team, bench.PairPlan{
@@ -197,12 +196,7 @@ func measureTeam(ctx context.Context, team device.Team, p *fleet.Part,
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range t.Cells {
-			out.Pairs = append(out.Pairs, fleet.PairSample{
-				From: p.Ranks[c.From], To: p.Ranks[c.To], Rate: c.Rate, Both: c.Both, Latency: c.Latency,
-			})
-		}
-		return out, nil
+		return &fleet.Measured{Pairs: p.Samples(t.Cells)}, nil
 	}
 	own := gpu.Own{
 		Dtype: coll.Float, Warm: max(w.Warm, 1), Iters: w.Iters, Check: true,
@@ -221,8 +215,7 @@ func measureTeam(ctx context.Context, team device.Team, p *fleet.Part,
 			return nil, fmt.Errorf("%d elements of a %s were wrong", *r.Wrong, w.Op)
 		}
 	}
-	out.Results = result.Sweeps{sweep}
-	return out, nil
+	return &fleet.Measured{Results: result.Sweeps{sweep}}, nil
 }
 
 // gpuOrder is what one of a member's workers of busbar-gpu is asked, or its answer: lines of theirs.

@@ -73,12 +73,6 @@ func (p *Perftest) test(latency, both bool) rdma.Test {
 	return t
 }
 
-// Lacks says why this host cannot be measured; nil: it can.
-func (p *Perftest) Lacks(ctx context.Context) error {
-	_, err := p.ports(ctx)
-	return err
-}
-
 // ports lists the ports of this host, and says why it has none that can be measured.
 func (p *Perftest) ports(ctx context.Context) ([]Port, error) {
 	if p.With.Sys == nil || p.With.Run == nil || p.With.Find == nil {
@@ -249,20 +243,17 @@ var errOther = errors.New("the other side failed")
 func (p *Perftest) side(ctx context.Context, g *engine.Group, t rdma.Test, end rdma.End, client bool,
 	peer string,
 ) (row *perftest.Row, err error) {
-	start := func(ctx context.Context, args []string, out io.Writer) error {
-		return p.With.Run(ctx, time.Hour, args, out)
-	}
 	told := []int32{0}
 	var server *rdma.Server
 	if !client {
-		if server, err = rdma.Serve(ctx, start, t, end); err == nil {
+		if server, err = rdma.Serve(ctx, p.With.Run, t, end); err == nil {
 			told[0] = int32(server.TCP)
 		}
 	}
 	told, lost := sum(ctx, g, told)
 	if port := int(told[0]); lost == nil && client && port != 0 {
 		if row, err = nil, fmt.Errorf("a server at port %d", port); port > 0 && port <= math.MaxUint16 {
-			row, err = rdma.Run(ctx, start, t, end, peer, port)
+			row, err = rdma.Run(ctx, p.With.Run, t, end, peer, port)
 		}
 	}
 	if told = []int32{0}; err != nil {

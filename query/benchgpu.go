@@ -560,11 +560,8 @@ type BenchGPUPairs struct {
 func (q BenchGPUPairs) RunWith(ctx context.Context, env Env, with measure.Programs) (doc *BenchPairsDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Alone: q.Alone}
-	if p.Large, err = q.Size.bytes(); err != nil {
-		return nil, fmt.Errorf("--size: %w", err)
-	}
-	if p.Small, err = q.Small.bytes(); err != nil {
-		return nil, fmt.Errorf("--small: %w", err)
+	if err := pairSizes(q.Size, q.Small, &p.Large, &p.Small); err != nil {
+		return nil, err
 	}
 	launch, err := gpu.SplitWords(q.Launch)
 	if err != nil {

@@ -62,11 +62,8 @@ func (q BenchPairs) Run(ctx context.Context, env Env) (doc *BenchPairsDoc, err e
 func (q BenchPairs) RunOn(ctx context.Context, env Env, on Ranks[*BenchPairsDoc]) (doc *BenchPairsDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Alone: q.Alone}
-	if p.Large, err = q.Size.bytes(); err != nil {
-		return nil, fmt.Errorf("--size: %w", err)
-	}
-	if p.Small, err = q.Small.bytes(); err != nil {
-		return nil, fmt.Errorf("--small: %w", err)
+	if err := pairSizes(q.Size, q.Small, &p.Large, &p.Small); err != nil {
+		return nil, err
 	}
 	t := on.task()
 	t.Valid, t.Memory, t.Advice = p.Validate, func(int) unit.Bytes { return p.Memory() },

@@ -37,11 +37,8 @@ func (q BenchRDMA) RunOn(ctx context.Context, env Env, with measure.Programs,
 		With: with, Folder: q.Perftest, Verb: q.Verb, Iters: q.Iters, QPs: q.QPs, GID: q.GID, Devices: q.Devices,
 		Cuda: q.Cuda, Rounds: q.Rounds,
 	}
-	if p.Size, err = q.Size.bytes(); err != nil {
-		return nil, fmt.Errorf("--size: %w", err)
-	}
-	if p.Small, err = q.Small.bytes(); err != nil {
-		return nil, fmt.Errorf("--small: %w", err)
+	if err := pairSizes(q.Size, q.Small, &p.Size, &p.Small); err != nil {
+		return nil, err
 	}
 	if err := p.Validate(); err != nil {
 		return nil, err

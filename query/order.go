@@ -112,16 +112,16 @@ type OrderPairs struct {
 func (q OrderPairs) Run(ctx context.Context, env Env) (*OrderDoc, error) {
 	return giveOrder(ctx, env, &q, &q.OrderTimes, func(o *fleet.Order) error {
 		o.What.Measure, o.Rounds, o.AtOnce = fleet.MeasurePairs, q.Rounds, q.AtOnce
-		return cmp.Or(q.fill(o), pairSizes(o, q.Size, q.Small))
+		return cmp.Or(q.fill(o), pairSizes(q.Size, q.Small, &o.What.Large, &o.What.Small))
 	})
 }
 
-// pairSizes are the messages for bandwidth and for latency.
-func pairSizes(o *fleet.Order, large, small Size) (err error) {
-	if o.What.Large, err = large.bytes(); err != nil {
+// pairSizes reads the messages for bandwidth and for latency.
+func pairSizes(size, small Size, large, little *unit.Bytes) (err error) {
+	if *large, err = size.bytes(); err != nil {
 		return fmt.Errorf("--size: %w", err)
 	}
-	if o.What.Small, err = small.bytes(); err != nil {
+	if *little, err = small.bytes(); err != nil {
 		return fmt.Errorf("--small: %w", err)
 	}
 	return nil
@@ -216,7 +216,7 @@ type OrderRDMA struct {
 func (q OrderRDMA) Run(ctx context.Context, env Env) (*OrderDoc, error) {
 	return giveOrder(ctx, env, &q, &q.OrderTimes, func(o *fleet.Order) error {
 		o.What.Measure, o.Rounds, o.AtOnce = fleet.MeasurePairs, q.Rounds, q.AtOnce
-		return cmp.Or(q.fill(o, fleet.RDMA, 0, q.Iters), pairSizes(o, q.Size, q.Small))
+		return cmp.Or(q.fill(o, fleet.RDMA, 0, q.Iters), pairSizes(q.Size, q.Small, &o.What.Large, &o.What.Small))
 	})
 }
 
@@ -344,7 +344,7 @@ func (q OrderCheck) Run(ctx context.Context, env Env) (doc *OrderCheckDoc, err e
 	if o.What.By = fleet.Transport(q.By); q.By == "tcp" {
 		o.What.By = fleet.TCP
 	}
-	if err := cmp.Or(b.fill(&o), pairSizes(&o, q.Size, "8")); err != nil {
+	if err := cmp.Or(b.fill(&o), pairSizes(q.Size, "8", &o.What.Large, &o.What.Small)); err != nil {
 		return nil, err
 	}
 	if len(o.Nodes) == 1 {

@@ -138,16 +138,24 @@ func orderReasons(w io.Writer, list []fleet.Reason) {
 
 // orderFigures prints what an order measured.
 func orderFigures(w io.Writer, f *query.OrderDoc) error {
-	if err := orderPairs(w, f); err != nil {
-		return err
+	pairs := texttab.New("of pairs", ">median", ">worst", "from", "to")
+	for _, x := range []struct {
+		name, worst string
+		*fleet.Spread
+		text func(float64) string
+	}{
+		{"rate", "slowest", f.Rate, func(v float64) string { return unit.Rate(v * 1e9).String() }},
+		{"latency", "highest", f.Latency, func(v float64) string { return unit.Micros(v).String() }},
+	} {
+		if x.Spread != nil {
+			pairs.Row(x.name, x.text(x.Median), x.text(x.Worst), string(x.From), string(x.To))
+			fmt.Fprintf(w, "%s: median %s, %s %s (%s to %s)\n", x.name, x.text(x.Median), x.worst, x.text(x.Worst), x.From, x.To)
+		}
 	}
-	if s := f.Rate; s != nil {
-		fmt.Fprintf(w, "rate: median %v, slowest %v (%s to %s)\n", unit.Rate(s.Median*1e9), unit.Rate(s.Worst*1e9), s.From,
-			s.To)
-	}
-	if s := f.Latency; s != nil {
-		fmt.Fprintf(w, "latency: median %v, highest %v (%s to %s)\n", unit.Micros(s.Median), unit.Micros(s.Worst), s.From,
-			s.To)
+	if pairs.Len() > 0 {
+		if _, err := pairs.Send(w); err != nil { // to writers that take tables
+			return err
+		}
 	}
 	if len(f.Results) == 0 {
 		return nil
@@ -162,20 +170,4 @@ func orderFigures(w io.Writer, f *query.OrderDoc) error {
 			r.Mean().String(), r.BusBW().String())
 	}
 	return t.Write(w)
-}
-
-// orderPairs gives what pairs reach to writers that take tables.
-func orderPairs(w io.Writer, f *query.OrderDoc) error {
-	t := texttab.New("of pairs", ">median", ">worst", "from", "to")
-	if s := f.Rate; s != nil {
-		t.Row("rate", unit.Rate(s.Median*1e9).String(), unit.Rate(s.Worst*1e9).String(), string(s.From), string(s.To))
-	}
-	if s := f.Latency; s != nil {
-		t.Row("latency", unit.Micros(s.Median).String(), unit.Micros(s.Worst).String(), string(s.From), string(s.To))
-	}
-	if t.Len() == 0 {
-		return nil
-	}
-	_, err := t.Send(w)
-	return err
 }

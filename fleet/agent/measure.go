@@ -95,13 +95,7 @@ func (m *meter) pairs(ctx context.Context, g *engine.Group, p *fleet.Part,
 	if err != nil || g.Rank() != 0 {
 		return nil, err
 	}
-	out := &fleet.Measured{}
-	for _, c := range cells {
-		out.Pairs = append(out.Pairs, fleet.PairSample{
-			From: p.Ranks[c.From], To: p.Ranks[c.To], Rate: c.Rate, Both: c.Both, Latency: c.Latency,
-		})
-	}
-	return out, nil
+	return &fleet.Measured{Pairs: p.Samples(cells)}, nil
 }
 
 func (m *meter) collective(ctx context.Context, g *engine.Group, p *fleet.Part,

@@ -22,11 +22,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Start runs a program until it ends or the context does; w gets what it prints.
-type Start func(ctx context.Context, args []string, w io.Writer) error
-
-// Verbs are the operations that perftest has programs for.
-var Verbs = []string{"write", "read", "send"}
+// Start runs a program until it ends, for at most a time, or the context does; w gets what it prints.
+type Start func(ctx context.Context, limit time.Duration, args []string, w io.Writer) error
 
 // Program is the name of the program of a verb, for latencies or for bandwidth.
 func Program(verb string, latency bool) string {
@@ -93,6 +90,7 @@ const (
 	tryPorts  = 3
 	lookEvery = 10 * time.Millisecond
 	endTime   = 2 * time.Second
+	testTime  = time.Hour // who runs a test has a limit of its own
 )
 
 // Serve starts the server of a test and waits until it listens, or the context ends. It runs until End.
@@ -119,7 +117,7 @@ func serve(ctx context.Context, start Start, t Test, e End) (*Server, error) {
 	s := &Server{TCP: port, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		s.err = start(run, t.Args(e, port, ""), &s.out)
+		s.err = start(run, testTime, t.Args(e, port, ""), &s.out)
 	}()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -158,7 +156,7 @@ func (s *Server) End(failed bool) error {
 // Run is the client's side: what the program printed of the test.
 func Run(ctx context.Context, start Start, t Test, e End, server string, tcp int) (*perftest.Row, error) {
 	var out output
-	err := start(ctx, t.Args(e, tcp, server), &out)
+	err := start(ctx, testTime, t.Args(e, tcp, server), &out)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -1,15 +1,12 @@
 package measure
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"sync"
 	"time"
 
 	"busbar.dev/coll"
@@ -218,98 +215,43 @@ func measureTeam(ctx context.Context, team device.Team, p *fleet.Part,
 	return &fleet.Measured{Results: result.Sweeps{sweep}}, nil
 }
 
-// gpuOrder is what one of a member's workers of busbar-gpu is asked, or its answer: lines of theirs.
-type gpuOrder struct {
-	Worker int             `json:"worker"`
-	Line   json.RawMessage `json:"line"`
-}
-
 // gpuAllowed is what a node does with its GPUs for another: nothing that changes their settings.
 var gpuAllowed = []device.Do{
 	device.Open, device.GPUs, device.Key, device.Join, device.Leave, device.Collective, device.Pair,
 }
 
-// request is what an order asks of a worker.
-func (o *gpuOrder) request(own device.Team) (q device.Request, err error) {
-	if err = json.Unmarshal(o.Line, &q); err == nil &&
-		(o.Worker < 0 || o.Worker >= len(own) || !slices.Contains(gpuAllowed, q.Do)) {
-		err = fmt.Errorf("what a part does not need: %.40q", q.Do)
-	}
-	return q, err
-}
-
-// askGPU asks one of this node's workers what decodeOrder let pass. What it refuses is its answer.
-func (m *member) askGPU(ctx context.Context, o *gpuOrder) *gpuOrder {
-	q, _ := o.request(m.gpus)
-	a, err := m.gpus[o.Worker].Ask(ctx, q)
-	if a.ID = q.ID; err != nil && a.Failure == nil {
+// askGPU asks one of this node's workers. What it refuses is its answer.
+func (m *member) askGPU(ctx context.Context, worker int, q device.Request) *device.Answer {
+	a, err := m.gpus[worker].Ask(ctx, q)
+	if err != nil && a.Failure == nil {
 		a.Failure = &device.Failure{Text: err.Error()}
 	}
-	return &gpuOrder{o.Worker, bytes.TrimSpace(device.Line(a))}
+	return &a
 }
 
 // team is the workers of all members, as rank 0 asks them: its own first.
 func (h *hub) team(ctx context.Context, limit time.Duration) (device.Team, error) {
 	team := slices.Clone(h.gpus)
+	hello := team[0].Hello
 	for _, w := range team {
 		w.Hello.Host = h.members[0].Host
 	}
 	for r := 1; r < len(h.members); r++ {
 		x := h.ask(ctx, r, order{Do: "gpus"}, startTime)
+		hello.Host, hello.PID = h.members[r].Host, 0
 		if x.Failed != "" {
-			return nil, &engine.PeerError{Rank: r, Host: h.members[r].Host, Text: x.Failed}
+			return nil, &engine.PeerError{Rank: r, Host: hello.Host, Text: x.Failed}
 		}
 		for k := range x.GPUs {
-			p := &remoteWorker{ask: func(line []byte) reply {
-				return h.ask(ctx, r, order{Do: "gpu", GPU: &gpuOrder{k, bytes.TrimSpace(line)}}, limit)
-			}}
-			p.PipeReader, p.answers = io.Pipe()
-			go p.answers.Write(device.Line(device.Answer{
-				Hello: &device.Hello{Program: team[0].Hello.Program, Host: h.members[r].Host},
-			}))
-			w, err := device.NewWorker(ctx, len(team), p)
-			if err != nil {
-				return nil, err
-			}
-			team = append(team, w)
+			team = append(team, device.NewRemote(len(team), hello,
+				func(ctx context.Context, q device.Request) (device.Answer, error) {
+					x := h.ask(ctx, r, order{Do: "gpu", Worker: k, GPU: &q}, limit)
+					if x.GPU == nil {
+						return device.Answer{}, &device.GoneError{Rank: r, Host: h.members[r].Host, Err: errors.New(x.Failed)}
+					}
+					return *x.GPU, nil
+				}))
 		}
 	}
 	return team, nil
-}
-
-// remoteWorker is a worker of another node, reached through its agent.
-type remoteWorker struct {
-	*io.PipeReader
-	answers *io.PipeWriter
-	ask     func(line []byte) reply
-
-	mu  sync.Mutex
-	why error
-}
-
-// Write sends a request, whose answer comes to Read.
-func (w *remoteWorker) Write(p []byte) (int, error) {
-	line := bytes.Clone(p)
-	go func() {
-		r := w.ask(line)
-		if r.Failed == "" && r.GPU != nil {
-			_, _ = w.answers.Write(append(r.GPU.Line, '\n')) // who does not read any more has ended it
-			return
-		}
-		w.mu.Lock()
-		w.why = fmt.Errorf("its agent: %s", r.Failed)
-		w.mu.Unlock()
-		w.End(0)
-	}()
-	return len(p), nil
-}
-
-// End ends it here; its agent ends the process.
-func (w *remoteWorker) End(time.Duration) { _ = w.answers.Close() }
-
-// Why says how it ended.
-func (w *remoteWorker) Why() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.why
 }

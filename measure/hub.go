@@ -25,15 +25,9 @@ type order struct {
 	Limit time.Duration  `json:"limit"`
 	Job   string         `json:"job,omitempty"` // whose ranks may share RDMA ports
 	RDMA  *perftestOrder `json:"rdma,omitempty"`
-	GPU   *gpuOrder      `json:"gpu,omitempty"`
-}
-
-// worker is the GPU that an order is for: those of a member do theirs at the same time.
-func (o *order) worker() int {
-	if o.GPU == nil {
-		return -1
-	}
-	return o.GPU.Worker
+	// GPU is what one of a member's workers of busbar-gpu is asked; they do so at the same time.
+	GPU    *device.Request `json:"gpu,omitempty"`
+	Worker int             `json:"worker,omitempty"`
 }
 
 // reply is what came of it.
@@ -45,7 +39,8 @@ type reply struct {
 	Ports    []Port          `json:"ports,omitempty"`    // for RDMA
 	Portless bool            `json:"portless,omitempty"` // for want of an active port, and not of programs
 	GPUs     int             `json:"gpus,omitempty"`     // workers of busbar-gpu
-	GPU      *gpuOrder       `json:"gpu,omitempty"`      // the answer of one
+	GPU      *device.Answer  `json:"gpu,omitempty"`      // the answer of one
+	Worker   int             `json:"worker,omitempty"`
 	Failed   string          `json:"failed,omitempty"`
 
 	lost bool // there was none
@@ -105,7 +100,7 @@ func (m *member) do(ctx context.Context, o order) (r reply) {
 	case "gpus":
 		r.GPUs = len(m.gpus)
 	case "gpu":
-		r.GPU = m.askGPU(ctx, o.GPU)
+		r.GPU, r.Worker = m.askGPU(ctx, o.Worker, *o.GPU), o.Worker
 	default:
 		r, err = m.seated(ctx, o)
 	}
@@ -244,22 +239,21 @@ func (h *hub) deliver(x engine.StarReply) error {
 	if x.Err != nil { // it was killed, or is cut off
 		return errors.New(h.ended())
 	}
-	at := struct {
-		GPU *gpuOrder `json:"gpu"`
-	}{}
-	_ = json.Unmarshal(x.Body, &at) // decodeReply says what is wrong with it
+	var r reply
+	err := json.Unmarshal(x.Body, &r)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := [2]int{x.Rank, (&order{GPU: at.GPU}).worker()}
-	w, ok := h.waits[key]
-	if !ok {
+	w, waited := h.waits[[2]int{x.Rank, r.Worker}]
+	if !waited && err == nil {
 		return nil
 	}
-	r, err := w.decodeReply(x.Body)
+	if err == nil {
+		err = w.checkReply(&r)
+	}
 	if err != nil {
 		return fmt.Errorf("its reply cannot be: %w", err)
 	}
-	delete(h.waits, key)
+	delete(h.waits, [2]int{x.Rank, r.Worker})
 	w.reply <- r
 	return nil
 }
@@ -280,7 +274,7 @@ func (h *hub) ask(ctx context.Context, rank int, o order, limit time.Duration) r
 	}
 	w := waiting{o, make(chan reply, 1)}
 	h.mu.Lock()
-	h.waits[[2]int{rank, o.worker()}] = w
+	h.waits[[2]int{rank, o.Worker}] = w
 	h.mu.Unlock()
 	if h.away(rank) != "" || h.star.Order(rank, o) != nil {
 		h.lose(rank, h.ended())

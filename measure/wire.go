@@ -50,9 +50,8 @@ func (m *member) decodeOrder(body []byte) (o order, err error) {
 		err = fmt.Errorf("a job's name of %d bytes", len(o.Job))
 	case x != nil && (x.GPU < -1 || x.GPU >= mostDevices || x.GPU >= 0 && !m.rdma.Cuda):
 		err = fmt.Errorf("GPU %d", x.GPU)
-	}
-	if err == nil && o.GPU != nil {
-		_, err = o.GPU.request(m.gpus)
+	case o.GPU != nil && (o.Worker < 0 || o.Worker >= len(m.gpus) || !slices.Contains(gpuAllowed, o.GPU.Do)):
+		err = fmt.Errorf("%.40q of GPU %d, which no measurement needs", o.GPU.Do, o.Worker)
 	}
 	if err != nil {
 		return o, fmt.Errorf("an order of rank 0: %w", err)
@@ -60,11 +59,8 @@ func (m *member) decodeOrder(body []byte) (o order, err error) {
 	return o, nil
 }
 
-// decodeReply reads a member's reply to an order: it says what was asked for, and nothing of others.
-func (o *order) decodeReply(body []byte) (r reply, err error) {
-	if err := json.Unmarshal(body, &r); err != nil {
-		return r, err
-	}
+// checkReply refuses a member's reply to an order that does not say what was asked for, or says something of others.
+func (o *order) checkReply(r *reply) (err error) {
 	r.Failed = r.Failed[:min(len(r.Failed), mostText)]
 	_, by := engine.ParseTransport(r.By)
 	switch {
@@ -72,7 +68,7 @@ func (o *order) decodeReply(body []byte) (r reply, err error) {
 		err = fmt.Errorf("%.20q, with %d wrong elements", r.By, r.Wrong)
 	case len(r.Cells) > 2 || len(r.Cells) > 0 && o.Do != "pair" || slices.ContainsFunc(r.Cells, unsound):
 		err = fmt.Errorf("%d measurements of %s", len(r.Cells), o.Do)
-	case r.GPUs < 0 || r.GPUs > mostDevices || r.GPUs > 0 && o.Do != "gpus" || (r.GPU != nil) != (o.GPU != nil) ||
+	case r.GPUs < 0 || r.GPUs > mostDevices || r.GPUs > 0 && o.Do != "gpus" || r.GPU != nil && o.GPU == nil ||
 		len(r.Ports) > 0 && o.Do != "ports" || r.Node != nil && o.Do != "look" && o.Do != "later":
 		err = fmt.Errorf("what %s does not ask for", o.Do)
 	case unsoundPorts(r.Ports):
@@ -80,7 +76,7 @@ func (o *order) decodeReply(body []byte) (r reply, err error) {
 	case r.Node != nil:
 		err = r.Node.check()
 	}
-	return r, err
+	return err
 }
 
 // unsound tells what is no measurement of a pair, of which one side is 0 and the other 1.

@@ -27,6 +27,7 @@ type Worker struct {
 	Hello  Hello
 	Device Device
 
+	remote  func(ctx context.Context, q Request) (Answer, error) // instead of a process of this host
 	process Process
 	answers chan Answer // closed when the worker ends or writes what is no answer
 	broken  error       // why; read after answers is closed
@@ -52,6 +53,11 @@ func NewWorker(ctx context.Context, rank int, p Process) (*Worker, error) {
 	}
 	w.Hello = *a.Hello
 	return w, nil
+}
+
+// NewRemote is a worker that is asked through somebody else, who ends it too.
+func NewRemote(rank int, hello Hello, ask func(ctx context.Context, q Request) (Answer, error)) *Worker {
+	return &Worker{Rank: rank, Hello: hello, remote: ask}
 }
 
 func (w *Worker) read() {
@@ -118,10 +124,7 @@ func (w *Worker) gone() error {
 func (w *Worker) Ask(ctx context.Context, q Request) (Answer, error) {
 	w.next++
 	q.ID = w.next
-	if _, err := w.process.Write(Line(q)); err != nil {
-		return Answer{}, w.gone()
-	}
-	a, err := w.await(ctx, q.ID)
+	a, err := w.send(ctx, q)
 	if err == nil && a.Failure != nil {
 		err = a.Failure
 	}
@@ -131,8 +134,25 @@ func (w *Worker) Ask(ctx context.Context, q Request) (Answer, error) {
 	return a, err
 }
 
+// send is the answer to a request.
+func (w *Worker) send(ctx context.Context, q Request) (Answer, error) {
+	if w.remote != nil {
+		return w.remote(ctx, q)
+	}
+	if _, err := w.process.Write(Line(q)); err != nil {
+		return Answer{}, w.gone()
+	}
+	return w.await(ctx, q.ID)
+}
+
 // End ends the process and all that its GPU does for it.
-func (w *Worker) End() { w.ended.Do(func() { w.process.End(3 * time.Second) }) }
+func (w *Worker) End() {
+	w.ended.Do(func() {
+		if w.process != nil {
+			w.process.End(3 * time.Second)
+		}
+	})
+}
 
 // Team are the ranks of a communicator.
 type Team []*Worker

@@ -184,9 +184,9 @@ func measureTeam(ctx context.Context, team device.Team, p *fleet.Part,
 	w := p.What
 	if w.Measure == fleet.MeasurePairs {
 		at(0, 1, "pairs")
-		t, wrong, err := gpu.Pairs(ctx, team, bench.PairPlan{
+		t, _, wrong, err := Team(ctx, team, bench.PairPlan{
 			Small: w.Small, Large: w.Large, Warm: max(w.Warm, 1), Iters: w.Iters,
-		}, true, nil)
+		}, true, true, func(string) {})
 		if err == nil && wrong > 0 {
 			err = fmt.Errorf("%d elements arrived wrong", wrong)
 		}
@@ -197,7 +197,7 @@ func measureTeam(ctx context.Context, team device.Team, p *fleet.Part,
 	}
 	own := gpu.Own{
 		Dtype: coll.Float, Warm: max(w.Warm, 1), Iters: w.Iters, Check: true,
-		Setting: gpu.Setting{Algo: "auto", Proto: "auto"},
+		Setting: gpu.Auto,
 	}
 	k := 0
 	sweep, err := own.Sweep(ctx, team, w.Op, w.Sizes, func(size unit.Bytes) {

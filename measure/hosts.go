@@ -175,10 +175,10 @@ func (h *gpuHosts) pair(ctx context.Context, p [2]int, limit time.Duration) (got
 	team := device.Team{h.workers[p[0]], h.workers[p[1]]}
 	err := team.Join(within)
 	if err == nil {
-		var t *pairs.Table
+		var cells []pairs.Measure
 		var wrong int64
-		if t, wrong, err = gpu.Pairs(within, team, h.Plan, true, nil); err == nil {
-			copy(got[:], t.Cells)
+		if cells, wrong, err = gpu.Turn(within, team, h.Plan, true, [][2]int{{0, 1}}); err == nil {
+			copy(got[:], cells)
 			_, err = team.All(within, device.Request{Do: device.Leave}, nil)
 		}
 		h.mu.Lock()

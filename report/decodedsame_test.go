@@ -14,6 +14,7 @@ import (
 	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/engine/device"
 	"busbar.dev/internal/test/corpus"
+	"busbar.dev/measure"
 	"busbar.dev/query"
 	"busbar.dev/report"
 	"busbar.dev/result"
@@ -165,7 +166,7 @@ func TestDecodedSame(t *testing.T) {
 			tree.Env = map[string]string{"NCCL_ALGO": "tree"}
 			for _, tool := range []string{"busbar-gpu devel", "nccl-tests 2.17.1"} {
 				d := &query.BenchGPUDoc{Op: s.Op, Dtype: s.Dtype, Ranks: s.Ranks, Tool: tool, Notes: []string{"shared"}}
-				d.Add(gpu.Setting{Algo: "auto", Proto: "auto"}, result.Sweeps{s})
+				d.Add(gpu.Auto, result.Sweeps{s})
 				d.Add(gpu.Setting{Algo: "tree", Proto: "ll", Channels: 4}, result.Sweeps{tree})
 				d.Refuse(gpu.Setting{Algo: "nvls", Proto: "simple"}, errors.New("not here"))
 				d.Find()
@@ -173,13 +174,13 @@ func TestDecodedSame(t *testing.T) {
 			}
 		},
 		"bench gpu node": func(t *testing.T) {
-			compare(t, "", &query.BenchGPUNodeDoc{
-				Host: "a", Results: result.Sweeps{sweepOf(100)}, Peers: []query.BenchGPUPeer{{From: 0, To: 1, GBps: 9}},
-				GPUs: []query.BenchGPUDevice{{
+			compare(t, "", &query.BenchGPUNodeDoc{GPUNode: measure.GPUNode{
+				Host: "a", Results: result.Sweeps{sweepOf(100)}, Peers: []measure.GPUPeer{{From: 0, To: 1, GBps: 9}},
+				GPUs: []measure.GPUDevice{{
 					Device: device.Device{Name: "H"}, Rates: []device.Rate{{What: "copy", GBps: 8}},
-					Products: []query.BenchGPUProduct{{M: 8, N: 8, K: 8, Result: device.Result{TFLOPS: 7}}},
+					Products: []measure.GPUProduct{{M: 8, N: 8, K: 8, Result: device.Result{TFLOPS: 7}}},
 				}},
-			}, report.BenchGPUNode)
+			}}, report.BenchGPUNode)
 		},
 		"validate":        alike(query.Validate{Files: []string{examples + "points.jsonl"}}, validated),
 		"validate doctor": alike(query.ValidateDoctor{File: "../doctor/testdata/trials.jsonl"}, graded),

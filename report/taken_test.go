@@ -52,11 +52,11 @@ func TestTablesAreTaken(t *testing.T) {
 			}})
 		}, "failed"},
 		{"bench gpu node", func(w io.Writer) error {
-			return BenchGPUNode(w, &query.BenchGPUNodeDoc{
-				GPUs:    []query.BenchGPUDevice{{Products: []query.BenchGPUProduct{{M: 8, N: 8, K: 8}}}},
-				Peers:   []query.BenchGPUPeer{{From: 0, To: 1}},
+			return BenchGPUNode(w, &query.BenchGPUNodeDoc{GPUNode: measure.GPUNode{
+				GPUs:    []measure.GPUDevice{{Products: []measure.GPUProduct{{M: 8, N: 8, K: 8}}}},
+				Peers:   []measure.GPUPeer{{From: 0, To: 1}},
 				Results: result.Sweeps{s},
-			})
+			}})
 		}, "TFLOPS"},
 	} {
 		got := &taker{Writer: io.Discard}

@@ -36,8 +36,11 @@ type Setting struct {
 	Channels int    `json:"channels,omitempty"` // 0: NCCL's choice
 }
 
+// Auto is NCCL's own choice of everything.
+var Auto = Setting{Algo: "auto", Proto: "auto"}
+
 // Auto reports NCCL's own choice of everything.
-func (s Setting) Auto() bool { return s == Setting{Algo: "auto", Proto: "auto"} }
+func (s Setting) Auto() bool { return s == Auto }
 
 // Env is what makes NCCL do it.
 func (s Setting) Env() map[string]string {
@@ -70,7 +73,7 @@ func (s Setting) String() string {
 
 // Settings are all combinations, NCCL's own choice first; channels are numbers, 0 for NCCL's choice.
 func Settings(algos []nccl.Algo, protos []nccl.Proto, channels []int) []Setting {
-	list := []Setting{{Algo: "auto", Proto: "auto"}}
+	list := []Setting{Auto}
 	for _, n := range channels {
 		if n > 0 {
 			list = append(list, Setting{"auto", "auto", n})

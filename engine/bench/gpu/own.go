@@ -167,110 +167,61 @@ func average(answers []device.Answer, iters int) (*result.Timing, error) {
 	return out, nil
 }
 
-// Pairs measures every pair of ranks by sends and receives, in rounds in which nobody is in two; done gets every round.
-func Pairs(ctx context.Context, team device.Team, p bench.PairPlan, check bool,
-	done func(round int),
-) (*pairs.Table, int64, error) {
-	t := &pairs.Table{Names: names(team)}
-	for _, w := range team {
-		t.Hosts = append(t.Hosts, w.Hello.Host)
-	}
-	wrong := int64(0)
-	for k, round := range pairs.Rounds(len(team)) {
-		if done != nil {
-			done(k)
+// Turn measures pairs that have no rank in common, at the same time: each way alone, by large messages and by small
+// ones, and both ways at once. wrong is how many bytes arrived wrong, where that is checked.
+func Turn(ctx context.Context, team device.Team, p bench.PairPlan, check bool,
+	list [][2]int,
+) (cells []pairs.Measure, wrong int64, err error) {
+	// exchange has the pairs send to the second, to the first, or both, and gives the time of each in µs.
+	exchange := func(size unit.Bytes, ways ...int) []float64 {
+		took, requests := make([]float64, len(list)), map[int]device.Request{}
+		if err != nil {
+			return took
 		}
-		turns := [][][2]int{round}
-		if p.Alone {
-			turns = nil
-			for _, pair := range round {
-				turns = append(turns, [][2]int{pair})
+		for _, x := range list {
+			for _, way := range ways {
+				from, to := requests[x[way]], requests[x[1-way]]
+				from.Send, to.Receive = new(x[1-way]), new(x[way])
+				requests[x[way]], requests[x[1-way]] = from, to
 			}
 		}
-		for _, turn := range turns {
-			n, err := measureTurn(ctx, team, p, check, turn, t)
-			if wrong += n; err != nil {
-				return t, wrong, err
-			}
-		}
-	}
-	return t, wrong, nil
-}
-
-// measureTurn measures pairs that have no rank in common, at the same time: each way alone, both ways, and a small
-// message.
-func measureTurn(ctx context.Context, team device.Team, p bench.PairPlan, check bool, turn [][2]int,
-	t *pairs.Table,
-) (wrong int64, err error) {
-	cells := map[[2]int]*pairs.Measure{}
-	for _, x := range turn {
-		cells[x] = &pairs.Measure{From: x[0], To: x[1]}
-		cells[[2]int{x[1], x[0]}] = &pairs.Measure{From: x[1], To: x[0]}
-	}
-	ask := func(size unit.Bytes, iters int, ways ...bool) (map[[2]int]float64, error) {
-		requests := map[int]device.Request{}
-		for _, x := range turn {
-			for _, back := range ways {
-				from, to := x[0], x[1]
-				if back {
-					from, to = to, from
-				}
-				a, b := requests[from], requests[to]
-				a.Send, b.Receive = new(to), new(from)
-				requests[from], requests[to] = a, b
-			}
-		}
-		answers, err := team.Ask(ctx, func(rank int) (device.Request, bool) {
+		var answers []device.Answer
+		answers, err = team.Ask(ctx, func(rank int) (device.Request, bool) {
 			q, ok := requests[rank]
-			q.Do, q.Bytes, q.Warm, q.Iters, q.Check = device.Pair, int64(size), p.Warm, iters, check
+			q.Do, q.Bytes, q.Warm, q.Iters, q.Check = device.Pair, int64(size), p.Warm, p.Iters, check
 			return q, ok
 		})
-		if err != nil {
-			return nil, err
-		}
-		times := map[[2]int]float64{}
-		for _, x := range turn {
-			a, b := answers[x[0]].Timing, answers[x[1]].Timing
-			if a == nil || b == nil {
-				return nil, errors.New("busbar-gpu answered without a time")
+		for rank := range requests {
+			switch {
+			case err != nil:
+				return took
+			case answers[rank].Timing == nil:
+				err = errors.New("busbar-gpu answered without a time")
+			case answers[rank].Timing.Wrong != nil:
+				wrong += *answers[rank].Timing.Wrong
 			}
-			for _, w := range []*int64{a.Wrong, b.Wrong} {
-				if w != nil {
-					wrong += *w
-				}
+		}
+		for i, x := range list {
+			if err == nil {
+				took[i] = max(answers[x[0]].Timing.Micros, answers[x[1]].Timing.Micros)
 			}
-			times[x] = max(a.Micros, b.Micros)
 		}
-		return times, nil
+		return took
 	}
-	for _, back := range []bool{false, true} {
-		rates, err := ask(p.Large, p.Iters, back)
-		if err != nil {
-			return wrong, err
-		}
-		delays, err := ask(p.Small, p.Iters, back)
-		if err != nil {
-			return wrong, err
-		}
-		for _, x := range turn {
-			cell := cells[x]
-			if back {
-				cell = cells[[2]int{x[1], x[0]}]
+	cells = make([]pairs.Measure, 2*len(list))
+	for way := range 2 {
+		large, small := exchange(p.Large, way), exchange(p.Small, way)
+		for i, x := range list {
+			cells[2*i+way] = pairs.Measure{
+				From: x[way], To: x[1-way], Rate: rateOf(p.Large, large[i]), Latency: unit.Micros(small[i]),
 			}
-			cell.Rate, cell.Latency = rateOf(p.Large, rates[x]), unit.Micros(delays[x])
 		}
 	}
-	both, err := ask(p.Large, p.Iters, false, true)
-	if err != nil {
-		return wrong, err
+	both := exchange(p.Large, 0, 1)
+	for i := range cells {
+		cells[i].Both = rateOf(p.Large, both[i/2])
 	}
-	for _, x := range turn {
-		for _, c := range [][2]int{x, {x[1], x[0]}} {
-			cells[c].Both = rateOf(p.Large, both[x])
-			t.Cells = append(t.Cells, *cells[c])
-		}
-	}
-	return wrong, nil
+	return cells, wrong, err
 }
 
 func rateOf(size unit.Bytes, us float64) unit.Rate {
@@ -278,19 +229,4 @@ func rateOf(size unit.Bytes, us float64) unit.Rate {
 		return 0
 	}
 	return unit.Rate(float64(size) / us * 1e6)
-}
-
-// names are the ranks' hosts, with the GPU where a host has several.
-func names(team device.Team) []string {
-	count := map[string]int{}
-	for _, w := range team {
-		count[w.Hello.Host]++
-	}
-	list := make([]string, len(team))
-	for i, w := range team {
-		if list[i] = w.Hello.Host; count[w.Hello.Host] > 1 {
-			list[i] = fmt.Sprintf("%s:%d", w.Hello.Host, i)
-		}
-	}
-	return list
 }

@@ -73,7 +73,7 @@ func wrapClient(c net.Conn, cfg *tls.Config) *tls.Conn {
 	return tls.Client(&wire{Conn: c}, cfg)
 }
 
-// tcpCounts is what TLS writes to: a connection of the net package at first, for the handshakes,
+// wire is what TLS writes to: a connection of the net package at first, for the handshakes,
 // and then a stream that never waits. What the stream has no room for stays here.
 type wire struct {
 	net.Conn
@@ -124,27 +124,6 @@ func (w *wire) flush() error {
 			return err
 		}
 		w.out = w.out[n:]
-	}
-	return nil
-}
-
-func (w *wire) SetDeadline(t time.Time) error {
-	if w.s == nil {
-		return w.Conn.SetDeadline(t)
-	}
-	return nil
-}
-
-func (w *wire) SetReadDeadline(t time.Time) error {
-	if w.s == nil {
-		return w.Conn.SetReadDeadline(t)
-	}
-	return nil
-}
-
-func (w *wire) SetWriteDeadline(t time.Time) error {
-	if w.s == nil {
-		return w.Conn.SetWriteDeadline(t)
 	}
 	return nil
 }

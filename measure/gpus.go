@@ -278,4 +278,3 @@ func medianOf(answers []device.Answer, of func(device.Answer) float64) (float64,
 	mid := at[len(at)/2]
 	return of(answers[mid]), mid
 }
-

@@ -1,7 +1,6 @@
 package ranks
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,17 +8,22 @@ import (
 	"busbar.dev/internal/lazyre"
 )
 
-// transcript keeps what a rank prints on standard error, within bounds.
+// transcript keeps what a program prints on standard error, within bounds: the beginning, or the end.
 type transcript struct {
+	end bool
 	mu  sync.Mutex
-	buf bytes.Buffer
+	buf []byte
 }
 
 func (t *transcript) Write(b []byte) (int, error) {
+	const most = 1 << 16
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.buf.Len() < 1<<16 {
-		t.buf.Write(b)
+	t.buf = append(t.buf, b...)
+	if over := len(t.buf) - most; over > 0 && t.end {
+		t.buf = append([]byte{}, t.buf[over:]...)
+	} else if over > 0 {
+		t.buf = t.buf[:most]
 	}
 	return len(b), nil
 }
@@ -28,7 +32,7 @@ func (t *transcript) Write(b []byte) (int, error) {
 func (t *transcript) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(t.buf.String()), "\n")
+	lines := strings.Split(strings.TrimSpace(string(t.buf)), "\n")
 	return strings.TrimPrefix(lines[len(lines)-1], "busbar: ")
 }
 
@@ -44,7 +48,7 @@ func (t *transcript) crash() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var list []string
-	for line := range strings.Lines(t.buf.String()) {
+	for line := range strings.Lines(string(t.buf)) {
 		if line = strings.TrimRight(line, "\r\n"); len(list) == crashLines {
 			break
 		}

@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -22,15 +20,15 @@ type Piped struct {
 	PID  int
 	done chan struct{}
 	err  error
-	last *lastWords
+	last transcript
 }
 
 // Pipe starts a program with an environment. It ends with this process, with its standard input, or by End.
 func Pipe(args, environment []string) (*Piped, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env, cmd.SysProcAttr = environment, childAttr()
-	p := &Piped{done: make(chan struct{}), last: &lastWords{}}
-	cmd.Stderr = p.last
+	p := &Piped{done: make(chan struct{}), last: transcript{end: true}}
+	cmd.Stderr = &p.last
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -85,7 +83,10 @@ func (p *Piped) Why() error {
 	case <-time.After(time.Second):
 		return nil
 	}
-	line := p.last.line()
+	line := p.last.last()
+	if crash := p.last.crash(); crash != nil {
+		line = crashCause(crash[0])
+	}
 	switch {
 	case p.err == nil && line == "":
 		return errors.New("it ended")
@@ -95,33 +96,4 @@ func (p *Piped) Why() error {
 		return p.err
 	}
 	return fmt.Errorf("%w: %s", p.err, line)
-}
-
-// lastWords keeps the end of what a program writes.
-type lastWords struct {
-	mu  sync.Mutex
-	buf []byte
-}
-
-func (l *lastWords) Write(p []byte) (int, error) {
-	const most = 16 << 10
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.buf = append(l.buf, p...)
-	if len(l.buf) > most {
-		l.buf = append([]byte{}, l.buf[len(l.buf)-most:]...)
-	}
-	return len(p), nil
-}
-
-func (l *lastWords) line() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	line := ""
-	for text := range strings.Lines(strings.TrimSpace(string(l.buf))) {
-		if line = strings.TrimSpace(text); crashed.MatchString(line) {
-			return crashCause(line)
-		}
-	}
-	return line
 }

@@ -239,3 +239,13 @@ func (x *arranger) exchange(budget int) error {
 	}
 	return nil
 }
+
+// RankOrder is the order in which ranks are put on hosts that were given.
+type RankOrder struct {
+	Given string    `json:"given"` // as a hostlist
+	Order string    `json:"order"`
+	Step  unit.Span `json:"step_s"`
+	Was   unit.Span `json:"given_step_s"`   // the plan's step in the given order
+	Tried int       `json:"tried"`          // orders that were priced
+	Kept  bool      `json:"kept,omitempty"` // ranks are in the given order because that was asked for
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/coll"
+	"busbar.dev/nccl"
 	"busbar.dev/result"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
@@ -278,3 +279,9 @@ func (x *forced) price(op coll.Op, s Setting) (*result.Run, error) {
 
 // names joins words for a message.
 func names(list []string) string { return strings.Join(list, ", ") }
+
+// LayoutPlan is what NCCL sets up on one layout.
+type LayoutPlan struct {
+	Layout string      `json:"layout"`
+	Plan   *nccl.Setup `json:"nccl_plan"`
+}

@@ -58,7 +58,6 @@
 package query
 
 import (
-	"errors"
 	"io/fs"
 
 	"busbar.dev/finding"
@@ -77,9 +76,6 @@ var (
 	ErrCannot = failure.ErrCannot
 	ErrWrong  = failure.ErrWrong
 )
-
-// ErrDecoded is the error of what needs more of a document than its JSON has.
-var ErrDecoded = errors.New("the document was read from JSON, which leaves out what this needs; ask the question again")
 
 // FailOn is the least severity of a finding that makes a document's Wrong true, where it is not warn: note, error or
 // never. It is part of the document, so that Wrong says the same wherever the document is read.

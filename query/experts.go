@@ -37,12 +37,12 @@ type ExpertsDoc struct {
 	Hidden  int          `json:"hidden"`
 	TopK    int          `json:"topk"`
 	Experts int          `json:"experts"`
-	Rows    []ExpertsRow `json:"rows"`
+	Rows    []expertsRow `json:"rows"`
 	Noted
 }
 
-// ExpertsRow is one exchange. Bytes and bandwidths are those of one GPU, one direction.
-type ExpertsRow struct {
+// expertsRow is one exchange. Bytes and bandwidths are those of one GPU, one direction.
+type expertsRow struct {
 	Op         string     `json:"op"` // dispatch, combine
 	Tokens     int        `json:"tokens_per_gpu"`
 	Dtype      string     `json:"dtype"`
@@ -86,7 +86,7 @@ func (q Experts) Run(ctx context.Context, env Env) (doc *ExpertsDoc, err error) 
 	}
 	d := &ExpertsDoc{
 		Cluster: cl.Name, Layout: name, GPUs: len(l), Mode: q.Mode, Hidden: q.Hidden, TopK: q.TopK, Experts: q.Experts,
-		Rows: []ExpertsRow{},
+		Rows: []expertsRow{},
 	}
 	for _, n := range tokens {
 		for _, combine := range []bool{false, true} {
@@ -101,12 +101,12 @@ func (q Experts) Run(ctx context.Context, env Env) (doc *ExpertsDoc, err error) 
 }
 
 // row predicts one exchange.
-func (q *Experts) row(p *predict.Predictor, tokens int, combine bool) (ExpertsRow, error) {
+func (q *Experts) row(p *predict.Predictor, tokens int, combine bool) (expertsRow, error) {
 	call := predict.ExpertCall{
 		Combine: combine, LowLatency: q.Mode == "low_latency", Tokens: tokens, Hidden: q.Hidden, TopK: q.TopK,
 		Experts: q.Experts, Width: 2, SMs: q.SMs, Groups: q.Groups,
 	}
-	row := ExpertsRow{Op: "dispatch", Tokens: tokens, Dtype: "bf16"}
+	row := expertsRow{Op: "dispatch", Tokens: tokens, Dtype: "bf16"}
 	switch {
 	case combine:
 		row.Op = "combine"

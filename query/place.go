@@ -12,14 +12,11 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/audit"
-	"busbar.dev/finding"
-	"busbar.dev/hardware"
 	"busbar.dev/input"
 	"busbar.dev/input/k8s"
 	"busbar.dev/input/slurm"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/natural"
-	"busbar.dev/internal/switchtree"
 	"busbar.dev/internal/words"
 	"busbar.dev/launch"
 	"busbar.dev/nccl"
@@ -111,7 +108,7 @@ func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
 		return nil, err
 	}
 	pl, err := plan.NewPlacer(&plan.Query{Cluster: x.job.cluster, Version: x.job.version, GPU: first.gpu}, first.job,
-		x.free.ranks, x.flaws(), x.n)
+		x.free.Ranks, x.flaws(), x.n)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +129,7 @@ func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
 	d := &PlaceDoc{
 		Cluster: x.job.cluster.Name, Model: first.job.Model.Name, Parallel: first.job.Split.String(), Nodes: x.n,
 		PerNode: x.each,
-		Free:    cluster.FormatHosts(x.free.names), FreeNodes: len(x.free.names), Tried: all.Tried, Rows: []PlaceRow{},
+		Free:    cluster.FormatHosts(x.free.Names), FreeNodes: len(x.free.Names), Tried: all.Tried, Rows: []PlaceRow{},
 	}
 	x.fill(d, all, given.name, q.Top)
 	if short := first.memoryShortfall(); short != "" {
@@ -144,7 +141,7 @@ func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
 // placing is a question as read.
 type placing struct {
 	job     *training
-	free    *jobNodes
+	free    *plan.Nodes
 	n, each int
 	placer  *plan.Placer
 	margin  float64             // of a step
@@ -162,7 +159,7 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 		return nil, errors.New("how many nodes does the job take? Expected one of -l NODESxGPUS and --nodes N")
 	}
 	var found map[string][]string
-	env.loaded = func(cl *cluster.Cluster) { found = hostFindings(cl) }
+	env.loaded = func(cl *cluster.Cluster) { found = audit.OnHosts(cl) }
 	t, err := q.Job.read(ctx, env)
 	if err != nil {
 		return nil, err
@@ -175,12 +172,12 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 		x.blocks, x.blockOf = slurm.Blocks(t.cluster)
 	}
 	out := outOfService(t.cluster)
-	t.cluster = t.cluster.ByRack(nvlinkDomains(t.cluster))
+	t.cluster = t.cluster.ByRack(plan.NVLinkDomains(t.cluster))
 	gpus := 0
 	if q.Layout != "" {
 		x.n, gpus = t.shapes[0].nodes, t.shapes[0].gpus
 	}
-	all := nodesFor(t.cluster, gpus)
+	all := plan.NodesFor(t.cluster, gpus)
 	x.free = all
 	if q.Free != "" {
 		if x.free, err = x.find(ctx, env, all, "--free", q.Free); err != nil {
@@ -192,11 +189,11 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 	if q.Layout == "" {
 		x.free = env.alike(x.free)
 	}
-	if x.n > len(x.free.names) {
-		return nil, fmt.Errorf("the job takes %s and %d are free (%.200s)", words.Plural(x.n, "node"), len(x.free.names),
-			cluster.FormatHosts(x.free.names))
+	if x.n > len(x.free.Names) {
+		return nil, fmt.Errorf("the job takes %s and %d are free (%.200s)", words.Plural(x.n, "node"), len(x.free.Names),
+			cluster.FormatHosts(x.free.Names))
 	}
-	x.each = len(x.free.ranks[0])
+	x.each = len(x.free.Ranks[0])
 	if x.n*x.each > predict.MaxRanks {
 		return nil, fmt.Errorf("%d GPUs; at most %d", x.n*x.each, predict.MaxRanks)
 	}
@@ -204,21 +201,21 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 }
 
 // find resolves names of nodes. Those that only a scheduler knows are noted: it has other nodes too.
-func (x *placing) find(ctx context.Context, env *Env, all *jobNodes, flag, word string) (*jobNodes, error) {
+func (x *placing) find(ctx context.Context, env *Env, all *plan.Nodes, flag, word string) (*plan.Nodes, error) {
 	names, err := env.freeNames(env.budget(ctx), flag, word)
 	if err != nil {
 		return nil, err
 	}
-	found, strange := all.named(names)
+	found, strange := all.Named(names)
 	switch {
 	case len(strange) == 0:
-	case len(found.names) > 0 && (word == "-" || env.exists(word)):
+	case len(found.Names) > 0 && (word == "-" || env.exists(word)):
 		env.note(fmt.Sprintf("%s %s: left out %.200s, which the cluster's map has too few GPUs for, or none", flag, word,
 			cluster.FormatHosts(strange)))
 	default:
 		return nil, fmt.Errorf("%s: %.200s: not among the nodes of %s with enough GPUs, which are %.200s (HOSTLIST=PRESET "+
 			"gives a preset's nodes their names)",
-			flag, cluster.FormatHosts(strange), x.job.cluster.Name, cluster.FormatHosts(all.names))
+			flag, cluster.FormatHosts(strange), x.job.cluster.Name, cluster.FormatHosts(all.Names))
 	}
 	return found, nil
 }
@@ -226,7 +223,7 @@ func (x *placing) find(ctx context.Context, env *Env, all *jobNodes, flag, word 
 // layoutOf is the ranks of free nodes.
 func (x *placing) layoutOf(nodes []int) (l nccl.Layout) {
 	for _, i := range nodes {
-		l = append(l, x.free.ranks[i]...)
+		l = append(l, x.free.Ranks[i]...)
 	}
 	return l
 }
@@ -254,7 +251,7 @@ func (x *placing) slurm() choice {
 		return choice{"Slurm's own choice (topology/tree)", x.placer.BestFit()}
 	}
 	b := plan.Blocks{N: len(x.blocks), Sizes: x.job.cluster.Network.BlockSizes}
-	for _, name := range x.free.names {
+	for _, name := range x.free.Names {
 		k, ok := x.blockOf[name]
 		if !ok {
 			k = -1
@@ -286,7 +283,7 @@ func (x *placing) schedulerTree() (t plan.Tree, ok bool) {
 		}
 		t.Up = append(t.Up, up)
 	}
-	for _, name := range x.free.names {
+	for _, name := range x.free.Names {
 		k, known := leaf[name]
 		if ok = ok || known; !known {
 			k = -1
@@ -305,12 +302,12 @@ func (x *placing) scheduler(ctx context.Context, env *Env, word string) (choice,
 	if err != nil {
 		return choice{}, err
 	}
-	if len(found.names) != x.n {
-		return choice{}, fmt.Errorf("--scheduler %s: %s; the job takes %d", word, words.Plural(len(found.names), "node"), x.n)
+	if len(found.Names) != x.n {
+		return choice{}, fmt.Errorf("--scheduler %s: %s; the job takes %d", word, words.Plural(len(found.Names), "node"), x.n)
 	}
 	c := choice{name: "the scheduler's choice"}
-	for _, n := range found.names {
-		c.nodes = append(c.nodes, slices.Index(x.free.names, n))
+	for _, n := range found.Names {
+		c.nodes = append(c.nodes, slices.Index(x.free.Names, n))
 	}
 	return c, nil
 }
@@ -351,7 +348,7 @@ func (x *placing) fill(d *PlaceDoc, all plan.Placements, scheduler string, top i
 		d.Text = fmt.Sprintf("Take %s: %s per step less than %s (%s to %s), which is %.0f%% of its step.", hostText(&d.Best),
 			s.Longer.Short(), scheduler, s.LongerLow.Short(), s.LongerHigh.Short(), 100*s.Longer.Seconds()/s.Step.Seconds())
 	}
-	if d.Worst.Tied && x.placer.Flaws(plainNumbers(len(x.free.names))) == 0 {
+	if d.Worst.Tied && x.placer.Flaws(plainNumbers(len(x.free.Names))) == 0 {
 		d.Text += " All placements tie: this network does not care where the job runs."
 	}
 	d.Text += x.findings(&d.Take)
@@ -368,8 +365,8 @@ func (x *placing) row(p, best *plan.Placement) PlaceRow {
 	r.Tied = r.LongerLow < placeNoise*best.Result.Step
 	inRack := map[string]int{}
 	for _, i := range p.Nodes {
-		r.names = append(r.names, x.free.names[i])
-		if rack := x.free.racks[i]; rack != "" {
+		r.names = append(r.names, x.free.Names[i])
+		if rack := x.free.Racks[i]; rack != "" {
 			if inRack[rack]++; inRack[rack] == 1 {
 				r.Racks = append(r.Racks, rack)
 			}
@@ -417,38 +414,6 @@ func gcd(a, b int) int {
 	return a
 }
 
-// hostFindings are what an audit finds on single hosts, by name, as sentences, the most telling first. What most hosts
-// have is no reason to take others.
-func hostFindings(cl *cluster.Cluster) map[string][]string {
-	known := map[string]bool{}
-	for i := range cl.Hosts {
-		known[cl.Hosts[i].Name] = true
-	}
-	list := map[string][]string{}
-	found := audit.Run(cl)
-	slices.SortStableFunc(found, func(a, b finding.Finding) int { return telling(a.ID) - telling(b.ID) })
-	for i := range found {
-		f := &found[i]
-		if f.Severity < finding.Warn && f.ID != "node-unavailable" {
-			continue
-		}
-		for end := range strings.SplitSeq(f.Where, "–") {
-			hosts, _, _ := strings.Cut(end, "/")
-			names, err := cluster.ParseHosts(hosts)
-			if err != nil || 2*len(names) > len(cl.Hosts) {
-				continue
-			}
-			for _, n := range names {
-				if known[n] {
-					text, _, _ := strings.Cut(f.Text, "; ")
-					list[n] = append(list[n], f.Where+": "+text)
-				}
-			}
-		}
-	}
-	return list
-}
-
 // noteFindings notes what is wrong with hosts that were given.
 func (e *Env) noteFindings(found map[string][]string, names []string) {
 	const most = 8
@@ -466,23 +431,10 @@ func (e *Env) noteFindings(found map[string][]string, names []string) {
 	}
 }
 
-// telling orders findings of one node: what says which cable before what only says that something differs.
-func telling(id string) int {
-	switch id {
-	case "node-unavailable":
-		return -1
-	case "link-slow", "port-slow", "port-down", "link-down", "nic-uncabled":
-		return 0
-	case "asymmetry-node":
-		return 2
-	}
-	return 1
-}
-
 // flaws is how many findings each free node has.
 func (x *placing) flaws() []int {
-	list := make([]int, len(x.free.names))
-	for i, n := range x.free.names {
+	list := make([]int, len(x.free.Names))
+	for i, n := range x.free.Names {
 		list[i] = len(x.found[n])
 	}
 	return list
@@ -514,7 +466,7 @@ func (x *placing) prefer(list []plan.Placement, scheduler string) {
 func (x *placing) findings(take *PlaceRow) string {
 	const most = 3
 	text, more := "", 0
-	for _, n := range natural.Sort(slices.Clone(x.free.names)) {
+	for _, n := range natural.Sort(slices.Clone(x.free.Names)) {
 		if len(x.found[n]) == 0 {
 			continue
 		}
@@ -656,9 +608,9 @@ func (e *Env) noteOutOfService(cl *cluster.Cluster, l nccl.Layout) {
 }
 
 // inService are the nodes without those that a scheduler gives no jobs, which are noted.
-func (e *Env) inService(all *jobNodes, out map[string]string) *jobNodes {
+func (e *Env) inService(all *plan.Nodes, out map[string]string) *plan.Nodes {
 	var names, left []string
-	for _, n := range all.names {
+	for _, n := range all.Names {
 		if state := out[n]; state != "" {
 			left = append(left, fmt.Sprintf("%s (%s)", n, state))
 			continue
@@ -670,14 +622,14 @@ func (e *Env) inService(all *jobNodes, out map[string]string) *jobNodes {
 	}
 	e.note(fmt.Sprintf("left out %.200s: Slurm gives no jobs to them; --free names the nodes to choose from",
 		strings.Join(left, ", ")))
-	free, _ := all.named(names)
+	free, _ := all.Named(names)
 	return free
 }
 
 // alike are the nodes with as many GPUs as most have, the more where two numbers are as common. The others are noted.
-func (e *Env) alike(all *jobNodes) *jobNodes {
+func (e *Env) alike(all *plan.Nodes) *plan.Nodes {
 	count, most := map[int]int{}, 0
-	for _, l := range all.ranks {
+	for _, l := range all.Ranks {
 		count[len(l)]++
 	}
 	for n, nodes := range count {
@@ -689,8 +641,8 @@ func (e *Env) alike(all *jobNodes) *jobNodes {
 		return all
 	}
 	var names, left []string
-	for i, n := range all.names {
-		if k := len(all.ranks[i]); k != most {
+	for i, n := range all.Names {
+		if k := len(all.Ranks[i]); k != most {
 			left = append(left, fmt.Sprintf("%s (%s)", n, words.Plural(k, "GPU")))
 			continue
 		}
@@ -698,109 +650,6 @@ func (e *Env) alike(all *jobNodes) *jobNodes {
 	}
 	e.note(fmt.Sprintf("left out %.200s: most free nodes have %s; -l NODESxGPUS says how many take part",
 		strings.Join(left, ", "), words.Plural(most, "GPU")))
-	same, _ := all.named(names)
+	same, _ := all.Named(names)
 	return same
-}
-
-// nvlinkDomains are groupings of hosts that share NVLink: what Kubernetes calls a clique or accelerator, and blocks of
-// Slurm with trays of GB200 or GB300. A block of other machines is only near each other.
-func nvlinkDomains(cl *cluster.Cluster) (racks []cluster.Rack) {
-	for _, d := range switchtree.Domains(cl) {
-		sw := &cl.Network.Switches[d.Switch]
-		key, _, _ := strings.Cut(sw.Label, "=")
-		joined := strings.HasSuffix(key, "gpu.clique") || strings.HasSuffix(key, "/accelerator")
-		gpus, most, trays := 0, 0, true
-		for _, h := range d.Hosts {
-			t := cl.TypeOf(h)
-			if t == nil {
-				trays = false
-				break
-			}
-			for _, g := range t.Of(cluster.GPU) {
-				m, ok := hardware.GPUByName(t.Devices[g].Model.Value)
-				trays, most = trays && ok && m.Domain > 0, m.Domain
-				gpus++
-			}
-		}
-		if joined || trays && gpus <= most {
-			racks = append(racks, cluster.Rack{Name: sw.Name, Hosts: d.Hosts})
-		}
-	}
-	return racks
-}
-
-// jobNodes are the nodes of a cluster that a job may take: hosts, or trays of racks.
-type jobNodes struct {
-	names []string
-	racks []string // of each, "" where it is a host of its own
-	ranks []nccl.Layout
-}
-
-// nodesFor lists a cluster's nodes, with the first gpus GPUs of each; 0 is all.
-func nodesFor(cl *cluster.Cluster, gpus int) *jobNodes {
-	x := &jobNodes{}
-	for h := range cl.Hosts {
-		t := cl.TypeOf(h)
-		if t == nil {
-			continue
-		}
-		byTray := map[int][]int{}
-		for _, g := range t.Of(cluster.GPU) {
-			tray := 0
-			if t.Trays > 1 {
-				tray = t.Devices[g].Tray
-			}
-			byTray[tray] = append(byTray[tray], g)
-		}
-		for tray := range max(t.Trays, 1) {
-			list := byTray[tray]
-			if len(list) == 0 || gpus > len(list) {
-				continue
-			}
-			if gpus > 0 {
-				list = list[:gpus]
-			}
-			var l nccl.Layout
-			for _, g := range list {
-				l = append(l, nccl.Rank{Host: h, GPU: g})
-			}
-			name, rack := cl.Hosts[h].Name, ""
-			if t.Trays > 1 {
-				name, rack = cl.Hosts[h].TrayName(tray, t.Trays), name
-			}
-			x.names, x.racks, x.ranks = append(x.names, name), append(x.racks, rack), append(x.ranks, l)
-		}
-	}
-	return x
-}
-
-// named are the nodes of names, and the names that no node has. A rack's name is all of its trays.
-func (x *jobNodes) named(names []string) (out *jobNodes, strange []string) {
-	index := map[string][]int{}
-	key := func(n string) string { s, _, _ := strings.Cut(strings.ToLower(n), "."); return s }
-	for i, n := range x.names {
-		index[key(n)] = append(index[key(n)], i)
-		if x.racks[i] != "" {
-			index[key(x.racks[i])] = append(index[key(x.racks[i])], i)
-		}
-	}
-	out = &jobNodes{}
-	taken := map[int]bool{}
-	for _, n := range names {
-		found := false
-		for _, i := range index[key(n)] {
-			if !cluster.SameHost(x.names[i], n) && !cluster.SameHost(x.racks[i], n) {
-				continue
-			}
-			if found = true; !taken[i] {
-				taken[i] = true
-				out.names, out.racks, out.ranks = append(out.names, x.names[i]), append(out.racks, x.racks[i]),
-					append(out.ranks, x.ranks[i])
-			}
-		}
-		if !found {
-			strange = append(strange, n)
-		}
-	}
-	return out, strange
 }

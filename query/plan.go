@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/doctor/audit"
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/plan"
@@ -104,7 +105,7 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 	if names, err := cluster.ParseHosts(q.Hosts); err == nil && q.Hosts != "" {
 		env.loaded = func(cl *cluster.Cluster) {
 			env.loaded = nil
-			env.noteFindings(hostFindings(cl), names)
+			env.noteFindings(audit.OnHosts(cl), names)
 		}
 	}
 	p, err := q.read(ctx, &env)
@@ -257,27 +258,27 @@ type PlanDoc struct {
 	// Considered is the settings of the space, the sum of the next three: Bounded were ruled out one by one, Cut were
 	// ruled out in groups, Priced were priced in full. Failed are those, or groups, among Bounded and Cut that could not
 	// be priced.
-	Considered int64       `json:"considered"`
-	Bounded    int64       `json:"bounded"`
-	Cut        int64       `json:"cut"`
-	Priced     int64       `json:"priced"`
-	Failed     int64       `json:"failed"`
-	Seconds    float64     `json:"search_s"` // that the search took
-	Complete   bool        `json:"complete"` // it came to its end
-	Objective  string      `json:"objective"`
-	Batch      int64       `json:"global_batch"`                // sequences of a step
-	BatchRule  string      `json:"global_batch_rule,omitempty"` // where it comes from, if nobody named it
-	Framework  string      `json:"framework,omitempty"`         // NAME@RELEASE that all plans run with; "" is any
-	Chosen     string      `json:"framework_reason,omitempty"`  // why, where none was named
-	Others     []planOther `json:"other_frameworks,omitempty"`
-	Bound      float64     `json:"bound"`                 // the least value of the objective that anything else could have
-	Gap        float64     `json:"gap"`                   // how much better than the first that would be
-	Holds      string      `json:"sensitivity,omitempty"` // whether the order depends on figures that are only assumed
-	Hosts      *PlanHosts  `json:"hosts,omitempty"`
-	Plans      []PlanRow   `json:"plans"` // the best first
-	Tie        *planTie    `json:"tie,omitempty"`
-	Variants   []PlanDoc   `json:"variants,omitempty"`
-	Emitted    *PlanFiles  `json:"emitted,omitempty"`
+	Considered int64           `json:"considered"`
+	Bounded    int64           `json:"bounded"`
+	Cut        int64           `json:"cut"`
+	Priced     int64           `json:"priced"`
+	Failed     int64           `json:"failed"`
+	Seconds    float64         `json:"search_s"` // that the search took
+	Complete   bool            `json:"complete"` // it came to its end
+	Objective  string          `json:"objective"`
+	Batch      int64           `json:"global_batch"`                // sequences of a step
+	BatchRule  string          `json:"global_batch_rule,omitempty"` // where it comes from, if nobody named it
+	Framework  string          `json:"framework,omitempty"`         // NAME@RELEASE that all plans run with; "" is any
+	Chosen     string          `json:"framework_reason,omitempty"`  // why, where none was named
+	Others     []planOther     `json:"other_frameworks,omitempty"`
+	Bound      float64         `json:"bound"`                 // the least value of the objective that anything else could have
+	Gap        float64         `json:"gap"`                   // how much better than the first that would be
+	Holds      string          `json:"sensitivity,omitempty"` // whether the order depends on figures that are only assumed
+	Hosts      *plan.RankOrder `json:"hosts,omitempty"`
+	Plans      []PlanRow       `json:"plans"` // the best first
+	Tie        *planTie        `json:"tie,omitempty"`
+	Variants   []PlanDoc       `json:"variants,omitempty"`
+	Emitted    *PlanFiles      `json:"emitted,omitempty"`
 
 	Goal    planGoal         `json:"goal"`
 	Job     workload.Summary `json:"job"`                          // what all plans are of

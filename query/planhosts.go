@@ -12,24 +12,13 @@ import (
 	"busbar.dev/plan"
 	"busbar.dev/predict"
 	"busbar.dev/step"
-	"busbar.dev/unit"
 )
-
-// PlanHosts is the order in which ranks are put on hosts that were given.
-type PlanHosts struct {
-	Given string    `json:"given"` // as a hostlist
-	Order string    `json:"order"`
-	Step  unit.Span `json:"step_s"`
-	Was   unit.Span `json:"given_step_s"`   // the plan's step in the given order
-	Tried int       `json:"tried"`          // orders that were priced
-	Kept  bool      `json:"kept,omitempty"` // ranks are in the given order because that was asked for
-}
 
 // hostOrder is hosts that were given.
 type hostOrder struct {
 	given nccl.Layout
 	names map[int]string // as they were given, by the cluster's host
-	doc   PlanHosts
+	doc   plan.RankOrder
 }
 
 // madeUp are names that readers and presets give to nodes without one.

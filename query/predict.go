@@ -34,7 +34,7 @@ type Predict struct {
 	Dtype   Dtype    `short:"d" default:"float" help:"float, half, bfloat16, int8, f8e4m3, … (default float)"`
 	Root    int      `help:"Root rank of broadcast, reduce, gather, scatter."`
 	Algo    string   `placeholder:"ALGO" help:"auto (NCCL's choice), best (the fastest), each (one row per NCCL algorithm), all (also per protocol), or names: ring,tree (default: auto, or each with --compare)."`
-	Proto   Proto    `enum:"auto,ll,ll128,simple" default:"auto" help:"auto, ll, ll128 or simple (default auto)."`
+	Proto   proto    `enum:"auto,ll,ll128,simple" default:"auto" help:"auto, ll, ll128 or simple (default auto)."`
 	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"NCCL release, 2.8 to 2.30, as NCCL_DEBUG=VERSION prints it (default: the newest known, named in the first line of the output)."`
 	Plan    bool     `name:"nccl-plan" help:"Also print NCCL's setup: graphs, rings, trees and its table of estimates."`
 	Links   bool     `help:"Also print the load of every link in each direction: bytes, share of the time, which links limit the run. Needs one size, one algorithm and one layout."`
@@ -45,12 +45,12 @@ type Predict struct {
 	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"NCCL setting, as in the job's environment. Repeatable."`
 }
 
-// Proto is the name of one of NCCL's protocols, in any case: NCCL prints LL128 and Simple.
-type Proto string
+// proto is the name of one of NCCL's protocols, in any case: NCCL prints LL128 and Simple.
+type proto string
 
 // UnmarshalText takes any case.
-func (p *Proto) UnmarshalText(text []byte) error {
-	*p = Proto(strings.ToLower(string(text)))
+func (p *proto) UnmarshalText(text []byte) error {
+	*p = proto(strings.ToLower(string(text)))
 	return nil
 }
 
@@ -242,18 +242,12 @@ type PredictDoc struct {
 	Compare []predict.Verdict `json:"compare,omitempty"`
 	Skipped []string          `json:"skipped,omitempty"` // what could not be predicted, and why
 	// Plan is what NCCL sets up, where it was asked for; Plans those of several layouts.
-	Plan  *nccl.Setup  `json:"nccl_plan,omitempty"`
-	Plans []LayoutPlan `json:"nccl_plans,omitempty"`
+	Plan  *nccl.Setup          `json:"nccl_plan,omitempty"`
+	Plans []predict.LayoutPlan `json:"nccl_plans,omitempty"`
 
 	Compared   bool `json:"compared,omitempty"`   // layouts side by side
 	Unmeasured bool `json:"unmeasured,omitempty"` // no measurements stand behind the margins
 	Noted
-}
-
-// LayoutPlan is what NCCL sets up on one layout.
-type LayoutPlan struct {
-	Layout string      `json:"layout"`
-	Plan   *nccl.Setup `json:"nccl_plan"`
 }
 
 // addSide adds what was predicted for one layout.
@@ -311,7 +305,7 @@ func (d *PredictDoc) addPlans(predictors []*predict.Predictor) {
 		return
 	}
 	for i, p := range predictors {
-		d.Plans = append(d.Plans, LayoutPlan{Layout: d.Sides[i].Layout, Plan: p.Plan.Setup()})
+		d.Plans = append(d.Plans, predict.LayoutPlan{Layout: d.Sides[i].Layout, Plan: p.Plan.Setup()})
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -21,7 +20,6 @@ import (
 	"busbar.dev/internal/words"
 	"busbar.dev/result"
 	"busbar.dev/step"
-	"busbar.dev/unit"
 )
 
 // Validate asks how far off predictions of measured points are. Published points are predicted on the machine that
@@ -293,9 +291,9 @@ type ValidateDoc struct {
 	Classes   []truth.Part    `json:"classes"`
 	Hardware  []truth.Part    `json:"hw_classes"` // as the source names them
 	Who       []truth.Part    `json:"machines"`
-	Rows      []ValidateRow   `json:"rows"`
+	Rows      []truth.Point   `json:"rows"`
 	Notes     []string        `json:"notes,omitempty"`
-	Unused    []unusedField   `json:"unused_fields,omitempty"`
+	Unused    []truth.Unused  `json:"unused_fields,omitempty"`
 	Training  *validatedRuns  `json:"training,omitempty"`
 	// Choices is about training runs of one job in several ways.
 	Choices *truth.Choices `json:"choices,omitempty"`
@@ -311,13 +309,6 @@ type validatedFile struct {
 	truth.Part
 }
 
-// unusedField is what sources state about a measurement and a prediction cannot use.
-type unusedField struct {
-	Field  string `json:"field"`
-	Groups int    `json:"groups"`
-	ID     string `json:"id"` // the first of them
-}
-
 // validatedRuns is the score of training runs; theirs are the last rows, classes, machines and skipped points of the
 // document.
 type validatedRuns struct {
@@ -325,24 +316,6 @@ type validatedRuns struct {
 	Classes  int `json:"classes"`
 	Clusters int `json:"machines"`
 	Skipped  int `json:"skipped"`
-}
-
-// ValidateRow is one point, measured and predicted.
-type ValidateRow struct {
-	ID        string     `json:"id"`
-	Size      unit.Bytes `json:"size_bytes"`
-	Measured  float64    `json:"measured"`
-	Predicted float64    `json:"predicted"`
-	Unit      string     `json:"unit"`
-	APE       float64    `json:"ape"`
-	Margin    float64    `json:"margin"` // measured is expected within predicted/margin and predicted×margin
-	Class     string     `json:"class"`
-	Machine   string     `json:"machine"`
-	Algo      string     `json:"algo"`
-	Proto     string     `json:"proto"`
-	Channels  int        `json:"channels"`
-	Limit     string     `json:"bottleneck"`
-	Assumed   []string   `json:"assumed,omitempty"`
 }
 
 // Err is the reason where there was nothing to grade; the document is printed all the same.
@@ -357,16 +330,10 @@ func newValidateDoc(rows []truth.Row, left []truth.Left) *ValidateDoc {
 	d := &ValidateDoc{
 		Score: truth.Rate(rows), Halves: truth.Split(rows, truth.ByMiB), Classes: truth.Split(rows, truth.ByClass),
 		Hardware: truth.Split(named, truth.ByHardware), Who: truth.Split(rows, truth.ByMachine), Files: validatedFiles(rows),
-		Unused: unusedFields(rows), Skipped: []truth.Left{}, Rows: []ValidateRow{},
+		Unused: truth.UnusedFields(rows), Skipped: []truth.Left{}, Rows: []truth.Point{},
 	}
 	for i := range rows {
-		r := &rows[i]
-		x := r.Case.Settings[r.Index]
-		d.Rows = append(d.Rows, ValidateRow{
-			r.Case.Sweep.ID, r.Size(), validateMicros(r.Measured()), validateMicros(r.Predicted), "us", r.APE, r.Margin,
-			truth.ByClass(r), truth.ByMachine(r),
-			x.Algo, x.Proto, x.Channels, r.Limit.Text, r.Case.Assumed,
-		})
+		d.Rows = append(d.Rows, rows[i].Point())
 	}
 	d.count(len(rows), left)
 	return d
@@ -408,31 +375,6 @@ func validatedFiles(rows []truth.Row) (list []validatedFile) {
 	return list
 }
 
-// unusedFields are what the sources of rows state and predictions cannot use, the most frequent first.
-func unusedFields(rows []truth.Row) []unusedField {
-	var list []unusedField
-	at := map[string]int{}
-	var last *truth.Case
-	for i := range rows {
-		c := rows[i].Case
-		if c == last {
-			continue
-		}
-		last = c
-		for _, field := range c.Unused {
-			k, ok := at[field]
-			if !ok {
-				k = len(list)
-				at[field] = k
-				list = append(list, unusedField{Field: field, ID: c.Sweep.ID})
-			}
-			list[k].Groups++
-		}
-	}
-	slices.SortStableFunc(list, func(a, b unusedField) int { return b.Groups - a.Groups })
-	return list
-}
-
 // predictRuns predicts training runs.
 func (all *measured) predictRuns(class string) ([]*truth.RunRow, []truth.Left) {
 	runs := all.runs
@@ -459,15 +401,9 @@ func (d *ValidateDoc) addRuns(rows []*truth.RunRow, left []truth.Left) {
 	}
 	d.Classes, d.Who = append(d.Classes, classes...), append(d.Who, clusters...)
 	for _, r := range rows {
-		d.Rows = append(d.Rows, ValidateRow{
-			ID: r.ID, Measured: r.Seconds(), Predicted: r.Predicted, Unit: "s", APE: r.APE, Margin: r.Margin, Class: r.Class,
-			Machine: r.Cluster, Limit: r.Limit(), Assumed: r.Assumed,
-		})
+		d.Rows = append(d.Rows, r.Point())
 	}
 }
-
-// validateMicros is a time in µs with three digits.
-func validateMicros(t unit.Time) float64 { return math.Round(float64(t)/1e3) / 1e3 }
 
 // inputName is what errors call an input.
 func inputName(name string) string {

@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
+	"busbar.dev/plan"
 	"busbar.dev/query"
 	"busbar.dev/step"
 	"busbar.dev/unit"
@@ -242,7 +243,7 @@ func planTuned(w io.Writer, d *query.PlanDoc) {
 }
 
 // planHosts says in which order ranks are put on the hosts.
-func planHosts(w io.Writer, d *query.PlanHosts) {
+func planHosts(w io.Writer, d *plan.RankOrder) {
 	switch {
 	case d.Kept:
 		fmt.Fprintf(w, "rank order: as given (--keep-order): %s\n", d.Order)

@@ -50,7 +50,7 @@ func Predict(w io.Writer, d *query.PredictDoc, o TextOptions) error {
 	}
 	plans := d.Plans
 	if len(plans) == 0 && len(d.Sides) > 0 {
-		plans = []query.LayoutPlan{{Layout: d.Sides[0].Layout, Plan: d.Plan}}
+		plans = []predict.LayoutPlan{{Layout: d.Sides[0].Layout, Plan: d.Plan}}
 	}
 	for _, p := range plans {
 		if p.Plan == nil {

@@ -132,7 +132,7 @@ func scoreRow(t *texttab.Table, p truth.Part) {
 // percent is a share with one digit after the point.
 func percent(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
 
-func validatedRows(w io.Writer, rows []query.ValidateRow) error {
+func validatedRows(w io.Writer, rows []truth.Point) error {
 	t := texttab.New("id", ">size", ">measured µs", ">predicted µs", ">error", ">bar", "by", "limited by")
 	for _, r := range rows {
 		t.Row(texttab.Clean(r.ID), r.Size.String(), fmt.Sprintf("%.1f", r.Measured), fmt.Sprintf("%.1f", r.Predicted),

@@ -41,8 +41,8 @@ func TestMTBFOfFleet(t *testing.T) {
 	if h == nil || h.Nodes != 1 || h.Failures != 0 || h.Observed < 0 || h.Observed > unit.Hour {
 		t.Fatalf("history %+v; expected one node without failures", h)
 	}
-	if prior := campaign.MTBF().Value / 8; math.Abs(float64(h.Between/prior)-1) > 1e-3 || d.Asked.Goodput.Share <= 0 ||
-		d.Asked.Goodput.Share >= 1 {
-		t.Errorf("%v between failures, goodput %v; expected the published %v and a share", h.Between, d.Asked.Goodput.Share, prior)
+	if prior := campaign.MTBF().Value / 8; math.Abs(float64(h.Between/prior)-1) > 1e-3 || d.Asked.Share <= 0 ||
+		d.Asked.Share >= 1 {
+		t.Errorf("%v between failures, goodput %v; expected the published %v and a share", h.Between, d.Asked.Share, prior)
 	}
 }

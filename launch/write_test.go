@@ -1,39 +1,32 @@
-package query
+package launch
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"busbar.dev/launch"
 )
 
 // TestWritePlan: a plan that cannot be written leaves an earlier one as it was, and a folder that filled meanwhile is
 // not written into.
 func TestWritePlan(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a folder", "run 1")
-	one := &PlanFiles{
-		Dir: dir, Texts: []launch.File{
-			{Name: "README", Text: "1"},
-			{Name: "old.sh", Text: "1", Run: true},
-			{Name: "plan.json", Text: "1"},
-		},
+	one := []File{
+		{Name: "README", Text: "1"},
+		{Name: "old.sh", Text: "1", Run: true},
+		{Name: "plan.json", Text: "1"},
 	}
-	two := &PlanFiles{
-		Dir: dir, Left: []launch.Left{{Name: "old.sh"}},
-		Texts: []launch.File{{Name: "README", Text: "2"}, {Name: "plan.json", Text: "2"}},
-	}
-	if err := one.Write(false); err != nil {
+	two := []File{{Name: "README", Text: "2"}, {Name: "plan.json", Text: "2"}}
+	stale := []Left{{Name: "old.sh"}}
+	if err := Write(dir, one, nil, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := two.Write(false); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if err := Write(dir, two, stale, false); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("a second plan without force: %v; expected a refusal", err)
 	}
-	bad := *two
 	// a name that no file can have
-	bad.Texts = append([]launch.File{{Name: strings.Repeat("n", 300), Text: "2"}}, bad.Texts...)
-	if err := bad.Write(true); err == nil {
+	bad := append([]File{{Name: strings.Repeat("n", 300), Text: "2"}}, two...)
+	if err := Write(dir, bad, stale, true); err == nil {
 		t.Error("a file that cannot be written: no error")
 	}
 	contents(t, dir, "README=1 old.sh=1 plan.json=1")
@@ -44,7 +37,7 @@ func TestWritePlan(t *testing.T) {
 	if err := os.Mkdir(killed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := two.Write(true); err != nil {
+	if err := Write(dir, two, stale, true); err != nil {
 		t.Fatal(err)
 	}
 	contents(t, dir, "README=2 mine.py=x plan.json=2")

@@ -105,7 +105,8 @@ func gpuTable(rows []hardware.GPUModel, sources bool) *texttab.Table {
 func nicTable(rows []hardware.NICModel, sources bool) *texttab.Table {
 	t := texttab.New("name", ">fastest port", "PCIe", "PCI ids")
 	for _, n := range rows {
-		t.Row(n.Name, stated(n.Rate > 0, n.Rate.Bits()), fmt.Sprintf("gen %d x%d", n.PCIeGen, n.Lanes), strings.Join(n.PCI, " "))
+		t.Row(n.Name, stated(n.Rate > 0, n.Rate.Bits()), fmt.Sprintf("gen %d x%d", n.PCIeGen, n.Lanes),
+			strings.Join(n.PCI, " "))
 		cite(t, sources, n.Source)
 	}
 	return t

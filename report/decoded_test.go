@@ -71,9 +71,13 @@ func populate(v reflect.Value, depth int) {
 func TestDecoded(t *testing.T) {
 	o := report.TextOptions{}
 	for name, test := range map[string]func(*testing.T){
-		"predict":  shown(func(w io.Writer, d *query.PredictDoc) error { return report.Predict(w, d, o) }),
-		"curves":   shown(func(w io.Writer, d *query.PredictDoc) error { _, err := report.Curves(d); return err }),
-		"step":     shown(func(w io.Writer, d *query.StepDoc) error { return report.Step(w, d, report.TextOptions{Groups: true}) }),
+		"predict": shown(func(w io.Writer, d *query.PredictDoc) error { return report.Predict(w, d, o) }),
+		"curves":  shown(func(w io.Writer, d *query.PredictDoc) error { _, err := report.Curves(d); return err }),
+		"step": shown(func(w io.Writer,
+			d *query.StepDoc,
+		) error {
+			return report.Step(w, d, report.TextOptions{Groups: true})
+		}),
 		"timeline": shown(func(w io.Writer, d *query.StepDoc) error { _, _ = report.StepTimeline(d); return nil }),
 		"trace":    shown(report.StepTrace),
 		"plan":     shown(report.Plan),

@@ -36,8 +36,10 @@ func opsTable(list []schedule.LaneProgram) *texttab.Table {
 		">after lane", ">after op")
 	for _, p := range list {
 		for i, o := range p.Ops {
-			cells := []string{fmt.Sprint(p.Rank), p.Switch, fmt.Sprint(p.Lane), fmt.Sprint(i), o.Verb, o.Buf, "", "", "",
-				o.Target(), "", ""}
+			cells := []string{
+				fmt.Sprint(p.Rank), p.Switch, fmt.Sprint(p.Lane), fmt.Sprint(i), o.Verb, o.Buf, "", "", "",
+				o.Target(), "", "",
+			}
 			if o.Buf != "" {
 				cells[6], cells[7] = fmt.Sprint(o.From), fmt.Sprint(o.To-o.From)
 			}

@@ -120,7 +120,8 @@ func fastestLayout(rows []query.StepRow) string {
 	for _, r := range order[1:] {
 		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.Layout, best.TokensPerS/r.TokensPerS))
 	}
-	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(&best.Summary), strings.Join(others, ", "),
+	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(&best.Summary),
+		strings.Join(others, ", "),
 		when(len(small) > 0, "; left out, since it does not fit: "+strings.Join(small, ", ")))
 }
 

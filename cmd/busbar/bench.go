@@ -97,18 +97,10 @@ func (c *benchGPUCmd) Run(e *env) error {
 		return shown(e, c.common, report.BenchGPUCommands)(c.BenchGPU.Commands(e.ctx, e.measuring(c.common), with))
 	}
 	d, err := c.BenchGPU.RunWith(e.ctx, e.measuring(c.common), with)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.JSON:
-		err = report.JSON(e.stdout, d)
-	case !c.toStdout():
-		err = report.BenchGPU(e.stdout, d)
 	}
-	if err == nil {
-		err = c.keep(e, d.Sweeps, func(data []byte) error { return e.addTo(c.Output, data) })
-	}
-	return wrong(d, err)
+	return wrong(d, keepShown(e, c.common, &c.keepFlag, d, report.BenchGPU, d.Sweeps, c.append(e)))
 }
 
 // gpuPrograms are how questions about GPUs run other programs.
@@ -194,18 +186,10 @@ func (c *benchGPUNodeCmd) Run(e *env) error {
 		return err
 	}
 	d, err := c.BenchGPUNode.RunWith(e.ctx, e.measuring(c.common), gpuPrograms())
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.JSON:
-		err = report.JSON(e.stdout, d)
-	case !c.toStdout():
-		err = report.BenchGPUNode(e.stdout, d)
 	}
-	if err == nil {
-		err = c.keep(e, d.Results, func(data []byte) error { return e.addTo(c.Output, data) })
-	}
-	return wrong(d, err)
+	return wrong(d, keepShown(e, c.common, &c.keepFlag, d, report.BenchGPUNode, d.Results, c.append(e)))
 }
 
 type benchPairsCmd struct {
@@ -288,23 +272,14 @@ func (c *benchRDMACmd) Run(e *env) error {
 	_, err := c.BenchRDMA.RunOn(e.ctx, e.measuring(c.common), gpuPrograms(), query.Ranks[*query.BenchRDMADoc]{
 		Job: c.Job, Process: e.process(c.common),
 		Ready:  func() error { return c.refused(e, c.JSON) },
-		Keep:   func(data []byte) error { return e.addTo(c.Output, data) },
+		Keep:   c.append(e),
 		Answer: func(d *query.BenchRDMADoc, keep func([]byte) error) error { return c.answer(e, d, keep) },
 	})
 	return fromRanks(err)
 }
 
-func (c *benchRDMACmd) answer(e *env, d *query.BenchRDMADoc, keep func([]byte) error) (err error) {
-	switch {
-	case c.JSON:
-		err = report.JSON(e.stdout, d)
-	case !c.toStdout():
-		err = report.BenchRDMA(e.stdout, d)
-	}
-	if err == nil {
-		err = c.keep(e, d.Results, keep)
-	}
-	return wrong(d, err)
+func (c *benchRDMACmd) answer(e *env, d *query.BenchRDMADoc, keep func([]byte) error) error {
+	return wrong(d, keepShown(e, c.common, &c.keepFlag, d, report.BenchRDMA, d.Results, keep))
 }
 
 // benchRunCmd measures collectives; it is what bench does when no subcommand is named.
@@ -336,7 +311,7 @@ func (c *benchRunCmd) Run(e *env) error {
 	on := query.Ranks[*query.BenchDoc]{
 		Job: c.Job, Process: e.process(c.common),
 		Ready:  func() error { return c.keepFlag.refused(e, c.JSON) },
-		Keep:   func(data []byte) error { return e.addTo(c.Output, data) },
+		Keep:   c.append(e),
 		Answer: func(d *query.BenchDoc, keep func([]byte) error) error { return c.answer(e, d, keep) },
 	}
 	if !c.JSON && !c.toStdout() {
@@ -347,17 +322,8 @@ func (c *benchRunCmd) Run(e *env) error {
 }
 
 // answer prints what comes after the rows, and keeps them.
-func (c *benchRunCmd) answer(e *env, d *query.BenchDoc, keep func([]byte) error) (err error) {
-	switch {
-	case c.JSON:
-		err = report.JSON(e.stdout, d)
-	case !c.toStdout():
-		err = report.BenchEnd(e.stdout, d)
-	}
-	if err == nil {
-		err = c.keep(e, d.Results, keep)
-	}
-	if err != nil {
+func (c *benchRunCmd) answer(e *env, d *query.BenchDoc, keep func([]byte) error) error {
+	if err := keepShown(e, c.common, &c.keepFlag, d, report.BenchEnd, d.Results, keep); err != nil {
 		return err
 	}
 	for _, text := range d.Refusals {

@@ -32,6 +32,23 @@ func (f *keepFlag) refused(e *env, json bool) error {
 	return err
 }
 
+// append adds results to the file.
+func (f *keepFlag) append(e *env) func([]byte) error {
+	return func(data []byte) error { return e.addTo(f.Output, data) }
+}
+
+// keepShown prints a document, unless its records have standard output, and keeps its results.
+func keepShown[D any](e *env, o common, f *keepFlag, document D, text func(io.Writer, D) error, results result.Sweeps,
+	add func([]byte) error,
+) error {
+	if o.JSON || !f.toStdout() {
+		if err := show(e, o, document, text); err != nil {
+			return err
+		}
+	}
+	return f.keep(e, results, add)
+}
+
 // toStdout says that records go to standard output instead of a table.
 func (f *keepFlag) toStdout() bool { return f.Output == "-" }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"busbar.dev/ask"
+	"busbar.dev/cluster"
 	"busbar.dev/query"
 )
 
@@ -44,43 +45,33 @@ func (mapCmd) Help() string {
 // Run answers one of map's three questions.
 func (c *mapCmd) Run(e *env) error {
 	a := &ask.Answer{Env: e.query(c.common)}
-	f := e.forms(ask.Map, a, c.common)
-	t, err := c.target(f)
+	t, err := c.target(e.forms(ask.Map, a, c.common))
 	if err != nil {
 		return err
 	}
+	q, question := ask.Map, any(&query.Map{Sources: c.Sources, Given: c.Given})
 	switch {
 	case c.Audit:
-		doc, err := query.Audit{Sources: c.Sources, Given: c.Given}.Run(e.ctx, a.Env)
-		if err != nil {
-			return err
-		}
-		if !c.Quiet {
-			for _, w := range doc.Warnings {
-				fmt.Fprintln(e.stderr, "note:", w)
-			}
-		}
-		a.Document = doc
-		return wrong(doc, e.forms(ask.Audit, a, c.common).write(e, t))
+		q, question = ask.Audit, &query.Audit{Sources: c.Sources, Given: c.Given}
 	case len(c.Path) > 0:
-		doc, err := query.Path{Sources: c.Sources, Path: c.Path}.Run(e.ctx, a.Env)
-		if err != nil {
-			return err
-		}
-		a.Document = doc
-		return wrong(doc, e.forms(ask.Path, a, c.common).write(e, t))
+		q, question = ask.Path, &query.Path{Sources: c.Sources, Path: c.Path}
 	}
-	doc, err := query.Map{Sources: c.Sources, Given: c.Given}.Run(e.ctx, a.Env)
-	if err != nil {
+	if a.Document, err = q.Run(e.ctx, question, a.Env); err != nil {
 		return err
 	}
-	if t.form != "text" && t.form != "json" && !c.Quiet {
-		for _, w := range doc.Warnings {
-			fmt.Fprintln(e.stderr, "note:", w)
+	var warnings []cluster.Warning // that what is written does not have
+	switch d := a.Document.(type) {
+	case *query.AuditDoc:
+		warnings = d.Warnings
+	case *query.MapDoc:
+		if t.form != "text" && t.form != "json" {
+			warnings = d.Warnings
 		}
 	}
-	a.Document = doc
-	return f.write(e, t)
+	for _, w := range warnings {
+		c.note(e, w.String())
+	}
+	return wrong(a.Document, e.forms(q, a, c.common).write(e, t))
 }
 
 // target says in which format to write and where, and refuses flags that contradict each other.

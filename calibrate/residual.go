@@ -187,8 +187,8 @@ func invert(a, b [][]float64) {
 		scale(b[i], by)
 		for j := range a {
 			if f := a[j][i]; j != i && f != 0 {
-				add(a[j], a[i], -f)
-				add(b[j], b[i], -f)
+				addScaled(a[j], a[i], -f)
+				addScaled(b[j], b[i], -f)
 			}
 		}
 	}

@@ -164,7 +164,7 @@ func scale(a []float64, by float64) {
 	}
 }
 
-func add(a, b []float64, by float64) {
+func addScaled(a, b []float64, by float64) {
 	for i := range a {
 		a[i] += by * b[i]
 	}

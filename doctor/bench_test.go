@@ -85,7 +85,8 @@ func TestBenchOnPublishedSweeps(t *testing.T) {
 // how many times as long as predicted a size takes.
 func sweepOf(slow func(unit.Bytes) float64) *doctor.Curve {
 	s := &doctor.Curve{
-		Source: "t", Op: coll.AllReduce, Ranks: 16, Nodes: 2, Machine: "azure-ndv5", Preset: "azure-ndv5", Class: "multi-node-infiniband", NICs: 8,
+		Source: "t", Op: coll.AllReduce, Ranks: 16, Nodes: 2, Machine: "azure-ndv5", Preset: "azure-ndv5",
+		Class: "multi-node-infiniband", NICs: 8,
 		NICRate: 50 * unit.GBps,
 	}
 	for size := 8 * unit.Bytes(1); size <= 8*unit.GiB; size *= 4 {

@@ -66,7 +66,8 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool, skipped ...
 		detected[x.ID] = detected[x.ID] || slices.ContainsFunc(x.Rules, func(id string) bool { return detected[id] })
 	}
 	r := &Report{
-		Lines: s.Lines, Unknown: s.Unknown, Sources: append([]string{}, s.Sources...), Samples: s.Samples, Dropped: s.Dropped, Blank: s.Blank(),
+		Lines: s.Lines, Unknown: s.Unknown, Sources: append([]string{}, s.Sources...), Samples: s.Samples, Dropped: s.Dropped,
+		Blank: s.Blank(),
 		Asked: s.Asked,
 	}
 	if c.complains() || answers != nil {

@@ -181,8 +181,8 @@ func (c *Case) holds(a *cause.Atom) bool {
 	return false
 }
 
-// fill is the value of a placeholder.
-func (c *Case) fill(a *cause.Atom) string {
+// placeholder is the value of a placeholder.
+func (c *Case) placeholder(a *cause.Atom) string {
 	switch v := c.look(a).(type) {
 	case float64:
 		return strconv.FormatFloat(v, 'g', 3, 64)
@@ -244,9 +244,10 @@ func (c *Case) detect(m *cause.Model) (found []finding.Finding) {
 		}
 		way := &x.Found[i]
 		f := finding.Finding{
-			ID: x.ID, Severity: way.Severity, Title: cause.Fill(way.Title, c.fill), Cause: cause.Fill(way.Why, c.fill),
-			Fix: cause.Fill(way.Fix, c.fill), Cost: cause.Fill(way.Cost, c.fill),
-			Where: cause.Fill(way.Where, c.fill), Reference: x.See, Evidence: c.lines(way.Quote),
+			ID: x.ID, Severity: way.Severity, Title: cause.Fill(way.Title, c.placeholder),
+			Cause: cause.Fill(way.Why, c.placeholder),
+			Fix:   cause.Fill(way.Fix, c.placeholder), Cost: cause.Fill(way.Cost, c.placeholder),
+			Where: cause.Fill(way.Where, c.placeholder), Reference: x.See, Evidence: c.lines(way.Quote),
 		}
 		if len(way.Hosts) > 0 {
 			f.Where = c.where(way.Hosts)

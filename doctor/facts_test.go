@@ -15,7 +15,7 @@ func TestFactsOfAnyCase(t *testing.T) {
 			for _, args := range [][]string{nil, {"x"}, {"x", "y", "z"}} {
 				a := &cause.Atom{Name: "@" + name, Args: args, Index: -1}
 				c.holds(a)
-				c.fill(a)
+				c.placeholder(a)
 				c.lines([]*cause.Atom{a})
 				c.where([]*cause.Atom{a})
 			}

@@ -151,17 +151,17 @@ func (f *filler) gpu(i int, d *cluster.Device) {
 			g.Peak[dt] = cluster.FromSpec(v, m.Source)
 		}
 	}
-	fill(&g.Vendor, m.Vendor)
-	fill(&g.SM, m.SM)
-	fill(&g.Arch, m.Arch)
-	fill(&g.GDR, m.GDR)
+	setUnknown(&g.Vendor, m.Vendor)
+	setUnknown(&g.SM, m.SM)
+	setUnknown(&g.Arch, m.Arch)
+	setUnknown(&g.GDR, m.GDR)
 	if m.LinkKind == cluster.NVLink {
-		fill(&g.Links, m.Links)
+		setUnknown(&g.Links, m.Links)
 	}
 }
 
-// fill sets a field whose zero means unknown.
-func fill[T comparable](dst *T, v T) {
+// setUnknown sets a field whose zero means unknown.
+func setUnknown[T comparable](dst *T, v T) {
 	var zero T
 	if *dst == zero {
 		*dst = v
@@ -208,7 +208,7 @@ func completeNetwork(n *cluster.Network) {
 		l := &n.Links[i]
 		if l.Speed != "" && (l.Lanes == 0 || n.Kind == "" || !l.Rate.Known()) {
 			p := lookup(l.Speed)
-			fill(&l.Lanes, p.Lanes)
+			setUnknown(&l.Lanes, p.Lanes)
 			n.Kind = cmp.Or(n.Kind, p.Kind)
 			if p.Rate > 0 && !l.Rate.Known() { // the text is made where it is kept
 				set(&l.Rate, cluster.FromSpec(p.Rate, "speed "+l.Speed))
@@ -403,8 +403,8 @@ func (f *filler) pcie(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate
 		return cluster.FromSpec(r, fmt.Sprintf("PCIe %d x%d, %s", g.Gen, l.Lanes, g.Coding))
 	}
 	lanes, gts := max(l.Lanes, 0), knownSpeed(l.GTs)
-	fill(&lanes, max(l.MaxLanes, 0))
-	fill(&gts, knownSpeed(l.MaxGTs))
+	setUnknown(&lanes, max(l.MaxLanes, 0))
+	setUnknown(&gts, knownSpeed(l.MaxGTs))
 	if r := PCIeRate(gts, lanes); r > 0 {
 		return cluster.FromAssumed(r,
 			fmt.Sprintf("PCIe %g GT/s x%d is what the ends can do; how the link trained is unknown", gts, lanes))
@@ -415,10 +415,10 @@ func (f *filler) pcie(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate
 	}
 	d := &f.t.Devices[child]
 	width := lanes
-	fill(&width, 16)
+	setUnknown(&width, 16)
 	card := func(gen int, why string) cluster.Fact[unit.Rate] {
 		speed := gts
-		fill(&speed, PCIeSpeed(gen))
+		setUnknown(&speed, PCIeSpeed(gen))
 		return cluster.FromAssumed(PCIeRate(speed, width), why)
 	}
 	switch {
@@ -608,7 +608,7 @@ func (f *filler) nic(i int, d *cluster.Device) {
 		if slices.Contains(m.Also, d.Model.Value) { // a part number
 			d.Model.Value, d.Model.Source = m.Name, d.Model.Source+": "+d.Model.Value
 		}
-		fill(&n.GDR, m.GDR)
+		setUnknown(&n.GDR, m.GDR)
 	}
 	if n.Kind == "" {
 		n.Kind = nicKind(d, m)

@@ -35,7 +35,8 @@ func Arrange(read []Source) error {
 // file's path (dgx001/topo.txt, ibstat-dgx001.txt), else by the folder, which is one machine's where no two files of
 // one format are about the same part of it: ethtool prints a file an interface.
 func nameInFolder(read []Source) {
-	if !slices.ContainsFunc(read, func(s Source) bool { return s.In != "" && slices.ContainsFunc(s.Fragments, nameless) }) {
+	if !slices.ContainsFunc(read,
+		func(s Source) bool { return s.In != "" && slices.ContainsFunc(s.Fragments, nameless) }) {
 		return
 	}
 	hosts := map[string]string{}

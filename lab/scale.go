@@ -12,7 +12,7 @@ import (
 // Scale is the factor between rates of the cluster and of the lab.
 type Scale struct{ Num, Den float64 }
 
-// ParseScale reads 1/200 or 0.005.
+// parseScale reads 1/200 or 0.005.
 func parseScale(s string) (Scale, error) {
 	num, den, ok := strings.Cut(s, "/")
 	a, err := strconv.ParseFloat(strings.TrimSpace(num), 64)

@@ -15,8 +15,8 @@ type arguments struct{ b strings.Builder }
 
 func (a *arguments) group(title string) { fmt.Fprintf(&a.b, "# %s\n", title) }
 
-// add writes arguments, one a line.
-func (a *arguments) add(format string, args ...any) { fmt.Fprintf(&a.b, format+"\n", args...) }
+// addLine writes arguments, one a line.
+func (a *arguments) addLine(format string, args ...any) { fmt.Fprintf(&a.b, format+"\n", args...) }
 
 // megatronArgs are all arguments of Megatron-LM's pretrain_gpt.py that the model and the plan decide.
 func (w *writer) megatronArgs() (string, string) {
@@ -34,18 +34,18 @@ func (w *writer) megatronArgs() (string, string) {
 	w.megatronModel(a)
 	w.megatronParallel(a, f)
 	a.group("Batch and precision.")
-	a.add("--micro-batch-size %d\n--global-batch-size %d\n--seq-length %d\n--max-position-embeddings %d", j.MicroBatch,
+	a.addLine("--micro-batch-size %d\n--global-batch-size %d\n--seq-length %d\n--max-position-embeddings %d", j.MicroBatch,
 		j.GlobalBatch, j.Seq, max(j.Seq, j.Model.Dims.Context))
 	for _, x := range megatronPrecision(j.Precision) {
-		a.add("%s", x)
+		a.addLine("%s", x)
 	}
 	switch j.Recompute {
 	case workload.Selective:
-		a.add("--recompute-granularity selective")
+		a.addLine("--recompute-granularity selective")
 	case workload.Full:
-		a.add("--recompute-granularity full\n--recompute-method uniform\n--recompute-num-layers 1")
+		a.addLine("--recompute-granularity full\n--recompute-method uniform\n--recompute-num-layers 1")
 	}
-	if reason := w.p.Job.Options.megatron(a.add); reason != "" {
+	if reason := w.p.Job.Options.megatron(a.addLine); reason != "" {
 		return "", reason
 	}
 	return a.b.String(), ""
@@ -57,57 +57,58 @@ func (w *writer) megatronModel(a *arguments) {
 	d, x, y := m.Dims, m.Architecture(), m.Detailed()
 	a.group("Model: " + line(m.Name) + ", " + strconv.FormatInt(m.Params(), 10) +
 		" parameters; what tensors do not show is from " + line(y.Source) + ".")
-	a.add("--num-layers %d\n--hidden-size %d\n--ffn-hidden-size %d\n--num-attention-heads %d", d.Layers, d.Hidden, d.FFN,
+	a.addLine("--num-layers %d\n--hidden-size %d\n--ffn-hidden-size %d\n--num-attention-heads %d", d.Layers, d.Hidden,
+		d.FFN,
 		d.Heads)
 	switch {
 	case x.Latent != nil:
 		w.megatronLatent(a, x.Latent, &y)
 	default:
-		a.add("--kv-channels %d", d.HeadDim)
+		a.addLine("--kv-channels %d", d.HeadDim)
 		if d.KVHeads > 0 && d.KVHeads < d.Heads {
-			a.add("--group-query-attention\n--num-query-groups %d", d.KVHeads)
+			a.addLine("--group-query-attention\n--num-query-groups %d", d.KVHeads)
 		}
 	}
 	switch x.Positions {
 	case workload.RotaryPositions:
-		a.add("--position-embedding-type rope\n--rotary-base %d", int64(max(y.RotaryBase, 1)))
+		a.addLine("--position-embedding-type rope\n--rotary-base %d", int64(max(y.RotaryBase, 1)))
 		if y.RotaryShare > 0 && y.RotaryShare < 1 {
-			a.add("--rotary-percent %g", y.RotaryShare)
+			a.addLine("--rotary-percent %g", y.RotaryShare)
 		}
 		if kind, rest, _ := strings.Cut(y.Scaling, ":"); kind == "llama3" && x.Latent == nil {
 			factor, _, _ := strings.Cut(rest, ":")
-			a.add("--use-rope-scaling\n--rope-scaling-factor %s", factor)
+			a.addLine("--use-rope-scaling\n--rope-scaling-factor %s", factor)
 		}
 	case workload.LearnedPositions:
-		a.add("--position-embedding-type learned_absolute")
+		a.addLine("--position-embedding-type learned_absolute")
 	default:
-		a.add("--position-embedding-type none")
+		a.addLine("--position-embedding-type none")
 	}
 	norm := "LayerNorm"
 	if x.RMSNorm {
 		norm = "RMSNorm"
 	}
-	a.add("--normalization %s\n--norm-epsilon %g", norm, y.Eps)
+	a.addLine("--normalization %s\n--norm-epsilon %g", norm, y.Eps)
 	switch {
 	case x.Gated:
-		a.add("--swiglu")
+		a.addLine("--swiglu")
 	case y.Activation == "relu2":
-		a.add("--squared-relu")
+		a.addLine("--squared-relu")
 	}
 	if !x.MLPBias {
-		a.add("--disable-bias-linear")
+		a.addLine("--disable-bias-linear")
 		if x.QKVBias {
-			a.add("--add-qkv-bias")
+			a.addLine("--add-qkv-bias")
 		}
 	}
 	if x.QKNorm == workload.HeadNorm || x.Latent != nil {
-		a.add("--qk-layernorm")
+		a.addLine("--qk-layernorm")
 	}
 	if !x.Tied {
-		a.add("--untie-embeddings-and-output-weights")
+		a.addLine("--untie-embeddings-and-output-weights")
 	}
-	a.add("--attention-dropout 0.0\n--hidden-dropout 0.0\n--init-method-std %g", cmp.Or(y.Init, 0.02))
-	a.add("--make-vocab-size-divisible-by %d", vocabMultiple(d.Vocab, w.p.job.Split.TP))
+	a.addLine("--attention-dropout 0.0\n--hidden-dropout 0.0\n--init-method-std %g", cmp.Or(y.Init, 0.02))
+	a.addLine("--make-vocab-size-divisible-by %d", vocabMultiple(d.Vocab, w.p.job.Split.TP))
 	if d.Experts > 0 {
 		w.megatronExperts(a, &x, &y)
 	}
@@ -126,15 +127,16 @@ func vocabMultiple(vocab int64, tp int) int64 {
 
 func (w *writer) megatronLatent(a *arguments, l *workload.Latent, y *workload.Details) {
 	if l.Q > 0 {
-		a.add("--q-lora-rank %d", l.Q)
+		a.addLine("--q-lora-rank %d", l.Q)
 	}
-	a.add("--multi-latent-attention\n--kv-lora-rank %d\n--qk-head-dim %d\n--qk-pos-emb-head-dim %d\n--v-head-dim %d", l.KV,
+	a.addLine("--multi-latent-attention\n--kv-lora-rank %d\n--qk-head-dim %d\n--qk-pos-emb-head-dim %d\n--v-head-dim %d",
+		l.KV,
 		l.Plain, l.Rotary, l.Value)
 	if kind, rest, _ := strings.Cut(y.Scaling, ":"); kind == "yarn" {
 		factor, _, _ := strings.Cut(rest, ":")
-		a.add("--rotary-scaling-factor %s\n--mscale 1.0\n--mscale-all-dim 1.0", factor)
+		a.addLine("--rotary-scaling-factor %s\n--mscale 1.0\n--mscale-all-dim 1.0", factor)
 	} else {
-		a.add("--rope-type rope")
+		a.addLine("--rope-type rope")
 	}
 }
 
@@ -142,33 +144,34 @@ func (w *writer) megatronLatent(a *arguments, l *workload.Latent, y *workload.De
 func (w *writer) megatronExperts(a *arguments, x *workload.Architecture, y *workload.Details) {
 	d := w.p.job.Model.Dims
 	a.group("Experts.")
-	a.add("--num-experts %d\n--moe-router-topk %d\n--moe-ffn-hidden-size %d", d.Experts, d.TopK, d.ExpertFFN)
+	a.addLine("--num-experts %d\n--moe-router-topk %d\n--moe-ffn-hidden-size %d", d.Experts, d.TopK, d.ExpertFFN)
 	if d.Dense > 0 {
-		a.add("--moe-layer-freq ([0]*%d+[1]*%d)", d.Dense, d.Layers-d.Dense)
+		a.addLine("--moe-layer-freq ([0]*%d+[1]*%d)", d.Dense, d.Layers-d.Dense)
 	}
 	if x.SharedFFN > 0 {
-		a.add("--moe-shared-expert-intermediate-size %d", x.SharedFFN)
+		a.addLine("--moe-shared-expert-intermediate-size %d", x.SharedFFN)
 	}
 	balance := "aux_loss"
 	if y.Score == "sigmoid" {
 		balance = "seq_aux_loss"
-		a.add("--moe-router-score-function sigmoid")
+		a.addLine("--moe-router-score-function sigmoid")
 	}
 	if x.Corrected {
-		a.add("--moe-router-enable-expert-bias\n--moe-router-bias-update-rate 1e-3")
+		a.addLine("--moe-router-enable-expert-bias\n--moe-router-bias-update-rate 1e-3")
 	}
 	if y.Groups > 1 {
-		a.add("--moe-router-num-groups %d\n--moe-router-group-topk %d", y.Groups, y.GroupTopK)
+		a.addLine("--moe-router-num-groups %d\n--moe-router-group-topk %d", y.Groups, y.GroupTopK)
 	}
 	if y.RouteScale > 0 && y.RouteScale != 1 {
-		a.add("--moe-router-topk-scaling-factor %g", y.RouteScale)
+		a.addLine("--moe-router-topk-scaling-factor %g", y.RouteScale)
 	}
 	if y.Score != "sigmoid" && !y.RouteNorm || d.TopK == 1 {
-		a.add("--moe-router-pre-softmax") // weights are of all experts, not of the chosen ones
+		a.addLine("--moe-router-pre-softmax") // weights are of all experts, not of the chosen ones
 	}
-	a.add("--moe-router-load-balancing-type %s\n--moe-aux-loss-coeff %g\n--moe-router-dtype fp32\n--moe-grouped-gemm\n"+
+	a.addLine("--moe-router-load-balancing-type %s\n--moe-aux-loss-coeff %g\n--moe-router-dtype fp32\n"+
+		"--moe-grouped-gemm\n"+
 		"--moe-permute-fusion", balance, y.Aux)
-	a.add("--moe-token-dispatcher-type alltoall")
+	a.addLine("--moe-token-dispatcher-type alltoall")
 }
 
 // megatronParallel is degrees, what is divided and what overlaps.
@@ -176,26 +179,26 @@ func (w *writer) megatronParallel(a *arguments, f *workload.Framework) {
 	j := w.p.job
 	s, d := j.Split, j.Model.Dims
 	a.group("Parallelism: " + s.String() + ".")
-	a.add("--tensor-model-parallel-size %d\n--pipeline-model-parallel-size %d", s.TP, s.PP)
+	a.addLine("--tensor-model-parallel-size %d\n--pipeline-model-parallel-size %d", s.TP, s.PP)
 	if s.CP > 1 {
-		a.add("--context-parallel-size %d", s.CP)
+		a.addLine("--context-parallel-size %d", s.CP)
 	}
 	if d.Experts > 0 {
-		a.add("--expert-model-parallel-size %d", s.EP)
+		a.addLine("--expert-model-parallel-size %d", s.EP)
 		if f.Has("0.10") {
-			a.add("--expert-tensor-parallel-size %d", s.ExpertTensor())
+			a.addLine("--expert-tensor-parallel-size %d", s.ExpertTensor())
 		}
 	}
 	if s.PP > 1 {
 		w.megatronStages(a)
 	}
 	if s.PP > 1 && s.Order == workload.TensorPipelineData {
-		a.add("--use-tp-pp-dp-mapping")
+		a.addLine("--use-tp-pp-dp-mapping")
 	}
 	if s.SeqParallel && s.TP > 1 {
-		a.add("--sequence-parallel")
+		a.addLine("--sequence-parallel")
 		if len(w.p.Nodes) > 0 && s.TP <= len(w.p.Nodes[0].GPUs) && j.Precision != workload.FP32 {
-			a.add("--tp-comm-overlap")
+			a.addLine("--tp-comm-overlap")
 		}
 	}
 	switch {
@@ -203,15 +206,15 @@ func (w *writer) megatronParallel(a *arguments, f *workload.Framework) {
 		a.group("ZeRO 2 and 3 are Megatron-FSDP, which has checkpoints of its own kind and refuses " +
 			"CUDA_DEVICE_MAX_CONNECTIONS=1.")
 		strategy := map[int]string{2: "optim_grads", 3: "optim_grads_params"}[s.ZeRO]
-		a.add("--use-megatron-fsdp\n--data-parallel-sharding-strategy %s\n--no-gradient-accumulation-fusion\n"+
+		a.addLine("--use-megatron-fsdp\n--data-parallel-sharding-strategy %s\n--no-gradient-accumulation-fusion\n"+
 			"--use-distributed-optimizer\n--overlap-grad-reduce\n--overlap-param-gather\n--ckpt-format fsdp_dtensor", strategy)
 	case s.ZeRO == 1:
-		a.add("--use-distributed-optimizer")
+		a.addLine("--use-distributed-optimizer")
 		if !j.Sync {
-			a.add("--overlap-grad-reduce\n--overlap-param-gather")
+			a.addLine("--overlap-grad-reduce\n--overlap-param-gather")
 		}
 	case s.DP*s.CP > 1 && !j.Sync:
-		a.add("--overlap-grad-reduce")
+		a.addLine("--overlap-grad-reduce")
 	}
 }
 
@@ -221,11 +224,11 @@ func (w *writer) megatronStages(a *arguments) {
 	s, layers := j.Split, j.Model.Dims.Layers
 	chunks := j.Pipeline().Chunks
 	if layers%int64(s.PP*chunks) != 0 {
-		a.add("--pipeline-model-parallel-layout %s", megatronLayout(j.Pipeline(), int(layers)))
+		a.addLine("--pipeline-model-parallel-layout %s", megatronLayout(j.Pipeline(), int(layers)))
 		return
 	}
 	if chunks > 1 {
-		a.add("--num-layers-per-virtual-pipeline-stage %d", layers/int64(s.PP*chunks))
+		a.addLine("--num-layers-per-virtual-pipeline-stage %d", layers/int64(s.PP*chunks))
 	}
 }
 

@@ -6,7 +6,7 @@ import "cmp"
 // ncclTopoTuneModel). NCCL keeps results in single precision and computes some steps in
 // double; so does this.
 func (m *model) bandwidth(op Op, a Algo, p Proto) float32 {
-	g := m.g.of(a)
+	g := m.g.graphOf(a)
 	n := float64(g.NChannels)
 	bw := m.perChannel(op, a)
 	bus := float64(float32(g.NChannels) * bw)
@@ -35,7 +35,7 @@ func (m *model) bandwidth(op Op, a Algo, p Proto) float32 {
 
 // perChannel is the bandwidth of a channel before protocols take their share.
 func (m *model) perChannel(op Op, a Algo) float32 {
-	g, r := m.g.of(a), m.rules
+	g, r := m.g.graphOf(a), m.rules
 	bw := g.BwInter
 	if m.NNodes <= 2 || a == CollNetDirect || a == CollNetChain {
 		bw = g.BwIntra

@@ -202,12 +202,12 @@ func (b *builder) device(d int, at *topoNode, want map[int]int) {
 	switch kind := x.Kind; {
 	case kind == cluster.NUMA: // the root of a tree of its own, wherever it hangs
 	case kind == cluster.PCISwitch:
-		n := b.s.add(kindPCI, x.Tray, busID(x, d))
+		n := b.s.addNode(kindPCI, x.Tray, busID(x, d))
 		n.pci = switchID(x)
 		b.children(d, n, want)
 		join(n, at, linkPCI, b.pciBw(d))
 	case kind == cluster.GPU && slices.Contains(b.gpus, d):
-		n := b.s.add(kindGPU, x.Tray, busID(x, d))
+		n := b.s.addNode(kindGPU, x.Tray, busID(x, d))
 		dev := x.Index
 		if dev < 0 {
 			dev = slices.Index(b.t.Of(cluster.GPU), d)
@@ -230,7 +230,7 @@ func (b *builder) device(d int, at *topoNode, want map[int]int) {
 // cpu makes the node of a NUMA domain.
 func (b *builder) cpu(d int) *topoNode {
 	x := &b.t.Devices[d]
-	n := b.s.add(kindCPU, x.Tray, uint64(x.Index)&(1<<56-1))
+	n := b.s.addNode(kindCPU, x.Tray, uint64(x.Index)&(1<<56-1))
 	info := x.CPU
 	if s := b.t.Above(d, cluster.Socket); s >= 0 && b.t.Devices[s].CPU != nil &&
 		(info == nil || info.Vendor == "" && info.Arch == "") {
@@ -243,7 +243,7 @@ func (b *builder) cpu(d int) *topoNode {
 
 func (b *builder) anyCPU(host int) *topoNode {
 	if b.none[host] == nil {
-		b.none[host] = b.s.add(kindCPU, host, 1<<56-1)
+		b.none[host] = b.s.addNode(kindCPU, host, 1<<56-1)
 		b.none[host].cpu = b.s.describeCPU(nil)
 	}
 	return b.none[host]
@@ -441,7 +441,7 @@ func (b *builder) nic(d int, at *topoNode) {
 		if loose {
 			id, bw = 0, locBw
 		}
-		card = b.s.add(kindNIC, x.Tray, id)
+		card = b.s.addNode(kindNIC, x.Tray, id)
 		b.cards[key] = card
 		join(card, at, linkPCI, bw)
 	}
@@ -449,7 +449,7 @@ func (b *builder) nic(d int, at *topoNode) {
 		if f.functions[0] != d {
 			continue
 		}
-		n := b.s.add(kindNET, x.Tray, uint64(f.number))
+		n := b.s.addNode(kindNET, x.Tray, uint64(f.number))
 		n.net = netNode{
 			bw: float32(float64(f.rate / unit.GBps)), asic: i, functions: f.functions, localGPU: -1,
 			gdr:  x.NIC.GDR == cluster.Yes || x.NIC.GDR == cluster.Maybe && verbs(x.NIC.Kind),
@@ -488,7 +488,7 @@ func (b *builder) nvlinks() {
 
 func (b *builder) nvswitch() *topoNode {
 	if len(b.s.nodes[kindNVS]) == 0 {
-		b.s.add(kindNVS, 0, 0)
+		b.s.addNode(kindNVS, 0, 0)
 	}
 	return b.s.nodes[kindNVS][0]
 }

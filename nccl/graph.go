@@ -80,8 +80,8 @@ type Graphs struct {
 	odd, before, last Graph // RCCL's rings on every other node, and on the last two of an odd number
 }
 
-// of is the graph whose figures an algorithm uses.
-func (g *Graphs) of(a Algo) *Graph {
+// graphOf is the graph whose figures an algorithm uses.
+func (g *Graphs) graphOf(a Algo) *Graph {
 	switch a {
 	case Ring:
 		return &g.Ring

@@ -18,9 +18,9 @@ type kinds struct {
 
 func newKinds(c *cluster.Cluster) *kinds { return &kinds{c: c, seen: map[string]int{}, last: -1} }
 
-// of is the number of a node's kind. Neighbours are mostly of one kind, which
+// kindOf is the number of a node's kind. Neighbours are mostly of one kind, which
 // saves making a key.
-func (k *kinds) of(n *PlanNode) int {
+func (k *kinds) kindOf(n *PlanNode) int {
 	if k.last >= 0 && k.c.Hosts[n.Host].Type == k.c.Hosts[k.prev.Host].Type && slices.Equal(n.gpus, k.prev.gpus) {
 		return k.last
 	}
@@ -43,7 +43,7 @@ func separate(c *cluster.Cluster, list []PlanNode, v Version, env map[string]str
 	split := false
 	for i := range list {
 		g := &list[i]
-		if kind.of(g) < len(parts) {
+		if kind.kindOf(g) < len(parts) {
 			continue
 		}
 		t := c.TypeOf(g.Host)
@@ -64,7 +64,7 @@ func separate(c *cluster.Cluster, list []PlanNode, v Version, env map[string]str
 	var out []PlanNode
 	for i := range list {
 		g := &list[i]
-		all := parts[kind.of(g)]
+		all := parts[kind.kindOf(g)]
 		for _, part := range all {
 			sub := PlanNode{Host: g.Host, parts: int32(len(all))}
 			for _, i := range part {

@@ -3,7 +3,7 @@ package nccl
 // latency is the fixed part of the time of a combination, in µs (NCCL 2.28
 // src/graph/tuning.cc, ncclTopoTuneModel).
 func (m *model) latency(op Op, a Algo, p Proto) float32 {
-	g := m.g.of(a)
+	g := m.g.graphOf(a)
 	r := m.rules
 	base := r.Base[a][p]
 	intraHW := hwPCI

@@ -158,13 +158,13 @@ func (l Layout) nodes(c *cluster.Cluster, split bool) ([]PlanNode, error) {
 		if len(n.Ranks) == maxLocal {
 			return nil, fmt.Errorf("%s has more than %d ranks, which NCCL does not take", hostName(c, r.Host), maxLocal)
 		}
-		n.add(rank, r.GPU, all, list[max(at-1, 0)].gpus)
+		n.addRank(rank, r.GPU, all, list[max(at-1, 0)].gpus)
 	}
 	return list, nil
 }
 
-// add takes a rank in: as one more of a stretch of all ranks, and of the GPUs before, where it is.
-func (n *PlanNode) add(rank, gpu int, all, before []int) {
+// addRank takes a rank in: as one more of a stretch of all ranks, and of the GPUs before, where it is.
+func (n *PlanNode) addRank(rank, gpu int, all, before []int) {
 	k := len(n.Ranks)
 	if k == 0 || rank-n.Ranks[0] == k {
 		n.Ranks = all[rank-k : rank+1 : rank+1]

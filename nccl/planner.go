@@ -96,7 +96,7 @@ func (f *Planner) plan(c *cluster.Cluster, list []PlanNode, ranks int, v Version
 	work, kind := 0, newKinds(c)
 	for i := range list {
 		g := &list[i]
-		k := kind.of(g)
+		k := kind.kindOf(g)
 		if k == len(views) {
 			view, err := p.look(c, g, len(list) > 1)
 			if err != nil {

@@ -604,7 +604,7 @@ func (t *Table) estimateRCCL(m model) {
 }
 
 func (x *rcclModelled) bandwidth(op Op, a Algo, p Proto) float32 {
-	g := x.g.of(a)
+	g := x.g.graphOf(a)
 	bw := g.BwInter
 	if x.NNodes <= 2 {
 		bw = g.BwIntra
@@ -624,7 +624,7 @@ func (x *rcclModelled) bandwidth(op Op, a Algo, p Proto) float32 {
 }
 
 func (x *rcclModelled) latency(op Op, a Algo, p Proto) float32 {
-	g := x.g.of(a)
+	g := x.g.graphOf(a)
 	inside := x.step(g, a, p)
 	across, lat := float32(x.t[a][p].Net), float32(rcclBase[p])
 	if a == Tree {

@@ -79,9 +79,9 @@ func (t *trial) copyTrial() trial {
 	return c
 }
 
-// take subtracts a channel's bandwidth from a link, in steps of MB/s as NCCL
+// takeBandwidth subtracts a channel's bandwidth from a link, in steps of MB/s as NCCL
 // does against rounding.
-func take(l *topoLink, bw float32) {
+func takeBandwidth(l *topoLink, bw float32) {
 	// Half away from zero, as math.Round, which takes a fifth of a search.
 	x, half := float64((l.bw-bw)*1000), 0.5
 	if x < 0 {
@@ -121,7 +121,7 @@ func (x *searcher) follow(p *topoPath, start *topoNode, steps int, bw float32) i
 				x.limit.short(l.full, l.bw, bw)
 				return i
 			}
-			take(l, bw)
+			takeBandwidth(l, bw)
 		}
 		return steps
 	}
@@ -152,9 +152,9 @@ func (x *searcher) follow(p *topoPath, start *topoNode, steps int, bw float32) i
 			x.limit.short(back.full, back.bw, rev)
 			return i
 		}
-		take(l, fw)
+		takeBandwidth(l, fw)
 		if back != nil && rev != 0 {
-			take(back, rev)
+			takeBandwidth(back, rev)
 		}
 		node = l.to
 	}

@@ -142,7 +142,7 @@ func (t *Table) gate(c *Comm, g *Graphs) error {
 			for p := range Proto(nProtos) {
 				on := e.proto[op][p]
 				if on == auto {
-					on = bit(c.ll128(g.of(a), op, a))
+					on = bit(c.ll128(g.graphOf(a), op, a))
 				}
 				keepRing := r.KeepsRing && a == Ring && op != AllReduce // 2.18: Ring always stays for these
 				if on == 0 || e.algo[op][a] == 0 && !keepRing {

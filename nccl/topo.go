@@ -126,7 +126,7 @@ type system struct {
 // locBw is bandwidth without bound.
 const locBw = 5000
 
-func (s *system) add(kind nodeKind, host int, id uint64) *topoNode {
+func (s *system) addNode(kind nodeKind, host int, id uint64) *topoNode {
 	n := &topoNode{kind: kind, index: len(s.nodes[kind]), host: host, id: id}
 	s.nodes[kind] = append(s.nodes[kind], n)
 	return n

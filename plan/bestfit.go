@@ -137,7 +137,7 @@ func (x *Placer) BlockFit(b Blocks) ([]int, bool) {
 	if at < 0 {
 		return nil, false
 	}
-	nodes, ok := f.take(at, min(at+outer, b.N))
+	nodes, ok := f.takeBlocks(at, min(at+outer, b.N))
 	slices.Sort(nodes)
 	return nodes, ok
 }
@@ -197,8 +197,8 @@ func (f *blockFit) holds(at, outer int) bool {
 	return n >= f.need
 }
 
-// take takes nodes of the base blocks from one to another.
-func (f *blockFit) take(from, to int) (nodes []int, ok bool) {
+// takeBlocks takes nodes of the base blocks from one to another.
+func (f *blockFit) takeBlocks(from, to int) (nodes []int, ok bool) {
 	taken, opened := map[int]bool{}, map[int]bool{}
 	for f.need > 0 {
 		best := -1

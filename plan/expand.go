@@ -30,8 +30,8 @@ type found struct {
 	err      error
 }
 
-// add puts another's in.
-func (f *found) add(o found) {
+// addFound puts another's in.
+func (f *found) addFound(o found) {
 	f.more = append(f.more, o.more...)
 	f.opened += o.opened
 	if o.lean != nil && (f.lean == nil || o.lean.Memory.Total() < f.lean.Memory.Total()) {
@@ -66,7 +66,7 @@ func (s *search) expand(ctx context.Context) {
 		}
 		wg.Wait()
 		for i := range list {
-			s.take(batch[i], &list[i])
+			s.takeNode(batch[i], &list[i])
 		}
 		s.watch()
 	}
@@ -115,8 +115,8 @@ func (s *search) choose(list []*node, n *node) []*node {
 	return list
 }
 
-// take puts together what was found.
-func (s *search) take(n *node, f *found) {
+// takeNode puts together what was found.
+func (s *search) takeNode(n *node, f *found) {
 	if f.err != nil {
 		if s.failed++; s.err == nil {
 			s.err = f.err

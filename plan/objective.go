@@ -17,7 +17,7 @@ type Objective struct {
 // Shortest is the time of a step in seconds.
 func Shortest() Objective { return Objective{Step: 1} }
 
-func (o Objective) of(ranks int, step, computing unit.Span) float64 {
+func (o Objective) costOf(ranks int, step, computing unit.Span) float64 {
 	v := o.Step*step.Seconds() + o.Computing*computing.Seconds()
 	if o.PerGPU {
 		v *= float64(ranks)
@@ -27,7 +27,7 @@ func (o Objective) of(ranks int, step, computing unit.Span) float64 {
 
 // Value is a step's.
 func (o Objective) Value(r *step.Result) float64 {
-	return o.of(r.Ranks, r.Step, r.Compute+r.Optimizer)
+	return o.costOf(r.Ranks, r.Step, r.Compute+r.Optimizer)
 }
 
 // objective is what is asked for.

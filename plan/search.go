@@ -192,7 +192,7 @@ func (s *search) openSpace(i int) found {
 				t := &family{familyKey: familyKeyOf(j), space: i, settings: n}
 				if s.q.Each {
 					t.Family = s.bounds.Family(j)
-					f.add(s.openFamily(t))
+					f.addFound(s.openFamily(t))
 					return
 				}
 				f.more = append(f.more, &node{family: t, space: i, value: s.leasts[i][workOf(j)]})
@@ -246,7 +246,7 @@ func (s *search) value(space int, b step.Bound) float64 {
 	if s.q.MaxStep > 0 && b.Step > s.q.MaxStep {
 		return math.Inf(1)
 	}
-	return s.q.Objective.of(s.q.Spaces[space].Ranks, b.Step, b.Computing)
+	return s.q.Objective.costOf(s.q.Spaces[space].Ranks, b.Step, b.Computing)
 }
 
 // delay remembers the shortest of what takes too long.

@@ -118,7 +118,9 @@ func fitCluster(cases []*truth.Case, about []calibrate.Measured, cl *cluster.Clu
 const mostFitted = 20_000
 
 // cases reads what was measured and puts it on the cluster.
-func (q *Calibrate) cases(ctx context.Context, env *Env) ([]*truth.Case, []calibrate.Measured, *cluster.Cluster, error) {
+func (q *Calibrate) cases(ctx context.Context,
+	env *Env,
+) ([]*truth.Case, []calibrate.Measured, *cluster.Cluster, error) {
 	release, err := env.parseNCCL(q.NCCL)
 	if err != nil {
 		return nil, nil, nil, err

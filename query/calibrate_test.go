@@ -15,7 +15,8 @@ func TestCalibrate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Wrong() || d.HeldOut == nil || d.After.Median >= d.Before.Median || d.Points != 15 || d.Described.Nodes[0].Hosts != "node[0-1]" ||
+	if d.Wrong() || d.HeldOut == nil || d.After.Median >= d.Before.Median || d.Points != 15 ||
+		d.Described.Nodes[0].Hosts != "node[0-1]" ||
 		d.Described.Calibration != d.Calibration {
 		t.Errorf("%+v", d)
 	}

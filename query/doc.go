@@ -50,8 +50,8 @@
 // An error is about the question unless Cannot(err) says that it could not be answered: a file that cannot be read, a
 // context that ended, one of Env's Limits, something of Env that is nil and that the question asks for (Doctor.Live), a
 // peer that died. A file that is not there is bad input, as is anything that is wrong inside a file; errors.Is(err,
-// fs.ErrNotExist) tells it from others. Commands end with exit code 2 for a bad question and 3 for one that could not be
-// answered; busbar serve answers 400 and 422, and 503 where the time was up.
+// fs.ErrNotExist) tells it from others. Commands end with exit code 2 for a bad question and 3 for one that could not
+// be answered; busbar serve answers 400 and 422, and 503 where the time was up.
 //
 // An error about one parameter of a question is a *FieldError, which names it. Its text, too, names parameters as
 // Params does (size, global-batch); Env.Flags asks for the flags of the command.

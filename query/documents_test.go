@@ -85,7 +85,8 @@ func structs(t *testing.T) declarations {
 	found := declarations{}
 	for _, dir := range []string{
 		"query", "calibrate", "calibrate/truth", "doctor", "doctor/cause", "engine", "engine/bench", "engine/bench/gpu",
-		"engine/device", "finding", "fleet/server", "input", "launch", "measure", "plan", "plan/campaign", "predict", "result",
+		"engine/device", "finding", "fleet/server", "input", "launch", "measure", "plan", "plan/campaign", "predict",
+		"result",
 		"result/diff", "result/pairs", "result/trace", "schedule", "step", "workload",
 	} {
 		prefix := filepath.Base(dir) + "."

@@ -169,7 +169,8 @@ func (e *Env) source(b *cluster.Budget, word string) (input.Source, error) {
 			wording.Plural(len(hosts), "host"), count, count)
 	}
 	s.Hosts, s.Counted = hosts, count > 0
-	if s.Fragments, s.Preset, err = e.open(b, hosts, name, max(count, len(hosts))); err != nil || s.Preset && len(hosts) == 0 {
+	if s.Fragments, s.Preset, err = e.open(b, hosts, name, max(count, len(hosts))); err != nil ||
+		s.Preset && len(hosts) == 0 {
 		return s, err
 	}
 	for _, f := range s.Fragments {

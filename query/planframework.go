@@ -131,7 +131,9 @@ func (x *planned) spaceBy(f *workload.Framework, kernels workload.Kernels) (*pla
 
 // bestIn is the best plan of a space by a framework whose step is at most so long; nil where there is none, or the time
 // is up.
-func (x *planned) bestIn(ctx context.Context, s *plan.Space, f *workload.Framework, most unit.Span) (*plan.Plan, error) {
+func (x *planned) bestIn(ctx context.Context, s *plan.Space, f *workload.Framework,
+	most unit.Span,
+) (*plan.Plan, error) {
 	q := *x.query
 	q.Spaces, q.MaxStep = []*plan.Space{s}, most
 	best, err := q.Best(ctx)

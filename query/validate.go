@@ -222,9 +222,10 @@ func pickClass(class string, rows []truth.Row, left []truth.Left) ([]truth.Row, 
 		}
 	}
 	if len(kept) == 0 {
-		return nil, nil, fmt.Errorf("--class %s: no points of that class; there are %s, each with /small, /middle or /large, "+
-			"the hw_class of the file, and the machines of the table", class,
-			strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+		return nil, nil,
+			fmt.Errorf("--class %s: no points of that class; there are %s, each with /small, /middle or /large, "+
+				"the hw_class of the file, and the machines of the table", class,
+				strings.Join(slices.Sorted(maps.Keys(names)), ", "))
 	}
 	return kept, slices.DeleteFunc(left,
 		func(l truth.Left) bool { return !isClass(class, l.Class) && !isClass(class, l.Machine) }), nil

@@ -36,20 +36,20 @@ func newPAT(n, agg int) *pat {
 	}
 	for scale := t.agg / 2; scale > 0; scale /= 2 {
 		for a := range t.agg / (2 * scale) {
-			t.add((2*a + 1) * scale * delta)
+			t.addStep((2*a + 1) * scale * delta)
 		}
 		t.close(scale * delta)
 	}
 	for _, as := range patOrder(delta) {
 		for a := range t.agg {
-			t.add(a*delta + as)
+			t.addStep(a*delta + as)
 		}
 		t.close(as & -as)
 	}
 	return t
 }
 
-func (t *pat) add(s int) {
+func (t *pat) addStep(s int) {
 	if s < t.n {
 		t.steps = append(t.steps, int32(s))
 	}

@@ -30,7 +30,7 @@ func (a *arena) get(id int32) []uint64 {
 	return a.slabs[int(id)/slabSets][i : i+a.words]
 }
 
-func (a *arena) add() int32 {
+func (a *arena) addValue() int32 {
 	a.used++
 	if int(a.used)/slabSets >= len(a.slabs) {
 		a.slabs = append(a.slabs, make([]uint64, slabSets*a.words))
@@ -78,7 +78,7 @@ func (a *arena) sum(x, y value) (z value, overlap bool) {
 			return value{origin: x.origin, lo: y.lo, count: x.count + y.count}, false
 		}
 	}
-	id := a.add()
+	id := a.addValue()
 	set := a.get(id)
 	a.or(set, x)
 	overlap = a.or(set, y)

@@ -82,7 +82,7 @@ func (o *Outline) pass(ctx context.Context, t *passing, w *router) error {
 				if !ok {
 					return o.m.noRoute(p, f.Peer)
 				}
-				t.add(path, int64(p*o.s.Lanes+lane)+1, float64(f.Chunks)*chunk)
+				t.addBytes(path, int64(p*o.s.Lanes+lane)+1, float64(f.Chunks)*chunk)
 			}
 		}
 	}
@@ -92,8 +92,8 @@ func (o *Outline) pass(ctx context.Context, t *passing, w *router) error {
 	return nil
 }
 
-// add counts bytes of a lane over a route.
-func (t *passing) add(w route, lane int64, bytes float64) {
+// addBytes counts bytes of a lane over a route.
+func (t *passing) addBytes(w route, lane int64, bytes float64) {
 	for _, id := range w.resources {
 		if id < t.m.net.first {
 			t.bytes[id] += bytes

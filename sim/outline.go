@@ -82,7 +82,7 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 	w := m.spare.router(m, s, ports)
 	defer m.spare.giveRoutes(w)
 	stages := s.Stages()
-	all := m.spare.take(m)
+	all := m.spare.takeCount(m)
 	defer m.spare.give(all)
 	if slices.ContainsFunc(stages, func(st schedule.Stage) bool { return st.Pacing == schedule.Stepped }) {
 		var err error
@@ -110,7 +110,7 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 
 // stage reduces one stage, and adds what it sends to that of all, nil where that is all.
 func (o *Outline) stage(w *router, st *schedule.Stage, all *byteCount) (stage, error) {
-	t := o.m.spare.take(o.m)
+	t := o.m.spare.takeCount(o.m)
 	defer o.m.spare.give(t)
 	x := stage{pacing: st.Pacing, pieces: st.Pieces}
 	if err := o.flows(w, st, &x, t); err != nil {
@@ -194,14 +194,14 @@ func (o *Outline) flows(w *router, st *schedule.Stage, x *stage, t *byteCount) e
 				count += float64(f.Messages)
 				serial[path.hop] += float64(f.Messages)
 				weight += float64(f.Messages) * nominal[path.hop]
-				t.add(p, path, bytes, float64(f.Messages), k.count)
+				t.addBytes(p, path, bytes, float64(f.Messages), k.count)
 			}
 			for b, others := range beside {
 				who := p + (b+1)*o.s.Nodes()
 				t.lane0 = int64(who*o.s.Lanes+lane) + 1
 				for _, f := range list {
 					if path, ok := others.find(p, f.Peer, k.first); ok {
-						t.add(who, path, float64(f.Chunks)*chunk, float64(f.Messages), k.count)
+						t.addBytes(who, path, float64(f.Chunks)*chunk, float64(f.Messages), k.count)
 					}
 				}
 			}

@@ -90,7 +90,7 @@ func (w *router) find(from, to, channel int) (route, bool) {
 			return route{hop: OverNVLink}, true
 		}
 		l := w.inside(m.c.Hosts[a.Host].Type, a.Device, b.Device)
-		w.add(a.Host, l)
+		w.addRoute(a.Host, l)
 		return route{hop: l.hop, resources: w.buf}, !l.broken
 	}
 	return w.outside(from, to, channel)
@@ -108,7 +108,7 @@ func (w *router) way(from, to, channel int) (Hop, unit.Time, bool) {
 	return path.hop, path.wires, ok
 }
 
-func (w *router) add(host int, l *localRoute) {
+func (w *router) addRoute(host int, l *localRoute) {
 	base := w.m.base[host]
 	for _, id := range l.passed {
 		w.buf = append(w.buf, base+id)
@@ -260,12 +260,12 @@ func (w *router) outside(from, to, channel int) (route, bool) {
 	x := route{hop: OverNet}
 	ta, tb := m.c.Hosts[a.Host].Type, m.c.Hosts[b.Host].Type
 	up, down := w.toNIC(ta, a.Device, exit, true), w.toNIC(tb, b.Device, enter, false)
-	w.add(a.Host, up)
+	w.addRoute(a.Host, up)
 	w.port(a.Host, exit, true, up.bounce)
 	x.net = m.types[ta].t.Devices[exit].NIC.Kind
 	x.wires = w.over(a.Host, exit, b.Host, enter)
 	w.port(b.Host, enter, false, down.bounce)
-	w.add(b.Host, down)
+	w.addRoute(b.Host, down)
 	x.resources = w.buf
 	return x, !up.broken && !down.broken
 }
@@ -363,7 +363,7 @@ func (w *router) withSwitch(from, to, channel int) (route, bool) {
 		return route{}, false
 	}
 	l := w.toNIC(typ, p.Device, nic, out)
-	w.add(p.Host, l)
+	w.addRoute(p.Host, l)
 	w.port(p.Host, nic, out, l.bounce)
 	return route{hop: OverNet, resources: w.buf, net: n.t.Devices[nic].NIC.Kind}, !l.broken
 }

@@ -29,7 +29,7 @@ func (o *Outline) steps(w *router, all *byteCount) ([]stage, error) {
 	beside := o.concurrentRoutes()
 	stages := make([]stage, 0, len(rounds))
 	for _, round := range rounds {
-		t := o.m.spare.take(o.m)
+		t := o.m.spare.takeCount(o.m)
 		x := stage{pacing: schedule.Stepped, pieces: 1, parity: [2]bool{true, true}}
 		sending := map[int64]float64{}
 		for _, m := range round {
@@ -41,7 +41,7 @@ func (o *Outline) steps(w *router, all *byteCount) ([]stage, error) {
 				o.net = path.net
 			}
 			t.lane0 = int64(m.from*s.Lanes+m.lane) + 1
-			t.add(m.from, path, m.bytes, 1, 1)
+			t.addBytes(m.from, path, m.bytes, 1, 1)
 			sending[t.lane0] += m.bytes
 			t.lane(sending[t.lane0], 1)
 			x.message = max(x.message, m.bytes)
@@ -49,7 +49,7 @@ func (o *Outline) steps(w *router, all *byteCount) ([]stage, error) {
 				if path, ok := others.find(m.from, m.to, s.Channel(m.lane)); ok {
 					who := m.from + (k+1)*s.Nodes()
 					t.lane0 = int64(who*s.Lanes+m.lane) + 1
-					t.add(who, path, m.bytes, 1, 1)
+					t.addBytes(who, path, m.bytes, 1, 1)
 				}
 			}
 		}

@@ -64,8 +64,8 @@ func (p *spare) giveRoutes(w *router) {
 	p.routes = append(p.routes, w.kept)
 }
 
-// take is a byte count of nothing.
-func (p *spare) take(m *Machine) *byteCount {
+// takeCount is a byte count of nothing.
+func (p *spare) takeCount(m *Machine) *byteCount {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.list); n > 0 {
@@ -101,8 +101,8 @@ func (t *byteCount) host(h int) {
 	t.hosts[h] = make([]cell, n)
 }
 
-// add counts bytes that a participant sends over a route, in so many channels alike.
-func (t *byteCount) add(who int, w route, bytes, messages, channels float64) {
+// addBytes counts bytes that a participant sends over a route, in so many channels alike.
+func (t *byteCount) addBytes(who int, w route, bytes, messages, channels float64) {
 	bytes, messages = bytes*channels, messages*channels
 	for _, id := range w.resources {
 		c := t.cell(id)

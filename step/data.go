@@ -40,7 +40,7 @@ func (p *pricing) replicated(x *stage) error {
 			return err
 		}
 		encode += unit.Span(b.count) * p.encoding(b.bytes)
-		c.add(&b, one, encode, end, j.Sync)
+		c.addBuckets(&b, one, encode, end, j.Sync)
 		bytes += unit.Volume(b.count) * b.bytes
 		n += b.count
 		if t := one * unit.Span(b.count); t > longest {
@@ -70,7 +70,7 @@ func (p *pricing) replicated(x *stage) error {
 }
 
 // slowdown is the share that traffic adds to the computing beside it.
-func (p *pricing) slowdown() unit.Span { return unit.Span(p.g.f.of(slowdown)) }
+func (p *pricing) slowdown() unit.Span { return unit.Span(p.g.f.common(slowdown)) }
 
 // buckets are some of one size that are full at one time, counted from the beginning of the
 // backward pass.
@@ -83,9 +83,9 @@ type buckets struct {
 // clock is the stream of collectives beside computing.
 type clock struct{ free, busy unit.Span }
 
-// add puts buckets on the stream, each taking so long. Encoding is done where gradients are
+// addBuckets puts buckets on the stream, each taking so long. Encoding is done where gradients are
 // computed, and moves all that follows.
-func (c *clock) add(b *buckets, one, encode, end unit.Span, sync bool) (from unit.Span) {
+func (c *clock) addBuckets(b *buckets, one, encode, end unit.Span, sync bool) (from unit.Span) {
 	from = max(c.free, b.ready+encode)
 	if sync {
 		from = max(c.free, end+encode)
@@ -289,7 +289,7 @@ func (p *pricing) optimizer(params float64) (unit.Span, error) {
 	}
 	starts := p.j.UpdateStarts()
 	gpu := unit.Volume(p.share(params)*p.j.UpdateBytes()).At(p.g.bandwidth()) + p.g.gap(&workload.Task{Starts: starts})
-	return max(gpu, unit.Span(starts*scripted*p.g.f.of(eagerStart)*1e-6)), nil
+	return max(gpu, unit.Span(starts*scripted*p.g.f.common(eagerStart)*1e-6)), nil
 }
 
 // scripted is what TorchScript's interpreter takes of the time in which Python starts a kernel: about 5 of 15 us.

@@ -48,8 +48,8 @@ func (t *Family) variant(divided int) workload.Job {
 	return j
 }
 
-// of are the blocks of a branch.
-func (t *Family) of(divided int) *bounded {
+// blocksOf are the blocks of a branch.
+func (t *Family) blocksOf(divided int) *bounded {
 	if t.blocks[divided] == nil {
 		j := t.variant(divided)
 		t.blocks[divided] = t.b.computeBlocks(&j)
@@ -83,7 +83,7 @@ func (t *Family) Least() Bound {
 		if divided == 1 && t.job.Split.PP > 1 { // which is never divided so
 			break
 		}
-		x := t.of(divided)
+		x := t.blocksOf(divided)
 		n := len(x.fwd) - 1
 		each := unit.Span(t.job.Micros()) / unit.Span(max(1, t.job.Split.PP)) * t.late
 		least.Step = min(least.Step, ((x.fwd[n]+x.bwd[n])*each+t.host)*rounding)
@@ -100,7 +100,7 @@ func (t *Family) Bound(j *workload.Job) Bound {
 	if j.Split.ZeRO == 3 {
 		divided = 1
 	}
-	x := t.of(divided)
+	x := t.blocksOf(divided)
 	s := t.shape(divided, j)
 	params := s.params
 	if j.Split.ZeRO > 0 {
@@ -121,7 +121,7 @@ func (t *Family) Bound(j *workload.Job) Bound {
 }
 
 // Memory is what a GPU needs for one of its jobs.
-func (t *Family) Memory(j *workload.Job) workload.Memory { return j.MemoryOf(t.of(0).holding) }
+func (t *Family) Memory(j *workload.Job) workload.Memory { return j.MemoryOf(t.blocksOf(0).holding) }
 
 // shape is the bound of a job's pipeline.
 func (t *Family) shape(divided int, j *workload.Job) *shapeTime {
@@ -132,7 +132,7 @@ func (t *Family) shape(divided int, j *workload.Job) *shapeTime {
 		}
 	}
 	shape := j.Pipeline()
-	x := t.of(divided)
+	x := t.blocksOf(divided)
 	s := shapeTime{schedule: j.Schedule, chunks: j.Split.Chunks}
 	s.longest, s.params = x.stages(shape, t.b.edges(shape, x))
 	t.shapes[divided] = append(list, s)

@@ -106,8 +106,8 @@ func place(i int) (g sim.Gen, f figure, shared bool) {
 	return sim.Gen(i / int(perGen)), figure(i % int(perGen)), false
 }
 
-// of is a figure that all generations share.
-func (f *Figures) of(k figure) float64 { return f[(gens-1)*int(perGen)+int(k)] }
+// common is a figure that all generations share.
+func (f *Figures) common(k figure) float64 { return f[(gens-1)*int(perGen)+int(k)] }
 
 // gen is a generation's figure.
 func (f *Figures) gen(g sim.Gen, k figure) float64 { return f[int(g)*int(perGen)+int(k)] }

@@ -83,7 +83,7 @@ func (g *GPU) Time(t *workload.Task, p workload.Precision) unit.Span {
 	case workload.Score:
 		return g.score(t, p)
 	case workload.Chunks:
-		return unit.Span(t.Flops/(float64(g.Peak(workload.BF16))*g.f.of(scanRate))) + t.Bytes.At(g.bandwidth()) + g.gap(t)
+		return unit.Span(t.Flops/(float64(g.Peak(workload.BF16))*g.f.common(scanRate))) + t.Bytes.At(g.bandwidth()) + g.gap(t)
 	}
 	return t.Bytes.At(g.bandwidth()) + g.gap(t)
 }
@@ -117,7 +117,7 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 	}
 	switch { // before Hopper they are the last word
 	case t.Early && g.gen >= sim.Hopper:
-		share /= g.f.of(looseScore)
+		share /= g.f.common(looseScore)
 	case t.Second && g.gen == sim.Hopper:
 		share /= secondScore
 	}
@@ -168,11 +168,11 @@ func (g *GPU) product(t *workload.Task, p workload.Precision) unit.Span {
 	width, out := p.Operand(), max(p.Width(), t.Wide)
 	switch {
 	case p == workload.NVFP4:
-		share *= g.f.of(fp4Share)
+		share *= g.f.common(fp4Share)
 	case p == workload.FP8Block && g.gen == sim.Hopper:
-		share *= g.f.of(fp8Share) * promoted
+		share *= g.f.common(fp8Share) * promoted
 	case p.Low():
-		share *= g.f.of(fp8Share)
+		share *= g.f.common(fp8Share)
 	}
 	// Blackwell Ultra has half more of them and hardly more power
 	if p == workload.NVFP4 && g.Model.Peak[cluster.FP8] > 0 {
@@ -190,7 +190,7 @@ func (g *GPU) product(t *workload.Task, p workload.Precision) unit.Span {
 	}
 	rate := float64(g.Peak(p)) * share
 	// The beginning and end of a tile take a time that no core computes in, counted as depth.
-	depth := g.f.of(prologue) * 1e-6 * rate / g.cores / (2 * tiles[0].m * tiles[0].n)
+	depth := g.f.common(prologue) * 1e-6 * rate / g.cores / (2 * tiles[0].m * tiles[0].n)
 	rate *= t.K / (t.K + depth) * g.aligned(t, p)
 	bytes := unit.Volume(t.Count * ((t.M*t.K/max(t.Taps, 1)+t.K*t.N)*width + t.M*t.N*out))
 	return max(unit.Span(best/rate), bytes.At(g.bandwidth())) + g.gap(t)
@@ -210,7 +210,7 @@ func waves(pieces, cores float64) float64 {
 	return full
 }
 
-func (g *GPU) gap(t *workload.Task) unit.Span { return unit.Span(t.Starts * g.f.of(gap) * 1e-6) }
+func (g *GPU) gap(t *workload.Task) unit.Span { return unit.Span(t.Starts * g.f.common(gap) * 1e-6) }
 
 // within is the time of a task in a job: frameworks differ in what they do between products.
 func (g *GPU) within(t *workload.Task, j *workload.Job) unit.Span {
@@ -218,11 +218,11 @@ func (g *GPU) within(t *workload.Task, j *workload.Job) unit.Span {
 	switch {
 	case t.Kind != workload.Stream:
 	case j.Kernels == workload.Compiled:
-		took *= unit.Span(g.f.of(loose))
+		took *= unit.Span(g.f.common(loose))
 	case j.Kernels == workload.Eager:
-		longer := g.f.of(eagerBetween)
+		longer := g.f.common(eagerBetween)
 		if t.Pieces {
-			longer *= g.f.of(eagerPieces)
+			longer *= g.f.common(eagerPieces)
 		}
 		took += (took - g.gap(t)) * unit.Span(longer-1)
 	}
@@ -239,9 +239,9 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
 		waits += list[i].Waits
 		routed = routed || list[i].Name == "permutation"
 	}
-	each := g.f.of(fusedStart)
+	each := g.f.common(fusedStart)
 	if j.Kernels == workload.Eager {
-		each = g.f.of(eagerStart)
+		each = g.f.common(eagerStart)
 	}
 	if j.Graphs {
 		if !routed {

@@ -123,7 +123,7 @@ func (p *pricing) pipeline(r *Result, micros float64, work unit.Span) error {
 	if p.shape.Ranks == 1 {
 		return nil
 	}
-	plan, err := p.f.cache.take(p.shape)
+	plan, err := p.f.cache.takePipeline(p.shape)
 	if err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func (p *pricing) pipeline(r *Result, micros float64, work unit.Span) error {
 	return nil
 }
 
-// take is a pipeline of a shape that nobody else plays.
-func (k *cache) take(shape pipeline.Shape) (*pipeline.Steady, error) {
+// takePipeline is a pipeline of a shape that nobody else plays.
+func (k *cache) takePipeline(shape pipeline.Shape) (*pipeline.Steady, error) {
 	k.mu.Lock()
 	if list := k.plans[shape]; len(list) > 0 {
 		p := list[len(list)-1]

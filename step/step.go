@@ -213,7 +213,7 @@ func (p *pricing) host() unit.Span {
 // hostOf is what the host does in a step: twice as much in Python, whose optimizers work on lists of tensors, unless
 // the optimizer's part is counted.
 func (g *GPU) hostOf(j *workload.Job) unit.Span {
-	t := unit.Span(g.f.of(stepHost) * 1e-3)
+	t := unit.Span(g.f.common(stepHost) * 1e-3)
 	if j.Kernels == workload.Eager && j.Model.Looped == nil {
 		t *= 2
 	}
@@ -222,7 +222,7 @@ func (g *GPU) hostOf(j *workload.Job) unit.Span {
 
 // spread is how many times as long computing takes on the slowest of many ranks.
 func (g *GPU) spread(ranks int) float64 {
-	return 1 + g.f.of(spread)*math.Log2(float64(max(ranks, 1)))
+	return 1 + g.f.common(spread)*math.Log2(float64(max(ranks, 1)))
 }
 
 // finish plays the pipeline, and adds up.
@@ -306,7 +306,7 @@ func (p *pricing) layerTraffic(x *blockTime, again *unit.Span, b *prepared) erro
 			}
 			one = a + b
 			if err == nil && p.f.inOneDomain(Tensor) {
-				one *= unit.Span(1 - p.g.f.of(tpHidden))
+				one *= unit.Span(1 - p.g.f.common(tpHidden))
 			}
 		} else {
 			one, limit, err = p.f.Time(Tensor, coll.AllReduce, bytes)

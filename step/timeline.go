@@ -92,7 +92,7 @@ type timeline struct {
 	copied unit.Span // when the last copy to the host ends
 }
 
-func (t *timeline) add(stage int, traffic bool, kind byte, name string, from, took unit.Span,
+func (t *timeline) addTask(stage int, traffic bool, kind byte, name string, from, took unit.Span,
 	bytes unit.Volume,
 ) unit.Span {
 	if took > 0 {
@@ -112,19 +112,19 @@ func (t *timeline) replicated() ([]Bar, error) {
 	micros := int(x.j.Micros())
 	for m := range micros {
 		for i, d := range st.fwd {
-			at = t.add(0, false, 'f', fmt.Sprintf("forward %d, micro-batch %d", i, m), at, d, 0)
+			at = t.addTask(0, false, 'f', fmt.Sprintf("forward %d, micro-batch %d", i, m), at, d, 0)
 		}
 		if m == micros-1 {
 			break
 		}
 		t.copyDown(at, m)
 		for i := len(st.bwd) - 1; i >= 0; i-- {
-			at = t.add(0, false, 'b', fmt.Sprintf("backward %d, micro-batch %d", i, m), at, st.bwd[i], 0)
+			at = t.addTask(0, false, 'b', fmt.Sprintf("backward %d, micro-batch %d", i, m), at, st.bwd[i], 0)
 		}
 	}
 	begin := at
 	for i := len(st.bwd) - 1; i >= 0; i-- {
-		at = t.add(0, false, 'b', fmt.Sprintf("backward %d, micro-batch %d", i, micros-1), at, st.bwd[i], 0)
+		at = t.addTask(0, false, 'b', fmt.Sprintf("backward %d, micro-batch %d", i, micros-1), at, st.bwd[i], 0)
 	}
 	end := at
 	t.copyDown(begin, micros-1)
@@ -137,11 +137,11 @@ func (t *timeline) replicated() ([]Bar, error) {
 		}
 		each := unit.Span(b.count) * x.encoding(b.bytes)
 		b.ready += begin
-		at = t.add(0, false, 'e', fmt.Sprintf("encoding %d", i), at, each, 0)
+		at = t.addTask(0, false, 'e', fmt.Sprintf("encoding %d", i), at, each, 0)
 		encode += each
-		from := c.add(&b, one, encode, end, x.j.Sync)
+		from := c.addBuckets(&b, one, encode, end, x.j.Sync)
 		for k := range int(b.count) {
-			t.add(0, true, 't', fmt.Sprintf("gradients of %d, bucket %d", i, k), from+unit.Span(k)*one, one, b.bytes)
+			t.addTask(0, true, 't', fmt.Sprintf("gradients of %d, bucket %d", i, k), from+unit.Span(k)*one, one, b.bytes)
 		}
 	}
 	took, err := x.optimizer(x.trained(st))
@@ -150,14 +150,14 @@ func (t *timeline) replicated() ([]Bar, error) {
 	}
 	at = max(at, c.free, t.copied)
 	t.copyUp(at)
-	at = t.add(0, false, 'u', "update", at, took, 0)
+	at = t.addTask(0, false, 'u', "update", at, took, 0)
 	if s := x.j.Split; s.ZeRO > 0 && s.Shard > 1 {
 		bytes := unit.Volume(x.trained(st) * x.j.GatherWidth())
 		one, _, err := x.f.Time(Shards, coll.AllGather, bytes)
 		if err != nil {
 			return nil, err
 		}
-		t.add(0, true, 't', "new parameters", at, one, bytes)
+		t.addTask(0, true, 't', "new parameters", at, one, bytes)
 	}
 	return t.bars, nil
 }
@@ -177,7 +177,7 @@ func (t *timeline) sharded() ([]Bar, error) {
 			if traffic {
 				kind = 't'
 			}
-			t.add(0, traffic, kind, fmt.Sprintf("%s %d, micro-batch %d", name, block, m), at+from, took, 0)
+			t.addTask(0, traffic, kind, fmt.Sprintf("%s %d, micro-batch %d", name, block, m), at+from, took, 0)
 		})
 		at += end
 	}
@@ -185,7 +185,7 @@ func (t *timeline) sharded() ([]Bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.add(0, false, 'u', "update", at, took, 0)
+	t.addTask(0, false, 'u', "update", at, took, 0)
 	return t.bars, nil
 }
 
@@ -210,7 +210,7 @@ func (t *timeline) pipeline() ([]Bar, error) {
 			name += fmt.Sprintf(", chunk %d", y.Pass.Chunk)
 		}
 		name += fmt.Sprintf(", micro-batch %d", y.Pass.Micro)
-		t.add(y.Rank, false, "fbw"[y.Pass.Kind], name, y.From, y.To-y.From, 0)
+		t.addTask(y.Rank, false, "fbw"[y.Pass.Kind], name, y.From, y.To-y.From, 0)
 		ends[y.Rank] = y.To
 		place := x.shape.Place(y.Rank, int(y.Pass.Chunk))
 		to := place
@@ -221,7 +221,7 @@ func (t *timeline) pipeline() ([]Bar, error) {
 			to--
 		}
 		if r, _ := x.shape.Owner(to); r != y.Rank {
-			t.add(y.Rank, true, 't', fmt.Sprintf("to stage %d, micro-batch %d", r, y.Pass.Micro), y.To, one, bytes)
+			t.addTask(y.Rank, true, 't', fmt.Sprintf("to stage %d, micro-batch %d", r, y.Pass.Micro), y.To, one, bytes)
 			sent[y.Rank] = append(sent[y.Rank], Bar{From: y.To, To: y.To + one})
 		}
 	})
@@ -257,7 +257,7 @@ func (t *timeline) summed(stage int, end unit.Span, sent []Bar) (unit.Span, erro
 		for ; k < len(sent) && sent[k].From < from+took; k++ {
 			from = max(from, sent[k].To)
 		}
-		free = t.add(stage, true, 't', fmt.Sprintf("gradients of %d, %.0f buckets", i, b.count), from, took,
+		free = t.addTask(stage, true, 't', fmt.Sprintf("gradients of %d, %.0f buckets", i, b.count), from, took,
 			unit.Volume(b.count)*b.bytes)
 	}
 	return max(end, free), nil
@@ -276,14 +276,14 @@ func (t *timeline) updates(ends []unit.Span) ([]Bar, error) {
 		if err != nil {
 			return nil, err
 		}
-		e = t.add(r, false, 'u', "update", e, took, 0)
+		e = t.addTask(r, false, 'u', "update", e, took, 0)
 		if s := x.j.Split; s.ZeRO > 0 && s.Shard > 1 {
 			bytes := unit.Volume(params * x.j.GatherWidth())
 			one, _, err := x.f.Time(Shards, coll.AllGather, bytes)
 			if err != nil {
 				return nil, err
 			}
-			t.add(r, true, 't', "new parameters", e, one, bytes)
+			t.addTask(r, true, 't', "new parameters", e, one, bytes)
 		}
 	}
 	slices.SortStableFunc(t.bars, func(a, b Bar) int { return cmp.Compare(a.From, b.From) })

@@ -43,7 +43,7 @@ func ReadConfig(name string, data []byte) (*Model, error) {
 		return nil, fmt.Errorf("%s: model_type is %q; expected one of %s", name, kind, strings.Join(kinds(), ", "))
 	}
 	c.contradictions(outer, kind)
-	c.fill(kind)
+	c.fillFields(kind)
 	m := build(c)
 	c.further()
 	windows := c.windows(kind, m.Dims.Layers)
@@ -231,8 +231,8 @@ var defaultsOfConfigs = sync.OnceValue(func() []configDefaults {
 	return csvtable.Must[configDefaults]("workload/data/configs.csv", configsCSV)
 })
 
-// fill gives fields that are left out the values of transformers, and notes them.
-func (c *config) fill(kind string) {
+// fillFields gives fields that are left out the values of transformers, and notes them.
+func (c *config) fillFields(kind string) {
 	for _, d := range defaultsOfConfigs() {
 		if d.Type != kind {
 			continue

@@ -14,7 +14,7 @@ const (
 // the way up come in the order in which they run.
 func SDXL() []Block {
 	u := &unet{side: 128}
-	u.add("", Entry, conv("conv_in", 4, 320, 3, u.side, true),
+	u.addBlock("", Entry, conv("conv_in", 4, 320, 3, u.side, true),
 		Part{Name: "time_embedding.linear_1", In: 320, Out: timeWidth, Bias: true},
 		Part{Name: "time_embedding.linear_2", In: timeWidth, Out: timeWidth, Bias: true},
 		Part{Name: "add_embedding.linear_1", In: 2816, Out: timeWidth, Bias: true},
@@ -32,7 +32,7 @@ func SDXL() []Block {
 		}
 		if level < 2 {
 			u.side /= 2
-			u.add(fmt.Sprintf("down_blocks.%d.downsamplers.0", level), Layer, conv("conv", out, out, 3, u.side, true),
+			u.addBlock(fmt.Sprintf("down_blocks.%d.downsamplers.0", level), Layer, conv("conv", out, out, 3, u.side, true),
 				counted("copy", out, u.side, 0, 0, 1))
 			u.skips = append(u.skips, out)
 		}
@@ -52,11 +52,12 @@ func SDXL() []Block {
 		}
 		if level > 0 {
 			u.side *= 2
-			u.add(fmt.Sprintf("up_blocks.%d.upsamplers.0", up), Layer, conv("conv", out, out, 3, u.side, true),
+			u.addBlock(fmt.Sprintf("up_blocks.%d.upsamplers.0", up), Layer, conv("conv", out, out, 3, u.side, true),
 				counted("enlarged", out, u.side, 1.25, 1.25, 1))
 		}
 	}
-	u.add("", Exit, batchNorm("conv_norm_out", 320), normed(320, u.side, true), conv("conv_out", 320, 4, 3, u.side, true))
+	u.addBlock("", Exit, batchNorm("conv_norm_out", 320), normed(320, u.side, true),
+		conv("conv_out", 320, 4, 3, u.side, true))
 	return u.blocks
 }
 
@@ -67,7 +68,7 @@ type unet struct {
 	skips  []int64 // widths of what the way up takes from the way down
 }
 
-func (u *unet) add(name string, kind BlockKind, parts ...Part) {
+func (u *unet) addBlock(name string, kind BlockKind, parts ...Part) {
 	u.blocks = append(u.blocks, Block{Name: name, Kind: kind, Parts: parts})
 }
 
@@ -92,7 +93,7 @@ func (u *unet) residual(name string, in, out int64) {
 	if in != out {
 		parts = append(parts, conv("conv_shortcut", in, out, 1, u.side, true))
 	}
-	u.add(name, Layer, append(parts, counted("sum", out, u.side, 3, 1, 0))...)
+	u.addBlock(name, Layer, append(parts, counted("sum", out, u.side, 3, 1, 0))...)
 }
 
 // transformer is so many layers of attention among points, attention to the words, and a gated MLP.
@@ -109,12 +110,12 @@ func (u *unet) transformer(name string, width int64, layers int) {
 			Name: name, Kind: Attention, Heads: width / 64, KVHeads: width / 64, HeadDim: 64, Rows: points, Keys: keys,
 		}
 	}
-	u.add(name, Layer, batchNorm("norm", width), normed(width, u.side, false),
+	u.addBlock(name, Layer, batchNorm("norm", width), normed(width, u.side, false),
 		linear("proj_in", width, width, points, true), counted("rows", width, u.side, 2, 2, 1))
 	for i := range layers {
 		layerNorm := counted("norm", width, u.side, 2, 3, 2)
 		sum := counted("sum", width, u.side, 3, 1, 0)
-		u.add(fmt.Sprintf("%s.transformer_blocks.%d", name, i), Layer,
+		u.addBlock(fmt.Sprintf("%s.transformer_blocks.%d", name, i), Layer,
 			batchNorm("norm1", width), layerNorm,
 			linear("attn1.to_q", width, width, points, false), linear("attn1.to_k", width, width, points, false),
 			linear("attn1.to_v", width, width, points, false),
@@ -129,5 +130,5 @@ func (u *unet) transformer(name string, width int64, layers int) {
 			linear("ff.net.0.proj", width, 8*width, points, true), counted("gate", 4*width, u.side, 3, 5, 3),
 			linear("ff.net.2", 4*width, width, points, true), sum)
 	}
-	u.add(name, Layer, linear("proj_out", width, width, points, true), counted("sum", width, u.side, 3, 1, 0))
+	u.addBlock(name, Layer, linear("proj_out", width, width, points, true), counted("sum", width, u.side, 3, 1, 0))
 }

@@ -115,7 +115,9 @@ func PredictRuns(runs []*Training, f *step.Figures) ([]*RunRow, []Left) {
 			err = r.Predict(f)
 		}
 		if err != nil {
-			left = append(left, Left{ID: t.ID, Reason: err.Error(), Points: 1, Gradable: true, Class: t.Class, Machine: t.Cluster})
+			left = append(left, Left{
+				ID: t.ID, Reason: err.Error(), Points: 1, Gradable: true, Class: t.Class, Machine: t.Cluster,
+			})
 			continue
 		}
 		rows = append(rows, r)

@@ -8,7 +8,7 @@ import (
 	"busbar.dev/result"
 )
 
-// MachineOf is the machine that a sweep was measured on, as far as one can tell:
+// machineOf is the machine that a sweep was measured on, as far as one can tell:
 // the first word of its id (who published it), the GPU, and the cloud's name of
 // the machine. Points of one machine are not independent of each other; scores
 // are averaged over machines, and cross-validation leaves whole ones out.

@@ -161,7 +161,8 @@ func TestSyntheticLeft(t *testing.T) {
 		{"float3", false},
 		{"1 size without a time", true},
 	} {
-		if l := left[i]; !strings.Contains(l.Reason, want.text) || l.Gradable == want.fair || l.Machine == "" || l.Points == 0 {
+		if l := left[i]; !strings.Contains(l.Reason, want.text) || l.Gradable == want.fair || l.Machine == "" ||
+			l.Points == 0 {
 			t.Errorf("left %+v, want %+v", l, want)
 		}
 	}

@@ -156,7 +156,7 @@ type auditor struct {
 	shared []sharedNIC
 }
 
-func (a *auditor) add(id string, s finding.Severity, where, text, fix string) {
+func (a *auditor) addFinding(id string, s finding.Severity, where, text, fix string) {
 	a.found = append(a.found, finding.Finding{ID: id, Severity: s, Where: where, Text: text, Fix: fix})
 }
 

@@ -28,7 +28,7 @@ func (a *auditor) uncabled() {
 		hosts[k] = append(hosts[k], a.c.Hosts[u.Host].Name)
 	}
 	for _, k := range order {
-		a.add("nic-uncabled", finding.Warn, cluster.FormatHosts(hosts[k])+"/"+k.nic,
+		a.addFinding("nic-uncabled", finding.Warn, cluster.FormatHosts(hosts[k])+"/"+k.nic,
 			fmt.Sprintf("no cable or port down in %s; on %s it is cabled: nothing is sent through it, and what its GPU sends "+
 				"takes another NIC", cmp.Or(k.source, "the network's source"), words.Plural(k.peers, "other node")),
 			a.spare(hosts[k])+"check the cable and both ports (ibstat on the node, iblinkinfo), or the node's name in the "+
@@ -104,7 +104,7 @@ func (a *auditor) swappedRails() {
 		if x, y := slices.Sorted(slices.Values(on)), slices.Sorted(slices.Values(expect)); len(on) > 1 && slices.Equal(x, y) {
 			fix = "exchange the cables; until then their traffic to other nodes crosses the spine"
 		}
-		a.add("rail-swapped", finding.Warn, a.c.Hosts[s.Host].Name+"/"+cluster.FormatHosts(nics),
+		a.addFinding("rail-swapped", finding.Warn, a.c.Hosts[s.Host].Name+"/"+cluster.FormatHosts(nics),
 			fmt.Sprintf("cabled to %s; on the other %s %s", strings.Join(on, ", "), words.Plural(s.Peers, "node"),
 				strings.Join(expect, ", ")), fix)
 	}

@@ -36,7 +36,7 @@ func (a *auditor) unlikeNodes() {
 		if len(a.hosts[i])*4 > total {
 			sev = finding.Note // a second kind of node on purpose, not an odd one out
 		}
-		a.add("asymmetry-node", sev, cluster.FormatHosts(a.hosts[i]),
+		a.addFinding("asymmetry-node", sev, cluster.FormatHosts(a.hosts[i]),
 			fmt.Sprintf("differs from %s of type %s: %s; in a job over both kinds every step waits for the slower",
 				cluster.FormatHosts(a.hosts[common]), a.c.Types[common].Name, strings.Join(diff, "; ")),
 			"keep the node out of jobs with the others (Slurm: --exclude or a feature), or repair what differs")
@@ -154,7 +154,7 @@ func (a *auditor) outOfService() {
 		if o.Reason != "" {
 			text += ": " + o.Reason
 		}
-		a.add("node-unavailable", finding.Note, hosts, text+"; no new job starts there",
+		a.addFinding("node-unavailable", finding.Note, hosts, text+"; no new job starts there",
 			fmt.Sprintf("when it is repaired: scontrol update nodename=%s state=resume", hosts))
 	}
 }
@@ -194,7 +194,7 @@ func (a *auditor) errorCounters(where string, counters map[string]uint64, fix st
 		switch {
 		case counters[k] == 0:
 		case strings.EqualFold(strings.ReplaceAll(k, "_", ""), "portxmitwait"):
-			a.add("port-congested", finding.Note, where,
+			a.addFinding("port-congested", finding.Note, where,
 				fmt.Sprintf("the port had data to send and waited (%s=%d ticks, counted since it was last cleared)", k,
 					counters[k]),
 				"look for the slow or oversubscribed link behind it; if it grows with every job, spread the traffic or fix that "+
@@ -206,7 +206,7 @@ func (a *auditor) errorCounters(where string, counters map[string]uint64, fix st
 	if len(s) == 0 {
 		return
 	}
-	a.add("error-counters", finding.Warn, where,
+	a.addFinding("error-counters", finding.Warn, where,
 		"error counters are not zero: "+strings.Join(s, ", ")+" (counted since they were last cleared)", fix)
 }
 

@@ -37,7 +37,7 @@ func (a *auditor) linkName(l *cluster.NetLink) string {
 
 func (a *auditor) netLink(l *cluster.NetLink) {
 	if l.State == cluster.Down && !l.Loose() {
-		a.add("link-down", finding.Error, a.linkName(l), "the cable is down",
+		a.addFinding("link-down", finding.Error, a.linkName(l), "the cable is down",
 			"check the cable and both ports; traffic is squeezed onto the links that remain")
 	}
 	if len(l.Counters) == 0 {
@@ -98,12 +98,12 @@ func (a *auditor) slowCables() {
 		g := a.tierPair(l)
 		switch {
 		case l.Max.Known() && l.Rate.Value < l.Max.Value*0.97:
-			a.add("link-slow", finding.Warn, a.linkName(l),
+			a.addFinding("link-slow", finding.Warn, a.linkName(l),
 				fmt.Sprintf("runs at %s%s, its ends could do %s", l.Rate.Value.Bits(), speedOf(l), l.Max.Value.Bits()),
 				"reseat or replace the cable, check the port's speed and width settings (ibportstate, mlxlink), and any adapter "+
 					"that splits it")
 		case l.Rate.Value < usual[g]*0.97:
-			a.add("link-slow", finding.Warn, a.linkName(l), fmt.Sprintf("runs at %s%s; %s links usually run at %s here",
+			a.addFinding("link-slow", finding.Warn, a.linkName(l), fmt.Sprintf("runs at %s%s; %s links usually run at %s here",
 				l.Rate.Value.Bits(), speedOf(l), g, usual[g].Bits()),
 				"reseat or replace the cable, check the port's speed and width settings (ibportstate, mlxlink); every flow "+
 					"across it is slowed")
@@ -201,7 +201,7 @@ func (a *auditor) oversubscribed(caps []capacity) {
 	}
 	for _, key := range order {
 		c := first[key]
-		a.add("leaf-oversubscribed", finding.Warn, cluster.FormatHosts(groups[key]),
+		a.addFinding("leaf-oversubscribed", finding.Warn, cluster.FormatHosts(groups[key]),
 			fmt.Sprintf("%s:1 oversubscribed: %v from %d host links against %v up: traffic that leaves the leaf gets 1/%s of "+
 				"its NICs when all send", key, c.down, c.downN, c.up, key),
 			fix)
@@ -230,7 +230,7 @@ func (a *auditor) uplinks(caps []capacity) {
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(short)) {
-		a.add("uplink-missing", finding.Warn, cluster.FormatHosts(short[n]),
+		a.addFinding("uplink-missing", finding.Warn, cluster.FormatHosts(short[n]),
 			fmt.Sprintf("%d cables up, most leaves have %d: %d failed or were never there", n, usual, usual-n),
 			"compare with the cabling plan (ibnetdiscover, iblinkinfo -l) and repair; jobs under this leaf get less of the "+
 				"spine")
@@ -274,7 +274,7 @@ func (a *auditor) slowerThanNIC() {
 		t := a.c.Types[k.typ]
 		n := &node{t: t}
 		ids := slices.Sorted(maps.Keys(found[k]))
-		a.add("nic-cable-slow", finding.Warn, cluster.FormatHosts(a.hosts[k.typ])+"/"+t.Devices[ids[0]].Title(),
+		a.addFinding("nic-cable-slow", finding.Warn, cluster.FormatHosts(a.hosts[k.typ])+"/"+t.Devices[ids[0]].Title(),
 			fmt.Sprintf("%s can do %s and hang on cables of %s: the cable sets the pace", n.names(ids),
 				t.Devices[ids[0]].NIC.Rate().Value.Bits(), k.rate.Bits()),
 			"check the switch's port speed and the cable; a described network may need the speed of these NICs")
@@ -301,7 +301,7 @@ func (a *auditor) loose() {
 		}
 	}
 	if any && len(names) > 0 {
-		a.add("host-unattached", finding.Warn, cluster.FormatHosts(names),
+		a.addFinding("host-unattached", finding.Warn, cluster.FormatHosts(names),
 			"on no switch of the network that the other hosts are on",
 			"check the host names in the fabric's file against the nodes', and whether their ports are up")
 	}
@@ -347,7 +347,7 @@ func (a *auditor) islands() {
 	if len(shown) > 4 {
 		shown = append(slices.Clone(shown[:4]), fmt.Sprintf("and %d more", len(parts)-4))
 	}
-	a.add("fabric-islands", finding.Note, shown[0],
+	a.addFinding("fabric-islands", finding.Note, shown[0],
 		fmt.Sprintf("the leaves form %d groups with no link between them: %s", len(parts), strings.Join(shown, " | ")),
 		"a job cannot span groups; if it should, a spine link or its switch is missing from the file")
 }

@@ -55,7 +55,7 @@ func (a *auditor) unlikeModels(n *node) {
 	model := func(g int) string { return n.t.Devices[g].Model.Value }
 	common, differ := odd(n.gpus, model)
 	if len(differ) > 0 {
-		a.add("gpu-models-unlike", finding.Warn, n.hosts+"/"+n.t.Devices[differ[0]].Name,
+		a.addFinding("gpu-models-unlike", finding.Warn, n.hosts+"/"+n.t.Devices[differ[0]].Name,
 			fmt.Sprintf("%s are %s, the others %s: the slowest GPU sets the pace", n.names(differ), orUnknown(model(differ[0])),
 				orUnknown(common)),
 			"keep unlike GPUs out of one job (CUDA_VISIBLE_DEVICES)")
@@ -84,7 +84,7 @@ func (a *auditor) unlikeNICPaths(n *node) {
 	if len(far) == 0 {
 		return
 	}
-	a.add("asymmetry-nic", finding.Warn, n.hosts+"/"+n.t.Devices[far[0]].Name,
+	a.addFinding("asymmetry-nic", finding.Warn, n.hosts+"/"+n.t.Devices[far[0]].Name,
 		fmt.Sprintf("%s: the nearest NIC is reached by %s, from other GPUs by %s: one path is longer, a straggler in every "+
 			"collective between nodes", n.names(far), n.class[far[0]], best),
 		"give every GPU an equal path to a NIC, or leave the far GPUs out of jobs that span nodes")
@@ -121,7 +121,7 @@ func (a *auditor) unlikeFastLinks(n *node) {
 	if len(differ) == 1 {
 		has = "has"
 	}
-	a.add("asymmetry-nvlink", finding.Warn, n.hosts+"/"+n.t.Devices[differ[0]].Name,
+	a.addFinding("asymmetry-nvlink", finding.Warn, n.hosts+"/"+n.t.Devices[differ[0]].Name,
 		fmt.Sprintf("GPUs do not have the same fast links: %s %s %s, the others %s; a ring over all of them takes the slow "+
 			"path", n.names(differ), has, words(shape(differ[0])), words(common)),
 		"for jobs that do not need every GPU choose the linked ones (CUDA_VISIBLE_DEVICES); else expect PCIe speed")
@@ -146,7 +146,7 @@ func (a *auditor) oneWayLinks(n *node) {
 			continue
 		}
 		x, y := n.t.Devices[l.B].Name, n.t.Devices[l.A].Name
-		a.add("link-asymmetric", finding.Warn, n.hosts+"/"+x,
+		a.addFinding("link-asymmetric", finding.Warn, n.hosts+"/"+x,
 			fmt.Sprintf("%s has %d %s links to %s, %s has %d back: a ring runs at the lesser", x, back, l.Kind, y, y, l.Lanes),
 			"check nvidia-smi nvlink --status on both GPUs; if the figure comes from NCCL_TOPO_FILE, correct the file or "+
 				"unset it")
@@ -166,7 +166,7 @@ func (a *auditor) numaAffinity(n *node) {
 		}
 	}
 	if len(lost) > 0 {
-		a.add("numa-unknown", finding.Warn, n.hosts+"/"+n.t.Devices[lost[0]].Name,
+		a.addFinding("numa-unknown", finding.Warn, n.hosts+"/"+n.t.Devices[lost[0]].Name,
 			fmt.Sprintf("no NUMA affinity is known for %s: processes will not be pinned near them", n.names(lost)),
 			"check the BIOS (ACPI proximity) or the hypervisor's NUMA settings, and pin manually with numactl --cpunodebind")
 	}
@@ -189,16 +189,17 @@ func (a *auditor) nodeLinks(n *node) {
 			l.MaxGTs)
 		switch {
 		case narrow:
-			a.add("pcie-trained-low", finding.Warn, where, text, "reseat the card or riser, check for a lane fault (lspci "+
-				"-vv, LnkSta), and for slot bifurcation in the BIOS")
+			a.addFinding("pcie-trained-low", finding.Warn, where, text,
+				"reseat the card or riser, check for a lane fault (lspci "+
+					"-vv, LnkSta), and for slot bifurcation in the BIOS")
 		case slow && n.t.Devices[child].Kind == cluster.GPU:
-			a.add("pcie-trained-low", finding.Note, where, text+"; an idle GPU lowers its link speed to save power",
+			a.addFinding("pcie-trained-low", finding.Note, where, text+"; an idle GPU lowers its link speed to save power",
 				"look again under load (nvidia-smi -q shows the current generation); if it stays low, check the slot and the BIOS")
 		case slow && n.fedAnyway(child, l.Rate.Value):
-			a.add("pcie-trained-low", finding.Note, where, text+"; still more than its ports carry",
+			a.addFinding("pcie-trained-low", finding.Note, where, text+"; still more than its ports carry",
 				"nothing, unless the card gets a faster port")
 		case slow:
-			a.add("pcie-trained-low", finding.Warn, where, text,
+			a.addFinding("pcie-trained-low", finding.Warn, where, text,
 				"check the slot's generation setting in the BIOS and reseat the card")
 		}
 	}
@@ -248,9 +249,10 @@ func (a *auditor) nodePairs(n *node) {
 	}
 	for _, why := range slices.Sorted(maps.Keys(refused)) {
 		p := refused[why][0]
-		a.add("p2p-off", finding.Note, n.where(p.A), fmt.Sprintf("the driver refuses peer access on %d GPU pairs (first "+
-			"%s–%s) %s: traffic goes through host memory", len(refused[why]), n.t.Devices[p.A].Name, n.t.Devices[p.B].Name,
-			why),
+		a.addFinding("p2p-off", finding.Note, n.where(p.A),
+			fmt.Sprintf("the driver refuses peer access on %d GPU pairs (first "+
+				"%s–%s) %s: traffic goes through host memory", len(refused[why]), n.t.Devices[p.A].Name, n.t.Devices[p.B].Name,
+				why),
 			"expected on consumer cards and across some chipsets; else check ACS/IOMMU settings")
 	}
 }
@@ -299,13 +301,13 @@ func (a *auditor) slowPairs(n *node, class string, pairs []cluster.Pair) {
 				worst = min(worst, p.Rate.Value)
 			}
 		}
-		a.add("pair-slow", finding.Warn, n.where(g),
+		a.addFinding("pair-slow", finding.Warn, n.where(g),
 			fmt.Sprintf("%d pairs with %s measured down to %v, the median of %s is %v", len(slow)-len(rest), n.t.Devices[g].Name,
 				worst, of, median), fix)
 		slow = rest
 	}
 	for _, p := range slow {
-		a.add("pair-slow", finding.Warn, n.where(p.A), fmt.Sprintf("%s → %s measured %v, the median of %s is %v",
+		a.addFinding("pair-slow", finding.Warn, n.where(p.A), fmt.Sprintf("%s → %s measured %v, the median of %s is %v",
 			n.t.Devices[p.A].Name, n.t.Devices[p.B].Name, p.Rate.Value, of, median), fix)
 	}
 }

@@ -115,7 +115,7 @@ func questionOf(name string) *Question {
 	return nil
 }
 
-// Answers are those that a text gives by itself to questions: they need not be asked.
+// answersTold are those that a text gives by itself to questions: they need not be asked.
 func (t *Told) answersTold() map[string]bool {
 	list := map[string]bool{}
 	for i := range questions() {

@@ -114,7 +114,7 @@ func scan(text string) (p conditionParser, err error) {
 	return p, nil
 }
 
-func (p *conditionParser) take(word string) bool {
+func (p *conditionParser) takeWord(word string) bool {
 	if len(p.words) > 0 && p.words[0] == word {
 		p.words = p.words[1:]
 		return true
@@ -136,7 +136,7 @@ func (p *conditionParser) joined(op string, part func() (*Condition, error)) (*C
 			return nil, err
 		}
 		c.List = append(c.List, x)
-		if !p.take(op) {
+		if !p.takeWord(op) {
 			break
 		}
 	}
@@ -152,12 +152,12 @@ func (p *conditionParser) single(depth int) (*Condition, error) {
 		return nil, fmt.Errorf("brackets deeper than %d", maxDepth)
 	case len(p.words) == 0:
 		return nil, errors.New("it ends early; expected a kind of observation, $SETTING or @fact")
-	case p.take("not"):
+	case p.takeWord("not"):
 		x, err := p.single(depth + 1)
 		return &Condition{Op: "not", List: []*Condition{x}}, err
-	case p.take("("):
+	case p.takeWord("("):
 		x, err := p.alternatives(depth + 1)
-		if err == nil && !p.take(")") {
+		if err == nil && !p.takeWord(")") {
 			err = errors.New("a bracket is not closed")
 		}
 		return x, err

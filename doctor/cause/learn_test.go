@@ -255,7 +255,7 @@ func (m *Model) Write(threads []*Thread, create func(name string) (io.WriteClose
 
 // Learn counts signs and keeps the words of threads.
 func (m *Model) Learn(threads []*Thread) {
-	m.take(rowsOf(threads), m.countSigns(threads), m.countRecords(threads))
+	m.takeRows(rowsOf(threads), m.countSigns(threads), m.countRecords(threads))
 }
 
 func rowsOf(threads []*Thread) (rows []threadRow) {
@@ -301,7 +301,7 @@ func (m *Model) countRecords(threads []*Thread) (rows []recordRow) {
 				continue
 			}
 			r := count[recordName(id, g)]
-			r.add(m.outcome(t, id))
+			r.addAnswers(m.outcome(t, id))
 			count[recordName(id, g)] = r
 		}
 	}

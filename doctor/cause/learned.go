@@ -90,7 +90,7 @@ func (m *Model) learned() error {
 	if err != nil {
 		return err
 	}
-	m.take(rows, signs, records)
+	m.takeRows(rows, signs, records)
 	return nil
 }
 
@@ -106,8 +106,8 @@ func table[T any](name string) ([]T, error) {
 	return rows, nil
 }
 
-// take replaces what was learned.
-func (m *Model) take(rows []threadRow, signs []signRow, records []recordRow) {
+// takeRows replaces what was learned.
+func (m *Model) takeRows(rows []threadRow, signs []signRow, records []recordRow) {
 	y := &memory{
 		all: float64(len(rows)), of: map[string]float64{}, idf: map[string]float64{}, both: map[string]float64{},
 		own: map[string][]string{}, areas: map[string]string{},
@@ -134,12 +134,12 @@ func (m *Model) take(rows []threadRow, signs []signRow, records []recordRow) {
 	}
 	y.seldom = math.Log((y.all + 1) / 0.5)
 	for _, r := range rows {
-		y.add(toldText, r.Thread, r.Causes, r.Words)
-		y.add(whyText, r.Thread, r.Causes, r.Why)
+		y.fileText(toldText, r.Thread, r.Causes, r.Words)
+		y.fileText(whyText, r.Thread, r.Causes, r.Why)
 	}
 	for _, c := range m.causes {
 		text := c.vocabulary()
-		y.add(docText, "", []string{c.ID}, text)
+		y.fileText(docText, "", []string{c.ID}, text)
 		y.own[c.ID] = pairsOf(text)
 	}
 	m.memory, m.counts = y, map[string]float64{}
@@ -160,8 +160,8 @@ func (m *Model) helpers() {
 	}
 }
 
-// add files a text.
-func (y *memory) add(kind int, id string, causes []string, text string) {
+// fileText files a text.
+func (y *memory) fileText(kind int, id string, causes []string, text string) {
 	words := pairsOf(text)
 	if len(words) == 0 || len(causes) == 0 {
 		return

@@ -15,7 +15,7 @@ type recordRow struct {
 // record counts what evidence was worth. Trials, which evidence was written for, count for less than threads.
 type record struct{ shown, right float64 }
 
-func (r *record) add(by, right float64) {
+func (r *record) addAnswers(by, right float64) {
 	r.shown += by
 	r.right += right
 }
@@ -41,8 +41,8 @@ func (m *Model) share(id string, g Grade, without *Thread) (own, grade float64) 
 	r, all := m.records[recordName(id, g)], m.grades[g]
 	if without != nil && without.Rules[id] == g {
 		by, right := m.outcome(without, id)
-		r.add(-by, -right)
-		all.add(-by, -right)
+		r.addAnswers(-by, -right)
+		all.addAnswers(-by, -right)
 	}
 	grade = (all.right + gradePrior) / (all.shown + 2*gradePrior)
 	return (max(r.right, 0) + float64(few*grade)) / (max(r.shown, 0) + few), grade
@@ -86,7 +86,7 @@ func (m *Model) takeRecords(rows []recordRow) {
 		m.records[r.Evidence] = record{r.Shown, r.Right}
 		for g, name := range gradeNames {
 			if len(r.Evidence) > len(name) && r.Evidence[len(r.Evidence)-len(name)-1:] == "/"+name {
-				m.grades[g].add(r.Shown, r.Right)
+				m.grades[g].addAnswers(r.Shown, r.Right)
 			}
 		}
 	}

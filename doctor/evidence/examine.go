@@ -17,8 +17,8 @@ const infoMark = "NCCL INFO "
 // maxLine is how much of a line is looked at that is no record of NCCL.
 const maxLine = 1 << 15
 
-// take files what a line shows.
-func (r *Reader) take(l *nccllog.Line, s *sight) {
+// fileLine files what a line shows.
+func (r *Reader) fileLine(l *nccllog.Line, s *sight) {
 	if s.parts == nil {
 		r.line(l, s)
 	}
@@ -101,7 +101,7 @@ func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {
 	if host == "" && ofMachine[h.kind] {
 		host = joblog.HostOf(r.name, l.Text)
 	}
-	o := r.set.add(h.kind, h.args, q, host, rank)
+	o := r.set.addObservation(h.kind, h.args, q, host, rank)
 	if o != nil && r.gpu != "" && ofGPU[h.kind] && len(o.GPUs) < maxHosts {
 		if o.GPUs == nil {
 			o.GPUs = map[string]bool{}
@@ -139,7 +139,8 @@ func (r *Reader) sentence(text string, q finding.Quote) bool {
 func (r *Reader) lastError(l *nccllog.Line) {
 	if r.last {
 		if msg := lines.Shape(unlabelled(l.Text)); msg != "" {
-			r.set.add(LastError, []string{msg}, finding.Quote{File: r.name, Line: l.Num, Text: l.Text}, "", label(l.Text))
+			r.set.addObservation(LastError, []string{msg}, finding.Quote{File: r.name, Line: l.Num, Text: l.Text}, "",
+				label(l.Text))
 		}
 	}
 	r.last = strings.HasSuffix(strings.TrimRight(l.Text, " "), "Last error:")

@@ -53,7 +53,7 @@ func (f *figureReader) read(s *Set, text string, q finding.Quote) {
 		return
 	}
 	if m := f.pair.FindStringSubmatch(text); m != nil {
-		s.add(Pair, m[1:], q, "", -1)
+		s.addObservation(Pair, m[1:], q, "", -1)
 		return
 	}
 	text = f.thousands.ReplaceAllString(text, "$1$2")

@@ -225,7 +225,7 @@ func (r *Reader) lines(text io.Reader) error {
 			count = l.Num
 			r.keep(l.Text)
 			r.log.Take(l) // it corrects hosts
-			r.take(l, &b.sights[i])
+			r.fileLine(l, &b.sights[i])
 		}
 	}
 	switch err := in.Err(r.name); {
@@ -303,7 +303,7 @@ func (r *Reader) tell(tools int) {
 			r.words.figures.read(r.set, s.text, s.q)
 			continue
 		}
-		r.set.add(s.kind, s.args, s.q, "", -1)
+		r.set.addObservation(s.kind, s.args, s.q, "", -1)
 	}
 }
 

@@ -89,9 +89,9 @@ func NewVocabulary() *Vocabulary {
 			if s.also != "" {
 				r.needs = keywords.New(strings.Split(strings.ToLower(s.also), "|"))
 			}
-			rs.talk.add(len(rs.rows), s.words)
+			rs.talk.addWords(len(rs.rows), s.words)
 			if !s.told {
-				rs.printed.add(len(rs.rows), s.words)
+				rs.printed.addWords(len(rs.rows), s.words)
 			}
 			rs.rows = append(rs.rows, r)
 		}
@@ -107,7 +107,7 @@ type finder struct {
 	of    []int // row of a word
 }
 
-func (f *finder) add(row int, words string) {
+func (f *finder) addWords(row int, words string) {
 	for w := range strings.SplitSeq(words, "|") {
 		f.words, f.of = append(f.words, strings.ToLower(w)), append(f.of, row)
 	}

@@ -165,8 +165,8 @@ func (s *Set) Values(name string) []*Env { return s.env[name] }
 // EnvNames are the settings seen.
 func (s *Set) EnvNames() []string { return slices.Sorted(maps.Keys(s.env)) }
 
-// add files one sighting.
-func (s *Set) add(k Kind, args []string, q finding.Quote, host string, rank int) *Observation {
+// addObservation files one sighting.
+func (s *Set) addObservation(k Kind, args []string, q finding.Quote, host string, rank int) *Observation {
 	var buf [256]byte
 	key := append(buf[:0], k...)
 	for _, a := range args {

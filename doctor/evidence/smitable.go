@@ -76,7 +76,7 @@ func (r *Reader) hotApart(list []smiGPU) {
 			continue
 		}
 		args := []string{g.index, strconv.Itoa(g.temp), strconv.Itoa(g.watt), strconv.Itoa(temp), strconv.Itoa(watt)}
-		if o := r.set.add(HotAmongEqual, args, g.quote, "", -1); o != nil {
+		if o := r.set.addObservation(HotAmongEqual, args, g.quote, "", -1); o != nil {
 			o.GPUs = map[string]bool{g.bus: true}
 		}
 	}

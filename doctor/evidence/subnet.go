@@ -66,16 +66,16 @@ func (r *subnetReader) read(s *Set, text string, q finding.Quote) bool {
 		return false
 	}
 	if m := r.inet.FindStringSubmatch(text); m != nil {
-		return r.add(s, q, m[1], atoi(m[2]), r.device)
+		return r.addSubnet(s, q, m[1], atoi(m[2]), r.device)
 	}
 	if m := r.masked.FindStringSubmatch(text); m != nil {
-		return r.add(s, q, m[1], ones(m[2]), r.device)
+		return r.addSubnet(s, q, m[1], ones(m[2]), r.device)
 	}
 	if m := r.route.FindStringSubmatch(text); m != nil {
-		return r.add(s, q, m[1], atoi(m[2]), m[3])
+		return r.addSubnet(s, q, m[1], atoi(m[2]), m[3])
 	}
 	if m := r.kernel.FindStringSubmatch(text); m != nil {
-		return r.add(s, q, m[1], ones(m[2]), m[3])
+		return r.addSubnet(s, q, m[1], ones(m[2]), m[3])
 	}
 	return false
 }
@@ -85,7 +85,7 @@ func (r *subnetReader) next() {
 	r.index, r.names = 0, map[string]bool{}
 }
 
-func (r *subnetReader) add(s *Set, q finding.Quote, addr string, bits int, device string) bool {
+func (r *subnetReader) addSubnet(s *Set, q finding.Quote, addr string, bits int, device string) bool {
 	a, err := netip.ParseAddr(addr)
 	if err != nil || device == "" || bits < 1 || bits >= a.BitLen()-1 || a.IsLinkLocalUnicast() || a.IsLoopback() {
 		return false // a network of one or two addresses joins two ends of a cable
@@ -94,7 +94,7 @@ func (r *subnetReader) add(s *Set, q finding.Quote, addr string, bits int, devic
 	if err != nil {
 		return false
 	}
-	s.add(Subnet, []string{p.String(), device, strconv.Itoa(r.host)}, q, "", -1)
+	s.addObservation(Subnet, []string{p.String(), device, strconv.Itoa(r.host)}, q, "", -1)
 	return true
 }
 

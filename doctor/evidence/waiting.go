@@ -91,7 +91,7 @@ func (r *Reader) wait(text string, num int) {
 		}
 		if what, secs, ok := r.words.busy.see(b.text); ok {
 			q := finding.Quote{File: r.name, Line: b.line, Text: b.text}
-			r.set.add(BusyBefore, []string{what, secs}, q, "", -1)
+			r.set.addObservation(BusyBefore, []string{what, secs}, q, "", -1)
 			break
 		}
 	}

@@ -266,8 +266,8 @@ func (j *job) ofHost(host string) int {
 	return found
 }
 
-// of is the rank that an event of a log is about.
-func (j *job) of(l *joblog.Log, e *joblog.Event) int {
+// rankOf is the rank that an event of a log is about.
+func (j *job) rankOf(l *joblog.Log, e *joblog.Event) int {
 	switch {
 	case e.Rank >= 0:
 		return e.Rank

@@ -48,7 +48,7 @@ func newLogView(c *Case, j *job) *logView {
 		}
 		for i := range l.Events {
 			e := &l.Events[i]
-			t := told{Event: e, rank: j.of(l, e), log: l}
+			t := told{Event: e, rank: j.rankOf(l, e), log: l}
 			v.by[e.Kind] = append(v.by[e.Kind], t)
 			if t.rank >= 0 {
 				v.owned[t.rank] = true

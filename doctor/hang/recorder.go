@@ -67,7 +67,7 @@ func newRecorder(set *flightrec.Set, j *job) *recorder {
 	for _, h := range x.order {
 		x.openBarriers(h)
 	}
-	x.fill()
+	x.layEntries()
 	x.findAbsent()
 	return x
 }
@@ -226,8 +226,8 @@ func cmpInt(a, b int64) int {
 // maxSpan bounds the collectives of a group that are compared.
 const maxSpan = 1 << 14
 
-// fill lays all entries of a group over each other.
-func (x *recorder) fill() {
+// layEntries lays all entries of a group over each other.
+func (x *recorder) layEntries() {
 	top, count := map[int32]int32{}, map[int32]int32{}
 	for _, h := range x.order {
 		for i := range h.entries {
@@ -251,13 +251,13 @@ func (x *recorder) fill() {
 			for len(list) <= at {
 				list = append(list, slot{})
 			}
-			list[at].take(h.rank, e)
+			list[at].takeEntry(h.rank, e)
 			x.slots[e.Group] = list
 		}
 	}
 }
 
-func (s *slot) take(rank int, e *flightrec.Entry) {
+func (s *slot) takeEntry(rank int, e *flightrec.Entry) {
 	switch {
 	case s.have == 0:
 		s.sig = e.Sig + 1

@@ -136,7 +136,9 @@ func (w *Window) AddRing(r *profile.Ring, since time.Time) {
 			}
 		}
 		if !o.Launched.Before(since) {
-			w.add(m, op, int64(o.Bytes), o.Algo, o.Proto, Sample{o.Sequence, o.Launched.UnixMicro(), float64(o.Took) / 1e3},
+			w.addSample(m, op, int64(o.Bytes), o.Algo, o.Proto, Sample{
+				o.Sequence, o.Launched.UnixMicro(), float64(o.Took) / 1e3,
+			},
 				o.Ended)
 		}
 	}
@@ -160,7 +162,7 @@ func (w *Window) AddInspector(list []inspector.Record, since time.Time) {
 		if err != nil || r.P2P {
 			kind = coll.None
 		}
-		w.add(m, opName(kind, r.Op), r.Bytes, "", "", Sample{uint64(r.Seq), r.Time, float64(r.ExecUs)}, r.ExecUs > 0)
+		w.addSample(m, opName(kind, r.Op), r.Bytes, "", "", Sample{uint64(r.Seq), r.Time, float64(r.ExecUs)}, r.ExecUs > 0)
 	}
 }
 
@@ -186,7 +188,7 @@ func (w *Window) AddMeans(list []inspector.Mean, at time.Time) {
 		if err != nil || m.P2P {
 			kind = coll.None
 		}
-		w.add(who, opName(kind, m.Op), (m.Low+m.High)/2, m.Algo, m.Proto, Sample{0, at.UnixMicro(), m.ExecUs}, true)
+		w.addSample(who, opName(kind, m.Op), (m.Low+m.High)/2, m.Algo, m.Proto, Sample{0, at.UnixMicro(), m.ExecUs}, true)
 	}
 }
 
@@ -232,7 +234,7 @@ func (w *Window) memberOf(m Member) int {
 	return len(w.Members) - 1
 }
 
-func (w *Window) add(member int, op string, size int64, algo, proto string, s Sample, timed bool) {
+func (w *Window) addSample(member int, op string, size int64, algo, proto string, s Sample, timed bool) {
 	k := partKey{member, op, bits.Len64(uint64(max(size, 1))) - 1}
 	i, ok := w.parts[k]
 	if !ok {

@@ -32,7 +32,8 @@ func (w *Window) AddTrace(t *trace.Trace, number int) {
 		if order[c.Group]++; e.Seq >= 0 {
 			seq = uint64(e.Seq)
 		}
-		w.add(m, c.Op.String(), int64(c.Bytes), c.Algo, "", Sample{seq, e.Start / 1000, float64(e.End-e.Start) / 1e3}, true)
+		w.addSample(m, c.Op.String(), int64(c.Bytes), c.Algo, "", Sample{seq, e.Start / 1000, float64(e.End-e.Start) / 1e3},
+			true)
 	}
 }
 

@@ -158,7 +158,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	for i := range docs {
 		for _, list := range v.instances(&docs[i]) {
 			for k := range list {
-				x.add(&list[k])
+				x.addInstance(&list[k])
 			}
 		}
 	}
@@ -201,9 +201,9 @@ type reader struct {
 	bare  int
 }
 
-// add puts an instance below its switches and into its groupings. Names of network nodes are unique only below those
-// above.
-func (x *reader) add(v *yamldoc.Value) {
+// addInstance puts an instance below its switches and into its groupings. Names of network nodes are unique only below
+// those above.
+func (x *reader) addInstance(v *yamldoc.Value) {
 	in := x.v.read(v)
 	if in.name == "" || len(x.tree.Hosts) >= cluster.MaxHosts || len(x.tree.Switches)+8 > cluster.MaxSwitches {
 		return

@@ -67,7 +67,7 @@ type reader struct {
 	column   int  // of uncorrected errors in CSV
 }
 
-func (r *reader) add(t Fault) {
+func (r *reader) addFault(t Fault) {
 	t.Line = r.n
 	r.list = append(r.list, t)
 }
@@ -79,7 +79,7 @@ func (r *reader) line(text string) {
 	}
 	for _, w := range lostWords {
 		if strings.Contains(text, w) {
-			r.add(Fault{Bus: r.bus, GPU: -1, Lost: true, Text: text[:min(len(text), 300)]})
+			r.addFault(Fault{Bus: r.bus, GPU: -1, Lost: true, Text: text[:min(len(text), 300)]})
 			return
 		}
 	}
@@ -129,7 +129,7 @@ func (r *reader) metric(m []string) {
 	if strings.HasSuffix(m[1], "XID_ERRORS") {
 		t.Xid = int(value)
 	}
-	r.add(t)
+	r.addFault(t)
 }
 
 // count reads counters of uncorrectable errors.
@@ -143,6 +143,8 @@ func (r *reader) count(text string) {
 		number = strings.TrimSpace(cells[r.column])
 	}
 	if n, err := strconv.Atoi(number); err == nil && n > 0 {
-		r.add(Fault{Bus: r.bus, GPU: -1, Text: fmt.Sprintf("%d uncorrectable memory errors since the driver was loaded", n)})
+		r.addFault(Fault{
+			Bus: r.bus, GPU: -1, Text: fmt.Sprintf("%d uncorrectable memory errors since the driver was loaded", n),
+		})
 	}
 }

@@ -110,7 +110,7 @@ func (f *finder) piece(num int, text string) error {
 			f.open[f.mark] = d
 			text, fresh = rest, true
 		}
-		n, err := f.add(d, text, fresh)
+		n, err := f.appendText(d, text, fresh)
 		if err != nil || n == len(text) {
 			return err
 		}
@@ -132,9 +132,9 @@ func (f *finder) seek(text string) (string, bool) {
 	return text[i:], true
 }
 
-// add appends text to a document, up to its end, and hands it on when it is
+// appendText appends text to a document, up to its end, and hands it on when it is
 // complete. It returns how much of the text it used.
-func (f *finder) add(d *document, text string, fresh bool) (int, error) {
+func (f *finder) appendText(d *document, text string, fresh bool) (int, error) {
 	if len(d.text)+len(text) > maxDocument {
 		return 0, fmt.Errorf("topology of more than %d MiB; lstopo writes a few, so this is no machine", maxDocument>>20)
 	}

@@ -71,7 +71,7 @@ func (d *database) line(text string, num int) {
 	c.LazyQuotes = true
 	row, err := c.Read()
 	if err != nil {
-		d.seen.bad.add(num, "a row that is not comma-separated")
+		d.seen.bad.addNotice(num, "a row that is not comma-separated")
 		return
 	}
 	if d.columns == nil {
@@ -91,7 +91,7 @@ func (d *database) line(text string, num int) {
 		for i, suffix := range []string{"1", "2"} {
 			l.ends[i] = cableEnd{guid: d.guid(row, "nodeguid"+suffix), num: d.number(row, "portnum"+suffix)}
 			if l.ends[i].guid == 0 || l.ends[i].num < 1 {
-				d.seen.bad.add(num, "a link without two nodes and ports")
+				d.seen.bad.addNotice(num, "a link without two nodes and ports")
 				return
 			}
 		}

@@ -163,7 +163,7 @@ func (d *discovery) nodeLine(h header, num int) {
 	}
 	if h.ports > maxPort {
 		nd.ports = 0
-		d.seen.beyond.add(num, fmt.Sprintf("%d ports of %s", h.ports, nd.title()))
+		d.seen.beyond.addNotice(num, fmt.Sprintf("%d ports of %s", h.ports, nd.title()))
 	}
 	nd.vendor, nd.device = uint32(d.vendor), uint32(d.device)
 	nd.guid = cmp.Or(nd.guid, d.printed)
@@ -215,14 +215,14 @@ func (d *discovery) portLine(b string, line int) {
 	}
 	id, rest, ok := quoted(rest)
 	if !ok {
-		d.seen.bad.add(line, "a port line without the neighbour's whole name")
+		d.seen.bad.addNotice(line, "a port line without the neighbour's whole name")
 		return
 	}
 	far := 1 // ibsim's default
 	if rest = strings.TrimLeft(rest, " \t"); len(rest) > 0 && rest[0] == '[' {
 		var end string
 		if far, end = number(rest[1:]); far < 1 || len(end) == 0 || end[0] != ']' {
-			d.seen.bad.add(line, "a port line without the neighbour's port")
+			d.seen.bad.addNotice(line, "a port line without the neighbour's port")
 			return
 		}
 		rest = end[1:]

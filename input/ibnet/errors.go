@@ -76,7 +76,7 @@ func (e *errorReport) line(b string, num int) {
 		if e.at = -1; guid != 0 {
 			e.cur = e.withGUID(guid, aSwitch, num)
 		} else {
-			e.cur = e.add(anAdapter, num)
+			e.cur = e.addNode(anAdapter, num)
 		}
 		if e.cur >= 0 {
 			e.nodes[e.cur].own = true
@@ -124,7 +124,7 @@ func (e *errorReport) counters(b string, line int) {
 			return
 		}
 		if item, rest, ok = strings.Cut(rest, "]"); !ok {
-			e.seen.bad.add(line, "a counter without its end")
+			e.seen.bad.addNotice(line, "a counter without its end")
 			return
 		}
 		name, value, _ := strings.Cut(item, " == ")

@@ -89,7 +89,7 @@ type noticed struct {
 	what    string
 }
 
-func (n *noticed) add(line int, what string) {
+func (n *noticed) addNotice(line int, what string) {
 	if n.n == 0 {
 		n.line, n.what = line, what
 	}
@@ -117,8 +117,8 @@ func (f *fabric) errTooMany(name string) error {
 		f.last, maxNodes, maxPorts)
 }
 
-// add appends a node; -1 when there are too many.
-func (f *fabric) add(k kind, line int) int32 {
+// addNode appends a node; -1 when there are too many.
+func (f *fabric) addNode(k kind, line int) int32 {
 	if len(f.nodes) >= maxNodes {
 		f.full = true
 		return -1
@@ -137,7 +137,7 @@ func (f *fabric) named(id string, k kind, line int) int32 {
 		}
 		return n
 	}
-	n := f.add(k, line)
+	n := f.addNode(k, line)
 	if n < 0 {
 		return n
 	}
@@ -179,7 +179,7 @@ func (f *fabric) withGUID(g uint64, k kind, line int) int32 {
 		}
 		return n
 	}
-	n := f.add(k, line)
+	n := f.addNode(k, line)
 	if n >= 0 {
 		f.byGUID[g] = n
 		if k == aSwitch {
@@ -193,7 +193,7 @@ func (f *fabric) withGUID(g uint64, k kind, line int) int32 {
 // too many.
 func (f *fabric) port(n int32, num, line int) int32 {
 	if num < 1 || num > maxPort {
-		f.seen.bad.add(line, "a port number that no switch has")
+		f.seen.bad.addNotice(line, "a port number that no switch has")
 		return -1
 	}
 	key := uint64(n)<<16 | uint64(num)
@@ -216,7 +216,7 @@ func (f *fabric) port(n int32, num, line int) int32 {
 	nd.last = p
 	nd.counted++
 	if nd.ports > 0 && num > nd.ports {
-		f.seen.beyond.add(line, fmt.Sprintf("port %d of %s, which states %d ports", num, nd.title(), nd.ports))
+		f.seen.beyond.addNotice(line, fmt.Sprintf("port %d of %s, which states %d ports", num, nd.title(), nd.ports))
 	}
 	return p
 }
@@ -225,7 +225,7 @@ func (f *fabric) port(n int32, num, line int) int32 {
 // said to lead to two places keeps the first.
 func (f *fabric) connect(a, b int32, line int) {
 	if a < 0 || b < 0 || a == b {
-		f.seen.bad.add(line, "a cable from a port to itself")
+		f.seen.bad.addNotice(line, "a cable from a port to itself")
 		return
 	}
 	pa, pb := &f.ports[a], &f.ports[b]
@@ -234,7 +234,7 @@ func (f *fabric) connect(a, b int32, line int) {
 		pa.peer, pb.peer = b, a
 	case pa.peer == b:
 	default:
-		f.seen.clash.add(line, f.where(a)+" and "+f.where(b))
+		f.seen.clash.addNotice(line, f.where(a)+" and "+f.where(b))
 	}
 }
 

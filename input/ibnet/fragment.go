@@ -88,7 +88,7 @@ func (b *building) addSwitches() {
 	b.out.Network.Switches = make([]cluster.Switch, 0, len(list))
 	used := make(names, len(list))
 	for _, e := range list {
-		e.sw.Name = used.take(e.sw.Name, e.sw.GUID)
+		e.sw.Name = used.freeName(e.sw.Name, e.sw.GUID)
 		b.switchOf[e.node] = int32(len(b.out.Network.Switches))
 		b.out.Network.Switches = append(b.out.Network.Switches, e.sw)
 	}
@@ -232,7 +232,7 @@ func (b *building) link(p, q int32) cluster.NetLink {
 	if q >= 0 {
 		qt := &b.ports[q]
 		if is.known() && qt.is.known() && is != qt.is {
-			b.seen.differ.add(int(pt.line), fmt.Sprintf("%s says %s, %s says %s", b.where(p), is, b.where(q), qt.is))
+			b.seen.differ.addNotice(int(pt.line), fmt.Sprintf("%s says %s, %s says %s", b.where(p), is, b.where(q), qt.is))
 		}
 		is = is.or(qt.is)
 		if !could.known() || qt.could.slower(could) {

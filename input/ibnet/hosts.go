@@ -42,7 +42,7 @@ func (b *building) addHosts() {
 			types[string(key)] = t
 			b.out.Types = append(b.out.Types, b.nodeType(&m))
 		}
-		h := cluster.Host{Name: used.take(m.name, ""), Type: t}
+		h := cluster.Host{Name: used.freeName(m.name, ""), Type: t}
 		for k, nic := range m.nics {
 			for _, n := range nic.nodes {
 				b.hostOf[n], b.nicOf[n] = int32(len(b.out.Hosts)), int32(k)
@@ -53,7 +53,7 @@ func (b *building) addHosts() {
 	}
 	given := make(names, len(b.out.Types))
 	for _, t := range b.out.Types {
-		t.Name = given.take(t.Name, "")
+		t.Name = given.freeName(t.Name, "")
 	}
 }
 
@@ -89,7 +89,7 @@ func (b *building) machines() []machine {
 				host = nd.id // a net file names nodes by their ids
 			}
 			if host == "" || nd.desc == "" && nd.guid != 0 {
-				b.unnamed.add(int(nd.line), nd.title())
+				b.unnamed.addNotice(int(nd.line), nd.title())
 				host, label = b.guidName(int32(n)), ""
 			}
 			add(host, label, int32(n))
@@ -116,7 +116,7 @@ func (b *building) settle(m *machine, parted []int32) []int32 {
 		return parted
 	}
 	if len(m.nics) > maxCAs {
-		b.shared.add(int(b.nodes[m.nics[0].nodes[0]].line),
+		b.shared.addNotice(int(b.nodes[m.nics[0].nodes[0]].line),
 			fmt.Sprintf("%d adapters call their host %s", len(m.nics), m.name))
 		for _, nic := range m.nics {
 			parted = append(parted, nic.nodes...)
@@ -134,7 +134,7 @@ func (b *building) settle(m *machine, parted []int32) []int32 {
 			kept[same].nodes = append(kept[same].nodes, nic.nodes[0])
 		default:
 			nd := &b.nodes[nic.nodes[0]]
-			b.shared.add(int(nd.line), "two adapters call themselves "+nd.title())
+			b.shared.addNotice(int(nd.line), "two adapters call themselves "+nd.title())
 			parted = append(parted, nic.nodes[0])
 		}
 	}

@@ -37,7 +37,7 @@ func ReadLinkInfo(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, l.errTooMany(name)
 	}
 	if l.orphans.n > 0 {
-		l.seen.bad.add(l.orphans.line, "a link without the node above")
+		l.seen.bad.addNotice(l.orphans.line, "a link without the node above")
 		l.seen.bad.n += l.orphans.n - 1
 	}
 	f := l.fragment(name, "iblinkinfo")
@@ -87,9 +87,9 @@ func (l *linkInfo) line(b string, num int) {
 		l.cur = l.withGUID(guid, aSwitch, num)
 		rest = desc
 	case "CA":
-		l.cur = l.add(anAdapter, num)
+		l.cur = l.addNode(anAdapter, num)
 	case "Router":
-		l.cur = l.add(aRouter, num)
+		l.cur = l.addNode(aRouter, num)
 	default:
 		return
 	}
@@ -104,7 +104,7 @@ func (l *linkInfo) link(link linkLine, line int) {
 	if link.named || n < 0 {
 		// With -l every line names its port, and nothing says of what kind it is.
 		if link.guid == 0 {
-			l.orphans.add(line, "")
+			l.orphans.addNotice(line, "")
 			return
 		}
 		if n = l.withGUID(link.guid, someNode, line); n < 0 {
@@ -113,7 +113,7 @@ func (l *linkInfo) link(link linkLine, line int) {
 		l.nodes[n].own = true
 		l.nodes[n].mention(link.desc)
 	}
-	p := l.take(n, link, line)
+	p := l.takePort(n, link, line)
 	if p >= 0 && link.far.num > 0 {
 		l.pending = append(l.pending, farEnd{
 			near: p, line: int32(line), guid: link.far.guid,
@@ -122,8 +122,8 @@ func (l *linkInfo) link(link linkLine, line int) {
 	}
 }
 
-// take records a line's own port, -1 when it cannot be one.
-func (f *fabric) take(n int32, link linkLine, line int) int32 {
+// takePort records a line's own port, -1 when it cannot be one.
+func (f *fabric) takePort(n int32, link linkLine, line int) int32 {
 	p := f.port(n, link.num, line)
 	if p < 0 {
 		return -1
@@ -145,10 +145,10 @@ func (f *fabric) take(n int32, link linkLine, line int) int32 {
 		// Chips list 12X among their widths, but a port of today has four lanes, and
 		// the simulator says so of every link.
 		pt.could.lanes = 4
-		f.seen.wide.add(line, f.where(p))
+		f.seen.wide.addNotice(line, f.where(p))
 	}
 	if link.is.speed == noSpeed {
-		f.seen.unknown.add(line, f.where(p))
+		f.seen.unknown.addNotice(line, f.where(p))
 	}
 	return p
 }

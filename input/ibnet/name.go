@@ -125,8 +125,8 @@ func unprintable(c rune) bool { return unicode.IsControl(c) || c == unicode.Repl
 // names hands every name out once.
 type names map[string]int
 
-// take returns name, or name and guid, or name and a number, whichever is free.
-func (n names) take(name, guid string) string {
+// freeName returns name, or name and guid, or name and a number, whichever is free.
+func (n names) freeName(name, guid string) string {
 	if guid != "" && n[name] > 0 {
 		name += "-" + guid
 	}

@@ -102,7 +102,7 @@ func (d *netDump) port(text string, num int) {
 	}
 	here, left := number(cell("ib#"))
 	if here < 1 || here > maxPort || left != "" {
-		d.seen.bad.add(num, "a port without a number (IB#)")
+		d.seen.bad.addNotice(num, "a port without a number (IB#)")
 		return
 	}
 	d.now.ports = max(d.now.ports, here)

@@ -35,7 +35,7 @@ func ReadPerf(name string, r io.Reader) (*cluster.Fragment, error) {
 		}
 		blocks++
 		if cur = -1; num == 255 {
-			all.add(at, "")
+			all.addNotice(at, "")
 			return
 		}
 		if n := f.lidNode(lid, at); n >= 0 {

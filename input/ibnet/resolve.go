@@ -62,7 +62,7 @@ func (l *linkInfo) find(far farEnd, byLID map[int32]int32, byDesc map[string]int
 	if far.guid != 0 {
 		n = l.withGUID(far.guid, someNode, int(far.line))
 	} else {
-		n = l.add(someNode, int(far.line))
+		n = l.addNode(someNode, int(far.line))
 	}
 	if n < 0 {
 		return -1

@@ -43,7 +43,7 @@ func ReadUFM(name string, r io.Reader) (*cluster.Fragment, error) {
 			near, ok1 := ufmEnd(l, "source")
 			far, ok2 := ufmEnd(l, "destination")
 			if !ok1 || !ok2 {
-				f.seen.bad.add(int(l.Line), "a link without two GUIDs and ports")
+				f.seen.bad.addNotice(int(l.Line), "a link without two GUIDs and ports")
 				continue
 			}
 			if f.last = int(l.Line); f.full {

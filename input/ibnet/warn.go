@@ -45,7 +45,7 @@ func (f *fabric) warnIncomplete(out *cluster.Fragment) {
 	cables, mentioned, oneSided := 0, noticed{}, noticed{}
 	for n := range f.nodes {
 		if nd := &f.nodes[n]; !nd.own {
-			mentioned.add(int(nd.line), nd.title())
+			mentioned.addNotice(int(nd.line), nd.title())
 		}
 	}
 	for i := range f.ports {
@@ -56,7 +56,7 @@ func (f *fabric) warnIncomplete(out *cluster.Fragment) {
 		cables++
 		q := &f.ports[p.peer]
 		if p.own != q.own && f.nodes[p.node].own && f.nodes[q.node].own {
-			oneSided.add(int(max(p.line, q.line)), f.where(int32(i))+" to "+f.where(p.peer))
+			oneSided.addNotice(int(max(p.line, q.line)), f.where(int32(i))+" to "+f.where(p.peer))
 		}
 	}
 	switch {

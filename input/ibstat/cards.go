@@ -43,9 +43,9 @@ type hosts struct {
 	full           bool
 }
 
-// add gives a finished card to the node at hand, or begins a further one when the
+// addCard gives a finished card to the node at hand, or begins a further one when the
 // node has another card of that name.
-func (h *hosts) add(c *card) {
+func (h *hosts) addCard(c *card) {
 	if c == nil {
 		return
 	}
@@ -62,7 +62,7 @@ func (h *hosts) add(c *card) {
 	case have == nil:
 		node[c.label] = c
 	case have.same(c):
-		have.take(c)
+		have.mergeCard(c)
 	default:
 		h.nodes = append(h.nodes, map[string]*card{c.label: c})
 	}
@@ -82,8 +82,8 @@ func (c *card) same(d *card) bool {
 	return true
 }
 
-// take adds another block about the card; the later word on a port stands.
-func (c *card) take(d *card) {
+// mergeCard adds another block about the card; the later word on a port stands.
+func (c *card) mergeCard(d *card) {
 	c.guid = cmp.Or(c.guid, d.guid)
 	c.firmware = cmp.Or(c.firmware, d.firmware)
 	c.model = cmp.Or(c.model, d.model)

@@ -47,7 +47,7 @@ type devinfo struct {
 // finish closes the port and the card at hand.
 func (d *devinfo) finish() {
 	d.closePort()
-	d.add(d.c)
+	d.addCard(d.c)
 	d.c = nil
 }
 

@@ -37,7 +37,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	var p *cluster.Port
 	err := h.read(r, func(line string, at int) {
 		if label := caLine(line); label != "" {
-			h.add(c)
+			h.addCard(c)
 			c, p = &card{label: label, line: at}, nil
 			return
 		}
@@ -57,7 +57,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.add(c)
+	h.addCard(c)
 	return h.fragment("no adapters; expected ibstat's output, such as CA 'mlx5_0' with its ports; give the whole output " +
 		"of ibstat")
 }

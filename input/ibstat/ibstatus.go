@@ -42,7 +42,7 @@ func ReadStatus(name string, r io.Reader) (*cluster.Fragment, error) {
 	var p *cluster.Port
 	err := h.read(r, func(line string, at int) {
 		if label, num := statusLine(line); label != "" {
-			h.add(c)
+			h.addCard(c)
 			c = &card{label: label, line: at}
 			p = c.addPort(num)
 			return
@@ -54,7 +54,7 @@ func ReadStatus(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.add(c)
+	h.addCard(c)
 	return h.fragment("no ports; expected ibstatus' output, such as Infiniband device 'mlx5_0' port 1 status:; give the " +
 		"whole output of ibstatus")
 }

@@ -62,7 +62,7 @@ func ReadGIDs(name string, r io.Reader) (*cluster.Fragment, error) {
 			return
 		}
 		if c == nil || c.label != row.device {
-			h.add(c)
+			h.addCard(c)
 			c = &card{label: row.device, line: at}
 		}
 		p := c.port(row.port)
@@ -87,7 +87,7 @@ func ReadGIDs(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.add(c)
+	h.addCard(c)
 	f, err := h.fragment("no addresses; expected show_gids' table, such as mlx5_0 1 3 0000:…:ffff:0a00:0001 10.0.0.1 " +
 		"v2 ens1f0np0; give its whole output")
 	if err != nil {

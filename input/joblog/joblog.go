@@ -154,7 +154,7 @@ type trace struct {
 	own   string // the innermost frame of the program itself
 }
 
-func (r *reader) add(e Event) {
+func (r *reader) addEvent(e Event) {
 	e.Line = cmp.Or(e.Line, r.log.Lines)
 	e.Time = cmp.Or(e.Time, r.time)
 	e.Text = e.Text[:min(len(e.Text), maxText)]
@@ -339,7 +339,7 @@ func (r *reader) traceback(text string) bool {
 	case strings.Contains(word, "clients joined"):
 		r.torch(word)
 	}
-	r.add(e)
+	r.addEvent(e)
 	return true
 }
 

@@ -44,7 +44,7 @@ func (r *reader) nccl(text string) {
 		r.seen[key] = true
 		p := e
 		p.Kind = Process
-		r.add(p)
+		r.addEvent(p)
 	}
 	switch {
 	case strings.Contains(said, " - Init "):
@@ -59,10 +59,10 @@ func (r *reader) nccl(text string) {
 		e.CommRank, _ = strconv.Atoi(i[1])
 		e.NRanks, _ = strconv.Atoi(i[2])
 		e.Comm, _ = strconv.ParseUint(i[3], 16, 64)
-		r.add(e)
+		r.addEvent(e)
 	case strings.Contains(said, " - Abort START"), strings.Contains(said, " - Destroy START"):
 		e.Kind = CommAbort
-		r.add(e)
+		r.addEvent(e)
 	case strings.HasPrefix(said, "Init timings"):
 		r.timed(e, said)
 	case strings.HasPrefix(said, "Bootstrap") || strings.HasPrefix(said, "NET/") && strings.Contains(said, " Using "):
@@ -78,7 +78,7 @@ func (r *reader) address(e Event, said string) {
 		if key := "address " + e.Host + m[1]; !r.seen[key] && len(r.seen) < 1<<16 {
 			r.seen[key] = true
 			e.Kind, e.Peer = Address, m[1]
-			r.add(e)
+			r.addEvent(e)
 		}
 	}
 }
@@ -92,15 +92,15 @@ func (r *reader) ncclWarn(e Event, said string) {
 	case strings.Contains(said, "Connection closed by remote peer"), strings.Contains(said, "Connection reset by peer"),
 		strings.Contains(said, "remote process exited"):
 		e.Kind = PeerClosed
-		r.add(e)
+		r.addEvent(e)
 	case strings.Contains(said, "Cuda failure"), strings.Contains(said, "CUDA failure"):
 		e.Kind = CUDAError
-		r.add(e)
+		r.addEvent(e)
 	default:
 		for _, w := range networkWords {
 			if strings.Contains(said, w) {
 				e.Kind = Network
-				r.add(e)
+				r.addEvent(e)
 				return
 			}
 		}
@@ -114,13 +114,13 @@ func (r *reader) kernel(text string) {
 		e.Code, _ = strconv.Atoi(m[2])
 		e.PID, _ = strconv.Atoi(m[3])
 		e.Host = HostOf(r.log.Name, text)
-		r.add(e)
+		r.addEvent(e)
 		return
 	}
 	if m := killedLine.FindStringSubmatch(text); m != nil {
 		e := Event{Kind: OOMKill, Rank: -1, Text: text, Host: HostOf(r.log.Name, text)}
 		e.PID, _ = strconv.Atoi(m[1])
-		r.add(e)
+		r.addEvent(e)
 	}
 }
 
@@ -140,7 +140,7 @@ func (r *reader) launcher(text string) {
 		e.Kind, e.Text = Exit, text
 		e.Code, _ = strconv.Atoi(m[1])
 		e.PID, _ = strconv.Atoi(m[2])
-		r.add(e)
+		r.addEvent(e)
 		r.fatal, r.failed = false, Event{}
 		return
 	}
@@ -148,7 +148,7 @@ func (r *reader) launcher(text string) {
 		e := Event{Kind: Exit, Rank: -1, Text: text}
 		e.Code, _ = strconv.Atoi(m[1])
 		e.PID, _ = strconv.Atoi(m[2])
-		r.add(e)
+		r.addEvent(e)
 		return
 	}
 	if m := srunLine.FindStringSubmatch(text); m != nil {
@@ -168,7 +168,7 @@ func (r *reader) launcher(text string) {
 		if len(e.Ranks) == 1 {
 			e.Rank = e.Ranks[0]
 		}
-		r.add(e)
+		r.addEvent(e)
 		return
 	}
 	if m := mpirunLine.FindStringSubmatch(text); m != nil {
@@ -177,7 +177,7 @@ func (r *reader) launcher(text string) {
 		e.PID, _ = strconv.Atoi(m[2])
 		sig, _ := strconv.Atoi(m[4])
 		e.Code = -sig
-		r.add(e)
+		r.addEvent(e)
 	}
 }
 

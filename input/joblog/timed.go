@@ -29,5 +29,5 @@ func (r *reader) timed(e Event, said string) {
 			break
 		}
 	}
-	r.add(e)
+	r.addEvent(e)
 }

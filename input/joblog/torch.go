@@ -54,7 +54,7 @@ func (r *reader) torch(text string) {
 			}
 			e.Seq, _ = strconv.ParseInt(m[1], 10, 64)
 			e.Numel, _ = strconv.ParseInt(m[3], 10, 64)
-			r.add(e)
+			r.addEvent(e)
 		}
 	case strings.Contains(text, "failure detected by watchdog"):
 		r.status(e, atWorkLine.FindStringSubmatch(text))
@@ -63,7 +63,7 @@ func (r *reader) torch(text string) {
 			e.Kind = DumpSignal
 			e.Enqueued, _ = strconv.ParseInt(m[1], 10, 64)
 			e.Done, _ = strconv.ParseInt(m[2], 10, 64)
-			r.add(e)
+			r.addEvent(e)
 		}
 	case strings.Contains(text, "last enqueued NCCL work"): // up to PyTorch 2.5
 		r.status(e, oldWorkLine.FindStringSubmatch(text))
@@ -71,11 +71,11 @@ func (r *reader) torch(text string) {
 		if m := asyncLine.FindStringSubmatch(text); m != nil {
 			e.Kind, e.Op = RemoteError, m[2]
 			e.Seq, _ = strconv.ParseInt(m[1], 10, 64)
-			r.add(e)
+			r.addEvent(e)
 		}
 	case strings.Contains(text, "taking the entire process down"):
 		e.Kind = Down
-		r.add(e)
+		r.addEvent(e)
 	case strings.Contains(text, "Detected mismatch between collectives"):
 		r.mismatch(text)
 	case joinedLine.MatchString(text):
@@ -83,15 +83,15 @@ func (r *reader) torch(text string) {
 		e.Kind = Joined
 		e.Enqueued, _ = strconv.ParseInt(m[1], 10, 64)
 		e.NRanks, _ = strconv.Atoi(m[2])
-		r.add(e)
+		r.addEvent(e)
 	case desyncLine.MatchString(text):
 		m := desyncLine.FindStringSubmatch(text)
 		e.Kind, e.Ranks = Desync, ints(m[1])
 		e.Seq, _ = strconv.ParseInt(m[3], 10, 64)
-		r.add(e)
+		r.addEvent(e)
 	case neverLine.MatchString(text):
 		e.Kind, e.Ranks = Desync, ints(neverLine.FindStringSubmatch(text)[1])
-		r.add(e)
+		r.addEvent(e)
 	case connectLine.MatchString(text):
 		e.Kind = StoreGone
 		r.addOnce("store", e)
@@ -134,7 +134,7 @@ func (r *reader) addOnce(what string, e Event) {
 		return
 	}
 	r.seen[key] = true
-	r.add(e)
+	r.addEvent(e)
 }
 
 // mismatch reads what two ranks say that they run: one event a rank.
@@ -151,7 +151,7 @@ func (r *reader) mismatch(text string) {
 		if s := shapeField.FindStringSubmatch(m[2]); s != nil {
 			e.Desc = s[1] + " " + s[2]
 		}
-		r.add(e)
+		r.addEvent(e)
 	}
 }
 
@@ -175,5 +175,5 @@ func (r *reader) status(e Event, m []string) {
 	e.Seq, _ = strconv.ParseInt(m[1], 10, 64)
 	e.Enqueued, _ = strconv.ParseInt(m[2], 10, 64)
 	e.Done, _ = strconv.ParseInt(m[3], 10, 64)
-	r.add(e)
+	r.addEvent(e)
 }

@@ -83,7 +83,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, fmt.Errorf("%s: no Node object and no topology manifest; expected the output of kubectl get nodes -o "+
 			"yaml (or json)", name)
 	}
-	if err := o.fill(); err != nil {
+	if err := o.fillFragment(); err != nil {
 		return nil, err
 	}
 	warn.Limit(f)
@@ -298,8 +298,8 @@ func (o *objects) kindCluster(v *yamldoc.Value) {
 		len(list), name)
 }
 
-// fill turns what was collected into the fragment.
-func (o *objects) fill() error {
+// fillFragment turns what was collected into the fragment.
+func (o *objects) fillFragment() error {
 	if len(o.nodes) == 0 {
 		o.f.Format = formatManifests
 		texts := make([]string, 0, len(o.notes))

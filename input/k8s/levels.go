@@ -68,10 +68,10 @@ func (o *objects) place(t *switchtree.Tree) {
 		n := &o.nodes[i]
 		o.switches(t, int32(i), n)
 		for _, family := range o.families(n) {
-			g.add(int32(i), n, family)
+			g.addHost(int32(i), n, family)
 		}
 	}
-	g.fill(t)
+	g.fillTree(t)
 }
 
 // switches puts a node under the switches that its labels name, lowest first.
@@ -205,7 +205,7 @@ type grouping struct {
 	line int
 }
 
-func (g *groupings) add(host int32, n *node, chain []level) {
+func (g *groupings) addHost(host int32, n *node, chain []level) {
 	up, id, path := -1, "", ""
 	for _, l := range chain {
 		id += "\x00" + l.key + "=" + l.val
@@ -221,10 +221,10 @@ func (g *groupings) add(host int32, n *node, chain []level) {
 	g.hosts = append(g.hosts, [2]int32{host, int32(up)})
 }
 
-// fill names the groupings and puts them and the hosts into the tree. A
+// fillTree names the groupings and puts them and the hosts into the tree. A
 // grouping is called by its value where that is enough, else by the values down
 // to it, else also by its key.
-func (g *groupings) fill(t *switchtree.Tree) {
+func (g *groupings) fillTree(t *switchtree.Tree) {
 	byVal, byPath := map[string]int{}, map[string]int{}
 	for i := range g.all {
 		byVal[g.all[i].val]++

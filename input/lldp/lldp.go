@@ -65,7 +65,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		list = fromText(text)
 	}
 	f := &cluster.Fragment{Format: Format, Source: name}
-	fill(f, list)
+	fillFragment(f, list)
 	if len(f.Network.Links) == 0 {
 		return nil, fmt.Errorf("%s: no neighbour that forwards; expected the output of lldpctl, lldpctl -f json or lldpctl "+
 			"-f keyvalue", name)
@@ -74,8 +74,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	return f, nil
 }
 
-// fill makes the node, its NICs, and the switches that they are cabled to.
-func fill(f *cluster.Fragment, list []neighbour) {
+// fillFragment makes the node, its NICs, and the switches that they are cabled to.
+func fillFragment(f *cluster.Fragment, list []neighbour) {
 	t := &cluster.NodeType{}
 	index, nics := map[string]int{}, map[string]int{}
 	for _, n := range list {

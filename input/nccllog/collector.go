@@ -79,8 +79,8 @@ type counter struct {
 	list []Count
 }
 
-// add counts a text; it reports whether there was room.
-func (k *counter) add(text string, pos Pos, limit int) bool {
+// countText counts a text; it reports whether there was room.
+func (k *counter) countText(text string, pos Pos, limit int) bool {
 	if i, ok := k.at[text]; ok {
 		k.list[i].N++
 		return true
@@ -135,7 +135,7 @@ func (c *collector) version(num int, text string) {
 			v = v[:end]
 		}
 		if v = strings.TrimRight(v, ".:-"); v != "" && v[0] >= '0' && v[0] <= '9' && strings.Contains(v, ".") && len(v) < 80 {
-			c.versions.add(v, Pos{c.source, num}, 100)
+			c.versions.countText(v, Pos{c.source, num}, 100)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (c *collector) record(r *Record) {
 		return
 	}
 	c.log.NotUnderstood++
-	if !c.unknown.add(shapeOf(r.Text), r.At, maxShapes) {
+	if !c.unknown.countText(shapeOf(r.Text), r.At, maxShapes) {
 		c.drop("shapes")
 	}
 }
@@ -234,14 +234,14 @@ func (c *collector) setup(r *Record, message any) bool {
 		return c.tuningRow(r, m)
 	default:
 		if k := c.current(r); k != nil {
-			c.fill(k, r, m)
+			c.fillRank(k, r, m)
 		}
 	}
 	return true
 }
 
-// fill adds to a set-up what needs nothing but the set-up.
-func (c *collector) fill(k *Rank, r *Record, message any) {
+// fillRank adds to a set-up what needs nothing but the set-up.
+func (c *collector) fillRank(k *Rank, r *Record, message any) {
 	switch m := message.(type) {
 	case *RingLink:
 		if !c.brief && len(k.Links) < maxChannels {
@@ -350,7 +350,7 @@ func count(m map[int]int, n int) {
 // warn keeps a warning.
 func (c *collector) warn(r *Record) {
 	c.log.WarnCount++
-	if !c.shapes.add(shapeOf(r.Text), r.At, maxShapes) {
+	if !c.shapes.countText(shapeOf(r.Text), r.At, maxShapes) {
 		c.drop("warning shapes")
 	}
 	if len(c.log.Warns) >= maxWarns {
@@ -380,7 +380,7 @@ func (c *collector) plain(text string) {
 
 // note keeps a telling line by its text.
 func (c *collector) note(r *Record) {
-	if !c.notes.add(r.Text[:min(len(r.Text), maxTextLen)], r.At, maxNotes) {
+	if !c.notes.countText(r.Text[:min(len(r.Text), maxTextLen)], r.At, maxNotes) {
 		c.drop("notes")
 	}
 }

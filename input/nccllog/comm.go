@@ -93,7 +93,7 @@ func (c *collector) comm(r *Record, q *commLine) {
 		}
 	}
 	if k != nil {
-		q.fill(c, k)
+		q.fillRank(c, k)
 	}
 }
 
@@ -218,8 +218,8 @@ func (q *commLine) parse(text string) bool {
 	return strings.HasPrefix(q.comm, "0x") && q.rank >= 0 && q.nRanks > 0
 }
 
-// fill adds what the message says to the set-up.
-func (q *commLine) fill(c *collector, k *Rank) {
+// fillRank adds what the message says to the set-up.
+func (q *commLine) fillRank(c *collector, k *Rank) {
 	for _, n := range []struct {
 		dst *int
 		v   int

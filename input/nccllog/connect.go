@@ -130,7 +130,7 @@ func (n *Connection) way(via string) any {
 
 // connection files a connection, equal ones once.
 func (c *collector) connection(r *Record, n *Connection) {
-	if !c.via.add(n.kind, n.First, maxShapes) {
+	if !c.via.countText(n.kind, n.First, maxShapes) {
 		c.drop("ways of connecting")
 	}
 	key := connKey{n.Comm, n.Channel, n.Index, n.From, n.To, n.Dir, n.Via}

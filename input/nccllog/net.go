@@ -18,7 +18,7 @@ func parseNetwork(r *Record) any {
 }
 
 func (c *collector) network(r *Record, name network) {
-	if !c.networks.add(string(name), r.At, 1000) {
+	if !c.networks.countText(string(name), r.At, 1000) {
 		c.drop("networks")
 	}
 }
@@ -317,7 +317,7 @@ func parseReturn(r *Record) any {
 }
 
 func (c *collector) returned(r *Record, m *returned) {
-	if !c.returns.add(m.place+" -> "+m.code, r.At, maxShapes) {
+	if !c.returns.countText(m.place+" -> "+m.code, r.At, maxShapes) {
 		c.drop("returns")
 	}
 }

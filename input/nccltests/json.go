@@ -65,7 +65,7 @@ func ReadJSON(name string, data []byte) (*Output, error) {
 		if r.Out != nil && p.Out == nil || r.In != nil && p.In == nil {
 			out.Untimed++
 		}
-		t.add(p, r.Type, "", -1)
+		t.addRow(p, r.Type, "", -1)
 	}
 	t.describe(name)
 	out.Tables = append(out.Tables, t)

@@ -76,7 +76,7 @@ func (p *parser) payloadPoint(t *Table, num int, size, alg, bus string) {
 	point := result.Point{Size: unit.Bytes(v * unitOf), Out: timing(v*unitOf/(a*1e9)*1e6, rate(a), rate(b), nil)}
 	point.Line = num
 	p.rows++
-	t.add(point, "float", "sum", -1)
+	t.addRow(point, "float", "sum", -1)
 }
 
 // rowAlone reports a row without its header, as people paste it: size, count, type, and figures.

@@ -131,7 +131,7 @@ func (p *parser) endRow() {
 		return
 	}
 	p.rows++
-	t.add(tr.point, tr.dtype, tr.redop, tr.root)
+	t.addRow(tr.point, tr.dtype, tr.redop, tr.root)
 }
 
 func (p *parser) lastTable() *Table {

@@ -151,5 +151,5 @@ func (p *parser) scriptPoint(t *Table, num int, size, micros, alg, bus float64) 
 	point := result.Point{Size: unit.Bytes(size), Out: timing(micros, rate(alg), rate(bus), nil)}
 	point.Line = num
 	p.rows++
-	t.add(point, "float", "sum", -1)
+	t.addRow(point, "float", "sum", -1)
 }

@@ -12,8 +12,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// add files a row: with the rows of its type, reduction and root.
-func (t *Table) add(p result.Point, dtype, redop string, root int) {
+// addRow files a row: with the rows of its type, reduction and root.
+func (t *Table) addRow(p result.Point, dtype, redop string, root int) {
 	for i, s := range t.Sweeps {
 		if s.Dtype == dtype && s.Redop == redop && t.roots[i] == root {
 			s.Points = append(s.Points, p)

@@ -72,5 +72,5 @@ func (p *parser) torchPoint(t *Table, num int, dtype, size string, scale float64
 	point := result.Point{Size: unit.Bytes(v * scale), Out: timing(us, rate(v*scale/us/1e3), rate(b), nil)}
 	point.Line = num
 	p.rows++
-	t.add(point, strings.TrimSuffix(dtype, "32"), "sum", -1)
+	t.addRow(point, strings.TrimSuffix(dtype, "32"), "sum", -1)
 }

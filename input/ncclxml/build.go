@@ -81,9 +81,9 @@ func (b *builder) build() *cluster.NodeType {
 	return b.t
 }
 
-// add appends a device under the name NodeType.Add would give it, without
+// addDevice appends a device under the name NodeType.Add would give it, without
 // looking at every other device: a hostile file has many.
-func (b *builder) add(d cluster.Device) int {
+func (b *builder) addDevice(d cluster.Device) int {
 	if d.Name == "" {
 		stem := d.Kind.String()
 		d.Name = stem + strconv.Itoa(d.Index)
@@ -150,7 +150,9 @@ func (b *builder) numas() []domain {
 		parent := -1
 		if name := b.note.socketOf(id); name != "" {
 			if _, ok := sockets[name]; !ok {
-				sockets[name] = b.add(cluster.Device{Kind: cluster.Socket, Index: indexIn(name, "socket"), Parent: -1, Tray: tray})
+				sockets[name] = b.addDevice(cluster.Device{
+					Kind: cluster.Socket, Index: indexIn(name, "socket"), Parent: -1, Tray: tray,
+				})
 			}
 			parent = sockets[name]
 		}
@@ -158,7 +160,7 @@ func (b *builder) numas() []domain {
 		if b.note.unknown[id] {
 			index = -1
 		}
-		d := b.add(cluster.Device{Kind: cluster.NUMA, Index: index, Parent: parent, Tray: tray, CPU: b.cpu(c)})
+		d := b.addDevice(cluster.Device{Kind: cluster.NUMA, Index: index, Parent: parent, Tray: tray, CPU: b.cpu(c)})
 		known[[2]int{tray, id}] = d
 		list = append(list, domain{c, d, tray})
 	}
@@ -234,7 +236,9 @@ func (b *builder) pci(e *element, numa, parent, tray int) {
 		parent = b.root(addr, numa, tray)
 	}
 	if kind == cluster.PCISwitch {
-		d := b.add(cluster.Device{Kind: kind, Index: -1, PCI: b.real(addr), Parent: parent, Tray: tray, PCIID: pciID(e)})
+		d := b.addDevice(cluster.Device{
+			Kind: kind, Index: -1, PCI: b.real(addr), Parent: parent, Tray: tray, PCIID: pciID(e),
+		})
 		b.uplink(e, d)
 		if addr != "" {
 			b.at[place{tray, addr}] = d
@@ -319,7 +323,7 @@ func (b *builder) root(addr cluster.PCI, numa, tray int) int {
 	if d, ok := b.roots[key]; ok && key != "" {
 		return d
 	}
-	d := b.add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: numa, Tray: tray})
+	d := b.addDevice(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: numa, Tray: tray})
 	if numa >= 0 {
 		b.t.Connect(cluster.Link{A: numa, B: d, Kind: cluster.OnDie})
 	}

@@ -19,7 +19,7 @@ func (e *element) set(key, value string) {
 
 func (e *element) setInt(key string, v int) { e.set(key, strconv.Itoa(v)) }
 
-func (e *element) add(s *element) { e.subs = append(e.subs, s) }
+func (e *element) addSub(s *element) { e.subs = append(e.subs, s) }
 
 // size counts the elements from e down.
 func (e *element) size() int {
@@ -81,12 +81,12 @@ func (p *printer) system() *element {
 	numas := 0
 	for _, n := range p.t.Of(cluster.NUMA) {
 		if p.here(n) {
-			sys.add(p.cpu(n, numas, first))
+			sys.addSub(p.cpu(n, numas, first))
 			numas++
 		}
 	}
 	if numas == 0 {
-		sys.add(p.loose(first))
+		sys.addSub(p.loose(first))
 	}
 	return sys
 }
@@ -164,11 +164,11 @@ func (p *printer) children(e *element, list []int, nets map[int]int) {
 			}
 			p.nets(bare, d, nets[d])
 		case k == cluster.PCISwitch || k == cluster.GPU || k == cluster.NIC || k == cluster.KindUnknown:
-			e.add(p.pci(d, nets))
+			e.addSub(p.pci(d, nets))
 		}
 	}
 	if bare != nil {
-		e.add(bare)
+		e.addSub(bare)
 	}
 }
 
@@ -201,15 +201,15 @@ func (p *printer) pci(i int, nets map[int]int) *element {
 		for _, l := range p.out[i] {
 			s := &element{name: "pcilink"}
 			s.set("target", string(p.addr[l.B]))
-			e.add(s)
+			e.addSub(s)
 		}
 	case cluster.GPU:
-		e.add(p.gpu(i))
+		e.addSub(p.gpu(i))
 	case cluster.NIC:
 		nic := &element{name: "nic"}
 		p.nets(nic, i, nets[i])
 		if len(nic.subs) > 0 {
-			e.add(nic)
+			e.addSub(nic)
 		}
 	}
 	return e
@@ -257,7 +257,7 @@ func (p *printer) gpu(i int) *element {
 		e.setTri("gdr", d.GPU.GDR)
 	}
 	for _, l := range p.out[i] {
-		e.add(p.gpuLink(i, l))
+		e.addSub(p.gpuLink(i, l))
 	}
 	return e
 }
@@ -355,6 +355,6 @@ func (p *printer) nets(nic *element, i, dev int) {
 			e.setTri("gdr", d.NIC.GDR)
 			e.setTri("coll", d.NIC.Reduction)
 		}
-		nic.add(e)
+		nic.addSub(e)
 	}
 }

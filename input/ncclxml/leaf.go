@@ -71,7 +71,7 @@ func (b *builder) addLeaf(l *leaf, d cluster.Device) int {
 	if l.el.name == "pci" {
 		d.PCIID = pciID(l.el)
 	}
-	id := b.add(d)
+	id := b.addDevice(d)
 	if l.addr != "" {
 		b.at[place{l.tray, l.addr}] = id
 	}

@@ -92,8 +92,8 @@ func (l *linker) nvlink(e *element, tray, from, n int) {
 	switch {
 	case class == "068001":
 		if numa := l.b.t.Above(from, cluster.NUMA); numa >= 0 {
-			l.add(edge{cluster.NVLink, numa, from}, n, e.line)
-			l.add(edge{cluster.NVLink, from, numa}, n, e.line)
+			l.addEdge(edge{cluster.NVLink, numa, from}, n, e.line)
+			l.addEdge(edge{cluster.NVLink, from, numa}, n, e.line)
 		}
 	case strings.HasPrefix(class, "0680"), target == hidden, class == "" && !known:
 		if err == nil {
@@ -127,11 +127,11 @@ func (l *linker) direct(e *element, kind cluster.LinkKind, tray, from, n int) {
 		b.warnf(e.line, me, "%d %s to %s, which is no GPU of this file; left out", n, plural(kind, n),
 			shorten(e.get("target")))
 	default:
-		l.add(edge{kind, from, to}, n, e.line)
+		l.addEdge(edge{kind, from, to}, n, e.line)
 	}
 }
 
-func (l *linker) add(e edge, n, line int) {
+func (l *linker) addEdge(e edge, n, line int) {
 	if _, ok := l.count[e]; !ok {
 		l.order = append(l.order, e)
 		l.line[e] = line
@@ -166,7 +166,7 @@ func (l *linker) switches() {
 			d.PCI = l.b.real(a)
 		}
 	}
-	sw := l.b.add(d)
+	sw := l.b.addDevice(d)
 	slices.Sort(l.swOrder)
 	for _, g := range l.swOrder {
 		l.b.t.Connect(cluster.Link{A: g, B: sw, Kind: cluster.NVLink, Lanes: l.toSw[g]})

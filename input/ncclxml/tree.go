@@ -106,7 +106,7 @@ func (p *parser) run(r io.Reader) error {
 		if err != nil {
 			return fault(p.f.Source, s.Line(), "%v", err)
 		}
-		if err := p.take(&t); err != nil {
+		if err := p.takeToken(&t); err != nil {
 			return err
 		}
 		if p.full {
@@ -119,8 +119,8 @@ func (p *parser) run(r io.Reader) error {
 	return nil
 }
 
-// take handles one token.
-func (p *parser) take(t *tags.Token) error {
+// takeToken handles one token.
+func (p *parser) takeToken(t *tags.Token) error {
 	switch t.Kind {
 	case tags.Decl:
 		if strings.EqualFold(t.Name, "ENTITY") {

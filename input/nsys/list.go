@@ -84,7 +84,7 @@ func (b *builder) listed(ids map[string]int64, start, dur int64, get func(string
 	default:
 		e.FP32 = trace.SlowMatmul(name)
 	}
-	return b.add(k, e)
+	return b.addEvent(k, e)
 }
 
 func csvRows(r io.Reader, row func(func(string) string) error) error {

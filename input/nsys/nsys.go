@@ -125,7 +125,7 @@ func (b *builder) kernels(db *sqlite.File) error {
 			} else {
 				e.FP32 = trace.SlowMatmul(b.names[name])
 			}
-			return b.add(k, e)
+			return b.addEvent(k, e)
 		})
 }
 
@@ -150,7 +150,7 @@ func (b *builder) trace(k key) *trace.Trace {
 	return t
 }
 
-func (b *builder) add(k key, e trace.Event) error {
+func (b *builder) addEvent(k key, e trace.Event) error {
 	if e.End < e.Start || e.Start < 0 || e.End > 1<<60 {
 		return nil // an operation that was not over when the profile ended
 	}
@@ -176,7 +176,7 @@ func (b *builder) copies(db *sqlite.File) error {
 				if table == memcpy && v[5].Int == peerToPeer {
 					e.Kind = trace.Comm
 				}
-				return b.add(key{v[4].Int, v[2].Int}, e)
+				return b.addEvent(key{v[4].Int, v[2].Int}, e)
 			})
 		if err != nil {
 			return err

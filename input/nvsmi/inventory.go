@@ -86,10 +86,10 @@ func (g *gpu) ids() []string {
 	return ids
 }
 
-// add files a GPU under a host and returns it, or the one already known by one
+// noteGPU files a GPU under a host and returns it, or the one already known by one
 // of its names. A UUID that differs under the same index shows that a nameless
 // text went on to another machine.
-func (v *inventory) add(host string, g gpu) *gpu {
+func (v *inventory) noteGPU(host string, g gpu) *gpu {
 	n := v.node(host)
 	if n == nil {
 		return nil
@@ -101,7 +101,7 @@ func (v *inventory) add(host string, g gpu) *gpu {
 		}
 		if host == "" && g.uuid != "" && o.uuid != "" && g.uuid != o.uuid {
 			delete(v.latest, host)
-			return v.add(host, g)
+			return v.noteGPU(host, g)
 		}
 		n.merge(o, &g)
 		return o

@@ -35,7 +35,7 @@ func MatchList(data []byte) bool {
 func ReadList(name string, r io.Reader) (*cluster.Fragment, error) {
 	v := &inventory{format: listFormat}
 	l := lister{v: v, at: map[string]*gpu{}}
-	if err := l.heads.Each(name, r, l.take); err != nil {
+	if err := l.heads.Each(name, r, l.takeLine); err != nil {
 		return nil, err
 	}
 	if l.linked {
@@ -52,11 +52,11 @@ type lister struct {
 	linked bool
 }
 
-// take gives a line to the list of a host and reports whether it belonged there.
-func (l *lister) take(prefix, text string, num int) bool {
+// takeLine gives a line to the list of a host and reports whether it belonged there.
+func (l *lister) takeLine(prefix, text string, num int) bool {
 	if g, ok := gpuLine(text); ok {
 		g.line = num
-		l.at[prefix] = l.v.add(l.heads.Host(prefix), g) // UUIDs differ, so that no two hosts are gathered
+		l.at[prefix] = l.v.noteGPU(l.heads.Host(prefix), g) // UUIDs differ, so that no two hosts are gathered
 		return true
 	}
 	g := l.at[prefix]

@@ -95,7 +95,7 @@ func (p *plainReader) line(num int, text string) error {
 				n.attached, _ = strconv.Atoi(strings.TrimSpace(value))
 			}
 		} else if n != nil && len(n.gpus) > 0 && key != "" {
-			n.take(text, key, strings.TrimSpace(value), ok)
+			n.takeValue(text, key, strings.TrimSpace(value), ok)
 		}
 	}
 	return nil
@@ -111,8 +111,8 @@ func (p *plainReader) node(host string) *plainNode {
 	return n
 }
 
-// take files a section, or the value of a key in the open sections.
-func (n *plainNode) take(text, key, value string, isValue bool) {
+// takeValue files a section, or the value of a key in the open sections.
+func (n *plainNode) takeValue(text, key, value string, isValue bool) {
 	depth := len(text) - len(strings.TrimLeft(text, " \t"))
 	for k := len(n.indent); k > 0 && n.indent[k-1] >= depth; k-- {
 		n.indent, n.sections = n.indent[:k-1], n.sections[:k-1]
@@ -124,7 +124,7 @@ func (n *plainNode) take(text, key, value string, isValue bool) {
 		return
 	}
 	if path, ok := plainKeys[strings.Join(append(n.sections, key), "/")]; ok {
-		n.gpus[len(n.gpus)-1].take(path, value[:min(len(value), maxText)])
+		n.gpus[len(n.gpus)-1].takeElement(path, value[:min(len(value), maxText)])
 	}
 }
 
@@ -139,7 +139,7 @@ func (p *plainReader) finish(host string) {
 		if n.attached == len(n.gpus) {
 			g.index = i
 		}
-		p.v.add(host, *g)
+		p.v.noteGPU(host, *g)
 	}
 	*n = plainNode{}
 }

@@ -55,7 +55,7 @@ func ReadProc(name string, r io.Reader) (*cluster.Fragment, error) {
 			}
 		case "Bus Location":
 			if g.pci = cluster.PCI(value); value != "" {
-				v.add(heads.Host(prefix), *g)
+				v.noteGPU(heads.Host(prefix), *g)
 				g = nil
 			}
 		default:

@@ -72,7 +72,7 @@ func anyOf(all []string, want ...string) bool {
 // header must be there, for without it no column can be told from another.
 func ReadQuery(name string, r io.Reader) (*cluster.Fragment, error) {
 	q := queryReader{v: &inventory{format: queryFormat}, cols: map[string][]string{}, rows: map[string]int{}}
-	if err := q.heads.Each(name, r, q.take); err != nil {
+	if err := q.heads.Each(name, r, q.takeLine); err != nil {
 		return nil, err
 	}
 	return q.v.fragment(name, "no CSV of GPUs found; expected a header such as index, name, uuid, pci.bus_id and a row "+
@@ -86,7 +86,7 @@ type queryReader struct {
 	rows  map[string]int      // rows since then
 }
 
-func (q *queryReader) take(prefix, text string, num int) bool {
+func (q *queryReader) takeLine(prefix, text string, num int) bool {
 	if cols := queryHeader(text); cols != nil {
 		if len(q.cols) < gather.MaxHosts || q.cols[prefix] != nil {
 			q.cols[prefix], q.rows[prefix] = cols, 0
@@ -119,7 +119,7 @@ func (q *queryReader) take(prefix, text string, num int) bool {
 		g.index = q.rows[prefix] // nvidia-smi lists the GPUs in the order of their index
 	}
 	q.rows[prefix]++
-	q.v.add(host, g)
+	q.v.noteGPU(host, g)
 	return true
 }
 

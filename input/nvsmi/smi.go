@@ -54,7 +54,7 @@ func (s *smiReader) line(num int, text string) error {
 		if strings.HasSuffix(g.name, "...") {
 			s.v.warns.Addf(num, "the name %q is cut short; nvidia-smi -L prints it whole", g.name)
 		}
-		s.at[host] = s.v.add(host, g)
+		s.at[host] = s.v.noteGPU(host, g)
 		return nil
 	}
 	if g := s.at[host]; g != nil {

@@ -123,11 +123,11 @@ func (s *scanner) line(text string, num int) {
 		s.p2p = hint{c, num}
 	}
 	text = plain(text)
-	if s.take("", text, num) {
+	if s.takeLine("", text, num) {
 		return
 	}
 	if host, rest, ok := gather.Cut(text); ok {
-		s.take(host, plain(rest), num)
+		s.takeLine(host, plain(rest), num)
 	}
 }
 
@@ -140,8 +140,8 @@ func plain(s string) string {
 	return s
 }
 
-// take gives a line to a host's table and reports whether it belonged there.
-func (s *scanner) take(host, text string, num int) bool {
+// takeLine gives a line to a host's table and reports whether it belonged there.
+func (s *scanner) takeLine(host, text string, num int) bool {
 	st := s.open[host]
 	if h, ok := parseHeader(text); ok && (st == nil || !st.continuesHeader(text, num)) {
 		if st != nil {

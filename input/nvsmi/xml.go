@@ -127,7 +127,7 @@ func (x *xmlReader) document() error {
 				x.attached, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 			}
 			if at != nil && len(path) > 2 {
-				at.take(strings.Join(path[2:], "/"), strings.TrimSpace(string(text)))
+				at.takeElement(strings.Join(path[2:], "/"), strings.TrimSpace(string(text)))
 			}
 			if path = path[:len(path)-1]; len(path) == 0 {
 				return nil
@@ -155,8 +155,8 @@ func (x *xmlReader) newGPU(attrs []xml.Attr) *gpu {
 	return g
 }
 
-// take stores the text of an element by its path below gpu.
-func (g *gpu) take(path, text string) {
+// takeElement stores the text of an element by its path below gpu.
+func (g *gpu) takeElement(path, text string) {
 	n, err := strconv.Atoi(strings.TrimSuffix(text, "x"))
 	number := err == nil && n >= 0
 	switch path {
@@ -220,7 +220,7 @@ func (x *xmlReader) finish() {
 		if x.attached == len(x.gpus) {
 			g.index = i
 		}
-		x.v.add("", *g)
+		x.v.noteGPU("", *g)
 	}
 	x.v.addTo(x.f)
 }

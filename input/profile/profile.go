@@ -191,10 +191,11 @@ func (r *Ring) readOp(e []byte, index [maxComms]int) (o Op, ok bool) {
 		Number: number - 1, Comm: index[comm], Sequence: le.Uint64(e[8:]), Count: le.Uint64(e[16:]),
 		Launched: stamp(le.Uint64(e[24:])),
 		Peer:     int(int32(le.Uint32(e[68:]))), Channels: int(e[84]),
-		Function: of(functions[:], e[80]), Kind: of(kinds[:], e[80]), Type: of(types[:], e[81]), Algo: of(algos[:], e[82]),
-		Proto: of(protos[:], e[83]),
+		Function: elementOf(functions[:], e[80]), Kind: elementOf(kinds[:], e[80]), Type: elementOf(types[:], e[81]),
+		Algo:  elementOf(algos[:], e[82]),
+		Proto: elementOf(protos[:], e[83]),
 	}
-	size := o.Count * of(typeSizes[:], e[81])
+	size := o.Count * elementOf(typeSizes[:], e[81])
 	if o.Kind.Blocked() && c.Ranks > 0 {
 		size *= uint64(c.Ranks)
 	}
@@ -219,8 +220,8 @@ func (r *Ring) readOp(e []byte, index [maxComms]int) (o Op, ok bool) {
 	return o, true
 }
 
-// of is an element of a table, the zero value for what the table does not have.
-func of[T any](list []T, i byte) (v T) {
+// elementOf is an element of a table, the zero value for what the table does not have.
+func elementOf[T any](list []T, i byte) (v T) {
 	if int(i) < len(list) {
 		v = list[i]
 	}

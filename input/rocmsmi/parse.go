@@ -79,8 +79,8 @@ type state struct {
 
 func newParser() *parser { return &parser{open: map[string]*state{}} }
 
-// take gives a line to a host's machine and reports whether it belonged there.
-func (p *parser) take(host, text string, num int) bool {
+// takeLine gives a line to a host's machine and reports whether it belonged there.
+func (p *parser) takeLine(host, text string, num int) bool {
 	st := p.open[host]
 	if k, ok := title(text); ok {
 		if st = p.state(host, num); st != nil {

@@ -32,7 +32,7 @@ func Match(data []byte) bool {
 // Read reads the topology of every machine in a text.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	p := newParser()
-	if err := p.heads.Each(name, r, p.take); err != nil {
+	if err := p.heads.Each(name, r, p.takeLine); err != nil {
 		return nil, err
 	}
 	f := &cluster.Fragment{Format: rocmFormat, Source: name}

@@ -204,7 +204,7 @@ func readTree(b *cluster.Budget, name, format string, r io.Reader) (*cluster.Fra
 	tr := treeReader{budget: b, f: f, tree: switchtree.New(), unknown: map[string]bool{}}
 	eachLine(text, func(l line) bool {
 		for _, rec := range records(l) {
-			if err = tr.add(rec); err != nil {
+			if err = tr.addRecord(rec); err != nil {
 				return false
 			}
 		}
@@ -225,7 +225,7 @@ func readTree(b *cluster.Budget, name, format string, r io.Reader) (*cluster.Fra
 	return f, nil
 }
 
-func (tr *treeReader) add(r record) error {
+func (tr *treeReader) addRecord(r record) error {
 	f := tr.f
 	switch r.kind {
 	case include:
@@ -265,11 +265,11 @@ func (tr *treeReader) add(r record) error {
 	} else {
 		s.Line = r.line
 	}
-	return tr.fill(sw, r)
+	return tr.fillSwitch(sw, r)
 }
 
-// fill puts what a record lists under its switch.
-func (tr *treeReader) fill(sw int, r record) error {
+// fillSwitch puts what a record lists under its switch.
+func (tr *treeReader) fillSwitch(sw int, r record) error {
 	if n, err := strconv.Atoi(r.level); err == nil && n >= 0 {
 		tr.tree.Switches[sw].Level = n
 	}

@@ -42,7 +42,7 @@ func ReadNodesWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Frag
 	f := &cluster.Fragment{Format: formatNodes, Source: name}
 	nr := nodeReader{budget: b, f: f, host: map[string]int{}, types: map[string]int{}}
 	eachNode(text, func(num int, fields []field) bool {
-		err = nr.add(num, fields)
+		err = nr.addNodes(num, fields)
 		return err == nil
 	})
 	if err != nil {
@@ -188,7 +188,7 @@ type nodeReader struct {
 	devices  int
 }
 
-func (nr *nodeReader) add(num int, fields []field) error {
+func (nr *nodeReader) addNodes(num int, fields []field) error {
 	name := get(fields, "NodeName")
 	if strings.EqualFold(name, "DEFAULT") {
 		nr.defaults = fields

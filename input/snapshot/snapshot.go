@@ -86,7 +86,7 @@ func readTree(b *cluster.Budget, in io.Reader) (*tree, error) {
 		if kept += int64(len(data)+len(h.Name)+len(h.Linkname)) + entrySize; kept > most {
 			return nil, fmt.Errorf("more than %d MiB of files; pack only /sys and /proc", most>>20)
 		}
-		t.add(h, data)
+		t.addEntry(h, data)
 	}
 	if len(t.entries) == 1 {
 		return nil, errors.New("an empty archive; expected /sys and /proc of a machine")

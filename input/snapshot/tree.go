@@ -28,8 +28,8 @@ func newTree() *tree {
 	return &tree{entries: map[string]*entry{".": {mode: fs.ModeDir | 0o555}}}
 }
 
-// add puts an archive's entry into the tree. Names that climb out are left out.
-func (t *tree) add(h *tar.Header, data []byte) {
+// addEntry puts an archive's entry into the tree. Names that climb out are left out.
+func (t *tree) addEntry(h *tar.Header, data []byte) {
 	name := path.Clean(strings.TrimLeft(h.Name, "/"))
 	if !fs.ValidPath(name) || name == "." {
 		return

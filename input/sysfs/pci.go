@@ -42,7 +42,7 @@ func (m *machine) bus() *bus {
 			continue
 		}
 		fn := m.function(path.Join(dir, name), name)
-		b.add(name, fn)
+		b.addFunction(name, fn)
 		if fn.ID.Class == "" {
 			b.mute++
 		}
@@ -59,7 +59,7 @@ func (m *machine) bus() *bus {
 	return b
 }
 
-func (b *bus) add(name string, fn *function) {
+func (b *bus) addFunction(name string, fn *function) {
 	b.byAddr[name] = fn
 	b.order = append(b.order, fn)
 }
@@ -80,7 +80,7 @@ func (b *bus) hang(fn *function, p place) {
 			}
 			up = &function{numa: -1}
 			up.Addr = cluster.PCI(p.pci[i-1])
-			b.add(p.pci[i-1], up)
+			b.addFunction(p.pci[i-1], up)
 		}
 		up.Bridge = true
 		up.Kids = append(up.Kids, &fn.Func)

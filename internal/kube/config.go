@@ -74,7 +74,7 @@ func Load(h Here) (*Client, error) {
 			return nil, fmt.Errorf("kubeconfig: %w", err)
 		}
 		found = true
-		if err := all.add(name, data); err != nil {
+		if err := all.addFile(name, data); err != nil {
 			return nil, err
 		}
 	}
@@ -143,7 +143,7 @@ type part struct {
 	dir string
 }
 
-func (c *config) add(name string, data []byte) error {
+func (c *config) addFile(name string, data []byte) error {
 	if len(data) > maxConfig {
 		return fmt.Errorf("%s: more than %d MiB; expected a kubeconfig", name, maxConfig>>20)
 	}

@@ -37,7 +37,7 @@ func New(r io.Reader) *Reader {
 // Next moves to the next line, or to the next piece of a line that is too long
 // or that carriage returns divide. It reports whether there is one.
 func (l *Reader) Next() bool {
-	if len(l.rest) == 0 && !l.fill() {
+	if len(l.rest) == 0 && !l.fillPiece() {
 		return false
 	}
 	piece := l.rest
@@ -49,8 +49,8 @@ func (l *Reader) Next() bool {
 	return true
 }
 
-// fill reads the next piece up to a newline.
-func (l *Reader) fill() bool {
+// fillPiece reads the next piece up to a newline.
+func (l *Reader) fillPiece() bool {
 	if l.err != nil {
 		return false
 	}

@@ -28,7 +28,7 @@ func Create(size int64) (*Segment, error) {
 	s.handle = Handle{Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), fd), Size: size}
 	err = unix.Fchmod(fd, 0o600)
 	if err == nil {
-		err = s.fill()
+		err = s.mapFile()
 	}
 	if err == nil {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
@@ -64,8 +64,8 @@ func memoryFor(size int64) error {
 	return nil
 }
 
-// fill gives a new file its size and maps it.
-func (s *Segment) fill() error {
+// mapFile gives a new file its size and maps it.
+func (s *Segment) mapFile() error {
 	if err := memoryFor(s.handle.Size); err != nil {
 		return err
 	}

@@ -33,9 +33,9 @@ func (p *parser) flow() Value {
 			}
 		}
 		if open == '{' {
-			p.add(p.pair())
+			p.addItem(p.pair())
 		} else {
-			p.add(p.flowItem())
+			p.addItem(p.flowItem())
 		}
 	}
 	p.pos++
@@ -70,7 +70,7 @@ func (p *parser) flowItem() Value {
 		return v
 	}
 	from := len(p.open)
-	p.add(p.valueOf(v))
+	p.addItem(p.valueOf(v))
 	return Value{Kind: Map, Line: v.Line, Items: p.close(from)}
 }
 

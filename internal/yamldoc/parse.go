@@ -85,8 +85,8 @@ func (p *parser) enter() {
 // ones.
 func valuesIn(bytes int) int { return min(maxValues, 10_000+bytes/6) }
 
-// add keeps an item of the collection being read, unless it is being skipped.
-func (p *parser) add(v Value) {
+// addItem keeps an item of the collection being read, unless it is being skipped.
+func (p *parser) addItem(v Value) {
 	if p.quiet > 0 {
 		return
 	}
@@ -269,7 +269,7 @@ func (p *parser) sequence(col int) Value {
 	from := len(p.open)
 	for {
 		p.pos++
-		p.add(p.entry(col, col+1))
+		p.addItem(p.entry(col, col+1))
 		if !p.more(col) {
 			break
 		}
@@ -303,7 +303,7 @@ func (p *parser) mapping(col int) Value {
 			e = Value{}
 		}
 		e.Key, e.Line = key, int32(num)
-		p.add(e)
+		p.addItem(e)
 		if !p.more(col) {
 			break
 		}

@@ -117,38 +117,38 @@ func (s Shape) split(ahead, later int) []Pass {
 func (s Shape) zbv(rank int) []Pass {
 	v := &zbvBuilder{n: max(s.Micros, 2*s.Ranks-1), real: s.Micros}
 	for range 2*(s.Ranks-rank) - 1 {
-		v.add(0, Forward)
+		v.addPass(0, Forward)
 	}
 	for range rank {
-		v.add(1, Forward)
-		v.add(0, Forward)
+		v.addPass(1, Forward)
+		v.addPass(0, Forward)
 	}
 	for range s.Ranks - rank {
-		v.add(1, Forward)
-		v.add(1, Backward)
-		v.add(1, Weight)
+		v.addPass(1, Forward)
+		v.addPass(1, Backward)
+		v.addPass(1, Weight)
 	}
 	for v.done[1][Forward] < v.done[0][Forward] || v.done[0][Forward] < v.n {
 		if v.done[0][Forward] < v.n {
-			v.add(0, Forward)
+			v.addPass(0, Forward)
 		}
-		v.add(0, Backward)
-		v.add(0, Weight)
-		v.add(1, Forward)
-		v.add(1, Backward)
-		v.add(1, Weight)
+		v.addPass(0, Backward)
+		v.addPass(0, Weight)
+		v.addPass(1, Forward)
+		v.addPass(1, Backward)
+		v.addPass(1, Weight)
 	}
 	for range rank {
-		v.add(0, Backward)
-		v.add(1, Backward)
+		v.addPass(0, Backward)
+		v.addPass(1, Backward)
 	}
 	for range s.Ranks - rank {
-		v.add(0, Backward)
-		v.add(0, Weight)
+		v.addPass(0, Backward)
+		v.addPass(0, Weight)
 	}
 	for _, c := range []int{1, 0} {
 		for v.done[c][Weight] < v.done[c][Backward] {
-			v.add(c, Weight)
+			v.addPass(c, Weight)
 		}
 	}
 	return v.list
@@ -162,7 +162,7 @@ type zbvBuilder struct {
 	list    []Pass
 }
 
-func (v *zbvBuilder) add(chunk int, kind Kind) {
+func (v *zbvBuilder) addPass(chunk int, kind Kind) {
 	k := v.done[chunk][kind]
 	v.done[chunk][kind]++
 	if k < v.real {

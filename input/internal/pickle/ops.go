@@ -60,19 +60,19 @@ var refusedOps = map[byte]string{
 func (r *Reader) step(op byte) error {
 	switch op {
 	case opBinGet:
-		b, err := r.take(1)
+		b, err := r.takeBytes(1)
 		if err != nil {
 			return err
 		}
 		return r.recall(uint32(b[0]))
 	case opBinPut:
-		b, err := r.take(1)
+		b, err := r.takeBytes(1)
 		if err != nil {
 			return err
 		}
 		return r.remember(uint32(b[0]))
 	case opLongBinGet, opLongBinPut:
-		b, err := r.take(4)
+		b, err := r.takeBytes(4)
 		if err != nil {
 			return err
 		}
@@ -118,25 +118,25 @@ func (r *Reader) number(op byte) error {
 	case opLong1:
 		return r.long()
 	case opBinInt1:
-		b, err := r.take(1)
+		b, err := r.takeBytes(1)
 		if err != nil {
 			return err
 		}
 		return r.push(Value{n: uint64(b[0]), Kind: Int})
 	case opBinInt2:
-		b, err := r.take(2)
+		b, err := r.takeBytes(2)
 		if err != nil {
 			return err
 		}
 		return r.push(Value{n: uint64(binary.LittleEndian.Uint16(b)), Kind: Int})
 	case opBinInt:
-		b, err := r.take(4)
+		b, err := r.takeBytes(4)
 		if err != nil {
 			return err
 		}
 		return r.push(Value{n: uint64(int64(int32(binary.LittleEndian.Uint32(b)))), Kind: Int})
 	case opBinFloat:
-		b, err := r.take(8)
+		b, err := r.takeBytes(8)
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (r *Reader) header(op byte) error {
 	if op == opFrame {
 		n = 8
 	}
-	b, err := r.take(n)
+	b, err := r.takeBytes(n)
 	if err == nil && op == opProto && b[0] > 5 {
 		return fmt.Errorf("protocol %d, expected 2 to 5", b[0])
 	}
@@ -191,7 +191,7 @@ func (r *Reader) put(op byte) error {
 	case want == Dict && len(items)%2 != 0:
 		return fmt.Errorf("a key without a value")
 	}
-	r.fill(to, items)
+	r.fillContainer(to, items)
 	return nil
 }
 

@@ -195,8 +195,8 @@ func (r *Reader) push(v Value) error {
 	return nil
 }
 
-// take reads n bytes of an instruction's argument.
-func (r *Reader) take(n int) ([]byte, error) {
+// takeBytes reads n bytes of an instruction's argument.
+func (r *Reader) takeBytes(n int) ([]byte, error) {
 	if n < 0 || n > len(r.data)-r.at {
 		return nil, fmt.Errorf("an argument of %d bytes where %d are left", n, len(r.data)-r.at)
 	}
@@ -212,8 +212,8 @@ func (r *Reader) container(k Kind, items []Value) error {
 	return r.push(Value{n: n, Kind: k})
 }
 
-// fill puts values into a container that has n, keeping those of one filling end to end.
-func (r *Reader) fill(v Value, items []Value) {
+// fillContainer puts values into a container that has n, keeping those of one filling end to end.
+func (r *Reader) fillContainer(v Value, items []Value) {
 	old := r.content[v.n]
 	if len(old) > 0 {
 		r.content[v.n] = append(old, items...) // the first filling has no room behind it, so this copies once and then grows
@@ -288,7 +288,7 @@ func (r *Reader) recall(slot uint32) error {
 
 // text reads a string whose length stands in n bytes.
 func (r *Reader) text(n int) error {
-	b, err := r.take(n)
+	b, err := r.takeBytes(n)
 	if err != nil {
 		return err
 	}
@@ -306,12 +306,12 @@ func (r *Reader) text(n int) error {
 
 // long reads an integer of up to eight bytes, as LONG1 has it.
 func (r *Reader) long() error {
-	b, err := r.take(1)
+	b, err := r.takeBytes(1)
 	if err != nil {
 		return err
 	}
 	size := int(b[0])
-	if b, err = r.take(size); err != nil {
+	if b, err = r.takeBytes(size); err != nil {
 		return err
 	}
 	if size > 8 {

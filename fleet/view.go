@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"busbar.dev/finding"
@@ -191,4 +192,29 @@ type CollectivesReply struct {
 // is sent as JSON where it is not nil, and the answer read into out. Errors that may pass are ErrGone or ErrReading.
 type Server interface {
 	Call(ctx context.Context, method, path string, in, out any) error
+}
+
+// PerRound is how many parts a round of a sweep has: half as many as there are nodes.
+func (o *OrderState) PerRound() int {
+	if r := o.Rounds; r > 0 && o.Parts%r == 0 && r < 2*(o.Parts/r)+1 {
+		return max(o.Parts/r, 1)
+	}
+	nodes := (1 + math.Sqrt(1+8*float64(o.Parts))) / 2 // of all pairs
+	return max(int(nodes)/2, 1)
+}
+
+// MostTime bounds how long an order may still take: all its rounds with all the time that they have, and a minute at
+// least.
+func (o *OrderState) MostTime(now time.Time) time.Duration {
+	r := o.PerRound()
+	turns := (o.Parts + r - 1) / r
+	if o.AtOnce > 0 && o.AtOnce < r {
+		turns *= (r + o.AtOnce - 1) / o.AtOnce
+	}
+	caps := o.Bounds()
+	d := time.Duration(turns) * caps.Bound()
+	if o.State == Waiting && o.Next.After(now) {
+		d += o.Next.Sub(now)
+	}
+	return max(d, time.Minute)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -594,7 +593,7 @@ func (w *watcher) ask(ctx context.Context) error {
 	case !errors.Is(err, fleet.ErrGone) && !errors.Is(err, fleet.ErrReading):
 		return err
 	case w.until.IsZero():
-		w.until = w.env.now().Add(mostTime(&w.got.OrderState, w.env.now()))
+		w.until = w.env.now().Add(w.got.MostTime(w.env.now()))
 		w.report(OrderProgress{Gone: err, Until: w.until})
 	case w.env.now().After(w.until):
 		return err
@@ -606,37 +605,12 @@ func (w *watcher) ask(ctx context.Context) error {
 func (w *watcher) show() {
 	state, ended := fmt.Sprint(w.got.State, w.got.Sweep), w.got.Measured+w.got.Failed
 	p := OrderProgress{First: w.told.IsZero()}
-	p.Round = p.First || state != w.state || ended-w.ended >= perRound(&w.got.OrderState) ||
+	p.Round = p.First || state != w.state || ended-w.ended >= w.got.PerRound() ||
 		w.env.now().Sub(w.told) > watchLine
 	if p.Round {
 		w.state, w.ended = state, ended
 	}
 	w.report(p)
-}
-
-// perRound is how many parts a round of a sweep has: half as many as there are nodes.
-func perRound(o *fleet.OrderState) int {
-	if r := o.Rounds; r > 0 && o.Parts%r == 0 && r < 2*(o.Parts/r)+1 {
-		return max(o.Parts/r, 1)
-	}
-	nodes := (1 + math.Sqrt(1+8*float64(o.Parts))) / 2 // of all pairs
-	return max(int(nodes)/2, 1)
-}
-
-// mostTime bounds how long an order may still take: all its rounds with all the time that they have, and a minute at
-// least.
-func mostTime(o *fleet.OrderState, now time.Time) time.Duration {
-	r := perRound(o)
-	turns := (o.Parts + r - 1) / r
-	if o.AtOnce > 0 && o.AtOnce < r {
-		turns *= (r + o.AtOnce - 1) / o.AtOnce
-	}
-	caps := o.Bounds()
-	d := time.Duration(turns) * caps.Bound()
-	if o.State == fleet.Waiting && o.Next.After(now) {
-		d += o.Next.Sub(now)
-	}
-	return max(d, time.Minute)
 }
 
 // figures asks for what an order measured. What checks measure is not kept.

@@ -194,6 +194,7 @@ func TestDecodedSame(t *testing.T) {
 			Files: []string{examples + "two-nodes.log"}, Cluster: "dgx-h100:2", NCCL: "2.28",
 		}, func(w io.Writer, d *query.CalibrateDoc) error { return report.Calibrate(w, d, "site.yaml") }),
 		"suggest":        alike(query.Suggest{Cluster: "dgx-h100:2"}, report.Suggest),
+		"pairs":          alike(query.BenchPairs{Size: "4K", Iters: 1}, report.BenchPairs),
 		"schedule":       alike(query.Sched{}, report.Sched),
 		"schedule nvls":  alike(query.Sched{Algo: "nvls"}, report.Sched),
 		"schedule proof": alike(query.Sched{Check: true}, report.Sched),

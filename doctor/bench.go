@@ -20,13 +20,13 @@ import (
 	"busbar.dev/unit"
 )
 
-// Curve is a measured sweep held against what should come.
+// Curve is a measured sweep compared with what is predicted.
 type Curve struct {
 	Source  string       `json:"source"`
 	Op      coll.Kind    `json:"op"`
 	Ranks   int          `json:"ranks"`
 	Nodes   int          `json:"nodes,omitempty"`  // 0 unknown
-	Machine string       `json:"machine"`          // the cluster that it was held against
+	Machine string       `json:"machine"`          // the cluster that it was compared with
 	Preset  string       `json:"preset,omitempty"` // that cluster's, "" for none
 	GPU     string       `json:"gpu,omitempty"`
 	NCCL    string       `json:"nccl,omitempty"`  // release that was predicted
@@ -433,7 +433,7 @@ type Threshold struct {
 // what a node's NVLink carries and are left out.
 func Thresholds() []Threshold { return csvtable.Must[Threshold]("thresholds.csv", thresholdTable) }
 
-// Against is a curve held against a threshold.
+// Against is a curve compared with a threshold.
 type Against struct {
 	Title  string  `json:"title"`
 	Asked  float64 `json:"asked_GBps"`

@@ -6,24 +6,16 @@
 //
 // # The questions
 //
-// They follow the work with a cluster.
-//
-// Map: what there is, and what will slow jobs down: [Map], [Audit], [Path], [Presets], [Hardware], [Models].
-//
-// Measure: on CPUs, GPUs and RDMA ports, and what changed since: [BenchDiff], [BenchPairs], [BenchStep], [BenchGPU],
-// [BenchRDMA], [Check].
-//
-// Predict: how long a collective or a training step takes, and what limits it: [Predict], [Step], [Experts], [Scale],
-// [Need], [Envelope], [Goodput].
-//
-// Plan: parallel degrees, placement, launch files: [Plan], [Place], [Sched].
-//
-// Diagnose: why a job is slow, broken or hung: [Doctor], [Hang], [Explain], [DoctorBench], [Trace].
-//
-// Watch: a fleet's nodes and jobs, through a server that Env.Fleet reaches: [Nodes], [Jobs], [BadNodes], [Link],
-// [OrderPairs], [Orders].
-//
-// Trust: how accurate predictions are, and how to fit them: [Validate], [Calibrate], [Suggest].
+// They follow the work with a cluster:
+//   - what there is, and what will slow jobs down: [Map], [Audit], [Path], [Presets], [Hardware], [Models]
+//   - measurements, and what changed since: [BenchDiff], [BenchPairs], [BenchStep], [BenchGPU], [BenchRDMA], [Check]
+//   - how long a collective or a training step takes, and what limits it: [Predict], [Step], [Experts], [Scale], [Need],
+//     [Envelope], [Goodput]
+//   - parallel degrees, placement, launch files: [Plan], [Place], [Sched]
+//   - why a job is slow, broken or hung: [Doctor], [Hang], [Explain], [DoctorBench], [Trace]
+//   - a fleet's nodes and jobs, through a server that Env.Fleet reaches: [Nodes], [Jobs], [BadNodes], [Link],
+//     [OrderPairs], [Orders]
+//   - how accurate predictions are, and how to fit them: [Validate], [Calibrate], [Suggest]
 //
 // # Texts and values
 //

@@ -98,7 +98,7 @@ type StepBucket struct {
 // StepTimes are what steps took with or without overlap, in seconds.
 type StepTimes struct {
 	Overlap string `json:"overlap"` // on or off
-	// Step is the median; of an even number the lower median, so that it is a step that was taken.
+	// Step is the median; of an even number, the lower of the two, so that it is a step that was taken.
 	Step float64 `json:"step_s"`
 	Min  float64 `json:"min_step_s"`
 	Max  float64 `json:"max_step_s"`

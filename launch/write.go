@@ -15,9 +15,9 @@ import (
 	"busbar.dev/internal/outfile"
 )
 
-// Write writes the files of a plan into a folder: all of them into a folder beside it first, so that a full disk or a kill
-// leaves an earlier plan as it was. A new folder comes by one rename. A folder that is not empty is refused, unless
-// with force: files then take the places of those of the same names, and what an earlier plan left is removed;
+// Write writes the files of a plan into a folder: all of them into a folder beside it first, so that a full disk or a
+// kill leaves an earlier plan as it was. A new folder comes by one rename. A folder that is not empty is refused,
+// unless with force: files then take the places of those of the same names, and what an earlier plan left is removed;
 // plan.json goes first and comes last, so that what busbar exec finds is whole.
 func Write(dir string, files []File, left []Left, force bool) error {
 	named := dir
@@ -105,7 +105,8 @@ func emitFile(name string, f File) error {
 		return failure.Cannot(err)
 	}
 	var w outfile.Writer
-	if err := w.Write(name, func(to io.Writer) error { _, err := io.WriteString(to, f.Text); return err }); err != nil || !f.Run {
+	if err := w.Write(name, func(to io.Writer) error { _, err := io.WriteString(to, f.Text); return err }); err != nil ||
+		!f.Run {
 		return err
 	}
 	info, err := os.Stat(name)

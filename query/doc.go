@@ -9,8 +9,8 @@
 // They follow the work with a cluster:
 //   - what there is, and what will slow jobs down: [Map], [Audit], [Path], [Presets], [Hardware], [Models]
 //   - measurements, and what changed since: [BenchDiff], [BenchPairs], [BenchStep], [BenchGPU], [BenchRDMA], [Check]
-//   - how long a collective or a training step takes, and what limits it: [Predict], [Step], [Experts], [Scale], [Need],
-//     [Envelope], [Goodput]
+//   - how long a collective or a training step takes, and what limits it: [Predict], [Step], [Experts], [Scale],
+//     [Need], [Envelope], [Goodput]
 //   - parallel degrees, placement, launch files: [Plan], [Place], [Sched]
 //   - why a job is slow, broken or hung: [Doctor], [Hang], [Explain], [DoctorBench], [Trace]
 //   - a fleet's nodes and jobs, through a server that Env.Fleet reaches: [Nodes], [Jobs], [BadNodes], [Link],

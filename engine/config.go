@@ -53,9 +53,9 @@ type Config struct {
 	// OnRefusal, where it is set, is told of every connection that this rank turns away, from
 	// several goroutines.
 	OnRefusal func(Refused)
-	// OnWait, where it is set, is told once, from another goroutine, when the ranks have not met
+	// OnWait, where it is set, is told once, from another goroutine, for whom this rank waits when the ranks have not met
 	// after two seconds.
-	OnWait func(Waiting)
+	OnWait func(text string)
 	// Transport is Auto when empty.
 	Transport Transport
 	// Bind is the interfaces or addresses to use, comma-separated; connections to a peer are

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"io"
 	"io/fs"
 	"path"
@@ -61,7 +62,7 @@ func (c amdCard) number(name string, by int64) *int64 {
 
 func (c amdCard) state(index int) State {
 	s := State{
-		Index: index, Vendor: amd, Name: first(c.text("product_name"), "AMD GPU "+c.text("device")),
+		Index: index, Vendor: amd, Name: cmp.Or(c.text("product_name"), "AMD GPU "+c.text("device")),
 		UUID: c.text("unique_id"), PCI: slotOf(c.text("uevent")),
 		Utilization: narrow(c.number("gpu_busy_percent", 1)), Used: c.number("mem_info_vram_used", 1),
 		Total:     c.number("mem_info_vram_total", 1),
@@ -180,11 +181,4 @@ func watts(micro *int64) *float64 {
 		return nil
 	}
 	return new(float64(*micro) / 1e6)
-}
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

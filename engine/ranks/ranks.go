@@ -144,7 +144,7 @@ func (j *Job) member(ctx context.Context, p Process, cfg engine.Config, t Task, 
 					"set BUSBAR_SECRET to the same words on all ranks, or use --tls-cert, --tls-key and --tls-ca")
 			}
 		}
-		cfg.OnWait = func(w engine.Waiting) { p.Note(w.String()) }
+		cfg.OnWait = p.Note
 	}
 	if t.Star != nil {
 		s, err := engine.JoinStar(ctx, cfg)

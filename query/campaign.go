@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/fleet"
 	"busbar.dev/plan/campaign"
 	"busbar.dev/step"
 	"busbar.dev/unit"
@@ -100,7 +99,7 @@ type failing struct {
 	losing   float64
 	loses    bool // the share of interruptions that lose a node was given
 	fleet    bool // the mtbf is that of the fleet's history
-	history  *fleet.History
+	history  *campaign.History
 }
 
 // read parses the fields.

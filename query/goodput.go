@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"busbar.dev/fleet"
 	"busbar.dev/internal/words"
 	"busbar.dev/plan/campaign"
 	"busbar.dev/unit"
@@ -20,19 +19,19 @@ type Goodput struct {
 
 // GoodputDoc is the answer to Goodput.
 type GoodputDoc struct {
-	Cluster string           `json:"cluster"`
-	Model   string           `json:"model"`
-	Layout  string           `json:"layout"`
-	GPUs    int              `json:"gpus"`
-	Nodes   int              `json:"nodes"`
-	Replica int              `json:"nodes_per_replica"`
-	Step    unit.Span        `json:"step_s"`
-	Tokens  float64          `json:"tokens_per_s"` // without failures
-	History *fleet.History   `json:"history,omitempty"`
-	Asked   campaign.Account `json:"asked"`
-	Played  float64          `json:"played"` // the goodput of what was asked, by a run with failures drawn one by one
-	Rows    []goodputRow     `json:"rows"`
-	Text    string           `json:"text"`
+	Cluster string            `json:"cluster"`
+	Model   string            `json:"model"`
+	Layout  string            `json:"layout"`
+	GPUs    int               `json:"gpus"`
+	Nodes   int               `json:"nodes"`
+	Replica int               `json:"nodes_per_replica"`
+	Step    unit.Span         `json:"step_s"`
+	Tokens  float64           `json:"tokens_per_s"` // without failures
+	History *campaign.History `json:"history,omitempty"`
+	Asked   campaign.Account  `json:"asked"`
+	Played  float64           `json:"played"` // the goodput of what was asked, by a run with failures drawn one by one
+	Rows    []goodputRow      `json:"rows"`
+	Text    string            `json:"text"`
 
 	Pictures bool `json:"samples,omitempty"` // rates count samples, not tokens
 	Noted

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
@@ -14,6 +15,7 @@ import (
 	"busbar.dev/fleet/health"
 	"busbar.dev/input/slurm"
 	"busbar.dev/internal/failure"
+	"busbar.dev/plan/campaign"
 )
 
 // ask asks the fleet's server.
@@ -201,7 +203,7 @@ func (q Link) Run(ctx context.Context, env Env) (doc *LinkDoc, err error) {
 const ofFleet = "fleet"
 
 // fleetHistory asks the fleet's server which nodes it had, and what was wrong with them.
-func (e *Env) fleetHistory(ctx context.Context) (*fleet.History, error) {
+func (e *Env) fleetHistory(ctx context.Context) (*campaign.History, error) {
 	nodes, found, err := e.fleet(ctx)
 	if err == nil && len(nodes) == 0 {
 		err = errors.New("--mtbf fleet: the server knows no nodes yet; give --mtbf TIME")
@@ -209,5 +211,9 @@ func (e *Env) fleetHistory(ctx context.Context) (*fleet.History, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fleet.NewHistory(nodes, slices.Concat(found.Past, found.Findings), e.now()), nil
+	joined := map[string]time.Time{}
+	for i := range nodes {
+		joined[string(nodes[i].Name)] = nodes[i].Joined
+	}
+	return campaign.NewHistory(joined, slices.Concat(found.Past, found.Findings), e.now()), nil
 }

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"busbar.dev/ask"
 )
 
 // TestSeeds holds docs/seeds.md to what there is: every command and flag that it names, and every test.
@@ -19,6 +21,9 @@ func TestSeeds(t *testing.T) {
 	known := map[string]bool{}
 	for f := range reflect.TypeFor[command]().Fields() {
 		known[strings.ToLower(f.Name)] = true
+	}
+	for _, q := range ask.Questions {
+		known[strings.Fields(q.Name)[0]] = true
 	}
 	for _, m := range regexp.MustCompile("`busbar ([a-z]+)").FindAllStringSubmatch(string(text), -1) {
 		if !known[m[1]] {

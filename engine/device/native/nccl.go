@@ -131,9 +131,9 @@ type config struct {
 	size                                     uintptr
 	magic, version                           uint32
 	blocking, cluster, leastCTAs, mostCTAs   int32
-	net                                      uintptr
+	_                                        uintptr // the network's name
 	splitShare, trafficClass                 int32
-	name                                     uintptr
+	_                                        uintptr // the communicator's name
 	collNet, policy, shrinkShare, nvlsCTAs   int32
 	channelsPerPeer, nvlinkCentricScheduling int32
 }

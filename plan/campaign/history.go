@@ -1,12 +1,12 @@
-package fleet
+package campaign
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"busbar.dev/finding"
-	"busbar.dev/plan/campaign"
 	"busbar.dev/unit"
 )
 
@@ -32,9 +32,9 @@ func (h *History) String() string {
 		h.Failures, h.Nodes, h.Observed, h.Since.UTC().Format("2006-01-02"), h.Between)
 }
 
-// NewHistory counts failures: a node with a finding about it alone that is an error and certain, several at a time
-// being one.
-func NewHistory(nodes []NodeState, found []finding.Finding, now time.Time) *History {
+// NewHistory counts failures of nodes that joined a fleet at these times: a node with a finding about it alone that is
+// an error and certain, several at a time being one.
+func NewHistory(nodes map[string]time.Time, found []finding.Finding, now time.Time) *History {
 	type outage struct{ from, to time.Time }
 	by := map[string][]outage{}
 	for _, f := range slices.SortedFunc(slices.Values(found),
@@ -55,12 +55,12 @@ func NewHistory(nodes []NodeState, found []finding.Finding, now time.Time) *Hist
 	}
 	h := &History{Nodes: len(nodes), Since: now}
 	back := 0
-	for i := range nodes {
+	for _, node := range slices.Sorted(maps.Keys(nodes)) { // in order: sums of floats
 		from := now
-		if joined := nodes[i].Joined; !joined.IsZero() && joined.Before(now) {
+		if joined := nodes[node]; !joined.IsZero() && joined.Before(now) {
 			from = joined
 		}
-		for _, o := range by[string(nodes[i].Name)] {
+		for _, o := range by[node] {
 			if h.Failures++; o.from.Before(from) {
 				from = o.from // it joined again since
 			}
@@ -74,7 +74,7 @@ func NewHistory(nodes []NodeState, found []finding.Finding, now time.Time) *Hist
 			h.Since = from
 		}
 	}
-	h.Between = (h.Observed + campaign.MTBF().Value/publishedNode) / unit.Span(h.Failures+1)
+	h.Between = (h.Observed + MTBF().Value/publishedNode) / unit.Span(h.Failures+1)
 	h.Repair /= unit.Span(max(back, 1))
 	return h
 }

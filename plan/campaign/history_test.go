@@ -1,4 +1,4 @@
-package fleet
+package campaign
 
 import (
 	"math"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"busbar.dev/finding"
-	"busbar.dev/plan/campaign"
 	"busbar.dev/unit"
 )
 
@@ -15,7 +14,7 @@ import (
 func TestHistory(t *testing.T) {
 	now := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
 	day := func(n float64) time.Time { return now.Add(-time.Duration(n * 24 * float64(time.Hour))) }
-	nodes := []NodeState{{Name: "a", Joined: day(100)}, {Name: "b", Joined: day(1)}}
+	nodes := map[string]time.Time{"a": day(100), "b": day(1)}
 	failed := func(node string, from, to float64) finding.Finding {
 		f := finding.Finding{Nodes: []string{node}, Severity: finding.Error, Confidence: 0.95, Since: day(from)}
 		if to > 0 {
@@ -34,12 +33,12 @@ func TestHistory(t *testing.T) {
 		math.Abs(float64(h.Repair/unit.Day)-2) > 1e-6 || !h.Since.Equal(day(100)) {
 		t.Errorf("%+v; expected 3 failures in 200 days of two nodes, away for 2 days", h)
 	}
-	prior := campaign.MTBF().Value / 8
+	prior := MTBF().Value / 8
 	if want := (200*unit.Day + prior) / 4; math.Abs(float64(h.Between/want)-1) > 1e-9 {
 		t.Errorf("%v between failures; expected %v", h.Between, want)
 	}
 	// A fleet that nothing is known of promises what is published.
-	if h := NewHistory([]NodeState{{Name: "a", Joined: now.Add(-time.Minute)}}, nil, now); math.Abs(
+	if h := NewHistory(map[string]time.Time{"a": now.Add(-time.Minute)}, nil, now); math.Abs(
 		float64(h.Between/prior)-1) > 1e-3 {
 		t.Errorf("%+v", h)
 	}

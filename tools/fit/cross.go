@@ -106,7 +106,7 @@ func calibrated(in *truth.Case, out []*truth.Case, start *sim.Figures) (before, 
 	}
 	f, kept := *start, &cluster.Calibration{}
 	if site.Better() {
-		kept.Residuals = site.Residuals
+		kept.Residuals = site.Calibration(nil, "").Residuals
 		for _, m := range site.Moved {
 			i, err := sim.FigureByName(m.Name)
 			if err != nil {

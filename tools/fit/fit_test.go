@@ -113,14 +113,14 @@ func TestHeldOutSizes(t *testing.T) {
 	}
 	t.Logf("all: median %.3f to %.3f, p90 %.3f to %.3f; held out: median %.3f to %.3f, p90 %.3f to %.3f", s.Before.Median,
 		s.After.Median, s.Before.P90, s.After.P90,
-		s.HeldBefore.Median, s.HeldAfter.Median, s.HeldBefore.P90, s.HeldAfter.P90)
+		s.HeldOut.Before.Median, s.HeldOut.After.Median, s.HeldOut.Before.P90, s.HeldOut.After.P90)
 	for _, m := range s.Moved {
 		t.Logf("%s %.4g to %.4g (%.4g to %.4g) %s", m.Name, m.Was, m.Value, m.Low, m.High, m.Unit)
 	}
 	t.Log("loose", s.Loose)
-	if s.HeldAfter.Median > 0.7*s.HeldBefore.Median {
-		t.Errorf("on sizes that were held out the median error goes from %.3f to %.3f only", s.HeldBefore.Median,
-			s.HeldAfter.Median)
+	if s.HeldOut.After.Median > 0.7*s.HeldOut.Before.Median {
+		t.Errorf("on sizes that were held out the median error goes from %.3f to %.3f only", s.HeldOut.Before.Median,
+			s.HeldOut.After.Median)
 	}
 }
 

@@ -431,8 +431,8 @@ func (q *question) stepScores(what string, rows []*truth.RunRow) (list [][]strin
 func stepScore(rows []*truth.RunRow) []string {
 	s, c := truth.RateRuns("", rows), truth.RateChoices(rows)
 	return []string{
-		percent(s.Median), percent(s.P90), fmt.Sprintf("%s (%d)", percent(s.ClusterMedian), s.Clusters), percent(s.Covered),
-		percent(s.ClusterCovered), fmt.Sprintf("%d of %d", c.Right, c.Pairs),
+		percent(s.Median), percent(s.P90), fmt.Sprintf("%s (%d)", percent(s.MachineMedian), s.Machines), percent(s.Covered),
+		percent(s.MachineCovered), fmt.Sprintf("%d of %d", c.Right, c.Pairs),
 	}
 }
 

@@ -51,9 +51,9 @@ func TestStepsLeftOut(t *testing.T) {
 		}
 	}
 	s, c := truth.RateRuns("", scored), truth.RateChoices(scored)
-	if s.Median > 0.12 || s.P90 > 0.4 || s.ClusterMedian > 0.18 || 100*c.Right < 65*c.Pairs || s.Covered < 0.8 {
+	if s.Median > 0.12 || s.P90 > 0.4 || s.MachineMedian > 0.18 || 100*c.Right < 65*c.Pairs || s.Covered < 0.8 {
 		t.Errorf("clusters left out: median %.3f, 90th percentile %.3f, averaged over clusters %.3f, %d of %d pairs in "+
-			"order, %.3f inside bars; expected at most 0.12, 0.4 and 0.18, and 65%% and 80%%", s.Median, s.P90, s.ClusterMedian,
+			"order, %.3f inside bars; expected at most 0.12, 0.4 and 0.18, and 65%% and 80%%", s.Median, s.P90, s.MachineMedian,
 			c.Right, c.Pairs, s.Covered)
 	}
 }

@@ -7,5 +7,5 @@
 // no clock, no randomness, no order of a map. Every figure is printed with its
 // unit and, where there is room, with its origin (spec, read, measured,
 // assumed). Rates are one direction; an advertised duplex figure is named as
-// such beside it. Ten thousand equal nodes take the room of one.
+// such beside it. In a text ten thousand equal nodes take the room of one.
 package report

@@ -6,19 +6,18 @@ FUZZ   ?= 100x
 # Compilers, linkers and lint take a fifth less time with more garbage, up to 2 GB of it. Tests run as ever.
 FASTER  = GOGC=400
 
-.PHONY: attack format kernels fill test test-long unit race race-short lint fuzz schema vuln bench bench-peers fit update dist site grafana debian page-assets browser test-quiet
+.PHONY: attack format kernels fill test test-long race race-short lint fuzz schema vuln bench bench-peers fit update dist site grafana debian page-assets browser test-quiet
 
-test: lint unit
-
-# All of it, at one package more than there are processors because some only wait, and every fuzz target of a package before
-# its tests, which are linked once for both. lint has vetted all. What fails beside others has failed: nothing is tried again.
+# All tests, at one package more than there are processors because some only wait, and every fuzz target of a package before
+# its tests, which are linked once for both. CI runs lint, which vets all, before it. What fails beside others has failed: nothing
+# is tried again.
 JOBS    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RACES   = ./engine ./engine/bench/... ./engine/device ./engine/health ./engine/ranks ./input/nccllog ./internal/shm ./plan
 # What takes longest goes first, so that nothing runs alone at the end.
 LONGEST = ./cmd/busbar ./query ./fleet/bus ./engine ./doctor
 FUZZALL = $(CURDIR)/fuzzall.test
 UNIT    = $(FASTER) $(GO) test -vet=off -ldflags='-s -w' -timeout 60m -p $(JOBS)
-unit:
+test:
 	@$(GO) build -o $(FUZZALL) ./internal/test/fuzzall
 	$(UNIT) -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' $(LONGEST) ./...
 

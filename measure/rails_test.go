@@ -70,7 +70,7 @@ func TestBenchRDMA(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(d.Rails) != 2 || len(d.Pairs) != 2*4*3 || d.Rounds != 2*3 || len(d.Findings) > 0 || len(d.Hosts) != 4 ||
+		if len(d.Rails) != 2 || len(d.Pairs) != 2*4*3 || d.Rounds < 2*3 || len(d.Findings) > 0 || len(d.Hosts) != 4 ||
 			len(d.Results) != 3*len(d.Pairs) {
 			t.Fatalf("%s: %+v", verb, d)
 		}

@@ -832,9 +832,13 @@ func namesOf(t *cluster.NodeType, ids []int) []string {
 // drawTreeLinks paints the PCIe tree: each device to what holds it, straight down, with what is wrong with the link.
 func (p *panel) drawTreeLinks(pic *picture) {
 	for d, b := range p.box {
-		h, c := p.holder(d), &p.cols[p.span[d].from]
-		stacked := len(c.nics) > 0 && slices.Contains(c.nics[1:], d)
-		if h < 0 || b.w == 0 || p.box[h].w == 0 || p.up[d] < 0 || p.t.Links[p.up[d]].Kind == cluster.OnDie || stacked {
+		h := p.holder(d)
+		if h < 0 || b.w == 0 || p.box[h].w == 0 || p.up[d] < 0 || p.t.Links[p.up[d]].Kind == cluster.OnDie ||
+			p.span[d].from >= len(p.cols) { // nothing stands above it
+			continue
+		}
+		c := &p.cols[p.span[d].from]
+		if len(c.nics) > 0 && slices.Contains(c.nics[1:], d) { // stacked on the first
 			continue
 		}
 		x, room := b.mid(), p.gpuW/2-3

@@ -14,7 +14,7 @@ FASTER  = GOGC=400
 JOBS    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RACES   = ./engine ./engine/bench/... ./engine/device ./engine/health ./engine/ranks ./input/nccllog ./internal/shm ./plan
 # What takes longest goes first, so that nothing runs alone at the end.
-LONGEST = ./cmd/busbar ./query ./fleet/bus ./engine ./doctor
+LONGEST = ./cmd/busbar ./query ./fleet/bus ./engine ./doctor ./measure ./fleet/hub
 FUZZALL = $(CURDIR)/fuzzall.test
 UNIT    = $(FASTER) $(GO) test -vet=off -ldflags='-s -w' -timeout 60m -p $(JOBS)
 test:
@@ -38,7 +38,7 @@ test-long: lint
 
 # The fleet, the command, the page and the lab with the race detector as well, some minutes.
 race:
-	$(GO) test -race -short -timeout 60m ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/reduce ./lab ./web ./engine/device/native $(RACES)
+	$(GO) test -race -short -timeout 60m ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/reduce ./lab ./measure ./web ./engine/device/native $(RACES)
 
 # Go files of our own. Lines end at 120 bytes and gofumpt's rules hold, see tools/wrap; then go vet's checks and staticcheck's in
 # one program, see tools/lint.

@@ -76,6 +76,9 @@ func Local(n int) ([]*Group, error) {
 // Rank is this rank's number.
 func (g *Group) Rank() int { return g.rank }
 
+// Broken is closed when the group has failed, say because a rank was lost.
+func (g *Group) Broken() <-chan struct{} { return g.ending.doomed }
+
 // Size is the number of ranks.
 func (g *Group) Size() int { return g.size }
 

@@ -208,6 +208,15 @@ func (p *Perftest) pair(ctx context.Context, g *engine.Group, o *perftestOrder) 
 	if !slices.ContainsFunc(p.known, func(own Port) bool { return own.Name == o.Port }) {
 		return nil, fmt.Errorf("%.60q: this host has no such port", o.Port)
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // programs do not outlive the other rank
+		select {
+		case <-g.Broken():
+			stop()
+		case <-ctx.Done():
+		}
+	}()
 	end := portEnd(o.Port)
 	end.GPU = o.GPU
 	cells := []pairs.Measure{{From: 0, To: 1}, {From: 1, To: 0}}

@@ -378,3 +378,18 @@ func mergeCounters(a, b map[string]uint64) map[string]uint64 {
 
 // Equal reports whether two types are the same but for their names.
 func (t *NodeType) Equal(o *NodeType) bool { return t.shape() == o.shape() }
+
+// Types finds the types of a fragment by what is in them.
+type Types map[[32]byte]int
+
+// AddNode is [Fragment.AddNode] for a node whose type is that of another where they are equal.
+func (x Types) AddNode(f *Fragment, host string, t *NodeType) {
+	shape := t.shape()
+	at, ok := x[shape]
+	if !ok {
+		at = len(f.Types)
+		x[shape] = at
+		f.Types = append(f.Types, t)
+	}
+	f.Hosts = append(f.Hosts, Host{Name: host, Type: at})
+}

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/nccllog"
 	"busbar.dev/input/ncclxml"
 	"busbar.dev/internal/test/corpus"
+	"busbar.dev/internal/test/ncclplan"
 	"busbar.dev/nccl"
 )
 
@@ -34,21 +34,18 @@ func TestJobLogs(t *testing.T) {
 	total := map[string]int{}
 	for _, dir := range dirs {
 		files, _ := filepath.Glob(filepath.Join(dir, "nccl.*.log"))
-		var sources []nccllog.Source
+		var sources []ncclplan.Source
 		for _, f := range files {
 			data, err := os.ReadFile(f)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sources = append(sources, nccllog.Source{Name: f, R: bytes.NewReader(data)})
+			sources = append(sources, ncclplan.Source{Name: f, Data: data})
 		}
 		if len(sources) == 0 {
 			continue
 		}
-		log, err := nccllog.ReadLogs(sources...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := ncclplan.Read(t, sources...)
 		total["jobs"]++
 		for i := range log.Comms {
 			comm := &log.Comms[i]
@@ -60,7 +57,7 @@ func TestJobLogs(t *testing.T) {
 				plans[comm.NRanks] = planOn(t, c, comm.NRanks, 1, "2.28.9", nil)
 			}
 			total["communicators"]++
-			compare(t, filepath.Base(dir), plans[comm.NRanks], comm, total)
+			compare(t, filepath.Base(dir), plans[comm.NRanks], log, comm, total)
 		}
 	}
 	if total["rings"] == 0 {

@@ -1,8 +1,8 @@
 package nccl_test
 
 import (
-	"bytes"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -10,6 +10,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/test/corpus"
+	"busbar.dev/internal/test/ncclplan"
 	"busbar.dev/nccl"
 	"busbar.dev/unit"
 )
@@ -98,14 +99,8 @@ func TestUserLogs(t *testing.T) {
 		{"2.27.7-2rank-healthy.log", func() *cluster.NodeType { return bridged(12, 12) }, 1, 2, false},
 		{"2.27.7-2rank-nvlink-fault.log", func() *cluster.NodeType { return bridged(1, 12) }, 1, 2, false},
 	} {
-		log, err := nccllog.ReadLog(c.file, bytes.NewReader(corpus.Open(t, "nccl-log/"+c.file)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		env := map[string]string{}
-		for _, e := range log.Env {
-			env[e.Name] = strings.TrimSuffix(e.Value, ".")
-		}
+		log := ncclplan.Read(t, ncclplan.Source{Name: c.file, Data: corpus.Open(t, "nccl-log/"+c.file)})
+		env := maps.Clone(log.Env)
 		if c.noNVLS {
 			env["NCCL_NVLS_ENABLE"] = "0"
 		}
@@ -114,7 +109,7 @@ func TestUserLogs(t *testing.T) {
 		n := map[string]int{}
 		for i := range log.Comms {
 			if comm := &log.Comms[i]; comm.NRanks == p.NRanks {
-				compare(t, c.file, p, comm, n)
+				compare(t, c.file, p, log, comm, n)
 			}
 		}
 		n["choices"] += checkChoices(t, realRun{name: c.file, log: log}, p.Choose)
@@ -126,7 +121,7 @@ func TestUserLogs(t *testing.T) {
 	t.Log("in all:", total)
 }
 
-func compare(t *testing.T, file string, p *nccl.Plan, comm *nccllog.Comm, n map[string]int) {
+func compare(t *testing.T, file string, p *nccl.Plan, log *ncclplan.Log, comm *nccllog.Comm, n map[string]int) {
 	t.Helper()
 	for _, ring := range comm.Rings {
 		n["rings"]++
@@ -134,9 +129,9 @@ func compare(t *testing.T, file string, p *nccl.Plan, comm *nccllog.Comm, n map[
 			t.Errorf("%s: ring %d of %d: want %v", file, ring.Channel, p.Count(), ring.Ranks)
 		}
 	}
-	if comm.Tuning != nil {
+	if cells := log.Common(comm).Cells; len(cells) > 0 {
 		n["tables"]++
-		for _, c := range comm.Tuning.Cells {
+		for _, c := range cells {
 			n["cells"]++
 			op, _ := nccl.ParseOp(c.Op)
 			algo, _ := nccl.ParseAlgo(c.Algo)
@@ -155,7 +150,7 @@ func compare(t *testing.T, file string, p *nccl.Plan, comm *nccllog.Comm, n map[
 				t.Errorf("%s: tree %d of rank %d: want %v", file, node.Channel, node.Rank, node)
 			}
 		}
-		if ch := k.Channels; ch.Coll > 0 {
+		if ch := log.Of(k); ch.Coll > 0 {
 			n["channel counts"]++
 			if ch.Coll != p.Count() || ch.P2P != p.P2PChannels || ch.P2PPerPeer != p.P2PPerPeer ||
 				ch.NVLS >= 0 && ch.NVLS != p.NVLSChannels {
@@ -163,7 +158,7 @@ func compare(t *testing.T, file string, p *nccl.Plan, comm *nccllog.Comm, n map[
 					p.P2PPerPeer, p.NVLSChannels, ch)
 			}
 		}
-		for _, g := range k.Graphs {
+		for _, g := range log.Of(k).Graphs {
 			n["graphs"]++
 			mine := p.Nodes[0].View.Graphs.Ring
 			if g.Pattern != 4 {

@@ -1,7 +1,6 @@
 package nccl_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/ncclxml"
 	"busbar.dev/internal/test/corpus"
+	"busbar.dev/internal/test/ncclplan"
 	"busbar.dev/nccl"
 )
 
@@ -19,8 +19,9 @@ import (
 type realRun struct {
 	name  string
 	dir   string
-	log   *nccllog.Log
+	log   *ncclplan.Log
 	comm  *nccllog.Comm
+	plan  *ncclplan.Plan // that its ranks have in common
 	rank0 string // text of rank 0's log
 }
 
@@ -35,7 +36,7 @@ func realRuns(t *testing.T) []realRun {
 	for _, dir := range dirs {
 		files, _ := filepath.Glob(filepath.Join(dir, "nccl.*.log"))
 		r := realRun{name: filepath.Base(dir), dir: dir}
-		var sources []nccllog.Source
+		var sources []ncclplan.Source
 		for i, f := range files {
 			data, err := os.ReadFile(f)
 			if err != nil {
@@ -44,14 +45,12 @@ func realRuns(t *testing.T) []realRun {
 			if i == 0 {
 				r.rank0 = string(data)
 			}
-			sources = append(sources, nccllog.Source{Name: f, R: bytes.NewReader(data)})
+			sources = append(sources, ncclplan.Source{Name: f, Data: data})
 		}
-		if r.log, err = nccllog.ReadLogs(sources...); err != nil {
-			t.Fatal(err)
-		}
+		r.log = ncclplan.Read(t, sources...)
 		for i := range r.log.Comms {
-			if c := &r.log.Comms[i]; c.Tuning != nil {
-				r.comm = c
+			if p := r.log.Common(&r.log.Comms[i]); len(p.Cells) > 0 {
+				r.comm, r.plan = &r.log.Comms[i], p
 			}
 		}
 		if r.comm == nil {
@@ -62,17 +61,8 @@ func realRuns(t *testing.T) []realRun {
 	return all
 }
 
-// env is what the log says was set.
-func (r *realRun) env() map[string]string {
-	env := map[string]string{}
-	for _, e := range r.log.Env {
-		env[e.Name] = e.Value
-	}
-	return env
-}
-
 // logged turns a graph of the log into ours.
-func logged(g nccllog.Graph) nccl.Graph {
+func logged(g ncclplan.Graph) nccl.Graph {
 	intra, _ := nccl.ParsePath(g.TypeIntra)
 	inter, _ := nccl.ParsePath(g.TypeInter)
 	return nccl.Graph{
@@ -100,7 +90,7 @@ func TestRealTables(t *testing.T) {
 	tables, choices := 0, 0
 	for _, r := range realRuns(t) {
 		var g nccl.Graphs
-		for _, x := range r.comm.Graphs {
+		for _, x := range r.plan.Graphs {
 			switch x.Pattern {
 			case 4:
 				g.Ring = logged(x)
@@ -114,7 +104,7 @@ func TestRealTables(t *testing.T) {
 		}
 		c := nccl.Comm{
 			Version: v, NRanks: r.comm.NRanks, NNodes: r.comm.NNodes, MaxLocalRanks: 1, MinCC: 90, MaxCC: 90,
-			Arch: nccl.ArchX86, Vendor: nccl.Intel, Channels: r.comm.Coll, Env: r.env(),
+			Arch: nccl.ArchX86, Vendor: nccl.Intel, Channels: r.plan.Coll, Env: r.log.Env,
 		}
 		tab, err := nccl.NewTable(&c, &g)
 		if err != nil {
@@ -198,7 +188,7 @@ func TestRealRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		v, _ := nccl.ParseVersion(r.log.Versions[0].Text)
-		p, err := new(nccl.Planner).Plan(c, l, v, r.env())
+		p, err := new(nccl.Planner).Plan(c, l, v, r.log.Env)
 		if err != nil {
 			t.Fatalf("%s: %v", r.name, err)
 		}
@@ -213,13 +203,12 @@ func TestRealRuns(t *testing.T) {
 			t.Errorf("%s: table\n%s\nwant\n%s", r.name, got, want)
 		}
 		n["tables"]++
-		n["cells"] += len(r.comm.Tuning.Cells)
+		n["cells"] += len(r.plan.Cells)
 		n["choices"] += checkChoices(t, r, p.Choose)
 		for _, ring := range r.comm.Rings {
 			n["rings"]++
-			if fmt.Sprint(p.Ring(ring.Channel)) != fmt.Sprint(ring.Ranks) || ring.Channels != p.Count() {
-				t.Errorf("%s: ring %d of %d: %v, want %v of %d", r.name, ring.Channel, p.Count(), p.Ring(ring.Channel), ring.Ranks,
-					ring.Channels)
+			if fmt.Sprint(p.Ring(ring.Channel)) != fmt.Sprint(ring.Ranks) {
+				t.Errorf("%s: ring %d of %d: %v, want %v", r.name, ring.Channel, p.Count(), p.Ring(ring.Channel), ring.Ranks)
 			}
 		}
 		for _, k := range r.comm.Ranks {
@@ -229,7 +218,7 @@ func TestRealRuns(t *testing.T) {
 					t.Errorf("%s: tree %d of rank %d: %v, want %v", r.name, node.Channel, node.Rank, got, node)
 				}
 			}
-			ch := k.Channels
+			ch := r.log.Of(k)
 			n["channel counts"]++
 			if ch.Coll != p.Count() || ch.NVLS != p.NVLSChannels || ch.P2P != p.P2PChannels || ch.P2PPerPeer != p.P2PPerPeer {
 				t.Errorf("%s: channels %d %d %d %d, want %+v", r.name, p.Count(), p.NVLSChannels, p.P2PChannels, p.P2PPerPeer, ch)

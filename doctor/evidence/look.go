@@ -222,7 +222,7 @@ func (k *looker) bulk(l *nccllog.Line) (hits []hit, ok bool) {
 	}
 	rec := &l.Records[0]
 	switch m := rec.Message.(type) {
-	case *nccllog.Call:
+	case nccllog.Call:
 		return nil, !strings.Contains(rec.Text, "NCCL ") // else something else ran into it
 	case *nccllog.Connection:
 		if strings.Contains(rec.Text, "NCCL ") {

@@ -41,14 +41,8 @@ func TestSyntheticJob(t *testing.T) {
 	if len(s.Log.Comms) != 1 || s.Log.NotUnderstood != 0 || s.Unknown != 0 || s.Told || len(s.Sources) != 2 {
 		t.Errorf("%d communicators, %d lines not understood: %v", len(s.Log.Comms), s.Unknown, s.Samples)
 	}
-	across, within := 0, 0
-	for _, c := range s.Log.Connections {
-		if c.Transport == "NET" {
-			across += c.N
-		} else {
-			within += c.N
-		}
-	}
+	across := strings.Count(j.Logs(), " via NET/")
+	within := strings.Count(j.Logs(), " via ") - across
 	if o := s.First(OverNet, "IB"); o == nil || o.Count != across || o.Arg(1) != "gdr" ||
 		!slices.Equal(o.HostNames(), []string{j.Host(0), j.Host(1)}) || s.Count(OverP2P) != within {
 		t.Errorf("%+v; %d connections between hosts, %d within", o, across, within)
@@ -88,7 +82,7 @@ func TestSyntheticPacked(t *testing.T) {
 				fmt.Fprintln(&b, k, o.Args, o.Count, o.HostNames(), len(o.Ranks), len(o.Quotes))
 			}
 		}
-		return fmt.Sprint(b.String(), len(s.Log.Connections), s.Log.Understood, len(s.Steps))
+		return fmt.Sprint(b.String(), len(s.Log.Connections), s.Log.Records, len(s.Steps))
 	}
 	want := summary(read(t, files["nccl.log"], files["job.log"], files["dmesg.log"]))
 	if got := summary(read(t, files["dmesg.log"], files["job.log"], files["nccl.log"])); got != want {

@@ -27,8 +27,8 @@ func TestInterleavedLines(t *testing.T) {
 	for round := range 8 {
 		s := read(t, tear(rnd, whole, 1+round))
 		for _, h := range s.Log.Hosts {
-			if !real[h.Name] {
-				t.Errorf("round %d: host %q", round, h.Name)
+			if !real[h] {
+				t.Errorf("round %d: host %q", round, h)
 			}
 		}
 		for _, k := range s.Kinds() {

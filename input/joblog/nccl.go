@@ -1,16 +1,15 @@
 package joblog
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
+	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/lazyre"
 )
 
 var (
-	ncclHead = lazyre.New(`(\S+?):(\d+):(\d+) \[(\d+)\] (?:\S+ )?NCCL (INFO|WARN) (.*)`)
-	initLine = lazyre.New(
-		`comm 0x[0-9a-f]+ rank (\d+) n[rR]anks (\d+) .*commId 0x([0-9a-f]{1,16}) - Init (START|COMPLETE)`)
 	usingLine  = lazyre.New(`(?:Using |OOB |\[\d+\])[^\s:<]+:(\d+\.\d+\.\d+\.\d+)<\d+>`)
 	peerLine   = lazyre.New(`(?:remote peer|peer) ([^\s<]+)<(\d+)>`)
 	xidLine    = lazyre.New(`NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, pid='?(\d+|<unknown>)'?)?`)
@@ -33,43 +32,62 @@ var networkWords = []string{
 
 // nccl reads a line of NCCL's log.
 func (r *reader) nccl(text string) {
-	m := ncclHead.FindStringSubmatch(text)
-	if m == nil {
-		return
+	line := nccllog.ParseLine(text, nccllog.Pos{})
+	for i := range line.Records {
+		if rec := &line.Records[i]; rec.Host != "" {
+			r.record(rec, Event{Rank: r.rank, Host: rec.Host, PID: rec.PID, Text: text})
+		}
 	}
-	pid, _ := strconv.Atoi(m[2])
-	e := Event{Rank: r.rank, Host: m[1], PID: pid, Text: text}
-	said := m[6]
-	if key := "process " + m[1] + ":" + m[2]; !r.seen[key] && len(r.seen) < 1<<16 {
+}
+
+// record reads one record of such a line.
+func (r *reader) record(rec *nccllog.Record, e Event) {
+	if key := fmt.Sprintf("process %s:%d", rec.Host, rec.PID); !r.seen[key] && len(r.seen) < 1<<16 {
 		r.seen[key] = true
 		p := e
 		p.Kind = Process
 		r.addEvent(p)
 	}
-	switch {
-	case strings.Contains(said, " - Init "):
-		i := initLine.FindStringSubmatch(said)
-		if i == nil {
-			return
-		}
-		e.Kind = InitStart
-		if i[4] == "COMPLETE" {
+	said := rec.Text
+	switch m := rec.Message.(type) {
+	case *nccllog.CommLine:
+		id, err := strconv.ParseUint(strings.TrimPrefix(m.ID, "0x"), 16, 64)
+		if e.Kind = InitStart; m.What == nccllog.InitComplete {
 			e.Kind = InitComplete
 		}
-		e.CommRank, _ = strconv.Atoi(i[1])
-		e.NRanks, _ = strconv.Atoi(i[2])
-		e.Comm, _ = strconv.ParseUint(i[3], 16, 64)
-		r.addEvent(e)
+		if e.Comm, e.CommRank, e.NRanks = id, m.Rank, m.NRanks; err == nil && strings.HasPrefix(m.What, "Init ") {
+			r.addEvent(e)
+		}
+		return
+	case *nccllog.InitTimes:
+		r.timed(e, m)
+		return
+	}
+	switch {
 	case strings.Contains(said, " - Abort START"), strings.Contains(said, " - Destroy START"):
 		e.Kind = CommAbort
 		r.addEvent(e)
-	case strings.HasPrefix(said, "Init timings"):
-		r.timed(e, said)
 	case strings.HasPrefix(said, "Bootstrap") || strings.HasPrefix(said, "NET/") && strings.Contains(said, " Using "):
 		r.address(e, said)
-	case m[5] == "WARN":
+	case rec.Level == "WARN":
 		r.ncclWarn(e, said)
 	}
+}
+
+// timed reads how long the making of the process's last communicator took; the bootstrap is the wait for the other
+// members.
+func (r *reader) timed(e Event, m *nccllog.InitTimes) {
+	if m.Bootstrap < 0 || m.Bootstrap > 1e9 {
+		return
+	}
+	e.Kind, e.CommRank, e.NRanks, e.Wait = InitTimed, m.Rank, m.NRanks, m.Bootstrap
+	for i := len(r.log.Events) - 1; i >= 0; i-- {
+		if c := &r.log.Events[i]; c.Kind == InitComplete && c.PID == e.PID && c.Host == e.Host {
+			e.Comm = c.Comm
+			break
+		}
+	}
+	r.addEvent(e)
 }
 
 // address keeps the addresses that a host says it uses.

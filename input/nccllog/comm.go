@@ -1,23 +1,23 @@
 package nccllog
 
 import (
-	"slices"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 )
 
 // newRank begins a set-up, or returns nil when there are too many.
-func (c *collector) newRank(r *Record) *Rank {
+func (c *Reader) newRank(r *Record) *Rank {
 	if len(c.ranks) >= c.maxRanks {
 		c.drop("ranks")
 		return nil
 	}
 	k := &Rank{
-		Rank: -1, NRanks: -1, NNodes: -1, LocalRank: -1, LocalRanks: -1, CudaDev: -1, NvmlDev: -1, Host: r.Host, PID: r.PID,
+		Rank: -1, NRanks: -1, NNodes: -1, LocalRanks: -1, CudaDev: -1, NvmlDev: -1, Coll: -1, Host: r.Host,
 	}
-	k.Channels = Channels{-1, -1, -1, -1, -1}
 	c.ranks = append(c.ranks, k)
 	c.threads[threadOf(r)] = k
 	return k
@@ -27,7 +27,7 @@ func threadOf(r *Record) thread { return thread{r.Host, r.PID, r.TID, r.Dev} }
 
 // current is the set-up that a thread is at: a message without a communicator
 // belongs to it. A finished one is over, and another begins.
-func (c *collector) current(r *Record) *Rank {
+func (c *Reader) current(r *Record) *Rank {
 	if k := c.threads[threadOf(r)]; k != nil && k.Completed.Line == 0 {
 		return k
 	}
@@ -36,7 +36,7 @@ func (c *collector) current(r *Record) *Rank {
 
 // named finds the set-up of a communicator in its process. want says which of
 // several that used the same pointer one after another is meant.
-func (c *collector) named(r *Record, comm string, want func(*Rank) bool) *Rank {
+func (c *Reader) named(r *Record, comm string, want func(*Rank) bool) *Rank {
 	key := commKey{r.Host, r.PID, comm}
 	if r.Host == "" { // the beginning of the line is lost
 		if k := c.pointers[comm]; k != nil && want(k) {
@@ -62,52 +62,47 @@ func (c *collector) named(r *Record, comm string, want func(*Rank) bool) *Rank {
 
 // comm files every message about one communicator: Init START and COMPLETE,
 // Destroy and Abort COMPLETE, and the line with the number of nodes.
-func (c *collector) comm(r *Record, q *commLine) {
-	var k *Rank
+func (c *Reader) comm(r *Record, q *CommLine) {
+	if q.What == InitComplete && c.repeated(r, q) {
+		return
+	}
+	k := c.named(r, q.comm, func(k *Rank) bool {
+		switch {
+		case q.nNodes >= 0:
+			return k.NNodes < 0 && !k.Ended
+		case q.What == InitStart:
+			return k.Started.Line == 0 && k.Completed.Line == 0
+		case q.What == InitComplete:
+			return k.Completed.Line == 0 && !k.Ended
+		}
+		return !k.Ended
+	})
+	if k == nil {
+		return
+	}
 	switch {
-	case q.nodes:
-		k = c.named(r, q.comm, func(k *Rank) bool { return k.NNodes < 0 && k.ended().Line == 0 })
-	case q.what == "Init START":
-		k = c.named(r, q.comm, func(k *Rank) bool { return k.Started.Line == 0 && k.Completed.Line == 0 })
-		if k != nil {
-			k.Started = r.At
-		}
-	case q.what == "Init COMPLETE":
-		c.log.Complete++
-		if c.repeated(r, q) {
-			return
-		}
-		k = c.named(r, q.comm, func(k *Rank) bool { return k.Completed.Line == 0 && k.ended().Line == 0 })
-		if k != nil {
-			k.Completed = r.At
-		}
-	case q.what == "Destroy COMPLETE":
-		k = c.named(r, q.comm, func(k *Rank) bool { return k.ended().Line == 0 })
-		if k != nil {
-			k.Destroyed = r.At
-		}
-	case q.what == "Abort COMPLETE":
-		k = c.named(r, q.comm, func(k *Rank) bool { return k.ended().Line == 0 })
-		if k != nil {
-			k.Aborted = r.At
-		}
+	case q.nNodes >= 0:
+	case q.What == InitStart:
+		k.Started = r.At
+	case q.What == InitComplete:
+		k.Completed = r.At
+	default:
+		k.Ended = true
 	}
-	if k != nil {
-		q.fillRank(c, k)
-	}
+	q.fillRank(c, k)
 }
 
 // repeated reports a message that says again of a communicator in use that it is complete, as logs do that are
 // collected twice: it begins no other.
-func (c *collector) repeated(r *Record, q *commLine) bool {
+func (c *Reader) repeated(r *Record, q *CommLine) bool {
 	k := c.comms[commKey{r.Host, r.PID, q.comm}]
-	return k != nil && k.Completed.Line > 0 && k.ended().Line == 0 && k == c.threads[threadOf(r)] && k.Rank == q.rank &&
-		k.NRanks == q.nRanks
+	return k != nil && k.Completed.Line > 0 && !k.Ended && k == c.threads[threadOf(r)] && k.Rank == q.Rank &&
+		k.NRanks == q.NRanks
 }
 
 // tear keeps a message about a communicator that does not read: other output may
 // have come between its parts, and the rest stands on a later line.
-func (c *collector) tear(r *Record) {
+func (c *Reader) tear(r *Record) {
 	if !strings.HasPrefix(r.Text, "comm 0x") &&
 		!(strings.HasPrefix(r.Text, "ncclComm") && strings.Contains(r.Text, "comm 0x")) {
 		return
@@ -116,7 +111,7 @@ func (c *collector) tear(r *Record) {
 		c.torn = append(c.torn[:0], c.torn[1:]...)
 	}
 	t := *r
-	t.Text, t.Time = strings.Clone(t.Text[:min(len(t.Text), maxTextLen)]), strings.Clone(t.Time)
+	t.Text = strings.Clone(t.Text[:min(len(t.Text), maxTextLen)])
 	c.torn = append(c.torn, t)
 }
 
@@ -124,7 +119,7 @@ func (c *collector) tear(r *Record) {
 // the first part stopped is not marked; the longest beginning that makes a whole
 // message together with the end is right, as a longer one holds foreign text.
 // The device tells the messages of several ranks apart.
-func (c *collector) rejoin(end string) {
+func (c *Reader) rejoin(end string) {
 	if len(c.torn) == 0 || !strings.HasSuffix(end, " COMPLETE") && !strings.HasSuffix(end, "Init START") ||
 		len(end) > 400 {
 		return
@@ -133,62 +128,54 @@ func (c *collector) rejoin(end string) {
 		r := c.torn[i]
 		for cut := min(len(r.Text), 400); cut > 0 && c.mends < maxMends; cut-- {
 			c.mends++
-			var q commLine
-			if !q.parse(r.Text[:cut]+end) || q.cudaDev != r.Dev || q.what == "" {
+			q := parseCommLine(r.Text[:cut] + end)
+			if q == nil || q.cudaDev != r.Dev || q.What == "" {
 				continue
 			}
-			whole := r
-			whole.Text = r.Text[:cut] + end
-			c.comm(&whole, &q)
-			c.log.Understood++
+			c.comm(&r, q)
 			c.log.NotUnderstood--
 			c.unknown.remove(shapeOf(r.Text))
-			if _, seen := sizeOf(r.Text); !seen {
-				c.sizes(&whole)
-			}
 			c.torn = append(c.torn[:i], c.torn[i+1:]...)
 			return
 		}
 	}
 }
 
-// ended is where the communicator was destroyed or aborted.
-func (k *Rank) ended() Pos {
-	if k.Destroyed.Line != 0 {
-		return k.Destroyed
-	}
-	return k.Aborted
-}
+// What a line says of the set-up of a communicator.
+const (
+	InitStart    = "Init START"
+	InitComplete = "Init COMPLETE"
+)
 
-// commLine is what such a message says.
-type commLine struct {
-	comm, id, bus                  string
-	what                           string
-	nodes                          bool
-	rank, nRanks, cudaDev, nvmlDev int
-	nNodes, localRank, localRanks  int
+// CommLine is a message about one communicator.
+type CommLine struct {
+	What                      string // Init START, Init COMPLETE, Destroy COMPLETE, Abort COMPLETE; "": none
+	ID                        string // commId, 0x and digits; "" before 2.16
+	Rank, NRanks              int
+	comm, bus                 string
+	cudaDev, nvmlDev          int
+	nNodes, localRanks        int
 }
 
 func parseComm(r *Record) any {
-	q := &commLine{}
-	if !q.parse(r.Text) || !q.nodes && q.what == "" {
-		return nil
+	if q := parseCommLine(r.Text); q != nil && (q.nNodes >= 0 || q.What != "") {
+		return q
 	}
-	return q
+	return nil
 }
 
-// parse reads pairs of name and value. The bus id is hexadecimal without 0x.
-func (q *commLine) parse(text string) bool {
-	*q = commLine{rank: -1, nRanks: -1, cudaDev: -1, nvmlDev: -1, nNodes: -1, localRank: -1, localRanks: -1}
-	for _, what := range []string{"Init START", "Init COMPLETE", "Destroy COMPLETE", "Abort COMPLETE"} {
+// parseCommLine reads pairs of name and value; nil where some are missing. The bus id is hexadecimal without 0x.
+func parseCommLine(text string) *CommLine {
+	q := &CommLine{Rank: -1, NRanks: -1, cudaDev: -1, nvmlDev: -1, nNodes: -1, localRanks: -1}
+	for _, what := range []string{InitStart, InitComplete, "Destroy COMPLETE", "Abort COMPLETE"} {
 		if i := strings.LastIndex(text, "- "+what); i >= 0 {
-			q.what, text = what, text[:i]
+			q.What, text = what, text[:i]
 			break
 		}
 	}
 	f := strings.Fields(text)
 	if len(f) > 64 {
-		return false
+		return nil
 	}
 	for i := 0; i+1 < len(f); i++ {
 		v := f[i+1]
@@ -196,51 +183,39 @@ func (q *commLine) parse(text string) bool {
 		case "comm":
 			q.comm = v
 		case "commId":
-			q.id = v
+			q.ID = v
 		case "busId":
 			q.bus = v
 		case "rank":
-			q.rank = number(v)
+			q.Rank = number(v)
 		case "nranks", "nRanks":
-			q.nRanks = number(v)
+			q.NRanks = number(v)
 		case "cudaDev":
 			q.cudaDev = number(v)
 		case "nvmlDev":
 			q.nvmlDev = number(v)
 		case "nNodes":
-			q.nNodes, q.nodes = number(v), true
+			q.nNodes = number(v)
 		case "localRanks":
 			q.localRanks = number(v)
-		case "localRank":
-			q.localRank = number(v)
 		}
 	}
-	return strings.HasPrefix(q.comm, "0x") && q.rank >= 0 && q.nRanks > 0
+	if !strings.HasPrefix(q.comm, "0x") || q.Rank < 0 || q.NRanks <= 0 {
+		return nil
+	}
+	return q
 }
 
 // fillRank adds what the message says to the set-up.
-func (q *commLine) fillRank(c *collector, k *Rank) {
-	for _, n := range []struct {
-		dst *int
-		v   int
-	}{
-		{&k.Rank, q.rank},
-		{&k.NRanks, q.nRanks},
-		{&k.CudaDev, q.cudaDev},
-		{&k.NvmlDev, q.nvmlDev},
-		{&k.NNodes, q.nNodes},
-		{&k.LocalRank, q.localRank},
-		{&k.LocalRanks, q.localRanks},
-	} {
-		if n.v >= 0 {
-			*n.dst = n.v
-		}
+func (q *CommLine) fillRank(c *Reader, k *Rank) {
+	k.Rank, k.NRanks = q.Rank, q.NRanks
+	k.CudaDev, k.NvmlDev = max(q.cudaDev, k.CudaDev), max(q.nvmlDev, k.NvmlDev)
+	k.NNodes, k.LocalRanks = max(q.nNodes, k.NNodes), max(q.localRanks, k.LocalRanks)
+	if strings.HasPrefix(q.ID, "0x") {
+		k.CommID = c.intern(q.ID)
 	}
-	if q.id != "" && strings.HasPrefix(q.id, "0x") {
-		k.CommID = c.intern(q.id)
-	}
-	if k.PCI == "" && q.bus != "" {
-		k.PCI = cluster.PCI(c.intern(string(busPCI(q.bus))))
+	if k.PCI == "" {
+		k.PCI = busPCI(q.bus)
 	}
 }
 
@@ -251,11 +226,7 @@ func busPCI(s string) cluster.PCI {
 	if err != nil || n>>36 != 0 {
 		return ""
 	}
-	p, err := cluster.ParsePCI(strconv.FormatUint(n>>20, 16) + ":" + strconv.FormatUint(n>>12&0xff, 16) + ":" +
-		strconv.FormatUint(n>>4&0xff, 16) + "." + strconv.FormatUint(n&0xf, 16))
-	if err != nil {
-		return ""
-	}
+	p, _ := cluster.ParsePCI(fmt.Sprintf("%x:%x:%x.%x", n>>20, n>>12&0xff, n>>4&0xff, n&0xf))
 	return p
 }
 
@@ -275,65 +246,34 @@ func number(s string) int {
 	return int(n)
 }
 
-// initTimes is who says how long its set-up took.
-type initTimes struct{ rank, nRanks int }
+// InitTimes is how long a rank's set-up took. Bootstrap is the wait for the other members in seconds, -1 unknown.
+type InitTimes struct {
+	Rank, NRanks int
+	Bootstrap    float64
+}
+
+var initTimes = lazyre.New(`\brank (\d+) nranks (\d+) total [\d.]+(?:.*\bbootstrap ([\d.]+))?`)
 
 // parseInitTimes reads "Init timings - ncclCommInitRank: rank 5 nranks 16 total 1.58
 // (kernels 0.26, alloc 0.97, …)".
 func parseInitTimes(r *Record) any {
-	t := &initTimes{-1, -1}
-	timed := false
-	f := strings.FieldsFunc(r.Text, func(r rune) bool { return r == ' ' || r == ',' || r == '(' || r == ')' })
-	for i := 0; i+1 < len(f) && i < 64; i++ {
-		v, err := strconv.ParseFloat(f[i+1], 64)
-		if err != nil || !(v >= 0) {
-			continue
-		}
-		switch f[i] {
-		case "rank":
-			t.rank = number(f[i+1])
-		case "nranks":
-			t.nRanks = number(f[i+1])
-		case "total":
-			timed = true
-		}
-	}
-	if t.rank < 0 || t.nRanks < 0 || !timed {
+	m := initTimes.FindStringSubmatch(r.Text)
+	if m == nil {
 		return nil
+	}
+	t := &InitTimes{number(m[1]), number(m[2]), -1}
+	if wait, err := strconv.ParseFloat(m[3], 64); err == nil {
+		t.Bootstrap = wait
 	}
 	return t
 }
 
-func (c *collector) initTimes(r *Record, t *initTimes) {
+func (c *Reader) initTimes(r *Record, t *InitTimes) {
 	k := c.threads[threadOf(r)]
-	if k == nil || k.Rank != t.rank && k.Rank >= 0 {
+	if k == nil || k.Rank != t.Rank && k.Rank >= 0 {
 		k = c.newRank(r)
 	}
 	if k != nil {
-		k.Rank, k.NRanks = t.rank, t.nRanks
+		k.Rank, k.NRanks = t.Rank, t.NRanks
 	}
-}
-
-// parseAffinity checks the line that names the processors a rank is bound to.
-func parseAffinity(r *Record) any {
-	v, ok := strings.CutPrefix(r.Text, "Setting affinity for GPU ")
-	if ok {
-		_, v, ok = strings.Cut(v, " to ")
-	} else if _, v, ok = strings.Cut(r.Text, "(GPU affinity = "); ok {
-		v, _, _ = strings.Cut(v, ";")
-	}
-	if v = strings.TrimSpace(v); !ok || strings.ContainsAny(v, " 	") || len(v) > 1000 {
-		return nil
-	}
-	return setupLine{}
-}
-
-// parseFabric checks "MNNVL busId 0x801000 fabric UUID … cliqueId … state …".
-func parseFabric(r *Record) any {
-	f := strings.Fields(r.Text)
-	bus, uuid := slices.Index(f, "busId"), slices.Index(f, "UUID")
-	if bus < 0 || uuid < 0 || max(bus, uuid) >= min(len(f)-1, 32) {
-		return nil
-	}
-	return known{}
 }

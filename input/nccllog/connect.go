@@ -1,6 +1,7 @@
 package nccllog
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 )
@@ -25,12 +26,7 @@ func parseConnection(r *Record) any {
 	if len(f) < 5 {
 		return nil
 	}
-	n := reuse[Connection](r)
-	*n = Connection{Index: -1, NetDev: -1, Proxy: -1, First: r.At, N: 1}
-	ch, index, slash := strings.Cut(f[1], "/")
-	if n.Channel = number(ch); slash {
-		n.Index = number(index)
-	}
+	n := newConnection(r, f[1])
 	f = f[2:]
 	if f[0] == ":" {
 		f = f[1:]
@@ -39,8 +35,8 @@ func parseConnection(r *Record) any {
 		return nil
 	}
 	var okFrom, okTo bool
-	n.From, n.FromDev, okFrom = end(f[0])
-	n.To, n.ToDev, okTo = end(f[2])
+	n.From, okFrom = end(f[0])
+	n.To, okTo = end(f[2])
 	if !okFrom || !okTo {
 		return nil
 	}
@@ -53,13 +49,15 @@ func parseConnection(r *Record) any {
 	return n.way(via)
 }
 
-// reuse is memory for a message: that of one that nobody needs any more, where it is of the same type.
-func reuse[T any](r *Record) *T {
-	if m, ok := r.spare.(*T); ok {
-		r.spare = nil
-		return m
+// newConnection begins a connection over "00/0", in the memory of one that nobody needs any more where there is such.
+func newConnection(r *Record, channel string) *Connection {
+	n := cmp.Or(r.spare, new(Connection))
+	*n = Connection{Index: -1, NetDev: -1, Proxy: -1, First: r.At}
+	channel, index, slash := strings.Cut(channel, "/")
+	if n.Channel = number(channel); slash {
+		n.Index = number(index)
 	}
-	return new(T)
+	return n
 }
 
 // fields appends the words of a text as strings.Fields finds them; it stops when the list is full.
@@ -91,26 +89,19 @@ func parseCollNet(r *Record) any {
 	if len(f) != 5 || f[2] != ":" {
 		return nil
 	}
-	ch, index, slash := strings.Cut(f[1], "/")
-	n := &Connection{
-		Channel: number(ch), Index: -1, NetDev: -1, Proxy: -1, From: number(f[3]), To: -1, Dir: strings.Trim(f[4], "[]"),
-		First: r.At, N: 1,
-	}
-	if slash {
-		n.Index = number(index)
-	}
+	n := newConnection(r, f[1])
+	n.From, n.To, n.Dir = number(f[3]), -1, strings.Trim(f[4], "[]")
 	if n.Channel < 0 || n.From < 0 {
 		return nil
 	}
 	return n.way(via)
 }
 
-// end splits "12[101c0]"; 2.4 printed the rank alone in places.
-func end(s string) (rank int, dev string, ok bool) {
+// end reads the rank of "12[101c0]"; 2.4 printed the rank alone in places.
+func end(s string) (rank int, ok bool) {
 	num, dev, bracket := strings.Cut(s, "[")
 	rank = number(num)
-	dev, closed := strings.CutSuffix(dev, "]")
-	return rank, dev, bracket == closed && rank >= 0 && allDigits(num) && (num[0] != '0' || num == "0")
+	return rank, bracket == strings.HasSuffix(dev, "]") && rank >= 0 && allDigits(num) && (num[0] != '0' || num == "0")
 }
 
 // way reads how the two ends are connected.
@@ -122,20 +113,16 @@ func (n *Connection) way(via string) any {
 			n.Comm, n.NRanks = f[0], max(number(f[2]), 0)
 		}
 	}
-	if n.kind = n.parseVia(via); n.Via == "" {
+	if !n.parseVia(via) {
 		return nil
 	}
 	return n
 }
 
 // connection files a connection, equal ones once.
-func (c *collector) connection(r *Record, n *Connection) {
-	if !c.via.countText(n.kind, n.First, maxShapes) {
-		c.drop("ways of connecting")
-	}
+func (c *Reader) connection(r *Record, n *Connection) {
 	key := connKey{n.Comm, n.Channel, n.Index, n.From, n.To, n.Dir, n.Via}
-	if i, ok := c.conns[key]; ok {
-		c.log.Connections[i].N++
+	if c.conns[key] {
 		return
 	}
 	if len(c.conns) >= c.maxConns {
@@ -145,79 +132,52 @@ func (c *collector) connection(r *Record, n *Connection) {
 		return
 	}
 	kept := *n
-	kept.Host, kept.kind = r.Host, ""
-	for _, s := range []*string{&kept.Comm, &kept.Via, &kept.Net, &kept.Transport, &kept.FromDev, &kept.ToDev, &kept.Dir} {
+	kept.Host = r.Host
+	for _, s := range []*string{&kept.Comm, &kept.Via, &kept.Net, &kept.Transport, &kept.Dir} {
 		*s = c.intern(*s)
 	}
 	key.comm, key.via, key.dir = kept.Comm, kept.Via, kept.Dir
-	c.conns[key] = len(c.log.Connections)
+	c.conns[key] = true
 	c.log.Connections = append(c.log.Connections, kept)
 }
 
-// parseVia reads "P2P/CUMEM/read", "SHM/direct/direct", "NET/IB/0(7)/GDRDMA".
-// Names with blanks are "P2P/direct pointer", "direct shared memory" and those of
-// network plugins. It returns the way without device numbers.
-func (n *Connection) parseVia(s string) string {
-	if rest, ok := strings.CutPrefix(s, "direct shared memory"); ok { // up to 2.12
-		n.Via, n.Transport = s[:len(s)-len(rest)], "SHM"
-		return n.Via
-	}
-	n.Transport, _, _ = strings.Cut(s, "/")
-	switch n.Transport {
-	case "P2P", "SHM", "NET", "COLLNET":
-	default:
-		return ""
-	}
+// parseVia reads "P2P/CUMEM/read", "SHM/direct/direct", "NET/IB/0(7)/GDRDMA". Names with blanks are "P2P/direct
+// pointer", "direct shared memory" (up to 2.12) and those of network plugins. Of a network's device the number follows,
+// and in brackets the local rank that acts for this one.
+func (n *Connection) parseVia(s string) bool {
 	cut := 0 // where a blank is still part of the name
-	if rest, ok := strings.CutPrefix(s, "P2P/direct pointer"); ok {
-		cut = len(s) - len(rest)
+	for _, name := range [...]string{"direct shared memory", "P2P/direct pointer"} {
+		if strings.HasPrefix(s, name) {
+			cut = len(name)
+		}
 	}
-	dev := -1
-	if n.Transport == "NET" || n.Transport == "COLLNET" {
+	switch n.Transport, _, _ = strings.Cut(s, "/"); n.Transport {
+	case "P2P", "SHM":
+	case "NET", "COLLNET":
+		name := len(n.Transport) + 1
 		// The device is the first part after the name that begins with a digit.
-		for i := len(n.Transport) + 2; i < len(s) && i < 200; i++ {
-			if s[i-1] == '/' && s[i] >= '0' && s[i] <= '9' {
-				dev = i
-				break
-			}
+		for cut = name + 1; cut < len(s) && (s[cut-1] != '/' || s[cut] < '0' || s[cut] > '9'); {
+			cut++
 		}
-		if dev < 0 {
-			return ""
+		if cut >= min(len(s), 200) {
+			return false
 		}
-		n.Net = s[len(n.Transport)+1 : dev-1]
-		cut = dev
+		n.Net = s[name : cut-1]
+		rest := strings.TrimLeft(s[cut:], "0123456789")
+		n.NetDev = number(s[cut : len(s)-len(rest)])
+		if proxy, _, ok := strings.Cut(rest, ")"); ok && proxy[0] == '(' {
+			n.Proxy = number(proxy[1:])
+		}
+	default:
+		if cut == 0 {
+			return false
+		}
+		n.Transport = "SHM"
 	}
 	n.Via = s
 	if i := strings.IndexByte(s[cut:], ' '); i >= 0 {
 		n.Via = s[:cut+i]
 	}
-	if len(n.Via) > 200 {
-		n.Via = ""
-		return ""
-	}
 	n.GDR = strings.Contains(n.Via, "/GDRDMA")
-	n.Shared = strings.Contains(n.Via, "/Shared")
-	if dev < 0 {
-		return n.Via
-	}
-	return n.device(dev)
-}
-
-// device reads the number of the network's device, and in brackets the local
-// rank that acts for this one.
-func (n *Connection) device(at int) string {
-	rest := n.Via[at:]
-	d := 0
-	for d < len(rest) && rest[d] >= '0' && rest[d] <= '9' {
-		d++
-	}
-	n.NetDev = number(rest[:d])
-	kind := n.Via[:at] + "*"
-	rest = rest[d:]
-	if inner, after, ok := strings.Cut(rest, ")"); ok && strings.HasPrefix(inner, "(") {
-		if n.Proxy = number(inner[1:]); n.Proxy >= 0 {
-			return kind + "(*)" + after
-		}
-	}
-	return kind + rest
+	return len(n.Via) <= 200
 }

@@ -6,33 +6,23 @@ import (
 	"slices"
 )
 
-// finish turns what was collected into the result.
-func (c *collector) finish() *Log {
-	l := c.log
-	l.Versions, l.Networks, l.Notes, l.Returns = c.versions.list, c.networks.list, c.notes.list, c.returns.list
-	l.Via = byCount(c.via.list)
-	l.WarnShapes, l.Unknown = byCount(c.shapes.list), byCount(c.unknown.list)
+// Log is what all sources say. The Reader is of no use after it.
+func (c *Reader) Log() *Log {
+	c.log.Versions = c.versions.list
+	c.log.Unknown = slices.DeleteFunc(c.unknown.list, func(k Count) bool { return k.N == 0 }) // taken back
+	slices.SortStableFunc(c.log.Unknown, func(a, b Count) int { return b.N - a.N })
 	c.finishHosts()
 	c.finishComms()
-	return l
-}
-
-// byCount puts the most frequent first.
-func byCount(list []Count) []Count {
-	slices.SortStableFunc(list, func(a, b Count) int { return b.N - a.N })
-	for len(list) > 0 && list[len(list)-1].N == 0 { // taken back
-		list = list[:len(list)-1]
-	}
-	return list
+	return &c.log
 }
 
 // phantoms are names that no host has, and the hosts that they stand for: text ran into
 // the name, or its beginning stands on another line. Such a name has a process in common
 // with the host's and a few records against many; and it ends the other or ends in it, or
 // never begins a line although hosts do.
-func (c *collector) phantoms() map[string]string {
+func (c *Reader) phantoms() map[string]string {
 	alias := map[string]string{}
-	owners := map[int][]*hostState{} // of processes
+	owners := map[int][]*host{} // of processes
 	for _, name := range slices.Sorted(maps.Keys(c.hosts)) {
 		long := c.hosts[name]
 		if long.atLine {
@@ -46,17 +36,17 @@ func (c *collector) phantoms() map[string]string {
 				continue
 			}
 			to, from := short, long
-			if from.Records > to.Records || from.Records == to.Records && from.atLine && !to.atLine {
+			if from.records > to.records || from.records == to.records && from.atLine && !to.atLine {
 				to, from = from, to
 			}
-			if from == long && !from.atLine || few*from.Records <= to.Records {
-				alias[from.Name] = to.Name
+			if from == long && !from.atLine || few*from.records <= to.records {
+				alias[from.name] = to.name
 			}
 		}
 	}
 	for name, h := range c.hosts {
 		if to := h.owner(owners); alias[name] == "" && to != nil {
-			alias[name] = to.Name
+			alias[name] = to.name
 		}
 	}
 	for name, to := range alias {
@@ -74,20 +64,20 @@ const few = 10
 
 // owner is the host of a process that a name within lines has too: that whose name ends
 // most like it, and of such the one with the most records; nil: none.
-func (h *hostState) owner(owners map[int][]*hostState) (best *hostState) {
+func (h *host) owner(owners map[int][]*host) (best *host) {
 	if h.atLine {
 		return nil
 	}
-	like := func(k *hostState) (n int) {
-		for n < min(len(h.Name), len(k.Name)) && h.Name[len(h.Name)-1-n] == k.Name[len(k.Name)-1-n] {
+	like := func(k *host) (n int) {
+		for n < min(len(h.name), len(k.name)) && h.name[len(h.name)-1-n] == k.name[len(k.name)-1-n] {
 			n++
 		}
 		return n
 	}
 	for pid := range h.pids {
 		for _, k := range owners[pid] {
-			if few*h.Records <= k.Records &&
-				(best == nil || cmp.Or(like(k)-like(best), k.Records-best.Records, cmp.Compare(best.Name, k.Name)) > 0) {
+			if few*h.records <= k.records &&
+				(best == nil || cmp.Or(like(k)-like(best), k.records-best.records, cmp.Compare(best.name, k.name)) > 0) {
 				best = k
 			}
 		}
@@ -96,7 +86,7 @@ func (h *hostState) owner(owners map[int][]*hostState) (best *hostState) {
 }
 
 // shares reports a process that two names have in common.
-func (h *hostState) shares(k *hostState) bool {
+func (h *host) shares(k *host) bool {
 	for pid := range h.pids {
 		if k.pids[pid] {
 			return true
@@ -106,15 +96,11 @@ func (h *hostState) shares(k *hostState) bool {
 }
 
 // finishHosts lists hosts in the order they came.
-func (c *collector) finishHosts() {
+func (c *Reader) finishHosts() {
 	alias := c.phantoms()
 	c.log.Phantoms = alias
 	for name, to := range alias {
-		k := c.hosts[to]
-		k.Records += c.hosts[name].Records
-		if first := c.hosts[name].First; first.Source == k.First.Source && first.Line < k.First.Line {
-			k.First = first
-		}
+		c.hosts[to].first = min(c.hosts[to].first, c.hosts[name].first)
 		delete(c.hosts, name)
 	}
 	fix := func(s *string) {
@@ -128,32 +114,19 @@ func (c *collector) finishHosts() {
 	for i := range c.log.NICs {
 		fix(&c.log.NICs[i].Host)
 	}
-	for i := range c.log.Env {
-		fix(&c.log.Env[i].Host)
-	}
 	for i := range c.log.Connections {
 		fix(&c.log.Connections[i].Host)
 	}
-	for i := range c.log.Warns {
-		fix(&c.log.Warns[i].Host)
+	for _, h := range slices.SortedFunc(maps.Values(c.hosts), func(a, b *host) int {
+		return cmp.Or(a.first-b.first, cmp.Compare(a.name, b.name))
+	}) {
+		c.log.Hosts = append(c.log.Hosts, h.name)
 	}
-	order := map[string]int{}
-	for i, s := range c.log.Sources {
-		if _, ok := order[s]; !ok {
-			order[s] = i
-		}
-	}
-	for _, h := range c.hosts {
-		c.log.Hosts = append(c.log.Hosts, h.Host)
-	}
-	slices.SortFunc(c.log.Hosts, func(a, b Host) int {
-		return cmp.Or(order[a.First.Source]-order[b.First.Source], a.First.Line-b.First.Line, cmp.Compare(a.Name, b.Name))
-	})
 }
 
 // finishComms puts the set-ups of one communicator together: by its id since
 // 2.16, before by size, each rank once.
-func (c *collector) finishComms() {
+func (c *Reader) finishComms() {
 	var comms []*Comm
 	byID := map[string]*Comm{}
 	type open struct {
@@ -200,28 +173,18 @@ func (c *collector) finishComms() {
 
 // tells reports whether a set-up says anything about a communicator.
 func (k *Rank) tells() bool {
-	return k.NRanks > 0 || len(k.Rings) > 0 || len(k.Trees) > 0 || k.Coll >= 0 || k.Tuning != nil || len(k.Graphs) > 0 ||
-		k.plans
+	return k.NRanks > 0 || k.Coll >= 0 || k.plans
 }
 
 // finish gathers what the ranks say.
 func (m *Comm) finish() {
 	slices.SortStableFunc(m.Ranks, func(a, b *Rank) int { return a.Rank - b.Rank })
-	m.Channels = Channels{-1, -1, -1, -1, -1}
 	trees := map[int]int{}
 	for _, k := range m.Ranks {
 		m.NRanks, m.NNodes = max(m.NRanks, k.NRanks), max(m.NNodes, k.NNodes)
-		if m.Coll < 0 && k.Coll >= 0 {
-			m.Channels = k.Channels
-		}
 		if m.Rings == nil {
 			m.Rings = k.Rings
 		}
-		m.Tuning = cmp.Or(m.Tuning, k.Tuning)
-		if m.Graphs == nil {
-			m.Graphs = k.Graphs
-		}
-		m.System = cmp.Or(m.System, k.System)
 		for _, n := range k.Trees {
 			i, ok := trees[n.Channel]
 			if !ok {

@@ -2,7 +2,7 @@ package nccllog
 
 import (
 	"cmp"
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,24 +16,17 @@ func (l *Log) Fragment() *cluster.Fragment {
 	f := &cluster.Fragment{Format: Format, Source: strings.Join(l.Sources, ", ")}
 	hosts := map[string]*cluster.NodeType{}
 	for _, h := range l.Hosts {
-		hosts[h.Name] = &cluster.NodeType{}
+		hosts[h] = &cluster.NodeType{}
 	}
 	l.addGPUs(hosts)
 	l.addNICs(hosts)
-	types := map[string]int{}
+	types := cluster.Types{}
 	for _, h := range l.Hosts {
-		t := hosts[h.Name]
-		at := -1
-		if len(t.Devices) > 0 {
-			key := signature(t)
-			var ok bool
-			if at, ok = types[key]; !ok {
-				at = len(f.Types)
-				types[key] = at
-				f.Types = append(f.Types, t)
-			}
+		if t := hosts[h]; len(t.Devices) > 0 {
+			types.AddNode(f, h, t)
+		} else {
+			f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: -1})
 		}
-		f.Hosts = append(f.Hosts, cluster.Host{Name: h.Name, Type: at})
 	}
 	if l.NotUnderstood > 0 && len(l.Unknown) > 0 {
 		f.Warnf(0, "", "%d of %d records of NCCL were not understood; most often %q", l.NotUnderstood, l.Records,
@@ -44,46 +37,31 @@ func (l *Log) Fragment() *cluster.Fragment {
 
 // addGPUs adds each GPU once, whatever communicators it took part in.
 func (l *Log) addGPUs(hosts map[string]*cluster.NodeType) {
-	type seat struct {
-		host string
-		pci  cluster.PCI
-	}
-	index := map[seat]int{}
-	var seats []seat
+	gpus := map[string]map[cluster.PCI]int{}
 	for _, m := range l.Comms {
 		for _, k := range m.Ranks {
 			if k.PCI == "" || hosts[k.Host] == nil {
 				continue
 			}
-			s := seat{k.Host, k.PCI}
-			old, ok := index[s]
-			if !ok {
-				seats = append(seats, s)
-				index[s] = k.NvmlDev
-			} else if old < 0 {
-				index[s] = k.NvmlDev
+			if gpus[k.Host] == nil {
+				gpus[k.Host] = map[cluster.PCI]int{}
+			}
+			if old, ok := gpus[k.Host][k.PCI]; !ok || old < 0 {
+				gpus[k.Host][k.PCI] = k.NvmlDev
 			}
 		}
 	}
-	slices.SortFunc(seats, func(a, b seat) int {
-		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.pci, b.pci))
-	})
-	vendor := l.vendor()
-	for _, s := range seats {
-		hosts[s.host].Add(cluster.Device{
-			Kind: cluster.GPU, Index: index[s], PCI: s.pci, Parent: -1, GPU: &cluster.GPUInfo{Vendor: vendor},
-		})
+	vendor := "nvidia"
+	if l.AMD {
+		vendor = "amd"
 	}
-}
-
-// vendor is told by the library.
-func (l *Log) vendor() string {
-	for _, n := range l.Notes {
-		if strings.HasPrefix(n.Text, "RCCL version") || strings.HasPrefix(n.Text, "ROCr version") {
-			return "amd"
+	for host, index := range gpus {
+		for _, pci := range slices.Sorted(maps.Keys(index)) {
+			hosts[host].Add(cluster.Device{
+				Kind: cluster.GPU, Index: index[pci], PCI: pci, Parent: -1, GPU: &cluster.GPUInfo{Vendor: vendor},
+			})
 		}
 	}
-	return "nvidia"
 }
 
 // addNICs adds the devices of networks that drive hardware, and interfaces where
@@ -156,21 +134,4 @@ func isCard(name string) bool {
 		}
 	}
 	return true
-}
-
-// signature is equal for nodes with equal devices.
-func signature(t *cluster.NodeType) string {
-	var b strings.Builder
-	for i := range t.Devices {
-		d := &t.Devices[i]
-		fmt.Fprintf(&b, "%s %s %d %s", d.Name, d.PCI, d.Index, d.Label)
-		if n := d.NIC; n != nil {
-			fmt.Fprintf(&b, " %s %v %v", n.Kind, n.GDR, n.Reduction)
-			for _, p := range n.Ports {
-				fmt.Fprintf(&b, " %d %s %v", p.Num, p.Layer, p.Rate.Value)
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
 }

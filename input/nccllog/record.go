@@ -8,21 +8,16 @@ import (
 // Record is one message of NCCL.
 type Record struct {
 	At       Pos
-	Time     string // as printed, since 2.26 and where asked for
 	Host     string // "" where only the message was quoted
 	PID, TID int
 	Dev      int    // CUDA ordinal of the thread, not the rank; -1 unknown
 	Level    string // INFO, WARN, TRACE, CALL
-	File     string // of NCCL's source, for WARN
-	SrcLine  int
-	Func     string // since 2.30
 	Text     string
 	Message  any // what an INFO record says; nil: not understood. See message.go
 
-	glued  bool // something stands before the record on its line
-	body   int  // bytes from behind the process and its device to the end of the line
-	indent int  // blanks before the message beyond the usual one
-	spare  any  // a message that nobody needs any more, whose memory may be used
+	glued bool        // something stands before the record on its line
+	body  int         // bytes from behind the process and its device to the end of the line
+	spare *Connection // one that nobody needs any more, whose memory may be used
 }
 
 // levels are the words after "NCCL ".
@@ -38,15 +33,16 @@ func records(list []Record, line string, place Pos) []Record {
 		}
 		list = list[:len(list)+1]
 		r := &list[len(list)-1]
-		*r = Record{At: place, Dev: -1, Level: level, spare: r.Message}
+		spare, _ := r.Message.(*Connection)
+		*r = Record{At: place, Dev: -1, Level: level, spare: spare}
 		start := r.prefix(line, text, at)
 		if len(list)-begin > 1 {
-			list[len(list)-2].text(line[text:start])
+			list[len(list)-2].Text = tidy(line[text:start])
 		}
 		text = at + len("NCCL ") + len(level)
 	}
 	if len(list) > begin {
-		list[len(list)-1].text(line[text:])
+		list[len(list)-1].Text = tidy(line[text:])
 	}
 	return list
 }
@@ -83,12 +79,7 @@ func (rec *Record) prefix(line string, low, at int) int {
 			break
 		}
 		switch {
-		case rec.Func == "" && word[0] == '(' && word[len(word)-1] == ')' && len(word) > 2:
-			rec.Func = word[1 : len(word)-1]
-			rec.body = len(line) - begin
-		case rec.File == "" && isSource(word):
-			i := strings.LastIndexByte(word, ':')
-			rec.File, rec.SrcLine = word[:i], atoi(word[i+1:])
+		case word[0] == '(' && word[len(word)-1] == ')', isSource(word):
 			rec.body = len(line) - begin
 		case rec.Dev < 0 && word[0] == '[' && word[len(word)-1] == ']' && isDigits(word[1:len(word)-1]):
 			rec.Dev = atoi(word[1 : len(word)-1])
@@ -157,8 +148,7 @@ func (rec *Record) timestamp(line string, low, begin int) int {
 	if i < 0 || len(head)-i > 64 {
 		return begin
 	}
-	if t := head[i+1 : len(head)-2]; strings.Count(t, ":") >= 2 {
-		rec.Time = t
+	if strings.Count(head[i:], ":") >= 2 {
 		rec.glued = i > 0
 		return low + i
 	}
@@ -173,12 +163,6 @@ func isSource(word string) bool {
 	}
 	return slices.ContainsFunc([]string{".cc", ".h", ".cu", ".cpp", ".c"},
 		func(ext string) bool { return strings.HasSuffix(word[:i], ext) })
-}
-
-// text sets the message.
-func (r *Record) text(s string) {
-	r.indent = max(len(s)-len(strings.TrimLeft(s, " "))-1, 0)
-	r.Text = tidy(s)
 }
 
 // tidy removes what surrounds a message: blanks, and Ray's labels, which stand

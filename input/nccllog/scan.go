@@ -12,7 +12,6 @@ import (
 // that carriage returns divide, comes in pieces with the same number.
 type Line struct {
 	Num     int
-	First   bool     // not a later piece of a line
 	Text    string   // without terminal codes and a container's wrapping
 	Records []Record // more than one where newlines were lost
 }
@@ -26,7 +25,7 @@ func Parse(list []Line, source string, c *lines.Chunk) []Line {
 		}
 		list = list[:len(list)+1]
 		l := &list[len(list)-1]
-		l.Num, l.First, l.Text = c.Num(), c.First(), unwrap(c.Text())
+		l.Num, l.Text = c.Num(), unwrap(c.Text())
 		had := len(l.Records)
 		l.Records = appendRecords(l.Records[:0], l.Text, Pos{source, l.Num})
 		clear(l.Records[len(l.Records):max(had, len(l.Records))])
@@ -49,7 +48,7 @@ func (l *Line) Body() string {
 
 // ParseLine makes a Line of a text from elsewhere, such as one within another format.
 func ParseLine(text string, at Pos) Line {
-	return Line{Num: at.Line, First: true, Text: text, Records: appendRecords(nil, text, at)}
+	return Line{Num: at.Line, Text: text, Records: appendRecords(nil, text, at)}
 }
 
 // appendRecords adds the records of a line, with what they say.

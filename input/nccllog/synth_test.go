@@ -3,14 +3,12 @@ package nccllog
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/test/synth"
-	"busbar.dev/nccl"
 )
 
 // job is a synthetic job of one of the machines.
@@ -36,16 +34,14 @@ func TestSyntheticLogs(t *testing.T) {
 				t.Error("Match says no")
 			}
 			l := read(t, text)
-			if l.NotUnderstood != 0 || len(l.Dropped) != 0 || l.Lines != strings.Count(text, "\n") || l.NCCLLines != l.Lines-1 {
-				t.Errorf("%d lines, %d of NCCL, not understood: %v; dropped %v", l.Lines, l.NCCLLines, l.Unknown, l.Dropped)
+			if l.NotUnderstood != 0 || len(l.Dropped) != 0 {
+				t.Errorf("not understood: %v; dropped %v", l.Unknown, l.Dropped)
 			}
-			if len(l.Comms) != 1 || len(l.Versions) != 1 || !strings.HasPrefix(l.Versions[0].Text, j.Release) ||
-				l.Complete != j.Ranks() {
-				t.Fatalf("%d communicators, %v, %d complete", len(l.Comms), l.Versions, l.Complete)
+			if len(l.Comms) != 1 || len(l.Versions) != 1 || !strings.HasPrefix(l.Versions[0].Text, j.Release) {
+				t.Fatalf("%d communicators, %v", len(l.Comms), l.Versions)
 			}
 			checkRanks(t, j, l)
 			checkWiring(t, j, l)
-			checkTuning(t, j, l)
 			checkNetwork(t, j, l)
 		})
 	}
@@ -60,7 +56,7 @@ func checkRanks(t *testing.T, j *synth.Job, l *Log) {
 	}
 	for i, k := range m.Ranks {
 		if k.Rank != i || k.Host != j.HostOf(i) || k.CudaDev != i%j.PerNode || k.Started.Line == 0 ||
-			k.Completed.Line <= k.Started.Line || k.Destroyed.Line <= k.Completed.Line {
+			k.Completed.Line <= k.Started.Line || !k.Ended || k.Coll != j.Plan.Count() {
 			t.Errorf("rank %d: %+v", i, k)
 		}
 		if want := cluster.PCI(fmt.Sprintf("0000:%02x:00.0", synth.Bus(i%j.PerNode))); k.PCI != want {
@@ -73,12 +69,11 @@ func checkRanks(t *testing.T, j *synth.Job, l *Log) {
 	}
 }
 
-// checkWiring compares rings, trees, connections, graphs and paths.
+// checkWiring compares rings, trees and connections.
 func checkWiring(t *testing.T, j *synth.Job, l *Log) {
 	m, p := &l.Comms[0], j.Plan
-	if len(m.Rings) != p.Count() || len(m.Trees) != p.Count() || m.Coll != p.Count() || m.P2P != p.P2PChannels ||
-		m.P2PPerPeer != p.P2PPerPeer {
-		t.Fatalf("%d rings, %d trees, channels %+v; want %d", len(m.Rings), len(m.Trees), m.Channels, p.Count())
+	if len(m.Rings) != p.Count() || len(m.Trees) != p.Count() {
+		t.Fatalf("%d rings, %d trees; want %d", len(m.Rings), len(m.Trees), p.Count())
 	}
 	hops, open := map[[3]int]bool{}, map[[3]int]bool{}
 	for c := range p.Count() {
@@ -111,53 +106,11 @@ func checkWiring(t *testing.T, j *synth.Job, l *Log) {
 	if len(open) != 0 {
 		t.Errorf("hops without a connection: %v", open)
 	}
-	view := p.Nodes[0].View
-	for i, g := range []*nccl.Graph{&view.Graphs.Ring, &view.Graphs.Tree} {
-		if got := &m.Graphs[i]; got.Pattern != int(g.Pattern) || got.NChannels != g.NChannels ||
-			len(got.Lines) != g.NChannels || math.Abs(got.BwIntra-float64(g.BwIntra)) > 1e-5 ||
-			got.TypeIntra != g.TypeIntra.String() {
-			t.Errorf("graph %d: %+v, want %+v", i, got, g)
-		}
-	}
-	gpus := 0
-	for _, x := range m.System.Paths {
-		if strings.HasPrefix(x.From, "GPU/") && strings.HasPrefix(x.To, "GPU/") {
-			gpus++
-		}
-	}
-	if gpus != j.PerNode*j.PerNode || len(m.System.Tree) == 0 || m.System.MaxBw <= 0 {
-		t.Errorf("%d paths between %d GPUs, a tree of %d lines", gpus, j.PerNode, len(m.System.Tree))
-	}
 }
 
-// checkTuning compares the table and the choices.
-func checkTuning(t *testing.T, j *synth.Job, l *Log) {
-	m := &l.Comms[0]
-	for _, e := range j.Plan.Entries() {
-		got, ok := m.Tuning.Cell(e.Op, e.Algo, e.Proto)
-		if !ok || math.Abs(got.LatencyUS-float64(e.Latency)) > 0.11 || math.Abs(got.GBps-float64(e.BW)) > 0.11 {
-			t.Errorf("%s %s %s: %+v, want %+v", e.Op, e.Algo, e.Proto, got, e)
-		}
-	}
-	for i, size := range synth.Sizes(4, 64) {
-		want, err := j.Plan.Choose(nccl.Call{Op: nccl.AllReduce, Bytes: int64(size)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := l.Choices[i]; got.Bytes != int64(size) || got.Algo != want.Algo.String() ||
-			got.Proto != want.Proto.String() || j.Minor >= 24 && got.Hi != want.Channels-1 {
-			t.Errorf("%d bytes: %+v, want %+v", size, got, want)
-		}
-	}
-}
-
-// checkNetwork compares NICs and settings.
+// checkNetwork compares NICs.
 func checkNetwork(t *testing.T, j *synth.Job, l *Log) {
 	socket := j.Spec.NICs == 0 || j.Spec.Kind == cluster.Ethernet
-	if want := map[bool]string{true: "Socket", false: "IB"}[socket]; l.Networks[0].Text != want ||
-		l.Networks[0].N != j.Ranks() {
-		t.Errorf("networks %+v, want %s", l.Networks, want)
-	}
 	nics := 1
 	if !socket {
 		nics = j.Spec.NICs
@@ -174,26 +127,13 @@ func checkNetwork(t *testing.T, j *synth.Job, l *Log) {
 	if f := l.Fragment(); f.Types[0].Count(cluster.NIC) != nics {
 		t.Errorf("%d NICs in the fragment, want %d", f.Types[0].Count(cluster.NIC), nics)
 	}
-	if len(l.Env) != 2 || l.Env[1].Value != "4" || l.Env[1].N != j.Ranks() {
-		t.Errorf("settings %+v", l.Env)
-	}
-	for _, h := range l.Hosts {
-		if !strings.HasPrefix(h.Bootstrap, "eth0:10.77.0.") {
-			t.Errorf("bootstrap of %s over %q", h.Name, h.Bootstrap)
-		}
-	}
 }
 
 // content is what a log says without where and in how many lines.
 func content(t *testing.T, l *Log) string {
 	t.Helper()
 	copied := *l
-	copied.Lines, copied.NCCLLines, copied.Records, copied.Understood = 0, 0, 0, 0
-	for i := range copied.Choices {
-		if math.IsNaN(copied.Choices[i].MicroSecs) {
-			copied.Choices[i].MicroSecs = -1
-		}
-	}
+	copied.Records = 0
 	text, err := json.Marshal(&copied)
 	if err != nil {
 		t.Fatal(err)
@@ -264,14 +204,13 @@ func TestSyntheticWrappings(t *testing.T) {
 			t.Errorf("%s: a log of %d bytes says something else", name, len(text))
 		}
 	}
-	var files []Source
+	reader := NewReader()
 	for r := range j.Ranks() {
-		files = append(files, Source{"f", strings.NewReader(j.Log(r))})
+		if err := reader.Add("f", strings.NewReader(j.Log(r))); err != nil {
+			t.Fatal(err)
+		}
 	}
-	l, err := ReadLogs(files...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := reader.Log()
 	if l.Sources = []string{"f"}; content(t, l) != want {
 		t.Error("one file a rank says something else than one file for all")
 	}

@@ -1,0 +1,225 @@
+package nccllog
+
+import (
+	"strings"
+
+	"busbar.dev/internal/lines"
+)
+
+// thread is who sets up one communicator at a time.
+type thread struct {
+	host          string
+	pid, tid, dev int
+}
+
+// commKey is how a process knows a communicator: by its pointer.
+type commKey struct {
+	host string
+	pid  int
+	comm string
+}
+
+// Reader takes in the logs of one job one after another, for those who do not
+// know them all beforehand.
+type Reader struct {
+	log    Log
+	brief  bool // no plans are kept
+	source string
+	lines  int
+
+	maxRanks, maxConns, maxHosts int
+
+	names map[string]string // one copy of every text that comes often
+	hosts map[string]*host
+	last  *host // of the record before
+
+	ranks   []*Rank
+	threads map[thread]*Rank
+	comms   map[commKey]*Rank
+	// pointers finds a communicator whose process is not known.
+	pointers map[string]*Rank
+	torn     []Record
+	mends    int
+
+	versions, unknown counter
+	nics              map[[3]string]int
+	conns             map[connKey]bool
+}
+
+// host is a host and what tells it from a name run together with other text.
+type host struct {
+	name    string
+	records int
+	first   int // line of all sources
+	pids    map[int]bool
+	atLine  bool // some record of it began its line
+}
+
+// NewReader makes a Reader.
+func NewReader() *Reader {
+	return &Reader{
+		maxRanks: maxRanks, maxConns: maxConnections, maxHosts: maxHosts,
+		log:      Log{Dropped: map[string]int{}},
+		names:    map[string]string{},
+		hosts:    map[string]*host{},
+		threads:  map[thread]*Rank{},
+		comms:    map[commKey]*Rank{},
+		pointers: map[string]*Rank{},
+		nics:     map[[3]string]int{},
+		conns:    map[connKey]bool{},
+	}
+}
+
+// NewSetupReader makes a Reader for those who ask which processes set up which
+// communicators, and not over which rings, trees and paths: it keeps neither rings and trees
+// nor more than the first connections, so that little memory is enough for the longest log.
+func NewSetupReader() *Reader {
+	r := NewReader()
+	r.brief, r.maxRanks, r.maxConns, r.maxHosts = true, someSetups, someConns, someSetups
+	return r
+}
+
+// counter counts texts up to a bound.
+type counter struct {
+	at   map[string]int
+	list []Count
+}
+
+// countText counts a text; it reports whether there was room.
+func (k *counter) countText(text string, pos Pos, limit int) bool {
+	if i, ok := k.at[text]; ok {
+		k.list[i].N++
+		return true
+	}
+	if len(k.list) >= limit {
+		return false
+	}
+	if k.at == nil {
+		k.at = map[string]int{}
+	}
+	text = strings.Clone(text)
+	k.at[text] = len(k.list)
+	k.list = append(k.list, Count{text, 1, pos})
+	return true
+}
+
+// remove takes back one count of a text.
+func (k *counter) remove(text string) {
+	if i, ok := k.at[text]; ok && k.list[i].N > 0 {
+		k.list[i].N--
+	}
+}
+
+// intern returns the one copy of a text, so that what is kept does not hold on
+// to the lines it came from.
+func (c *Reader) intern(s string) string {
+	if t, ok := c.names[s]; ok {
+		return t
+	}
+	t := strings.Clone(s)
+	if len(c.names) < maxConnections {
+		c.names[t] = t
+	}
+	return t
+}
+
+func (c *Reader) drop(what string) { c.log.Dropped[what]++ }
+
+// version counts "NCCL version 2.30.3+cuda13.0" and "RCCL version : 2.22.3-HEAD",
+// wherever in a line it stands: an exception names it too.
+func (c *Reader) version(num int, text string) {
+	const key = "CCL version"
+	for rest := text; ; {
+		i := strings.Index(rest, key)
+		if i < 0 {
+			return
+		}
+		rest = rest[i+len(key):]
+		v := strings.TrimLeft(rest, " :")
+		if end := strings.IndexFunc(v, func(r rune) bool { return r > 127 || r != '+' && r != ':' && !inHost[r] }); end >= 0 {
+			v = v[:end]
+		}
+		if v = strings.TrimRight(v, ".:-"); v != "" && v[0] >= '0' && v[0] <= '9' && strings.Contains(v, ".") && len(v) < 80 {
+			c.versions.countText(v, Pos{c.source, num}, maxVersions)
+		}
+	}
+}
+
+// record takes in one record.
+func (c *Reader) record(r *Record) {
+	c.log.Records++
+	c.nameHost(r)
+	if r.Level == "INFO" && !c.message(r) {
+		c.tear(r)
+		c.log.NotUnderstood++
+		if !c.unknown.countText(shapeOf(r.Text), r.At, maxShapes) {
+			c.drop("shapes")
+		}
+	}
+}
+
+// message files what a record says; false when that is not understood.
+func (c *Reader) message(r *Record) bool {
+	switch m := r.Message.(type) {
+	case nil:
+		return false
+	case isAMD:
+		c.log.AMD = true
+	case *Connection:
+		c.connection(r, m)
+	case *deviceLine:
+		c.devices(r, m)
+	case *CommLine:
+		c.comm(r, m)
+	case *InitTimes:
+		c.initTimes(r, m)
+	case *Ring, *RingLink, Trees, channels, planLine, setupLine:
+		if k := c.current(r); k != nil {
+			c.plan(k, m)
+		}
+	}
+	return true
+}
+
+// nameHost files the record's host, and corrects a name that ran together with text
+// before it when its process is known under the right name.
+func (c *Reader) nameHost(r *Record) {
+	if r.Host == "" {
+		return
+	}
+	h := c.last
+	if h == nil || h.name != r.Host {
+		h = c.hosts[r.Host]
+	}
+	if h == nil && r.glued {
+		h = c.suffix(r.Host, r.PID)
+	}
+	if h == nil {
+		if len(c.hosts) >= c.maxHosts {
+			c.drop("hosts")
+			r.Host = ""
+			return
+		}
+		h = &host{name: c.intern(r.Host), first: c.lines, pids: map[int]bool{}}
+		c.hosts[h.name] = h
+	}
+	c.last, r.Host = h, h.name
+	h.records++
+	h.atLine = h.atLine || !r.glued
+	if len(h.pids) < 1024 {
+		h.pids[r.PID] = true
+	}
+}
+
+// suffix finds a host whose name ends the given one and that has the process.
+func (c *Reader) suffix(name string, pid int) *host {
+	for i := 1; i < len(name); i++ {
+		if h := c.hosts[name[i:]]; h != nil && h.pids[pid] {
+			return h
+		}
+	}
+	return nil
+}
+
+// shapeOf is what equal messages have in common.
+func shapeOf(s string) string { return lines.Shape(s[:min(len(s), 200)]) }

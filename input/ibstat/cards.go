@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,7 @@ type card struct {
 	firmware string
 	ports    []cluster.Port
 	stated   int // ports it says it has; 0 unknown
+	lanes    int // of the port at hand
 	line     int
 }
 
@@ -40,7 +42,6 @@ type hosts struct {
 	format, source string
 	nodes          []map[string]*card
 	count          int
-	full           bool
 }
 
 // addCard gives a finished card to the node at hand, or begins a further one when the
@@ -50,7 +51,6 @@ func (h *hosts) addCard(c *card) {
 		return
 	}
 	if h.count++; h.count > maxCards {
-		h.full = true
 		return
 	}
 	if len(h.nodes) == 0 {
@@ -107,15 +107,17 @@ func (c *card) port(num int) *cluster.Port {
 	return nil
 }
 
-// addPort begins a port, or nil when the number is none or there are too many.
-func (c *card) addPort(num int) *cluster.Port {
-	if num < 1 || num > maxPorts {
-		return nil
+// addPort begins a port; one that is not kept when the number is none or there are too many.
+func (c *card) addPort(num string) *cluster.Port {
+	n, _ := strconv.Atoi(num)
+	if n < 1 || n > maxPorts {
+		return new(cluster.Port)
 	}
-	if p := c.port(num); p != nil {
+	if p := c.port(n); p != nil {
 		return p
 	}
-	c.ports = append(c.ports, cluster.Port{Num: num})
+	c.lanes = 0
+	c.ports = append(c.ports, cluster.Port{Num: n})
 	return &c.ports[len(c.ports)-1]
 }
 
@@ -127,13 +129,9 @@ func (h *hosts) fragment(missing string) (*cluster.Fragment, error) {
 	}
 	f := &cluster.Fragment{Format: h.format, Source: h.source}
 	for _, node := range h.nodes {
-		cards := make([]*card, 0, len(node))
-		for _, c := range node {
-			cards = append(cards, c)
-		}
-		slices.SortFunc(cards, func(a, b *card) int { return natural.Compare(a.label, b.label) })
-		t := &cluster.NodeType{Name: "node", Devices: make([]cluster.Device, 0, len(cards))}
-		for i, c := range cards {
+		t := &cluster.NodeType{Name: "node"}
+		for i, label := range slices.SortedFunc(maps.Keys(node), natural.Compare) {
+			c := node[label]
 			if c.stated > 0 && len(c.ports) > 0 && c.stated != len(c.ports) {
 				f.Warnf(c.line, c.label, "says it has %d ports and shows %d; give the whole output of %s", c.stated, len(c.ports),
 					h.format)
@@ -158,6 +156,12 @@ func (c *card) device(name, source string) cluster.Device {
 		p := &d.NIC.Ports[i]
 		if p.State == cluster.Down {
 			p.Rate, p.Speed = cluster.Fact[unit.Rate]{}, ""
+		}
+		if p.Rate.Known() {
+			p.Rate.Source = source
+		}
+		if p.MTU.Known() {
+			p.MTU.Source = source
 		}
 	}
 	return d
@@ -198,18 +202,13 @@ func (c *card) kind() cluster.NetKind {
 	return board.NetKind(cluster.PCIID{}, driver, true, layer)
 }
 
-// errTooMany stops a reader whose input cannot be what it looks like.
 // read hands the lines of the source to line, until there are too many cards.
 func (h *hosts) read(r io.Reader, line func(text string, num int)) error {
 	return lines.Each(h.source, r, func(num int, text string) error {
-		if line(text, num); h.full {
-			return h.errTooMany(num)
+		if line(text, num); h.count > maxCards {
+			return fmt.Errorf("%s:%d: more than %d adapters; expected the output of %s on a few hosts; split the file",
+				h.source, num, maxCards, h.format)
 		}
 		return nil
 	})
-}
-
-func (h *hosts) errTooMany(line int) error {
-	return fmt.Errorf("%s:%d: more than %d adapters; expected the output of %s on a few hosts; split the file", h.source,
-		line, maxCards, h.format)
 }

@@ -7,90 +7,184 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
+	"busbar.dev/unit"
 )
 
-// Match reports whether ibstat's output is somewhere in the text.
-func Match(data []byte) bool {
-	return lines.Find(data, " '", func(line string) bool { return caLine(line) != "" })
+// device is the name of an adapter, within the kernel's limit.
+const device = `([\w.:-]{1,64})`
+
+// Format is the output of one of the tools: headings, and below them lines of a key and its value.
+type Format struct {
+	name  string
+	token string         // in every heading
+	head  *lazyre.Regexp // of an adapter: its name, and the number of the port that the lines below are about
+	port  *lazyre.Regexp // of a port below it
+	keys  keys
+	// missing is said of a text without a heading.
+	missing string
 }
 
-// caLine returns the adapter in CA 'mlx5_0', or in CA: 'mlx5_0' when ibstat was
-// asked for one port.
-func caLine(line string) string {
-	line = strings.TrimSpace(line)
-	for _, word := range []string{"CA ", "CA: ", "iWARP RNIC ", "iWARP RNIC: "} {
-		if rest, ok := strings.CutPrefix(line, word); ok {
-			if name, rest := inQuotes(rest); rest == "" {
-				return name
+// keys are what takes the values: of an adapter, or of its port at hand.
+type keys map[string]func(c *card, p *cluster.Port, value string)
+
+// Stat is ibstat. It says CA: 'mlx5_0' when it was asked for one port.
+var Stat = &Format{
+	name: "ibstat", token: " '",
+	head: lazyre.New(`^(?:CA|iWARP RNIC):? '` + device + `'$`),
+	port: lazyre.New(`(?i)^port (\d+):$`),
+	keys: keys{
+		"ca type": setModel, "iwarp rnic type": setModel, "number of ports": setStated, "firmware version": setFirmware,
+		"node guid": setGUID, "state": setState, "rate": setRate, "base lid": setLID, "link layer": setLayer,
+		"port guid": func(_ *card, p *cluster.Port, v string) { p.GUID = board.GUID(v) },
+	},
+	missing: "no adapters; expected ibstat's output, such as CA 'mlx5_0' with its ports; give the whole output of ibstat",
+}
+
+// Status is ibstatus: a block for each port.
+var Status = &Format{
+	name: "ibstatus", token: "Infiniband device '",
+	head: lazyre.New(`^Infiniband device '` + device + `' port ([1-9]|[1-5]\d|6[0-4]) status:$`),
+	keys: keys{
+		"default gid": setGID, "base lid": setLID, "state": setState, "rate": setRate, "link_layer": setLayer,
+	},
+	missing: "no ports; expected ibstatus' output, such as Infiniband device 'mlx5_0' port 1 status:; give the whole " +
+		"output of ibstatus",
+}
+
+// Devinfo is ibv_devinfo. Rates are in it with -v only.
+var Devinfo = &Format{
+	name: "ibv_devinfo", token: "hca_id:",
+	head: lazyre.New(`^hca_id:\s*` + device + `$`),
+	port: lazyre.New(`(?i)^port:\s*(\d+)$`),
+	keys: keys{
+		"fw_ver": setFirmware, "node_guid": setGUID, "phys_port_cnt": setStated, "state": setState, "port_lid": setLID,
+		"link_layer": setLayer, "active_mtu": setMTU, "gid[  0]": setGID, "gid[ 0]": setGID, "gid[0]": setGID,
+		"vendor_id": func(c *card, _ *cluster.Port, v string) {
+			c.vendor = strings.ToLower(strings.TrimPrefix(word(v), "0x"))
+		},
+		"vendor_part_id": func(c *card, _ *cluster.Port, v string) {
+			if n, err := strconv.ParseUint(v, 10, 32); err == nil {
+				c.part = strconv.FormatUint(n, 10)
+			}
+		},
+		"active_width": func(c *card, _ *cluster.Port, v string) { // 4X (2)
+			lanes, _, _ := strings.Cut(v, "X")
+			c.lanes = 0
+			if n, err := strconv.Atoi(lanes); err == nil && n > 0 && n <= 12 {
+				c.lanes = n
+			}
+		},
+		"active_speed": func(c *card, p *cluster.Port, v string) { // of a lane: 25.0 Gbps (32)
+			if speed, _ := board.PortRate(v); speed > 0 && c.lanes > 0 {
+				p.Rate.Value, p.Rate.Origin = unit.Rate(c.lanes)*speed, cluster.Read
+			}
+		},
+	},
+	missing: "no adapters; expected ibv_devinfo's output, such as hca_id: mlx5_0; give the whole output of ibv_devinfo -v",
+}
+
+// Match reports whether the tool's output is somewhere in the text.
+func (f *Format) Match(data []byte) bool {
+	return lines.Find(data, f.token, func(line string) bool { return f.head.MatchString(strings.TrimSpace(line)) })
+}
+
+// Read reads the tool's output.
+func (f *Format) Read(name string, r io.Reader) (*cluster.Fragment, error) {
+	h := hosts{format: f.name, source: name}
+	var c *card
+	p := new(cluster.Port)
+	err := h.read(r, func(line string, at int) {
+		line = strings.TrimSpace(line)
+		if m := f.head.FindStringSubmatch(line); m != nil {
+			h.addCard(c)
+			c, p = &card{label: m[1], line: at}, new(cluster.Port)
+			if len(m) > 2 {
+				p = c.addPort(m[2])
+			}
+			return
+		}
+		if c == nil {
+			return
+		}
+		if f.port != nil {
+			if m := f.port.FindStringSubmatch(line); m != nil {
+				p = c.addPort(m[1])
+				return
 			}
 		}
-	}
-	return ""
-}
-
-// Read reads ibstat's output.
-func Read(name string, r io.Reader) (*cluster.Fragment, error) {
-	const format = "ibstat"
-	h := hosts{format: format, source: name}
-	var c *card
-	var p *cluster.Port
-	err := h.read(r, func(line string, at int) {
-		if label := caLine(line); label != "" {
-			h.addCard(c)
-			c, p = &card{label: label, line: at}, nil
-			return
-		}
-		key, value, ok := keyValue(line)
-		if c == nil || !ok {
-			return
-		}
-		if num, ok := strings.CutPrefix(key, "port "); ok && value == "" {
-			n, _ := strconv.Atoi(num)
-			p = c.addPort(n)
-			return
-		}
-		if !c.statCard(key, value) && p != nil {
-			statPort(p, key, value, format)
+		key, value, _ := strings.Cut(line, ":")
+		if set := f.keys[strings.ToLower(strings.TrimSpace(key))]; set != nil {
+			set(c, p, strings.TrimSpace(value))
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	h.addCard(c)
-	return h.fragment("no adapters; expected ibstat's output, such as CA 'mlx5_0' with its ports; give the whole output " +
-		"of ibstat")
+	return h.fragment(f.missing)
 }
 
-// statCard takes a line about the adapter as a whole.
-func (c *card) statCard(key, value string) bool {
-	switch key {
-	case "ca type", "iwarp rnic type":
-		c.model = word(value)
-	case "number of ports":
-		c.stated, _ = strconv.Atoi(value)
-	case "firmware version":
-		c.firmware = word(value)
-	case "node guid":
-		c.guid = board.GUID(value)
-	default:
-		return false
+func setModel(c *card, _ *cluster.Port, v string)    { c.model = word(v) }
+func setFirmware(c *card, _ *cluster.Port, v string) { c.firmware = word(v) }
+func setGUID(c *card, _ *cluster.Port, v string)     { c.guid = board.GUID(v) }
+func setStated(c *card, _ *cluster.Port, v string)   { c.stated, _ = strconv.Atoi(v) }
+
+// setState reads Active, 4: ACTIVE and PORT_ACTIVE (4).
+func setState(_ *card, p *cluster.Port, v string) {
+	v = strings.ToLower(v)
+	switch {
+	case strings.Contains(v, "down"):
+		p.State = cluster.Down
+	case strings.Contains(v, "init"), strings.Contains(v, "armed"), strings.Contains(v, "defer"):
+		p.State = cluster.Init
+	case strings.Contains(v, "active"):
+		p.State = cluster.Up
 	}
-	return true
 }
 
-func statPort(p *cluster.Port, key, value, source string) {
-	switch key {
-	case "state":
-		p.State = state(value)
-	case "rate":
-		r, _ := board.PortRate(value)
-		p.Rate = rate(r, source)
-	case "base lid":
-		p.LID = lid(value)
-	case "port guid":
-		p.GUID = board.GUID(value)
-	case "link layer":
-		p.Layer = layer(value)
+// setLayer writes the link layer in full; ibstatus and simulators say IB.
+func setLayer(_ *card, p *cluster.Port, v string) {
+	switch strings.ToLower(v) {
+	case "infiniband", "ib":
+		p.Layer = "InfiniBand"
+	case "ethernet":
+		p.Layer = "Ethernet"
 	}
+}
+
+func setRate(_ *card, p *cluster.Port, v string) {
+	if p.Rate.Value, p.Speed = board.PortRate(v); p.Rate.Value > 0 {
+		p.Rate.Origin = cluster.Read
+	}
+}
+
+// setLID reads 59 or 0x3b; 0 means none.
+func setLID(_ *card, p *cluster.Port, v string) {
+	n, _ := strconv.ParseUint(v, 0, 16)
+	p.LID = int(n)
+}
+
+// setGID reads fe80:…, and with -v fe80:…, RoCE v1.
+func setGID(_ *card, p *cluster.Port, v string) {
+	gid, _, _ := strings.Cut(v, ",")
+	p.GUID = board.PortGUID(gid)
+}
+
+// setMTU reads "4096 (5)".
+func setMTU(_ *card, p *cluster.Port, v string) {
+	word, _, _ := strings.Cut(v, " ")
+	if n, err := strconv.Atoi(word); err == nil && n >= 256 && n <= 1<<16 {
+		p.MTU.Value, p.MTU.Origin = n, cluster.Read
+	}
+}
+
+// word bounds a value that is kept as text: one word, printable, short.
+func word(s string) string {
+	s, _, _ = strings.Cut(s, " ")
+	if s = s[:min(len(s), maxName)]; strings.ContainsFunc(s, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+		return ""
+	}
+	return s
 }

@@ -14,9 +14,9 @@ import (
 )
 
 var formats = map[string]readertest.Reader{
-	"ibstat":      {Match: Match, Read: Read},
-	"ibstatus":    {Match: MatchStatus, Read: ReadStatus},
-	"ibv_devinfo": {Match: MatchDevinfo, Read: ReadDevinfo},
+	"ibstat":      {Match: Stat.Match, Read: Stat.Read},
+	"ibstatus":    {Match: Status.Match, Read: Status.Read},
+	"ibv_devinfo": {Match: Devinfo.Match, Read: Devinfo.Read},
 }
 
 func read(t *testing.T, format, text string) *cluster.Fragment {
@@ -56,7 +56,7 @@ func TestEverySampleMatchesItsFormatOnly(t *testing.T) {
 
 func TestIbstatFacts(t *testing.T) {
 	for _, e := range corpus.Index(t, "ibstat") {
-		f, err := Read(e.File, bytes.NewReader(corpus.Open(t, e.File)))
+		f, err := Stat.Read(e.File, bytes.NewReader(corpus.Open(t, e.File)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +258,7 @@ func TestRefuses(t *testing.T) {
 	for range maxCards + 2 {
 		b.WriteString("CA 'a'\n")
 	}
-	if _, err := Read("log", strings.NewReader(b.String())); err == nil ||
+	if _, err := Stat.Read("log", strings.NewReader(b.String())); err == nil ||
 		!strings.Contains(err.Error(), "more than 65536 adapters") {
 		t.Errorf("%v", err)
 	}

@@ -149,12 +149,12 @@ const (
 
 // CommLine is a message about one communicator.
 type CommLine struct {
-	What                      string // Init START, Init COMPLETE, Destroy COMPLETE, Abort COMPLETE; "": none
-	ID                        string // commId, 0x and digits; "" before 2.16
-	Rank, NRanks              int
-	comm, bus                 string
-	cudaDev, nvmlDev          int
-	nNodes, localRanks        int
+	What               string // Init START, Init COMPLETE, Destroy COMPLETE, Abort COMPLETE; "": none
+	ID                 string // commId, 0x and digits; "" before 2.16
+	Rank, NRanks       int
+	comm, bus          string
+	cudaDev, nvmlDev   int
+	nNodes, localRanks int
 }
 
 func parseComm(r *Record) any {

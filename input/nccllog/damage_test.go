@@ -49,17 +49,17 @@ func TestCutLog(t *testing.T) {
 // A row of paths that lost its end is not understood; it is no message of a network either, whose names begin alike.
 func TestTornPaths(t *testing.T) {
 	for text, understood := range map[string]bool{
-		"CPU/0-f\ufffdf (1/1/3)": true,
-		"NET/0-0 :GPU/0-6000 (3/12.0/PHB) NET/0-0 (0/5000.0/LOC)": true,
-		"NET/0 :GPU/A000 (3/12.0/PHB) NET/0 (0/5000.0/LOC)":       true, // before 2.21
-		"GPU/A000 :GPU/A000 (0/5000.0/LOC)":                       true,
-		"NET/0-0 :GPU/0-6000 (3/12.0/PHB) NET/0-0 (0":             false,
+		"CPU/0-f\ufffdf (1/1/3)":                                                            true,
+		"NET/0-0 :GPU/0-6000 (3/12.0/PHB) NET/0-0 (0/5000.0/LOC)":                           true,
+		"NET/0 :GPU/A000 (3/12.0/PHB) NET/0 (0/5000.0/LOC)":                                 true, // before 2.21
+		"GPU/A000 :GPU/A000 (0/5000.0/LOC)":                                                 true,
+		"NET/0-0 :GPU/0-6000 (3/12.0/PHB) NET/0-0 (0":                                       false,
 		"NET/0-0 :GPU/0-6000 (3/12.0/PHB) \ufffdPU/0-0 (2/12.0/PHB) NET/0-0 (0/5000.0/LOC)": false,
 		"NET/0-0 :GPU/0-6000 (3/12.0WPHB) CPU/0-0 (2/12.0/PHB)":                             false,
-		"NET/0-0 :GPU/0-6000 (":          false,
-		"NET/efa: 4 devices are there":   true,
-		"NET/dpu : a network of its own": true,
-		"NET/Plugin: none was found":     true,
+		"NET/0-0 :GPU/0-6000 (":                                                             false,
+		"NET/efa: 4 devices are there":                                                      true,
+		"NET/dpu : a network of its own":                                                    true,
+		"NET/Plugin: none was found":                                                        true,
 	} {
 		if l := read(t, "h:1:2 [0] NCCL INFO "+text+"\n"); (l.NotUnderstood == 0) != understood {
 			t.Errorf("%q: not understood %v", text, l.Unknown)

@@ -97,21 +97,21 @@ var shapes = []shape{
 	{"Enabled NCCL Func/Proto/Algo Matrix", "", always(setupLine{})}, // 2.24+
 
 	// Communicators.
-	{"", "comm 0x", parseComm},               // all
-	{"Init timings", " rank ", parseInitTimes}, // 2.22+
-	{"Setting affinity for GPU ", "", matching(setupLine{}, ` to \s*\S+$`)},                      // all
+	{"", "comm 0x", parseComm},                                                                      // all
+	{"Init timings", " rank ", parseInitTimes},                                                      // 2.22+
+	{"Setting affinity for GPU ", "", matching(setupLine{}, ` to \s*\S+$`)},                         // all
 	{"ncclTopoGetCpuAffinity:", "", matching(setupLine{}, `\(GPU affinity = \s*[^\s;]*\s*(?:;|$)`)}, // 2.28+
 
 	// Settings and networks.
 	{"", " to ", parseSetting},                                // all, and aws-ofi-nccl
 	{"Bootstrap", "Using ", matching(known{}, `Using +\S*:`)}, // all
-	{"NET/", "", parseNet},                                   // all
-	{"ncclTopoPopulateNics", "pciPath=", parseNICPath},       // 2.23+
+	{"NET/", "", parseNet},                                    // all
+	{"ncclTopoPopulateNics", "pciPath=", parseNICPath},        // 2.23+
 	{"RCCL version", "", always(isAMD{})},
 	{"ROCr version", "", always(isAMD{})},
-	{"Using ", " threads", always(known{})},    // 2.4
+	{"Using ", " threads", always(known{})},     // 2.4
 	{"CUDA Dev ", " distance", always(known{})}, // 2.4
-	{"Loading ", " topology", always(known{})}, // all
+	{"Loading ", " topology", always(known{})},  // all
 	{"", "", parseUnused},
 }
 

@@ -50,17 +50,9 @@ func (o *Output) addHosts(f *cluster.Fragment) {
 			hosts[rk.Host][s] = true
 		}
 	}
-	types := map[string]int{}
+	types := cluster.Types{}
 	for _, host := range order {
-		t := nodeType(f, host, hosts[host])
-		key := signature(t)
-		at, ok := types[key]
-		if !ok {
-			at = len(f.Types)
-			types[key] = at
-			f.Types = append(f.Types, t)
-		}
-		f.Hosts = append(f.Hosts, cluster.Host{Name: host, Type: at})
+		types.AddNode(f, host, nodeType(f, host, hosts[host]))
 	}
 }
 
@@ -106,15 +98,6 @@ func nodeType(f *cluster.Fragment, host string, seats map[seat]bool) *cluster.No
 		t.Add(d)
 	}
 	return t
-}
-
-// signature is equal for nodes with equal GPUs.
-func signature(t *cluster.NodeType) string {
-	var b strings.Builder
-	for _, d := range t.Devices {
-		fmt.Fprintf(&b, "%s %s %d %s\n", d.Name, d.PCI, d.Index, d.Model.Value)
-	}
-	return b.String()
 }
 
 // vendor is told by the name; RCCL's fork of the tests prints AMD's.

@@ -51,10 +51,10 @@ func ReadJSON(name string, data []byte) (*Output, error) {
 	if len(d.Results) == 0 {
 		return out, nil
 	}
-	t := Table{Test: programIn(string(d.Args)), OpFrom: "header", Library: d.Library.String(), Params: noParams()}
+	t := Table{Test: programIn(string(d.Args)), OpFrom: "header", Library: d.Library.String(), Params: noParams}
 	t.Op = opOf(t.Test)
 	for i, v := range d.Config.Devices {
-		r := Rank{Rank: i, Group: -1, Host: v.Host, Model: v.Name}
+		r := Rank{Rank: i, Host: v.Host, Model: v.Name}
 		if v.Rank != nil && *v.Rank >= 0 && *v.Rank < maxRanks {
 			r.Rank = *v.Rank
 		}

@@ -7,9 +7,6 @@
 // per-iteration columns. Several tables in one text are kept apart. When NCCL's
 // own log goes to the same terminal, it tears rows to pieces; they are put
 // together again, and pieces that belong to nothing are counted.
-//
-// The average the tool prints mixes all sizes; it is kept as printed and used
-// for nothing.
 package nccltests
 
 import (
@@ -32,16 +29,12 @@ const (
 	maxTables   = 20000
 	maxRanks    = 1 << 20 // of one table
 	maxRows     = 1 << 20 // of all tables
-	maxFailures = 1000
 	maxWarnings = 100
 )
 
 // Rank is a line "#  Rank  0 Group  0 Pid 2461830 on node01 device 0 [0000:1b:00] NVIDIA H100".
 type Rank struct {
-	Line   int
 	Rank   int
-	Group  int // -1 before 2.13.4
-	PID    int
 	Host   string
 	Device int         // CUDA ordinal in its process
 	Bus    string      // as printed: "0x1b" before 2.14.1, then "0000:1b:00"
@@ -51,11 +44,8 @@ type Rank struct {
 
 // Params is the line "# nThread 1 nGpus 8 …". Numbers it lacks are -1.
 type Params struct {
-	Text                                         string
-	Threads, GPUs                                int // GPUs a thread
-	MinBytes, MaxBytes                           int64
-	Step                                         string // "2(factor)"
-	Warmup, Iters, Aggregated, Validation, Graph int
+	Threads, GPUs int // GPUs a thread
+	Iters         int
 }
 
 // Table is the output of one run.
@@ -70,33 +60,23 @@ type Table struct {
 	Library string // NCCL's version code: 22907
 	Params  Params
 	Ranks   []Rank
-	CPUTime bool // times are the host's (-C 1)
-	Delta   bool // the last column is "error", not "#wrong"
 	// Sweeps are the rows: one sweep, and several where the run took several types, reductions
 	// or roots. A row without a time is a point without one.
 	Sweeps []*result.Sweep
-	// Average is the printed average bus bandwidth in GB/s, NaN when there is none.
-	Average float64
-	// OutOfBounds is the printed verdict: "0 OK".
-	OutOfBounds string
 
 	header  columns
+	delta   bool   // the last column is "error", not "#wrong"
+	ended   bool   // its verdict or its average came
 	roots   []int  // of the sweeps; -1 where the collective has none
 	world   int    // ranks, where none is listed
 	payload string // whose rate comes next
 	torch   bool   // rows are of a benchmark on torch.distributed
 }
 
-// Failure is a line in which the tool reports that it failed.
-type Failure struct {
-	Line int
-	Text string
-}
-
 // Output is everything that the tool printed.
 type Output struct {
 	Tables   []Table
-	Failures []Failure
+	Failure  string // the first line in which the tool reports that it failed
 	Unused   int // pieces of rows that could not be used
 	Untimed  int // halves of rows whose time is no number above 0
 	Warnings []cluster.Warning
@@ -145,7 +125,7 @@ func ReadOutput(name string, r io.Reader) (*Output, error) {
 		t.nameOp()
 		t.describe(name)
 	}
-	if len(p.out.Tables) == 0 && len(p.out.Failures) == 0 {
+	if len(p.out.Tables) == 0 && p.out.Failure == "" {
 		return nil, fmt.Errorf("%s: no output of %s; expected \"# nThread … nGpus …\" or a table headed size, count, "+
 			"type, time, algbw, busbw; save what the program printed", name, Format)
 	}

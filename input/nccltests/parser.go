@@ -1,8 +1,8 @@
 package nccltests
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -57,9 +57,7 @@ func (p *parser) newTable(line int) *Table {
 		}
 		return nil
 	}
-	p.out.Tables = append(p.out.Tables, Table{
-		Line: line, Average: math.NaN(), Params: noParams(), Test: p.program, OpFrom: "command",
-	})
+	p.out.Tables = append(p.out.Tables, Table{Line: line, Params: noParams, Test: p.program, OpFrom: "command"})
 	return &p.out.Tables[len(p.out.Tables)-1]
 }
 
@@ -73,9 +71,7 @@ func (p *parser) fresh(line int, used func(*Table) bool) *Table {
 }
 
 // done reports whether a table has rows or its end.
-func (t *Table) done() bool {
-	return len(t.Sweeps) > 0 || t.Average == t.Average || t.OutOfBounds != ""
-}
+func (t *Table) done() bool { return len(t.Sweeps) > 0 || t.ended }
 
 func (p *parser) line(num int, text string) {
 	text, record := p.cutRecord(text)
@@ -89,41 +85,51 @@ func (p *parser) line(num int, text string) {
 	case record:
 		p.fields(num, strings.Fields(t), true)
 	case strings.HasPrefix(body, "nThread ") && strings.Contains(body, " nGpus "):
-		p.params(num, t, body)
+		p.params(num, body)
 	case strings.HasPrefix(body, "nccl-tests version "), strings.HasPrefix(body, "Collective test starting: "):
 		p.starting(num, body)
 	case strings.HasPrefix(body, "Rank ") && p.rank(num, body):
-	case strings.HasPrefix(body, "Out of bounds values"):
-		p.footer(num, body, func(tab *Table, v string) { tab.OutOfBounds = v })
-	case strings.HasPrefix(body, "Avg bus bandwidth"):
-		p.footer(num, body, func(tab *Table, v string) { tab.Average = leading(v) })
+	case strings.HasPrefix(body, "Out of bounds values"), strings.HasPrefix(body, "Avg bus bandwidth"):
+		p.footer(num, body)
 	case strings.Contains(body, "algbw") && p.columns(num, body):
 	case strings.Contains(t, "Test NCCL failure") || strings.Contains(t, "Test CUDA failure") ||
 		strings.Contains(t, ": Test failure "):
-		if len(p.out.Failures) < maxFailures {
-			p.out.Failures = append(p.out.Failures, Failure{num, t})
-		}
+		p.out.Failure = cmp.Or(p.out.Failure, t)
 	case strings.Contains(t, "_perf") && !strings.HasPrefix(t, "#"):
-		p.command(t)
+		// It counts for the tables that follow, unless they name theirs.
+		p.program = cmp.Or(programIn(t), p.program)
 	case t[0] >= '0' && t[0] <= '9' || strings.IndexByte("-nNi.", t[0]) >= 0: // a figure, nan or inf
 		p.fields(num, strings.Fields(t), false)
 	}
 }
 
+var (
+	paramsLine = lazyre.New(`^nThread (\d+) nGpus (\d+)`)
+	itersWord  = lazyre.New(`\d iters: (\d+)`) // neither "warmup iters:" nor "agg iters:"
+	noParams   = Params{-1, -1, -1}
+)
+
 // params begins a run.
-func (p *parser) params(num int, text, body string) {
-	t := p.fresh(num, func(t *Table) bool { return t.done() || t.Params.Text != "" || len(t.Ranks) > 0 })
+func (p *parser) params(num int, body string) {
+	t := p.fresh(num, func(t *Table) bool { return t.done() || t.Params != noParams || len(t.Ranks) > 0 })
 	if t == nil {
 		return
 	}
 	p.endRow()
-	t.Params = parseParams(body)
-	t.Params.Text = text
+	count := func(re *lazyre.Regexp, group int) int {
+		if m := re.FindStringSubmatch(body); m != nil {
+			if n, err := strconv.ParseInt(m[group], 10, 32); err == nil {
+				return int(n)
+			}
+		}
+		return -1
+	}
+	t.Params = Params{count(paramsLine, 1), count(paramsLine, 2), count(itersWord, 1)}
 }
 
 // starting reads the two lines that come before the parameters since 2.16.7.
 func (p *parser) starting(num int, body string) {
-	t := p.fresh(num, func(t *Table) bool { return t.done() || t.Params.Text != "" })
+	t := p.fresh(num, func(t *Table) bool { return t.done() || t.Params != noParams })
 	if t == nil {
 		return
 	}
@@ -155,10 +161,8 @@ func (p *parser) columns(num int, body string) bool {
 		switch s {
 		case "root":
 			t.header.root = true
-		case "cputime":
-			t.CPUTime = true
 		case "error":
-			t.Delta = true
+			t.delta = true
 		case "i_min":
 			t.header.perIter = true
 		}
@@ -167,7 +171,7 @@ func (p *parser) columns(num int, body string) bool {
 }
 
 var rankLine = lazyre.New(
-	`^Rank\s+(\d+)(?:\s+Group\s+(\d+))?\s+Pid\s+(\d+)\s+on\s+(\S+)\s+device\s+(\d+)\s+\[([0-9a-fA-Fx:.]+)\]\s*(.*)$`)
+	`^Rank\s+(\d+)(?:\s+Group\s+\d+)?\s+Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)\s+\[([0-9a-fA-Fx:.]+)\]\s*(.*)$`)
 
 // rank reads a rank line.
 func (p *parser) rank(num int, body string) bool {
@@ -175,20 +179,12 @@ func (p *parser) rank(num int, body string) bool {
 	if m == nil {
 		return false
 	}
-	r := Rank{Line: num, Group: -1, Host: m[4], Bus: m[6], Model: strings.TrimSpace(m[7])}
-	for _, n := range []struct {
-		text string
-		dst  *int
-	}{{m[1], &r.Rank}, {m[2], &r.Group}, {m[3], &r.PID}, {m[5], &r.Device}} {
-		if n.text == "" {
-			continue
-		}
-		v, err := strconv.Atoi(n.text)
-		if err != nil || v > math.MaxInt32 {
-			return false
-		}
-		*n.dst = v
+	rank, err1 := strconv.ParseInt(m[1], 10, 32)
+	device, err2 := strconv.ParseInt(m[3], 10, 32)
+	if err1 != nil || err2 != nil {
+		return false
 	}
+	r := Rank{Rank: int(rank), Host: m[2], Device: int(device), Bus: m[4], Model: strings.TrimSpace(m[5])}
 	if strings.Count(r.Bus, ":") == 2 {
 		r.PCI, _ = cluster.ParsePCI(r.Bus)
 	}
@@ -212,79 +208,12 @@ func (p *parser) rank(num int, body string) bool {
 }
 
 // footer reads "Avg bus bandwidth    : 68.4" and its like.
-func (p *parser) footer(num int, body string, set func(*Table, string)) {
-	_, v, ok := strings.Cut(body, ":")
-	if !ok {
+func (p *parser) footer(num int, body string) {
+	if !strings.Contains(body, ":") {
 		return
 	}
 	p.endRow()
 	if t := p.table(num); t != nil {
-		set(t, strings.TrimSpace(v))
+		t.ended = true
 	}
-}
-
-// command remembers the program a command line names; it counts for the tables
-// that follow, unless they name theirs.
-func (p *parser) command(t string) {
-	if program := programIn(t); program != "" {
-		p.program = program
-	}
-}
-
-func noParams() Params {
-	return Params{
-		Threads: -1, GPUs: -1, MinBytes: -1, MaxBytes: -1, Warmup: -1, Iters: -1, Aggregated: -1, Validation: -1, Graph: -1,
-	}
-}
-
-// parseParams reads the pairs of name and number; "warmup iters:", "agg iters:"
-// and "iters:" differ by the word before.
-func parseParams(body string) Params {
-	q := noParams()
-	f := strings.Fields(body)
-	for i := 0; i+1 < len(f); i++ {
-		n, err := strconv.ParseInt(f[i+1], 10, 64)
-		small := int(min(n, math.MaxInt32))
-		if f[i] == "step:" {
-			q.Step = f[i+1]
-		}
-		if err != nil || n < 0 {
-			continue
-		}
-		switch f[i] {
-		case "nThread":
-			q.Threads = small
-		case "nGpus":
-			q.GPUs = small
-		case "minBytes":
-			q.MinBytes = n
-		case "maxBytes":
-			q.MaxBytes = n
-		case "validation:":
-			q.Validation = small
-		case "graph:":
-			q.Graph = small
-		case "iters:":
-			switch f[i-1] {
-			case "warmup":
-				q.Warmup = small
-			case "agg":
-				q.Aggregated = small
-			default:
-				q.Iters = small
-			}
-		}
-	}
-	return q
-}
-
-// leading reads the number a text begins with, NaN when there is none.
-func leading(s string) float64 {
-	f := strings.Fields(s)
-	if len(f) > 0 {
-		if v, err := strconv.ParseFloat(f[0], 64); err == nil {
-			return v
-		}
-	}
-	return math.NaN()
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"busbar.dev/internal/lazyre"
-	"busbar.dev/result"
-	"busbar.dev/unit"
 )
 
 // The benchmarks of the ml-engineering book print a table in Markdown, or one payload:
@@ -61,22 +59,13 @@ func (p *parser) payloads(num int, body string) bool {
 }
 
 // payloadPoint files one payload. Its letters count by 1024.
-func (p *parser) payloadPoint(t *Table, num int, size, alg, bus string) {
-	n, unitOf := strings.TrimRight(size, "KMGTiB"), 1.0
-	for _, letter := range strings.TrimRight(size[len(n):], "iB") {
+func (p *parser) payloadPoint(t *Table, num int, payload, alg, bus string) {
+	n, unitOf := strings.TrimRight(payload, "KMGTiB"), 1.0
+	for _, letter := range strings.TrimRight(payload[len(n):], "iB") {
 		unitOf = float64(int64(1) << (10 * (1 + strings.IndexRune("KMGT", letter))))
 	}
-	v, err := strconv.ParseFloat(n, 64)
-	a, err2 := strconv.ParseFloat(alg, 64)
-	if err != nil || err2 != nil || v <= 0 || a <= 0 || v*unitOf > 1e15 || p.rows >= maxRows {
-		p.out.Unused++
-		return
-	}
-	b, _ := strconv.ParseFloat(bus, 64)
-	point := result.Point{Size: unit.Bytes(v * unitOf), Out: timing(v*unitOf/(a*1e9)*1e6, rate(a), rate(b), nil)}
-	point.Line = num
-	p.rows++
-	t.addRow(point, "float", "sum", -1)
+	size, gbps := figureOf(n)*unitOf, figureOf(alg)
+	p.addPoint(t, num, "float", size, size/gbps/1e3, gbps, figureOf(bus))
 }
 
 // rowAlone reports a row without its header, as people paste it: size, count, type, and figures.

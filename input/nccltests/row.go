@@ -43,7 +43,7 @@ func (p *parser) fields(num int, f []string, piece bool) {
 	}
 	if p.torn == nil {
 		if piece || len(f) == 4 || len(f) == 8 { // looks like half a row whose head is lost
-			if t := p.lastTable(); t != nil && t.header.seen && t.Average != t.Average {
+			if t := p.lastTable(); t != nil && t.header.seen && !t.ended {
 				p.out.Unused++
 			}
 		}
@@ -114,7 +114,7 @@ func (p *parser) endRow() {
 			break
 		}
 		f := tr.values[i*half : (i+1)*half]
-		x, ok := parseHalf(f, t.Delta)
+		x, ok := parseHalf(f, t.delta)
 		read = read || ok
 		if *to = x; x == nil && f[0] != "N/A" { // which is no such form
 			p.out.Untimed++

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"busbar.dev/internal/lazyre"
-	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
@@ -69,8 +68,7 @@ func (p *parser) scripts(num int, body string) bool {
 		if s.form != 'm' {
 			p.scriptTable(num, 'm', "all_reduce", strconv.Itoa(s.local))
 		}
-		gb, _ := strconv.ParseFloat(m[2], 64)
-		s.size = unit.Bytes(min(gb*1e9, 1e15))
+		s.size = unit.Bytes(min(figureOf(m[2])*1e9, 1e15))
 		return true
 	}
 	if shortHead.MatchString(body) {
@@ -101,22 +99,21 @@ func (p *parser) scriptTable(num int, form byte, op, ranks string) {
 // scriptRow reads a row of the table at hand.
 func (p *parser) scriptRow(t *Table, num int, body string) bool {
 	s := &p.script
-	number := func(text string) float64 { v, _ := strconv.ParseFloat(text, 64); return v }
 	switch s.form {
 	case 's':
 		if m := shortRow.FindStringSubmatch(body); m != nil {
-			p.scriptPoint(t, num, number(strings.ReplaceAll(m[1], "_", "")), number(m[2]), number(m[3]), number(m[4]))
+			p.addPoint(t, num, "float", figureOf(m[1]), figureOf(m[2]), figureOf(m[3]), figureOf(m[4]))
 			return true
 		}
 	case 'm':
 		if m := manyRate.FindStringSubmatch(body); m != nil && s.size > 0 && t.world > 1 {
 			factor, size := 2*float64(t.world-1)/float64(t.world), float64(s.size)
-			alg := number(m[2]) / 8
+			alg := figureOf(m[2]) / 8
 			if m[1] == "busbw" {
 				alg /= factor
 			}
 			s.size = 0 // every rank prints the same
-			p.scriptPoint(t, num, size, size/alg/1e3, alg, alg*factor)
+			p.addPoint(t, num, "float", size, size/alg/1e3, alg, alg*factor)
 			return true
 		}
 	case 'd':
@@ -125,7 +122,7 @@ func (p *parser) scriptRow(t *Table, num int, body string) bool {
 			return true
 		}
 		if m := deviceRow.FindStringSubmatch(body); m != nil {
-			size, micros, bus := number(m[1])*number(m[2]), number(m[3]), number(m[5])
+			size, micros, bus := figureOf(m[1])*figureOf(m[2]), figureOf(m[3]), figureOf(m[5])
 			if m[4] == " ms" {
 				micros *= 1e3
 			}
@@ -135,21 +132,9 @@ func (p *parser) scriptRow(t *Table, num int, body string) bool {
 			if t.Test == "all_gather_perf" {
 				size *= float64(t.world) // it counts what a rank gives
 			}
-			p.scriptPoint(t, num, size, micros, size/micros/1e3, bus)
+			p.addPoint(t, num, "float", size, micros, size/micros/1e3, bus)
 			return true
 		}
 	}
 	return false
-}
-
-// scriptPoint files a row: bytes, microseconds, and rates in GB/s.
-func (p *parser) scriptPoint(t *Table, num int, size, micros, alg, bus float64) {
-	if !(size >= 1 && size <= 1e15 && micros > 0 && micros < 1e12) || p.rows >= maxRows {
-		p.out.Unused++
-		return
-	}
-	point := result.Point{Size: unit.Bytes(size), Out: timing(micros, rate(alg), rate(bus), nil)}
-	point.Line = num
-	p.rows++
-	t.addRow(point, "float", "sum", -1)
 }

@@ -47,30 +47,38 @@ func (p *parser) torchTables(num int, body string) bool {
 		program := strings.ReplaceAll(m[1], "all_to_all", "alltoall") + "_perf"
 		if t := p.fresh(num, func(t *Table) bool { return t.done() && t.Test != program }); t != nil {
 			t.Test, t.OpFrom, t.world = program, "header", p.world
-			p.torchPoint(t, num, m[2], m[3], 1, m[4], m[6])
+			p.torchPoint(t, num, strings.TrimSuffix(m[2], "32"), figureOf(m[3]), m[4], m[6])
 		}
 		return true
 	}
 	if t := p.lastTable(); t != nil && t.torch {
 		if m := ibmRow.FindStringSubmatch(body); m != nil {
-			p.torchPoint(t, num, "float", m[1], 1e6, m[2], m[3])
+			p.torchPoint(t, num, "float", 1e6*figureOf(m[1]), m[2], m[3])
 			return true
 		}
 	}
 	return strings.Contains(body, paramTable) && strings.Contains(body, "nElementsPerRank")
 }
 
-// torchPoint files a row: size in units of scale, microseconds, and bus bandwidth in GB/s.
-func (p *parser) torchPoint(t *Table, num int, dtype, size string, scale float64, micros, bus string) {
-	v, err := strconv.ParseFloat(size, 64)
-	us, err2 := strconv.ParseFloat(micros, 64)
-	b, err3 := strconv.ParseFloat(bus, 64)
-	if err != nil || err2 != nil || err3 != nil || v <= 0 || us <= 0 || v*scale > 1e15 || p.rows >= maxRows {
+// torchPoint files a row that has the bus bandwidth alone.
+func (p *parser) torchPoint(t *Table, num int, dtype string, size float64, micros, bus string) {
+	us := figureOf(micros)
+	p.addPoint(t, num, dtype, size, us, size/us/1e3, figureOf(bus))
+}
+
+// figureOf reads a number that an expression found; 0 where it is none.
+func figureOf(text string) float64 {
+	v, _ := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
+	return v
+}
+
+// addPoint files a row: bytes, microseconds, and rates in GB/s.
+func (p *parser) addPoint(t *Table, num int, dtype string, size, micros, alg, bus float64) {
+	if !(size >= 1 && size <= 1e15 && micros > 0 && micros < 1e12) || p.rows >= maxRows {
 		p.out.Unused++
 		return
 	}
-	point := result.Point{Size: unit.Bytes(v * scale), Out: timing(us, rate(v*scale/us/1e3), rate(b), nil)}
-	point.Line = num
 	p.rows++
-	t.addRow(point, strings.TrimSuffix(dtype, "32"), "sum", -1)
+	t.addRow(result.Point{Size: unit.Bytes(size), Out: timing(micros, rate(alg), rate(bus), nil), Line: num}, dtype, "sum",
+		-1)
 }

@@ -192,8 +192,8 @@ func (t *Test) run(ctx context.Context, start Start, args []string) (list result
 	}
 	rows := len(list.Rows())
 	switch {
-	case failed != nil && len(read.Failures) > 0:
-		err = fmt.Errorf("%s (%w)", texttab.Clean(strings.TrimSpace(read.Failures[0].Text)), failed)
+	case failed != nil && read.Failure != "":
+		err = fmt.Errorf("%s (%w)", texttab.Clean(read.Failure), failed)
 	case failed != nil:
 		err = fmt.Errorf("%s: %w", program, failed)
 	case err == nil && rows == 0 && untimed > 0:

@@ -2,9 +2,7 @@
 // launched on them, and which processes do not answer. It reads the text of releases 2.24 to 2.30, plain and verbose,
 // and the JSON of 2.28.7 and later, and asks a running job over TCP.
 //
-// Releases up to 2.28.9 write a missing rank without a comma in JSON, and rows of zeros in text, where real
-// communicators vanish. The JSON is read with or without its commas; rows of zeros are counted in [Report.Zeros], so
-// that who reads a text knows that it is not whole.
+// Releases up to 2.28.9 write a missing rank without a comma in JSON, which is read with or without it.
 package ras
 
 import (
@@ -21,8 +19,6 @@ type Report struct {
 	Nodes, Processes int // of the job, where the text says so
 	Comms            []Comm
 	Missing, Dead    []Process // of the job, from the text's list of errors
-	Timeouts         int
-	Zeros            int // rows of a text that stand for communicators it could not show
 }
 
 // Process is one process of the job.
@@ -38,18 +34,14 @@ type Comm struct {
 	Ranks   []Rank // that answered: all of them in JSON, those that a text lists
 	Missing []Rank // that did not
 	Lags    []Lag  // of a text: how far ranks are that differ
-	Kinds   []string
 }
 
 // Rank is a rank of a communicator; its number is the communicator's own.
 type Rank struct {
 	Process
-	Rank, GPU          int
-	Counts             [5]uint64 // launched collectives, by Ops; only JSON has them
-	Async              string    // its asynchronous error
-	Status             string    // RUNNING, INIT, …, where a text lists it
-	Aborted, Finalized bool
-	Unresponsive, Dead bool
+	Rank, GPU int
+	Counts    [5]uint64 // launched collectives, by Ops; only JSON has them
+	Async     string    // its asynchronous error
 }
 
 // Lag is how many operations some ranks of a communicator have launched.

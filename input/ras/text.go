@@ -19,7 +19,6 @@ var (
 		`^(\d+) ranks (?:have status (\w+)|reported (.+)|have launched up to operation (\d+)|have (not) launched any operations)$`)
 	countsLine  = lazyre.New(`^Communicator ranks have different (?:(\w+) )?operation counts`)
 	missingLine = lazyre.New(`^The missing ranks?: ([\d, ]+)$`)
-	timeoutLine = lazyre.New(`^Encountered (\d+) communication timeout`)
 )
 
 // readText reads the text of STATUS and VERBOSE STATUS.
@@ -84,9 +83,6 @@ func (t *textReader) line(line string) error {
 	if t.table {
 		t.row(word)
 	}
-	if m := timeoutLine.FindStringSubmatch(word); m != nil {
-		t.report.Timeouts, _ = strconv.Atoi(m[1])
-	}
 	t.detail(word)
 	return nil
 }
@@ -112,14 +108,9 @@ func (t *textReader) row(word string) {
 		return
 	}
 	group, err := strconv.Atoi(f[0])
-	comms, err2 := strconv.Atoi(f[1])
-	size, err3 := strconv.Atoi(f[4])
-	if err != nil || err2 != nil || err3 != nil || len(t.sizes) >= maxComms {
-		return
-	}
-	t.sizes[group] = min(size, maxRanks)
-	if size == 0 && f[2] == "0" {
-		t.report.Zeros += min(comms, 1<<20)
+	size, err2 := strconv.Atoi(f[4])
+	if err == nil && err2 == nil && len(t.sizes) < maxComms {
+		t.sizes[group] = min(size, maxRanks)
 	}
 }
 
@@ -140,7 +131,6 @@ func (t *textReader) header(m []string) error {
 		t.report.Comms = append(t.report.Comms, Comm{Hash: hash, Size: t.sizes[group]})
 	}
 	t.comm, t.kind, t.list, t.op, t.async = &t.report.Comms[i], m[4], "", "", ""
-	t.comm.Kinds = append(t.comm.Kinds, m[4])
 	return nil
 }
 
@@ -170,7 +160,7 @@ func (t *textReader) detail(word string) {
 	if m := missingLine.FindStringSubmatch(word); m != nil {
 		for part := range strings.SplitSeq(m[1], ",") {
 			if n, err := strconv.Atoi(strings.TrimSpace(part)); err == nil {
-				t.comm.Missing = append(t.comm.Missing, Rank{Rank: n, Unresponsive: true})
+				t.comm.Missing = append(t.comm.Missing, Rank{Rank: n})
 			}
 		}
 		return
@@ -198,7 +188,7 @@ func (t *textReader) several(m []string) {
 func (t *textReader) one(m []string) {
 	var x Rank
 	x.Rank, _ = strconv.Atoi(m[1])
-	x.Status, x.Async = m[2], m[3]
+	x.Async = m[3]
 	x.GPU = -1
 	if m[7] != "" {
 		x.PID, _ = strconv.Atoi(m[7])
@@ -212,7 +202,6 @@ func (t *textReader) one(m []string) {
 		count, _ := strconv.ParseUint(m[4], 10, 64)
 		t.comm.Lags = append(t.comm.Lags, Lag{Op: t.op, Count: count, N: 1, Ranks: []Rank{x}})
 	case t.kind == "INCOMPLETE":
-		x.Unresponsive = true
 		t.comm.Missing = append(t.comm.Missing, x)
 		return
 	case t.kind == "ERROR" && x.Async == "":

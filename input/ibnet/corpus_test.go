@@ -120,7 +120,7 @@ func TestDiscoverFacts(t *testing.T) {
 		}
 		d := discovery{fabric: newFabric(), cur: -1}
 		for i, line := range strings.Split(string(corpus.Open(t, e.File)), "\n") {
-			d.line(line, i+1)
+			d.line(strings.TrimSpace(line), i+1)
 		}
 		if got, want := len(f.Network.Switches), ints(e.Facts["switches"])[""]; got != want {
 			t.Errorf("%s: %d switches; want %d", e.File, got, want)
@@ -134,8 +134,8 @@ func TestDiscoverFacts(t *testing.T) {
 		if want := ints(e.Facts["cas"])[""]; cas != want {
 			t.Errorf("%s: %d adapters; want %d", e.File, cas, want)
 		}
-		if want := ints(e.Facts["port_lines"])[""]; d.seen.portLines != want {
-			t.Errorf("%s: %d port lines; want %d", e.File, d.seen.portLines, want)
+		if want := ints(e.Facts["port_lines"])[""]; d.used != want {
+			t.Errorf("%s: %d port lines; want %d", e.File, d.used, want)
 		}
 		radix := make(map[string]int)
 		for _, n := range d.nodes { // as stated: with the port of an aggregation node inside

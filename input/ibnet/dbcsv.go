@@ -1,33 +1,33 @@
 package ibnet
 
 import (
-	"bytes"
 	"encoding/csv"
 	"io"
+	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
+)
+
+var (
+	dbNodes = lazyre.New(`START_NODES\r?\n`)
+	dbLinks = lazyre.New(`START_LINKS\r?\n`)
 )
 
 // MatchDB reports whether the nodes or links of ibdiagnet2.db_csv, ibdiagnet's database, are in the text.
-func MatchDB(data []byte) bool {
-	return bytes.Contains(data, []byte("START_NODES\n")) && bytes.Contains(data, []byte("START_LINKS\n")) ||
-		bytes.Contains(data, []byte("START_NODES\r\n")) && bytes.Contains(data, []byte("START_LINKS\r\n"))
-}
+func MatchDB(data []byte) bool { return dbNodes.Match(data) && dbLinks.Match(data) }
 
 // ReadDB reads ibdiagnet2.db_csv: sections of comma-separated rows below the names of their columns. Sections other
 // than those of nodes, ports and links are left out.
 func ReadDB(name string, r io.Reader) (*cluster.Fragment, error) {
-	d := database{fabric: newFabric(), nodesOf: map[uint64]cableEnd{}, widths: map[[2]uint64]width{}}
+	d := database{fabric: newFabric(), widths: map[[2]uint64]width{}}
 	if err := d.read(name, r, d.line); err != nil {
 		return nil, err
 	}
-	for _, l := range d.links {
-		a, b := l.ends[0], l.ends[1]
-		d.cable(d.with(a), d.with(b), d.widths[[2]uint64{a.guid, uint64(a.num)}], l.line)
-		if d.full {
-			return nil, d.errTooMany(name)
-		}
+	for i := range d.rows {
+		near := &d.rows[i].near
+		d.rows[i].is = d.widths[[2]uint64{near.guid, uint64(near.num)}]
 	}
 	return d.finished(name, "ibdiagnet2.db_csv", "rows between START_LINKS and END_LINKS, and the nodes that they name; "+
 		"give the whole file")
@@ -38,25 +38,11 @@ type database struct {
 	*fabric
 	section string
 	columns map[string]int // of the section at hand; nil before its names
-	nodesOf map[uint64]cableEnd
+	cells   []string
 	widths  map[[2]uint64]width // by node and port
-	links   []dbLink
-}
-
-type dbLink struct {
-	ends [2]cableEnd
-	line int
-}
-
-// with is an end with what the section of nodes says of it.
-func (d *database) with(e cableEnd) cableEnd {
-	full := d.nodesOf[e.guid]
-	full.guid, full.num = e.guid, e.num
-	return full
 }
 
 func (d *database) line(text string, num int) {
-	text = strings.TrimSpace(text)
 	switch {
 	case strings.HasPrefix(text, "START_"):
 		d.section, d.columns = strings.TrimPrefix(text, "START_"), nil
@@ -69,102 +55,78 @@ func (d *database) line(text string, num int) {
 	}
 	c := csv.NewReader(strings.NewReader(text))
 	c.LazyQuotes = true
-	row, err := c.Read()
-	if err != nil {
-		d.seen.bad.addNotice(num, "a row that is not comma-separated")
+	var err error
+	if d.cells, err = c.Read(); err != nil {
+		d.notice(badLine, num, "a row that is not comma-separated")
 		return
 	}
-	if d.columns == nil {
-		d.columns = map[string]int{}
-		for i, name := range row {
-			d.columns[strings.ToLower(strings.TrimSpace(name))] = i
-		}
-		return
-	}
-	switch d.section {
-	case "NODES":
-		d.node(row)
-	case "PORTS":
-		d.portRow(row)
-	case "LINKS":
-		l := dbLink{line: num}
-		for i, suffix := range []string{"1", "2"} {
-			l.ends[i] = cableEnd{guid: d.guid(row, "nodeguid"+suffix), num: d.number(row, "portnum"+suffix)}
-			if l.ends[i].guid == 0 || l.ends[i].num < 1 {
-				d.seen.bad.addNotice(num, "a link without two nodes and ports")
-				return
-			}
-		}
-		if len(d.links) >= maxPorts {
-			d.full = true
+	switch {
+	case d.columns == nil:
+		d.columns = columnsOf(d.cells)
+	case d.section == "NODES":
+		d.node()
+	case d.section == "PORTS":
+		d.portRow()
+	default:
+		l := row{near: d.end("1"), far: d.end("2"), line: num}
+		if l.near.num < 1 || l.far.num < 1 || l.near.guid == 0 || l.far.guid == 0 {
+			d.notice(badLine, num, "a link without two nodes and ports")
 			return
 		}
-		d.links = append(d.links, l)
+		d.hold(l)
 	}
 }
 
-func (d *database) node(row []string) {
-	guid := d.guid(row, "nodeguid")
-	if guid == 0 || len(d.nodesOf) >= maxNodes {
-		return
+// end is one of the two ends of a link.
+func (d *database) end(which string) end {
+	return end{guid: d.number("nodeguid" + which), num: int(min(d.number("portnum"+which), maxPort+1))}
+}
+
+func (d *database) node() {
+	e := end{
+		guid: d.number("nodeguid"), desc: plain(d.text("nodedesc")), ports: int(min(d.number("numports"), maxPort+1)),
+		device: uint32(d.number("deviceid")), vendor: uint32(d.number("vendorid")),
 	}
-	e := cableEnd{
-		guid: guid, desc: plain(d.text(row, "nodedesc")), ports: min(max(d.number(row, "numports"), 0), maxPort+1),
-		device: uint32(max(d.number(row, "deviceid"), 0)), vendor: uint32(max(d.number(row, "vendorid"), 0)),
-	}
-	switch d.number(row, "nodetype") {
-	case 1:
-		e.kind, e.portGUID = anAdapter, d.guid(row, "portguid")
-	case 2:
+	switch d.text("nodetype") {
+	case "1":
+		e.kind, e.portGUID = anAdapter, d.number("portguid")
+	case "2":
 		e.kind = aSwitch
-	case 3:
+	case "3":
 		e.kind = aRouter
 	}
-	d.nodesOf[guid] = e
+	if len(d.known) < maxNodes {
+		d.known[e.guid] = &e
+	}
 }
 
 // portRow keeps the trained width. Sources: InfiniBand Architecture Specification volume 1, PortInfo LinkWidthActive;
 // ibutils, IBLinkSpeed, whose extended speeds begin at bit 8.
-func (d *database) portRow(row []string) {
-	guid, num := d.guid(row, "nodeguid"), d.number(row, "portnum")
+func (d *database) portRow() {
 	w := width{
-		lanes: map[int]uint8{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}[d.number(row, "linkwidthactv")],
-		speed: map[int]speed{
+		lanes: map[uint64]uint8{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}[d.number("linkwidthactv")],
+		speed: map[uint64]speed{
 			1: sdr, 2: ddr, 4: qdr, 1 << 8: fdr, 1 << 9: edr, 1 << 10: hdr, 1 << 11: ndr, 1 << 12: xdr, 1 << 16: fdr10,
-		}[d.number(row, "linkspeedactv")],
+		}[d.number("linkspeedactv")],
 	}
-	if w.known() && guid != 0 && num > 0 && len(d.widths) < maxPorts {
-		d.widths[[2]uint64{guid, uint64(num)}] = w
+	if w.known() && len(d.widths) < maxPorts {
+		d.widths[[2]uint64{d.number("nodeguid"), d.number("portnum")}] = w
 	}
 }
 
-func (d *database) text(row []string, column string) string {
-	if i, ok := d.columns[column]; ok && i < len(row) {
-		return strings.TrimSpace(row[i])
+// text is a cell of the row at hand.
+func (d *database) text(column string) string {
+	if i, ok := d.columns[column]; ok && i < len(d.cells) {
+		return strings.TrimSpace(d.cells[i])
 	}
 	return ""
 }
 
-func (d *database) guid(row []string, column string) uint64 {
-	v, left, ok := hex(d.text(row, column))
-	if !ok || left != "" {
+// number is a cell's decimal or 0x number, 0 where there is none.
+func (d *database) number(column string) uint64 {
+	v, err := strconv.ParseUint(d.text(column), 0, 64)
+	if err != nil {
 		return 0
 	}
 	return v
-}
-
-// number is a cell's decimal or 0x number, -1 where there is none.
-func (d *database) number(row []string, column string) int {
-	s := d.text(row, column)
-	if strings.HasPrefix(s, "0x") {
-		if v, left, ok := hex(s); ok && left == "" && v < 1<<31 {
-			return int(v)
-		}
-		return -1
-	}
-	n, left := number(s)
-	if left != "" {
-		return -1
-	}
-	return n
 }

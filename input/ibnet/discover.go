@@ -7,22 +7,25 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/lines"
+	"busbar.dev/internal/lazyre"
+)
+
+// The lines of ibnetdiscover and of net files:
+//
+//	switchguid=0x2c90200423e20(2c90200423e20)	# IS5600 Spine 1 Chip 1
+//	Switch	64 "S-0002…"		# "leaf4" enhanced port 0 lid 4 lmc 0
+//	[35]	"S-2c5eab0300c26280"[32]		# "spine2" lid 236 4xNDR
+//	[1](2c90300300011) 	"S-0002c90300100001"[1]		# lid 7 lmc 0 "leaf1" lid 1 4xHDR
+//	[3]	"Switch2"[3] w=4
+var (
+	idLine      = lazyre.New(`^(vendid|devid|switchguid|caguid|rtguid)=(?:0x)?([0-9a-fA-F]{1,16})`)
+	nodeLine    = lazyre.New(`^(Switch|Ca|Hca|Rt)\s+([1-9]\d{0,8})\s+"([^"]+)"[^#]*#?(.*)`)
+	lanesOption = lazyre.New(`\bw=(1|2|4|8|12)\b`)
 )
 
 // MatchDiscover reports whether ibnetdiscover's topology, or a net file of ibsim,
 // is somewhere in the text.
-func MatchDiscover(data []byte) bool {
-	for _, word := range []string{"Switch", "Ca", "Hca"} {
-		if lines.Find(data, word, func(line string) bool {
-			_, ok := nodeHeader(strings.TrimLeft(line, " \t"))
-			return ok
-		}) {
-			return true
-		}
-	}
-	return false
-}
+func MatchDiscover(data []byte) bool { return matches(data, nodeLine, "Switch", "Ca", "Hca") }
 
 // ReadDiscover reads ibnetdiscover's topology, or a net file of ibsim. name is
 // the source's name in messages.
@@ -35,141 +38,76 @@ func ReadDiscover(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, fmt.Errorf("%s: no node lines; expected ibnetdiscover's topology, such as Switch 36 \"S-0002c903…\" "+
 			"or Ca 1 \"H-0002c903…\"; give the whole output of ibnetdiscover", name)
 	}
-	format := "ibsim net"
 	if d.scan {
-		format = "ibnetdiscover"
+		return d.scanned(name, "ibnetdiscover"), nil
 	}
-	f := d.fragment(name, format)
-	d.warnIncomplete(f)
-	return f, nil
+	return d.scanned(name, "ibsim net"), nil
 }
 
 // discovery reads line by line: identifiers, then a node's header, then its ports.
 type discovery struct {
 	*fabric
-	cur     int32 // node whose port lines follow, -1 none
-	scan    bool  // the header says that a tool scanned a fabric
-	vendor  uint64
-	device  uint64
-	printed uint64 // switchguid= or caguid=
+	cur  int32 // node whose port lines follow, -1 none
+	scan bool  // the header says that a tool scanned a fabric
+	ids  end   // what stands before a header
 }
 
 // line takes one line.
-func (d *discovery) line(b string, num int) {
-	if b = strings.TrimLeft(b, " \t"); b == "" {
-		return
-	}
-	switch b[0] {
-	case '[':
+func (d *discovery) line(text string, num int) {
+	if strings.HasPrefix(text, "[") {
 		if d.cur >= 0 {
-			d.portLine(b, num)
+			d.port(text, num)
 		}
-	case '#':
-		if strings.HasPrefix(b, "# Topology file:") || strings.HasPrefix(b, "# Initiated from") {
-			d.scan = true
-		}
-	case 'S', 'C', 'H', 'R':
-		if h, ok := nodeHeader(b); ok {
-			d.nodeLine(h, num)
-		}
-	default:
-		d.idLine(b)
-	}
-}
-
-// idLine takes vendid=, devid=, switchguid= and caguid=, which come before a header.
-func (d *discovery) idLine(b string) {
-	key, value, ok := strings.Cut(b, "=")
-	if !ok || len(key) > 12 {
 		return
 	}
-	v, _, ok := hex(value)
-	if !ok {
-		return
-	}
-	switch key {
-	case "vendid":
-		d.vendor = v
-	case "devid":
-		d.device = v
-	case "switchguid", "caguid", "rtguid":
-		d.printed = v
-	}
-}
-
-// header is a node's first line, cut into parts.
-type header struct {
-	kind    kind
-	ports   int
-	id      string
-	comment string
-}
-
-// nodeHeader reads `Switch	64 "S-0002…"		# "leaf4" enhanced port 0 lid 4 lmc 0`.
-func nodeHeader(b string) (h header, ok bool) {
-	word := b
-	for i, c := range b {
-		if c == ' ' || c == '\t' {
-			word = b[:i]
-			break
+	d.scan = d.scan || strings.HasPrefix(text, "# Topology file:") || strings.HasPrefix(text, "# Initiated from")
+	if m := nodeLine.FindStringSubmatch(text); m != nil {
+		d.node(m, num)
+	} else if m := idLine.FindStringSubmatch(text); m != nil {
+		switch v := hex(m[2]); m[1] {
+		case "vendid":
+			d.ids.vendor = uint32(v)
+		case "devid":
+			d.ids.device = uint32(v)
+		default:
+			d.ids.guid = v
 		}
 	}
-	switch word {
-	case "Switch":
-		h.kind = aSwitch
-	case "Ca", "Hca":
-		h.kind = anAdapter
-	case "Rt":
-		h.kind = aRouter
-	default:
-		return h, false
-	}
-	b = strings.TrimLeft(b[len(word):], " \t")
-	if h.ports, b = number(b); h.ports < 1 || len(b) == 0 || b[0] != ' ' && b[0] != '\t' {
-		return h, false
-	}
-	if h.id, b, ok = quoted(strings.TrimLeft(b, " \t")); !ok {
-		return h, false
-	}
-	_, h.comment, _ = strings.Cut(b, "#")
-	return h, true
 }
 
-// quoted reads a text in double quotes at the start of b.
-func quoted(b string) (text, rest string, ok bool) {
-	if len(b) < 2 || b[0] != '"' {
-		return "", b, false
+// named is the node of an id such as S-0002c90300100004, whose
+// letter is the kind and whose digits are the GUID. Net files of ibsim use any
+// text instead.
+func named(id string) end {
+	e := end{id: id}
+	if len(id) == 18 && id[1] == '-' {
+		if e.guid = hex(id[2:]); e.guid != 0 {
+			e.kind = kinds[id[:1]]
+		}
 	}
-	end := strings.IndexByte(b[1:], '"')
-	if end < 1 {
-		return "", b, false
-	}
-	return b[1 : end+1], b[end+2:], true
+	return e
 }
 
-func (d *discovery) nodeLine(h header, num int) {
-	n := d.named(h.id, h.kind, num)
+// node takes a header, cut into parts.
+func (d *discovery) node(m []string, num int) {
+	e := named(m[3])
+	e.kind, e.guid, e.ports = kinds[m[1]], cmp.Or(e.guid, d.ids.guid), decimal(m[2])
+	_, desc, after := comment(m[4])
+	n := d.addNode(e, num)
 	if n < 0 {
 		return
 	}
 	d.cur = n
 	nd := &d.nodes[n]
-	_, desc, after := comment(h.comment)
-	nd.kind, nd.own = h.kind, true
-	nd.ports = h.ports
-	nd.line = int32(num)
-	if s := plain(desc); s != "" {
-		nd.desc = s
-	}
-	if h.ports > maxPort {
+	nd.kind, nd.own, nd.line, nd.desc = e.kind, true, int32(num), cmp.Or(plain(desc), nd.desc)
+	nd.vendor, nd.device = d.ids.vendor, d.ids.device
+	d.ids.guid, d.ids.device = 0, 0
+	if e.ports > maxPort {
 		nd.ports = 0
-		d.seen.beyond.addNotice(num, fmt.Sprintf("%d ports of %s", h.ports, nd.title()))
+		d.notice(beyond, num, fmt.Sprintf("%d ports of %s", e.ports, nd.title()))
 	}
-	nd.vendor, nd.device = uint32(d.vendor), uint32(d.device)
-	nd.guid = cmp.Or(nd.guid, d.printed)
-	d.printed, d.device = 0, 0
-	if h.kind == aSwitch {
-		nd.lid = int32(lidIn(after))
+	if lid, _ := lidIn(after); e.kind == aSwitch {
+		nd.lid = int32(lid)
 	}
 }
 
@@ -189,115 +127,61 @@ func comment(b string) (before, desc, after string) {
 	return "", b[:end], b[end:]
 }
 
-// lidIn finds "lid 7".
-func lidIn(b string) int {
-	i := strings.Index(b, "lid ")
-	if i < 0 {
-		return 0
+// lidIn finds "lid 7", and the word behind it.
+func lidIn(text string) (lid int, word string) {
+	if _, text, _ = strings.Cut(text, "lid "); text == "" {
+		return 0, ""
 	}
-	n, _ := number(b[i+4:])
-	return max(n, 0)
+	number, rest, _ := strings.Cut(text, " ")
+	word, _, _ = strings.Cut(strings.TrimSpace(rest), " ")
+	return decimal(number), word
 }
 
-// portLine takes one cable end of the current node:
-//
-//	[35]	"S-2c5eab0300c26280"[32]		# "spine2" lid 236 4xNDR
-//	[1](2c90300300011) 	"S-0002c90300100001"[1]		# lid 7 lmc 0 "leaf1" lid 1 4xHDR
-//	[3]	"Switch2"[3] w=4
-func (d *discovery) portLine(b string, line int) {
-	num, rest := number(b[1:])
-	if num < 1 || len(rest) == 0 || rest[0] != ']' {
-		return
-	}
-	guid, rest := portGUID(rest[1:])
-	if len(rest) == 0 || rest[0] != '"' {
+// port takes one cable end of the current node.
+func (d *discovery) port(text string, num int) {
+	text, note, _ := strings.Cut(text, "#")
+	head, text, _ := strings.Cut(text, `"`)
+	head = strings.TrimSpace(head)
+	near, ok := bracketed(head)
+	if !ok || !strings.HasSuffix(head, "]") && !strings.HasSuffix(head, ")") {
 		return // a line of something else in the log
 	}
-	id, rest, ok := quoted(rest)
-	if !ok {
-		d.seen.bad.addNotice(line, "a port line without the neighbour's whole name")
+	id, tail, whole := strings.Cut(text, `"`)
+	there, ok := bracketed(tail)
+	if !whole || id == "" || !ok && strings.HasPrefix(tail, "[") {
+		d.notice(badLine, num, "a port line without the neighbour's whole name and port")
 		return
 	}
-	far := 1 // ibsim's default
-	if rest = strings.TrimLeft(rest, " \t"); len(rest) > 0 && rest[0] == '[' {
-		var end string
-		if far, end = number(rest[1:]); far < 1 || len(end) == 0 || end[0] != ']' {
-			d.seen.bad.addNotice(line, "a port line without the neighbour's port")
-			return
-		}
-		rest = end[1:]
-	}
-	farGUID, rest := portGUID(rest)
-	options, note, _ := strings.Cut(rest, "#")
-
-	n := d.named(id, someNode, line)
+	before, desc, after := comment(note)
+	near.lid, _ = lidIn(before)
+	far := named(id)
+	far.num, far.portGUID, far.desc = max(there.num, 1), there.portGUID, desc // ibsim leaves port 1 out
+	var word string
+	far.lid, word = lidIn(after)
+	n := d.addNode(far, num)
 	if n < 0 {
 		return
 	}
-	near, other := d.port(d.cur, num, line), d.port(n, far, line)
-	if near < 0 || other < 0 {
+	a, b := d.addPort(d.cur, near, num), d.addPort(n, far, num)
+	if a < 0 || b < 0 {
 		return
 	}
-	d.seen.portLines++
-	p, q := &d.ports[near], &d.ports[other]
-	before, desc, after := comment(note)
-	d.nodes[n].mention(desc)
-	p.own, p.line = true, int32(line)
-	if guid != 0 {
-		p.guid = guid
-	}
-	if farGUID != 0 {
-		q.guid = farGUID
-	}
-	if lid := lidIn(before); lid > 0 {
-		p.lid = int32(lid)
-	}
-	if lid := lidIn(after); lid > 0 {
-		q.lid = int32(lid)
-	}
-	d.connect(near, other, line)
-	p.is = trained(options, after)
-}
-
-// portGUID skips "[ext 5]", "(2c90300300011)" and blanks, and returns the GUID.
-func portGUID(b string) (guid uint64, rest string) {
-	for {
-		b = strings.TrimLeft(b, " \t")
-		switch {
-		case strings.HasPrefix(b, "[ext "):
-			end := strings.IndexByte(b, ']')
-			if end < 0 {
-				return guid, b
-			}
-			b = b[end+1:]
-		case len(b) > 0 && b[0] == '(':
-			g, end, ok := hex(b[1:])
-			if !ok || len(end) == 0 || end[0] != ')' {
-				return guid, b
-			}
-			guid, b = g, end[1:]
-		default:
-			return guid, b
+	d.used++
+	d.connect(a, b, num)
+	p := &d.ports[a]
+	p.own, p.line = true, int32(num)
+	if p.is, ok = parseWidth(word); !ok {
+		if w := lanesOption.FindStringSubmatch(tail); w != nil {
+			p.is.lanes = uint8(decimal(w[1]))
 		}
 	}
 }
 
-// trained finds the last 4xHDR behind "lid 7", or ibsim's option w=4.
-func trained(options, after string) width {
-	if i := strings.Index(after, "lid "); i >= 0 {
-		_, rest := number(after[i+4:])
-		rest = strings.TrimLeft(rest, " \t")
-		if end := strings.IndexAny(rest, " \t"); end >= 0 {
-			rest = rest[:end]
-		}
-		if w, ok := parseWidth(rest); ok {
-			return w
-		}
-	}
-	if i := strings.Index(options, "w="); i >= 0 {
-		if n, _ := number(options[i+2:]); n == 1 || n == 2 || n == 4 || n == 8 || n == 12 {
-			return width{lanes: uint8(n)}
-		}
-	}
-	return width{}
+// bracketed reads a port's number, its GUID and what a chassis calls it: [35], [1](2c90300300011), [1][ext 5].
+func bracketed(text string) (e end, ok bool) {
+	number, rest, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(text), "["), "]")
+	_, guid, _ := strings.Cut(rest, "(")
+	guid, _, _ = strings.Cut(guid, ")")
+	e = end{num: decimal(number), portGUID: hex(guid)}
+	return e, ok && e.num > 0
 }

@@ -6,16 +6,28 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/lines"
+	"busbar.dev/internal/lazyre"
+)
+
+// The lines of ibqueryerrors:
+//
+//	Errors for 0x2c90300100003 "leaf3"
+//	Errors for "node10 mlx5_0"
+//	   GUID 0x2c90300100003 port 2: [SymbolErrorCounter == 1234]
+//	       Link info:     16   1[  ] ==( 1X        53.125 Gbps Active/  LinkUp)==>  0x0002c9…      3    2[  ] "leaf3" ( )
+//
+// A node with a GUID is a switch. The line for port ALL is the sum of the others.
+var (
+	errorHead    = lazyre.New(`^Errors for (?:0x([0-9a-fA-F]{1,16})\s+)?"(.*)"$`)
+	errorPort    = lazyre.New(`^GUID 0x([0-9a-fA-F]{1,16}) port ([1-9]\d{0,8}):(.*)`)
+	errorCounter = lazyre.New(`\[(\w{1,64}) == (\d+)[^\]]*\]`)
+	errorSummary = lazyre.New(`^##.*ports checked`)
 )
 
 // MatchErrors reports whether ibqueryerrors' output is somewhere in the text. A
 // run that found nothing prints only its summary, and counts.
 func MatchErrors(data []byte) bool {
-	return lines.Find(data, "Errors for ", func(line string) bool {
-		_, _, ok := errorsHeader(line)
-		return ok
-	}) || lines.Find(data, "ports checked", isSummary)
+	return matches(data, errorHead, "Errors for ") || matches(data, errorSummary, "ports checked")
 }
 
 // ReadErrors reads the counters that ibqueryerrors prints, and with -r the cables
@@ -23,9 +35,9 @@ func MatchErrors(data []byte) bool {
 func ReadErrors(name string, r io.Reader) (*cluster.Fragment, error) {
 	e := errorReport{linkInfo: linkInfo{fabric: newFabric(), cur: -1}, at: -1}
 	found := false
-	err := e.read(name, r, func(b string, num int) {
-		found = found || isSummary(b)
-		e.line(b, num)
+	err := e.read(name, r, func(text string, num int) {
+		found = found || errorSummary.MatchString(text)
+		e.line(text, num)
 	})
 	if err != nil {
 		return nil, err
@@ -34,8 +46,9 @@ func ReadErrors(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, fmt.Errorf("%s: no counters; expected ibqueryerrors' output, such as Errors for 0x2c90300100003 "+
 			"\"leaf3\"; give the whole output of ibqueryerrors", name)
 	}
-	if e.resolve(); e.full {
-		return nil, e.errTooMany(name)
+	e.resolve()
+	if err := e.tooMany(name); err != nil {
+		return nil, err
 	}
 	return e.fragment(name, "ibqueryerrors"), nil
 }
@@ -46,90 +59,39 @@ type errorReport struct {
 	at int32 // port of the last counter line, -1 none
 }
 
-func isSummary(b string) bool {
-	b = strings.TrimSpace(b)
-	return strings.HasPrefix(b, "##") && strings.Contains(b, "ports checked")
-}
-
-// errorsHeader reads `Errors for 0x2c90300100003 "leaf3"`, a switch, and
-// `Errors for "node10 mlx5_0"`, an adapter, whose GUID is 0 here.
-func errorsHeader(b string) (guid uint64, desc string, ok bool) {
-	b, ok = strings.CutPrefix(strings.TrimSpace(b), "Errors for ")
-	if !ok {
-		return 0, "", false
-	}
-	if strings.HasPrefix(b, "0x") {
-		if guid, b, ok = hex(b); !ok || guid == 0 {
-			return 0, "", false
-		}
-	}
-	b = strings.TrimSpace(b)
-	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
-		return 0, "", false
-	}
-	return guid, b[1 : len(b)-1], true
-}
-
 // line takes one line.
-func (e *errorReport) line(b string, num int) {
-	if guid, desc, ok := errorsHeader(b); ok {
-		if e.at = -1; guid != 0 {
-			e.cur = e.withGUID(guid, aSwitch, num)
-		} else {
-			e.cur = e.addNode(anAdapter, num)
+func (e *errorReport) line(text string, num int) {
+	if m := errorHead.FindStringSubmatch(text); m != nil {
+		node := end{kind: anAdapter, guid: hex(m[1]), desc: m[2]}
+		if node.guid != 0 {
+			node.kind = aSwitch
 		}
-		if e.cur >= 0 {
-			e.nodes[e.cur].own = true
-			e.nodes[e.cur].mention(desc)
-		}
-		return
-	}
-	b = strings.TrimSpace(b)
-	switch {
-	case strings.HasPrefix(b, "Data Counters for "):
+		e.at = -1
+		e.head(node, num)
+	} else if strings.HasPrefix(text, "Data Counters for ") {
 		e.cur, e.at = -1, -1
-	case e.cur >= 0 && strings.HasPrefix(b, "GUID 0x"):
-		e.counters(b, num)
-	case e.at >= 0 && strings.HasPrefix(b, "Link info:"):
-		if link, ok := parseLink(b[len("Link info:"):]); ok {
-			link.guid = e.ports[e.at].guid
-			e.link(link, num)
+	} else if m := errorPort.FindStringSubmatch(text); m != nil && e.cur >= 0 {
+		e.counters(m, num)
+	} else if text, ok := strings.CutPrefix(text, "Link info:"); ok && e.at >= 0 {
+		if r, named, ok := parseLink(strings.TrimSpace(text)); ok {
+			r.line = num
+			e.link(r, named)
 		}
 	}
 }
 
-// counters reads "GUID 0x2c90300100003 port 2: [SymbolErrorCounter == 1234]". The
-// line for port ALL is the sum of the others.
-func (e *errorReport) counters(b string, line int) {
-	e.at = -1
-	guid, rest, ok := hex(b[len("GUID "):])
-	rest, isPort := strings.CutPrefix(rest, " port ")
-	num, rest := number(rest)
-	if !ok || !isPort || num < 1 || len(rest) == 0 || rest[0] != ':' {
+// counters takes a line of a port, cut into parts.
+func (e *errorReport) counters(m []string, line int) {
+	e.at = e.addPort(e.cur, end{portGUID: hex(m[1]), num: decimal(m[2])}, line)
+	if e.at < 0 {
 		return
 	}
-	p := e.port(e.cur, num, line)
-	if p < 0 {
-		return
-	}
-	e.at = p
-	pt := &e.ports[p]
+	pt := &e.ports[e.at]
 	pt.own = true
-	if e.nodes[e.cur].kind != aSwitch {
-		pt.guid = guid
+	for _, c := range errorCounter.FindAllStringSubmatch(m[3], -1) {
+		pt.count(c[1], c[2])
 	}
-	for {
-		var item string
-		if _, rest, ok = strings.Cut(rest, "["); !ok {
-			return
-		}
-		if item, rest, ok = strings.Cut(rest, "]"); !ok {
-			e.seen.bad.addNotice(line, "a counter without its end")
-			return
-		}
-		name, value, _ := strings.Cut(item, " == ")
-		if v, _, ok := counter(value); ok {
-			pt.count(name, v)
-		}
+	if strings.LastIndexByte(m[3], '[') > strings.LastIndexByte(m[3], ']') {
+		e.notice(badLine, line, "a counter without its end")
 	}
 }

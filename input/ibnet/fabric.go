@@ -1,11 +1,14 @@
 package ibnet
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
 
@@ -26,10 +29,38 @@ const (
 	aRouter
 )
 
+// kinds are the formats' words for kinds of nodes, and the letters before their ids.
+var kinds = map[string]kind{
+	"SW": aSwitch, "CA": anAdapter, "RT": aRouter, "Router": aRouter,
+	"Switch": aSwitch, "Ca": anAdapter, "Hca": anAdapter, "Rt": aRouter,
+	"S": aSwitch, "H": anAdapter, "R": aRouter,
+}
+
+// row is what one line of any format says: a port, and where a cable leads from it the port at the other end, else
+// far.num is 0.
+type row struct {
+	near, far end
+	is, could width
+	state     cluster.State
+	line      int
+}
+
+// end is a port with what a line says of its node; zero parts were not there.
+type end struct {
+	kind           kind
+	id             string // of the node, as ibnetdiscover and net files of ibsim have it
+	guid, portGUID uint64 // some formats print only the port's of an adapter
+	vendor, device uint32
+	ports, num     int
+	lid            int
+	desc           string
+}
+
 // node is a switch, an adapter or a router.
 type node struct {
 	kind    kind
-	own     bool // has lines of its own, not only a neighbour's mention
+	own     bool   // has lines of its own, not only a neighbour's mention
+	key     uint64 // the GUID by which lines name it: its own, or its only port's
 	guid    uint64
 	vendor  uint32
 	device  uint32
@@ -58,165 +89,188 @@ type port struct {
 	counters   map[string]uint64
 }
 
-// fabric is what all formats are read into. Nodes and ports are in the order of
+// fabric is the table that all formats are read into. Nodes and ports are in the order of
 // their first mention.
 type fabric struct {
-	nodes  []node
-	ports  []port
-	at     map[uint64]int32 // node<<16 | port number → port
-	byID   map[string]int32
-	byGUID map[uint64]int32
-	seen   counts
-	full   bool // a limit is reached; the reader stops
-	last   int  // number of the line at hand
-}
-
-// counts is what the reader noticed on the way; each becomes one warning.
-type counts struct {
-	portLines int
-	notes     int // "Could be" remarks
-	bad       noticed
-	clash     noticed
-	differ    noticed
-	beyond    noticed
-	wide      noticed
-	unknown   noticed
-}
-
-// noticed counts occurrences and keeps the first.
-type noticed struct {
-	n, line int
-	what    string
-}
-
-func (n *noticed) addNotice(line int, what string) {
-	if n.n == 0 {
-		n.line, n.what = line, what
-	}
-	n.n++
+	nodes []node
+	ports []port
+	at    map[uint64]int32 // node<<16 | port number → port
+	byKey map[string]int32 // by id, else by GUID
+	rows  []row            // held until known is whole
+	known map[uint64]*end  // what a text says of nodes apart from its rows
+	used  int              // rows
+	seen  [allNotices]noticed
+	full  bool // a limit is reached; the reader stops
+	last  int  // number of the line at hand
 }
 
 func newFabric() *fabric {
-	return &fabric{at: map[uint64]int32{}, byID: map[string]int32{}, byGUID: map[uint64]int32{}}
+	return &fabric{at: map[uint64]int32{}, byKey: map[string]int32{}, known: map[uint64]*end{}}
+}
+
+// matches reports whether a line of the text that has one of the words is of a format.
+func matches(data []byte, line *lazyre.Regexp, words ...string) bool {
+	for _, word := range words {
+		if lines.Find(data, word, func(text string) bool { return line.MatchString(strings.TrimSpace(text)) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // read hands the lines of a text to line, until a limit is reached.
 func (f *fabric) read(name string, r io.Reader, line func(text string, num int)) error {
 	return lines.Each(name, r, func(num int, text string) error {
 		f.last = num
-		if line(text, num); f.full {
-			return f.errTooMany(name)
-		}
-		return nil
+		line(strings.TrimSpace(text), num)
+		return f.tooMany(name)
 	})
 }
 
-// errTooMany stops a reader whose input cannot be a fabric.
-func (f *fabric) errTooMany(name string) error {
+// tooMany is an error where the input cannot be a fabric.
+func (f *fabric) tooMany(name string) error {
+	if !f.full {
+		return nil
+	}
 	return fmt.Errorf("%s:%d: more than %d nodes or %d ports; expected the output of one fabric; split the file", name,
 		f.last, maxNodes, maxPorts)
 }
 
-// addNode appends a node; -1 when there are too many.
-func (f *fabric) addNode(k kind, line int) int32 {
-	if len(f.nodes) >= maxNodes {
-		f.full = true
-		return -1
+// hold keeps a row until all nodes are known.
+func (f *fabric) hold(r row) {
+	if f.full = f.full || len(f.rows) >= maxPorts; !f.full {
+		f.rows = append(f.rows, r)
 	}
-	f.nodes = append(f.nodes, node{kind: k, first: -1, last: -1, line: int32(line)})
-	return int32(len(f.nodes) - 1)
 }
 
-// named finds or adds the node of a quoted id such as S-0002c90300100004, whose
-// letter is the kind and whose digits are the GUID. Net files of ibsim use any
-// text instead.
-func (f *fabric) named(id string, k kind, line int) int32 {
-	if n, ok := f.byID[id]; ok {
-		if f.nodes[n].kind == someNode {
-			f.nodes[n].kind = k
-		}
-		return n
-	}
-	n := f.addNode(k, line)
-	if n < 0 {
-		return n
-	}
-	nd := &f.nodes[n]
-	nd.id = plain(id)
-	f.byID[strings.Clone(id)] = n
-	if len(id) == 18 && id[1] == '-' {
-		if g, rest, ok := hex(id[2:]); ok && len(rest) == 0 {
-			nd.guid = g
-			if k == someNode {
-				nd.kind = kindOf(id[0])
+// finished is the fragment of a text whose rows name both ends of each cable.
+func (f *fabric) finished(name, format, want string) (*cluster.Fragment, error) {
+	for _, r := range f.rows {
+		for _, e := range []*end{&r.near, &r.far} {
+			if known := f.known[e.guid]; known != nil {
+				num := e.num
+				*e = *known
+				e.num = num
 			}
+			e.portGUID = cmp.Or(e.portGUID, e.guid)
+		}
+		f.last = r.line
+		f.addRow(r, true)
+		if err := f.tooMany(name); err != nil {
+			return nil, err
 		}
 	}
-	return n
-}
-
-// kindWord are the words of ibdiagnet and ibnetdiscover -p for kinds of nodes.
-var kindWord = map[string]kind{"SW": aSwitch, "CA": anAdapter, "RT": aRouter}
-
-// kindOf reads the letter of a node's id.
-func kindOf(c byte) kind {
-	switch c {
-	case 'S':
-		return aSwitch
-	case 'H':
-		return anAdapter
-	case 'R':
-		return aRouter
+	if f.used == 0 {
+		return nil, fmt.Errorf("%s: no cables; expected %s", name, want)
 	}
-	return someNode
+	return f.scanned(name, format), nil
 }
 
-// withGUID finds or adds the node of a GUID.
-func (f *fabric) withGUID(g uint64, k kind, line int) int32 {
-	if n, ok := f.byGUID[g]; ok {
-		if f.nodes[n].kind == someNode {
-			f.nodes[n].kind = k
+// addRow adds a row. Where both is false it is only the near end's own.
+func (f *fabric) addRow(r row, both bool) {
+	near := f.addEnd(r.near, r.line, true)
+	if near < 0 {
+		return
+	}
+	f.used++
+	if r.far.num == 0 {
+		if p := &f.ports[near]; p.peer < 0 {
+			p.state = cluster.Down
 		}
-		return n
+		return
 	}
-	n := f.addNode(k, line)
-	if n >= 0 {
-		f.byGUID[g] = n
-		if k == aSwitch {
-			f.nodes[n].guid = g
-		}
+	far := f.addEnd(r.far, r.line, both)
+	if far < 0 {
+		return
 	}
-	return n
+	f.connect(near, far, r.line)
+	p := &f.ports[near]
+	p.state = cluster.StateUnknown
+	if r.is.lanes > 0 {
+		p.is = r.is
+	}
 }
 
-// port finds or adds a port; -1 when the number cannot be one, or when there are
-// too many.
-func (f *fabric) port(n int32, num, line int) int32 {
-	if num < 1 || num > maxPort {
-		f.seen.bad.addNotice(line, "a port number that no switch has")
+// addEnd finds or adds the port of an end, -1 when it cannot be one.
+func (f *fabric) addEnd(e end, line int, own bool) int32 {
+	n := f.addNode(e, line)
+	if n < 0 {
 		return -1
 	}
-	key := uint64(n)<<16 | uint64(num)
-	if p, ok := f.at[key]; ok {
-		return p
+	f.nodes[n].own = f.nodes[n].own || own
+	p := f.addPort(n, e, line)
+	if p >= 0 {
+		f.ports[p].own = f.ports[p].own || own
 	}
-	if len(f.ports) >= maxPorts {
-		f.full = true
-		return -1
+	return p
+}
+
+// addNode finds the node of an end by its id or GUID, or adds it; -1 when there are too many. What earlier lines said
+// of it stays.
+func (f *fabric) addNode(e end, line int) int32 {
+	guid := cmp.Or(e.guid, e.portGUID)
+	key := e.id
+	if key == "" {
+		key = guidText(guid)
 	}
-	p := int32(len(f.ports))
-	f.at[key] = p
-	f.ports = append(f.ports, port{node: n, next: -1, peer: -1, line: int32(line), num: int16(num)})
+	n, ok := f.byKey[key]
+	if !ok {
+		if f.full = f.full || len(f.nodes) >= maxNodes; f.full {
+			return -1
+		}
+		n = int32(len(f.nodes))
+		f.nodes = append(f.nodes, node{key: guid, id: plain(e.id), first: -1, last: -1, line: int32(line)})
+		if key != "" {
+			f.byKey[strings.Clone(key)] = n
+		}
+	}
 	nd := &f.nodes[n]
-	if nd.first < 0 {
-		nd.first = p
-	} else {
-		f.ports[nd.last].next = p
+	nd.kind, nd.guid, nd.ports = cmp.Or(nd.kind, e.kind), cmp.Or(nd.guid, e.guid), cmp.Or(nd.ports, e.ports)
+	if nd.desc == "" {
+		nd.desc = plain(e.desc)
 	}
-	nd.last = p
-	nd.counted++
-	if nd.ports > 0 && num > nd.ports {
-		f.seen.beyond.addNotice(line, fmt.Sprintf("port %d of %s, which states %d ports", num, nd.title(), nd.ports))
+	if nd.device == 0 {
+		nd.vendor, nd.device = e.vendor, e.device
+	}
+	return n
+}
+
+// addPort finds or adds a node's port; -1 when the number cannot be one, or when there are
+// too many.
+func (f *fabric) addPort(n int32, e end, line int) int32 {
+	if e.num < 1 || e.num > maxPort {
+		f.notice(badLine, line, "a port number that no switch has")
+		return -1
+	}
+	key := uint64(n)<<16 | uint64(e.num)
+	nd := &f.nodes[n]
+	p, ok := f.at[key]
+	if !ok {
+		if f.full = f.full || len(f.ports) >= maxPorts; f.full {
+			return -1
+		}
+		p = int32(len(f.ports))
+		f.at[key] = p
+		f.ports = append(f.ports, port{node: n, next: -1, peer: -1, line: int32(line), num: int16(e.num)})
+		if nd.first < 0 {
+			nd.first = p
+		} else {
+			f.ports[nd.last].next = p
+		}
+		nd.last = p
+		nd.counted++
+		if nd.ports > 0 && e.num > nd.ports {
+			f.notice(beyond, line, fmt.Sprintf("port %d of %s, which states %d ports", e.num, nd.title(), nd.ports))
+		}
+	}
+	pt := &f.ports[p]
+	if e.lid > 0 {
+		pt.lid = int32(e.lid)
+	}
+	if nd.kind != aSwitch {
+		pt.guid = cmp.Or(e.portGUID, pt.guid)
+	} else if e.lid > 0 {
+		nd.lid = pt.lid
 	}
 	return p
 }
@@ -225,7 +279,7 @@ func (f *fabric) port(n int32, num, line int) int32 {
 // said to lead to two places keeps the first.
 func (f *fabric) connect(a, b int32, line int) {
 	if a < 0 || b < 0 || a == b {
-		f.seen.bad.addNotice(line, "a cable from a port to itself")
+		f.notice(badLine, line, "a cable from a port to itself")
 		return
 	}
 	pa, pb := &f.ports[a], &f.ports[b]
@@ -234,30 +288,48 @@ func (f *fabric) connect(a, b int32, line int) {
 		pa.peer, pb.peer = b, a
 	case pa.peer == b:
 	default:
-		f.seen.clash.addNotice(line, f.where(a)+" and "+f.where(b))
-	}
-}
-
-// mention records what a neighbour's line says about a node, where its own lines
-// have not said it.
-func (n *node) mention(desc string) {
-	if n.desc == "" && len(desc) > 0 {
-		n.desc = plain(desc)
+		f.notice(clash, line, f.where(a)+" and "+f.where(b))
 	}
 }
 
 // title names a node in messages.
-func (n *node) title() string {
-	switch {
-	case n.desc != "":
-		return n.desc
-	case n.id != "":
-		return n.id
-	}
-	return guidText(n.guid)
-}
+func (n *node) title() string { return cmp.Or(n.desc, n.id, guidText(n.guid)) }
 
 // where names a port in messages.
 func (f *fabric) where(p int32) string {
 	return fmt.Sprintf("%s[%d]", f.nodes[f.ports[p].node].title(), f.ports[p].num)
+}
+
+// decimal is the number of some digits, 0 for others.
+func decimal(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// hex is the number of hexadecimal digits, with or without 0x; 0 for others.
+func hex(s string) uint64 {
+	v, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// nicGUID is the form in which the readers of hosts keep the GUIDs of NICs.
+func nicGUID(g uint64) string {
+	if g == 0 {
+		return ""
+	}
+	return "0x" + guidText(g)
+}
+
+// guidText is the form in which the GUIDs of switches are kept.
+func guidText(g uint64) string {
+	if g == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%016x", g)
 }

@@ -18,11 +18,6 @@ type building struct {
 	switchOf []int32 // node → index into Switches, -1
 	hostOf   []int32 // node → index into Hosts, -1
 	nicOf    []int32 // node → position among the host's NICs
-	unnamed  noticed
-	shared   noticed
-	reducing int // aggregation nodes
-	scratch  []cluster.Port
-	routers  int
 }
 
 // fragment gives the fabric as hosts of few types, switches with tiers, and cables.
@@ -34,7 +29,7 @@ func (f *fabric) fragment(source, format string) *cluster.Fragment {
 	b.addHosts()
 	b.addSwitches()
 	b.addLinks()
-	b.warn()
+	f.warn(out)
 	return out
 }
 
@@ -67,15 +62,10 @@ func (b *building) addSwitches() {
 		}})
 		sw := &list[len(list)-1].sw
 		sw.Name, sw.Model = switchOf(nd.desc)
-		switch {
-		case sw.Name != "":
-		case sw.GUID != "":
+		if sw.Name == "" && sw.GUID != "" {
 			sw.Name = "sw-" + sw.GUID
-		case nd.id != "":
-			sw.Name = nd.id
-		default:
-			sw.Name = "sw" // names.take makes it one of its kind
 		}
+		sw.Name = cmp.Or(sw.Name, nd.id, "sw") // freeName makes it one of its kind
 		if nd.desc != sw.Name {
 			sw.Label = nd.desc
 		}
@@ -232,7 +222,7 @@ func (b *building) link(p, q int32) cluster.NetLink {
 	if q >= 0 {
 		qt := &b.ports[q]
 		if is.known() && qt.is.known() && is != qt.is {
-			b.seen.differ.addNotice(int(pt.line), fmt.Sprintf("%s says %s, %s says %s", b.where(p), is, b.where(q), qt.is))
+			b.notice(differ, int(pt.line), fmt.Sprintf("%s says %s, %s says %s", b.where(p), is, b.where(q), qt.is))
 		}
 		is = is.or(qt.is)
 		if !could.known() || qt.could.slower(could) {

@@ -2,9 +2,7 @@ package ibnet
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,17 +77,17 @@ func (b *building) machines() []machine {
 		nd := &b.nodes[n]
 		switch {
 		case nd.kind == aRouter:
-			b.routers++
+			b.notice(router, 0, "")
 		case nd.kind != anAdapter:
 		case isAggregation(nd.desc):
-			b.reducing++
+			b.notice(aggregation, 0, "")
 		default:
 			host, label := hostOf(nd.desc)
 			if nd.desc == "" {
 				host = nd.id // a net file names nodes by their ids
 			}
 			if host == "" || nd.desc == "" && nd.guid != 0 {
-				b.unnamed.addNotice(int(nd.line), nd.title())
+				b.notice(unnamed, int(nd.line), nd.title())
 				host, label = b.guidName(int32(n)), ""
 			}
 			add(host, label, int32(n))
@@ -116,7 +114,7 @@ func (b *building) settle(m *machine, parted []int32) []int32 {
 		return parted
 	}
 	if len(m.nics) > maxCAs {
-		b.shared.addNotice(int(b.nodes[m.nics[0].nodes[0]].line),
+		b.notice(shared, int(b.nodes[m.nics[0].nodes[0]].line),
 			fmt.Sprintf("%d adapters call their host %s", len(m.nics), m.name))
 		for _, nic := range m.nics {
 			parted = append(parted, nic.nodes...)
@@ -134,7 +132,7 @@ func (b *building) settle(m *machine, parted []int32) []int32 {
 			kept[same].nodes = append(kept[same].nodes, nic.nodes[0])
 		default:
 			nd := &b.nodes[nic.nodes[0]]
-			b.shared.addNotice(int(nd.line), "two adapters call themselves "+nd.title())
+			b.notice(shared, int(nd.line), "two adapters call themselves "+nd.title())
 			parted = append(parted, nic.nodes[0])
 		}
 	}
@@ -191,9 +189,10 @@ func (b *building) identities(to []cluster.Identity, device string, n int32) []c
 	return to
 }
 
-// nicPorts appends an adapter's ports by number to an empty list. Ports that it states and that no
+// nicPorts are an adapter's ports by number. Ports that it states and that no
 // line mentions have nothing on them, if the scan saw the adapter at all.
-func (b *building) nicPorts(ports []cluster.Port, nic adapter) []cluster.Port {
+func (b *building) nicPorts(nic adapter) []cluster.Port {
+	var ports []cluster.Port
 	stated, cabled := 0, false
 	for _, n := range nic.nodes {
 		nd := &b.nodes[n]
@@ -240,17 +239,10 @@ func (n *node) model(source string) cluster.Fact[string] {
 func (b *building) shape(key []byte, m *machine) []byte {
 	for _, nic := range m.nics {
 		nd := &b.nodes[nic.nodes[0]]
-		key = append(key, nic.label...)
-		key = append(key, 0)
-		key = binary.BigEndian.AppendUint32(key, nd.vendor)
-		key = binary.BigEndian.AppendUint32(key, nd.device)
-		b.scratch = b.nicPorts(b.scratch[:0], nic)
-		for _, p := range b.scratch {
-			key = append(key, byte(p.Num>>8), byte(p.Num), byte(p.State))
-			key = append(key, p.Speed...)
-			key = binary.BigEndian.AppendUint64(key, math.Float64bits(float64(p.Max.Value)))
+		key = fmt.Appendf(key, "%q %d %d", nic.label, nd.vendor, nd.device)
+		for _, p := range b.nicPorts(nic) {
+			key = fmt.Appendf(key, " %d %d %s %g", p.Num, p.State, p.Speed, float64(p.Max.Value))
 		}
-		key = append(key, 0xff)
 	}
 	return key
 }
@@ -261,7 +253,7 @@ func (b *building) nodeType(m *machine) *cluster.NodeType {
 	t := &cluster.NodeType{Devices: make([]cluster.Device, 0, len(m.nics))}
 	speed, same := "", true
 	for k, nic := range m.nics {
-		ports := b.nicPorts(nil, nic)
+		ports := b.nicPorts(nic)
 		for _, p := range ports {
 			if p.Speed != "" && speed == "" {
 				speed = p.Speed

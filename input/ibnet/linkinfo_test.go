@@ -67,13 +67,13 @@ func TestLinkInfoSpeeds(t *testing.T) {
 		"4X  10.0 Gbps (FDR10)": "4xFDR10", "4X       14.0625 Gbps": "4xFDR", "4X        106.25 Gbps": "4xNDR",
 		"4X         212.5 Gbps": "4xXDR",
 	} {
-		l, ok := parseLink("  1    1[  ] ==( " + text +
+		l, _, ok := parseLink("1    1[  ] ==( " + text +
 			" Active/  LinkUp) (HOQ:18 VL_Stall:7)==>       2    1[  ] \"n1 mlx5_0\" ( )")
 		if !ok || l.is.String() != want || l.could != l.is || l.state != cluster.Up {
 			t.Errorf("%s: %v %+v", text, ok, l)
 		}
 	}
-	l, ok := parseLink(`  1    1[  ] ==( 4X          10.0 Gbps Active/  LinkUp)==>       2    1[ 3] "a "b" c" ( Could be FDR10 (Found link at QDR but expected speed is FDR10))`)
+	l, _, ok := parseLink(`1    1[  ] ==( 4X          10.0 Gbps Active/  LinkUp)==>       2    1[ 3] "a "b" c" ( Could be FDR10 (Found link at QDR but expected speed is FDR10))`)
 	if !ok || l.could.speed != fdr10 || l.far.desc != `a "b" c` {
 		t.Errorf("%v %+v", ok, l)
 	}

@@ -1,18 +1,16 @@
 package ibnet
 
-import "cmp"
-
 // resolve finds the other end of every pending cable: by port GUID (-l), else by
 // LID, else by a description that only one node has.
 func (l *linkInfo) resolve() {
 	l.guessKinds()
-	byLID := make(map[int32]int32)
+	byLID := make(map[int]int32)
 	byDesc := make(map[string]int32)
 	for n := range l.nodes {
 		nd := &l.nodes[n]
 		for p := nd.first; p >= 0; p = l.ports[p].next {
 			if lid := l.ports[p].lid; lid > 0 {
-				byLID[lid] = int32(n)
+				byLID[int(lid)] = int32(n)
 			}
 		}
 		if _, taken := byDesc[nd.desc]; taken {
@@ -26,55 +24,41 @@ func (l *linkInfo) resolve() {
 		if n < 0 {
 			continue
 		}
-		p := l.port(n, far.num, int(far.line))
+		p := l.addPort(n, far.end, far.line)
 		if p < 0 {
 			continue
 		}
-		q := &l.ports[p]
-		q.lid = cmp.Or(q.lid, int32(far.lid))
-		if q.guid == 0 && l.nodes[n].kind != aSwitch {
-			q.guid = far.guid
-		}
-		if !q.own {
+		if q := &l.ports[p]; !q.own {
 			q.state = l.ports[far.near].state
 		}
-		l.connect(far.near, p, int(far.line))
+		l.connect(far.near, p, far.line)
 	}
 }
 
 // find returns the node that a line names as its neighbour, -1 when several may
 // be meant; then the neighbour's own line has to tell. A neighbour without lines
 // of its own is added.
-func (l *linkInfo) find(far farEnd, byLID map[int32]int32, byDesc map[string]int32) int32 {
-	if far.guid != 0 {
-		if n, ok := l.byGUID[far.guid]; ok {
-			return n
-		}
+func (l *linkInfo) find(far farEnd, byLID map[int]int32, byDesc map[string]int32) int32 {
+	var n int32
+	ok := far.portGUID != 0
+	switch {
+	case ok:
+		n, ok = l.byKey[guidText(far.portGUID)]
+	case far.lid > 0:
+		n, ok = byLID[far.lid]
+	default:
+		n, ok = byDesc[far.desc]
 	}
-	if far.lid > 0 {
-		if n, ok := byLID[int32(far.lid)]; ok && far.guid == 0 {
-			return n
-		}
-	} else if n, ok := byDesc[far.desc]; ok && far.guid == 0 {
+	if ok {
 		return n
 	}
-	var n int32
-	if far.guid != 0 {
-		n = l.withGUID(far.guid, someNode, int(far.line))
-	} else {
-		n = l.addNode(someNode, int(far.line))
+	if far.kind = anAdapter; looksLikeSwitch(far.desc, far.num) {
+		far.kind, far.guid = aSwitch, far.portGUID
 	}
-	if n < 0 {
-		return -1
-	}
-	nd := &l.nodes[n]
-	nd.desc = far.desc
-	if nd.kind = anAdapter; looksLikeSwitch(far.desc, far.num) {
-		nd.kind, nd.guid = aSwitch, far.guid
-	}
-	if far.guid == 0 && far.lid > 0 {
-		byLID[int32(far.lid)] = n
-	} else if far.guid == 0 {
+	n = l.addNode(far.end, far.line)
+	if n >= 0 && far.portGUID == 0 && far.lid > 0 {
+		byLID[far.lid] = n
+	} else if n >= 0 && far.portGUID == 0 {
 		byDesc[far.desc] = n
 	}
 	return n
@@ -92,18 +76,14 @@ func looksLikeSwitch(desc string, port int) bool {
 // guessKinds settles what -l does not say. An adapter has a GUID for each port
 // and therefore one line a GUID; a switch has one GUID for all its lines.
 func (l *linkInfo) guessKinds() {
-	guids := make([]uint64, len(l.nodes))
-	for g, n := range l.byGUID {
-		guids[n] = g
-	}
 	for n := range l.nodes {
 		nd := &l.nodes[n]
 		if nd.kind != someNode {
 			continue
 		}
 		nd.kind = anAdapter
-		if nd.counted > 1 || l.ports[nd.first].num > 2 {
-			nd.kind, nd.guid, nd.lid = aSwitch, guids[n], l.ports[nd.first].lid
+		if nd.counted > 1 || nd.counted == 1 && l.ports[nd.first].num > 2 {
+			nd.kind, nd.guid, nd.lid = aSwitch, nd.key, l.ports[nd.first].lid
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package ibnet
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/unit"
@@ -23,42 +25,23 @@ const (
 	xdr
 )
 
-// lane is what one lane carries, after 8b/10b (to QDR) or 64b/66b encoding, and
-// what iblinkinfo calls it: the signalling rate in Gb/s. Source: InfiniBand
+// lane is what one lane carries, after 8b/10b (to QDR) or 64b/66b encoding. Source: InfiniBand
 // Architecture Specification volume 1, PortInfo LinkSpeedActive and
 // LinkSpeedExtActive; HDR and later are quoted by their net rate.
 var lane = [...]struct {
-	name   string
-	signal string
-	gbps   float64
+	name string
+	gbps float64
 }{
-	sdr:   {"SDR", "2.5", 2},
-	ddr:   {"DDR", "5.0", 4},
-	qdr:   {"QDR", "10.0", 8},
-	fdr10: {"FDR10", "10.3125", 10},
-	fdr:   {"FDR", "14.0625", 13.64},
-	edr:   {"EDR", "25.78125", 25},
-	hdr:   {"HDR", "53.125", 50},
-	ndr:   {"NDR", "106.25", 100},
-	xdr:   {"XDR", "212.5", 200},
+	sdr: {"SDR", 2}, ddr: {"DDR", 4}, qdr: {"QDR", 8}, fdr10: {"FDR10", 10}, fdr: {"FDR", 13.64}, edr: {"EDR", 25},
+	hdr: {"HDR", 50}, ndr: {"NDR", 100}, xdr: {"XDR", 200},
 }
 
-func speedNamed(b string) speed {
-	for s := sdr; s <= xdr; s++ {
-		if b == lane[s].name {
-			return s
-		}
-	}
-	return noSpeed
-}
-
-func speedSignalled(b string) speed {
-	for s := sdr; s <= xdr; s++ {
-		if b == lane[s].signal {
-			return s
-		}
-	}
-	return noSpeed
+// speeds are what the tools call a lane's speed: its name; iblinkinfo the signalling rate in Gb/s; ibdiagnet a rounded
+// one. Source of the last: ibutils, ibdm/datamodel/Fabric.h, IBLinkSpeed.
+var speeds = map[string]speed{
+	"SDR": sdr, "DDR": ddr, "QDR": qdr, "FDR10": fdr10, "FDR": fdr, "EDR": edr, "HDR": hdr, "NDR": ndr, "XDR": xdr,
+	"2.5": sdr, "5.0": ddr, "10.0": qdr, "10.3125": fdr10, "14.0625": fdr, "25.78125": edr, "53.125": hdr, "106.25": ndr,
+	"212.5": xdr, "5": ddr, "10": qdr, "14": fdr, "25": edr, "50": hdr, "100": ndr, "200": xdr,
 }
 
 // width is a number of lanes and their speed; zero parts are unknown.
@@ -78,7 +61,7 @@ func (w width) String() string {
 	if !w.known() {
 		return ""
 	}
-	return strconv.Itoa(int(w.lanes)) + "x" + lane[w.speed].name
+	return fmt.Sprintf("%dx%s", w.lanes, lane[w.speed].name)
 }
 
 func (w width) fact(source string) cluster.Fact[unit.Rate] {
@@ -102,78 +85,13 @@ func (w width) or(v width) width {
 	return w
 }
 
-// parseWidth reads "4xHDR", or the "4x" and "4X" before a separate speed. Unknown
+// parseWidth reads "4xHDR", "4x53.125", or "4x" and "4X" alone. Unknown
 // parts ("4x???") stay zero.
-func parseWidth(b string) (width, bool) {
-	n, rest := number(b)
-	if n < 1 || n > 12 || len(rest) == 0 || rest[0] != 'x' && rest[0] != 'X' {
+func parseWidth(s string) (width, bool) {
+	x := strings.IndexAny(s, "xX")
+	n, err := strconv.Atoi(s[:max(x, 0)])
+	if err != nil || n < 1 || n > 12 {
 		return width{}, false
 	}
-	return width{uint8(n), speedNamed(rest[1:])}, true
-}
-
-// number reads the decimal digits at the start of b; -1 when there is none or
-// too many.
-func number(b string) (int, string) {
-	n, i := 0, 0
-	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
-		if i >= 9 {
-			return -1, b
-		}
-		n = n*10 + int(b[i]-'0')
-		i++
-	}
-	if i == 0 {
-		return -1, b
-	}
-	return n, b[i:]
-}
-
-// hex reads the hexadecimal digits at the start of b, with or without 0x; ok is
-// false when there is none or more than sixteen.
-func hex(b string) (v uint64, rest string, ok bool) {
-	if len(b) > 1 && b[0] == '0' && (b[1] == 'x' || b[1] == 'X') {
-		b = b[2:]
-	}
-	i := 0
-	for ; i < len(b); i++ {
-		c := b[i]
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return v, b[i:], i > 0
-		}
-		if i >= 16 {
-			return 0, b, false
-		}
-		v = v<<4 | uint64(c)
-	}
-	return v, b[i:], i > 0
-}
-
-// nicGUID is the form in which the readers of hosts keep the GUIDs of NICs.
-func nicGUID(g uint64) string {
-	if g == 0 {
-		return ""
-	}
-	return "0x" + guidText(g)
-}
-
-// guidText is the form in which the GUIDs of switches are kept.
-func guidText(g uint64) string {
-	if g == 0 {
-		return ""
-	}
-	const digits = "0123456789abcdef"
-	var b [16]byte
-	for i := len(b) - 1; i >= 0; i-- {
-		b[i] = digits[g&15]
-		g >>= 4
-	}
-	return string(b[:])
+	return width{uint8(n), speeds[s[x+1:]]}, true
 }

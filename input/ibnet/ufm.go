@@ -2,6 +2,7 @@ package ibnet
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -43,14 +44,11 @@ func ReadUFM(name string, r io.Reader) (*cluster.Fragment, error) {
 			near, ok1 := ufmEnd(l, "source")
 			far, ok2 := ufmEnd(l, "destination")
 			if !ok1 || !ok2 {
-				f.seen.bad.addNotice(int(l.Line), "a link without two GUIDs and ports")
+				f.notice(badLine, int(l.Line), "a link without two GUIDs and ports")
 				continue
 			}
-			if f.last = int(l.Line); f.full {
-				return nil, f.errTooMany(name)
-			}
-			f.cable(near, far, width{lanesOf(l.Get("width").Str()), lstSpeed[strings.TrimPrefix(l.Get("speed").Str(), "IB_")]},
-				int(l.Line))
+			is, _ := parseWidth(strings.ReplaceAll(l.Get("width").Str()+l.Get("speed").Str(), "IB_", ""))
+			f.hold(row{near: near, far: far, is: is, line: int(l.Line)})
 		}
 	}
 	return f.finished(name, "UFM links", "an array of links with source_guid, source_port, destination_guid and "+
@@ -59,41 +57,17 @@ func ReadUFM(name string, r io.Reader) (*cluster.Fragment, error) {
 
 // ufmEnd reads one end: its GUID, the port as a number, as GUID_19 or as HCA-1/1, and the node's description, at a
 // switch with the port behind it.
-func ufmEnd(l *yamldoc.Value, side string) (cableEnd, bool) {
-	var e cableEnd
-	guid, left, ok := hex(l.Get(side + "_guid").Str())
-	if !ok || left != "" || guid == 0 {
-		return e, false
-	}
-	e.guid = guid
+func ufmEnd(l *yamldoc.Value, side string) (end, bool) {
+	var e end
+	e.guid = hex(l.Get(side + "_guid").Str())
 	shown := l.Get(side + "_port_dname").Str()
 	port := l.Get(side + "_port").Str()
-	if i := strings.LastIndexByte(port, '_'); i >= 0 {
-		port = port[i+1:]
-	}
-	num, left := number(port)
-	if left != "" || num < 1 {
-		if num, left = number(shown); left != "" {
-			num = -1
-		}
-	}
-	e.num = num
+	port = port[strings.LastIndexByte(port, '_')+1:]
+	e.num = cmp.Or(decimal(port), decimal(shown))
 	e.desc = l.Get(side + "_port_node_description").Str()
 	e.kind = anAdapter
-	if before, after, ok := cutLast(e.desc, ":"); ok && after == shown ||
-		len(shown) > 0 && strings.Trim(shown, "0123456789") == "" {
-		e.kind = aSwitch
-		if ok && after == shown {
-			e.desc = before
-		}
+	if name, ok := strings.CutSuffix(e.desc, ":"+shown); ok || decimal(shown) > 0 {
+		e.kind, e.desc = aSwitch, name
 	}
-	return e, num > 0
-}
-
-// cutLast cuts around the last separator.
-func cutLast(s, sep string) (before, after string, ok bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
+	return e, e.guid != 0 && e.num > 0
 }

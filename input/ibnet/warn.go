@@ -2,50 +2,112 @@ package ibnet
 
 import (
 	"fmt"
+	"slices"
 
 	"busbar.dev/cluster"
 )
 
+// notice is something that a reader counts on the way; each kind becomes one warning.
+type notice int
+
+const (
+	badLine notice = iota
+	orphan
+	clash
+	differ
+	beyond
+	unknownSpeed
+	wide
+	shared
+	unnamed
+	aggregation
+	router
+	allPorts
+	noCable
+	noSwitch
+	mentioned
+	oneSided
+	allNotices
+)
+
+const remedy = "run the tool again, as root, on a host whose port is active"
+
+// notices are the warnings in their order: what stands before the number, behind it for one and for several, and the
+// rest, in which %[2]s is the first that was met.
+var notices = [allNotices]struct{ before, one, many, rest string }{
+	badLine: {"", "line could", "lines could", "not be used, the first: %[2]s"},
+	orphan:  {"", "line could", "lines could", "not be used, the first: %[2]s"},
+	clash: {
+		"", "cable contradicts", "cables contradict", "an earlier line about one end, the first: %[2]s; kept the earlier",
+	},
+	differ: {
+		"", "cable runs", "cables run",
+		"at one speed by one end and at another by the other, the first: %[2]s; took the slower",
+	},
+	beyond:       {"", "port number is", "port numbers are", "beyond what the node states, the first: %[2]s"},
+	unknownSpeed: {"", "port runs", "ports run", "at a speed that is not known here, the first: %[2]s"},
+	wide: {
+		"", "port names", "ports name",
+		"12X as possible, the first: %[2]s; a cable has four lanes, so 4X was taken as the most",
+	},
+	shared: {
+		"", "host name stands", "host names stand",
+		"for several machines, the first: %[2]s; those are named ca- and a GUID",
+	},
+	unnamed: {
+		"", "adapter carries", "adapters carry", "no host name, the first: %[2]q; each is a host named ca- and its GUID; " +
+			"start rdma-ndd on the hosts so that they set one",
+	},
+	aggregation: {
+		"", "aggregation node is part", "aggregation nodes are parts",
+		"of switches, not hosts: the fabric can reduce in the network (SHARP)",
+	},
+	router: {"", "router is", "routers are", "left out"},
+	allPorts: {
+		"", "blocks are sums", "blocks are sums",
+		"over all ports of a switch and say nothing of one port; left out; query each port (perfquery -l LID)",
+	},
+	noCable:  {"incomplete scan: ", "node", "nodes", "and not one cable; " + remedy},
+	noSwitch: {"no switch in the fabric: ", "cable joins", "cables join", "hosts directly"},
+	mentioned: {
+		"incomplete scan: ", "node is", "nodes are",
+		"named as a neighbour without lines of its own, the first: %[2]s; " + remedy,
+	},
+	oneSided: {
+		"incomplete scan: ", "cable is", "cables are", "listed by one end only, the first: %[2]s; " + remedy,
+	},
+}
+
+// noticed counts occurrences and keeps the first.
+type noticed struct {
+	n, line int
+	what    string
+}
+
+func (f *fabric) notice(which notice, line int, what string) {
+	s := &f.seen[which]
+	if s.n == 0 {
+		s.line, s.what = line, what
+	}
+	s.n++
+}
+
 // warn turns what was noticed into one warning of a kind.
-func (b *building) warn() {
-	say := func(n noticed, format string, args ...any) {
-		if n.n > 0 {
-			b.out.Warnf(n.line, "", format, args...)
+func (f *fabric) warn(out *cluster.Fragment) {
+	for i, t := range notices {
+		if s := f.seen[i]; s.n > 0 {
+			out.Warnf(s.line, "", t.before+"%[1]s "+t.rest, plural(s.n, t.one, t.many), s.what)
 		}
-	}
-	s := &b.seen
-	say(s.bad, "%s not be used, the first: %s", plural(s.bad.n, "line could", "lines could"), s.bad.what)
-	say(s.clash, "%s an earlier line about one end, the first: %s; kept the earlier",
-		plural(s.clash.n, "cable contradicts", "cables contradict"), s.clash.what)
-	say(s.differ, "%s at one speed by one end and at another by the other, the first: %s; took the slower",
-		plural(s.differ.n, "cable runs", "cables run"), s.differ.what)
-	say(s.beyond, "%s beyond what the node states, the first: %s",
-		plural(s.beyond.n, "port number is", "port numbers are"), s.beyond.what)
-	say(s.unknown, "%s at a speed that is not known here, the first: %s", plural(s.unknown.n, "port runs", "ports run"),
-		s.unknown.what)
-	say(s.wide, "%s 12X as possible, the first: %s; a cable has four lanes, so 4X was taken as the most",
-		plural(s.wide.n, "port names", "ports name"), s.wide.what)
-	say(b.shared, "%s for several machines, the first: %s; those are named ca- and a GUID",
-		plural(b.shared.n, "host name stands", "host names stand"), b.shared.what)
-	say(b.unnamed, "%s no host name, the first: %q; each is a host named ca- and its GUID; start rdma-ndd on the hosts "+
-		"so that they set one", plural(b.unnamed.n, "adapter carries", "adapters carry"), b.unnamed.what)
-	if b.reducing > 0 {
-		b.out.Warnf(0, "", "%s of switches, not hosts: the fabric can reduce in the network (SHARP)",
-			plural(b.reducing, "aggregation node is part", "aggregation nodes are parts"))
-	}
-	if b.routers > 0 {
-		b.out.Warnf(0, "", "%s left out", plural(b.routers, "router is", "routers are"))
 	}
 }
 
-// warnIncomplete tells of a scan that did not see the whole fabric: no cables,
+// scanned is the fragment of a scan. It warns of one that did not see the whole fabric: no cables,
 // neighbours without lines of their own, cables that one end does not list.
-func (f *fabric) warnIncomplete(out *cluster.Fragment) {
-	const remedy = "run the tool again, as root, on a host whose port is active"
-	cables, mentioned, oneSided := 0, noticed{}, noticed{}
+func (f *fabric) scanned(source, format string) *cluster.Fragment {
+	cables := 0
 	for n := range f.nodes {
 		if nd := &f.nodes[n]; !nd.own {
-			mentioned.addNotice(int(nd.line), nd.title())
+			f.notice(mentioned, int(nd.line), nd.title())
 		}
 	}
 	for i := range f.ports {
@@ -56,23 +118,15 @@ func (f *fabric) warnIncomplete(out *cluster.Fragment) {
 		cables++
 		q := &f.ports[p.peer]
 		if p.own != q.own && f.nodes[p.node].own && f.nodes[q.node].own {
-			oneSided.addNotice(int(max(p.line, q.line)), f.where(int32(i))+" to "+f.where(p.peer))
+			f.notice(oneSided, int(max(p.line, q.line)), f.where(int32(i))+" to "+f.where(p.peer))
 		}
 	}
-	switch {
-	case cables == 0:
-		out.Warnf(0, "", "incomplete scan: %s and not one cable; %s", plural(len(f.nodes), "node", "nodes"), remedy)
-	case len(out.Network.Switches) == 0:
-		out.Warnf(0, "", "no switch in the fabric: %s hosts directly", plural(cables, "cable joins", "cables join"))
+	if cables == 0 {
+		f.seen[noCable].n = len(f.nodes)
+	} else if !slices.ContainsFunc(f.nodes, func(n node) bool { return n.kind == aSwitch }) {
+		f.seen[noSwitch].n = cables
 	}
-	if mentioned.n > 0 {
-		out.Warnf(mentioned.line, "", "incomplete scan: %s named as a neighbour without lines of its own, the first: %s; %s",
-			plural(mentioned.n, "node is", "nodes are"), mentioned.what, remedy)
-	}
-	if oneSided.n > 0 {
-		out.Warnf(oneSided.line, "", "incomplete scan: %s listed by one end only, the first: %s; %s",
-			plural(oneSided.n, "cable is", "cables are"), oneSided.what, remedy)
-	}
+	return f.fragment(source, format)
 }
 
 func plural(n int, one, many string) string {

@@ -1,64 +1,43 @@
 package ncclxml
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 )
 
 // builder turns one system element into a node type.
 type builder struct {
 	f      *cluster.Fragment
 	sys    *element
-	note   *note
 	t      *cluster.NodeType
 	rccl   bool
 	src    string
 	trays  map[string]int
 	at     map[place]int // device by tray and the address in the file
-	roots  map[string]int
-	names  map[string]bool
-	next   [8]int // per kind: the number to try next
+	roots  map[place]int // host bridges of bus 0, by NUMA domain and PCI domain
 	leaves []leaf
+	beside []sideLink
 	plain  int // pci elements that say nothing about what they are
-	warned int
 }
 
-// place is an address within one operating-system image.
+// place is an address within one operating-system image, or a PCI domain within a NUMA domain.
 type place struct {
-	tray int
+	of   int
 	addr cluster.PCI
 }
 
-const maxWarnings = 100
-
-// warnf adds a warning, up to a number that a person would read.
-func (b *builder) warnf(line int, where, format string, args ...any) {
-	switch b.warned++; {
-	case b.warned < maxWarnings:
-		b.f.Warnf(line, where, format, args...)
-	case b.warned == maxWarnings:
-		b.f.Warnf(line, "", "further warnings about this topology are left out")
-	}
-}
-
 func (b *builder) build() *cluster.NodeType {
-	b.t = &cluster.NodeType{Name: b.sys.get("name"), Tree: cluster.Read}
-	b.trays, b.at, b.roots, b.names = map[string]int{}, map[place]int{}, map[string]int{}, map[string]bool{}
-	if b.note == nil {
-		b.note = &note{}
-	}
-	if b.note.loose() {
-		b.t.Tree = cluster.Unknown
-	}
+	b.t = &cluster.NodeType{Name: b.sys.Get("name"), Tree: cluster.Read}
+	b.trays, b.at, b.roots = map[string]int{}, map[place]int{}, map[place]int{}
 	b.dialect()
 	cpus := b.numas()
 	for _, c := range cpus {
 		for _, e := range c.el.subs {
-			switch e.name {
+			switch e.Name {
 			case "pci":
 				b.pci(e, c.device, -1, c.tray)
 			case "nic":
@@ -74,45 +53,30 @@ func (b *builder) build() *cluster.NodeType {
 	b.place(cluster.NIC)
 	b.place(cluster.KindUnknown)
 	if b.plain > 0 {
-		b.warnf(b.sys.line, "", "%d pci elements have neither a class nor a gpu or nic inside: the file does not say what "+
+		b.f.Warnf(b.sys.Line, "", "%d pci elements have neither a class nor a gpu or nic inside: the file does not say what "+
 			"they are (NCCL asks the machine)", b.plain)
 	}
 	b.links()
 	return b.t
 }
 
-// addDevice appends a device under the name NodeType.Add would give it, without
-// looking at every other device: a hostile file has many.
-func (b *builder) addDevice(d cluster.Device) int {
-	if d.Name == "" {
-		stem := d.Kind.String()
-		d.Name = stem + strconv.Itoa(d.Index)
-		for d.Index < 0 && d.Name == stem+"-1" || b.names[d.Name] {
-			d.Name = stem + strconv.Itoa(b.next[d.Kind])
-			b.next[d.Kind]++
-		}
-	}
-	b.names[d.Name] = true
-	return b.t.Add(d)
-}
-
 // dialect decides between NCCL's and RCCL's form.
 func (b *builder) dialect() {
 	b.src = formatNCCL
-	version := b.sys.get("version")
+	version := b.sys.Get("version")
 	b.rccl = version == "2" || amd(b.sys)
 	switch {
 	case b.rccl:
 		b.src = formatRCCL
 		b.f.Format = formatRCCL
 	case version != "1":
-		b.warnf(b.sys.line, "", "system version %q; NCCL takes 1 and RCCL 2", version)
+		b.f.Warnf(b.sys.Line, "", "system version %q; NCCL takes 1 and RCCL 2", version)
 	}
 }
 
 // amd reports whether an element only RCCL writes is below e.
 func amd(e *element) bool {
-	if e.name == "xgmi" || e.name == "gpu" && e.get("gcn") != "" {
+	if e.Name == "xgmi" || e.Name == "gpu" && e.Get("gcn") != "" {
 		return true
 	}
 	return slices.ContainsFunc(e.subs, amd)
@@ -125,42 +89,24 @@ type domain struct {
 	tray   int
 }
 
-// numas adds the NUMA domains, the sockets a note knows, and the links between
-// domains of one host.
+// numas adds the NUMA domains and the links between
+// those of one host.
 func (b *builder) numas() []domain {
 	var list []domain
 	known := map[[2]int]int{} // tray and id → device
-	sockets := map[string]int{}
 	for _, c := range b.sys.all("cpu") {
-		tray := b.tray(c.get("host_hash"))
-		if b.note.loose() {
-			list = append(list, domain{c, -1, tray})
-			continue
-		}
-		id, err := strconv.Atoi(c.get("numaid"))
+		tray := b.tray(c.Get("host_hash"))
+		id, err := strconv.Atoi(c.Get("numaid"))
 		if err != nil || id < -1 || id > 1<<20 {
-			b.warnf(c.line, "", "cpu with numaid %q; expected a number: taken as unknown", c.get("numaid"))
+			b.f.Warnf(c.Line, "", "cpu with numaid %q; expected a number: taken as unknown", c.Get("numaid"))
 			id = -1
 		}
 		if d, ok := known[[2]int{tray, id}]; ok && id >= 0 {
-			b.warnf(c.line, b.t.Devices[d].Name, "numaid %d is there twice; taken as one NUMA domain", id)
+			b.f.Warnf(c.Line, b.t.Devices[d].Name, "numaid %d is there twice; taken as one NUMA domain", id)
 			list = append(list, domain{c, d, tray})
 			continue
 		}
-		parent := -1
-		if name := b.note.socketOf(id); name != "" {
-			if _, ok := sockets[name]; !ok {
-				sockets[name] = b.addDevice(cluster.Device{
-					Kind: cluster.Socket, Index: indexIn(name, "socket"), Parent: -1, Tray: tray,
-				})
-			}
-			parent = sockets[name]
-		}
-		index := id
-		if b.note.unknown[id] {
-			index = -1
-		}
-		d := b.addDevice(cluster.Device{Kind: cluster.NUMA, Index: index, Parent: parent, Tray: tray, CPU: b.cpu(c)})
+		d := b.t.Add(cluster.Device{Kind: cluster.NUMA, Index: id, Parent: -1, Tray: tray, CPU: b.cpu(c)})
 		known[[2]int{tray, id}] = d
 		list = append(list, domain{c, d, tray})
 	}
@@ -172,7 +118,7 @@ func (b *builder) numas() []domain {
 func (b *builder) smp() {
 	ids := b.t.Of(cluster.NUMA)
 	if len(ids) > 256 {
-		b.warnf(b.sys.line, "", "%d NUMA domains; the links between them are left out", len(ids))
+		b.f.Warnf(b.sys.Line, "", "%d NUMA domains; the links between them are left out", len(ids))
 		return
 	}
 	for i, x := range ids {
@@ -199,17 +145,17 @@ func (b *builder) tray(hash string) int {
 
 func (b *builder) cpu(c *element) *cluster.CPUInfo {
 	info := cluster.CPUInfo{
-		Arch:   c.get("arch"),
-		Vendor: c.get("vendor"),
-		Family: max(number(c.get("familyid"), 0), 0),
-		Model:  max(number(c.get("modelid"), 0), 0),
+		Arch:   c.Get("arch"),
+		Vendor: c.Get("vendor"),
+		Family: max(number(c.Get("familyid"), 0), 0),
+		Model:  max(number(c.Get("modelid"), 0), 0),
 	}
-	if mask := c.get("affinity"); mask != "" {
-		cores, err := cpuList(mask)
+	if mask := c.Get("affinity"); mask != "" {
+		cores, err := board.ParseMask(mask)
 		if err != nil {
-			b.warnf(c.line, "", "affinity %q: %v; left out", shorten(mask), err)
+			b.f.Warnf(c.Line, "", "affinity %q: %v; left out", shorten(mask), err)
 		}
-		info.Cores = cores
+		info.Cores = cores.String()
 	}
 	if info == (cluster.CPUInfo{}) {
 		return nil
@@ -223,7 +169,11 @@ func (b *builder) pci(e *element, numa, parent, tray int) {
 	addr := b.address(e)
 	if addr != "" {
 		if d, ok := b.at[place{tray, addr}]; ok {
-			b.warnf(e.line, "", "%s is there twice; left out the second time", name(b.t, d, string(addr)))
+			twice := string(addr)
+			if d >= 0 {
+				twice = b.t.Devices[d].Name
+			}
+			b.f.Warnf(e.Line, "", "%s is there twice; left out the second time", twice)
 			return
 		}
 		b.at[place{tray, addr}] = -1
@@ -236,12 +186,15 @@ func (b *builder) pci(e *element, numa, parent, tray int) {
 		parent = b.root(addr, numa, tray)
 	}
 	if kind == cluster.PCISwitch {
-		d := b.addDevice(cluster.Device{
-			Kind: kind, Index: -1, PCI: b.real(addr), Parent: parent, Tray: tray, PCIID: pciID(e),
+		d := b.t.Add(cluster.Device{
+			Kind: kind, Index: -1, PCI: addr, Parent: parent, Tray: tray, PCIID: pciID(e),
 		})
 		b.uplink(e, d)
 		if addr != "" {
 			b.at[place{tray, addr}] = d
+		}
+		for _, p := range e.all("pcilink") {
+			b.beside = append(b.beside, sideLink{p, d, tray})
 		}
 		for _, s := range e.all("pci") {
 			b.pci(s, numa, d, tray)
@@ -255,7 +208,6 @@ func (b *builder) pci(e *element, numa, parent, tray int) {
 			l.index = devOf(g[0])
 		}
 	case cluster.NIC:
-		l.index = -1
 		for _, n := range e.all("nic") {
 			l.nets = append(l.nets, n.all("net")...)
 		}
@@ -265,12 +217,12 @@ func (b *builder) pci(e *element, numa, parent, tray int) {
 			}
 		}
 	default:
-		if e.get("class") == "" {
+		if e.Get("class") == "" {
 			b.plain++
 		}
 	}
 	if len(e.all("pci")) > 0 {
-		b.warnf(e.line, string(addr), "pci elements inside a %s are left out; expected them inside a switch", kind)
+		b.f.Warnf(e.Line, string(addr), "pci elements inside a %s are left out; expected them inside a switch", kind)
 	}
 	b.leaves = append(b.leaves, l)
 }
@@ -284,7 +236,7 @@ func (b *builder) kind(e *element) cluster.Kind {
 	case len(e.all("nic")) > 0:
 		return cluster.NIC
 	}
-	kind := classKind(hexText(e.get("class")))
+	kind := classKind(hexText(e.Get("class")))
 	if kind == cluster.KindUnknown && len(e.all("pci")) > 0 {
 		return cluster.PCISwitch
 	}
@@ -306,54 +258,29 @@ func classKind(class string) cluster.Kind {
 	return cluster.KindUnknown
 }
 
-// root is the host bridge above a device right below the cpu, or the NUMA
-// domain itself where a note says that there is none.
+// root is the host bridge above a device right below the cpu. Devices on bus 0 sit on the host bridge
+// itself. Domain ffff holds the addresses that people make up for switches.
 func (b *builder) root(addr cluster.PCI, numa, tray int) int {
-	if b.note.direct[addr] != "" {
-		return numa
-	}
-	key := b.note.roots[addr]
-	switch {
-	case key != "":
-		key = fmt.Sprintf("note %d %s", numa, key)
-	case onRootBus(addr) && !b.note.madeUp(addr):
-		domain, _, _ := strings.Cut(string(addr), ":")
-		key = fmt.Sprintf("bus 0 %d %s", numa, domain)
-	}
-	if d, ok := b.roots[key]; ok && key != "" {
+	domain, rest, _ := strings.Cut(string(addr), ":")
+	bus := place{numa, cluster.PCI(domain)}
+	onRootBus := strings.HasPrefix(rest, "00:") && domain != "ffff"
+	if d, ok := b.roots[bus]; ok && onRootBus {
 		return d
 	}
-	d := b.addDevice(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: numa, Tray: tray})
-	if numa >= 0 {
-		b.t.Connect(cluster.Link{A: numa, B: d, Kind: cluster.OnDie})
-	}
-	if key != "" {
-		b.roots[key] = d
+	d := b.t.Add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: numa, Tray: tray})
+	b.t.Connect(cluster.Link{A: numa, B: d, Kind: cluster.OnDie})
+	if onRootBus {
+		b.roots[bus] = d
 	}
 	return d
 }
 
-// onRootBus reports an address on bus 0, where devices sit on the host bridge
-// itself. Domain ffff holds the addresses that people make up for switches.
-func onRootBus(addr cluster.PCI) bool {
-	return len(addr) >= 7 && strings.HasPrefix(string(addr[strings.IndexByte(string(addr), ':'):]), ":00:") &&
-		!strings.HasPrefix(string(addr), "ffff:")
-}
-
 func (b *builder) address(e *element) cluster.PCI {
-	s := e.get("busid")
+	s := e.Get("busid")
 	addr, err := cluster.ParsePCI(s)
 	if err != nil {
-		b.warnf(e.line, "", "pci with busid %q; expected domain:bus:device.function such as 0000:07:00.0: kept without an "+
+		b.f.Warnf(e.Line, "", "pci with busid %q; expected domain:bus:device.function such as 0000:07:00.0: kept without an "+
 			"address", shorten(s))
-	}
-	return addr
-}
-
-// real is the address to keep: none where the writer made it up.
-func (b *builder) real(addr cluster.PCI) cluster.PCI {
-	if b.note.madeUp(addr) {
-		return ""
 	}
 	return addr
 }

@@ -37,44 +37,44 @@ type count struct {
 	XGMI      int            `json:"xgmi"`
 }
 
-func tally(sys *element) count {
+func countIn(sys *element) count {
 	c := count{
-		Version: sys.get("version"), PCIClass: map[string]int{}, PCILinks: map[string]int{},
+		Version: sys.Get("version"), PCIClass: map[string]int{}, PCILinks: map[string]int{},
 		NetSpeed: map[string]int{}, NetGDR: map[string]int{}, SM: map[string]int{},
 	}
 	targets := map[string]bool{}
 	var walk func(e *element)
 	walk = func(e *element) {
-		switch e.name {
+		switch e.Name {
 		case "cpu":
 			c.CPUs++
-			c.NUMAs = append(c.NUMAs, e.get("numaid"))
+			c.NUMAs = append(c.NUMAs, e.Get("numaid"))
 		case "pci":
 			c.PCI++
-			if class := e.get("class"); class != "" {
+			if class := e.Get("class"); class != "" {
 				c.PCIClass[class[:6]]++
 			}
 			has := func(key string) string {
-				if !slices.ContainsFunc(e.attrs, func(a tags.Attr) bool { return a.Key == key }) {
+				if !slices.ContainsFunc(e.Attrs, func(a tags.Attr) bool { return a.Key == key }) {
 					return "None"
 				}
-				return e.get(key)
+				return e.Get(key)
 			}
 			c.PCILinks[has("link_width")+"@"+has("link_speed")]++
 		case "gpu":
 			c.GPUs++
-			c.SM[e.get("sm")]++
+			c.SM[e.Get("sm")]++
 		case "nic":
 			c.NICs++
 		case "net":
 			c.Nets++
-			c.NetNames = append(c.NetNames, e.get("name"))
-			c.NetSpeed[e.get("speed")]++
-			c.NetGDR[e.get("gdr")]++
+			c.NetNames = append(c.NetNames, e.Get("name"))
+			c.NetSpeed[e.Get("speed")]++
+			c.NetGDR[e.Get("gdr")]++
 		case "nvlink":
 			c.NVLink++
-			c.NVLinkSum += number(e.get("count"), 0)
-			targets[e.get("target")] = true
+			c.NVLinkSum += number(e.Get("count"), 0)
+			targets[e.Get("target")] = true
 		case "xgmi":
 			c.XGMI++
 		}
@@ -102,11 +102,11 @@ func holdToIndex(t *testing.T, e corpus.Entry) {
 		t.Fatal("not matched")
 	}
 	p := parser{f: &cluster.Fragment{}}
-	if err := p.run(bytes.NewReader(data)); err != nil {
+	if err := p.run(string(data)); err != nil {
 		t.Fatal(err)
 	}
-	if len(p.doc.systems) != 1 {
-		t.Fatalf("%d systems", len(p.doc.systems))
+	if len(p.systems) != 1 {
+		t.Fatalf("%d systems", len(p.systems))
 	}
 	var want count
 	raw, _ := json.Marshal(e.Facts)
@@ -119,7 +119,7 @@ func holdToIndex(t *testing.T, e corpus.Entry) {
 		}
 	}
 	slices.Sort(want.NetNames)
-	got := tally(p.doc.systems[0])
+	got := countIn(p.systems[0])
 	if a, b := show(got), show(want); a != b {
 		t.Errorf("elements:\n got %s\nwant %s", a, b)
 	}

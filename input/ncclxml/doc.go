@@ -31,14 +31,13 @@
 //
 // Write gives one node in the form that NCCL's own parser accepts, which is less
 // than XML: single spaces, double quotes, values under 255 characters, at most
-// 255 elements. What NCCL has no word for but the model has (sockets, shared host
-// bridges, GPU models, which addresses were made up) is in a comment on top that
-// NCCL skips and Read takes back. Lost are rates and latencies of links inside
-// the node (lanes and transfer rates stay), the maxima of links, memory, peak
+// 255 elements. It says what NCCL reads. What the format has no word for is not in it:
+// sockets, host bridges, GPU models, rates and latencies of links inside
+// the node (lanes and transfer rates are), the maxima of links, memory, peak
 // speeds, measured pairs, MTU, ports that are down, MIG slices, where a figure
-// came from, the numbering of host bridges and switches, and what belongs to one
-// machine (UUIDs, counters).
+// came from, and what belongs to one machine (UUIDs, counters).
+// Who wants all of that back writes a cluster file.
 //
-// An address in the made-up domain is no device of the machine, so NCCL drops it:
+// A device without an address gets one in a domain that is made up. It is no device of the machine, so NCCL drops it:
 // a file for a real machine needs the real addresses of its GPUs and NICs.
 package ncclxml

@@ -9,12 +9,15 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/input/internal/tags"
 	"busbar.dev/unit"
 )
 
+func newElement(name string) *element { return &element{Token: tags.Token{Name: name}} }
+
 func (e *element) set(key, value string) {
-	e.attrs = append(e.attrs, tags.Attr{Key: key, Value: clean(value)})
+	e.Attrs = append(e.Attrs, tags.Attr{Key: key, Value: clean(value)})
 }
 
 func (e *element) setInt(key string, v int) { e.set(key, strconv.Itoa(v)) }
@@ -34,8 +37,8 @@ func (e *element) size() int {
 // double quotes, two spaces of indentation a level.
 func (e *element) print(out *strings.Builder, depth int) {
 	indent := strings.Repeat("  ", depth)
-	out.WriteString(indent + "<" + e.name)
-	for _, a := range e.attrs {
+	out.WriteString(indent + "<" + e.Name)
+	for _, a := range e.Attrs {
 		fmt.Fprintf(out, " %s=\"%s\"", a.Key, a.Value)
 	}
 	if len(e.subs) == 0 {
@@ -46,7 +49,7 @@ func (e *element) print(out *strings.Builder, depth int) {
 	for _, s := range e.subs {
 		s.print(out, depth+1)
 	}
-	out.WriteString(indent + "</" + e.name + ">\n")
+	out.WriteString(indent + "</" + e.Name + ">\n")
 }
 
 // clean keeps a value inside its quotes and NCCL's length. NCCL knows no
@@ -62,10 +65,10 @@ func clean(s string) string {
 }
 
 func (p *printer) system() *element {
-	sys := &element{name: "system"}
+	sys := newElement("system")
 	sys.set("version", "1")
 	if p.rccl {
-		sys.attrs[0].Value = "2"
+		sys.Attrs[0].Value = "2"
 	}
 	if p.t.Name != "" {
 		sys.set("name", p.t.Name)
@@ -93,12 +96,11 @@ func (p *printer) system() *element {
 
 // cpu writes a NUMA domain. What nobody knows is left out: NCCL then looks.
 func (p *printer) cpu(n, position int, nets map[int]int) *element {
-	e := &element{name: "cpu"}
+	e := newElement("cpu")
 	d := &p.t.Devices[n]
 	id := d.Index
 	if id < 0 && len(p.t.Of(cluster.NUMA)) > 1 {
 		id = position
-		p.note.unknown[id] = true
 	}
 	e.setInt("numaid", id)
 	p.cpuInfo(e, d)
@@ -108,7 +110,7 @@ func (p *printer) cpu(n, position int, nets map[int]int) *element {
 
 // loose writes the devices of a node of which nobody knows the NUMA domains.
 func (p *printer) loose(nets map[int]int) *element {
-	e := &element{name: "cpu"}
+	e := newElement("cpu")
 	e.setInt("numaid", -1)
 	var top []int
 	for i := range p.t.Devices {
@@ -130,8 +132,8 @@ func (p *printer) cpuInfo(e *element, d *cluster.Device) {
 		socket = *p.t.Devices[d.Parent].CPU
 	}
 	if info.Cores != "" {
-		if mask, err := cpuMask(info.Cores); err == nil && len(mask) <= maxValue {
-			e.set("affinity", mask)
+		if cores, err := board.ParseList(info.Cores); err == nil && len(cores.Mask()) <= maxValue {
+			e.set("affinity", cores.Mask())
 		}
 	}
 	info.Arch = cmp.Or(info.Arch, socket.Arch)
@@ -160,7 +162,7 @@ func (p *printer) children(e *element, list []int, nets map[int]int) {
 			p.children(e, p.below[d], nets)
 		case k == cluster.NIC && p.virtual(d):
 			if bare == nil {
-				bare = &element{name: "nic"}
+				bare = newElement("nic")
 			}
 			p.nets(bare, d, nets[d])
 		case k == cluster.PCISwitch || k == cluster.GPU || k == cluster.NIC || k == cluster.KindUnknown:
@@ -174,7 +176,7 @@ func (p *printer) children(e *element, list []int, nets map[int]int) {
 
 func (p *printer) pci(i int, nets map[int]int) *element {
 	d := &p.t.Devices[i]
-	e := &element{name: "pci"}
+	e := newElement("pci")
 	e.set("busid", string(p.addr[i]))
 	if id := p.id(i); id != nil {
 		for _, a := range []struct{ key, value string }{
@@ -199,14 +201,14 @@ func (p *printer) pci(i int, nets map[int]int) *element {
 	case cluster.PCISwitch:
 		p.children(e, p.below[i], nets)
 		for _, l := range p.out[i] {
-			s := &element{name: "pcilink"}
+			s := newElement("pcilink")
 			s.set("target", string(p.addr[l.B]))
 			e.addSub(s)
 		}
 	case cluster.GPU:
 		e.addSub(p.gpu(i))
 	case cluster.NIC:
-		nic := &element{name: "nic"}
+		nic := newElement("nic")
 		p.nets(nic, i, nets[i])
 		if len(nic.subs) > 0 {
 			e.addSub(nic)
@@ -244,7 +246,7 @@ func (p *printer) id(i int) *cluster.PCIID {
 
 func (p *printer) gpu(i int) *element {
 	d := &p.t.Devices[i]
-	e := &element{name: "gpu"}
+	e := newElement("gpu")
 	e.setInt("dev", p.dev[i])
 	if d.GPU != nil && d.GPU.SM > 0 && !p.rccl {
 		e.setInt("sm", d.GPU.SM)
@@ -279,13 +281,13 @@ func (p *printer) gpuLink(gpu int, l cluster.Link) *element {
 		to = l.A
 	}
 	if l.Kind == cluster.C2C {
-		e := &element{name: "c2c"}
+		e := newElement("c2c")
 		n := max(l.Lanes, 1)
 		e.setInt("bw", int(math.Round(float64(l.Rate.Value/unit.GBps)*1000/float64(n))))
 		e.setInt("count", n)
 		return e
 	}
-	e := &element{name: l.Kind.String()} // nvlink, xgmi
+	e := newElement(l.Kind.String()) // nvlink, xgmi
 	target, class := string(p.addr[to]), p.id(to).Class
 	switch p.t.Devices[to].Kind {
 	case cluster.NVSwitch:
@@ -334,7 +336,7 @@ func (p *printer) ports(i int) []cluster.Port {
 func (p *printer) nets(nic *element, i, dev int) {
 	d := &p.t.Devices[i]
 	for k, port := range p.ports(i) {
-		e := &element{name: "net"}
+		e := newElement("net")
 		label := cmp.Or(port.Label, d.Label)
 		if label == "" {
 			label = fmt.Sprintf("%s%s-%d", unnamed, d.Name, k)

@@ -13,31 +13,28 @@ func (b *builder) addGPU(l *leaf, position int) {
 	if l.index < 0 {
 		d.Index = position
 	}
-	if m := b.note.model[l.addr]; m != "" {
-		d.Model = cluster.FromRead(m, b.src)
-	}
 	info := &cluster.GPUInfo{Vendor: b.vendor(l.el)}
 	gpus := l.el.all("gpu")
 	if len(gpus) > 0 {
 		g := gpus[0]
-		info.GDR = tri(g.get("gdr"))
+		info.GDR = tri(g.Get("gdr"))
 		if b.rccl {
-			info.Arch = gcnArch(g.get("gcn"))
-		} else if sm := number(g.get("sm"), 0); sm > 0 && sm < 1000 {
+			info.Arch = gcnArch(g.Get("gcn"))
+		} else if sm := number(g.Get("sm"), 0); sm > 0 && sm < 1000 {
 			info.SM = sm
 		}
 	}
 	d.GPU = info
 	id := b.addLeaf(l, d)
 	if len(gpus) > 1 {
-		b.warnf(l.el.line, b.t.Devices[id].Name, "%d gpu elements on one PCI address: partitions or several ranks of one "+
+		b.f.Warnf(l.el.Line, b.t.Devices[id].Name, "%d gpu elements on one PCI address: partitions or several ranks of one "+
 			"GPU; counted as one", len(gpus))
 	}
 }
 
 // vendor names the maker of a GPU by its PCI id, else by the dialect.
 func (b *builder) vendor(e *element) string {
-	switch hexText(e.get("vendor")) {
+	switch hexText(e.Get("vendor")) {
 	case "10de":
 		return "nvidia"
 	case "1002":
@@ -69,11 +66,11 @@ func gcnArch(s string) string {
 // pciID keeps what the device answers on the bus, nil when nothing.
 func pciID(e *element) *cluster.PCIID {
 	id := cluster.PCIID{
-		Class:     hexText(e.get("class")),
-		Vendor:    hexText(e.get("vendor")),
-		Device:    hexText(e.get("device")),
-		SubVendor: hexText(e.get("subsystem_vendor")),
-		SubDevice: hexText(e.get("subsystem_device")),
+		Class:     hexText(e.Get("class")),
+		Vendor:    hexText(e.Get("vendor")),
+		Device:    hexText(e.Get("device")),
+		SubVendor: hexText(e.Get("subsystem_vendor")),
+		SubDevice: hexText(e.Get("subsystem_device")),
 	}
 	if id == (cluster.PCIID{}) {
 		return nil

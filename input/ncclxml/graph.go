@@ -1,15 +1,16 @@
 package ncclxml
 
 import (
-	"bytes"
-	"encoding/xml"
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/tags"
 	"busbar.dev/internal/lines"
 	"busbar.dev/internal/words"
 )
@@ -27,8 +28,8 @@ var graphNames = map[string]string{"0": "ring", "1": "tree", "2": "CollNet chain
 
 // MatchGraph reports whether the text holds graphs as NCCL_GRAPH_DUMP_FILE gives them.
 func MatchGraph(data []byte) bool {
-	at := bytes.Index(data, []byte("<graphs "))
-	return at >= 0 && bytes.Contains(data[at:], []byte("<graph "))
+	_, graphs, _ := strings.Cut(string(data), "<graphs ")
+	return strings.Contains(graphs, "<graph ")
 }
 
 // ReadGraph reads what NCCL found when it searched a node for channels: which GPUs it saw, and as notes how many
@@ -39,71 +40,45 @@ func ReadGraph(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := graphs{f: &cluster.Fragment{Format: formatGraph, Source: name}, gpus: map[[2]int]bool{}}
-	if err := g.read(name, data); err != nil {
-		return nil, err
+	g := graphs{f: &cluster.Fragment{Format: formatGraph, Source: name}, gpus: map[gpuOf]bool{}}
+	for t := range tags.All(string(data)) {
+		if t.Kind == tags.Close && t.Name == "graphs" {
+			return g.f, g.finish(name)
+		}
+		if t.Kind != tags.Open && t.Kind != tags.Empty {
+			continue
+		}
+		if err := g.tag(t); err != nil {
+			return nil, fault(name, t.Line, "%v", err)
+		}
 	}
-	return g.f, nil
+	return nil, fault(name, 1+strings.Count(string(data), "\n"), "<graphs> does not end; expected the whole file as NCCL "+
+		"writes it to NCCL_GRAPH_DUMP_FILE")
 }
 
 // graphs collects what the graphs of a file have in common.
 type graphs struct {
-	f     *cluster.Fragment
-	seen  int
-	gpus  map[[2]int]bool // host of an NVLink domain, NVML index
-	found bool            // a graph with channels
+	f    *cluster.Fragment
+	seen int
+	gpus map[gpuOf]bool
 }
 
-func (g *graphs) read(name string, data []byte) error {
-	start := max(bytes.Index(data, []byte("<graphs ")), 0) // a log may stand before it
-	d := xml.NewDecoder(bytes.NewReader(data[start:]))
-	line := func() int {
-		at, _ := d.InputPos()
-		return bytes.Count(data[:start], []byte("\n")) + at
-	}
-	for depth := 0; ; {
-		tok, err := d.Token()
-		if err != nil {
-			if err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			return fault(name, line(), "%v; expected the whole file as NCCL writes it to NCCL_GRAPH_DUMP_FILE", err)
-		}
-		switch e := tok.(type) {
-		case xml.StartElement:
-			depth++
-			if err := g.element(e, line()); err != nil {
-				return fault(name, line(), "%v", err)
-			}
-		case xml.EndElement:
-			if depth--; depth == 0 {
-				return g.finish(name)
-			}
-		}
-	}
-}
+// gpuOf is a GPU of an NVLink domain: its host, and its NVML index there.
+type gpuOf struct{ host, dev int }
 
-func (g *graphs) element(e xml.StartElement, line int) error {
-	get := func(key string) string {
-		for _, a := range e.Attr {
-			if a.Name.Local == key {
-				return a.Value
-			}
-		}
-		return ""
-	}
-	switch e.Name.Local {
+func (g *graphs) tag(t *tags.Token) error {
+	switch t.Name {
 	case "graph":
 		if g.seen++; g.seen > maxGraphs {
 			return fmt.Errorf("more than %d graphs; expected those of one node", maxGraphs)
 		}
-		g.graph(get, line)
+		g.graph(t)
 	case "gpu":
-		host, dev, ok := graphDevice(get("dev"))
+		gpu, ok := graphDevice(t.Get("dev"))
 		if !ok {
-			return fmt.Errorf("gpu with dev %q; expected a number such as 3 or 0x3", get("dev"))
+			return fmt.Errorf("gpu with dev %q; expected a number such as 3 or 0x3", t.Get("dev"))
 		}
-		if g.gpus[[2]int{host, dev}] = true; len(g.gpus) > maxGPUs {
+		if g.gpus[gpu] = true; len(g.gpus) > maxGPUs {
 			return fmt.Errorf("more than %d GPUs; expected the graphs of one node", maxGPUs)
 		}
 	}
@@ -111,61 +86,46 @@ func (g *graphs) element(e xml.StartElement, line int) error {
 }
 
 // graph notes what one search found.
-func (g *graphs) graph(get func(string) string, line int) {
-	kind := graphNames[get("id")]
-	if kind == "" {
-		kind = "graph " + clean(get("id"))
-	}
-	n, err := strconv.Atoi(get("nchannels"))
-	if err != nil || n <= 0 {
+func (g *graphs) graph(t *tags.Token) {
+	kind := cmp.Or(graphNames[t.Get("id")], "graph "+clean(t.Get("id")))
+	n := number(t.Get("nchannels"), 0)
+	if n <= 0 {
 		return // not possible here, such as NVLS without NVSwitch
 	}
-	g.found = true
-	text := fmt.Sprintf("NCCL found %s of %s GB/s inside the node", words.Plural(n, "channel"), clean(get("speedintra")))
-	if t := clean(get("typeintra")); t != "" && t != "LOC" {
+	text := fmt.Sprintf("NCCL found %s of %s GB/s inside the node", words.Plural(n, "channel"), clean(t.Get("speedintra")))
+	if t := clean(t.Get("typeintra")); t != "" && t != "LOC" {
 		text += ", GPUs joined by " + t
 	}
-	if t := clean(get("typeinter")); t != "" && t != "LOC" {
-		text += fmt.Sprintf(", and %s GB/s to the network over %s", clean(get("speedinter")), t)
+	if inter := clean(t.Get("typeinter")); inter != "" && inter != "LOC" {
+		text += fmt.Sprintf(", and %s GB/s to the network over %s", clean(t.Get("speedinter")), inter)
 	}
-	g.f.Warnf(line, kind, "%s", text)
+	g.f.Warnf(t.Line, kind, "%s", text)
 }
 
 // graphDevice reads a device: to 2.20 a decimal, since then hexadecimal with the number of the host in the uppermost
 // byte.
-func graphDevice(s string) (host, dev int, ok bool) {
-	base := 10
-	if rest, found := strings.CutPrefix(s, "0x"); found {
-		s, base = rest, 16
-	}
-	v, err := strconv.ParseUint(s, base, 64)
-	return int(v >> 56), int(v & 0xffffff), err == nil && v&(1<<56-1) < maxGPUs
+func graphDevice(s string) (gpuOf, bool) {
+	v, err := strconv.ParseUint(s, 0, 64)
+	return gpuOf{int(v >> 56), int(v & 0xffffff)}, err == nil && v&(1<<56-1) < maxGPUs
 }
 
 // finish makes the node.
 func (g *graphs) finish(name string) error {
-	if g.seen == 0 || len(g.gpus) == 0 {
+	if len(g.gpus) == 0 {
 		return fault(name, 1, "no graph with a GPU; expected what NCCL writes to NCCL_GRAPH_DUMP_FILE on a node with GPUs")
 	}
-	list := make([][2]int, 0, len(g.gpus))
-	for k := range g.gpus {
-		list = append(list, k)
-	}
-	slices.SortFunc(list, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
+	list := slices.SortedFunc(maps.Keys(g.gpus),
+		func(a, b gpuOf) int { return cmp.Or(a.host-b.host, a.dev-b.dev) })
 	t := &cluster.NodeType{Name: "node"}
-	hosts := map[int]int{}
-	for _, k := range list {
-		if _, ok := hosts[k[0]]; !ok {
-			hosts[k[0]] = len(hosts)
+	for i, gpu := range list {
+		if i > 0 && gpu.host != list[i-1].host {
+			t.Trays = max(t.Trays, 1) + 1
 		}
-		index := k[1]
-		if k[0] != list[0][0] {
-			index = -1 // numbers repeat from host to host
+		d := cluster.Device{Kind: cluster.GPU, Index: gpu.dev, Parent: -1, Tray: max(t.Trays-1, 0)}
+		if gpu.host != list[0].host {
+			d.Index = -1 // numbers repeat from host to host
 		}
-		t.Add(cluster.Device{Kind: cluster.GPU, Index: index, Parent: -1, Tray: hosts[k[0]]})
-	}
-	if len(hosts) > 1 {
-		t.Trays = len(hosts)
+		t.Add(d)
 	}
 	g.f.AddNode("", t)
 	return nil

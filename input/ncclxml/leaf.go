@@ -67,11 +67,11 @@ func compareAddr(x, y cluster.PCI) int {
 
 // addLeaf adds a device with what every pci element says, and its link up.
 func (b *builder) addLeaf(l *leaf, d cluster.Device) int {
-	d.PCI, d.Parent, d.Tray = b.real(l.addr), l.parent, l.tray
-	if l.el.name == "pci" {
+	d.PCI, d.Parent, d.Tray = l.addr, l.parent, l.tray
+	if l.el.Name == "pci" {
 		d.PCIID = pciID(l.el)
 	}
-	id := b.addDevice(d)
+	id := b.t.Add(d)
 	if l.addr != "" {
 		b.at[place{l.tray, l.addr}] = id
 	}
@@ -79,33 +79,17 @@ func (b *builder) addLeaf(l *leaf, d cluster.Device) int {
 	return id
 }
 
-// uplink joins a device to what is above it. A GPU right on its CPU by
-// chip-to-chip links has those instead.
+// uplink joins a device to what is above it.
 func (b *builder) uplink(e *element, d int) {
 	l := cluster.Link{A: b.t.Devices[d].Parent, B: d, Kind: cluster.PCIe}
-	if l.A < 0 {
-		return
-	}
-	if g := e.all("gpu"); len(g) > 0 && len(g[0].all("c2c")) > 0 && e.get("link_speed") == "" &&
-		b.t.Devices[l.A].Kind == cluster.NUMA {
-		return
-	}
-	if e.name == "pci" {
+	if e.Name == "pci" {
 		l.GTs = b.speed(e)
-		switch w := number(e.get("link_width"), 0); {
+		switch w := number(e.Get("link_width"), 0); {
 		case w > 0 && w <= 64:
 			l.Lanes = w
-		case e.get("link_width") != "" && e.get("link_width") != "0":
-			b.warnf(e.line, e.get("busid"), "link_width %q; expected 1 to 32: left out", shorten(e.get("link_width")))
+		case e.Get("link_width") != "" && e.Get("link_width") != "0":
+			b.f.Warnf(e.Line, e.Get("busid"), "link_width %q; expected 1 to 32: left out", shorten(e.Get("link_width")))
 		}
 	}
 	b.t.Connect(l)
-}
-
-// name is a device's name where it has been added, else other.
-func name(t *cluster.NodeType, d int, other string) string {
-	if d >= 0 {
-		return t.Devices[d].Name
-	}
-	return other
 }

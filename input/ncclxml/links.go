@@ -2,6 +2,7 @@ package ncclxml
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,29 +19,31 @@ type edge struct {
 	from, to int
 }
 
+// compare puts the two directions of a link beside each other.
+func (e edge) compare(o edge) int {
+	return cmp.Or(cmp.Compare(min(e.from, e.to), min(o.from, o.to)), cmp.Compare(max(e.from, e.to), max(o.from, o.to)),
+		cmp.Compare(e.kind, o.kind), cmp.Compare(e.from, o.from))
+}
+
+// tally is how many links an edge stands for, and the line of the first.
+type tally struct{ n, line int }
+
 // linker collects what the GPUs say about their links.
 type linker struct {
-	b       *builder
-	count   map[edge]int
-	line    map[edge]int
-	order   []edge
-	toSw    map[int]int // GPU → links to an NVSwitch
-	swOrder []int
-	swAddr  map[cluster.PCI]bool
-	hidden  bool
+	b      *builder
+	edges  map[edge]tally
+	toSw   map[int]int          // GPU → links to an NVSwitch
+	swAddr map[cluster.PCI]bool // "" for one that is hidden
 }
 
 // maxCount bounds the links of one GPU to one target.
 const maxCount = 1024
 
 func (b *builder) links() {
-	l := linker{b: b, count: map[edge]int{}, line: map[edge]int{}, toSw: map[int]int{}, swAddr: map[cluster.PCI]bool{}}
+	l := linker{b: b, edges: map[edge]tally{}, toSw: map[int]int{}, swAddr: map[cluster.PCI]bool{}}
 	for i := range b.leaves {
 		leaf := &b.leaves[i]
-		if leaf.kind != cluster.GPU {
-			continue
-		}
-		if g := leaf.el.all("gpu"); len(g) > 0 {
+		if g := leaf.el.all("gpu"); leaf.kind == cluster.GPU && len(g) > 0 {
 			l.gpu(leaf, g[0])
 		}
 	}
@@ -49,7 +52,7 @@ func (b *builder) links() {
 	b.pciLinks()
 }
 
-// device is the device a leaf became. Addresses are unique where there are any,
+// device is the device at an address of the file, -1 when there is none. Addresses are unique where there are any,
 // and a leaf without one is not found.
 func (b *builder) device(tray int, addr cluster.PCI) int {
 	if d, ok := b.at[place{tray, addr}]; ok && addr != "" {
@@ -63,16 +66,16 @@ func (l *linker) gpu(leaf *leaf, g *element) {
 	from := b.device(leaf.tray, leaf.addr)
 	for _, e := range g.subs {
 		if from < 0 {
-			b.warnf(e.line, "", "%s of a GPU without an address; left out", e.name)
+			b.f.Warnf(e.Line, "", "%s of a GPU without an address; left out", e.Name)
 			return
 		}
-		n := number(e.get("count"), 0)
+		n := number(e.Get("count"), 0)
 		if n < 1 || n > maxCount {
-			b.warnf(e.line, b.t.Devices[from].Name, "%s count %q; expected 1 to %d: left out", e.name, shorten(e.get("count")),
-				maxCount)
+			b.f.Warnf(e.Line, b.t.Devices[from].Name, "%s count %q; expected 1 to %d: left out", e.Name,
+				shorten(e.Get("count")), maxCount)
 			continue
 		}
-		switch e.name {
+		switch e.Name {
 		case "c2c":
 			l.c2c(e, from, n)
 		case "xgmi":
@@ -85,25 +88,17 @@ func (l *linker) gpu(leaf *leaf, g *element) {
 
 // nvlink tells by the target's class where a link goes, as NCCL does.
 func (l *linker) nvlink(e *element, tray, from, n int) {
-	class := hexText(e.get("tclass"))
-	target := e.get("target")
-	addr, err := cluster.ParsePCI(target)
-	known := err == nil && l.b.device(tray, addr) >= 0
+	class := hexText(e.Get("tclass"))
+	target := e.Get("target")
+	addr, _ := cluster.ParsePCI(target)
 	switch {
 	case class == "068001":
 		if numa := l.b.t.Above(from, cluster.NUMA); numa >= 0 {
-			l.addEdge(edge{cluster.NVLink, numa, from}, n, e.line)
-			l.addEdge(edge{cluster.NVLink, from, numa}, n, e.line)
+			l.addEdge(edge{cluster.NVLink, numa, from}, n, e.Line)
+			l.addEdge(edge{cluster.NVLink, from, numa}, n, e.Line)
 		}
-	case strings.HasPrefix(class, "0680"), target == hidden, class == "" && !known:
-		if err == nil {
-			l.swAddr[addr] = true
-		} else {
-			l.hidden = true
-		}
-		if l.toSw[from] == 0 {
-			l.swOrder = append(l.swOrder, from)
-		}
+	case strings.HasPrefix(class, "0680"), target == hidden, class == "" && l.b.device(tray, addr) < 0:
+		l.swAddr[addr] = true
 		l.toSw[from] = min(l.toSw[from]+n, maxCount)
 	default:
 		l.direct(e, cluster.NVLink, tray, from, n)
@@ -114,29 +109,23 @@ func (l *linker) nvlink(e *element, tray, from, n int) {
 func (l *linker) direct(e *element, kind cluster.LinkKind, tray, from, n int) {
 	b := l.b
 	me := b.t.Devices[from].Name
-	addr, err := cluster.ParsePCI(e.get("target"))
-	to := -1
-	if err == nil {
-		to = b.device(tray, addr)
-	}
+	addr, _ := cluster.ParsePCI(e.Get("target"))
+	to := b.device(tray, addr)
 	switch {
 	case to == from:
-		b.warnf(e.line, me, "names itself as the target of %d %s: what is at their other end is not in the file; left out", n,
-			plural(kind, n))
+		b.f.Warnf(e.Line, me, "names itself as the target of %d %s: what is at their other end is not in the file; left out",
+			n, plural(kind, n))
 	case to < 0 || b.t.Devices[to].Kind != cluster.GPU:
-		b.warnf(e.line, me, "%d %s to %s, which is no GPU of this file; left out", n, plural(kind, n),
-			shorten(e.get("target")))
+		b.f.Warnf(e.Line, me, "%d %s to %s, which is no GPU of this file; left out", n, plural(kind, n),
+			shorten(e.Get("target")))
 	default:
-		l.addEdge(edge{kind, from, to}, n, e.line)
+		l.addEdge(edge{kind, from, to}, n, e.Line)
 	}
 }
 
 func (l *linker) addEdge(e edge, n, line int) {
-	if _, ok := l.count[e]; !ok {
-		l.order = append(l.order, e)
-		l.line[e] = line
-	}
-	l.count[e] = min(l.count[e]+n, maxCount)
+	t := l.edges[e]
+	l.edges[e] = tally{min(t.n+n, maxCount), cmp.Or(t.line, line)}
 }
 
 // c2c adds the chip-to-chip links of a GPU to its CPU. bw is MB/s per link.
@@ -146,43 +135,37 @@ func (l *linker) c2c(e *element, gpu, n int) {
 		return
 	}
 	link := cluster.Link{A: numa, B: gpu, Kind: cluster.C2C, Lanes: n}
-	if bw := number(e.get("bw"), 0); bw > 0 && bw < 1e9 {
+	if bw := number(e.Get("bw"), 0); bw > 0 && bw < 1e9 {
 		link.Rate = cluster.FromRead(unit.Rate(float64(bw)*float64(n))*unit.GBps/1000, l.b.src)
 	} else {
-		l.b.warnf(e.line, l.b.t.Devices[gpu].Name, "c2c bw %q; expected MB/s per link: rate left unknown",
-			shorten(e.get("bw")))
+		l.b.f.Warnf(e.Line, l.b.t.Devices[gpu].Name, "c2c bw %q; expected MB/s per link: rate left unknown",
+			shorten(e.Get("bw")))
 	}
 	l.b.t.Connect(link)
 }
 
 // switches makes the one NVSwitch of the node and joins the GPUs to it.
 func (l *linker) switches() {
-	if len(l.swOrder) == 0 {
+	if len(l.toSw) == 0 {
 		return
 	}
 	d := cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1}
-	if len(l.swAddr) == 1 && !l.hidden {
+	if len(l.swAddr) == 1 {
 		for a := range l.swAddr {
-			d.PCI = l.b.real(a)
+			d.PCI = a
 		}
 	}
-	sw := l.b.addDevice(d)
-	slices.Sort(l.swOrder)
-	for _, g := range l.swOrder {
+	sw := l.b.t.Add(d)
+	for _, g := range slices.Sorted(maps.Keys(l.toSw)) {
 		l.b.t.Connect(cluster.Link{A: g, B: sw, Kind: cluster.NVLink, Lanes: l.toSw[g]})
 	}
 }
 
 // pairs makes one link of two directions that agree, two of those that do not.
 func (l *linker) pairs() {
-	slices.SortFunc(l.order, func(x, y edge) int {
-		return cmp.Or(cmp.Compare(min(x.from, x.to), min(y.from, y.to)), cmp.Compare(max(x.from, x.to), max(y.from, y.to)),
-			cmp.Compare(x.kind, y.kind), cmp.Compare(x.from, y.from))
-	})
 	t := l.b.t
-	for _, e := range l.order {
-		back := edge{e.kind, e.to, e.from}
-		there, here := l.count[e], l.count[back]
+	for _, e := range slices.SortedFunc(maps.Keys(l.edges), edge.compare) {
+		there, here := l.edges[e].n, l.edges[edge{e.kind, e.to, e.from}].n
 		if there == here {
 			if e.from < e.to {
 				t.Connect(cluster.Link{A: e.from, B: e.to, Kind: e.kind, Lanes: there})
@@ -200,11 +183,11 @@ func (l *linker) pairs() {
 func (l *linker) disagree(e edge, there, here int) {
 	a, c := l.b.t.Devices[e.from].Name, l.b.t.Devices[e.to].Name
 	if here == 0 {
-		l.b.warnf(l.line[e], "", "%s has %d %s to %s, %s has none to %s: traffic back takes another way", a, there,
+		l.b.f.Warnf(l.edges[e].line, "", "%s has %d %s to %s, %s has none to %s: traffic back takes another way", a, there,
 			plural(e.kind, there), c, c, a)
 		return
 	}
-	l.b.warnf(l.line[e], "", "%s has %d %s to %s, %s has %d to %s: a ring is limited by the %d", a, there,
+	l.b.f.Warnf(l.edges[e].line, "", "%s has %d %s to %s, %s has %d to %s: a ring is limited by the %d", a, there,
 		plural(e.kind, there), c, c, here, a, min(there, here))
 }
 
@@ -220,39 +203,28 @@ func plural(kind cluster.LinkKind, n int) string {
 	return word + "s"
 }
 
+// sideLink is a link of a switch to another on the same chip.
+type sideLink struct {
+	el         *element
+	from, tray int
+}
+
 // pciLinks adds the links between switches that are siblings on one chip.
 func (b *builder) pciLinks() {
 	seen := map[edge]bool{}
-	var order []edge
-	var walk func(e *element, tray int)
-	walk = func(e *element, tray int) {
-		if addr, err := cluster.ParsePCI(e.get("busid")); e.name == "pci" && err == nil {
-			for _, p := range e.all("pcilink") {
-				to, err := cluster.ParsePCI(p.get("target"))
-				x := edge{cluster.Direct, b.device(tray, addr), -1}
-				if err == nil {
-					x.to = b.device(tray, to)
-				}
-				if x.from < 0 || x.to < 0 || x.from == x.to {
-					b.warnf(p.line, string(addr), "pcilink to %s, which is no switch of this file; left out", shorten(p.get("target")))
-				} else if !seen[x] {
-					seen[x] = true
-					order = append(order, x)
-				}
-			}
+	for _, s := range b.beside {
+		addr, _ := cluster.ParsePCI(s.el.Get("target"))
+		to := b.device(s.tray, addr)
+		if to < 0 || to == s.from {
+			b.f.Warnf(s.el.Line, string(b.t.Devices[s.from].PCI), "pcilink to %s, which is no switch of this file; left out",
+				shorten(s.el.Get("target")))
+			continue
 		}
-		for _, s := range e.subs {
-			walk(s, tray)
-		}
+		seen[edge{cluster.Direct, s.from, to}] = true
 	}
-	for _, c := range b.sys.all("cpu") {
-		walk(c, b.tray(c.get("host_hash")))
-	}
-	for _, x := range order {
-		if both := seen[edge{x.kind, x.to, x.from}]; !both {
-			b.t.Connect(cluster.Link{A: x.from, B: x.to, Kind: x.kind, OneWay: true})
-		} else if x.from < x.to {
-			b.t.Connect(cluster.Link{A: x.from, B: x.to, Kind: x.kind})
+	for _, x := range slices.SortedFunc(maps.Keys(seen), edge.compare) {
+		if both := seen[edge{x.kind, x.to, x.from}]; !both || x.from < x.to {
+			b.t.Connect(cluster.Link{A: x.from, B: x.to, Kind: x.kind, OneWay: !both})
 		}
 	}
 }

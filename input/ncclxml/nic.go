@@ -24,11 +24,15 @@ func (b *builder) addNIC(l *leaf, position int) {
 	info := &cluster.NICInfo{}
 	for _, n := range l.nets {
 		info.Ports = append(info.Ports, b.port(n))
-		info.GDR = max(info.GDR, tri(n.get("gdr")))
-		info.Reduction = max(info.Reduction, tri(n.get("coll")))
+		info.GDR = max(info.GDR, tri(n.Get("gdr")))
+		info.Reduction = max(info.Reduction, tri(n.Get("coll")))
 	}
 	d.Label = commonLabel(info.Ports)
-	info.Kind = b.netKind(l, info.Ports)
+	if info.Ports != nil {
+		info.Kind = netKind(pciID(l.el), info.Ports[0].Label)
+	} else {
+		info.Kind = netKind(pciID(l.el), "")
+	}
 	d.NIC = info
 	b.addLeaf(l, d)
 }
@@ -47,20 +51,20 @@ func commonLabel(ports []cluster.Port) string {
 }
 
 func (b *builder) port(n *element) cluster.Port {
-	p := cluster.Port{Label: n.get("name"), GUID: swapGUID(n.get("guid"))}
+	p := cluster.Port{Label: n.Get("name"), GUID: swapGUID(n.Get("guid"))}
 	if strings.HasPrefix(p.Label, unnamed) {
 		p.Label = ""
 	}
-	if v := number(n.get("port"), 0); v > 0 && v < 1<<16 {
+	if v := number(n.Get("port"), 0); v > 0 && v < 1<<16 {
 		p.Num = v
 	}
-	s := n.get("speed")
+	s := n.Get("speed")
 	if s == "" {
 		return p
 	}
 	mbps := number(s, 0)
 	if mbps <= 0 || mbps > 1e9 {
-		b.warnf(n.line, n.get("name"), "speed %q Mb/s; expected more than zero: left unknown (NCCL counts it as 10 Gb/s)",
+		b.f.Warnf(n.Line, n.Get("name"), "speed %q Mb/s; expected more than zero: left unknown (NCCL counts it as 10 Gb/s)",
 			shorten(s))
 		return p
 	}
@@ -71,17 +75,6 @@ func (b *builder) port(n *element) cluster.Port {
 // netKind tells the network from the card's class and maker and from the name,
 // which is an RDMA device where NCCL uses verbs and an interface where it uses
 // sockets.
-func (b *builder) netKind(l *leaf, ports []cluster.Port) cluster.NetKind {
-	if k := b.note.kind[l.addr]; k != "" {
-		return cluster.NetKind(k)
-	}
-	label := ""
-	if len(ports) > 0 {
-		label = ports[0].Label
-	}
-	return netKind(pciID(l.el), label)
-}
-
 func netKind(id *cluster.PCIID, label string) cluster.NetKind {
 	if id == nil {
 		id = &cluster.PCIID{}

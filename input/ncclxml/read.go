@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"sort"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/warn"
+	"busbar.dev/internal/lines"
 )
 
 // The two dialects, as formats and as the source of figures.
@@ -33,25 +35,30 @@ func Match(data []byte) bool {
 // the same node, of which the later is kept.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: formatNCCL, Source: name}
-	p := parser{f: f}
-	if err := p.run(r); err != nil {
+	data, err := lines.Whole(name, r, maxBytes, "cut out the topology")
+	if err != nil {
 		return nil, err
 	}
-	if len(p.doc.systems) == 0 {
+	p := parser{f: f}
+	if err := p.run(string(data)); err != nil {
+		return nil, err
+	}
+	if len(p.systems) == 0 {
 		return nil, fault(name, 1, "no <system> element; expected NCCL topology XML, as NCCL writes to NCCL_TOPO_DUMP_FILE")
 	}
-	for _, sys := range latest(f, p.doc.systems) {
+	for _, sys := range latest(f, p.systems) {
 		if len(sys.all("cpu")) == 0 {
-			f.Warnf(sys.line, "", "<system> without a <cpu>: it describes nothing")
+			f.Warnf(sys.Line, "", "<system> without a <cpu>: it describes nothing")
 			continue
 		}
-		b := builder{f: f, sys: sys, note: p.doc.notes[sys]}
+		b := builder{f: f, sys: sys}
 		f.AddNode("", b.build())
 	}
 	if len(f.Types) == 0 {
-		return nil, fault(name, p.doc.systems[0].line, "<system> holds no <cpu> element; expected the NUMA domains of a "+
+		return nil, fault(name, p.systems[0].Line, "<system> holds no <cpu> element; expected the NUMA domains of a "+
 			"node: dump the topology again")
 	}
+	warn.Limit(f)
 	return f, nil
 }
 
@@ -66,7 +73,7 @@ func latest(f *cluster.Fragment, systems []*element) []*element {
 	var kept []*element
 	for i, s := range systems {
 		if k := hosts(s); k != "" && last[k] != i {
-			f.Warnf(s.line, "", "the same host is dumped again at line %d; kept that one", systems[last[k]].line)
+			f.Warnf(s.Line, "", "the same host is dumped again at line %d; kept that one", systems[last[k]].Line)
 			continue
 		}
 		kept = append(kept, s)
@@ -76,18 +83,14 @@ func latest(f *cluster.Fragment, systems []*element) []*element {
 
 // hosts is a key of a system's host hashes, empty when a cpu has none.
 func hosts(sys *element) string {
-	seen := map[string]bool{}
+	var list []string
 	for _, c := range sys.all("cpu") {
-		h := c.get("host_hash")
+		h := c.Get("host_hash")
 		if h == "" || h == "0x0" {
 			return ""
 		}
-		seen[h] = true
-	}
-	list := make([]string, 0, len(seen))
-	for h := range seen {
 		list = append(list, h)
 	}
-	sort.Strings(list)
-	return strings.Join(list, " ")
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), " ")
 }

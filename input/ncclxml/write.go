@@ -11,19 +11,8 @@ import (
 	"busbar.dev/cluster"
 )
 
-// Dialect is whose library shall read a file.
-type Dialect uint8
-
-// Dialects. Auto takes RCCL for AMD GPUs and xGMI links, NCCL for all else.
-const (
-	Auto Dialect = iota
-	NCCL
-	RCCL
-)
-
 // Form says how to write. The zero Form is right for a node of one host.
 type Form struct {
-	Dialect Dialect
 	// Tray picks one host of a node that is an NVLink domain of several, counted
 	// from 1. NCCL reads one host per file, so 0 refuses such a node.
 	Tray int
@@ -55,7 +44,6 @@ func (form Form) Write(w io.Writer, t *cluster.NodeType) error {
 		return fmt.Errorf("node type %s as NCCL topology XML: %d elements; NCCL's parser holds %d", t.Name, n, maxNodes)
 	}
 	var out strings.Builder
-	out.WriteString(p.note.text())
 	root.print(&out, 0)
 	_, err := io.WriteString(w, out.String())
 	return err
@@ -71,8 +59,8 @@ func (form Form) MadeUp(t *cluster.NodeType) string {
 		return ""
 	}
 	for _, g := range t.Of(cluster.GPU) {
-		if p.note.madeUp(p.addr[g]) {
-			return p.note.domain
+		if p.domain != "" && strings.HasPrefix(string(p.addr[g]), p.domain+":") {
+			return p.domain
 		}
 	}
 	return ""
@@ -80,15 +68,15 @@ func (form Form) MadeUp(t *cluster.NodeType) string {
 
 // printer turns a node type into elements.
 type printer struct {
-	t     *cluster.NodeType
-	form  Form
-	rccl  bool
-	note  note
-	addr  []cluster.PCI // per device: its address in the file
-	below [][]int       // per device: what hangs on it
-	up    []cluster.Link
-	out   [][]cluster.Link // per device: links it reports
-	dev   map[int]int      // GPU → dev
+	t      *cluster.NodeType
+	form   Form
+	rccl   bool
+	domain string        // PCI domain of addresses that were made up
+	addr   []cluster.PCI // per device: its address in the file
+	below  [][]int       // per device: what hangs on it
+	up     []cluster.Link
+	out    [][]cluster.Link // per device: links it reports
+	dev    map[int]int      // GPU → dev
 }
 
 // plan collects what the elements need and refuses what the format cannot say.
@@ -119,7 +107,6 @@ func (p *printer) plan() error {
 	}
 	p.number()
 	p.addresses()
-	p.remember()
 	return nil
 }
 
@@ -127,8 +114,6 @@ func (p *printer) plan() error {
 func (p *printer) here(d int) bool {
 	return p.t.Trays <= 1 || p.t.Devices[d].Tray == p.form.Tray-1 || p.t.Devices[d].Kind == cluster.NVSwitch
 }
-
-func (p *printer) name(d int) string { return p.t.Devices[d].Name }
 
 // makers settles the dialect by who made the GPUs.
 func (p *printer) makers() error {
@@ -144,7 +129,7 @@ func (p *printer) makers() error {
 		}
 	}
 	xgmi := slices.ContainsFunc(p.t.Links, func(l cluster.Link) bool { return l.Kind == cluster.XGMI })
-	p.rccl = p.form.Dialect == RCCL || p.form.Dialect == Auto && (first == "amd" || first == "hygon" || xgmi)
+	p.rccl = first == "amd" || first == "hygon" || xgmi
 	if first == "intel" {
 		return fmt.Errorf("its accelerators are Intel's; NCCL drives NVIDIA's and RCCL AMD's")
 	}
@@ -165,7 +150,7 @@ func (p *printer) hung() error {
 			default:
 				if !loose || k != cluster.Socket {
 					return fmt.Errorf("%s hangs below %s; the format has devices below NUMA domains, host bridges and switches only",
-						d.Name, p.name(d.Parent))
+						d.Name, p.t.Devices[d.Parent].Name)
 				}
 			}
 		}
@@ -305,8 +290,8 @@ func (p *printer) addresses() {
 		}
 		p.addr[i] = d.PCI
 		if d.PCI == "" || taken[d.PCI] {
-			p.note.domain = strconv.FormatInt(int64(domain), 16)
-			p.addr[i] = cluster.PCI(fmt.Sprintf("%s:%02x:%02x.0", p.note.domain, next/32+1, next%32))
+			p.domain = strconv.FormatInt(int64(domain), 16)
+			p.addr[i] = cluster.PCI(fmt.Sprintf("%s:%02x:%02x.0", p.domain, next/32+1, next%32))
 			next++
 		}
 		taken[p.addr[i]] = true

@@ -19,12 +19,6 @@ var ncclTag = regexp.MustCompile(`^ *<(?:/([a-z0-9]+)|([a-z0-9]+)((?: [a-z_]+="[
 // 16 attributes, elements closed where they were opened and only where NCCL
 // knows them. This is what src/graph/xml.cc does, said as a check.
 func accepted(text string) error {
-	if note, rest, ok := strings.Cut(text, "-->\n"); ok {
-		if !strings.HasPrefix(note, "<!-- ") || strings.Contains(note, "\t") {
-			return fmt.Errorf("comment %q", note)
-		}
-		text = rest
-	}
 	var open []string
 	for line := range strings.Lines(text) {
 		m := ncclTag.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
@@ -107,36 +101,15 @@ func write(t *testing.T, nt *cluster.NodeType) string {
 	return out.String()
 }
 
-// TestWriteDescribed holds a node without addresses to reading back as it was:
-// the same matrix, sockets, models and networks, and no made-up address.
+// TestWriteDescribed holds a node without addresses and names to what NCCL reads of it: the devices in their places
+// with their links, under addresses and names that no machine has.
 func TestWriteDescribed(t *testing.T) {
 	was := server()
 	text := write(t, was)
 	now := read(t, text).Types[0]
-	if a, b := show(was.Matrix()), show(now.Matrix()); a != b {
-		t.Errorf("matrix was %s\nnow %s\n%s", a, b, text)
-	}
-	for i := range was.Devices {
-		w := &was.Devices[i]
-		n := &now.Devices[now.ByName(w.Name)]
-		if now.ByName(w.Name) < 0 || n.Kind != w.Kind || n.Index != w.Index || n.PCI != "" || n.Label != w.Label ||
-			n.Model != w.Model {
-			t.Errorf("%s: was %+v\nnow %+v", w.Name, w, n)
-		}
-		if w.Parent >= 0 && was.Devices[w.Parent].Name != now.Devices[n.Parent].Name {
-			t.Errorf("%s: below %s, was below %s", w.Name, now.Devices[n.Parent].Name, was.Devices[w.Parent].Name)
-		}
-		if w.NIC != nil && show(w.NIC) != show(n.NIC) || w.GPU != nil && show(w.GPU) != show(n.GPU) ||
-			w.CPU != nil && show(w.CPU) != show(n.CPU) {
-			t.Errorf("%s: was %s\nnow %s", w.Name, show(w), show(n))
-		}
-	}
-	if len(now.Devices) != len(was.Devices) || len(now.Links) != len(was.Links) {
-		t.Errorf("%d devices and %d links, were %d and %d", len(now.Devices), len(now.Links), len(was.Devices),
-			len(was.Links))
-	}
+	same(t, was, now, -1)
 	for _, want := range []string{
-		"made-up addresses: domain fffe", "socket socket1: 1", "root root0: fffe:01:00.0 fffe:01:03.0",
+		`<pci busid="fffe:01:00.0" class="0x060400"`,
 		`<nvlink target="fffffff:ffff:ff" count="18" tclass="0x068000"/>`, `link_speed="32.0 GT/s PCIe" link_width="16"`,
 		`<net name="unnamed-nic0-0" dev="0" latency="0" speed="400000" port="1" gdr="1"/>`,
 	} {
@@ -152,7 +125,8 @@ func TestWriteMadeUpDomain(t *testing.T) {
 	nt.Devices[nt.ByName("gpu0")].PCI = "fffe:01:00.0"
 	nt.Devices[nt.ByName("gpu1")].PCI = "fffe:01:00.0" // twice: only one can be true
 	now := read(t, write(t, nt)).Types[0]
-	if a, b := now.Devices[now.ByName("gpu0")].PCI, now.Devices[now.ByName("gpu1")].PCI; a != "fffe:01:00.0" || b != "" {
+	if a, b := now.Devices[now.ByName("gpu0")].PCI, now.Devices[now.ByName("gpu1")].PCI; a != "fffe:01:00.0" ||
+		!strings.HasPrefix(string(b), "fffd:") {
 		t.Errorf("addresses %q and %q", a, b)
 	}
 }
@@ -171,10 +145,10 @@ func TestWriteDirect(t *testing.T) {
 	})
 	nt.Connect(cluster.Link{A: numa, B: n, Kind: cluster.PCIe})
 	text := write(t, nt)
-	if !strings.Contains(text, "    <nic>\n      <net name=\"eth0\"") || !strings.Contains(text, "no root: 0001:00:00.0") {
+	if !strings.Contains(text, "    <nic>\n      <net name=\"eth0\"") ||
+		!strings.Contains(text, "    <pci busid=\"0001:00:00.0\"") {
 		t.Error(text)
 	}
-	roundTrip(t, nt)
 }
 
 // TestWriteLoose writes GPUs of which nobody knows the NUMA domain under an
@@ -286,29 +260,6 @@ func TestMadeUp(t *testing.T) {
 		c.change(nt)
 		if got := (Form{}).MadeUp(nt); got != c.want {
 			t.Errorf("%s: %q; want %q", c.name, got, c.want)
-		}
-	}
-}
-
-// NUMA domains that nobody numbered get numbers in the file, for cpus need them;
-// they read back without.
-func TestWriteUnnumbered(t *testing.T) {
-	n := &cluster.NodeType{Name: "x", Tree: cluster.Assumed}
-	for i := range 2 {
-		at := n.Add(cluster.Device{Kind: cluster.NUMA, Index: -1, Parent: -1})
-		root := n.Add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: at})
-		g := n.Add(cluster.Device{Kind: cluster.GPU, Index: i, Parent: root, GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: 61}})
-		n.Connect(cluster.Link{A: at, B: root, Kind: cluster.OnDie})
-		n.Connect(cluster.Link{A: root, B: g, Kind: cluster.PCIe})
-	}
-	var b strings.Builder
-	if err := Write(&b, n); err != nil {
-		t.Fatal(err)
-	}
-	back := read(t, b.String()).Types[0]
-	for _, d := range back.Of(cluster.NUMA) {
-		if back.Devices[d].Index != -1 {
-			t.Errorf("%s has number %d; nobody said one:\n%s", back.Devices[d].Name, back.Devices[d].Index, b.String())
 		}
 	}
 }

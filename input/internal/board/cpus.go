@@ -140,6 +140,15 @@ func (c CPUs) String() string {
 	return string(b)
 }
 
+// Mask prints 32-bit hexadecimal words, the highest first.
+func (c CPUs) Mask() string {
+	var words []string
+	for i := 2*len(c) - 1; i >= 0; i-- {
+		words = append(words, fmt.Sprintf("%08x", uint32(c[i/2]>>(32*(i%2)))))
+	}
+	return strings.TrimPrefix(strings.Join(words, ","), "00000000,")
+}
+
 func (c CPUs) trim() CPUs {
 	for len(c) > 0 && c[len(c)-1] == 0 {
 		c = c[:len(c)-1]

@@ -107,16 +107,18 @@ func NewSet() *Set {
 
 // Add reads one dump of either form.
 func (s *Set) Add(name string, data []byte) error {
-	var d *Dump
-	var err error
-	switch {
-	case pickle.Match(data):
-		d, err = s.fromPickle(data)
-	case MatchJSON(data):
-		d, err = s.fromJSON(data)
-	default:
-		return fmt.Errorf("%s: not a dump of the flight recorder; expected its pickle or its JSON", name)
+	read := s.reader.Read
+	if !pickle.Match(data) {
+		read = s.reader.ReadJSON
+		if !MatchJSON(data) {
+			return fmt.Errorf("%s: not a dump of the flight recorder; expected its pickle or its JSON", name)
+		}
 	}
+	top, err := read(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	d, err := s.dump(top)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -130,6 +132,17 @@ func (s *Set) Add(name string, data []byte) error {
 
 // Match reports a dump of the recorder. Any pickle is taken for one, so that the reader can say what is wrong with it.
 func Match(data []byte) bool { return pickle.Match(data) || MatchJSON(data) }
+
+// MatchJSON reports the recorder's JSON, alone or in an answer of the worker server.
+func MatchJSON(data []byte) bool {
+	head := bytes.TrimSpace(data[:min(len(data), 1<<16)])
+	if len(head) == 0 || head[0] != '{' {
+		return false
+	}
+	tail := data[max(0, len(data)-1<<16):]
+	has := func(key string) bool { return bytes.Contains(head, []byte(key)) || bytes.Contains(tail, []byte(key)) }
+	return has(`"pg_config"`) && has(`"version"`) || has(`"collective_seq_id"`) && has(`"profiling_name"`)
+}
 
 // Torn reports a pickle of the recorder that is cut off, by its first key words, or a dump that has nothing in it, by
 // its name.

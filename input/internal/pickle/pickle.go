@@ -57,6 +57,7 @@ type Reader struct {
 	memo    []Value
 	items   []Value   // of containers that were filled at once, end to end
 	content [][]Value // of containers, by number
+	size    int       // of what was read
 	walked  int       // values that Items gave
 }
 
@@ -71,8 +72,7 @@ func (r *Reader) Read(data []byte) (Value, error) {
 	if len(data) > MaxBytes {
 		return Value{}, fmt.Errorf("pickle of %d bytes: at most %d are read", len(data), MaxBytes)
 	}
-	r.data, r.at, r.walked = data, 0, 0
-	r.stack, r.marks, r.memo, r.items, r.content = r.stack[:0], r.marks[:0], r.memo[:0], r.items[:0], r.content[:0]
+	r.reset(data, len(data))
 	for {
 		r.quick()
 		if r.at >= len(data) {
@@ -91,6 +91,11 @@ func (r *Reader) Read(data []byte) (Value, error) {
 		return Value{}, fmt.Errorf("pickle leaves %d values, expected 1", len(r.stack))
 	}
 	return r.stack[0], nil
+}
+
+func (r *Reader) reset(data []byte, size int) {
+	r.data, r.size, r.at, r.walked = data, size, 0, 0
+	r.stack, r.marks, r.memo, r.items, r.content = r.stack[:0], r.marks[:0], r.memo[:0], r.items[:0], r.content[:0]
 }
 
 // quick does the instructions that dumps mostly consist of, with what it needs at hand, up to the first that is another
@@ -136,9 +141,6 @@ func (r *Reader) quick() {
 	r.at, r.stack = at, stack
 }
 
-// String is the text of a string value, which is shared with the pickle's bytes only until the next Read.
-func (r *Reader) String(v Value) string { return string(r.Bytes(v)) }
-
 // Bytes are those of a string value.
 func (r *Reader) Bytes(v Value) []byte {
 	if v.Kind != String {
@@ -177,8 +179,8 @@ func (r *Reader) Items(v Value) []Value {
 // Walked is an error where Items has given many more values than the pickle is long, and gives no more: a list of lists
 // that are all the same one stands for very much.
 func (r *Reader) Walked() error {
-	if r.walked > 8*len(r.data)+1<<20 {
-		return fmt.Errorf("pickle of %d bytes: its values stand for more than %d others", len(r.data), r.walked)
+	if r.walked > 8*r.size+1<<20 {
+		return fmt.Errorf("pickle of %d bytes: its values stand for more than %d others", r.size, r.walked)
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func TestData(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := r.Items(v)
-	if len(d) != 4 || r.String(d[0]) != "a" || r.String(d[2]) != "b" {
+	if len(d) != 4 || string(r.Bytes(d[0])) != "a" || string(r.Bytes(d[2])) != "b" {
 		t.Fatalf("%v", d)
 	}
 	want := []int64{7, 513, -1, 1 << 60, -2, 1}
@@ -136,7 +136,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, i := range r.Items(v) {
-			_ = r.String(i)
+			_ = r.Bytes(i)
 			_ = r.Items(i)
 		}
 	})

@@ -1,6 +1,7 @@
 package flightrec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,13 +10,10 @@ import (
 	"busbar.dev/input/internal/pyframe"
 )
 
-// fromPickle reads the form that the watchdog and the pipe write.
-func (s *Set) fromPickle(data []byte) (*Dump, error) {
+// dump takes a dump in either form: what the watchdog and the pipe write, and what the worker server and
+// _dump_nccl_trace_json return.
+func (s *Set) dump(top pickle.Value) (*Dump, error) {
 	r := &s.reader
-	top, err := r.Read(data)
-	if err != nil {
-		return nil, err
-	}
 	d := &Dump{Rank: -1}
 	known := false
 	var entries, status pickle.Value
@@ -41,7 +39,7 @@ func (s *Set) fromPickle(data []byte) (*Dump, error) {
 		}
 	}
 	if !known {
-		return nil, errors.New("a pickle without entries and process groups: not a dump of the flight recorder")
+		return nil, errors.New("no entries and process groups in it: not a dump of the flight recorder")
 	}
 	list := r.Items(entries)
 	if len(list) > maxEntries {
@@ -103,7 +101,7 @@ func (s *Set) config(d *Dump, v pickle.Value) error {
 		list, ok := lists[ranks] // groups of one pickle may share the text of their ranks
 		if !ok {
 			var err error
-			if list, err = s.rankList(r.Bytes(ranks)); err != nil {
+			if list, err = s.rankList(rankText(r, ranks)); err != nil {
 				return fmt.Errorf("process group %.40q: %w", name, err)
 			}
 			lists[ranks] = list
@@ -118,6 +116,28 @@ func (s *Set) config(d *Dump, v pickle.Value) error {
 		d.Member = append(d.Member, i)
 	}
 	return nil
+}
+
+// rankText is the text [0, 1, 2], also of a list of numbers.
+func rankText(r *pickle.Reader, v pickle.Value) []byte {
+	text := r.Bytes(v)
+	for _, rank := range r.Items(v) {
+		text = fmt.Appendf(text, "%d,", number(r, rank))
+	}
+	return bytes.TrimSuffix(text, []byte(","))
+}
+
+// number is an integer, which some releases write as a text or a float.
+func number(r *pickle.Reader, v pickle.Value) int64 {
+	n, _ := v.Int()
+	switch text := r.Bytes(v); {
+	case v.Kind == pickle.Float:
+		x, _ := v.Float()
+		return int64(x)
+	case len(text) > 0 && len(text) < 20 && (text[0] == '-' || text[0] >= '0' && text[0] <= '9'):
+		n, _ = strconv.ParseInt(string(text), 10, 64)
+	}
+	return n
 }
 
 // entryReader turns the entries of one dump into ours. What most entries repeat is looked up once: strings of a pickle
@@ -141,7 +161,7 @@ func (x *entryReader) entry(v pickle.Value) error {
 	pgID := int64(-1)
 	var p2pSeq int64
 	for k, v := range pairs(x.r, v) {
-		n, _ := v.Int()
+		n := number(x.r, v)
 		switch string(x.r.Bytes(k)) {
 		case "record_id", "id":
 			e.Record = n
@@ -338,7 +358,7 @@ func (x *entryReader) frame(v pickle.Value) int32 {
 			case "filename":
 				file = string(word(x.r, v))
 			case "line":
-				line, _ = v.Int()
+				line = number(x.r, v)
 			}
 		}
 		by.see(name, file, line)
@@ -354,8 +374,8 @@ func (x *entryReader) status(v pickle.Value) {
 			continue
 		}
 		for k, v := range pairs(x.r, st) {
-			if n, ok := v.Int(); ok && string(x.r.Bytes(k)) == "last_enqueued_collective" {
-				x.dump.keepLast(x.byID, id, n)
+			if string(x.r.Bytes(k)) == "last_enqueued_collective" {
+				x.dump.keepLast(x.byID, id, number(x.r, v))
 			}
 		}
 	}

@@ -194,7 +194,7 @@ func (j *joiner) switchNames(list []int) string {
 // turns their cables so that the lower tier is B.
 func (n *Network) findTiers() {
 	found := map[int]bool{}
-	for tier := Leaf; tier < Core; tier++ {
+	for tier := Leaf; tier <= Core; tier++ {
 		var above []int
 		for i := range n.Links {
 			a, b := n.Links[i].A, n.Links[i].B

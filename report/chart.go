@@ -25,7 +25,7 @@ func (b box) overlaps(o box) bool {
 // place is the i-th of n boxes that stand evenly in another, no wider than most.
 func place(b box, i, n int, most float64) box {
 	step := (b.w - pad) / float64(n)
-	w := math.Min(step-2, most)
+	w := min(step-2, most)
 	return box{b.x + pad/2 + step*(float64(i)+0.5) - w/2, b.y, w, b.h}
 }
 
@@ -84,7 +84,7 @@ type axis struct {
 func (a *axis) at(v float64) float64 {
 	lo, hi := a.lo, a.hi
 	if a.log {
-		v, lo, hi = math.Log2(math.Max(v, a.lo/2)), math.Log2(lo), math.Log2(hi)
+		v, lo, hi = math.Log2(max(v, a.lo/2)), math.Log2(lo), math.Log2(hi)
 	}
 	return a.from + (v-lo)/(hi-lo)*(a.to-a.from)
 }
@@ -93,7 +93,7 @@ func (a *axis) at(v float64) float64 {
 func powerAxis(base, lo, hi, from, to float64) axis {
 	const near = 1e-9 // so much a logarithm may be off
 	first := math.Floor(math.Log2(lo)/math.Log2(base) + near)
-	last := math.Max(first+1, math.Ceil(math.Log2(hi)/math.Log2(base)-near))
+	last := max(first+1, math.Ceil(math.Log2(hi)/math.Log2(base)-near))
 	a := axis{log: true, lo: math.Pow(base, first), hi: math.Pow(base, last), from: from, to: to}
 	for e := first; e <= last; e += math.Ceil((last - first) / 8) {
 		a.ticks = append(a.ticks, math.Pow(base, e))
@@ -141,46 +141,40 @@ type point struct {
 	ringed          bool
 }
 
-// plot is lines over an axis, each line in its look.
+// plot is lines over an axis of doublings, each line in its look.
 type plot struct {
 	box
 	title, across string
-	x, y          axis
+	least         float64 // of an axis upwards in powers of ten; 0 where it goes evenly from zero
 	xTick, yTick  func(float64) string
 	lines         [][]point
+	x, y          axis
 }
-
-// extent is the range of a figure of all points.
-func (p *plot) extent(figure func(*point) (low, high float64)) (lo, hi float64) {
-	lo = math.Inf(1)
-	for _, l := range p.lines {
-		for i := range l {
-			low, high := figure(&l[i])
-			lo, hi = math.Min(lo, low), math.Max(hi, high)
-		}
-	}
-	return lo, hi
-}
-
-func (v *point) across() (low, high float64) { return v.x, v.x }
-func (v *point) up() (low, high float64)     { return math.Min(v.low, v.y), math.Max(v.high, v.y) }
 
 func (p *plot) draw(c *picture) {
+	low, high := point{x: math.Inf(1), y: math.Inf(1)}, point{y: 1e-6}
+	for _, v := range slices.Concat(p.lines...) {
+		low.x, low.y = min(low.x, v.x), min(low.y, v.low, v.y)
+		high.x, high.y = max(high.x, v.x), max(high.y, v.high, v.y)
+	}
+	p.x, p.y = powerAxis(2, low.x, high.x, p.box.x, p.right()), evenAxis(high.y, p.bottom(), p.box.y)
+	if p.least > 0 {
+		p.y = powerAxis(10, max(low.y, p.least), high.y, p.bottom(), p.box.y)
+	}
 	c.Open("plot", p.title, "")
-	small := svg.Type{Size: 11, Fill: inkSoft}
+	left, middle := svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.End},
+		svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.Middle}
 	c.Text(p.box.x-50, p.box.y-12, p.title, svg.Type{Size: 13, Bold: true, Fill: ink})
 	for _, v := range p.y.ticks {
 		c.Line(p.box.x, p.y.at(v), p.right(), p.y.at(v), svg.Paint{Stroke: panelLine})
-		small.Anchor = svg.End
-		c.Text(p.box.x-8, p.y.at(v)+4, p.yTick(v), small)
+		c.Text(p.box.x-8, p.y.at(v)+4, p.yTick(v), left)
 	}
-	small.Anchor = svg.Middle
 	for _, v := range p.x.ticks {
 		c.Line(p.x.at(v), p.bottom(), p.x.at(v), p.bottom()+5, svg.Paint{Stroke: inkSoft})
-		c.Text(p.x.at(v), p.bottom()+19, p.xTick(v), small)
+		c.Text(p.x.at(v), p.bottom()+19, p.xTick(v), middle)
 	}
 	c.Line(p.box.x, p.bottom(), p.right(), p.bottom(), svg.Paint{Stroke: inkSoft})
-	c.Text(p.mid(), p.bottom()+37, p.across, small)
+	c.Text(p.mid(), p.bottom()+37, p.across, middle)
 	for i := range p.lines {
 		p.drawBand(c, i)
 	}
@@ -280,7 +274,7 @@ func (b *bar) draw(c *picture, time *axis, y float64) {
 	if to-from > 3 {
 		paint.Stroke, paint.Width = paper, 0.5
 	}
-	c.Rect(from, y, math.Max(0.5, to-from), barHigh, 0, paint)
+	c.Rect(from, y, max(0.5, to-from), barHigh, 0, paint)
 	inside := svg.Type{Size: 9, Fill: paper}
 	if text := svg.Fit(b.Name, inside, to-from-4); len(text) > 4 && to-from > 40 && b.note == "" {
 		c.Text(from+3, y+14, text, inside)
@@ -291,7 +285,7 @@ func (b *bar) draw(c *picture, time *axis, y float64) {
 		for _, p := range []svg.Paint{{Stroke: paper, Width: 3}, {Stroke: ink, Width: 1.2}} {
 			c.Path(p, "M", lo, mid, "L", hi, mid, "M", lo, mid-4, "L", lo, mid+4, "M", hi, mid-4, "L", hi, mid+4)
 		}
-		to = math.Max(to, hi)
+		to = max(to, hi)
 	}
 	c.Text(to+10, y+15, b.note, svg.Type{Size: 12, Fill: ink})
 	c.Close()

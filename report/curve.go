@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,22 +30,21 @@ func Curves(d *query.PredictDoc) (*svg.Picture, error) {
 	if len(f.Rows) == 0 {
 		return nil, fmt.Errorf("no rows to draw")
 	}
-	names, rows := f.lines()
+	lines := f.lines()
 	if len(f.sizes()) == 1 {
 		return f.bars(), nil
 	}
-	if len(names) > maxLines {
-		return nil, fmt.Errorf("%d lines are more than a picture can show (%d); name the algorithms with --algo", len(names),
-			maxLines)
+	if n := len(lines.order); n > maxLines {
+		return nil, fmt.Errorf("%d lines are more than a picture can show (%d); name the algorithms with --algo", n, maxLines)
 	}
 	c := &picture{}
-	ringed := len(names) > 1 && f.contested()
+	ringed := len(lines.order) > 1 && f.has(true) && f.has(false)
 	area := box{plotLeft, f.heading(c, "bands", ringed) + 39, plotW, 360}
-	draw := func(p plot, up func(lo, hi float64) axis, value func(r *predict.Row, t unit.Time) float64) {
+	draw := func(p plot, value func(r *predict.Row, t unit.Time) float64) {
 		p.across, p.xTick = "size", func(v float64) string { return unit.Bytes(v).String() }
-		for _, name := range names {
+		for _, rows := range lines.all() {
 			var points []point
-			for _, r := range rows[name] {
+			for _, r := range rows {
 				a, b := value(&r, r.Low), value(&r, r.High)
 				points = append(points, point{
 					x: float64(max(r.Asked, 1)), y: value(&r, r.Time), low: min(a, b), high: max(a, b),
@@ -55,22 +55,18 @@ func Curves(d *query.PredictDoc) (*svg.Picture, error) {
 			}
 			p.lines = append(p.lines, points)
 		}
-		lo, hi := p.extent((*point).across)
-		p.x, p.y = powerAxis(2, lo, hi, p.box.x, p.right()), up(p.extent((*point).up))
 		p.draw(c)
 	}
-	draw(plot{box: area, title: "time", yTick: func(v float64) string { return unit.Time(v).String() }},
-		func(lo, hi float64) axis {
-			return powerAxis(10, max(lo, float64(unit.Nanosecond)), hi, area.bottom(), area.y)
-		},
-		func(_ *predict.Row, t unit.Time) float64 { return float64(t) })
+	draw(plot{
+		box: area, title: "time", least: float64(unit.Nanosecond),
+		yTick: func(v float64) string { return unit.Time(v).String() },
+	}, func(_ *predict.Row, t unit.Time) float64 { return float64(t) })
 	right := area
 	right.x += plotW + plotGap
-	draw(plot{box: right, title: "busbw in GB/s", yTick: func(v float64) string { return fmt.Sprintf("%g", v) }},
-		func(_, hi float64) axis { return evenAxis(max(hi, 1e-6), area.bottom(), area.y) },
+	draw(plot{box: right, title: "busbw in GB/s", yTick: func(v float64) string { return fmt.Sprint(v) }},
 		func(r *predict.Row, t unit.Time) float64 { return r.BusBW.GBps() * float64(r.Time) / float64(t) })
 	var samples []Sample
-	for i, name := range names {
+	for i, name := range lines.order {
 		samples = append(samples, Sample{Text: name, Paint: lineLooks[i]})
 		samples[i].Paint.Width = 2.5
 	}
@@ -97,57 +93,36 @@ func (f *forecast) heading(c *picture, band string, ringed bool) float64 {
 	switch {
 	case ringed:
 		key = append(key, "ringed: "+f.runs()+"'s choice")
-	case !slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return !r.Chosen }):
+	case !f.has(false):
 		key = append(key, "drawn: "+f.runs()+"'s choice")
 	}
 	return c.heading(curveW, f.Op.String()+" on "+f.Cluster, text, strings.Join(key, "; "))
 }
 
-// contested reports whether rows stand beside those that NCCL takes.
-func (f *forecast) contested() bool {
-	has := func(chosen bool) bool {
-		return slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Chosen == chosen })
-	}
-	return has(true) && has(false)
+// has reports whether there are rows that NCCL chooses, or does not.
+func (f *forecast) has(chosen bool) bool {
+	return slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Chosen == chosen })
 }
 
 // lines puts rows together: by layout, and by algorithm and protocol where a
 // layout has several rows of one size.
-func (f *forecast) lines() (names []string, rows map[string][]predict.Row) {
+func (f *forecast) lines() (lines grouped[string, predict.Row]) {
 	several, protos := false, false
-	seen := map[string]int{}
+	seen := map[string]bool{}
 	for _, r := range f.Rows {
 		at := fmt.Sprint(r.Layout, r.Asked)
-		seen[at]++
-		several = several || seen[at] > 1 && !r.Beyond
-		seen[at+r.Algo]++
-		protos = protos || seen[at+r.Algo] > 1
+		several = several || seen[at] && !r.Beyond
+		protos = protos || seen[at+r.Algo]
+		seen[at], seen[at+r.Algo] = true, true
 	}
-	rows = map[string][]predict.Row{}
 	for _, r := range f.Rows {
-		var parts []string
-		if f.Compared {
-			parts = append(parts, r.Layout)
-		}
-		if several {
-			parts = append(parts, r.Algo)
-		}
-		if protos {
-			parts = append(parts, r.Proto)
-		}
-		name := strings.Join(parts, " ")
-		switch {
-		case r.Beyond:
+		name := strings.Join(nonEmpty(when(f.Compared, r.Layout), when(several, r.Algo), when(protos, r.Proto)), " ")
+		if r.Beyond {
 			name = "not NCCL" // whatever was fastest
-		case name == "":
-			name = r.Algo + " " + r.Proto // a line for each, where it is chosen
 		}
-		if rows[name] == nil {
-			names = append(names, name)
-		}
-		rows[name] = append(rows[name], r)
+		lines.put(cmp.Or(name, r.Algo+" "+r.Proto), r) // a line for each, where it is chosen
 	}
-	return names, rows
+	return lines
 }
 
 // limitColour is what a bar's colour stands for.
@@ -170,26 +145,21 @@ func (f *forecast) bars() *svg.Picture {
 	c := &picture{}
 	samples := []Sample{{Text: "limited by"}}
 	var bars []bar
-	used := make([]bool, len(limitColours))
+	for _, k := range limitColours {
+		samples = append(samples, Sample{Text: k.text, Paint: svg.Paint{Fill: k.fill}, Solid: true})
+	}
 	for _, r := range f.Rows {
 		k := slices.IndexFunc(limitColours,
 			func(k limitColour) bool { return k.kinds == nil || slices.Contains(k.kinds, r.Limit.Kind) })
-		used[k] = true
-		b := bar{Span: Span{Track: r.Algo + " " + r.Proto, To: r.Time}, fill: limitColours[k].fill, low: r.Low, high: r.High}
-		if f.Compared {
-			b.Group = r.Layout + " "
-		}
-		b.note = fmt.Sprintf("%v, %v busbw, %s", r.Time, r.BusBW, f.where(r.Limit))
-		if r.Chosen {
-			b.note += ", " + f.runs() + "'s choice"
-		}
-		bars = append(bars, b)
+		samples[k+1].key = "used"
+		bars = append(bars, bar{
+			Span: Span{Group: when(f.Compared, r.Layout+" "), Track: r.Algo + " " + r.Proto, To: r.Time},
+			fill: limitColours[k].fill, low: r.Low, high: r.High,
+			note: fmt.Sprintf("%v, %v busbw, %s", r.Time, r.BusBW, f.where(r.Limit)) +
+				when(r.Chosen, ", "+f.runs()+"'s choice"),
+		})
 	}
-	for k, x := range limitColours {
-		if used[k] {
-			samples = append(samples, Sample{Text: x.text, Paint: svg.Paint{Fill: x.fill}, Solid: true})
-		}
-	}
+	samples = slices.DeleteFunc(samples, func(s Sample) bool { return s.Solid && s.key == "" })
 	_, bottom := drawBars(c, f.heading(c, "whiskers", false)+26, 560, bars, 0)
 	bottom = c.samples(edge, bottom+20, curveW-2*edge, samples)
 	return c.Picture(f.title(), curveW, bottom)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 )
@@ -19,8 +20,7 @@ import (
 // line up for a person and come apart for a program.
 func Matrix(w io.Writer, c *cluster.Cluster) error {
 	var b strings.Builder
-	all := groups(c)
-	shown := 0
+	all, described := groups(c), false
 	for _, g := range all {
 		if g.t == nil {
 			fmt.Fprintf(&b, "# %s without a description of their inside: %s\n\n", words.Plural(len(g.hosts), "host"),
@@ -32,9 +32,9 @@ func Matrix(w io.Writer, c *cluster.Cluster) error {
 		}
 		writeMatrix(&b, g.t)
 		b.WriteString("\n")
-		shown++
+		described = true
 	}
-	if shown > 0 {
+	if described {
 		b.WriteString(legend)
 	}
 	_, err := io.WriteString(w, texttab.Clean(b.String()))
@@ -56,13 +56,13 @@ const legend = `Legend:
 
 // cellName is the heading of a device: GPU0 for gpu0.
 func cellName(name string) string {
-	for _, stem := range []string{"gpu", "nic"} {
-		if rest, ok := strings.CutPrefix(name, stem); ok && rest != "" && strings.Trim(rest, "0123456789") == "" {
-			return strings.ToUpper(stem) + rest
-		}
+	if numberedDevice.MatchString(name) {
+		return strings.ToUpper(name)
 	}
 	return name
 }
+
+var numberedDevice = lazyre.New(`^(gpu|nic)[0-9]+$`)
 
 func writeMatrix(b *strings.Builder, t *cluster.NodeType) {
 	m := t.Matrix()
@@ -75,7 +75,7 @@ func writeMatrix(b *strings.Builder, t *cluster.NodeType) {
 	for _, n := range m.Names {
 		tab.Columns = append(tab.Columns, texttab.Column{Head: cellName(n), Align: texttab.Center})
 	}
-	gpus := t.Of(cluster.GPU)
+	gpus, nics := t.Of(cluster.GPU), t.Of(cluster.NIC)
 	if len(gpus) > 0 {
 		tab.Columns = append(tab.Columns, texttab.Column{Head: "CPU Affinity"}, texttab.Column{Head: "NUMA Affinity"})
 	}
@@ -91,22 +91,18 @@ func writeMatrix(b *strings.Builder, t *cluster.NodeType) {
 	for line := range strings.Lines(tab.String()) {
 		b.WriteString(strings.TrimRight(line, " \t\n") + "\n")
 	}
-	if nics := t.Of(cluster.NIC); len(nics) > 0 {
+	if len(nics) > 0 {
 		b.WriteString("\nNIC Legend:\n\n")
-		for _, n := range nics {
-			fmt.Fprintf(b, "  %s: %s\n", cellName(t.Devices[n].Name), t.Devices[n].Title())
-		}
+	}
+	for _, n := range nics {
+		fmt.Fprintf(b, "  %s: %s\n", cellName(t.Devices[n].Name), t.Devices[n].Title())
 	}
 }
 
 // affinity is the CPU and NUMA cells of a GPU.
 func affinity(t *cluster.NodeType, gpu int) []string {
-	cores, numa := coresOf(t, gpu), "N/A"
-	cores = cmp.Or(cores, "N/A")
-	if k := numaOf(t, gpu); k >= 0 {
-		numa = strconv.Itoa(k)
-	}
-	return []string{cores, numa}
+	numa := numaOf(t, gpu)
+	return []string{cmp.Or(coresOf(t, gpu), "N/A"), cmp.Or(when(numa >= 0, strconv.Itoa(numa)), "N/A")}
 }
 
 // matrix prints the table inside the text. The rows of NICs are left out of a
@@ -137,30 +133,24 @@ func (p *printer) matrix(t *cluster.NodeType) {
 		p.folded, skip = true, rows
 		p.printf("  %s between all GPUs\n", p.class(classes[0]))
 	}
-	cell := 0
+	tab, cell := p.columns(""), 0
 	for i, n := range m.Names {
-		cell = max(cell, len(n))
-		for _, c := range m.Class[i] {
-			cell = max(cell, len(c))
+		cell = max(cell, len(n), len(slices.MaxFunc(m.Class[i], func(a, b string) int { return len(a) - len(b) })))
+		if i >= skip {
+			tab.Columns = append(tab.Columns, texttab.Column{Head: n, Align: texttab.Right})
 		}
 	}
-	gap := "  "
+	for i, n := range m.Names[:rows] {
+		row := []string{p.bold(n)}
+		for _, c := range m.Class[i][skip:] {
+			row = append(row, p.class(c))
+		}
+		tab.Row(row...)
+	}
 	if 2+cell+(len(m.Names)-skip)*(cell+2) > p.width {
-		gap = " "
+		tab.Gap = " "
 	}
-	per := max(4, (p.width-2-cell)/(cell+len(gap))) // columns that fit
-	parts := [][2]int{{skip, len(m.Names)}}
-	if skip == 0 && rows < len(m.Names) && per < len(m.Names) {
-		parts = [][2]int{{0, rows}, {rows, len(m.Names)}} // NICs below the GPUs
-	}
-	for _, part := range parts {
-		from, to := part[0], part[1]
-		blocks := (to - from + per - 1) / per
-		each := (to - from + blocks - 1) / blocks
-		for ; from < to; from += each {
-			p.matrixBlock(m, rows, from, min(from+each, to), gap)
-		}
-	}
+	p.b.WriteString(p.fit(tab, p.width))
 	p.classLegend(m, rows)
 }
 
@@ -177,23 +167,6 @@ func classCounts(m cluster.Matrix, row, rows, column, columns int) (classes []st
 		}
 	}
 	return classes, count
-}
-
-// matrixBlock prints some columns of the first rows.
-func (p *printer) matrixBlock(m cluster.Matrix, rows, from, to int, gap string) {
-	tab := p.columns("")
-	tab.Gap = gap
-	for _, n := range m.Names[from:to] {
-		tab.Columns = append(tab.Columns, texttab.Column{Head: n, Align: texttab.Right})
-	}
-	for i, n := range m.Names[:rows] {
-		row := []string{p.bold(n)}
-		for _, c := range m.Class[i][from:to] {
-			row = append(row, p.class(c))
-		}
-		tab.Row(row...)
-	}
-	p.table(tab)
 }
 
 // class colours a path class by how good it is.
@@ -215,22 +188,15 @@ func (p *printer) class(s string) string {
 // classLegend explains the classes that occur in the first rows.
 func (p *printer) classLegend(m cluster.Matrix, rows int) {
 	seen := make(map[cluster.ClassType]bool)
-	for _, row := range m.Class[:rows] {
-		for _, s := range row {
-			if c, ok := cluster.ParseClass(s); ok {
-				seen[c.Type] = true
-			}
+	for _, s := range slices.Concat(m.Class[:rows]...) {
+		if c, ok := cluster.ParseClass(s); ok {
+			seen[c.Type] = true
 		}
 	}
 	var parts []string
 	for k := cluster.ClassType(0); k <= cluster.NET; k++ {
-		c := cluster.Class{Type: k}
-		name := c.String()
-		if k == cluster.NV {
-			name = "NV#"
-		}
-		if seen[k] && k != cluster.Self {
-			parts = append(parts, name+" "+c.Meaning())
+		if c := (cluster.Class{Type: k}); seen[k] && k != cluster.Self {
+			parts = append(parts, cmp.Or(when(k == cluster.NV, "NV#"), c.String())+" "+c.Meaning())
 		}
 	}
 	for _, l := range texttab.Flow(parts, " · ", p.width-2) {

@@ -15,152 +15,85 @@ import (
 // netView is the network sorted by tier, with what every switch has below and
 // above it.
 type netView struct {
-	c       *cluster.Cluster
-	tier    []int   // per switch; a tier nobody stated is its distance from the hosts
-	tiers   [][]int // boxes of each tier, lowest first, by name
-	toHosts []trunk // per switch
-	down    []trunk // per switch: to switches of lower tiers
-	up      []trunk
-	across  []trunk // to switches of its own tier
+	c        *cluster.Cluster
+	switches []netSwitch
+	tiers    [][]int            // boxes of each tier, lowest first, by name
+	trunks   []*cluster.NetLink // between switches
+}
+
+// netSwitch is what a switch has in each direction.
+type netSwitch struct {
+	tier                    int
+	hosts, down, up, across trunk // down and up: switches of other tiers; across: of its own
 }
 
 func newNetView(c *cluster.Cluster) *netView {
-	n := len(c.Network.Switches)
-	v := &netView{
-		c: c, tier: make([]int, n), toHosts: make([]trunk, n), down: make([]trunk, n), up: make([]trunk, n),
-		across: make([]trunk, n),
-	}
-	v.findTiers()
-	for i := range c.Network.Links {
-		v.addLink(&c.Network.Links[i])
-	}
-	for s, t := range v.tier {
-		if c.Network.Switches[s].Domain {
-			continue
-		}
-		for len(v.tiers) <= t {
+	net := &c.Network
+	v := &netView{c: c, switches: make([]netSwitch, len(net.Switches))}
+	for s := range net.Switches {
+		tier := max(0, int(net.Switches[s].Tier))
+		v.switches[s].tier = tier
+		for len(v.tiers) <= tier {
 			v.tiers = append(v.tiers, nil)
 		}
-		v.tiers[t] = append(v.tiers[t], s)
+		if !net.Switches[s].Domain {
+			v.tiers[tier] = append(v.tiers[tier], s)
+		}
 	}
 	for _, t := range v.tiers {
-		slices.SortStableFunc(t, func(a, b int) int {
-			return natural.Compare(c.Network.Switches[a].Name, c.Network.Switches[b].Name)
-		})
+		slices.SortStableFunc(t, func(a, b int) int { return natural.Compare(net.Switches[a].Name, net.Switches[b].Name) })
 	}
 	v.tiers = slices.DeleteFunc(v.tiers, func(t []int) bool { return len(t) == 0 })
+	for i := range net.Links {
+		l, n := &net.Links[i], len(net.Switches)
+		if l.A.Switch >= n || l.B.Switch >= n {
+			continue
+		}
+		if !l.A.ToHosts() && !l.B.ToHosts() {
+			v.trunks = append(v.trunks, l)
+		}
+		if l.State != cluster.Down {
+			v.addEnd(l, l.A, l.B)
+			v.addEnd(l, l.B, l.A)
+		}
+	}
 	return v
 }
 
-// findTiers takes the stated tiers, and for the rest the distance from the hosts.
-func (v *netView) findTiers() {
-	net := &v.c.Network
-	next := make([][]int, len(net.Switches))
-	var queue []int
-	seen := make([]bool, len(net.Switches))
-	reach := func(s, tier int) {
-		if seen[s] {
-			return
-		}
-		seen[s] = true
-		v.tier[s] = tier
-		if stated := net.Switches[s].Tier; stated != cluster.TierUnknown {
-			v.tier[s] = max(0, int(stated))
-		}
-		queue = append(queue, s)
-	}
-	for i := range net.Links {
-		a, b := net.Links[i].A, net.Links[i].B
-		if !v.usable(&net.Links[i]) {
-			continue
-		}
-		switch {
-		case a.ToHosts() && !b.ToHosts():
-			reach(b.Switch, 0)
-		case b.ToHosts() && !a.ToHosts():
-			reach(a.Switch, 0)
-		case !a.ToHosts():
-			next[a.Switch] = append(next[a.Switch], b.Switch)
-			next[b.Switch] = append(next[b.Switch], a.Switch)
-		}
-	}
-	for len(queue) > 0 {
-		s := queue[0]
-		queue = queue[1:]
-		for _, to := range next[s] {
-			reach(to, v.tier[s]+1)
-		}
-	}
-	for s := range net.Switches {
-		reach(s, 0)
-	}
-}
-
-// usable reports whether both ends of a link exist.
-func (v *netView) usable(l *cluster.NetLink) bool {
-	n := len(v.c.Network.Switches)
-	return l.A.Switch < n && l.B.Switch < n && !(l.A.ToHosts() && l.B.ToHosts())
-}
-
-func (v *netView) addLink(l *cluster.NetLink) {
-	if l.State == cluster.Down || !v.usable(l) {
+// addEnd counts a link at one of its ends.
+func (v *netView) addEnd(l *cluster.NetLink, self, far cluster.End) {
+	if self.ToHosts() {
 		return
 	}
-	for _, e := range [2][2]cluster.End{{l.A, l.B}, {l.B, l.A}} {
-		self, far := e[0], e[1]
-		if self.ToHosts() {
-			continue
+	s, n, tier := &v.switches[self.Switch], l.Cables(), 0
+	to := &s.hosts
+	if far.ToHosts() {
+		hosts := 0
+		for _, span := range far.Hosts {
+			hosts += span.N
 		}
-		n, to := l.Cables(), &v.toHosts[self.Switch]
-		switch {
-		case far.ToHosts():
-			n *= spanLen(far.Hosts)
-		case v.tier[far.Switch] > v.tier[self.Switch]:
-			to = &v.up[self.Switch]
-		case v.tier[far.Switch] < v.tier[self.Switch]:
-			to = &v.down[self.Switch]
-		default:
-			to = &v.across[self.Switch]
-		}
-		switch {
-		case !belongs(l):
-			to.add(n, l.Rate.Value)
-		case far.ToHosts():
-			to.join(n, 0)
-		default:
-			to.join(n, v.tier[far.Switch])
-		}
+		n *= hosts
+	} else {
+		tier = v.switches[far.Switch].tier
+		to = []*trunk{&s.down, &s.across, &s.up}[1+cmp.Compare(tier, s.tier)]
 	}
-}
-
-func spanLen(spans []cluster.Span) int {
-	n := 0
-	for _, s := range spans {
-		n += s.N
-	}
-	return n
+	to.addLink(l, n, tier)
 }
 
 // downWords says what a switch has towards the hosts: "20 hosts" where only that
 // is known, else its cables, with what they lead to when where is set.
 func (v *netView) downWords(s int, where bool) string {
 	boxes := v.c.Network.Switches[s].Count
-	h, d := v.toHosts[s].each(boxes), v.down[s].each(boxes)
-	var parts []string
-	if c := h.cables(); c != "" {
-		if where {
-			c += " to hosts"
-		}
-		parts = append(parts, c)
+	h, d := v.switches[s].hosts.each(boxes), v.switches[s].down.each(boxes)
+	parts := nonEmpty(h.cables())
+	if parts != nil && where {
+		parts[0] += " to hosts"
 	}
 	if h.members > 0 {
 		parts = append(parts, words.Plural(h.members, "host"))
 	}
 	if c := d.cables(); c != "" {
-		if where && len(parts) > 0 {
-			c += " to switches"
-		}
-		parts = append(parts, c)
+		parts = append(parts, c+when(where && parts != nil, " to switches"))
 	}
 	if d.members > 0 {
 		parts = append(parts, tierCount(d.members, d.tier))
@@ -171,7 +104,7 @@ func (v *netView) downWords(s int, where bool) string {
 // upWords says what a switch has away from the hosts: "under a spine" where only
 // that is known.
 func (v *netView) upWords(s int) string {
-	u := v.up[s].each(v.c.Network.Switches[s].Count)
+	u := v.switches[s].up.each(v.c.Network.Switches[s].Count)
 	parts := nonEmpty(u.cables())
 	switch {
 	case u.members == 1:
@@ -184,29 +117,20 @@ func (v *netView) upWords(s int) string {
 
 // grouped reports whether nothing but belonging is known of a switch.
 func (v *netView) grouped(s int) bool {
-	return len(v.toHosts[s].speeds)+len(v.down[s].speeds)+len(v.up[s].speeds) == 0 &&
-		v.toHosts[s].members+v.down[s].members+v.up[s].members > 0
+	x := &v.switches[s]
+	return len(x.hosts.speeds)+len(x.down.speeds)+len(x.up.speeds) == 0 && x.hosts.members+x.down.members+x.up.members > 0
 }
 
 // rated reports whether the rate of any cable is known.
 func (v *netView) rated() bool {
-	for s := range v.tier {
-		if v.toHosts[s].rated() || v.down[s].rated() || v.up[s].rated() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.switches,
+		func(s netSwitch) bool { return s.hosts.rated() || s.down.rated() || s.up.rated() })
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "–"
-	}
-	return s
-}
+func orDash(s string) string { return cmp.Or(s, "–") }
 
 // tierName is how a tier is called: by its own name where that is stated.
-func (v *netView) tierName(s int) string { return cluster.Tier(v.tier[s]).String() }
+func (v *netView) tierName(s int) string { return cluster.Tier(v.switches[s].tier).String() }
 
 // mostly is the text that more than half of a list have, said as such when others
 // differ; nothing when there is none or when it says that there is nothing.
@@ -253,8 +177,12 @@ func (t *trunk) add(n int, r unit.Rate) {
 	t.speeds[at].n += n
 }
 
-// join adds hosts or switches to which no cable is known.
-func (t *trunk) join(n, tier int) {
+// addLink adds so many cables like a link, or where no cable is known hosts or switches of a tier.
+func (t *trunk) addLink(l *cluster.NetLink, n, tier int) {
+	if !belongs(l) {
+		t.add(n, l.Rate.Value)
+		return
+	}
 	if t.members == 0 || tier < t.tier {
 		t.tier = tier
 	}
@@ -295,28 +223,19 @@ const maxSpeeds = 3
 
 // cables says how many cables there are of which rate.
 func (t *trunk) cables() string {
-	n := 0
-	for _, s := range t.speeds {
-		n += s.n
-	}
+	n := t.count(-1)
 	switch {
 	case n == 0:
 		return ""
 	case !t.rated():
 		return words.Plural(n, "cable")
 	case len(t.speeds) > maxSpeeds:
-		low, high := t.speeds[0].rate.Bits(), t.speeds[len(t.speeds)-1].rate.Bits()
-		if t.speeds[0].rate == 0 {
-			low = "unknown"
-		}
-		return fmt.Sprintf("%s, %s to %s", words.Plural(n, "cable"), low, high)
+		low := cmp.Or(when(t.speeds[0].rate > 0, t.speeds[0].rate.Bits()), "unknown")
+		return fmt.Sprintf("%s, %s to %s", words.Plural(n, "cable"), low, t.speeds[len(t.speeds)-1].rate.Bits())
 	}
-	parts := make([]string, len(t.speeds))
-	for i, s := range t.speeds {
-		parts[i] = fmt.Sprintf("%d × %s", s.n, s.rate.Bits())
-		if s.rate == 0 {
-			parts[i] = fmt.Sprintf("%d × ?", s.n)
-		}
+	var parts []string
+	for _, s := range t.speeds {
+		parts = append(parts, fmt.Sprintf("%d × %s", s.n, cmp.Or(when(s.rate > 0, s.rate.Bits()), "?")))
 	}
 	if t.most {
 		parts[0] = "up to " + parts[0]

@@ -592,8 +592,13 @@ func same(a, b string) string {
 	return a
 }
 
-func nonEmpty(texts ...string) []string {
-	return slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return t == "" })
+func nonEmpty(texts ...string) (list []string) {
+	for _, t := range texts {
+		if t != "" {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // deviceLook is how devices of a kind are painted.

@@ -183,30 +183,37 @@ func TestTrace(t *testing.T) {
 	if o := doc.OtherData; o.Time != 9 || o.Table != 8 || o.Last != 9 || !strings.Contains(o.Why, "steady form") {
 		t.Errorf("the trace says of itself %+v", o)
 	}
-	named, spans, texts := map[int]string{}, 0, map[string]int{}
+	named, threads, spans, texts := map[int]string{}, map[int]string{}, 0, map[string]int{}
 	for _, e := range doc.TraceEvents {
 		switch {
 		case e.Ph == "M" && e.Name == "process_name":
 			named[e.PID] = e.Args["name"].(string)
+		case e.Ph == "M" && e.Name == "thread_name":
+			threads[e.TID] = e.Args["name"].(string)
 		case e.Ph == "X" && e.Cat == "launch":
 			texts[e.Name]++
-			if e.TS != 0 || e.Dur != 0.999 || e.TID != 0 {
+			if e.TS != 0 || e.Dur != 0.999 || threads[e.TID] != "lane 0" {
 				t.Errorf("event %+v", e)
 			}
 		case e.Ph == "X":
 			spans++
 			texts[e.Name]++
-			if e.PID == 1 && (e.Name != "copy" || e.TID != tracksPerLane || e.Args["lane"] != 1.0 || e.TS != 4.0005 ||
+			if e.PID == 1 && (e.Name != "copy" || threads[e.TID] != "lane 1" || e.Args["lane"] != 1.0 || e.TS != 4.0005 ||
 				e.Dur != 4.9985 || e.Args["bytes"] != 256.0 || e.Args["peer"] != nil) {
 				t.Errorf("event %+v", e)
 			}
-			if e.PID == 0 && (e.TID != []int{1, 0, 3}[int(e.Args["op"].(float64))] || e.Args["peer"] != 2.0) {
+			lane := []string{"lane 0 sends", "lane 0"}[int(e.Args["op"].(float64))%2]
+			if e.PID == 0 && (threads[e.TID] != lane || e.Args["peer"] != 2.0) {
 				t.Errorf("event %+v", e)
 			}
 		}
 	}
 	if texts["launch"] != 2 || texts["send to 2"] != 2 || texts["recv from 2"] != 1 || texts["recvReduce from 0"] != 1 {
 		t.Errorf("events %v", texts)
+	}
+	// Of one lane two sends overlap, and each rank's launch is in a thread of its first lane.
+	if len(threads) != 6 {
+		t.Errorf("threads %v", threads)
 	}
 	if spans != 5 || named[0] != "rank 0 node0/gpu0" || named[2] != "switch 0" || strings.ContainsRune(named[1], '\x1b') {
 		t.Errorf("%d spans, names %v", spans, named)

@@ -92,10 +92,6 @@ func ScaleCurve(d *query.ScaleDoc) (*svg.Picture, error) {
 		return func(v float64) string { return fmt.Sprintf("%g%s", v, suffix) }
 	}
 	p.xTick, p.yTick = number(""), number("%")
-	lo, hi := p.extent((*point).across)
-	p.x = powerAxis(2, lo, hi, p.box.x, p.right())
-	_, hi = p.extent((*point).up)
-	p.y = evenAxis(hi, p.bottom(), top)
 	p.draw(c)
 	return c.Picture(title, width, p.bottom()+56), nil
 }

@@ -34,6 +34,9 @@ type Group struct {
 	Y      float64  `json:"y"`
 	W      float64  `json:"w"`
 	H      float64  `json:"h"`
+
+	hosts, leaves []int
+	box           box
 }
 
 // Picture is a drawing that can be written as SVG.

@@ -18,8 +18,7 @@ type screen struct {
 	c      *cluster.Cluster
 	net    *strip
 	cloud  *box // stands for a network that nobody described
-	list   []hostGroup
-	groups []Group  // what a page is told about them
+	groups []Group
 	nodes  []*panel // per host, small; nil where nodes are cells
 	leaf   *caption // of the tier that stands in the groups; nil where it stands above
 	of     []int    // per host: its group
@@ -33,13 +32,6 @@ type screen struct {
 	head      float64 // room above the cells for the name of the group
 	least     float64 // width of a group
 	pad       float64 // between its edge and what it holds
-}
-
-// hostGroup is hosts that hang on the same switches, or on the same boxes of switches.
-type hostGroup struct {
-	hosts  []int
-	leaves []int
-	box    box
 }
 
 func newScreen(c *cluster.Cluster) *screen {
@@ -58,16 +50,14 @@ func newScreen(c *cluster.Cluster) *screen {
 	case s.nodes != nil:
 		s.gap, s.pad, s.head = nodeGap, 0, 0
 		for _, p := range s.nodes {
-			s.w, s.h = math.Max(s.w, p.frame.w), math.Max(s.h, p.frame.h)
+			s.w, s.h = max(s.w, p.frame.w), max(s.h, p.frame.h)
 		}
 	case n <= 96:
 		s.w, s.h, s.gap, s.names, s.least = 78, 30, 6, true, 94
 	default:
 		s.w, s.h, s.gap, s.least = 15, 15, 4, 104
 	}
-	if s.nodes == nil {
-		s.takeLeaves(leaves)
-	}
+	s.takeLeaves(leaves)
 	s.collect(leaves)
 	s.arrange()
 	return s
@@ -76,7 +66,7 @@ func newScreen(c *cluster.Cluster) *screen {
 // width is that of the whole.
 func (s *screen) width() float64 {
 	w := float64(s.across)*(s.size(s.most).w+groupGap) - groupGap
-	return math.Max(math.Max(w, s.net.width())+captionW+3*edge, 760)
+	return max(max(w, s.net.width())+captionW+3*edge, 760)
 }
 
 // draw places everything from y down and draws it; it returns where it ends.
@@ -96,8 +86,8 @@ func (s *screen) draw(pic *picture, y, w float64) float64 {
 	if s.bus() {
 		s.drawBus(pic)
 	}
-	for i := range s.list {
-		s.drawGroup(pic, &s.list[i], &s.groups[i])
+	for i := range s.groups {
+		s.drawGroup(pic, &s.groups[i])
 	}
 	pic.drawWires(wires.list)
 	if s.cloud != nil {
@@ -154,13 +144,10 @@ func eachHostLink(c *cluster.Cluster, call func(l *cluster.NetLink, sw, host int
 func hostCaption(c *cluster.Cluster) []string {
 	all := make([]wire, len(c.Hosts))
 	eachHostLink(c, func(l *cluster.NetLink, _, h int) { all[h].addLink(l) })
-	each := make([]string, len(all))
-	for h := range all {
-		if each[h] = all[h].cables(); each[h] != "" && len(all) > 1 {
-			each[h] += " each"
-		} else if each[h] == "" && all[h].members == 0 {
-			each[h] = "no cables known"
-		}
+	var each []string
+	for _, w := range all {
+		text := w.cables() + when(len(all) > 1 && w.cables() != "", " each")
+		each = append(each, cmp.Or(text, when(w.members == 0, "no cables known")))
 	}
 	return nonEmpty(words.Plural(len(all), "host"), mostly(each))
 }
@@ -180,7 +167,8 @@ func (s *screen) showDevices() {
 	w := 0.0
 	for h := range s.c.Hosts {
 		t := s.c.TypeOf(h)
-		if w > maxDeviceRow || t == nil {
+		if t == nil || w > maxDeviceRow {
+			w = math.Inf(1)
 			break
 		}
 		gpus, nics := t.Count(cluster.GPU), t.Count(cluster.NIC)
@@ -190,7 +178,7 @@ func (s *screen) showDevices() {
 		s.nodes = append(s.nodes, p)
 		w += p.frame.w + nodeGap
 	}
-	if w > maxDeviceRow || len(s.nodes) < len(s.c.Hosts) {
+	if w > maxDeviceRow {
 		s.nodes = nil
 	}
 }
@@ -201,25 +189,22 @@ func deviceRows(n int) float64 { return math.Ceil(float64(n) / devicesPerRow) }
 func (p *panel) laySmall(x, y float64) {
 	p.frame.x, p.frame.y = x, y
 	p.box = make([]box, len(p.t.Devices))
-	nics, gpus := p.t.Of(cluster.NIC), p.t.Of(cluster.GPU)
-	row := func(ids []int, top float64) {
+	top := y + 8
+	for _, kind := range []cluster.Kind{cluster.NIC, cluster.GPU} {
+		ids := p.t.Of(kind)
 		for i, d := range ids {
 			b := place(p.frame, i%devicesPerRow, min(len(ids), devicesPerRow), 24)
 			b.y, b.h = top+deviceRowH*float64(i/devicesPerRow), 19
 			p.box[d] = b
 		}
+		top += 20 + deviceRowH*deviceRows(len(ids))
 	}
-	row(nics, y+8)
-	row(gpus, y+28+deviceRowH*deviceRows(len(nics)))
 }
 
 func (p *panel) drawSmall(pic *picture) {
-	b, key := p.frame, ""
-	if p.host != "" {
-		key = "node/" + p.host
-	}
+	b := p.frame
 	pic.Open("host devices", fmt.Sprintf("%s: %s, %s", p.host, words.Plural(p.t.Count(cluster.GPU), "GPU"),
-		words.Plural(p.t.Count(cluster.NIC), "NIC")), key)
+		words.Plural(p.t.Count(cluster.NIC), "NIC")), when(p.host != "", "node/"+p.host))
 	pic.rect(b, 6, svg.Paint{Fill: panelFill, Stroke: idleLine, Width: 1.3})
 	ty := svg.Type{Size: boxType, Fill: ink, Anchor: svg.Middle, Bold: true}
 	pic.Text(b.mid(), b.bottom()-6, svg.FitEnds(p.host, ty, b.w-8), ty)
@@ -237,10 +222,11 @@ func (p *panel) drawSmall(pic *picture) {
 // takeLeaves moves the lowest tier of switches from its row into the groups, where the row had to fold it and nothing
 // joins them to each other.
 func (s *screen) takeLeaves(leaves [][]int) {
-	if s.net.empty() {
+	if s.net.empty() || s.nodes != nil {
 		return
 	}
-	row := s.net.rows[len(s.net.rows)-1]
+	last := len(s.net.rows) - 1
+	row := s.net.rows[last]
 	if s.net.across(row) || !slices.ContainsFunc(row, func(n *netBox) bool { return len(n.ids) > 1 }) {
 		return
 	}
@@ -255,59 +241,56 @@ func (s *screen) takeLeaves(leaves [][]int) {
 			return // a switch without nodes would not be drawn at all
 		}
 	}
-	list := s.net.captions()
-	s.leaf = &list[len(list)-1]
-	s.net.drop()
+	s.leaf = &s.net.captions()[last]
+	s.net.rows = s.net.rows[:last]
+	for id := range in {
+		s.net.of[id] = nil
+	}
 }
 
 // collect puts hosts on the same boxes of switches together, or on the same switches where those have none; hosts
 // without a switch by their kind.
 func (s *screen) collect(leaves [][]int) {
-	index := make(map[string]int)
+	var like grouped[string, int]
 	for h, leaves := range leaves {
-		key := ""
+		key := when(leaves == nil, fmt.Sprint("kind ", s.c.Hosts[h].Type))
 		for _, id := range leaves {
 			if n := s.net.of[id]; n != nil {
 				id = n.ids[0]
 			}
 			key += fmt.Sprint(id, " ")
 		}
-		if key == "" {
-			key = fmt.Sprint("kind ", s.c.Hosts[h].Type)
-		}
-		k, ok := index[key]
-		if !ok {
-			k, index[key] = len(s.list), len(s.list)
-			s.list = append(s.list, hostGroup{})
-		}
-		x := &s.list[k]
-		x.hosts = append(x.hosts, h)
-		for _, id := range leaves {
-			if !slices.Contains(x.leaves, id) {
-				x.leaves = append(x.leaves, id)
+		like.put(key, h)
+	}
+	for _, hosts := range like.all() {
+		g := Group{hosts: hosts, Name: hostList(hostNames(s.c, hosts), 40), Hosts: cluster.FormatHosts(hostNames(s.c, hosts))}
+		for _, h := range hosts {
+			for _, id := range leaves[h] {
+				if !slices.Contains(g.leaves, id) {
+					g.leaves = append(g.leaves, id)
+				}
 			}
 		}
+		g.Leaves = switchNames(s.c, g.leaves)
+		s.groups = append(s.groups, g)
 	}
-	at := func(x hostGroup) int {
-		if len(x.leaves) == 0 || s.net.of[x.leaves[0]] == nil {
+	at := func(g Group) int {
+		if len(g.leaves) == 0 || s.net.of[g.leaves[0]] == nil {
 			return math.MaxInt
 		}
-		return s.net.of[x.leaves[0]].at
+		return s.net.of[g.leaves[0]].at
 	}
-	slices.SortStableFunc(s.list, func(a, b hostGroup) int { return cmp.Compare(at(a), at(b)) })
-	for i, x := range s.list {
-		s.most = max(s.most, len(x.hosts))
+	slices.SortStableFunc(s.groups, func(a, b Group) int { return cmp.Compare(at(a), at(b)) })
+	for i := range s.groups {
+		g := &s.groups[i]
+		g.ID = fmt.Sprintf("pod%d", i)
+		s.most = max(s.most, len(g.hosts))
 		if s.leaf != nil {
-			s.least = math.Max(s.least, 20*float64(len(x.leaves)))
+			s.least = max(s.least, 20*float64(len(g.leaves)))
 		}
-		for _, h := range x.hosts {
+		for _, h := range g.hosts {
 			s.of[h] = i
 		}
-		names := hostNames(s.c, x.hosts)
-		s.groups = append(s.groups, Group{
-			ID: fmt.Sprintf("pod%d", i), Name: hostList(names, 40), Hosts: cluster.FormatHosts(names),
-			Leaves: switchNames(s.c, x.leaves),
-		})
 	}
 }
 
@@ -315,7 +298,7 @@ func (s *screen) collect(leaves [][]int) {
 func (s *screen) size(hosts int) box {
 	rows := (hosts + s.cols - 1) / s.cols
 	return box{
-		w: math.Max(float64(s.cols)*(s.w+s.gap)-s.gap+2*s.pad, s.least),
+		w: max(float64(s.cols)*(s.w+s.gap)-s.gap+2*s.pad, s.least),
 		h: s.top() + float64(rows)*(s.h+s.gap) - s.gap + s.pad,
 	}
 }
@@ -335,7 +318,7 @@ func (s *screen) arrange() {
 	shape := func(n int, each box, ideal float64) int {
 		return max(1, min(n, int(math.Round(math.Sqrt(float64(n)*ideal*each.h/each.w)))))
 	}
-	cell, n := box{w: s.w + s.gap, h: s.h + s.gap}, len(s.list)
+	cell, n := box{w: s.w + s.gap, h: s.h + s.gap}, len(s.groups)
 	if s.nodes != nil {
 		s.cols, s.across = s.most, n
 		return
@@ -364,26 +347,25 @@ func (s *screen) lay(x, y, w float64) float64 {
 		y += groupGap
 	}
 	top, bottom := y, y
-	for i := range s.list {
+	for i := range s.groups {
 		if i > 0 && i%s.across == 0 {
 			top = bottom + groupGap
 		}
-		b := place(box{x, top, w, s.size(len(s.list[i].hosts)).h}, i%s.across, s.across, s.size(s.most).w)
-		bottom = math.Max(bottom, b.bottom())
-		s.list[i].box = b
-		for k, h := range s.list[i].hosts {
+		g := &s.groups[i]
+		b := place(box{x, top, w, s.size(len(g.hosts)).h}, i%s.across, s.across, s.size(s.most).w)
+		bottom = max(bottom, b.bottom())
+		g.box, g.X, g.Y, g.W, g.H = b, svg.Cent(b.x), svg.Cent(b.y), svg.Cent(b.w), svg.Cent(b.h)
+		for k, h := range g.hosts {
 			if s.nodes != nil {
 				s.nodes[h].laySmall(b.x+float64(k)*(s.w+s.gap), top)
 			}
 		}
-		o := &s.groups[i]
-		o.X, o.Y, o.W, o.H = svg.Cent(b.x), svg.Cent(b.y), svg.Cent(b.w), svg.Cent(b.h)
 	}
 	return bottom
 }
 
 // single reports whether the groups stand in one row, where each can hang on its own switches.
-func (s *screen) single() bool { return s.across >= len(s.list) }
+func (s *screen) single() bool { return s.across >= len(s.groups) }
 
 // bus reports whether cables end at a bar above the rows of groups.
 func (s *screen) bus() bool { return !s.single() && !s.net.empty() }
@@ -391,10 +373,10 @@ func (s *screen) bus() bool { return !s.single() && !s.net.empty() }
 // drawBus paints the bar above rows of groups, and what leads from it to each of them.
 func (s *screen) drawBus(pic *picture) {
 	paint := svg.Paint{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}
-	for i := range s.list {
-		b := s.list[i].box
+	for i := range s.groups {
+		b := s.groups[i].box
 		x, y := b.x-9, b.y+s.head/2
-		if i+s.across >= len(s.list) { // the last of its column
+		if i+s.across >= len(s.groups) { // the last of its column
 			pic.Line(x, s.frame.y, x, y, paint)
 		}
 		pic.Open("link network", s.what()+" of "+s.groups[i].Name, s.what()+"/"+s.groups[i].ID)
@@ -405,35 +387,27 @@ func (s *screen) drawBus(pic *picture) {
 }
 
 // what leads to the groups: cables of nodes, or uplinks of their leaves.
-func (s *screen) what() string {
-	if s.leaf != nil {
-		return "uplinks"
-	}
-	return "cables"
-}
+func (s *screen) what() string { return cmp.Or(when(s.leaf != nil, "uplinks"), "cables") }
 
-func (s *screen) drawGroup(pic *picture, x *hostGroup, as *Group) {
+func (s *screen) drawGroup(pic *picture, g *Group) {
 	if s.nodes != nil {
-		for _, h := range x.hosts {
+		for _, h := range g.hosts {
 			s.nodes[h].drawSmall(pic)
 		}
 		return
 	}
-	b, names := x.box, hostNames(s.c, x.hosts)
-	tip := as.Name + ": " + words.Plural(len(x.hosts), "node")
-	if len(x.leaves) > 0 {
-		tip += " behind " + tierCount(len(x.leaves), int(cluster.Leaf))
-	}
-	pic.Open("pod", tip, "pod/"+as.ID)
+	b, names := g.box, hostNames(s.c, g.hosts)
+	pic.Open("pod", g.Name+": "+words.Plural(len(g.hosts), "node")+
+		when(len(g.leaves) > 0, " behind "+tierCount(len(g.leaves), int(cluster.Leaf))), "pod/"+g.ID)
 	pic.rect(b, 6, svg.Paint{Fill: panelFill, Stroke: panelLine})
 	ty := svg.Type{Size: boxType, Fill: ink, Bold: true}
 	pic.Text(b.x+s.pad, b.y+17, fitList("", names, ty, b.w-2*s.pad), ty)
 	pic.Close()
-	if s.leaf != nil && len(x.leaves) > 0 {
-		s.drawLeaves(pic, x, as.ID)
+	if s.leaf != nil && len(g.leaves) > 0 {
+		s.drawLeaves(pic, g)
 	}
 	cells := svg.Cells{
-		What: "node", In: as.ID, Hosts: as.Hosts, Cols: s.cols, N: len(names), DX: s.w + s.gap, DY: s.h + s.gap,
+		What: "node", In: g.ID, Hosts: g.Hosts, Cols: s.cols, N: len(names), DX: s.w + s.gap, DY: s.h + s.gap,
 	}
 	for i := 0; s.names && i < len(names); i++ {
 		cells.Labels = append(cells.Labels, svg.FitEnds(names[i], cellType, s.w-6))
@@ -453,20 +427,17 @@ func (p *picture) cells(b box, paint svg.Paint, cells svg.Cells) {
 }
 
 // drawLeaves paints the switches of a group above its nodes.
-func (s *screen) drawLeaves(pic *picture, x *hostGroup, id string) {
-	n, gap := float64(len(x.leaves)), 3.0
-	w, names := (x.box.w-2*s.pad-gap*(n-1))/n, switchNames(s.c, x.leaves)
-	cells := svg.Cells{What: "switch", In: id, Names: names, Cols: len(names), N: len(names), DX: svg.Cent(w + gap)}
-	for i := range names {
-		label, rail := names[i], s.c.Network.Switches[x.leaves[i]].Rail
-		if svg.TextWidth(label, cellType) > w-4 {
-			if label = ""; rail >= 0 && w > 14 {
-				label = fmt.Sprintf("r%d", rail)
-			}
+func (s *screen) drawLeaves(pic *picture, g *Group) {
+	n, gap := len(g.leaves), 3.0
+	w := (g.box.w-2*s.pad+gap)/float64(n) - gap
+	cells := svg.Cells{What: "switch", In: g.ID, Names: g.Leaves, Cols: n, N: n, DX: svg.Cent(w + gap)}
+	for i, label := range g.Leaves {
+		if rail := s.c.Network.Switches[g.leaves[i]].Rail; svg.TextWidth(label, cellType) > w-4 {
+			label = when(rail >= 0 && w > 14, fmt.Sprintf("r%d", rail))
 		}
 		cells.Labels = append(cells.Labels, label)
 	}
-	pic.cells(box{x.box.x + s.pad, x.box.y + s.head, w, chipH}, svg.Paint{Fill: netFill, Stroke: netViol}, cells)
+	pic.cells(box{g.box.x + s.pad, g.box.y + s.head, w, chipH}, svg.Paint{Fill: netFill, Stroke: netViol}, cells)
 }
 
 // cables joins nodes that show their devices, or groups, with the switches above them: each group where they stand in
@@ -477,7 +448,7 @@ func (s *screen) cables(w *wiring) {
 		for _, row := range s.net.rows {
 			boxes = len(row) // of the lowest, in the end
 		}
-		s.join(w, s.single() && len(s.list)*boxes <= 640)
+		s.join(w, s.single() && len(s.groups)*boxes <= 640)
 		return
 	}
 	routes := cluster.NewRoutes(s.c)
@@ -487,50 +458,41 @@ func (s *screen) cables(w *wiring) {
 }
 
 func (s *screen) join(w *wiring, each bool) {
-	if s.cloud != nil {
-		for i := range s.list {
-			if each {
-				t := w.between(s.cloud, &s.list[i].box)
-				t.members, t.plumb = 1, true
-			}
+	for i := range s.groups {
+		if s.cloud != nil && each {
+			t := w.between(s.cloud, &s.groups[i].box)
+			t.members, t.plumb = 1, true
 		}
-		return
 	}
-	add := func(up *netBox, group int, l *cluster.NetLink) {
-		down, id := &s.frame, "all"
+	add := func(sw, group int, l *cluster.NetLink) {
+		up, down, id := s.net.of[sw], &s.frame, "all"
+		if up == nil {
+			return
+		}
 		if each && group >= 0 {
-			down, id = &s.list[group].box, s.groups[group].ID
+			down, id = &s.groups[group].box, s.groups[group].ID
 		}
 		t := w.between(&up.box, down)
-		t.plumb, t.key = down == &s.frame, s.what()+"/"+id+"/"+s.net.first(up)
+		t.plumb, t.key = down == &s.frame, s.what()+"/"+id+"/"+up.first
 		t.addLink(l)
 	}
 	if s.leaf == nil {
-		eachHostLink(s.c, func(l *cluster.NetLink, sw, h int) {
-			if up := s.net.of[sw]; up != nil {
-				add(up, s.of[h], l)
-			}
-		})
+		eachHostLink(s.c, func(l *cluster.NetLink, sw, h int) { add(sw, s.of[h], l) })
 		return
 	}
 	in := make(map[int]int) // of the switches in groups: which, -1 where it is in several
-	for i, x := range s.list {
-		for _, id := range x.leaves {
-			if _, other := in[id]; other {
+	for i, g := range s.groups {
+		for _, id := range g.leaves {
+			_, other := in[id]
+			if in[id] = i; other {
 				in[id] = -1
-			} else {
-				in[id] = i
 			}
 		}
 	}
-	for i := range s.c.Network.Links {
-		l := &s.c.Network.Links[i]
-		if !s.net.v.usable(l) || l.A.ToHosts() || l.B.ToHosts() {
-			continue
-		}
+	for _, l := range s.net.v.trunks {
 		for _, e := range [][2]int{{l.A.Switch, l.B.Switch}, {l.B.Switch, l.A.Switch}} {
-			if group, ok := in[e[1]]; ok && s.net.of[e[0]] != nil {
-				add(s.net.of[e[0]], group, l)
+			if group, ok := in[e[1]]; ok {
+				add(e[0], group, l)
 			}
 		}
 	}

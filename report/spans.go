@@ -4,8 +4,8 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"busbar.dev/internal/texttab"
@@ -16,56 +16,91 @@ import (
 type Span struct {
 	Group, Track, Name string
 	From, To           unit.Time
-	Bytes              unit.Bytes // 0: none
+	Bytes              unit.Bytes     // 0: none
+	cat                string         // what a viewer filters by
+	args               map[string]any // what a viewer shows of it besides
 }
 
-// Spans writes spans in the trace format of Chrome, as Trace does: a process for every group, a
-// thread for every track. Spans of a track that overlap get threads of their own, since viewers
-// want the events of a thread one after the other.
+// traceAbout is what a trace says of itself.
+type traceAbout struct {
+	Title  string    `json:"title"`
+	Time   unit.Time `json:"time_us,omitempty"`
+	Last   unit.Time `json:"last_event_us,omitempty"`
+	Steady unit.Time `json:"table_time_us,omitempty"`
+	Why    string    `json:"why,omitempty"`
+}
+
+// traceEvent is one record. Names and order of fields are the format's.
+type traceEvent struct {
+	Name  string         `json:"name"`
+	Cat   string         `json:"cat,omitempty"`
+	Ph    string         `json:"ph"`
+	TS    float64        `json:"ts"`
+	Dur   float64        `json:"dur,omitempty"`
+	Scope string         `json:"s,omitempty"`
+	PID   int            `json:"pid"`
+	TID   int            `json:"tid"`
+	Args  map[string]any `json:"args,omitempty"`
+}
+
+// threadsPerTrack is the distance of two tracks' thread numbers.
+const threadsPerTrack = 1 << 12
+
+// Spans writes spans in the trace format of Chrome, which Perfetto (ui.perfetto.dev) and chrome://tracing open: a
+// process for every group, a thread for every track, both in the order in which they come. Spans of a track that
+// overlap get threads of their own, since viewers want the events of a thread one after the other.
 func Spans(w io.Writer, title string, list []Span) error {
-	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"title\":%s},\n\"traceEvents\":[", quoted(title))
-	type thread struct {
-		group, track string
-		k            int
-	}
-	ends := map[thread]unit.Time{}
-	groups, threads := map[string]int{}, map[thread]int{}
-	sep := "\n"
-	event := func(format string, args ...any) {
-		fmt.Fprintf(b, sep+format, args...)
-		sep = ",\n"
-	}
-	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
-	for _, s := range list {
-		pid, ok := groups[s.Group]
-		if !ok {
-			pid = len(groups)
-			groups[s.Group] = pid
-			event(`{"name":"process_name","ph":"M","pid":%d,"args":{"name":%s}}`, pid, quoted(s.Group))
-		}
-		t := thread{s.Group, s.Track, 0}
-		for ends[t] > s.From {
-			t.k++
-		}
-		ends[t] = s.To
-		tid, ok := threads[t]
-		if !ok {
-			tid = len(threads)
-			threads[t] = tid
-			event(`{"name":"thread_name","ph":"M","pid":%d,"tid":%d,"args":{"name":%s}}`, pid, tid, quoted(s.Track))
-		}
-		event(`{"name":%s,"ph":"X","pid":%d,"tid":%d,"ts":%.3f,"dur":%.3f,"args":{"bytes":%d}}`, quoted(s.Name), pid, tid, s.From.Micros(), (s.To - s.From).Micros(), int64(s.Bytes))
-	}
-	b.WriteString("\n]}\n")
-	return b.Flush()
+	return writeTrace(w, traceAbout{Title: title}, list)
 }
 
-func quoted(s string) string {
-	data, err := json.Marshal(texttab.Clean(s))
-	if err != nil {
-		return `""`
+func writeTrace(w io.Writer, about traceAbout, list []Span) error {
+	b := bufio.NewWriter(w) // which keeps what goes wrong until the end
+	out, sep := json.NewEncoder(b), ""
+	about.Title = texttab.Clean(about.Title)
+	b.WriteString(`{"displayTimeUnit":"ns","otherData":`)
+	_ = out.Encode(about)
+	b.WriteString(`,"traceEvents":[`)
+	put := func(e traceEvent) {
+		b.WriteString(sep)
+		sep = ","
+		_ = out.Encode(e)
 	}
-	return string(data)
+	named := func(what string, pid, tid int, name string) {
+		put(traceEvent{Name: what, Ph: "M", PID: pid, TID: tid, Args: map[string]any{"name": texttab.Clean(name)}})
+	}
+	pids, tids, ends := map[string]int{}, map[[2]string]int{}, map[int]unit.Time{}
+	for _, s := range list {
+		if _, known := pids[s.Group]; !known {
+			pids[s.Group] = len(pids)
+			named("process_name", pids[s.Group], 0, s.Group)
+		}
+		if track := [2]string{s.Group, s.Track}; tids[track] == 0 {
+			tids[track] = (len(tids) + 1) * threadsPerTrack
+		}
+	}
+	early := func(a, b Span) int { return cmp.Compare(a.From, b.From) }
+	for _, s := range slices.SortedStableFunc(slices.Values(list), early) {
+		pid, tid := pids[s.Group], tids[[2]string{s.Group, s.Track}]
+		for ends[tid] > s.From {
+			tid++
+		}
+		if _, known := ends[tid]; !known {
+			named("thread_name", pid, tid, s.Track)
+		}
+		ends[tid] = s.To
+		// Viewers add beginning and duration up in floating point; an event that touches
+		// the next one would seem to end inside it.
+		e := traceEvent{
+			Name: texttab.Clean(s.Name), Cat: s.cat, Ph: "X", TS: s.From.Micros(),
+			Dur: max(0, s.To-s.From-unit.Nanosecond).Micros(), PID: pid, TID: tid,
+			Args: map[string]any{"bytes": int64(s.Bytes)},
+		}
+		maps.Copy(e.Args, s.args)
+		if e.Dur == 0 { // a moment
+			e.Ph, e.Scope = "i", "t"
+		}
+		put(e)
+	}
+	b.WriteString("]}\n")
+	return b.Flush()
 }

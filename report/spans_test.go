@@ -14,11 +14,11 @@ func TestSpans(t *testing.T) {
 	ms := unit.Millisecond
 	var b bytes.Buffer
 	if err := report.Spans(&b, `a "step"`, []report.Span{
-		{"rank 0", "buckets", "1", 2 * ms, 5 * ms, 10},
-		{"rank 0", "compute", "forward", 0, 2 * ms, 0},
-		{"rank 0", "buckets", "2", 3 * ms, 6 * ms, 20},
-		{"rank 0", "buckets", "3", 5 * ms, 7 * ms, 20},
-		{"rank 1", "compute", "forward", 0, 1 * ms, 0},
+		{Group: "rank 0", Track: "buckets", Name: "1", From: 2 * ms, To: 5 * ms, Bytes: 10},
+		{Group: "rank 0", Track: "compute", Name: "forward", To: 2 * ms},
+		{Group: "rank 0", Track: "buckets", Name: "2", From: 3 * ms, To: 6 * ms, Bytes: 20},
+		{Group: "rank 0", Track: "buckets", Name: "3", From: 5 * ms, To: 7 * ms, Bytes: 20},
+		{Group: "rank 1", Track: "compute", Name: "forward", To: 1 * ms},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,9 @@ var nameType = svg.Type{Size: (boxType + 1.5) * 0.88, Bold: true}
 type netBox struct {
 	ids   []int
 	names []string // short enough for the box where that can be had
+	first string   // what it is known by
+	count int      // of switches that it stands for
+	lead  string   // that count, before their names
 	box   box
 	at    int // in its row
 }
@@ -44,30 +47,23 @@ type strip struct {
 
 func newStrip(c *cluster.Cluster) *strip {
 	s := &strip{v: newNetView(c), of: make([]*netBox, len(c.Network.Switches))}
-	parents := make([][]int, len(c.Network.Switches)) // switches of higher tiers that each hangs on
-	for i := range c.Network.Links {
-		l := &c.Network.Links[i]
-		if l.A.ToHosts() || l.B.ToHosts() || !s.v.usable(l) {
-			continue
-		}
-		switch a, b := l.A.Switch, l.B.Switch; {
-		case s.v.tier[a] > s.v.tier[b]:
-			parents[b] = append(parents[b], a)
-		case s.v.tier[b] > s.v.tier[a]:
-			parents[a] = append(parents[a], b)
-		}
-	}
-	place := make([]float64, len(parents)) // in its row, from 0 to 1
+	place := make([]float64, len(s.of)) // in its row, from 0 to 1
 	for _, tier := range slices.Backward(s.v.tiers) {
 		// Below the middle of what they hang on, cables cross little.
-		middle := make(map[int]float64)
-		for _, id := range tier {
-			for _, p := range parents[id] {
-				middle[id] += place[p] / float64(len(parents[id]))
+		sum, above := make(map[int]float64), make(map[int]float64)
+		for _, l := range s.v.trunks {
+			up, down := l.A.Switch, l.B.Switch
+			if s.v.switches[up].tier < s.v.switches[down].tier {
+				up, down = down, up
+			}
+			if s.v.switches[up].tier > s.v.switches[down].tier {
+				sum[down] += place[up]
+				above[down]++
 			}
 		}
+		middle := func(id int) float64 { return math.Round(1e6 * sum[id] / max(above[id], 1)) }
 		tier = slices.SortedStableFunc(slices.Values(tier),
-			func(a, b int) int { return cmp.Compare(math.Round(1e6*middle[a]), math.Round(1e6*middle[b])) })
+			func(a, b int) int { return cmp.Compare(middle(a), middle(b)) })
 		row := s.row(tier)
 		for i, n := range row {
 			n.at = i
@@ -82,18 +78,21 @@ func newStrip(c *cluster.Cluster) *strip {
 
 // row makes the boxes of a tier: with full names where those fit, else with what
 // tells them apart, and where there is still no room, several switches in a box.
-func (s *strip) row(tier []int) []*netBox {
-	var one []*netBox
-	for ids := range slices.Chunk(tier, 1) {
-		one = append(one, &netBox{ids: ids})
-	}
-	for _, row := range [][]*netBox{one, s.fold(tier)} {
-		if s.named(row, false) || s.named(row, true) || len(row) <= maxBoxes && s.rowWidth(row) <= maxRow {
-			return row
+func (s *strip) row(tier []int) (row []*netBox) {
+	for _, parts := range [][][]int{slices.Collect(slices.Chunk(tier, 1)), s.fold(tier), {tier}} {
+		row = nil
+		for _, ids := range parts {
+			n := &netBox{ids: ids, first: s.v.c.Network.Switches[ids[0]].Name}
+			for _, id := range ids {
+				n.count += max(s.v.c.Network.Switches[id].Count, 1)
+			}
+			n.lead = when(n.count > 1, fmt.Sprintf("%d × ", n.count))
+			row = append(row, n)
+		}
+		if s.named(row, false) || s.named(row, true) || len(row) <= maxBoxes && rowWidth(row) <= maxRow {
+			break
 		}
 	}
-	row := []*netBox{{ids: tier}}
-	s.named(row, true)
 	return row
 }
 
@@ -109,34 +108,29 @@ func (s *strip) named(row []*netBox, short bool) bool {
 	fit := len(row) <= maxBoxes
 	for _, n := range row {
 		n.names, names = natural.Sort(slices.Clone(names[:len(n.ids)])), names[len(n.ids):]
-		fit = fit && s.nameWidth(n) <= maxName
+		fit = fit && n.nameWidth() <= maxName
 	}
-	return fit && s.rowWidth(row) <= maxRow
+	return fit && rowWidth(row) <= maxRow
 }
 
 // fold puts switches that are alike into one box, and where all are, those that belong together.
-func (s *strip) fold(tier []int) []*netBox {
-	var row []*netBox
-	kinds, each := s.v.alike(tier), s.groupSize()
-	for _, a := range kinds {
-		row = append(row, &netBox{ids: a.ids})
+func (s *strip) fold(tier []int) [][]int {
+	var kinds, parts [][]int
+	for _, a := range s.v.alike(tier) {
+		kinds = append(kinds, a.ids)
 	}
-	if len(kinds) > 1 {
-		return row
-	}
-	var parts []*netBox
-	switches := s.v.c.Network.Switches
+	switches, each := s.v.c.Network.Switches, s.groupSize()
 	for i, id := range tier {
 		if i == 0 || switches[id].Rail != switches[tier[i-1]].Rail || each > 1 && i%each == 0 {
-			parts = append(parts, &netBox{})
+			parts = append(parts, nil)
 		}
-		last := parts[len(parts)-1]
-		last.ids = append(last.ids, id)
+		last := &parts[len(parts)-1]
+		*last = append(*last, id)
 	}
-	if len(parts) > 1 && len(parts) <= maxBoxes/2 {
+	if len(kinds) == 1 && len(parts) > 1 && len(parts) <= maxBoxes/2 {
 		return parts
 	}
-	return row
+	return kinds
 }
 
 // groupSize is how many leaves of the described topology belong together: a group of a dragonfly, a layer of a torus or
@@ -158,44 +152,33 @@ func (s *strip) groupSize() int {
 	return each
 }
 
-// drop leaves the lowest tier out, for a picture that shows it elsewhere.
-func (s *strip) drop() {
-	last := len(s.rows) - 1
-	for _, n := range s.rows[last] {
-		for _, id := range n.ids {
-			s.of[id] = nil
-		}
-	}
-	s.rows = s.rows[:last]
-}
-
 func (s *strip) empty() bool { return len(s.rows) == 0 }
 
 // width is what the widest row needs.
 func (s *strip) width() float64 {
 	w := 0.0
 	for _, r := range s.rows {
-		w = math.Max(w, s.rowWidth(r))
+		w = max(w, rowWidth(r))
 	}
 	return w
 }
 
 // nameWidth is what a box needs for its name.
-func (s *strip) nameWidth(n *netBox) float64 {
-	return svg.TextWidth(s.lead(n)+cluster.FormatHosts(n.names), nameType) + 10
+func (n *netBox) nameWidth() float64 {
+	return svg.TextWidth(n.lead+cluster.FormatHosts(n.names), nameType) + 10
 }
 
 // rowWidth is what boxes with their names need side by side.
-func (s *strip) rowWidth(row []*netBox) float64 {
+func rowWidth(row []*netBox) float64 {
 	each := 60.0
 	for _, n := range row {
-		each = math.Max(each, math.Min(maxName, s.nameWidth(n)))
+		each = max(each, min(maxName, n.nameWidth()))
 	}
 	return float64(len(row)) * (each + boxGap)
 }
 
 // tierGap is the room between rows of boxes: more where cables go far sideways.
-func tierGap(w float64) float64 { return math.Max(62, math.Min(w/13, 130)) }
+func tierGap(w float64) float64 { return max(62, min(w/13, 130)) }
 
 // lay places the rows in a width from the top down and returns where they end.
 func (s *strip) lay(x, y, w float64) float64 {
@@ -204,7 +187,7 @@ func (s *strip) lay(x, y, w float64) float64 {
 			y += arcRoom
 		}
 		for j, n := range row {
-			n.box = place(box{x, y, w, switchBH}, j, len(row), math.Min(150, w/float64(len(row))-boxGap))
+			n.box = place(box{x, y, w, switchBH}, j, len(row), min(150, w/float64(len(row))-boxGap))
 		}
 		y += switchBH
 		if i < len(s.rows)-1 {
@@ -217,17 +200,13 @@ func (s *strip) lay(x, y, w float64) float64 {
 // across reports whether switches of a row are joined to each other.
 func (s *strip) across(row []*netBox) bool {
 	return slices.ContainsFunc(row, func(n *netBox) bool {
-		return slices.ContainsFunc(n.ids, func(id int) bool { return len(s.v.across[id].speeds) > 0 })
+		return slices.ContainsFunc(n.ids, func(id int) bool { return len(s.v.switches[id].across.speeds) > 0 })
 	})
 }
 
 // trunks collects the cables between switches.
 func (s *strip) trunks(w *wiring) {
-	for i := range s.v.c.Network.Links {
-		l := &s.v.c.Network.Links[i]
-		if l.A.ToHosts() || l.B.ToHosts() || !s.v.usable(l) {
-			continue
-		}
+	for _, l := range s.v.trunks {
 		a, b := s.of[l.A.Switch], s.of[l.B.Switch]
 		if a == nil || b == nil || a == b {
 			continue
@@ -236,7 +215,7 @@ func (s *strip) trunks(w *wiring) {
 			a, b = b, a
 		}
 		t := w.between(&a.box, &b.box)
-		t.key = "trunk/" + s.first(b) + "/" + s.first(a)
+		t.key = "trunk/" + b.first + "/" + a.first
 		t.addLink(l)
 	}
 }
@@ -249,32 +228,12 @@ func (s *strip) draw(p *picture) {
 	}
 }
 
-// lead is the number of switches that a box stands for, before their names.
-func (s *strip) lead(n *netBox) string {
-	if boxes := s.boxes(n); boxes > 1 {
-		return fmt.Sprintf("%d × ", boxes)
-	}
-	return ""
-}
-
-// first is the switch that a box is known by.
-func (s *strip) first(n *netBox) string { return s.v.c.Network.Switches[n.ids[0]].Name }
-
 func switchNames(c *cluster.Cluster, ids []int) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = c.Network.Switches[id].Name
 	}
 	return names
-}
-
-// boxes is how many switches a box stands for.
-func (s *strip) boxes(n *netBox) int {
-	count := 0
-	for _, id := range n.ids {
-		count += max(s.v.c.Network.Switches[id].Count, 1)
-	}
-	return count
 }
 
 func (s *strip) drawBox(p *picture, n *netBox) {
@@ -285,17 +244,14 @@ func (s *strip) drawBox(p *picture, n *netBox) {
 	case r >= 1-even:
 		over = overWords(r)
 	}
-	texts := []string{fitList(s.lead(n), n.names, nameType, n.box.w-8), "", over}
-	rail := net.Switches[n.ids[0]].Rail
-	other := slices.ContainsFunc(n.ids, func(id int) bool { return net.Switches[id].Rail != rail })
-	if net.Rails > 1 && rail >= 0 && !other {
-		texts[1] = fmt.Sprintf("rail %d", rail)
-	}
-	names := switchNames(s.v.c, n.ids)
-	tip := s.lead(n) + cluster.FormatHosts(natural.Sort(slices.Clone(names))) + " " + net.Switches[n.ids[0]].Model
-	p.Open("switch "+s.v.tierName(n.ids[0]), strings.TrimSpace(tip), "switch/"+s.first(n), names...)
-	p.pile(n.box, s.boxes(n), svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5})
-	p.lines(n.box, boxType, ink, texts...)
+	first, names := &net.Switches[n.ids[0]], switchNames(s.v.c, n.ids)
+	other := slices.ContainsFunc(n.ids, func(id int) bool { return net.Switches[id].Rail != first.Rail })
+	p.Open("switch "+s.v.tierName(n.ids[0]),
+		strings.TrimSpace(n.lead+cluster.FormatHosts(natural.Sort(slices.Clone(names)))+" "+first.Model),
+		"switch/"+n.first, names...)
+	p.pile(n.box, n.count, svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5})
+	p.lines(n.box, boxType, ink, fitList(n.lead, n.names, nameType, n.box.w-8),
+		when(net.Rails > 1 && first.Rail >= 0 && !other, fmt.Sprintf("rail %d", first.Rail)), over)
 	p.Close()
 }
 
@@ -308,33 +264,26 @@ func (s *strip) captions() []caption {
 		boxes, model := 0, net.Switches[id].Model
 		var down, up, across []string
 		for _, n := range row {
-			boxes += s.boxes(n)
+			boxes += n.count
 			for _, k := range n.ids {
 				model = same(model, net.Switches[k].Model)
 				down, up = append(down, s.v.downWords(k, false)), append(up, s.v.upWords(k))
-				across = append(across, s.v.across[k].each(max(net.Switches[k].Count, 1)).cables())
+				across = append(across, s.v.switches[k].across.each(net.Switches[k].Count).cables())
 			}
 		}
-		text := []string{strings.Join(nonEmpty(tierCount(boxes, s.v.tier[id]), model), " · ")}
-		say := func(lead, words, end string) {
-			if words != "" {
-				text = append(text, lead+words+end)
-			}
-		}
-		switch {
-		case !s.v.grouped(id):
+		text := []string{strings.Join(nonEmpty(tierCount(boxes, s.v.switches[id].tier), model), " · ")}
+		say := func(lead, words, end string) { text = append(text, nonEmpty(when(words != "", lead+words+end))...) }
+		if s.v.grouped(id) {
+			say("", mostly(down), when(boxes > 1, " each"))
+			say("", mostly(up), "")
+		} else {
 			say("down ", mostly(down), "")
 			say("up ", mostly(up), "")
-		case boxes > 1:
-			say("", mostly(down), " each")
-			say("", mostly(up), "")
-		default:
-			text = append(text, nonEmpty(mostly(down), mostly(up))...)
 		}
 		if s.across(row) {
 			say("across ", mostly(across), "")
 			say("", topologyWords(net), "")
-		} else if s.v.tier[id] == 0 {
+		} else if s.v.switches[id].tier == 0 {
 			say("", apartWords[net.Topology], "")
 		}
 		out = append(out, caption{row[0].box.y + switchBH/2, netViol, text})
@@ -379,11 +328,7 @@ func (w *wire) addLink(l *cluster.NetLink) {
 			w.nics = append(w.nics, e.NIC)
 		}
 	}
-	if belongs(l) {
-		w.join(l.Cables(), 0)
-	} else {
-		w.add(l.Cables(), l.Rate.Value)
-	}
+	w.trunk.addLink(l, l.Cables(), 0)
 	if l.State == cluster.Down {
 		w.broken += l.Cables()
 	}
@@ -435,7 +380,7 @@ func (s *strip) hostCables(w *wiring, routes *cluster.Routes, cloud *box, host i
 		}
 		l := cluster.NetLink{A: cluster.End{Switch: -1, NIC: i, Hosts: []cluster.Span{{First: host, N: 1}}}}
 		if sw, link := routes.Leaf(host, nic); sw >= 0 && s.of[sw] != nil {
-			up, far, l = &s.of[sw].box, s.first(s.of[sw]), c.Network.Links[link]
+			up, far, l = &s.of[sw].box, s.of[sw].first, c.Network.Links[link]
 		}
 		if up == nil {
 			continue
@@ -489,7 +434,7 @@ func fan(wires []wire) (widest float64) {
 		arc := w.up.y == w.down.y
 		order[&w.x1], order[&w.x2] = w.x2, w.x1
 		if far := w.x2 - w.x1; arc {
-			widest = math.Max(widest, far)
+			widest = max(widest, far)
 			order[&w.x1], order[&w.x2] = 1/far, -1/far
 		}
 		ends[edge{w.up, arc}] = append(ends[edge{w.up, arc}], &w.x1)
@@ -499,7 +444,7 @@ func fan(wires []wire) (widest float64) {
 	}
 	for b, list := range ends {
 		slices.SortStableFunc(list, func(i, j *float64) int { return cmp.Compare(order[i], order[j]) })
-		room := math.Min(b.w-12, float64(len(list)-1)*11)
+		room := min(b.w-12, float64(len(list)-1)*11)
 		for k, x := range list {
 			if len(list) > 1 {
 				*x = b.mid() + room*(float64(k)/float64(len(list)-1)-0.5)
@@ -508,7 +453,7 @@ func fan(wires []wire) (widest float64) {
 	}
 	for i := range wires {
 		if w := &wires[i]; w.plumb {
-			w.x2 = math.Max(w.down.x+6, math.Min(w.x1, w.down.right()-6))
+			w.x2 = max(w.down.x+6, min(w.x1, w.down.right()-6))
 		}
 	}
 	return widest
@@ -531,7 +476,7 @@ func (p *picture) drawWires(wires []wire) {
 		// Many cables meet at a switch: they are drawn thinner than links inside a
 		// node, on the same scale among themselves.
 		rate, _ := w.rate()
-		paint := svg.Paint{Stroke: netViol, Width: math.Min(5, math.Max(unknownStroke, 0.7*stroke(rate))), Opacity: 0.75}
+		paint := svg.Paint{Stroke: netViol, Width: min(5, max(unknownStroke, 0.7*stroke(rate))), Opacity: 0.75}
 		what, tip := "network", w.cables()
 		if tip == "" {
 			what, tip = "member", "belongs to; cables unknown"
@@ -539,7 +484,7 @@ func (p *picture) drawWires(wires []wire) {
 		arc := w.up.y == w.down.y // which shares its cables with others: slower than those is no fault
 		if w.bad && (!arc || w.broken > 0) {
 			p.note("degraded")
-			paint.Stroke, paint.Dash, paint.Opacity, paint.Width = red, degradedDashes, 1, math.Max(2, paint.Width)
+			paint.Stroke, paint.Dash, paint.Opacity, paint.Width = red, degradedDashes, 1, max(2, paint.Width)
 			tip += ", something is wrong"
 		}
 		p.note(what)

@@ -841,7 +841,8 @@ func (v *netView) alike(tier []int) []alike {
 	var kinds grouped[key, int]
 	for _, i := range tier {
 		s := &v.c.Network.Switches[i]
-		kinds.put(key{s.Model, s.Ports, fmt.Sprint(v.toHosts[i], v.down[i], v.up[i]), s.Reduction}, i)
+		x := &v.switches[i]
+		kinds.put(key{s.Model, s.Ports, fmt.Sprint(x.hosts, x.down, x.up), s.Reduction}, i)
 	}
 	var out []alike
 	for _, ids := range kinds.all() {
@@ -1221,9 +1222,9 @@ const even = 0.005
 // oversubscription is the ratio of a switch's capacity towards the hosts to that
 // away from them, 0 when either is missing or not fully known.
 func (v *netView) oversubscription(s int) float64 {
-	h, ok1 := v.toHosts[s].rate()
-	d, ok2 := v.down[s].rate()
-	u, ok3 := v.up[s].rate()
+	h, ok1 := v.switches[s].hosts.rate()
+	d, ok2 := v.switches[s].down.rate()
+	u, ok3 := v.switches[s].up.rate()
 	if !ok1 || !ok2 || !ok3 || h+d == 0 || u == 0 {
 		return 0
 	}
@@ -1253,9 +1254,9 @@ func (v *netView) statedWords(o cluster.Fact[float64]) string {
 		words = fmt.Sprintf("not oversubscribed [%s]", o.Origin)
 	}
 	low, high := 0.0, 0.0
-	for s, t := range v.tier {
+	for s := range v.switches {
 		r := v.oversubscription(s)
-		if t != int(cluster.Leaf) || r == 0 {
+		if v.switches[s].tier != int(cluster.Leaf) || r == 0 {
 			continue
 		}
 		if low == 0 || r < low {

@@ -11,6 +11,7 @@ import (
 	"busbar.dev/doctor/traffic"
 	"busbar.dev/internal/svg"
 	"busbar.dev/internal/words"
+	"busbar.dev/unit"
 )
 
 // Measures of the picture of a run's traffic, and how much of it is shown before the rest is only counted.
@@ -25,8 +26,10 @@ const (
 // trafficView is a run with what its parts have in common.
 type trafficView struct {
 	*traffic.Run
-	most float64 // load of the busiest NIC
-	tree bool    // no ring leaves a host: loads are those of trees
+	most   float64    // load of the busiest NIC
+	tree   bool       // no ring leaves a host: loads are those of trees
+	unlike bool       // NICs carry different loads: else all are the busiest
+	size   unit.Bytes // of the all-reduce whose bytes are printed
 	// hops finds a ring's hop by channel and ranks.
 	hops map[[3]int]*traffic.Hop
 }
@@ -34,9 +37,14 @@ type trafficView struct {
 func newTrafficView(r *traffic.Run) *trafficView {
 	v := &trafficView{Run: r, hops: map[[3]int]*traffic.Hop{}}
 	v.tree = !slices.ContainsFunc(r.NICs, func(n traffic.NIC) bool { return n.Ring.Out > 0 || n.Ring.In > 0 })
+	least := math.Inf(1)
 	for i := range r.NICs {
-		v.most = math.Max(v.most, v.busy(i))
+		busy := max(v.load(i).Out, v.load(i).In)
+		if v.most = max(v.most, busy); r.NICs[i].Hops > 0 {
+			least = min(least, busy)
+		}
 	}
+	v.unlike = least < 0.999*v.most
 	for i := range v.Hops {
 		if h := &v.Hops[i]; h.Ring {
 			v.hops[[3]int{h.Channel, h.From, h.To}] = h
@@ -53,38 +61,21 @@ func (v *trafficView) load(nic int) traffic.Load {
 	return v.NICs[nic].Ring
 }
 
-func (v *trafficView) busy(nic int) float64 { return math.Max(v.load(nic).Out, v.load(nic).In) }
-
-// unlike reports whether NICs carry different loads: else all are the busiest.
-func (v *trafficView) unlike() bool {
-	for i := range v.NICs {
-		if v.NICs[i].Hops > 0 && v.busy(i) < 0.999*v.most {
-			return true
-		}
-	}
-	return false
-}
-
 // what is how large the communicator is, and how much of it the log shows.
 func (v *trafficView) what() string {
-	seen := fmt.Sprintf(" on %s", words.Plural(len(v.Hosts), "host"))
+	hosts := " on " + words.Plural(len(v.Hosts), "host")
 	if n := len(v.Unseen); n > 0 {
-		seen = fmt.Sprintf(", %d of them on %s in the log", v.NRanks-n, words.Plural(len(v.Hosts), "host"))
+		hosts = fmt.Sprintf(", %d of them%s in the log", v.NRanks-n, hosts)
 	}
-	return fmt.Sprintf("%s%s, %s", words.Plural(v.NRanks, "rank"), seen, words.Plural(len(v.Channels), "channel"))
+	return fmt.Sprintf("%s%s, %s", words.Plural(v.NRanks, "rank"), hosts, words.Plural(len(v.Channels), "channel"))
 }
 
 // facts are the few words below a title.
 func (v *trafficView) facts() string {
-	list := []string{filepath.Base(v.Source)}
-	if v.NCCL != "" {
-		list = append(list, "NCCL "+v.NCCL)
-	}
-	if v.Comm != "" {
-		list = append(list, "communicator "+v.Comm)
-	}
+	list := nonEmpty(filepath.Base(v.Source), when(v.NCCL != "", "NCCL "+v.NCCL),
+		when(v.Comm != "", "communicator "+v.Comm))
 	for _, t := range v.Transports[:min(4, len(v.Transports))] {
-		list = append(list, fmt.Sprintf("%s %s", words.Plural(t.Hops, "hop"), t.Via))
+		list = append(list, words.Plural(t.Hops, "hop")+" "+t.Via)
 	}
 	return strings.Join(list, " · ")
 }
@@ -96,12 +87,9 @@ func Traffic(r *traffic.Run) *svg.Picture {
 	y := c.heading(trafficW, "Traffic of an all-reduce: "+v.what(), v.facts())
 	y = c.samples(edge, y, trafficW-2*edge, v.samples())
 	y = v.drawHosts(c, y)
-	y = v.drawChannels(c, y, "Rings",
-		"ranks in the order that bytes travel, the last sends to the first; in brackets the "+
-			"NIC that it leaves a host by and the NIC that it enters the next by", ringLike, v.ringText)
-	y = v.drawChannels(c, y, "Trees", "the root first, what sends to it behind it; = between hosts, - within one",
-		treeLike,
-		v.treeText)
+	for _, s := range v.channels() {
+		y = s.draw(c, y)
+	}
 	if len(v.Odd) > 0 {
 		y = drawSection(c, y, "Noteworthy", "")
 	}
@@ -119,25 +107,59 @@ func Traffic(r *traffic.Run) *svg.Picture {
 		y+10)
 }
 
-// drawChannels writes the rings or trees of channels, those that are alike once.
-func (v *trafficView) drawChannels(c *picture, y float64, title, tail string, like func(*traffic.Channel) int,
-	text func(*traffic.Channel) string,
-) float64 {
-	all := v.channelsBy(like)
-	if len(all) > 0 {
-		y = drawSection(c, y, title, tail)
+// channelLines is the rings or the trees of a run, those of channels that are alike once.
+type channelLines struct {
+	title, tail string
+	lines       []channelLine
+}
+
+type channelLine struct{ channels, text string }
+
+// channels are the rings and the trees, each where there are some.
+func (v *trafficView) channels() []channelLines {
+	var rings, trees grouped[int, *traffic.Channel]
+	for i := range v.Channels {
+		c := &v.Channels[i]
+		if len(c.Ring) > 0 {
+			rings.put(c.RingLike, c)
+		}
+		if c.Parent != nil {
+			trees.put(c.TreeLike, c)
+		}
 	}
-	for i, list := range all[:min(len(all), maxRings)] {
+	all := []channelLines{
+		{title: "Rings", tail: "ranks in the order that bytes travel, the last sends to the first; in brackets the " +
+			"NIC that it leaves a host by and the NIC that it enters the next by"},
+		{title: "Trees", tail: "the root first, what sends to it behind it; = between hosts, - within one"},
+	}
+	add := func(to *channelLines, like *grouped[int, *traffic.Channel], text func(*traffic.Channel) string) {
+		for _, list := range like.all() {
+			var ids []int
+			for _, c := range list {
+				ids = append(ids, c.Index)
+			}
+			to.lines = append(to.lines, channelLine{words.Numbers(ids), text(list[0])})
+		}
+	}
+	add(&all[0], &rings, v.ringText)
+	add(&all[1], &trees, v.treeText)
+	return slices.DeleteFunc(all, func(s channelLines) bool { return s.lines == nil })
+}
+
+func (s *channelLines) draw(c *picture, y float64) float64 {
+	y = drawSection(c, y, s.title, s.tail)
+	for _, l := range s.lines[:min(len(s.lines), maxRings)] {
 		bold, plain := svg.Type{Size: 11, Bold: true, Fill: ink}, svg.Type{Size: 11, Fill: ink}
-		c.say(edge, y, 150, "channels "+indexes(list), bold)
-		for _, line := range svg.Wrap(text(list[0]), plain, trafficW-2*edge-160, 4) {
+		c.say(edge, y, 150, "channels "+l.channels, bold)
+		for _, line := range svg.Wrap(l.text, plain, trafficW-2*edge-160, 4) {
 			c.Text(edge+160, y, line, plain)
 			y += 15
 		}
-		if y += 3; i == maxRings-1 && len(all) > maxRings {
-			c.Text(edge, y, fmt.Sprintf("and %d more that differ", len(all)-maxRings), svg.Type{Fill: inkSoft})
-			y += 18
-		}
+		y += 3
+	}
+	if n := len(s.lines) - maxRings; n > 0 {
+		c.Text(edge, y, fmt.Sprintf("and %d more that differ", n), svg.Type{Fill: inkSoft})
+		y += 18
 	}
 	return y
 }
@@ -173,10 +195,7 @@ func (v *trafficView) samples() []Sample {
 	if len(v.NICs) == 0 {
 		return list
 	}
-	by := "ring"
-	if v.tree {
-		by = "tree"
-	}
+	by := cmp.Or(when(v.tree, "tree"), "ring")
 	return append(list, Sample{
 		Text:  "NIC: bytes out and in per byte of the all-reduce (" + by + "); so coloured: the busiest",
 		Paint: svg.Paint{Fill: amberBg, Stroke: amber, Width: 1.5}, Solid: true,
@@ -191,43 +210,27 @@ func drawSection(c *picture, y float64, title, tail string) float64 {
 	return y + 44
 }
 
-// hostFill tells hosts apart; colours come again when there are more.
-func hostFill(host int) string {
-	fills := []string{
-		"#cfe3f7", "#fbe0c3", "#d6ecc9", "#e6d8f5", "#fbd5d5", "#d2efee", "#f4ebb6", "#e0e0e0",
-		"#b9cfee", "#f3c9a3", "#bfe0ad", "#d3bfec", "#f3bcbc", "#b5e0dc", "#e6d98a", "#c9c9c9",
-	}
-	if host < 0 {
-		return idleFill
-	}
-	return fills[host%len(fills)]
-}
-
 // drawHosts draws the hosts beside each other: each, or where they are many one of those whose NICs carry the same.
 func (v *trafficView) drawHosts(c *picture, y float64) float64 {
 	groups := v.likeHosts(maxHostCards)
-	most, left, height := 4, 0, 214.0
-	for i, g := range groups {
+	shown, most, height := groups[:min(len(groups), maxHostCards)], 4, 214.0
+	for _, g := range shown {
 		most = max(most, len(v.Hosts[g[0]].Ranks), len(v.Hosts[g[0]].NICs))
-		if i >= maxHostCards {
-			left += len(g)
-		}
 	}
 	if len(v.NICs) == 0 {
 		height = 116
 	}
-	groups = groups[:min(len(groups), maxHostCards)]
 	all := trafficW - 2*edge
-	across := max(1, min(len(groups), int(all/math.Min(float64(most)*62, all))))
+	across := max(1, min(len(shown), int(all/min(float64(most)*62, all))))
 	pitch := (all + pad) / float64(across)
-	for i, g := range groups {
+	for i, g := range shown {
 		v.drawHost(c, g, box{
-			edge + float64(i%across)*pitch, y + float64(i/across)*(height+pad), math.Min(pitch-pad, 900), height,
+			edge + float64(i%across)*pitch, y + float64(i/across)*(height+pad), min(pitch-pad, 900), height,
 		})
 	}
-	y += float64((len(groups)+across-1)/across) * (height + pad)
-	if left > 0 {
-		c.Text(edge, y+10, fmt.Sprintf("and %s that are not drawn; --json has them", words.Plural(left, "host")),
+	y += float64((len(shown)+across-1)/across) * (height + pad)
+	if left := slices.Concat(groups[len(shown):]...); left != nil {
+		c.Text(edge, y+10, fmt.Sprintf("and %s that are not drawn; --json has them", words.Plural(len(left), "host")),
 			svg.Type{Fill: inkSoft})
 		y += 20
 	}
@@ -236,12 +239,8 @@ func (v *trafficView) drawHosts(c *picture, y float64) float64 {
 
 // drawHost draws a host: links between its GPUs above them, NICs below.
 func (v *trafficView) drawHost(c *picture, alike []int, b box) {
-	host := alike[0]
-	h := &v.Hosts[host]
-	name := h.Name
-	if n := len(alike) - 1; n > 0 {
-		name += fmt.Sprintf(" and %d alike", n)
-	}
+	h := &v.Hosts[alike[0]]
+	name := h.Name + when(len(alike) > 1, fmt.Sprintf(" and %d alike", len(alike)-1))
 	c.Open("host", h.Name, "")
 	c.rect(b, 8, svg.Paint{Fill: panelFill, Stroke: panelLine})
 	bold, soft := svg.Type{Size: 13, Bold: true, Fill: ink}, svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.End}
@@ -251,20 +250,18 @@ func (v *trafficView) drawHost(c *picture, alike []int, b box) {
 	for i, k := range h.Ranks {
 		gpus[k] = place(box{b.x, b.y + 74, b.w, 32}, i, len(h.Ranks), 54)
 	}
-	for i, n := range v.nearFirst(h) {
+	for i, n := range h.NICs {
 		nics[n] = place(box{b.x, b.y + 146, b.w, 60}, i, len(h.NICs), 118)
 	}
 	v.drawHops(c, gpus, nics)
 	for _, k := range h.Ranks {
-		paint, device := svg.Paint{Fill: hostFill(host), Stroke: nvGreen, Width: 1.2}, ""
+		paint := svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.2}
 		if !v.Ranks[k].Logged {
 			paint.Dash = "3 3"
 		}
-		if v.Ranks[k].Device != "" {
-			device = "GPU " + v.Ranks[k].Device
-		}
+		device := when(v.Ranks[k].Device != "", "GPU "+v.Ranks[k].Device)
 		c.Open("gpu", fmt.Sprintf("rank %d %s", k, device), "")
-		c.Rect(gpus[k].x, gpus[k].y, gpus[k].w, gpus[k].h, 5, paint)
+		c.rect(gpus[k], 5, paint)
 		c.lines(gpus[k], 9.5, ink, fmt.Sprint(k), device)
 		c.Close()
 	}
@@ -274,23 +271,6 @@ func (v *trafficView) drawHost(c *picture, alike []int, b box) {
 	c.Close()
 }
 
-// nearFirst orders a host's NICs by the ranks they serve, idle ones last, so that
-// few wires cross.
-func (v *trafficView) nearFirst(h *traffic.Host) []int {
-	middle := func(nic int) float64 {
-		sum, n := 0, len(v.NICs[nic].Ranks)
-		for _, k := range v.NICs[nic].Ranks {
-			sum += slices.Index(h.Ranks, k)
-		}
-		if n == 0 {
-			return math.Inf(1)
-		}
-		return float64(sum) / float64(n)
-	}
-	return slices.SortedStableFunc(slices.Values(h.NICs),
-		func(a, b int) int { return cmp.Compare(middle(a), middle(b)) })
-}
-
 // drawHops joins GPUs that talk to each other, and GPUs to the NICs they send and receive through: the thicker, the
 // more hops.
 func (v *trafficView) drawHops(c *picture, gpus, nics map[int]box) {
@@ -298,40 +278,31 @@ func (v *trafficView) drawHops(c *picture, gpus, nics map[int]box) {
 		from, to box
 		Sample
 	}
-	count := map[way]int{}
-	var ways []way
-	add := func(look Sample, from box, okFrom bool, to box, okTo bool) {
-		w := way{from, to, look}
-		if okFrom && okTo {
-			if count[w]++; count[w] == 1 {
-				ways = append(ways, w)
-			}
+	var ways grouped[way, *traffic.Hop]
+	add := func(h *traffic.Hop, from, to box) {
+		if from.w > 0 && to.w > 0 { // both are of this host
+			ways.put(way{from, to, hopLook(h)}, h)
 		}
 	}
-	for i := range v.Hops {
-		h := v.Hops[i]
-		look := hopLook(&h)
-		a, okA := gpus[h.From]
-		b, okB := gpus[h.To]
-		out, okOut := nics[h.Out]
-		in, okIn := nics[h.In]
+	for _, h := range v.Hops {
+		from, to := gpus[h.From], gpus[h.To]
 		if h.Out < 0 && h.In < 0 {
-			if a.x > b.x {
-				a, b = b, a
+			if from.x > to.x {
+				from, to = to, from
 			}
-			add(look, a, okA, b, okB)
+			add(&h, from, to)
 			continue
 		}
-		add(look, a, okA, out, okOut)
+		add(&h, from, nics[h.Out])
 		h.Proxy = -1
-		add(hopLook(&h), b, okB, in, okIn)
+		add(&h, to, nics[h.In])
 	}
-	for _, w := range ways {
+	for w, hops := range ways.all() {
 		paint := w.Paint
-		paint.Width, paint.Round, paint.Opacity = math.Min(1+0.35*float64(count[w]), 6), true, 0.75
+		paint.Width, paint.Round, paint.Opacity = min(1+0.35*float64(len(hops)), 6), true, 0.75
 		x1, y1, x2, y2 := w.from.mid(), w.from.y, w.to.mid(), w.to.y
-		bend, lift := (x2-x1)*0.15, y1-math.Min(56, 14+(x2-x1)*0.16)
-		c.Open("link", words.Plural(count[w], "hop")+" "+w.Text, "")
+		bend, lift := (x2-x1)*0.15, y1-min(56, 14+(x2-x1)*0.16)
+		c.Open("link", words.Plural(len(hops), "hop")+" "+w.Text, "")
 		if y1 == y2 {
 			c.Path(paint, "M", x1, y1, "C", x1+bend, lift, x2-bend, lift, x2, y2)
 		} else {
@@ -354,88 +325,10 @@ func (v *trafficView) drawNIC(c *picture, i int, b box) {
 	switch {
 	case n.Hops == 0:
 		paint, texts = svg.Paint{Fill: paper, Stroke: panelLine, Dash: "3 3"}, []string{v.NICName(i), "idle"}
-	case n.Busiest && v.unlike():
+	case n.Busiest && v.unlike:
 		paint = svg.Paint{Fill: amberBg, Stroke: amber, Width: 2}
 	}
 	c.rect(b, 5, paint)
 	c.lines(b, 10, ink, texts...)
 	c.Close()
-}
-
-// channelsBy puts channels together for which a function says the same; those for which it says -1 are left out.
-func (v *trafficView) channelsBy(like func(*traffic.Channel) int) [][]*traffic.Channel {
-	var list [][]*traffic.Channel
-	at := map[int]int{-1: -1}
-	for i := range v.Channels {
-		key := like(&v.Channels[i])
-		k, known := at[key]
-		if !known {
-			k, at[key] = len(list), len(list)
-			list = append(list, nil)
-		}
-		if k >= 0 {
-			list[k] = append(list[k], &v.Channels[i])
-		}
-	}
-	return list
-}
-
-func ringLike(c *traffic.Channel) int {
-	if len(c.Ring) == 0 {
-		return -1
-	}
-	return c.RingLike
-}
-
-func treeLike(c *traffic.Channel) int {
-	if c.Parent == nil {
-		return -1
-	}
-	return c.TreeLike
-}
-
-// indexes lists the numbers of channels.
-func indexes(list []*traffic.Channel) string {
-	var ids []int
-	for _, c := range list {
-		ids = append(ids, c.Index)
-	}
-	return words.Numbers(ids)
-}
-
-// stretch is a run of ranks of one host in a ring.
-type stretch struct {
-	host  int
-	ranks []int
-	nics  string // that it leaves by and enters the next by, as NCCL numbers them: 0›1
-}
-
-// stretches cuts a ring where it changes hosts.
-func (v *trafficView) stretches(c *traffic.Channel) []stretch {
-	number := func(nic int) string {
-		if nic < 0 {
-			return "?"
-		}
-		return fmt.Sprint(v.NICs[nic].Dev)
-	}
-	var list []stretch
-	for i, k := range c.Ring {
-		host := v.Ranks[k].Host
-		if i > 0 {
-			before := &list[len(list)-1]
-			h := v.hops[[3]int{c.Index, c.Ring[i-1], k}]
-			if host == before.host && !(host < 0 && h != nil && h.Transport == "NET") {
-				before.ranks = append(before.ranks, k)
-				continue
-			}
-		}
-		list = append(list, stretch{host: host, ranks: []int{k}, nics: "?›?"})
-	}
-	for i := range list {
-		s, next := &list[i], list[(i+1)%len(list)].ranks[0]
-		if h := v.hops[[3]int{c.Index, s.ranks[len(s.ranks)-1], next}]; h != nil {
-			s.nics = number(h.Out) + "›" + number(h.In)
-		}
-	}
-	return list
 }

@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/traffic"
+	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
@@ -26,39 +27,49 @@ func TrafficText(w io.Writer, r *traffic.Run, size unit.Bytes, o TextOptions) er
 	return write(w, o, func(s style) string {
 		p := &printer{style: s, width: o.width(), terminal: o.Width}
 		v := newTrafficView(r)
+		v.size = size
 		p.printf("%s\n", p.bold(v.what()))
 		p.para("", v.facts())
 		p.transports(r)
-		p.trafficNICs(v, size)
-		p.flows(v, size)
-		p.channels("Rings", v.channelsBy(ringLike), v.ringText)
-		p.channels("Trees", v.channelsBy(treeLike), v.treeText)
+		p.trafficNICs(v)
+		p.flows(v)
+		for _, s := range v.channels() {
+			p.heading(s.title)
+			for _, l := range s.lines[:min(len(s.lines), maxRings)] {
+				p.para("  ", p.dim(l.channels+": ")+l.text)
+			}
+			p.printf("%s", when(len(s.lines) > maxRings, "  and more that differ: --json\n"))
+		}
 		p.oddities(r)
 		return p.b.String()
 	})
 }
 
-// roundBytes prints an amount with three digits.
-func roundBytes(b float64) string {
-	if b == 0 {
-		return "-"
-	}
-	for _, u := range []struct {
-		size float64
-		name string
-	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if b >= u.size {
-			return fmt.Sprintf("%.3g %s", b/u.size, u.name)
+// amount is a part of the all-reduce in bytes, with three digits.
+func (v *trafficView) amount(part float64) string {
+	b := part * float64(v.size)
+	for i, name := range []string{"GiB", "MiB", "KiB"} {
+		if size := float64(unit.GiB >> (10 * i)); b >= size {
+			return fmt.Sprintf("%.3g %s", b/size, name)
 		}
 	}
-	return fmt.Sprintf("%.0f B", b)
+	return cmp.Or(when(b > 0, fmt.Sprintf("%.0f B", b)), "-")
+}
+
+// begin prints the first rows of a table, and how many more there are.
+func (p *printer) begin(t *texttab.Table, rows int) {
+	t.Most = rows
+	p.table(t)
+	if n := t.Len() - rows; n > 0 {
+		p.printf("  and %d more: --json\n", n)
+	}
 }
 
 func (p *printer) transports(r *traffic.Run) {
 	p.heading("Transports")
 	t := p.columns("transport", ">hops", ">pairs of ranks")
 	for _, x := range r.Transports {
-		t.Row(x.Via, fmt.Sprint(x.Hops), fmt.Sprint(x.Pairs))
+		t.Add(x.Via, x.Hops, x.Pairs)
 	}
 	p.table(t)
 	if r.P2P > 0 {
@@ -67,64 +78,46 @@ func (p *printer) transports(r *traffic.Run) {
 }
 
 // trafficNICs is the table of loads.
-func (p *printer) trafficNICs(v *trafficView, size unit.Bytes) {
+func (p *printer) trafficNICs(v *trafficView) {
 	if len(v.NICs) == 0 {
 		return
 	}
-	p.heading(fmt.Sprintf("NICs, for an all-reduce of %v", size))
+	p.heading(fmt.Sprintf("NICs, for an all-reduce of %v", v.size))
 	t := p.columns("host", "NIC", ">ring out", ">in", ">tree out", ">in", ">GDR", "channels", "ranks", "")
-	amount := func(part float64) string { return roundBytes(part * float64(size)) }
-	shown := 0
 	for _, g := range v.likeHosts(4) {
 		name := cluster.FormatHosts(v.hostNames(g))
 		for _, i := range v.Hosts[g[0]].NICs {
-			shown++
 			n := &v.NICs[i]
-			note, gdr, ranks := "", "-", words.Numbers(n.Ranks)
+			note := ""
 			switch {
 			case n.Hops == 0:
 				note = p.yellow("idle")
-			case n.Busiest && v.unlike():
+			case n.Busiest && v.unlike:
 				note = p.yellow("busiest")
 			}
-			if n.Hops > 0 {
-				gdr = fmt.Sprintf("%d/%d", n.GDR, n.Hops)
-			}
-			if len(g) > 1 {
-				ranks = ""
-			}
-			t.Row(name, v.NICName(i), amount(n.Ring.Out), amount(n.Ring.In), amount(n.Tree.Out), amount(n.Tree.In), gdr,
-				words.Numbers(n.Channels), ranks, note)
+			t.Row(name, v.NICName(i), v.amount(n.Ring.Out), v.amount(n.Ring.In), v.amount(n.Tree.Out), v.amount(n.Tree.In),
+				cmp.Or(when(n.Hops > 0, fmt.Sprintf("%d/%d", n.GDR, n.Hops)), "-"), words.Numbers(n.Channels),
+				when(len(g) == 1, words.Numbers(n.Ranks)), note)
 		}
 	}
-	t.Most = maxTextNICs
-	p.table(t)
-	if n := shown - maxTextNICs; n > 0 {
-		p.printf("  and %d more: --json\n", n)
-	}
+	p.begin(t, maxTextNICs)
 	p.bound(v)
 }
 
 // likeHosts puts hosts together whose NICs carry the same; up to so many hosts stand alone.
 func (v *trafficView) likeHosts(alone int) [][]int {
-	var list [][]int
-	index := map[string]int{}
+	var like grouped[string, int]
 	for h := range v.Hosts {
-		var key strings.Builder
-		if len(v.Hosts) <= alone {
-			fmt.Fprint(&key, h)
-		}
+		key := when(len(v.Hosts) <= alone, fmt.Sprint(h))
 		for _, i := range v.Hosts[h].NICs {
 			n := &v.NICs[i]
-			fmt.Fprintln(&key, v.NICName(i), n.Ring, n.Tree, n.GDR, n.Hops, n.Channels)
+			key += fmt.Sprintln(v.NICName(i), n.Ring, n.Tree, n.GDR, n.Hops, n.Channels)
 		}
-		at, ok := index[key.String()]
-		if !ok {
-			at = len(list)
-			index[key.String()] = at
-			list = append(list, nil)
-		}
-		list[at] = append(list[at], h)
+		like.put(key, h)
+	}
+	var list [][]int
+	for _, hosts := range like.all() {
+		list = append(list, hosts)
 	}
 	return list
 }
@@ -144,140 +137,119 @@ func (p *printer) bound(v *trafficView) {
 		if !n.Busiest || n.Rate <= 0 || v.most <= 0 {
 			continue
 		}
-		alg := float64(n.Rate) / v.most
-		bus := unit.Rate(alg * 2 * float64(v.NRanks-1) / float64(v.NRanks))
 		p.para("  ", fmt.Sprintf("At %v, the busiest NIC holds an all-reduce by these rings to %v of bus bandwidth.", n.Rate,
-			bus))
+			unit.Rate(float64(n.Rate)/v.most*2*float64(v.NRanks-1)/float64(v.NRanks))))
 		return
 	}
 }
 
 // flows says who talks to whom over the network.
-func (p *printer) flows(v *trafficView, size unit.Bytes) {
+func (p *printer) flows(v *trafficView) {
 	if len(v.Flows) == 0 {
 		return
 	}
 	p.heading("Between hosts")
 	t := p.columns("from", "NIC", "to", "NIC", ">by ring", ">by tree", "channels")
-	t.Most = maxTextFlows
 	for _, f := range v.Flows {
-		amount := func(part float64) string { return roundBytes(part * float64(size)) }
 		name := func(h int) string {
 			if h < 0 {
 				return "(not in the log)"
 			}
 			return v.Hosts[h].Name
 		}
-		t.Row(name(f.From), v.NICName(f.Out), name(f.To), v.NICName(f.In), amount(f.Ring), amount(f.Tree),
+		t.Row(name(f.From), v.NICName(f.Out), name(f.To), v.NICName(f.In), v.amount(f.Ring), v.amount(f.Tree),
 			words.Numbers(f.Channels))
 	}
-	p.table(t)
-	if n := len(v.Flows) - maxTextFlows; n > 0 {
-		p.printf("  and %d more: --json\n", n)
-	}
+	p.begin(t, maxTextFlows)
 }
 
-// channels prints what channels have, those that have the same in one line.
-func (p *printer) channels(title string, all [][]*traffic.Channel, text func(*traffic.Channel) string) {
-	for i, list := range all {
-		if i == 0 {
-			p.heading(title)
-		}
-		if i == maxRings {
-			p.printf("  and more that differ: --json\n")
-			return
-		}
-		p.para("  ", p.dim(indexes(list)+": ")+text(list[0]))
-	}
-}
-
-// ringText writes a ring as it passes hosts.
+// ringText writes a ring as it passes hosts, with the NICs that it leaves each by and enters the next by, as NCCL
+// numbers them: 0›1.
 func (v *trafficView) ringText(c *traffic.Channel) string {
+	hop := func(from, to int) *traffic.Hop { return v.hops[[3]int{c.Index, from, to}] }
+	var stretches [][]int // ranks of one host
+	for i, k := range c.Ring {
+		if i > 0 && v.Ranks[k].Host == v.Ranks[c.Ring[i-1]].Host {
+			// Of hosts that the log does not show, the network tells one from the next.
+			if h := hop(c.Ring[i-1], k); v.Ranks[k].Host >= 0 || h == nil || h.Transport != "NET" {
+				last := &stretches[len(stretches)-1]
+				*last = append(*last, k)
+				continue
+			}
+		}
+		stretches = append(stretches, []int{k})
+	}
+	number := func(nic int) string {
+		if nic < 0 {
+			return "?"
+		}
+		return fmt.Sprint(v.NICs[nic].Dev)
+	}
 	var parts []string
-	list := v.stretches(c)
-	for k, s := range list {
-		if k == maxStretches {
-			parts = append(parts, fmt.Sprintf("… and on, %d times more to another host", len(list)-k))
+	for i, ranks := range stretches {
+		if i == maxStretches {
+			parts = append(parts, fmt.Sprintf("… and on, %d times more to another host", len(stretches)-i))
 			break
 		}
-		text := strings.Trim(fmt.Sprint(s.ranks), "[]")
+		text, nics := strings.Trim(fmt.Sprint(ranks), "[]"), "?›?"
 		if len(c.Ring) > maxTreeRanks {
-			text = words.Numbers(slices.Sorted(slices.Values(s.ranks)))
+			text = words.Numbers(slices.Sorted(slices.Values(ranks)))
 		}
-		if len(list) > 1 {
-			text += " (" + s.nics + ")"
+		if h := hop(ranks[len(ranks)-1], stretches[(i+1)%len(stretches)][0]); h != nil {
+			nics = number(h.Out) + "›" + number(h.In)
 		}
-		parts = append(parts, text)
+		parts = append(parts, text+when(len(stretches) > 1, " ("+nics+")"))
 	}
-	if c.Cut {
-		parts = append(parts, "… cut in the log")
-	}
-	return strings.Join(parts, " ")
+	return strings.Join(parts, " ") + when(c.Cut, " … cut in the log")
 }
 
 // treeText writes a tree with brackets: root(child child(grandchild)). Where ranks are too many, it is that of hosts.
 func (v *trafficView) treeText(c *traffic.Channel) string {
-	parent, name, host := c.Parent, func(i int) string { return fmt.Sprint(i) }, func(i int) int { return v.Ranks[i].Host }
+	parent, names, host := c.Parent, []string(nil), []int(nil)
+	for i, r := range v.Ranks {
+		names, host = append(names, fmt.Sprint(i)), append(host, r.Host)
+	}
 	if v.NRanks > maxTreeRanks && len(v.Hosts) > 0 {
-		names := make([]string, len(v.Hosts))
+		host = host[:0]
 		for i := range v.Hosts {
-			names[i] = v.Hosts[i].Name
+			host = append(host, i)
 		}
-		names = shortNames(names)
-		parent, name, host = v.hostTree(c), func(i int) string { return names[i] }, func(i int) int { return i }
+		parent, names = v.hostTree(c), shortNames(v.hostNames(host))
 	}
 	kids := make([][]int, len(parent))
 	// Children of the same host come first, so that a host's chain runs straight on.
 	for _, own := range []bool{true, false} {
 		for i, p := range parent {
-			if p >= 0 && p < len(parent) && (host(i) == host(p)) == own {
+			if p >= 0 && p < len(parent) && (host[i] == host[p]) == own {
 				kids[p] = append(kids[p], i)
 			}
 		}
 	}
-	var b strings.Builder
-	seen := make([]bool, len(parent))
-	var walk func(i int)
-	walk = func(i int) {
-		seen[i] = true
-		b.WriteString(name(i))
-		fork := len(kids[i]) > 1
-		for n, k := range kids[i] {
-			switch {
-			case fork && n == 0:
-				b.WriteString(" (")
-			case fork:
-				b.WriteString(" ")
-			}
-			switch crosses := host(i) != host(k); {
-			case crosses:
-				b.WriteString("=")
-			case !fork:
-				b.WriteString("-")
-			}
-			if !seen[k] {
-				walk(k)
-			}
+	var branch func(i int) string
+	branch = func(i int) string {
+		var parts []string
+		for _, k := range kids[i] {
+			parts = append(parts, cmp.Or(when(host[i] != host[k], "="), when(len(kids[i]) == 1, "-"))+branch(k))
 		}
-		if fork {
-			b.WriteString(")")
+		text := strings.Join(parts, " ")
+		if len(parts) > 1 {
+			text = " (" + text + ")"
 		}
+		return names[i] + text
 	}
-	for _, root := range []bool{true, false} { // then branches whose upper part the log does not show
+	var trees []string
+	for _, above := range []int{-1, -2} { // then branches whose upper part the log does not show
 		for i, p := range parent {
-			if seen[i] || (p == -1) != root || p >= 0 || !root && len(kids[i]) == 0 {
-				continue
+			if p == above && (p == -1 || len(kids[i]) > 0) {
+				trees = append(trees, branch(i))
 			}
-			if b.Len() > 0 {
-				b.WriteString("; ")
-			}
-			walk(i)
 		}
 	}
-	if b.Len() > maxTreeText {
-		return b.String()[:maxTreeText] + " … (--json has all)"
+	text := strings.Join(trees, "; ")
+	if len(text) > maxTreeText {
+		return text[:maxTreeText] + " … (--json has all)"
 	}
-	return b.String()
+	return text
 }
 
 // hostTree is the tree between hosts: each hangs from the host that one of its
@@ -300,13 +272,9 @@ func (v *trafficView) hostTree(c *traffic.Channel) []int {
 func (p *printer) oddities(r *traffic.Run) {
 	if len(r.Odd) > 0 {
 		p.heading("Noteworthy")
-		for _, o := range r.Odd {
-			text := o.Text
-			if o.Line > 0 {
-				text += fmt.Sprintf(" (line %d)", o.Line)
-			}
-			p.para("  ", text)
-		}
+	}
+	for _, o := range r.Odd {
+		p.para("  ", o.Text+when(o.Line > 0, fmt.Sprintf(" (line %d)", o.Line)))
 	}
 	if len(r.Others) == 0 {
 		return
@@ -317,8 +285,7 @@ func (p *printer) oddities(r *traffic.Run) {
 			p.printf("  and %d more\n", len(r.Others)-i)
 			break
 		}
-		id := cmp.Or(o.Comm, "without id")
-		p.printf("  %s: %s, %d in the log, %s\n", id, words.Plural(o.Ranks, "rank"), o.Seen,
+		p.printf("  %s: %s, %d in the log, %s\n", cmp.Or(o.Comm, "without id"), words.Plural(o.Ranks, "rank"), o.Seen,
 			words.Plural(o.Channels, "channel"))
 	}
 }

@@ -253,7 +253,6 @@ func (b *builder) named(n *NIC) {
 			n.Name = o.Name
 			if o.Mbps > 0 {
 				n.Rate = unit.Rate(o.Mbps) * 1e6 / 8
-				n.GBps = n.Rate.GBps()
 			}
 			return
 		}

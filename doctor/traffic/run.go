@@ -66,8 +66,7 @@ type NIC struct {
 	Dev      int       `json:"dev"` // NCCL's number
 	Name     string    `json:"name,omitempty"`
 	Net      string    `json:"net,omitempty"`
-	Rate     unit.Rate `json:"-"`
-	GBps     float64   `json:"rate_GBps,omitempty"`
+	Rate     unit.Rate `json:"rate_GBps,omitempty"`
 	Ring     Load      `json:"ring"`
 	Tree     Load      `json:"tree"`
 	Channels []int     `json:"channels"`

@@ -76,7 +76,7 @@ func Named(name string) *Question {
 // typed is a question of package query with the text of its document.
 func typed[Q interface {
 	Run(ctx context.Context, env query.Env) (*D, error)
-}, D any](text func(io.Writer, *D, report.TextOptions) error) Typed {
+}, D any](text func(*report.Page, *D)) Typed {
 	return Typed{
 		New:    func() any { return new(Q) },
 		Params: sync.OnceValue(func() []query.Param { return query.Params(*new(Q)) }), // every command starts with the list
@@ -87,18 +87,8 @@ func typed[Q interface {
 			}
 			return d, err
 		},
-		Text: func(w io.Writer, d any, o report.TextOptions) error { return text(w, d.(*D), o) },
+		Text: func(w io.Writer, d any, o report.TextOptions) error { return report.Print(w, o, text, d.(*D)) },
 	}
-}
-
-// plain is the text of a document that is the same for everybody.
-func plain[D any](text func(io.Writer, *D) error) func(io.Writer, *D, report.TextOptions) error {
-	return func(w io.Writer, d *D, _ report.TextOptions) error { return text(w, d) }
-}
-
-// verbose is the text of a document of which -v shows more.
-func verbose[D any](text func(io.Writer, *D, bool) error) func(io.Writer, *D, report.TextOptions) error {
-	return func(w io.Writer, d *D, o report.TextOptions) error { return text(w, d, o.Verbose) }
 }
 
 // written is a form that is made from the document alone.

@@ -50,7 +50,7 @@ var (
 	Audit = &Question{
 		Name: "map --audit", Route: "map", Within: shortly, Here: true, Typed: typed[query.Audit](report.Audit),
 	}
-	Path = &Question{Name: "map", Route: "map", Within: shortly, Here: true, Typed: typed[query.Path](plain(report.Paths))}
+	Path = &Question{Name: "map", Route: "map", Within: shortly, Here: true, Typed: typed[query.Path](report.Paths)}
 )
 
 // ofCluster is a form of a map that is made from its cluster.
@@ -128,7 +128,7 @@ var Questions = []*Question{
 			"busbar experts -c dgx-h100:2 --mode low_latency --tokens 16,128",
 			"busbar experts -c mi300x-8 --tokens 4096 --json",
 		},
-		Route: "experts", Within: shortly, Here: true, Typed: typed[query.Experts](plain(report.Experts)),
+		Route: "experts", Within: shortly, Here: true, Typed: typed[query.Experts](report.Experts),
 	},
 	{
 		Name: "step", Route: "step", Within: shortly, Also: true, Forms: []Form{
@@ -146,7 +146,7 @@ var Questions = []*Question{
 			"busbar envelope -c dgx-a100:4 -m gpt3-2.7b --global-batch 64",
 			"busbar envelope -c dgx-h100 -m llama3-8b --gpus 64 --json",
 		},
-		Route: "envelope", Within: shortly, Typed: typed[query.Envelope](plain(report.Envelope)),
+		Route: "envelope", Within: shortly, Typed: typed[query.Envelope](report.Envelope),
 	},
 	{
 		Name: "need", After: "envelope",
@@ -160,17 +160,17 @@ var Questions = []*Question{
 			"busbar need -c dgx-a100:16 -m gpt3-13b --parallel tp=4 --micro-batch 2 --within 10",
 			"busbar need -c baskerville -m gpt2-large -l 4x4 --micro-batch 8 --json",
 		},
-		Route: "need", Within: shortly, Typed: typed[query.Need](plain(report.Need)),
+		Route: "need", Within: shortly, Typed: typed[query.Need](report.Need),
 	},
 	{
 		Name: "scale", Route: "scale", Within: shortly, Also: true, Forms: []Form{drawn(report.ScaleCurve)},
-		Typed: typed[query.Scale](plain(report.Scale)),
+		Typed: typed[query.Scale](report.Scale),
 	},
-	{Name: "goodput", Route: "goodput", Within: shortly, Typed: typed[query.Goodput](plain(report.Goodput))},
-	{Name: "plan", Route: "plan", Within: longer, Heavy: true, Typed: typed[query.Plan](plain(report.Plan))},
+	{Name: "goodput", Route: "goodput", Within: shortly, Typed: typed[query.Goodput](report.Goodput)},
+	{Name: "plan", Route: "plan", Within: longer, Heavy: true, Typed: typed[query.Plan](report.Plan)},
 	{
 		Name: "place", Route: "place", Within: longer, Heavy: true, Also: true, Forms: requests(),
-		Typed: typed[query.Place](plain(report.Place)),
+		Typed: typed[query.Place](report.Place),
 	},
 	{
 		Name: "presets", After: "order",
@@ -192,7 +192,7 @@ var Questions = []*Question{
 			"busbar models gpt2-large",
 			"busbar models llama3-8b --json",
 		},
-		Route: "models", Within: shortly, Typed: typed[query.Models](verbose(report.Models)),
+		Route: "models", Within: shortly, Typed: typed[query.Models](report.Models),
 	},
 	{
 		Name: "hardware", After: "models",
@@ -203,9 +203,9 @@ var Questions = []*Question{
 			"busbar hardware links",
 			"busbar hardware gpu --json",
 		},
-		Route: "hardware", Within: shortly, Typed: typed[query.Hardware](verbose(report.Hardware)),
+		Route: "hardware", Within: shortly, Typed: typed[query.Hardware](report.Hardware),
 	},
-	{Name: "version", Route: "version", Within: shortly, Typed: typed[query.Release](plain(report.Release))},
+	{Name: "version", Route: "version", Within: shortly, Typed: typed[query.Release](report.Release)},
 	{
 		Name: "doctor", Route: "doctor", Within: longer, Heavy: true, Typed: typed[query.Doctor](report.Doctor),
 		Forms: findings(func(d *query.DoctorDoc) *doctor.Report { return d.Report }),
@@ -214,9 +214,7 @@ var Questions = []*Question{
 	{
 		Name: "doctor explain", Route: "explain", Within: longer, Heavy: true, Also: true,
 		Forms: []Form{drawn(func(d *query.ExplainDoc) (*report.Picture, error) { return report.Traffic(d.Run), nil })},
-		Typed: typed[query.Explain](func(w io.Writer, d *query.ExplainDoc, o report.TextOptions) error {
-			return report.TrafficText(w, d.Run, d.Size, o)
-		}),
+		Typed: typed[query.Explain](func(p *report.Page, d *query.ExplainDoc) { report.TrafficText(p, d.Run, d.Size) }),
 	},
 	{
 		Name: "doctor bench", Route: "measured", Within: shortly, Typed: typed[query.DoctorBench](report.DoctorBench),
@@ -252,6 +250,6 @@ var Questions = []*Question{
 		Examples: []string{
 			"busbar self-test",
 		},
-		Typed: typed[query.SelfTest](plain(report.SelfTest)),
+		Typed: typed[query.SelfTest](report.SelfTest),
 	},
 }

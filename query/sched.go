@@ -154,28 +154,3 @@ type schedCheck struct {
 
 // Wrong reports a schedule that is not proven.
 func (d *SchedDoc) Wrong() bool { return d.Check != nil && !d.Check.Proven }
-
-// Algorithms asks which algorithms schedules can be built by.
-type Algorithms struct{}
-
-// AlgorithmsDoc is the answer to Algorithms.
-type AlgorithmsDoc struct {
-	Algorithms []schedule.Builder `json:"algorithms"`
-}
-
-// Run lists them.
-func (Algorithms) Run(context.Context, Env) (*AlgorithmsDoc, error) {
-	d := &AlgorithmsDoc{}
-	for _, b := range schedule.Builders() {
-		// Those that compute in a switch need one.
-		s, err := b.Build(b.Kinds[0], schedule.Params{Ranks: 4, Groups: [][]int{{0, 1}, {2, 3}}})
-		if err == nil && len(s.Switches) > 0 {
-			if b.Needs != "" {
-				b.Needs += ", "
-			}
-			b.Needs += "a switch that computes (" + s.Switches[0].Kind.String() + ")"
-		}
-		d.Algorithms = append(d.Algorithms, b)
-	}
-	return d, nil
-}

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"busbar.dev/coll"
@@ -16,7 +15,7 @@ import (
 const ncclWidth = 123
 
 // Bench prints a measurement whole, as it was printed row by row.
-func Bench(w io.Writer, d *query.BenchDoc, columns int) error {
+func Bench(p *Page, d *query.BenchDoc) {
 	so := *d
 	so.Results = nil
 	for _, s := range d.Results {
@@ -24,56 +23,36 @@ func Bench(w io.Writer, d *query.BenchDoc, columns int) error {
 			part := *s
 			part.Points = s.Points[i : i+1]
 			so.Results.Append(&part)
-			if err := BenchRow(w, &so, columns); err != nil {
-				return err
-			}
+			BenchRow(p, &so)
 		}
 	}
-	return BenchEnd(w, d)
+	BenchEnd(p, d)
 }
 
 // BenchRow prints the last row of a measurement as nccl-tests does, after the header where it is the
-// first. A terminal with fewer columns, 0 being any number, gets the columns that differ from row to row.
-func BenchRow(w io.Writer, d *query.BenchDoc, columns int) error {
+// first. A terminal with fewer columns gets the columns that differ from row to row.
+func BenchRow(p *Page, d *query.BenchDoc) {
 	s := d.Results[len(d.Results)-1]
-	narrow := columns > 0 && columns < ncclWidth
+	narrow := p.Width > 0 && p.Width < ncclWidth
 	if len(d.Results) == 1 && len(s.Points) == 1 {
-		if _, err := io.WriteString(w, commentsWrapped(benchHeader(d, s, narrow), columns)); err != nil {
-			return err
-		}
+		benchHeader(p, d, s, narrow)
 	}
-	_, err := io.WriteString(w, ncclLine(s, &s.Points[len(s.Points)-1], narrow))
-	return err
+	ncclLine(p, s, &s.Points[len(s.Points)-1], narrow)
 }
 
-// commentsWrapped wraps comments between words where they do not fit.
-func commentsWrapped(text string, columns int) string {
-	if columns <= 0 {
-		return text
+// comment prints a line that is none of the table, wrapped between words where it does not fit.
+func (p *Page) comment(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if p.Width <= 0 || texttab.Width(text)+2 <= p.Width {
+		p.printf("# %s\n", text)
+		return
 	}
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if texttab.Width(line) <= columns {
-			b.WriteString(line + "\n")
-			continue
-		}
-		for i, part := range texttab.Wrap(strings.TrimPrefix(line, "# "), columns-4) {
-			lead := "# "
-			if i > 0 {
-				lead = "#   "
-			}
-			b.WriteString(lead + part + "\n")
-		}
-	}
-	return b.String()
+	p.hanging("# ", "#   ", texttab.Wrap(text, p.Width-4))
 }
 
 // BenchEnd prints what comes after the rows.
-func BenchEnd(w io.Writer, d *query.BenchDoc) error {
-	if taken, err := ncclTable(d.Results, false).Send(w); taken {
-		return err
-	}
+func BenchEnd(p *Page, d *query.BenchDoc) {
+	p.send(ncclTable(d.Results, false))
 	verdict := fmt.Sprintf("%d OK", d.WrongElements())
 	switch {
 	case d.WrongElements() > 0:
@@ -81,9 +60,8 @@ func BenchEnd(w io.Writer, d *query.BenchDoc) error {
 	case !d.Checked:
 		verdict = "N/A (not checked)"
 	}
-	_, err := fmt.Fprintf(w, "# Out of bounds values : %s\n# Avg bus bandwidth    : %.6g\n#\n# Collective test "+
-		"concluded: %s\n", verdict, d.AvgBus, benchProgram(d.Op))
-	return err
+	p.printf("# Out of bounds values : %s\n# Avg bus bandwidth    : %.6g\n#\n# Collective test concluded: %s\n", verdict,
+		d.AvgBus, benchProgram(d.Op))
 }
 
 // benchProgram is the name of the program of nccl-tests whose table this is.
@@ -92,30 +70,28 @@ func benchProgram(kind coll.Kind) string {
 }
 
 // benchHeader is nccl-tests'.
-func benchHeader(d *query.BenchDoc, s *result.Sweep, narrow bool) string {
-	var w strings.Builder
+func benchHeader(p *Page, d *query.BenchDoc, s *result.Sweep, narrow bool) {
 	check := 0
 	if d.Checked {
 		check = 1
 	}
-	fmt.Fprintf(&w, "# Collective test starting: %s\n", benchProgram(d.Op))
-	fmt.Fprintf(&w, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: %v(factor) warmup iters: %d iters: %d agg iters: "+
-		"1 validation: %d graph: 0\n#\n",
-		int64(d.Min), int64(d.Max), d.Factor, d.Warmup, d.Iters, check)
-	fmt.Fprintf(&w, "# Using %d ranks on CPUs, transport %s, algorithm %s\n", d.Ranks, d.Transport, d.Algo)
+	p.comment("Collective test starting: %s", benchProgram(d.Op))
+	p.comment("nThread 1 nGpus 1 minBytes %d maxBytes %d step: %v(factor) warmup iters: %d iters: %d agg iters: 1 "+
+		"validation: %d graph: 0", int64(d.Min), int64(d.Max), d.Factor, d.Warmup, d.Iters, check)
+	p.printf("#\n")
+	p.comment("Using %d ranks on CPUs, transport %s, algorithm %s", d.Ranks, d.Transport, d.Algo)
 	if d.Crowded != "" {
-		fmt.Fprintf(&w, "# %s\n", d.Crowded)
+		p.comment("%s", d.Crowded)
 	}
 	for _, m := range d.Members {
-		fmt.Fprintf(&w, "#  Rank %2d Group  0 Pid %6d on %10s device  %d [0x00] CPU\n", m.Rank, m.Pid, m.Host, m.Rank)
+		p.comment(" Rank %2d Group  0 Pid %6d on %10s device  %d [0x00] CPU", m.Rank, m.Pid, m.Host, m.Rank)
 	}
 	if narrow {
 		cells := ncclCells(s, &s.Points[0])
-		fmt.Fprintf(&w, "#  Elements of type %s, redop %s, root %s\n", cells[2], cells[3], cells[4])
+		p.comment(" Elements of type %s, redop %s, root %s", cells[2], cells[3], cells[4])
 	}
-	w.WriteString("#\n")
-	ncclHeader(&w, narrow)
-	return w.String()
+	p.printf("#\n")
+	ncclHeader(p, narrow)
 }
 
 // ncclColumns are nccl-tests' columns: their names in a table, how wide they are, what stands above them and their
@@ -142,12 +118,12 @@ var ncclColumns = []struct {
 }
 
 // ncclHeader is the lines above the rows.
-func ncclHeader(w io.Writer, narrow bool) {
-	form := "#%61s%-32s%s\n"
+func ncclHeader(p *Page, narrow bool) {
+	before, between := 61, 32
 	if narrow {
-		form = "#%13s%-33s%s\n"
+		before, between = 13, 33
 	}
-	fmt.Fprintf(w, form, "", "out-of-place", "in-place")
+	p.printf("#%*s%-*s%s\n", before, "", between, "out-of-place", "in-place")
 	for _, unit := range []bool{false, true} {
 		line := ""
 		for _, c := range ncclColumns {
@@ -159,7 +135,7 @@ func ncclHeader(w io.Writer, narrow bool) {
 				line += fmt.Sprintf("  %*s", c.width, text)
 			}
 		}
-		fmt.Fprintf(w, "#%s\n", line[3:])
+		p.printf("#%s\n", line[3:])
 	}
 }
 
@@ -190,35 +166,28 @@ func ncclCells(s *result.Sweep, p *result.Point) []string {
 	return cells
 }
 
-// ncclLine is a row of nccl-tests' table.
-func ncclLine(s *result.Sweep, p *result.Point, narrow bool) string {
+// ncclLine prints a row of nccl-tests' table.
+func ncclLine(p *Page, s *result.Sweep, x *result.Point, narrow bool) {
 	line := ""
-	for i, text := range ncclCells(s, p) {
+	for i, text := range ncclCells(s, x) {
 		if c := ncclColumns[i]; !narrow || !c.common {
 			line += fmt.Sprintf("  %*s", c.width, cmp.Or(text, "N/A"))
 		}
 	}
-	return line[2:] + "\n"
+	p.printf("%s\n", line[2:])
 }
 
 // ncclTable is the rows for writers that take tables, all at once, with the collective and its setting where they may
 // differ.
 func ncclTable(list result.Sweeps, several bool) *texttab.Table {
-	var heads []string
-	if several {
-		heads = []string{"operation", "setting"}
-	}
+	heads := []string{texttab.If(several, "operation", "setting")}
 	for _, c := range ncclColumns {
 		heads = append(heads, c.name)
 	}
 	t := texttab.New(heads...)
 	for _, s := range list {
 		for i := range s.Points {
-			var cells []string
-			if several {
-				cells = []string{s.Op.String(), strings.TrimSpace(sweepSetting(s))}
-			}
-			t.Row(append(cells, ncclCells(s, &s.Points[i])...)...)
+			t.Row(append([]string{s.Op.String(), strings.TrimSpace(sweepSetting(s))}, ncclCells(s, &s.Points[i])...)...)
 		}
 	}
 	return t

@@ -1,8 +1,8 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"slices"
 
 	"busbar.dev/internal/texttab"
@@ -12,29 +12,24 @@ import (
 	"busbar.dev/unit"
 )
 
-// BenchDiff prints two sets of results side by side; all lists the rows that only one side has.
-func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
+// BenchDiff prints two sets of results side by side; -v lists the rows that only one side has.
+func BenchDiff(p *Page, d *query.BenchDiffDoc) {
 	for rest := d.Rows; len(rest) > 0; {
 		t := texttab.New(">size", "algorithm", ">old", ">±", ">new", ">±", ">change", ">p", ">n", "")
 		t.Title = rest[0].Setup
-		fmt.Fprintf(w, "%s%s\n", when(len(rest) < len(d.Rows), "\n"), t.Title)
+		p.printf("%s%s\n", when(len(rest) < len(d.Rows), "\n"), t.Title)
 		for ; len(rest) > 0 && rest[0].Setup == t.Title; rest = rest[1:] {
 			r := &rest[0]
 			t.Add(r.Size, algoChange(r), microText(r.Old.Median), plusMinus(r.Old), microText(r.New.Median),
 				plusMinus(r.New), changeText(r), chance(r), fmt.Sprintf("%d+%d", r.Old.N, r.New.N), verdictText(r))
 		}
-		if err := t.Write(w); err != nil {
-			return err
-		}
+		p.table(t)
 	}
-	fmt.Fprintf(w, "\n%s: %+.1f%% on average%s\n", words.Plural(len(d.Rows), "row"), 100*d.Geomean,
+	p.printf("\n%s: %+.1f%% on average%s\n", words.Plural(len(d.Rows), "row"), 100*d.Geomean,
 		noneChanged(d.Rows))
-	printAlone(w, "before", d.OldRows, all)
-	printAlone(w, "now", d.NewRows, all)
-	for _, n := range d.Notes {
-		fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
-	}
-	return nil
+	printAlone(p, "before", d.OldRows)
+	printAlone(p, "now", d.NewRows)
+	p.notes(d.Notes)
 }
 
 // noneChanged says of an average over rows none of which is told from noise that it is noise too.
@@ -44,15 +39,15 @@ func noneChanged(rows []diff.Row) string {
 }
 
 // printAlone tells of rows that one side has.
-func printAlone(w io.Writer, when string, list []diff.Measured, all bool) {
+func printAlone(p *Page, side string, list []diff.Measured) {
 	if len(list) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "measured only %s: %s%s\n", when, words.Plural(len(list), "row"),
-		map[bool]string{true: ":", false: " (--all lists them)"}[all])
+	p.printf("measured only %s: %s%s\n", side, words.Plural(len(list), "row"),
+		cmp.Or(when(p.Verbose, ":"), " (--all lists them)"))
 	for _, r := range list {
-		if all {
-			fmt.Fprintf(w, "  %s, %v\n", texttab.Clean(r.Setup), r.Size)
+		if p.Verbose {
+			p.printf("  %s, %v\n", r.Setup, r.Size)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -18,88 +17,73 @@ import (
 
 // BenchGPU prints what NCCL's own choice took, in nccl-tests' columns where busbar-gpu measured it, and where several
 // settings were tried the best of each size and what NCCL's own choice lost against it.
-func BenchGPU(w io.Writer, d *query.BenchGPUDoc) error {
-	printNotes(w, d.Notes)
-	if !strings.HasPrefix(d.Tool, "nccl-tests") {
-		if err := ncclColumnsOf(w, d.Sweeps); err != nil {
-			return err
-		}
-		if d.Settings < 2 || len(d.Ops) > 1 {
-			return refusedSettings(w, d.Refused)
-		}
-		fmt.Fprintln(w)
+func BenchGPU(p *Page, d *query.BenchGPUDoc) {
+	p.notes(d.Notes)
+	switch {
+	case strings.HasPrefix(d.Tool, "nccl-tests"):
+		bestSettings(p, d)
+	case d.Settings > 1 && len(d.Ops) < 2:
+		ncclColumnsOf(p, d.Sweeps)
+		p.printf("\n")
+		bestSettings(p, d)
+	default:
+		ncclColumnsOf(p, d.Sweeps)
 	}
-	model := ""
-	if name := d.Sweeps[0].GPU(); name != "" {
-		model = " of " + texttab.Clean(name)
-	}
-	fmt.Fprintf(w, "%s, %s, %s%s, %s", d.Op, d.Dtype, words.Plural(d.Ranks, "rank"), model, d.Tool)
-	if d.Library != "" {
-		fmt.Fprintf(w, ", NCCL %s", d.Library)
-	}
-	fmt.Fprintf(w, "; %s\n\n", words.Plural(d.Settings, "setting"))
+	refusedSettings(p, d.Refused)
+}
+
+// bestSettings prints the best setting of each size, and what NCCL's own choice lost against it.
+func bestSettings(p *Page, d *query.BenchGPUDoc) {
+	model := d.Sweeps[0].GPU()
+	p.printf("%s, %s, %s%s, %s%s; %s\n\n", d.Op, d.Dtype, words.Plural(d.Ranks, "rank"), when(model != "", " of "+model),
+		d.Tool, when(d.Library != "", ", NCCL "+d.Library), words.Plural(d.Settings, "setting"))
 	t := texttab.New(">size", ">NCCL's choice", ">best", "setting", ">lost", ">busbw")
 	op := coll.Op{Kind: d.Op}
 	op.Type, _ = coll.ParseDtype(d.Dtype)
 	for _, b := range d.Rows {
 		op.Bytes = b.Size
-		t.Row(b.Size.String(), unit.Micros(b.Auto).String(), unit.Micros(b.Time).String(), b.Setting.String(),
-			fmt.Sprintf("%.1f%%", 100*b.Lost), op.BusBW(d.Ranks, unit.Micros(b.Time)).String())
+		best := unit.Micros(b.Time)
+		t.Add(b.Size, unit.Micros(b.Auto), best, b.Setting, percent(b.Lost), op.BusBW(d.Ranks, best))
 	}
-	if err := t.Write(w); err != nil {
-		return err
-	}
-	fmt.Fprintln(w, "\nlost: how much longer NCCL's own choice takes than the best setting. Differences of a few "+
-		"percent are noise: --repeat 4 and bench diff tell")
+	p.table(t)
+	p.printf("\nlost: how much longer NCCL's own choice takes than the best setting. Differences of a few percent are " +
+		"noise: --repeat 4 and bench diff tell\n")
 	if d.Bad > 0 {
-		fmt.Fprintf(w, "%d wrong elements; such rows are not compared\n", d.Bad)
+		p.printf("%d wrong elements; such rows are not compared\n", d.Bad)
 	}
 	if d.Untimed > 0 {
-		fmt.Fprintf(w, "left out: %s without a time that is a number above 0\n", words.Plural(d.Untimed, "row"))
-	}
-	return refusedSettings(w, d.Refused)
-}
-
-func printNotes(w io.Writer, list []string) {
-	for _, note := range list {
-		fmt.Fprintf(w, "note: %s\n", texttab.Clean(note))
+		p.printf("left out: %s without a time that is a number above 0\n", words.Plural(d.Untimed, "row"))
 	}
 }
 
-func refusedSettings(w io.Writer, list []gpu.Refusal) error {
+func refusedSettings(p *Page, list []gpu.Refusal) {
 	for _, x := range list {
-		if _, err := fmt.Fprintf(w, "refused: %s: %s\n", x.Setting, texttab.Clean(x.Why)); err != nil {
-			return err
-		}
+		p.printf("refused: %s: %s\n", x.Setting, x.Why)
 	}
-	return nil
 }
 
 // ncclColumnsOf prints sweeps as nccl-tests prints them, so that whatever reads those reads these.
-func ncclColumnsOf(w io.Writer, list result.Sweeps) error {
-	if taken, err := ncclTable(list, true).Send(w); taken {
-		return err
-	}
+func ncclColumnsOf(p *Page, list result.Sweeps) {
+	p.send(ncclTable(list, true))
 	for i, s := range list {
 		if i > 0 {
-			fmt.Fprintln(w)
+			p.printf("\n")
 		}
-		fmt.Fprintf(w, "# %s by %s, %s, NCCL %s, %s of %s%s\n", s.Op, texttab.Clean(s.Tool), s.Dtype,
-			texttab.Clean(s.Library), words.Plural(s.Ranks, "rank"), texttab.Clean(s.GPU()), sweepSetting(s))
-		fmt.Fprintf(w, "# Collective test starting: %s\n#\n", s.Op.Binary())
-		ncclHeader(w, false)
+		p.printf("# %s by %s, %s, NCCL %s, %s of %s%s\n", s.Op, s.Tool, s.Dtype, s.Library, words.Plural(s.Ranks, "rank"),
+			s.GPU(), sweepSetting(s))
+		p.printf("# Collective test starting: %s\n#\n", s.Op.Binary())
+		ncclHeader(p, false)
 		for j := range s.Points {
-			fmt.Fprint(w, ncclLine(s, &s.Points[j], false))
+			ncclLine(p, s, &s.Points[j], false)
 		}
 		total, rows := 0.0, s.Rows()
 		for _, r := range rows {
 			total += r.BusBW().GBps()
 		}
 		if len(rows) > 0 {
-			fmt.Fprintf(w, "# Avg bus bandwidth    : %.4f\n", total/float64(len(rows)))
+			p.printf("# Avg bus bandwidth    : %.4f\n", total/float64(len(rows)))
 		}
 	}
-	return nil
 }
 
 // sweepSetting are the variables that a sweep was measured with.
@@ -112,55 +96,42 @@ func sweepSetting(s *result.Sweep) string {
 }
 
 // BenchGPUNode prints what is inside a node.
-func BenchGPUNode(w io.Writer, d *query.BenchGPUNodeDoc) error {
-	fmt.Fprintf(w, "%s: %s, measured in %.1f s\n", texttab.Clean(d.Host), words.Plural(len(d.GPUs), "GPU"), d.Seconds)
+func BenchGPUNode(p *Page, d *query.BenchGPUNodeDoc) {
+	p.printf("%s: %s, measured in %.1f s\n", d.Host, words.Plural(len(d.GPUs), "GPU"), d.Seconds)
 	for i, g := range d.GPUs {
-		fmt.Fprintf(w, "\nGPU %d: %s, %s, %v, CUDA %s", i, texttab.Clean(g.Name), texttab.Clean(g.PCI), unit.Bytes(g.Memory),
-			texttab.Clean(g.Driver))
-		if g.NCCL != "" {
-			fmt.Fprintf(w, ", NCCL %s", texttab.Clean(g.NCCL))
-		}
-		fmt.Fprintln(w)
+		p.printf("\nGPU %d: %s, %s, %v, CUDA %s%s\n", i, g.Name, g.PCI, unit.Bytes(g.Memory), g.Driver,
+			when(g.NCCL != "", ", NCCL "+g.NCCL))
 		for _, r := range g.Rates {
-			fmt.Fprintf(w, "  %-28s %8.1f GB/s\n", rateWords[r.What], r.GBps)
+			p.printf("  %-28s %8.1f GB/s\n", rateWords[r.What], r.GBps)
 		}
 		if len(g.Products) == 0 {
 			continue
 		}
-		t := texttab.New("product", "type", ">TFLOPS", ">µs", ">SM MHz", ">W", "throttled")
-		t.Indent, t.Title = "  ", fmt.Sprintf("GPU %d", i)
-		for _, p := range g.Products {
-			t.Row(fmt.Sprintf("%dx%dx%d", p.M, p.N, p.K), p.Dtype, fmt.Sprintf("%.1f", p.TFLOPS), fmt.Sprintf("%.1f", p.Micros),
-				fmt.Sprint(p.MHz), fmt.Sprintf("%.0f", p.Watts), strings.Join(p.Why, ", "))
+		t := p.columns("product", "type", ">TFLOPS|%.1f", ">µs|%.1f", ">SM MHz", ">W|%.0f", "throttled")
+		t.Title = fmt.Sprintf("GPU %d", i)
+		for _, x := range g.Products {
+			t.Add(fmt.Sprintf("%dx%dx%d", x.M, x.N, x.K), x.Dtype, x.TFLOPS, x.Micros, x.MHz, x.Watts,
+				strings.Join(x.Why, ", "))
 		}
-		if err := t.Write(w); err != nil {
-			return err
-		}
+		p.table(t)
 	}
 	if len(d.Peers) > 0 {
-		t := texttab.New(">from", ">to", ">GB/s", ">both ways, together")
-		for _, p := range d.Peers {
-			t.Row(fmt.Sprint(p.From), fmt.Sprint(p.To), fmt.Sprintf("%.1f", p.GBps), fmt.Sprintf("%.1f", p.Both))
+		t := texttab.New(">from", ">to", ">GB/s|%.1f", ">both ways, together|%.1f")
+		for _, x := range d.Peers {
+			t.Add(x.From, x.To, x.GBps, x.Both)
 		}
-		fmt.Fprintln(w, "\ncopies between GPUs")
-		if err := t.Write(w); err != nil {
-			return err
-		}
+		p.printf("\ncopies between GPUs\n")
+		p.table(t)
 	}
 	if len(d.Results) > 0 {
-		fmt.Fprintln(w)
-		if err := ncclColumnsOf(w, d.Results); err != nil {
-			return err
-		}
+		p.printf("\n")
+		ncclColumnsOf(p, d.Results)
 	}
-	printNotes(w, d.Notes)
-	if err := refusedSettings(w, d.Refused); err != nil {
-		return err
-	}
+	p.notes(d.Notes)
+	refusedSettings(p, d.Refused)
 	if d.Bad > 0 {
-		fmt.Fprintf(w, "%d wrong elements\n", d.Bad)
+		p.printf("%d wrong elements\n", d.Bad)
 	}
-	return nil
 }
 
 var rateWords = map[string]string{
@@ -169,11 +140,8 @@ var rateWords = map[string]string{
 }
 
 // BenchGPUCommands prints what would be run, a command line each.
-func BenchGPUCommands(w io.Writer, d *query.BenchGPUCommands) error {
+func BenchGPUCommands(p *Page, d *query.BenchGPUCommands) {
 	for _, c := range d.Commands {
-		if _, err := fmt.Fprintln(w, gpu.ShellWords(c.Args)); err != nil {
-			return err
-		}
+		p.lines(gpu.ShellWords(c.Args))
 	}
-	return nil
 }

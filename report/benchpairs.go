@@ -1,8 +1,8 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -16,18 +16,12 @@ import (
 const widestPairs = 32
 
 // BenchPairs prints the tables of all pairs of ranks, and what stands out.
-func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
+func BenchPairs(p *Page, d *query.BenchPairsDoc) {
 	t := pairs.FromGrids(d.Names, d.Rate, d.Both, d.Latency)
-	if taken, err := pairList(t).Send(w); taken {
-		return err
-	}
+	p.send(pairList(t))
 	n := d.Ranks
-	how := "all pairs of a round concurrently"
-	if d.Alone {
-		how = "one pair at a time"
-	}
-	fmt.Fprintf(w, "%d ranks, %s, transport %s, %s, %v and %v\n", n, words.Plural(n*(n-1)/2, "pair"), d.Transport, how,
-		d.Small, d.Size)
+	p.printf("%d ranks, %s, transport %s, %s, %v and %v\n", n, words.Plural(n*(n-1)/2, "pair"), d.Transport,
+		cmp.Or(when(d.Alone, "one pair at a time"), "all pairs of a round concurrently"), d.Small, d.Size)
 	for _, f := range []struct {
 		title string
 		of    func(pairs.Measure) float64
@@ -36,35 +30,32 @@ func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
 		{"bandwidth with both directions busy, GB/s per direction", pairs.BothGBps},
 		{"latency, one direction, µs", pairs.Micros},
 	} {
-		fmt.Fprintf(w, "\n%s\n", f.title)
+		p.printf("\n%s\n", f.title)
 		if n <= widestPairs {
-			if err := pairTable(t, f.of).Write(w); err != nil {
-				return err
-			}
+			p.lay(pairTable(t, f.of))
 		}
 		low, mid, high := t.Extremes(f.of)
-		fmt.Fprintf(w, "median %s, from %s to %s\n", threeDigits(mid), threeDigits(low), threeDigits(high))
+		p.printf("median %s, from %s to %s\n", threeDigits(mid), threeDigits(low), threeDigits(high))
 	}
-	fmt.Fprintln(w)
+	p.printf("\n")
 	if len(d.Findings) == 0 {
-		fmt.Fprintln(w, "no outliers")
+		p.printf("no outliers\n")
 	}
 	for _, f := range d.Findings {
-		fmt.Fprintf(w, "%s: %s (%.0f deviations)\n", f.Severity, texttab.Clean(f.Text), f.Sigma)
+		p.printf("%s: %s (%.0f deviations)\n", f.Severity, f.Text, f.Sigma)
 	}
 	for _, note := range d.Notes {
-		fmt.Fprintf(w, "note: %s; outliers are notes at most\n", note)
+		p.printf("note: %s; outliers are notes at most\n", note)
 	}
-	return nil
 }
 
 // pairList is all figures of all pairs, a row each, for writers that take tables.
 func pairList(t *pairs.Table) *texttab.Table {
 	out := texttab.New(">from", "from host", ">to", "to host", ">bandwidth (GB/s)",
 		">bandwidth, both directions busy (GB/s)", ">latency (us)")
-	name := func(i int) string { return texttab.Clean(strings.TrimPrefix(t.Names[i], "rank ")) }
+	name := func(i int) string { return strings.TrimPrefix(t.Names[i], "rank ") }
 	for _, m := range t.Cells {
-		out.Row(fmt.Sprint(m.From), name(m.From), fmt.Sprint(m.To), name(m.To), threeDigits(pairs.GBps(m)),
+		out.Add(m.From, name(m.From), m.To, name(m.To), threeDigits(pairs.GBps(m)),
 			threeDigits(pairs.BothGBps(m)), threeDigits(pairs.Micros(m)))
 	}
 	return out
@@ -79,7 +70,7 @@ func pairTable(t *pairs.Table, of func(pairs.Measure) float64) *texttab.Table {
 	}
 	grid := make([][]string, n)
 	for i := range grid {
-		grid[i] = append(grid[i], fmt.Sprintf("%d %s", i, texttab.Clean(strings.TrimPrefix(t.Names[i], "rank "))))
+		grid[i] = append(grid[i], fmt.Sprintf("%d %s", i, strings.TrimPrefix(t.Names[i], "rank ")))
 		grid[i] = append(grid[i], slices.Repeat([]string{"-"}, n)...)
 	}
 	for _, m := range t.Cells {

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"fmt"
-	"io"
 	"strings"
 
 	"busbar.dev/internal/texttab"
@@ -14,48 +12,35 @@ import (
 const mostRDMA = 64
 
 // BenchRDMA prints rails, pairs where there are few, and what stands out.
-func BenchRDMA(w io.Writer, d *query.BenchRDMADoc) error {
-	fmt.Fprintf(w, "%s, %s, %s by %s of %v, %v; %s in %.1f s\n\n", words.Plural(len(d.Hosts), "host"),
+func BenchRDMA(p *Page, d *query.BenchRDMADoc) {
+	p.printf("%s, %s, %s by %s of %v, %v; %s in %.1f s\n\n", words.Plural(len(d.Hosts), "host"),
 		words.Plural(len(d.Rails), "rail"), words.Plural(len(d.Pairs), "direction"),
 		strings.Join(d.Programs, " and "), d.SizeBytes, d.SmallBytes, words.Plural(d.Rounds, "round"),
 		d.Seconds)
 	t := texttab.New(">rail", ">ports", ">link GB/s", ">median GB/s", ">both GB/s", ">latency µs")
 	for _, r := range d.Rails {
-		t.Row(fmt.Sprint(r.Rail), fmt.Sprint(len(r.Ports)), threeDigits(r.Link.GBps()), threeDigits(r.Rate),
-			threeDigits(r.Both),
+		t.Add(r.Rail, len(r.Ports), threeDigits(r.Link.GBps()), threeDigits(r.Rate), threeDigits(r.Both),
 			threeDigits(r.Latency))
 	}
-	if err := t.Write(w); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
+	p.table(t)
+	p.printf("\n")
 	t = texttab.New(">rail", "from", "to", ">GB/s", ">both GB/s", ">latency µs", "failed")
-	for _, p := range d.Pairs {
-		t.Row(fmt.Sprint(p.Rail), texttab.Clean(p.From), texttab.Clean(p.To), threeDigits(p.Rate.GBps()),
-			threeDigits(p.Both.GBps()),
-			threeDigits(p.Latency.Micros()), texttab.Clean(p.Failed))
+	for _, x := range d.Pairs {
+		t.Add(x.Rail, x.From, x.To, threeDigits(x.Rate.GBps()), threeDigits(x.Both.GBps()),
+			threeDigits(x.Latency.Micros()), x.Failed)
 	}
-	if taken, err := t.Send(w); taken {
-		return err
-	}
+	p.send(t)
 	if len(d.Pairs) <= mostRDMA {
-		if err := t.Write(w); err != nil {
-			return err
-		}
-		fmt.Fprintln(w)
+		p.lay(t)
+		p.printf("\n")
 	} else {
-		fmt.Fprintf(w, "--json lists all %d directions\n\n", len(d.Pairs))
+		p.printf("--json lists all %d directions\n\n", len(d.Pairs))
 	}
 	if len(d.Findings) == 0 {
-		fmt.Fprintln(w, "no outliers")
+		p.printf("no outliers\n")
 	}
 	for _, f := range d.Findings {
-		fmt.Fprintf(w, "%s: %s\n", f.Severity, texttab.Clean(f.Text))
+		p.printf("%s: %s\n", f.Severity, f.Text)
 	}
-	for _, n := range d.Notes {
-		if _, err := fmt.Fprintf(w, "note: %s\n", texttab.Clean(n)); err != nil {
-			return err
-		}
-	}
-	return nil
+	p.notes(d.Notes)
 }

@@ -10,29 +10,27 @@ import (
 	"busbar.dev/unit"
 )
 
-// BenchStep prints what steps took, and their buckets: all of them, or the first and the last.
-func BenchStep(w io.Writer, d *query.BenchStepDoc, allBuckets bool) error {
+// BenchStep prints what steps took, and their buckets: with -v all of them, else the first and the last.
+func BenchStep(p *Page, d *query.BenchStepDoc) {
 	if len(d.Rows) == 0 {
-		return nil
+		return
 	}
-	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %s; %s, transport %s\n", d.Title, d.Params,
+	p.printf("%s: %d parameters in %d tensors, gradients %s of %s in %s; %s, transport %s\n", d.Title, d.Params,
 		d.Tensors, mebi(d.GradientBytes), d.Dtype, words.Plural(len(d.Rows[0].Buckets), "bucket"),
 		words.Plural(d.Ranks, "rank"), d.Transport)
-	fmt.Fprintf(w, "a step computes for %s, %s of it forwards; %s, each on the rank that took longest, and what it was "+
+	p.printf("a step computes for %s, %s of it forwards; %s, each on the rank that took longest, and what it was "+
 		"made of\n\n", unit.Seconds(d.Compute), unit.Seconds(d.Forward), medianOf(d.Iters))
-	t := texttab.New("overlap", ">step", ">computing", ">exposed", ">of the step", ">fastest", ">slowest")
+	t := texttab.New("overlap", ">step", ">computing", ">exposed", ">of the step|%.0f%%", ">fastest", ">slowest")
 	for _, r := range d.Rows {
-		t.Row(r.Overlap, unit.Seconds(r.Step).String(), unit.Seconds(r.Computed).String(), unit.Seconds(r.Exposed).String(),
-			fmt.Sprintf("%.0f%%", 100*share(r.Exposed, r.Step)), unit.Seconds(r.Min).String(), unit.Seconds(r.Max).String())
+		t.Add(r.Overlap, unit.Seconds(r.Step), unit.Seconds(r.Computed), unit.Seconds(r.Exposed),
+			100*share(r.Exposed, r.Step), unit.Seconds(r.Min), unit.Seconds(r.Max))
 	}
-	if err := t.Write(w); err != nil {
-		return err
-	}
+	p.table(t)
 	if len(d.Rows) == 2 {
-		fmt.Fprintf(w, "overlap hides %.0f%% of the communication\n",
+		p.printf("overlap hides %.0f%% of the communication\n",
 			100*max(0, 1-share(d.Rows[1].Exposed, d.Rows[0].Exposed)))
 	}
-	return benchBuckets(w, d, allBuckets)
+	benchBuckets(p, d)
 }
 
 // medianOf names the step that is shown.
@@ -59,21 +57,16 @@ func mebi(b unit.Bytes) string { return fmt.Sprintf("%.1f MiB", float64(b)/float
 const fewBuckets = 12
 
 // benchBuckets lists the buckets of the last way.
-func benchBuckets(w io.Writer, d *query.BenchStepDoc, all bool) error {
+func benchBuckets(p *Page, d *query.BenchStepDoc) {
 	row := &d.Rows[len(d.Rows)-1]
-	all = all || len(row.Buckets) <= fewBuckets+4
-	fmt.Fprintf(w, "\nbuckets on rank 0, overlap %s\n", row.Overlap)
-	if taken, err := bucketTable(d, true).Send(w); taken {
-		return err
-	}
-	if err := bucketTable(d, all).Write(w); err != nil {
-		return err
-	}
-	fmt.Fprintln(w, "took: from a bucket's start to its end, while others are under way; busbw is its share")
+	all := p.Verbose || len(row.Buckets) <= fewBuckets+4
+	p.printf("\nbuckets on rank 0, overlap %s\n", row.Overlap)
+	p.send(bucketTable(d, true))
+	p.lay(bucketTable(d, all))
+	p.printf("took: from a bucket's start to its end, while others are under way; busbw is its share\n")
 	if !all {
-		fmt.Fprintln(w, "--buckets lists all")
+		p.printf("--buckets lists all\n")
 	}
-	return nil
 }
 
 // bucketTable is the buckets of the last way: all, or the first and the last.
@@ -87,10 +80,9 @@ func bucketTable(d *query.BenchStepDoc, all bool) *texttab.Table {
 		if !all && i >= fewBuckets/2 && i < len(list)-fewBuckets/2 {
 			continue
 		}
-		t.Row(fmt.Sprint(i), fmt.Sprint(b.Tensors), mebi(b.Bytes), b.Ready.String(), b.Took.String(), b.BusBW.String(),
-			b.Algo)
+		t.Add(i, b.Tensors, mebi(b.Bytes), b.Ready, b.Took, b.BusBW, b.Algo)
 	}
-	t.Row("total", fmt.Sprint(d.Tensors), mebi(d.GradientBytes))
+	t.Add("total", d.Tensors, mebi(d.GradientBytes))
 	return t
 }
 

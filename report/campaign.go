@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 
 	"busbar.dev/internal/words"
 	"busbar.dev/plan/campaign"
@@ -11,48 +10,35 @@ import (
 )
 
 // campaignLines prints what was asked about a whole run of steps, of tokens or samples.
-func campaignLines(w io.Writer, d *query.CampaignDoc, step unit.Span, passed string) {
-	say := lines(w)
+func campaignLines(p *Page, d *query.CampaignDoc, step unit.Span, passed string) {
 	if d.Straggler != nil {
-		say("slow", d.Straggler.Text)
+		p.say("slow", d.Straggler.Text)
 	}
 	if d.Goodput != nil {
-		goodputLines(w, d.Goodput, step)
+		goodputLines(p, d.Goodput, step)
 	}
-	if d.Cost != nil {
-		costLines(d.Cost, d.Goodput != nil, passed, say)
+	c := d.Cost
+	if c == nil {
+		return // what a run takes is part of its cost
 	}
-	if r := d.Run; r != nil {
-		text := fmt.Sprintf("%s %s take %v, %s GPU hours", abbreviated(r.Tokens), passed, unit.Span(r.Days)*unit.Day,
-			abbreviated(r.GPUHours))
-		if r.MWh > 0 {
-			text += fmt.Sprintf(", %v", unit.Energy(r.MWh)*unit.MegawattHour)
-		}
-		if d.Cost.Rented || d.Cost.Powered {
-			text += fmt.Sprintf(", %s", amount(d.Cost, r.Bill))
-		}
-		say("run", text)
-	}
-}
-
-// costLines print what a step and a million tokens cost.
-func costLines(c *campaign.Cost, lost bool, passed string, say func(name, text string)) {
-	if c.Rented || c.Powered {
-		text := fmt.Sprintf("per step %s; per million %s %s", amount(c, c.Step), passed, amount(c, c.Million))
-		if lost {
-			text += " with what failures and checkpoints cost"
-		}
-		say("cost", text)
+	paid := c.Rented || c.Powered
+	if paid {
+		p.say("cost", fmt.Sprintf("per step %s; per million %s %s%s", amount(c, c.Step), passed, amount(c, c.Million),
+			when(d.Goodput != nil, " with what failures and checkpoints cost")))
 	}
 	if c.Assumed != "" {
-		text := fmt.Sprintf("%v per step, %.3g W per GPU on average: %s (%s)", unit.Energy(c.Step.KWh)*unit.KilowattHour,
-			c.Average, c.Assumed, c.WattsSource)
+		around := "; hosts, network and cooling are not in it (--overhead)"
 		if c.Overhead > 1 {
-			text += fmt.Sprintf(", times %g for hosts, network and cooling", c.Overhead)
-		} else {
-			text += "; hosts, network and cooling are not in it (--overhead)"
+			around = fmt.Sprintf(", times %g for hosts, network and cooling", c.Overhead)
 		}
-		say("energy", text)
+		p.say("energy", fmt.Sprintf("%v per step, %.3g W per GPU on average: %s (%s)%s",
+			unit.Energy(c.Step.KWh)*unit.KilowattHour, c.Average, c.Assumed, c.WattsSource, around))
+	}
+	if r := d.Run; r != nil {
+		p.say("run", fmt.Sprintf("%s %s take %v, %s GPU hours%s%s", abbreviated(r.Tokens), passed,
+			unit.Span(r.Days)*unit.Day, abbreviated(r.GPUHours),
+			when(r.MWh > 0, fmt.Sprintf(", %v", unit.Energy(r.MWh)*unit.MegawattHour)),
+			when(paid, ", "+amount(c, r.Bill))))
 	}
 }
 

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -15,76 +14,65 @@ import (
 	"busbar.dev/workload"
 )
 
-// Presets prints the machines, then the names of single GPUs; verbose adds the sources.
-func Presets(w io.Writer, d *query.PresetsDoc, o TextOptions) error {
+// Presets prints the machines, then the names of single GPUs; -v adds the sources.
+func Presets(p *Page, d *query.ListDoc) {
 	t := texttab.New("name", ">nodes", ">GPUs", ">NICs", "description of one node")
 	var bare []string
-	for _, p := range d.Presets {
-		if p.GPUs == 1 && p.NICs == 0 {
-			bare = append(bare, p.Name)
+	for _, x := range d.Presets {
+		if x.GPUs == 1 && x.NICs == 0 {
+			bare = append(bare, x.Name)
 			continue
 		}
-		t.Add(p.Name, p.Nodes, p.GPUs, p.NICs, p.Summary)
-		if o.Verbose {
-			t.Row("", "", "", "", "source: "+p.Source)
+		t.Add(x.Name, x.Nodes, x.GPUs, x.NICs, x.Summary)
+		if p.Verbose {
+			t.Row("", "", "", "", "source: "+x.Source)
 		}
 	}
-	if err := t.Write(w); err != nil {
-		return err
-	}
-	fmt.Fprintln(w, "\nnodes: how many a name without :COUNT means. Sources: -v or --json. Single GPUs, without a NIC:")
-	var b strings.Builder
-	hanging(&b, "  ", "  ", texttab.Flow(bare, ", ", max(o.Width-2, 78)))
-	_, err := io.WriteString(w, b.String())
-	return err
+	p.table(t)
+	p.printf("\nnodes: how many a name without :COUNT means. Sources: -v or --json. Single GPUs, without a NIC:\n")
+	p.hanging("  ", "  ", texttab.Flow(bare, ", ", max(p.Width-2, 78)))
 }
 
-// Hardware prints the tables of the catalogue; verbose prints the source below every row.
-func Hardware(w io.Writer, d *query.HardwareDoc, verbose bool) error {
+// Hardware prints the tables of the catalogue; -v prints the source below every row.
+func Hardware(p *Page, d *query.ListDoc) {
 	for _, part := range []struct {
 		title string
 		table *texttab.Table
 	}{
-		{"Links and networks (one direction computed with; duplex as the sum of both)", linkTable(d.Links, verbose)},
-		{"Accelerators (dense peaks)", gpuTable(d.GPUs, verbose)},
-		{"Network cards", nicTable(d.NICs, verbose)},
-		{"Switches", switchTable(d.Switches, verbose)},
+		{"Links and networks (one direction computed with; duplex as the sum of both)", p.linkTable(d.Links)},
+		{"Accelerators (dense peaks)", p.gpuTable(d.GPUs)},
+		{"Network cards", p.nicTable(d.NICs)},
+		{"Switches", p.switchTable(d.Switches)},
 	} {
-		if part.table.Len() == 0 {
-			continue
-		}
-		fmt.Fprintln(w, part.title)
-		if err := part.table.Write(w); err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintln(w); err != nil {
-			return err
+		if part.table.Len() > 0 {
+			p.printf("%s\n", part.title)
+			p.table(part.table)
+			p.printf("\n")
 		}
 	}
-	return nil
 }
 
 // stated is what a source states, or a dash.
 func stated(is bool, text string) string { return cmp.Or(when(is, text), "–") }
 
-// cite adds a row's source below it.
-func cite(t *texttab.Table, sources bool, source string) {
-	if sources {
-		t.Row("  source: " + source)
+// cite adds below a row where it comes from, where -v asks for that.
+func (p *Page) cite(t *texttab.Table, what, text string) {
+	if p.Verbose && text != "" {
+		t.Row("  " + what + ": " + text)
 	}
 }
 
-func linkTable(rows []hardware.Interconnect, sources bool) *texttab.Table {
+func (p *Page) linkTable(rows []hardware.Interconnect) *texttab.Table {
 	t := texttab.New("name", "of", ">one direction", ">in bits", ">duplex", "maker quotes", ">latency")
 	for _, r := range rows {
 		t.Add(r.Name, r.Scope, r.OneWay, r.OneWay.Bits(), r.Duplex, r.Quoted,
 			when(r.Latency.Known(), r.Latency.Value.String()))
-		cite(t, sources, r.Source)
+		p.cite(t, "source", r.Source)
 	}
 	return t
 }
 
-func gpuTable(rows []hardware.GPUModel, sources bool) *texttab.Table {
+func (p *Page) gpuTable(rows []hardware.GPUModel) *texttab.Table {
 	t := texttab.New("name", "title", ">memory", ">memory rate", ">bf16 dense", ">fp8 dense", "links", "PCIe", ">power")
 	for _, g := range rows {
 		peak := func(d cluster.Dtype) string {
@@ -94,37 +82,36 @@ func gpuTable(rows []hardware.GPUModel, sources bool) *texttab.Table {
 		t.Add(g.Name, g.Title, g.Memory, g.HBM, peak(cluster.BF16), peak(cluster.FP8),
 			stated(g.Links > 0, fmt.Sprintf("%d × %v = %v", g.Links, g.Link, g.Link*unit.Rate(g.Links))),
 			fmt.Sprintf("gen %d x%d", g.PCIeGen, g.Lanes), stated(g.TDP > 0, fmt.Sprintf("%g W", float64(g.TDP))))
-		cite(t, sources, g.Source)
-		if g.TDP > 0 {
-			cite(t, sources, "power: "+g.TDPSource)
-		}
+		p.cite(t, "source", g.Source)
+		p.cite(t, "source: power", g.TDPSource)
 	}
 	return t
 }
 
-func nicTable(rows []hardware.NICModel, sources bool) *texttab.Table {
+func (p *Page) nicTable(rows []hardware.NICModel) *texttab.Table {
 	t := texttab.New("name", ">fastest port", "PCIe", "PCI ids")
 	for _, n := range rows {
 		t.Row(n.Name, stated(n.Rate > 0, n.Rate.Bits()), fmt.Sprintf("gen %d x%d", n.PCIeGen, n.Lanes),
 			strings.Join(n.PCI, " "))
-		cite(t, sources, n.Source)
+		p.cite(t, "source", n.Source)
 	}
 	return t
 }
 
-func switchTable(rows []hardware.SwitchModel, sources bool) *texttab.Table {
+func (p *Page) switchTable(rows []hardware.SwitchModel) *texttab.Table {
 	t := texttab.New("name", "kind", ">ports", ">port rate")
 	for _, s := range rows {
 		t.Add(s.Name, s.Kind, s.Ports, s.Rate.Bits())
-		cite(t, sources, s.Source)
+		p.cite(t, "source", s.Source)
 	}
 	return t
 }
 
-// Models prints the models that are known, or the tensors of one; verbose adds sources and notes.
-func Models(w io.Writer, d *query.ModelsDoc, verbose bool) error {
+// Models prints the models that are known, or the tensors of one; -v adds sources and notes.
+func Models(p *Page, d *query.ListDoc) {
 	if d.ModelSummary != nil {
-		return tensors(w, d.ModelSummary)
+		p.table(tensorTable(d.ModelSummary))
+		return
 	}
 	t := texttab.New("name", "title", ">parameters", ">layers", ">hidden", ">heads", ">FFN", ">experts", ">vocab",
 		">tokens", ">forward|%.4g TFLOP")
@@ -132,21 +119,14 @@ func Models(w io.Writer, d *query.ModelsDoc, verbose bool) error {
 		m := &d.Models[i]
 		t.Add(m.Name, m.Title, words.Thousands(m.Params), some(m.Layers), some(m.Hidden), heads(m), some(m.FFN), experts(m),
 			some(m.Vocab), m.Seq, m.Forward/1e12)
-		cite(t, verbose, m.Source)
-		cite(t, verbose, fmt.Sprintf("%s parameters: %s", words.Thousands(m.Published), m.PublishedSource))
-		if m.Note != "" && verbose {
-			t.Row("  note: " + m.Note)
-		}
-		if m.Unpriced != "" && verbose {
-			t.Row("  no steps: " + m.Unpriced)
-		}
+		p.cite(t, "source", m.Source)
+		p.cite(t, "source", fmt.Sprintf("%s parameters: %s", words.Thousands(m.Published), m.PublishedSource))
+		p.cite(t, "note", m.Note)
+		p.cite(t, "no steps", m.Unpriced)
 	}
-	if err := t.Write(w); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(w, "\nheads: of queries, and of keys and values where those are fewer. experts: that a token "+
-		"passes, of all. forward: operations of a forward pass over one sequence. Sources: -v or --json.")
-	return err
+	p.table(t)
+	p.printf("\nheads: of queries, and of keys and values where those are fewer. experts: that a token passes, of all. " +
+		"forward: operations of a forward pass over one sequence. Sources: -v or --json.\n")
 }
 
 // heads are those of queries, and of keys and values where those are fewer.
@@ -167,12 +147,12 @@ func some(n int64) string {
 	return when(n != 0, fmt.Sprint(n))
 }
 
-// tensors prints the tensors of a model.
-func tensors(w io.Writer, m *workload.ModelSummary) error {
+// tensorTable is the tensors of a model.
+func tensorTable(m *workload.ModelSummary) *texttab.Table {
 	t := texttab.New("tensor", "shape", ">parameters")
 	for _, x := range m.Tensors {
 		t.Add(x.Name, x.Shape, words.Thousands(x.Count()))
 	}
 	t.Row("all", "", words.Thousands(m.Params))
-	return t.Write(w)
+	return t
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"encoding/xml"
 	"fmt"
-	"io"
 	"strings"
 
 	"busbar.dev/finding"
@@ -13,24 +12,17 @@ import (
 )
 
 // Check prints the verdict on every node that is not healthy, and how many are.
-func Check(w io.Writer, d *query.CheckDoc) error {
-	if taken, err := checkTable(d).Send(w); taken {
-		return err
-	}
-	healthy := 0
+func Check(p *Page, d *query.CheckDoc) {
+	p.send(checkTable(d))
+	healthy, gpus, loaded, ports := 0, 0, 0, 0
 	for _, n := range d.Nodes {
+		gpus, loaded, ports = gpus+n.GPUs, loaded+n.Loaded, ports+n.Ports
 		if n.Verdict == "healthy" {
 			healthy++
 			continue
 		}
-		fmt.Fprintf(w, "%s: %s\n", texttab.Clean(n.Host), n.Verdict)
-		for _, r := range n.Reasons {
-			fmt.Fprintf(w, "  %s\n", texttab.Clean(r))
-		}
-	}
-	gpus, loaded, ports := 0, 0, 0
-	for _, n := range d.Nodes {
-		gpus, loaded, ports = gpus+n.GPUs, loaded+n.Loaded, ports+n.Ports
+		p.printf("%s: %s\n", n.Host, n.Verdict)
+		p.hanging("  ", "  ", n.Reasons)
 	}
 	looked := words.Plural(gpus, "GPU") + " checked"
 	switch {
@@ -44,30 +36,24 @@ func Check(w io.Writer, d *query.CheckDoc) error {
 	if ports > 0 {
 		looked += ", " + words.Plural(ports, "RDMA port")
 	}
-	how := fmt.Sprintf("pairs by %s in %s", d.By, words.Plural(d.Rounds, "round"))
-	if d.ByWhy != "" {
-		how = fmt.Sprintf("pairs by %s (%s) in %s", d.By, texttab.Clean(d.ByWhy), words.Plural(d.Rounds, "round"))
-	}
+	how := fmt.Sprintf("pairs by %s%s in %s", d.By, when(d.ByWhy != "", " ("+d.ByWhy+")"), words.Plural(d.Rounds, "round"))
 	switch {
 	case d.Rounds == 0:
 		how = "no pairs"
 	case d.Partners < len(d.Nodes)-1:
 		how += fmt.Sprintf(" (each node with at least %d of %d others)", d.Partners, len(d.Nodes)-1)
 	}
-	fmt.Fprintf(w, "%s healthy of %d; %s; %s, %.1f s; compared with %s\n", words.Plural(healthy, "node"), len(d.Nodes),
+	p.printf("%s healthy of %d; %s; %s, %.1f s; compared with %s\n", words.Plural(healthy, "node"), len(d.Nodes),
 		looked, how, d.Seconds, d.Expected)
 	if d.Hostlist != "" {
-		fmt.Fprintf(w, "unhealthy: %s\n", texttab.Clean(d.Hostlist))
+		p.printf("unhealthy: %s\n", d.Hostlist)
 	}
 	for _, f := range d.Findings {
 		if f.Severity == finding.Note {
-			fmt.Fprintf(w, "note: %s\n", texttab.Clean(f.Text))
+			p.printf("note: %s\n", f.Text)
 		}
 	}
-	for _, n := range d.Notes {
-		fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
-	}
-	return nil
+	p.notes(d.Notes)
 }
 
 // checkTable is the verdict on every node, for writers that take tables.

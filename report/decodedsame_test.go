@@ -63,6 +63,13 @@ func compare[D any](t *testing.T, name string, d *D, show func(w io.Writer, d *D
 	}
 }
 
+// verbosely shows all of a document's text.
+func verbosely[D any](text func(*report.Page, *D)) func(w io.Writer, d *D) error {
+	return func(w io.Writer, d *D) error {
+		return report.Print(w, report.TextOptions{Verbose: true, Groups: true}, text, d)
+	}
+}
+
 // pictureOf shows a document by its picture.
 func pictureOf[D any](draw func(*D) (*report.Picture, error)) func(w io.Writer, d *D) error {
 	return func(w io.Writer, d *D) error {
@@ -76,7 +83,6 @@ func pictureOf[D any](draw func(*D) (*report.Picture, error)) func(w io.Writer, 
 
 // TestDecodedSame shows documents that were read from JSON: no text lacks a part in silence.
 func TestDecodedSame(t *testing.T) {
-	o := report.TextOptions{Verbose: true}
 	const examples = "../docs/examples/"
 	job := query.Job{Cluster: "dgx-h100:4", Model: "llama3-8b", Parallel: "zero=3"}
 	piped := query.Job{Cluster: "dgx-h100:2", Model: "llama2-13b", Parallel: "tp=4,pp=2", Global: 16}
@@ -87,14 +93,14 @@ func TestDecodedSame(t *testing.T) {
 		Failures: query.Failures{Goodput: true, Spares: new(1), Elastic: true, Async: true},
 		Prices:   query.Prices{Price: "2.50/gpu-hour", Energy: "0.12/kWh"},
 	}
-	predicted := func(w io.Writer, d *query.PredictDoc) error { return report.Predict(w, d, o) }
-	stepped := func(w io.Writer, d *query.StepDoc) error { return report.Step(w, d, report.TextOptions{Groups: true}) }
-	mapped := func(w io.Writer, d *query.MapDoc) error { return report.Map(w, d, o) }
-	measured := func(w io.Writer, d *query.DoctorBenchDoc) error { return report.DoctorBench(w, d, o) }
+	predicted := verbosely(report.Predict)
+	stepped := verbosely(report.Step)
+	mapped := verbosely(report.Map)
+	measured := verbosely(report.DoctorBench)
 	doctored := func(w io.Writer, d *query.DoctorDoc) error { return doctor.Text{All: true}.Write(w, d.Report) }
-	validated := func(w io.Writer, d *query.ValidateDoc) error { return report.Validate(w, d, true) }
-	graded := func(w io.Writer, d *query.ValidateDoctorDoc) error { return report.ValidateDoctor(w, d, true) }
-	listed := func(w io.Writer, d *query.ModelsDoc) error { return report.Models(w, d, true) }
+	validated := verbosely(report.Validate)
+	graded := verbosely(report.ValidateDoctor)
+	listed := verbosely(report.Models)
 	drawn := query.Step{Job: piped, Drawn: true}
 	for name, test := range map[string]func(*testing.T){
 		"predict":       alike(query.Predict{Cluster: "dgx-h100:2", Compare: "1x8,2x8"}, predicted),
@@ -108,24 +114,25 @@ func TestDecodedSame(t *testing.T) {
 		"step campaign":  alike(query.Step{Job: job, Campaign: asked}, stepped),
 		"step timeline":  alike(drawn, pictureOf(report.StepTimeline)),
 		"step trace":     alike(drawn, report.StepTrace),
-		"scale":          alike(query.Scale{Job: job}, report.Scale),
-		"scale failures": alike(query.Scale{Job: job, Failures: query.Failures{Goodput: true}}, report.Scale),
+		"scale":          alike(query.Scale{Job: job}, verbosely(report.Scale)),
+		"scale failures": alike(query.Scale{Job: job, Failures: query.Failures{Goodput: true}}, verbosely(report.Scale)),
 		"scale drawn":    alike(query.Scale{Job: job}, pictureOf(report.ScaleCurve)),
 		"bars":           alike(query.Predict{Cluster: "baskerville:2", Size: "1M", Algo: "all"}, pictureOf(report.Curves)),
 		"traffic": alike(query.Explain{Logs: []string{examples + "rings.log"}, Size: "1G"},
 			func(w io.Writer, d *query.ExplainDoc) error { return report.Traffic(d.Run).SVG(w) }),
-		"misfit":          alike(query.Scale{Job: large}, report.Scale),
-		"pictures":        alike(query.Scale{Job: pictures}, report.Scale),
-		"need":            alike(query.Need{Job: job}, report.Need),
-		"envelope":        alike(query.Envelope{Job: job}, report.Envelope),
-		"goodput":         alike(query.Goodput{Job: pictures}, report.Goodput),
-		"goodput elastic": alike(query.Goodput{Job: job, Failures: asked.Failures}, report.Goodput),
-		"place":           alike(query.Place{Job: job, Nodes: 2}, report.Place),
-		"plan":            alike(query.Plan{Cluster: "dgx-h100:1", Model: "llama3-8b", Framework: "fsdp"}, report.Plan),
+		"misfit":          alike(query.Scale{Job: large}, verbosely(report.Scale)),
+		"pictures":        alike(query.Scale{Job: pictures}, verbosely(report.Scale)),
+		"need":            alike(query.Need{Job: job}, verbosely(report.Need)),
+		"envelope":        alike(query.Envelope{Job: job}, verbosely(report.Envelope)),
+		"goodput":         alike(query.Goodput{Job: pictures}, verbosely(report.Goodput)),
+		"goodput elastic": alike(query.Goodput{Job: job, Failures: asked.Failures}, verbosely(report.Goodput)),
+		"place":           alike(query.Place{Job: job, Nodes: 2}, verbosely(report.Place)),
+		"plan": alike(query.Plan{Cluster: "dgx-h100:1", Model: "llama3-8b", Framework: "fsdp"},
+			verbosely(report.Plan)),
 		"plan files": alike(query.Plan{
 			Cluster: "dgx-h100:1", Model: "llama3-8b", Framework: "fsdp", Emit: "run", Set: []string{"nics_per_node=4"},
-		}, report.Plan),
-		"experts":  alike(query.Experts{Cluster: "dgx-h100:4"}, report.Experts),
+		}, verbosely(report.Plan)),
+		"experts":  alike(query.Experts{Cluster: "dgx-h100:4"}, verbosely(report.Experts)),
 		"map":      alike(query.Map{Sources: []string{"baskerville:2"}}, mapped),
 		"map rack": alike(query.Map{Sources: []string{"gb200-nvl72"}}, mapped),
 		"map joined": alike(query.Map{Sources: []string{"gpu001=" + examples + "topo.txt", examples + "two-types.yaml"}},
@@ -134,10 +141,11 @@ func TestDecodedSame(t *testing.T) {
 		"rack drawn": alike(query.Map{Sources: []string{"gb200-nvl72"}}, pictureOf(report.MapPicture)),
 		"map leaves": alike(query.Map{Sources: []string{examples + "leaf-spine.yaml"}}, pictureOf(report.MapPicture)),
 		"audit": alike(query.Audit{Sources: []string{"baskerville:2"}},
-			func(w io.Writer, d *query.AuditDoc) error { return report.Audit(w, d, o) }),
-		"path": alike(query.Path{Sources: []string{"dgx-h100:2"}, Path: []string{"node0/gpu0,node1/gpu0"}}, report.Paths),
+			verbosely(report.Audit)),
+		"path": alike(query.Path{Sources: []string{"dgx-h100:2"}, Path: []string{"node0/gpu0,node1/gpu0"}},
+			verbosely(report.Paths)),
 		"path unknown": alike(query.Path{Sources: []string{examples + "topo.txt"}, Path: []string{"gpu0,gpu1"}},
-			report.Paths),
+			verbosely(report.Paths)),
 		"doctor":         alike(query.Doctor{Sources: []string{examples + "job.log"}}, doctored),
 		"doctor asks":    alike(query.Doctor{Sources: []string{"training hangs in the first step"}}, doctored),
 		"doctor slow":    alike(query.Doctor{Sources: []string{examples + "allreduce.txt"}}, doctored),
@@ -147,22 +155,24 @@ func TestDecodedSame(t *testing.T) {
 		"measured curve": alike(query.DoctorBench{Result: examples + "two-nodes.log", Cluster: "dgx-h100:2"},
 			pictureOf(report.MeasuredCurve)),
 		"explain": alike(query.Explain{Logs: []string{examples + "rings.log"}, Size: "256M"},
-			func(w io.Writer, d *query.ExplainDoc) error { return report.TrafficText(w, d.Run, d.Size, o) }),
+			verbosely(func(p *report.Page, d *query.ExplainDoc) { report.TrafficText(p, d.Run, d.Size) })),
 		"hang": alike(query.Hang{Sources: []string{examples + "hang"}},
-			func(w io.Writer, d *query.HangDoc) error { return report.Hang(w, d, o) }),
+			verbosely(report.Hang)),
 		"jobs": alike(query.Jobs{Sources: []string{examples + "jobs"}},
-			func(w io.Writer, d *query.JobsDoc) error { return report.Jobs(w, d, o) }),
+			verbosely(report.Jobs)),
 		"trace": alike(query.Trace{Sources: []string{examples + "trace"}},
-			func(w io.Writer, d *query.TraceDoc) error { return report.Traced(w, d, o) }),
+			verbosely(report.Traced)),
 		"diff": alike(query.BenchDiff{Old: examples + "before.jsonl", New: examples + "after.jsonl"},
-			func(w io.Writer, d *query.BenchDiffDoc) error { return report.BenchDiff(w, d, true) }),
+			verbosely(report.BenchDiff)),
 		"bench": alike(query.Bench{Max: "1K", Iters: 2, Check: true},
-			func(w io.Writer, d *query.BenchDoc) error { return report.Bench(w, d, 0) }),
+			verbosely(report.Bench)),
 		"bench, narrow": alike(query.Bench{Op: "broadcast", Max: "64", Iters: 1},
-			func(w io.Writer, d *query.BenchDoc) error { return report.Bench(w, d, 90) }),
+			func(w io.Writer, d *query.BenchDoc) error {
+				return report.Print(w, report.TextOptions{Width: 90}, report.Bench, d)
+			}),
 		"bench step": alike(
 			query.BenchStep{Model: "layers=1,hidden=64,heads=1,vocab=100,context=16", Compute: 1e6, Iters: 1},
-			func(w io.Writer, d *query.BenchStepDoc) error { return report.BenchStep(w, d, true) }),
+			verbosely(report.BenchStep)),
 		"bench step trace": alike(
 			query.BenchStep{Model: "layers=1,hidden=64,heads=1,vocab=100,context=16", Compute: 1e6, Iters: 1},
 			report.BenchStepTrace),
@@ -176,7 +186,7 @@ func TestDecodedSame(t *testing.T) {
 				d.Add(gpu.Setting{Algo: "tree", Proto: "ll", Channels: 4}, result.Sweeps{tree})
 				d.Refuse(gpu.Setting{Algo: "nvls", Proto: "simple"}, errors.New("not here"))
 				d.Find()
-				compare(t, "", d, report.BenchGPU)
+				compare(t, "", d, verbosely(report.BenchGPU))
 			}
 		},
 		"bench gpu node": func(t *testing.T) {
@@ -186,20 +196,20 @@ func TestDecodedSame(t *testing.T) {
 					Device: device.Device{Name: "H"}, Rates: []device.Rate{{What: "copy", GBps: 8}},
 					Products: []measure.GPUProduct{{M: 8, N: 8, K: 8, Result: device.Result{TFLOPS: 7}}},
 				}},
-			}}, report.BenchGPUNode)
+			}}, verbosely(report.BenchGPUNode))
 		},
 		"validate":        alike(query.Validate{Files: []string{examples + "points.jsonl"}}, validated),
 		"validate doctor": alike(query.ValidateDoctor{File: "../doctor/testdata/trials.jsonl"}, graded),
 		"calibrate": alike(query.Calibrate{
 			Files: []string{examples + "two-nodes.log"}, Cluster: "dgx-h100:2", NCCL: "2.28",
-		}, func(w io.Writer, d *query.CalibrateDoc) error { return report.Calibrate(w, d, "site.yaml") }),
-		"suggest":        alike(query.Suggest{Cluster: "dgx-h100:2"}, report.Suggest),
-		"pairs":          alike(query.BenchPairs{Size: "4K", Iters: 1}, report.BenchPairs),
+		}, verbosely(func(p *report.Page, d *query.CalibrateDoc) { report.Calibrate(p, d, "site.yaml") })),
+		"suggest":        alike(query.Suggest{Cluster: "dgx-h100:2"}, verbosely(report.Suggest)),
+		"pairs":          alike(query.BenchPairs{Size: "4K", Iters: 1}, verbosely(report.BenchPairs)),
 		"schedule":       alike(query.Sched{}, report.Sched),
 		"schedule nvls":  alike(query.Sched{Algo: "nvls"}, report.Sched),
 		"schedule proof": alike(query.Sched{Check: true}, report.Sched),
 		"algorithms": alike(query.Algorithms{},
-			func(w io.Writer, d *query.AlgorithmsDoc) error { return report.Algorithms(w, d, o) }),
+			verbosely(report.Algorithms)),
 		"models": alike(query.Models{}, listed),
 		"model":  alike(query.Models{Model: "gpt2"}, listed),
 	} {
@@ -218,7 +228,7 @@ func TestDecodedCorpus(t *testing.T) {
 		if err != nil {
 			continue // the readers' own tests judge that
 		}
-		compare(t, e.File, d, func(w io.Writer, d *query.MapDoc) error { return report.Map(w, d, report.TextOptions{}) })
+		compare(t, e.File, d, verbosely(report.Map))
 		compare(t, e.File+" drawn", d, pictureOf(report.MapPicture))
 		if shown++; shown == most {
 			break

@@ -1,8 +1,8 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 
 	"busbar.dev/coll"
 	"busbar.dev/doctor"
@@ -15,58 +15,49 @@ import (
 )
 
 // DoctorBench prints the curves beside their predictions; what was found stands below (doctor.Text).
-func DoctorBench(w io.Writer, d *query.DoctorBenchDoc, o TextOptions) error {
+func DoctorBench(p *Page, d *query.DoctorBenchDoc) {
 	for _, s := range d.Sweeps {
-		measuredCurve(w, s, o.Verbose)
+		measuredCurve(p, s)
 	}
-	return doctor.Text{Width: max(o.Width, 0), Paint: o.Color, All: o.Verbose}.Write(w, d.Report)
+	doctorText(p, d.Report)
 }
 
 // measuredCurve prints the curve beside its prediction.
-func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
-	fmt.Fprintf(w, "%s, %s on %s\n", s.Op, words.Plural(s.Ranks, "rank"), s.Machine)
+func measuredCurve(p *Page, s *doctor.Curve) {
+	all := curveTable(s, true)
+	p.printf("%s\n", all.Title)
 	for _, a := range s.Assumed {
-		fmt.Fprintf(w, "  assumed: %s\n", a)
+		p.printf("  assumed: %s\n", a)
 	}
 	if s.Unjudged != "" {
-		fmt.Fprintf(w, "  not compared with a prediction: %s\n", s.Unjudged)
+		p.printf("  not compared with a prediction: %s\n", s.Unjudged)
 	}
-	if taken, _ := curveTable(s, true).Send(w); !taken {
-		_ = curveTable(s, all).Write(w) // a writer's error shows at the next write
-	}
+	p.send(all)
+	p.lay(curveTable(s, p.Verbose))
 	for _, a := range s.Thresholds {
-		verdict := "passes"
-		if a.Got < a.Asked {
-			verdict = "fails"
-		}
-		fmt.Fprintf(w, "  %s asks %.4g GB/s (%s), measured %.4g: %s\n    %s\n", a.Title, a.Asked, a.How, a.Got, verdict,
-			a.Source)
+		p.printf("  %s asks %.4g GB/s (%s), measured %.4g: %s\n    %s\n", a.Title, a.Asked, a.How, a.Got,
+			cmp.Or(when(a.Got < a.Asked, "fails"), "passes"), a.Source)
 	}
-	fmt.Fprintln(w)
+	p.printf("\n")
 }
 
 // curveTable is a sweep beside its prediction: all points, or of many every other.
 func curveTable(s *doctor.Curve, all bool) *texttab.Table {
-	t := texttab.New(">size", ">time", ">busbw (GB/s)", ">predicted", ">from", ">to", ">ratio", "")
+	judged := len(s.Points) > 0 && s.Points[0].Expected > 0
+	t := texttab.New(">size", ">time", ">busbw (GB/s)|%.2f",
+		texttab.If(judged, ">predicted", ">from", ">to", ">ratio|%.2f", ""))
 	t.Indent, t.Title = "  ", fmt.Sprintf("%s, %s on %s", s.Op, words.Plural(s.Ranks, "rank"), s.Machine)
-	if len(s.Points) > 0 && s.Points[0].Expected == 0 {
-		t.Columns = t.Columns[:3]
-	}
 	for i := range s.Points {
-		p := &s.Points[i]
-		if !all && len(s.Points) > 24 && i%2 == 1 && !p.Out() {
+		x := &s.Points[i]
+		if !all && len(s.Points) > 24 && i%2 == 1 && !x.Out() {
 			continue
 		}
-		cells := []string{p.Size.String(), p.Time.String(), fmt.Sprintf("%.2f", p.BusBW)}
-		if p.Expected > 0 {
-			mark := ""
-			if p.Out() {
-				mark = "slow"
-			}
-			cells = append(cells, p.Expected.String(), unit.Time(float64(p.Expected)/p.Margin).String(),
-				unit.Time(float64(p.Expected)*p.Margin).String(), fmt.Sprintf("%.2f", p.Ratio()), mark)
+		cells := []any{x.Size, x.Time, x.BusBW}
+		if x.Expected > 0 {
+			cells = append(cells, x.Expected, unit.Time(float64(x.Expected)/x.Margin),
+				unit.Time(float64(x.Expected)*x.Margin), x.Ratio(), when(x.Out(), "slow"))
 		}
-		t.Row(cells...)
+		t.Add(cells...)
 	}
 	return t
 }

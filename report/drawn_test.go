@@ -17,6 +17,8 @@ func drawn(w io.Writer) func(*Picture, error) error {
 }
 
 // Text prints a cluster without findings.
-func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error { return clusterText(w, c, "", o) }
+func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error {
+	return Print(w, o, func(p *Page, c *cluster.Cluster) { clusterText(p, c, "") }, c)
+}
 
 func asSVG(w io.Writer, c *cluster.Cluster) error { return Drawing(c).SVG(w) }

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"fmt"
-	"io"
 	"strings"
 
 	"busbar.dev/internal/texttab"
@@ -11,21 +9,18 @@ import (
 )
 
 // Envelope prints the table of a case, with notes below it.
-func Envelope(w io.Writer, d *query.EnvelopeDoc) error {
+func Envelope(p *Page, d *query.EnvelopeDoc) {
 	for _, c := range d.Cases {
-		fmt.Fprintln(w, c.Title)
+		p.printf("%s\n", c.Title)
 		t := texttab.New("", ">", "", "numbers", "formula")
 		for _, l := range c.Lines {
 			t.Row("  "+l.Name, workload.Figure(l.Value), l.Unit, "= "+l.Worked, l.Formula)
 		}
-		if err := t.Write(w); err != nil {
-			return err
-		}
+		p.table(t)
 		for _, l := range c.Lines {
-			var note strings.Builder
-			paragraph(&note, "  ", strings.TrimSpace(l.Name)+": "+l.Note, 100)
-			fmt.Fprint(w, when(l.Note != "", note.String()))
+			if l.Note != "" {
+				p.para("  ", strings.TrimSpace(l.Name)+": "+l.Note)
+			}
 		}
 	}
-	return nil
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 
 	"busbar.dev/internal/texttab"
@@ -13,12 +12,12 @@ import (
 )
 
 // Goodput prints how much of a run's time is useful, and what would change that.
-func Goodput(w io.Writer, d *query.GoodputDoc) error {
-	fmt.Fprintf(w, "%s on %s, %s: %s on %s, step time %s, %.0f %s/s without failures\n", d.Model, d.Cluster, d.Layout,
+func Goodput(p *Page, d *query.GoodputDoc) {
+	p.printf("%s on %s, %s: %s on %s, step time %s, %.0f %s/s without failures\n", d.Model, d.Cluster, d.Layout,
 		words.Plural(d.GPUs, "GPU"),
-		words.Plural(d.Nodes, "node"), d.Step.Short(), d.Tokens, counted(d.Pictures))
-	goodputLines(w, &d.Asked, d.Step)
-	fmt.Fprintf(w, "  %-9s %.1f%%, with failures drawn one by one\n\n", "simulated", 100*d.Played)
+		words.Plural(d.Nodes, "node"), d.Step, d.Tokens, counted(d.Pictures))
+	goodputLines(p, &d.Asked, d.Step)
+	p.printf("  %-9s %.1f%%, with failures drawn one by one\n\n", "simulated", 100*d.Played)
 	of := counted(d.Pictures)
 	t := texttab.New("checkpoints", "nodes that fail", ">goodput|%.1f%%", ">"+of+"/s|%.0f", ">"+of+"/s/GPU held|%.0f",
 		">interval", ">fewer nodes|%.1f%%", ">waiting|%.1f%%", "")
@@ -36,48 +35,36 @@ func Goodput(w io.Writer, d *query.GoodputDoc) error {
 		t.Add(when(r.Async, "a")+"synchronous", how, 100*r.Goodput, r.Tokens, r.PerGPU, r.Interval.String(), 100*r.Shrunk,
 			100*r.Stopped, when(r.Best, "best per GPU held"))
 	}
-	return t.Write(w)
+	p.table(t)
 }
 
 // inSteps is an interval as scripts count it; "" where it is not known how long a step takes.
-func inSteps(interval fmt.Stringer, seconds, step float64) string {
+func inSteps(interval, step unit.Span) string {
 	if !(step > 0) {
 		return interval.String()
 	}
-	return fmt.Sprintf("%v (%s)", interval, words.Plural(int(math.Max(1, math.Round(seconds/step))), "step"))
+	return fmt.Sprintf("%v (%s)", interval, words.Plural(int(max(1, math.Round(float64(interval/step)))), "step"))
 }
 
 // goodputLines print a goodput with its checkpoints and sources.
-func goodputLines(w io.Writer, g *campaign.Account, step unit.Span) {
-	every, best := inSteps(g.Interval, g.Interval.Seconds(), step.Seconds()),
-		inSteps(g.Best, g.Best.Seconds(), step.Seconds())
-	say := lines(w)
-	say("goodput", g.Text)
-	text := fmt.Sprintf("%v in %v, every %v of training; the best interval is %v (Young's √(2CM): %v)", g.Bytes, g.Save,
-		every, best, g.Young)
+func goodputLines(p *Page, g *campaign.Account, step unit.Span) {
+	p.say("goodput", g.Text)
+	how := fmt.Sprintf(" in %v", g.Save)
 	if g.Write > 0 {
-		text = fmt.Sprintf("%v: training stops for %v and continues while it is written for %v, every %v of training; the "+
-			"best interval is %v (Young's √(2CM): %v)",
-			g.Bytes, g.Save, g.Write, every, best, g.Young)
+		how = fmt.Sprintf(": training stops for %v and continues while it is written for %v", g.Save, g.Write)
 	}
-	say("saving", text+fmt.Sprintf("; a restart takes %v", g.Restart))
+	p.say("saving", fmt.Sprintf("%v%s, every %v of training; the best interval is %v (Young's √(2CM): %v); a restart "+
+		"takes %v", g.Bytes, how, inSteps(g.Interval, step), inSteps(g.Best, step), g.Young, g.Restart))
 	for _, s := range g.Sources {
-		say("", s)
+		p.say("", s)
 	}
 }
 
-// lines prints texts behind a name, wrapped.
-func lines(w io.Writer) func(name, text string) {
+// say prints a text behind a name, wrapped.
+func (p *Page) say(name, text string) {
 	width := 100
-	if t, ok := w.(texttab.Terminal); ok && t.Columns() > 40 {
-		width = t.Columns() - len("  123456789 ")
+	if p.Width > 40 {
+		width = p.Width - len("  123456789 ")
 	}
-	return func(name, text string) {
-		for i, line := range texttab.Wrap(text, width) {
-			if i > 0 {
-				name = ""
-			}
-			fmt.Fprintf(w, "  %-9s %s\n", name, line)
-		}
-	}
+	p.hanging(fmt.Sprintf("  %-9s ", name), fmt.Sprintf("%12s", ""), texttab.Wrap(text, width))
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"busbar.dev/doctor/hang"
@@ -13,13 +12,48 @@ import (
 )
 
 // Hang prints who holds a job up, by what that is known, and what to do.
-func Hang(w io.Writer, d *query.HangDoc, o TextOptions) error {
-	if taken, err := hangTable(d).Send(w); taken {
-		return err
+func Hang(p *Page, d *query.HangDoc) {
+	p.send(hangTable(d))
+	mark := severityMark(p.style, d.Severity())
+	if d.State == "healthy" {
+		mark = p.green("✓")
 	}
-	_, err := io.WriteString(w, printed(o, func(s style) string { return hangText(d, s, o.width()) }))
-	return err
+	p.printf("%s %s\n", mark,
+		p.bold(d.Title()+when(d.Confidence > 0, fmt.Sprintf(" (%.0f%% sure)", 100*d.Confidence))))
+	p.wrapped("  ", "  ", d.Text)
+	var culprits []string
+	for _, r := range d.Ranks {
+		text := fmt.Sprintf("rank %d", r.Rank) + when(r.Host != "", " on "+r.Host)
+		if r.GPU != nil {
+			text += fmt.Sprintf(", GPU %d", *r.GPU)
+		}
+		culprits = append(culprits, text+when(r.PID > 0, fmt.Sprintf(", process %d", r.PID)))
+	}
+	if more := len(culprits) - mostCulprits; more > 0 {
+		culprits = append(culprits[:mostCulprits], fmt.Sprintf("and %d more", more))
+	}
+	p.hanging(cmp.Or(when(d.Kind == hang.NoReport, "  unknown    "), "  culprit    "), "             ", culprits)
+	if c := d.Communicator; c != nil {
+		n := len(d.Waiting)
+		p.printf("  waits in   %s%s on %s, a communicator of %s%s\n", cmp.Or(d.Op, "a collective"),
+			when(d.Sequence > 0, fmt.Sprintf(" #%d", d.Sequence)), c.Name, words.Plural(len(c.Ranks), "rank"),
+			when(n > 0, fmt.Sprintf("; %s of the job %s", words.Plural(n, "rank"), cmp.Or(when(n == 1, "waits"), "wait"))))
+	}
+	p.lines(when(d.Stack != "", "  doing      "+d.Stack))
+	var evidence []string
+	for _, q := range d.Evidence {
+		evidence = append(evidence, q.String())
+	}
+	hangList(p, "evidence", evidence)
+	hangList(p, "next", d.Next)
+	hangList(p, "notes", d.Notes)
+	if len(d.Signals) > 0 {
+		p.printf("\n%s\n", p.dim("evidence from: "+strings.Join(d.Signals, ", ")))
+	}
 }
+
+// mostCulprits is how many ranks are named.
+const mostCulprits = 8
 
 // hangTable is the verdict with a row for each culprit, for writers that take tables.
 func hangTable(d *query.HangDoc) *texttab.Table {
@@ -45,88 +79,17 @@ func hangTable(d *query.HangDoc) *texttab.Table {
 	return t
 }
 
-func hangText(d *query.HangDoc, s style, width int) string {
-	var b strings.Builder
-	mark := severityMark(s, d.Severity())
-	if d.State == "healthy" {
-		mark = s.green("✓")
-	}
-	title := d.Title()
-	if d.Confidence > 0 {
-		title += fmt.Sprintf(" (%.0f%% sure)", 100*d.Confidence)
-	}
-	b.WriteString(mark + " " + s.bold(title) + "\n")
-	for _, l := range texttab.Wrap(d.Text, width-2) {
-		b.WriteString("  " + l + "\n")
-	}
-	for i, r := range d.Ranks {
-		if i == 8 {
-			fmt.Fprintf(&b, "             and %d more\n", len(d.Ranks)-8)
-			break
-		}
-		lead := "  culprit    "
-		if d.Kind == hang.NoReport {
-			lead = "  unknown    "
-		}
-		if i > 0 {
-			lead = "             "
-		}
-		b.WriteString(lead + hangPlace(r.Rank, r.Host, r.PID, r.GPU) + "\n")
-	}
-	if c := d.Communicator; c != nil {
-		op := cmp.Or(d.Op, "a collective")
-		if d.Sequence > 0 {
-			op += fmt.Sprintf(" #%d", d.Sequence)
-		}
-		text := op + " on " + c.Name + ", a communicator of " + words.Plural(len(c.Ranks), "rank")
-		if n := len(d.Waiting); n > 0 {
-			text += fmt.Sprintf("; %s of the job %s", words.Plural(n, "rank"),
-				map[bool]string{true: "waits", false: "wait"}[n == 1])
-		}
-		b.WriteString("  waits in   " + text + "\n")
-	}
-	if d.Stack != "" {
-		b.WriteString("  doing      " + d.Stack + "\n")
-	}
-	hangList(&b, s, "evidence", width, len(d.Evidence), func(i int) string { return d.Evidence[i].String() })
-	hangList(&b, s, "next", width, len(d.Next), func(i int) string { return d.Next[i] })
-	hangList(&b, s, "notes", width, len(d.Notes), func(i int) string { return d.Notes[i] })
-	if len(d.Signals) > 0 {
-		b.WriteString("\n" + s.dim("evidence from: "+strings.Join(d.Signals, ", ")) + "\n")
-	}
-	return b.String()
-}
-
-func hangPlace(rank int, host string, pid int, gpu *int) string {
-	text := fmt.Sprintf("rank %d", rank)
-	if host != "" {
-		text += " on " + host
-	}
-	if gpu != nil {
-		text += fmt.Sprintf(", GPU %d", *gpu)
-	}
-	if pid > 0 {
-		text += fmt.Sprintf(", process %d", pid)
-	}
-	return text
-}
-
 // hangList prints a list below its heading, a dozen lines of it.
-func hangList(b *strings.Builder, s style, head string, width, n int, text func(int) string) {
-	if n == 0 {
+func hangList(p *Page, head string, list []string) {
+	if len(list) == 0 {
 		return
 	}
-	b.WriteString("\n" + s.bold(head) + "\n")
-	for i := range min(n, 12) {
-		for k, l := range texttab.Wrap(text(i), width-4) {
-			lead := "  - "
-			if k > 0 {
-				lead = "    "
-			}
-			b.WriteString(lead + l + "\n")
-		}
+	const most = 12
+	p.heading(head)
+	for _, text := range list[:min(len(list), most)] {
+		p.wrapped("  - ", "    ", text)
 	}
-	if n > 12 {
-		fmt.Fprintf(b, "  … and %d more\n", n-12)
+	if n := len(list) - most; n > 0 {
+		p.printf("  … and %d more\n", n)
 	}
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -14,42 +13,35 @@ import (
 )
 
 // Jobs prints the rates of running jobs, who is late, and what is wrong.
-func Jobs(w io.Writer, d *query.JobsDoc, o TextOptions) error {
-	return write(w, o, func(s style) string { return jobsText(d, s, o) })
-}
-
-func jobsText(d *query.JobsDoc, s style, o TextOptions) string {
-	var b strings.Builder
+func Jobs(p *Page, d *query.JobsDoc) {
 	for i := range d.Jobs {
 		j := &d.Jobs[i]
-		name := jobName(j)
-		fmt.Fprintf(&b, "%s  %s of %d seen, %.1f s; the median rank waits %.1f%% of the time\n\n", s.bold("job "+name),
+		p.printf("%s  %s of %d seen, %.1f s; the median rank waits %.1f%% of the time\n\n", p.bold("job "+jobName(j)),
 			words.Plural(len(j.Ranks), "rank"), j.World, j.Seconds, 100*j.Waiting)
-		b.WriteString(jobRows(j, s, o))
-		if o.Verbose || j.Late != nil {
-			b.WriteString(jobRanks(j, s, o))
+		jobRows(p, j)
+		if p.Verbose || j.Late != nil {
+			jobRanks(p, j)
 		}
 	}
 	if len(d.Jobs) == 0 {
-		b.WriteString("no operations\n\n")
+		p.printf("no operations\n\n")
 	}
 	switch {
 	case d.Predicted != "":
-		b.WriteString(s.dim("expected: by predict on "+d.Predicted+", with its error bar"+judgedBy(d)) + "\n")
+		p.printf("%s\n", p.dim("expected: by predict on "+d.Predicted+", with its error bar"+judgedBy(d)))
 	case d.Unpredicted != "":
-		for _, l := range texttab.Wrap("no expectation: "+d.Unpredicted, o.width()) {
-			b.WriteString(s.dim(l) + "\n")
+		for _, l := range texttab.Wrap("no expectation: "+d.Unpredicted, p.width) {
+			p.printf("%s\n", p.dim(l))
 		}
 	}
 	if d.Lost > 0 {
-		fmt.Fprintf(&b, "%s of communicators beyond the 256th of a process were not recorded\n",
+		p.printf("%s of communicators beyond the 256th of a process were not recorded\n",
 			words.Plural(int(d.Lost), "operation"))
 	}
-	b.WriteString(jobFindings(d.Findings, s, o))
+	jobFindings(p, d.Findings)
 	if len(d.Findings) == 0 {
-		b.WriteString("\nNo problems found.\n")
+		p.printf("\nNo problems found.\n")
 	}
-	return b.String()
 }
 
 func jobName(j *rates.Job) string {
@@ -60,28 +52,26 @@ func jobName(j *rates.Job) string {
 }
 
 // jobFindings are paragraphs, each with what it rests on and what to do.
-func jobFindings(list []finding.Finding, s style, o TextOptions) string {
-	var b strings.Builder
+func jobFindings(p *Page, list []finding.Finding) {
 	for _, f := range list {
-		b.WriteString("\n" + severityMark(s, f.Severity) + " " + s.bold(f.ID) + "\n")
-		hanging(&b, "  ", "  ", texttab.Wrap(f.Text, o.width()-2))
+		p.printf("\n%s %s\n", severityMark(p.style, f.Severity), p.bold(f.ID))
+		p.wrapped("  ", "  ", f.Text)
 		for _, q := range f.Evidence {
-			for _, l := range texttab.Wrap(q.String(), o.width()-4) {
-				b.WriteString("  " + s.dim("  "+l) + "\n")
+			for _, l := range texttab.Wrap(q.String(), p.width-4) {
+				p.printf("  %s\n", p.dim("  "+l))
 			}
 		}
-		hanging(&b, "  ", "  ", texttab.Wrap("fix: "+f.Fix, o.width()-2))
+		p.wrapped("  ", "  ", "fix: "+f.Fix)
 	}
-	return b.String()
 }
 
 // maxJobRows are those that are printed of one job.
 const maxJobRows = 40
 
-func jobRows(j *rates.Job, s style, o TextOptions) string {
+func jobRows(p *Page, j *rates.Job) {
 	t := texttab.New("communicator", ">ranks", "operation", ">size", ">calls", "algorithm", ">time", ">transfer", ">wait",
 		">busbw", ">expected", "last", "verdict")
-	t.Most, t.Title = maxJobRows, texttab.Clean(jobName(j))
+	t.Most, t.Title = maxJobRows, jobName(j)
 	for i := range j.Rows {
 		r := &j.Rows[i]
 		expected := "-"
@@ -91,36 +81,37 @@ func jobRows(j *rates.Job, s style, o TextOptions) string {
 		verdict := string(r.Verdict)
 		switch r.Verdict {
 		case rates.AsExpected:
-			verdict = s.green(verdict)
+			verdict = p.green(verdict)
 		case rates.SlowNetwork, rates.Both:
-			verdict = s.red(verdict)
+			verdict = p.red(verdict)
 		case rates.Waits:
-			verdict = s.yellow(verdict)
+			verdict = p.yellow(verdict)
 		}
 		t.Add(r.Group, r.Ranks, r.Op, r.Bytes, r.Count, strings.TrimSpace(r.Algo+" "+r.Proto), r.Time,
 			known(r.Transfer > 0, r.Transfer.String()), known(r.Transfer > 0, r.Wait.String()),
 			known(r.BusBW > 0, r.BusBW.String()), expected,
 			known(r.LateRank >= 0, fmt.Sprintf("%d (%.0f%%)", r.LateRank, 100*r.LateOf)), verdict)
 	}
-	text := s.fit(t, o.Width)
+	p.table(t)
 	if n := len(j.Rows) - maxJobRows; n > 0 {
-		text += fmt.Sprintf("… and %s more (--json has all)\n", words.Plural(n, "row"))
+		p.printf("… and %s more (--json has all)\n", words.Plural(n, "row"))
 	}
-	return text + "\n"
+	p.printf("\n")
 }
 
-func jobRanks(j *rates.Job, s style, o TextOptions) string {
+func jobRanks(p *Page, j *rates.Job) {
 	t := texttab.New(">rank", texttab.If(j.Ranks[0].Host != "", "host", ">process"), ">waits|%.1f%%", ">calls", "")
-	t.Most, t.Title = 64, texttab.Clean(jobName(j))
+	t.Most, t.Title = 64, jobName(j)
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
 		mark := ""
 		if j.Late != nil && j.Late.Host == r.Host && slices.Contains(j.Late.Ranks, r.Rank) {
-			mark = s.yellow("last")
+			mark = p.yellow("last")
 		}
 		t.Add(r.Rank, r.Host, r.PID, 100*r.Wait, r.Calls, mark)
 	}
-	return s.fit(t, o.Width) + "\n"
+	p.table(t)
+	p.printf("\n")
 }
 
 // judgedBy says what transfers are called slow by.

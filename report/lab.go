@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"slices"
 
 	"busbar.dev/internal/texttab"
@@ -12,47 +11,36 @@ import (
 )
 
 // Labs writes several labs.
-func Labs(w io.Writer, list []*lab.State) error {
+func Labs(p *Page, list []*lab.State) {
 	for i, s := range list {
 		if i > 0 {
-			fmt.Fprintln(w)
+			p.printf("\n")
 		}
-		if err := Lab(w, s); err != nil {
-			return err
-		}
+		Lab(p, s)
 	}
-	return nil
 }
 
 // Lab writes a lab's nodes, cables and faults.
-func Lab(w io.Writer, s *lab.State) error {
-	p := s.Plan
-	fmt.Fprintf(w, "lab %s: %s, %s, rates × %v%s\n\n", s.Name, p.Cluster, words.Plural(len(p.Nodes), "node"), p.Scale,
+func Lab(p *Page, s *lab.State) {
+	x := s.Plan
+	p.printf("lab %s: %s, %s, rates × %v%s\n\n", s.Name, x.Cluster, words.Plural(len(x.Nodes), "node"), x.Scale,
 		when(s.Rootless, ", rootless"))
-	nodes := labNodes(p)
+	nodes := labNodes(x)
 	nodes.Title = "lab " + s.Name
-	if err := nodes.Write(w); err != nil {
-		return err
+	p.table(nodes)
+	cables := texttab.New("switch", "switch", ">rate")
+	cables.Title = nodes.Title
+	for _, c := range x.Cables {
+		cables.Row(x.Switches[c.B].Name, x.Switches[c.A].Name, c.Rate.Bits())
 	}
-	if len(p.Cables) > 0 {
-		fmt.Fprintln(w)
-		t := texttab.New("switch", "switch", ">rate")
-		t.Title = nodes.Title
-		for _, c := range p.Cables {
-			t.Row(p.Switches[c.B].Name, p.Switches[c.A].Name, c.Rate.Bits())
-		}
-		if err := t.Write(w); err != nil {
-			return err
-		}
-	}
-	labInside(w, p)
-	if p.Staging > 0 {
-		fmt.Fprintf(w, "host memory: one half-duplex path of %s in each node\n", p.Staging.Bits())
+	p.below(cables)
+	labInside(p, x)
+	if x.Staging > 0 {
+		p.printf("host memory: one half-duplex path of %s in each node\n", x.Staging.Bits())
 	}
 	for _, f := range s.Faults {
-		fmt.Fprintln(w, "fault:", f)
+		p.printf("fault: %v\n", f)
 	}
-	return nil
 }
 
 // labNodes has a line for each NIC, and one for a node that has none.
@@ -74,30 +62,31 @@ func labNodes(p *lab.Plan) *texttab.Table {
 
 // labInside writes how ranks of a node reach each other: links by their rate, since most of
 // them are alike.
-func labInside(w io.Writer, p *lab.Plan) {
-	if p.Inside != lab.Links {
-		several := func(n lab.Node) bool { return n.GPUs > 1 }
-		fmt.Fprint(w, when(slices.ContainsFunc(p.Nodes, several), "\ninside nodes: shared memory of this machine\n"))
+func labInside(p *Page, x *lab.Plan) {
+	if x.Inside != lab.Links {
+		if slices.ContainsFunc(x.Nodes, func(n lab.Node) bool { return n.GPUs > 1 }) {
+			p.printf("\ninside nodes: shared memory of this machine\n")
+		}
 		return
 	}
-	fmt.Fprintln(w)
-	for i := range p.Inner {
+	p.printf("\n")
+	for i := range x.Inner {
 		var links grouped[unit.Rate, string]
-		for _, l := range p.Inner[i].Links {
+		for _, l := range x.Inner[i].Links {
 			links.put(l.Rate, l.Name)
 		}
 		for rate, names := range links.all() {
-			fmt.Fprintf(w, "inside nodes: %d links of %v in one direction, such as %s\n", len(names), rate, names[0])
+			p.printf("inside nodes: %d links of %v in one direction, such as %s\n", len(names), rate, names[0])
 		}
 	}
 }
 
 // LabFaults writes the faults that are in place, one a line.
-func LabFaults(w io.Writer, faults []lab.Fault) {
-	if len(faults) == 0 {
-		fmt.Fprintln(w, "no faults")
+func LabFaults(p *Page, d lab.FaultsDoc) {
+	if len(d.Faults) == 0 {
+		p.printf("no faults\n")
 	}
-	for _, f := range faults {
-		fmt.Fprintln(w, f)
+	for _, f := range d.Faults {
+		p.printf("%v\n", f)
 	}
 }

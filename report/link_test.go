@@ -30,7 +30,7 @@ func TestLink(t *testing.T) {
 		t.Errorf("%s: %+v", server.path, doc)
 	}
 	var b strings.Builder
-	if err := Link(&b, doc); err != nil {
+	if err := Print(&b, TextOptions{}, Link, doc); err != nil {
 		t.Fatal(err)
 	}
 	const want = `gpu01 to gpu02: 3 samples from 2026-03-01 00:00Z to 2026-03-06 01:00Z, median 12 GB/s, 1 failed

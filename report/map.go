@@ -16,19 +16,18 @@ import (
 )
 
 // Map prints a cluster, and what is wrong with it below.
-func Map(w io.Writer, d *query.MapDoc, o TextOptions) error {
+func Map(p *Page, d *query.MapDoc) {
 	cl, err := d.Cluster()
 	if err != nil {
-		return err
+		p.err = err
+		return
 	}
-	if err := clusterText(w, cl, finding.Count(d.Audit).String(), o); err != nil {
-		return err
+	clusterText(p, cl, finding.Count(d.Audit).String())
+	contributed(p, d.Contributed)
+	if len(d.Audit) > 0 {
+		p.printf("\n")
+		Findings(p, d.Audit)
 	}
-	if err := contributed(w, d.Contributed, o); err != nil || len(d.Audit) == 0 {
-		return err
-	}
-	fmt.Fprintln(w)
-	return Findings(w, d.Audit, o)
 }
 
 // MapPicture draws the cluster of a map.
@@ -41,76 +40,51 @@ func MapPicture(d *query.MapDoc) (*Picture, error) {
 }
 
 // contributed prints what each of several sources gave, those that gave the same of other hosts together.
-func contributed(w io.Writer, list []input.Contribution, o TextOptions) error {
+func contributed(p *Page, list []input.Contribution) {
 	if len(list) < 2 {
-		return nil
+		return
 	}
-	type row struct {
-		first input.Contribution
-		hosts []string
-		more  int
-	}
-	var rows []*row
-	at := map[string]*row{}
+	var alike grouped[string, input.Contribution]
 	for _, c := range list {
-		key := fmt.Sprint(c.Format, c.Gives, c.LeftOut)
-		r := at[key]
-		if r == nil {
-			r = &row{first: c}
-			at[key], rows = r, append(rows, r)
-		} else {
-			r.more++
-		}
-		hosts, err := cluster.ParseHosts(c.Hosts)
-		if err != nil {
-			hosts = nil
-		}
-		r.hosts = append(r.hosts, hosts...)
+		alike.put(fmt.Sprint(c.Format, c.Gives, c.LeftOut), c)
 	}
-	t := texttab.New("source", "format", "about", "gives")
-	t.Indent = "  "
-	for _, r := range rows {
-		name := r.first.Source
-		if r.more > 0 {
-			name += fmt.Sprintf(" and %d more", r.more)
+	t := p.columns("source", "format", "about", "gives")
+	for _, all := range alike.all() {
+		var hosts []string
+		for _, c := range all {
+			some, _ := cluster.ParseHosts(c.Hosts) // a name that is none of a host is about no host
+			hosts = append(hosts, some...)
 		}
-		slices.Sort(r.hosts)
-		about, what := cluster.FormatHosts(slices.Compact(r.hosts)), strings.Join(r.first.Gives, " · ")
-		if r.first.LeftOut != "" {
-			what = "left out: " + r.first.LeftOut
+		slices.Sort(hosts)
+		c, about := all[0], cluster.FormatHosts(slices.Compact(hosts))
+		what := strings.Join(c.Gives, " · ")
+		if c.LeftOut != "" {
+			what = "left out: " + c.LeftOut
 		} else if about == "" {
 			about = "every node"
 		}
-		t.Row(name, r.first.Format, about, what)
+		t.Row(c.Source+when(len(all) > 1, fmt.Sprintf(" and %d more", len(all)-1)), c.Format, about, what)
 	}
-	_, err := fmt.Fprintf(w, "\nSources\n%s", texttab.Clean(t.Fit(o.Width)))
-	return err
+	p.printf("\nSources\n")
+	p.lay(t)
 }
 
 // Paths prints paths between devices, hop by hop.
-func Paths(w io.Writer, d *query.PathDoc) error {
+func Paths(p *Page, d *query.PathDoc) {
 	var text strings.Builder
-	for _, p := range d.Paths {
+	for _, x := range d.Paths {
 		rate := "unknown rate"
-		if p.Origin != cluster.Unknown {
-			rate = fmt.Sprintf("%v one direction (%v)", p.Rate, p.Origin)
-			if p.Unknown > 0 {
-				rate = "at most " + rate
-			}
+		if x.Origin != cluster.Unknown {
+			rate = when(x.Unknown > 0, "at most ") + fmt.Sprintf("%v one direction (%v)", x.Rate, x.Origin)
 		}
-		fmt.Fprintf(&text, "%s → %s: %v, %s; %s\n  limited by %s\n", p.From, p.To, p.Class, p.Via, rate, p.Bottleneck)
-		for _, h := range p.Hops {
+		fmt.Fprintf(&text, "%s → %s: %v, %s; %s\n  limited by %s\n", x.From, x.To, x.Class, x.Via, rate, x.Bottleneck)
+		for _, h := range x.Hops {
 			fmt.Fprintf(&text, "    %v\n", cluster.Hop{
 				From: h.From, To: h.To, Kind: h.Kind, Rate: cluster.Fact[unit.Rate]{Value: h.Rate, Origin: h.Origin},
 			})
 		}
 	}
-	clean := texttab.Clean(text.String())
-	if t, ok := w.(texttab.Terminal); ok {
-		clean = texttab.WrapLong(clean, t.Columns())
-	}
-	_, err := io.WriteString(w, clean)
-	return err
+	p.text.WriteString(texttab.WrapLong(text.String(), p.Width))
 }
 
 // NCCLTopology writes the file for NCCL_TOPO_FILE, which describes one node, and gives what to know before it is used.

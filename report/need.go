@@ -3,21 +3,19 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"strings"
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/query"
 )
 
 // Need prints the networks, the numbers of NICs and the upgrades that were tried, and the answer.
-func Need(w io.Writer, d *query.NeedDoc) error {
-	fmt.Fprintf(w, "%s on %s, %s, %s: step time %s, %s without waiting for other nodes; tolerance %g%%\n", d.Model,
-		d.Cluster, d.Layout, d.Parallel, d.Now.Step.Short(), d.Bound.Short(), 100*d.Within)
-	fmt.Fprintf(w, "  expected: %s to %s, and every step time below within ×%.2f (from clusters left out of the fit)\n",
-		d.Now.Low.Short(), d.Now.High.Short(), d.Margin)
+func Need(p *Page, d *query.NeedDoc) {
+	p.printf("%s on %s, %s, %s: step time %s, %s without waiting for other nodes; tolerance %g%%\n", d.Model,
+		d.Cluster, d.Layout, d.Parallel, d.Now.Step, d.Bound, 100*d.Within)
+	p.printf("  expected: %s to %s, and every step time below within ×%.2f (from clusters left out of the fit)\n",
+		d.Now.Low, d.Now.High, d.Margin)
 	if d.Misfit != "" {
-		fmt.Fprintf(w, "the job %s; figures assume GPUs with enough memory\n", d.Misfit)
+		p.printf("the job %s; figures assume GPUs with enough memory\n", d.Misfit)
 	}
 	for _, x := range []struct {
 		title string
@@ -31,15 +29,13 @@ func Need(w io.Writer, d *query.NeedDoc) error {
 		if len(x.rows) == 0 {
 			continue
 		}
-		fmt.Fprintln(w, x.title)
-		if err := needTable(x.rows, x.gain).Write(w); err != nil {
-			return err
-		}
+		p.printf("%s\n", x.title)
+		p.table(needTable(x.rows, x.gain))
 	}
 	for _, text := range nonEmpty(d.Slower, d.Text) {
-		fmt.Fprintf(w, "\n%s\n", strings.Join(texttab.Wrap(text, 100), "\n"))
+		p.printf("\n")
+		p.wrapped("", "", text)
 	}
-	return nil
 }
 
 // needTable is variants of a cluster with what they gain, or whether they are enough.

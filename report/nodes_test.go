@@ -16,13 +16,13 @@ func TestNodesSlurm(t *testing.T) {
 		Slurm: []fleet.SlurmOut{{Node: "dgx05", State: "drained", Reason: "XID 79"}},
 	}
 	var b bytes.Buffer
-	if err := Nodes(&b, doc); err != nil || !strings.Contains(b.String(), "drained: XID 79\n") ||
+	if err := Print(&b, TextOptions{}, Nodes, doc); err != nil || !strings.Contains(b.String(), "drained: XID 79\n") ||
 		!strings.Contains(b.String(), "Slurm\n") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	b.Reset()
 	doc.Slurm = nil
-	if err := Nodes(&b, doc); err != nil || strings.Contains(b.String(), "Slurm") {
+	if err := Print(&b, TextOptions{}, Nodes, doc); err != nil || strings.Contains(b.String(), "Slurm") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }

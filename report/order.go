@@ -1,8 +1,8 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"time"
 
 	"busbar.dev/cluster"
@@ -14,29 +14,18 @@ import (
 )
 
 // Orders prints a table of orders.
-func Orders(w io.Writer, doc *query.OrdersDoc) error {
+func Orders(p *Page, doc *query.OrdersDoc) {
 	if len(doc.Orders) == 0 {
-		text := "no pending or running orders"
-		if doc.Over > 0 {
-			text += fmt.Sprintf("; %d finished: --all", doc.Over)
-		}
-		_, err := fmt.Fprintln(w, text)
-		return err
+		p.printf("no pending or running orders%s\n", when(doc.Over > 0, fmt.Sprintf("; %d finished: --all", doc.Over)))
+		return
 	}
 	t := texttab.New("order", "what", "job", "state", ">sweep", ">parts", "every", "next", "by")
 	for _, o := range doc.Orders {
-		every, next := "-", "-"
-		if o.Every > 0 {
-			every = everyText(o.Every)
-		}
-		if !o.Next.IsZero() {
-			next = clockText(o.Next)
-		}
 		what, job := purpose(&o.Order)
-		t.Row(o.ID, what, texttab.Clean(job), string(o.State), fmt.Sprint(o.Sweep),
-			fmt.Sprintf("%d of %d", o.Measured, o.Parts), every, next, texttab.Clean(o.By))
+		t.Add(o.ID, what, job, o.State, o.Sweep, fmt.Sprintf("%d of %d", o.Measured, o.Parts),
+			known(o.Every > 0, everyText(o.Every)), known(!o.Next.IsZero(), clockText(o.Next)), o.By)
 	}
-	return t.Write(w)
+	p.table(t)
 }
 
 // purpose is what an order is for, and the job that is about to start where it is a check.
@@ -85,89 +74,68 @@ func OrderProgress(p query.OrderProgress, now time.Time) string {
 }
 
 // Order prints how an order went that was waited for, and what it measured.
-func Order(w io.Writer, doc *query.OrderDoc) error {
-	fmt.Fprintf(w, "%s: %s, %d of %d parts measured, %d failed", doc.ID, doc.State, doc.Measured, doc.Parts, doc.Failed)
-	if doc.LeftOut > 0 {
-		fmt.Fprintf(w, ", %d left out", doc.LeftOut)
-	}
-	if took := doc.Since.Sub(doc.Ran); took > 0 && !doc.Ran.IsZero() {
-		fmt.Fprintf(w, ", in %v", took.Round(10*time.Millisecond))
-	}
-	fmt.Fprintln(w)
-	if doc.Why != "" {
-		fmt.Fprintln(w, texttab.Clean(doc.Why))
-	}
-	orderReasons(w, doc.Reasons)
+func Order(p *Page, doc *query.OrderDoc) {
+	took := doc.Since.Sub(doc.Ran)
+	p.printf("%s: %s, %d of %d parts measured, %d failed%s%s\n", doc.ID, doc.State, doc.Measured, doc.Parts, doc.Failed,
+		when(doc.LeftOut > 0, fmt.Sprintf(", %d left out", doc.LeftOut)),
+		when(took > 0 && !doc.Ran.IsZero(), fmt.Sprintf(", in %v", took.Round(10*time.Millisecond))))
+	p.lines(doc.Why)
+	orderReasons(p, doc.Reasons)
 	if v := doc.Verdict; v != nil {
 		if len(v.Healthy) > 0 {
-			fmt.Fprintf(w, "healthy: %s\n", cluster.FormatSlurmHosts(v.Healthy))
+			p.printf("healthy: %s\n", cluster.FormatSlurmHosts(v.Healthy))
 		}
 		if len(v.Unmeasured) > 0 {
-			fmt.Fprintf(w, "not measured: %s\n", cluster.FormatSlurmHosts(v.Unmeasured))
+			p.printf("not measured: %s\n", cluster.FormatSlurmHosts(v.Unmeasured))
 		}
 		for _, b := range v.Unhealthy {
-			fmt.Fprintf(w, "unhealthy: %s: %s\n", b.Node, texttab.Clean(b.Why))
+			p.printf("unhealthy: %s: %s\n", b.Node, b.Why)
 		}
-		for _, n := range v.Notes {
-			fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
-		}
+		p.notes(v.Notes)
 	}
-	return orderFigures(w, doc)
+	orderFigures(p, doc)
 }
 
 // shownReasons is how many reasons a summary shows; --json has more.
 const shownReasons = 3
 
 // orderReasons says why parts were not measured, the commonest reason first.
-func orderReasons(w io.Writer, list []fleet.Reason) {
+func orderReasons(p *Page, list []fleet.Reason) {
 	for _, r := range list[:min(len(list), shownReasons)] {
-		what := "failed"
-		if r.LeftOut {
-			what = "left out"
-		}
-		who := ""
-		if len(r.Nodes) > 0 {
-			who = cluster.FormatSlurmHosts(r.Nodes) + ": "
-		}
-		fmt.Fprintf(w, "%s %s: %s%s\n", words.Plural(r.Parts, "part"), what, who, texttab.Clean(r.Why))
+		p.printf("%s %s: %s%s\n", words.Plural(r.Parts, "part"), cmp.Or(when(r.LeftOut, "left out"), "failed"),
+			when(len(r.Nodes) > 0, cluster.FormatSlurmHosts(r.Nodes)+": "), r.Why)
 	}
 	if more := len(list) - shownReasons; more > 0 {
-		fmt.Fprintf(w, "and %s more (--json)\n", words.Plural(more, "reason"))
+		p.printf("and %s more (--json)\n", words.Plural(more, "reason"))
 	}
 }
 
 // orderFigures prints what an order measured.
-func orderFigures(w io.Writer, f *query.OrderDoc) error {
+func orderFigures(p *Page, f *query.OrderDoc) {
 	pairs := texttab.New("of pairs", ">median", ">worst", "from", "to")
 	for _, x := range []struct {
 		name, worst string
 		*fleet.Spread
-		text func(float64) string
+		quantity func(float64) fmt.Stringer
 	}{
-		{"rate", "slowest", f.Rate, func(v float64) string { return unit.Rate(v * 1e9).String() }},
-		{"latency", "highest", f.Latency, func(v float64) string { return unit.Micros(v).String() }},
+		{"rate", "slowest", f.Rate, func(v float64) fmt.Stringer { return unit.Rate(v * 1e9) }},
+		{"latency", "highest", f.Latency, func(v float64) fmt.Stringer { return unit.Micros(v) }},
 	} {
 		if x.Spread != nil {
-			pairs.Row(x.name, x.text(x.Median), x.text(x.Worst), string(x.From), string(x.To))
-			fmt.Fprintf(w, "%s: median %s, %s %s (%s to %s)\n", x.name, x.text(x.Median), x.worst, x.text(x.Worst), x.From, x.To)
+			median, worst := x.quantity(x.Median), x.quantity(x.Worst)
+			pairs.Add(x.name, median, worst, x.From, x.To)
+			p.printf("%s: median %s, %s %s (%s to %s)\n", x.name, median, x.worst, worst, x.From, x.To)
 		}
 	}
 	if pairs.Len() > 0 {
-		if _, err := pairs.Send(w); err != nil { // to writers that take tables
-			return err
-		}
+		p.send(pairs)
 	}
 	if len(f.Results) == 0 {
-		return nil
+		return
 	}
 	t := texttab.New("collective", ">ranks", ">size", "place", "algorithm", ">time", ">busbw")
 	for _, r := range f.Results.Rows() {
-		place := "out"
-		if r.InPlace {
-			place = "in"
-		}
-		t.Row(r.Op.String(), fmt.Sprint(r.Ranks), r.Size.String(), place, texttab.Clean(r.Algo),
-			r.Mean().String(), r.BusBW().String())
+		t.Add(r.Op, r.Ranks, r.Size, cmp.Or(when(r.InPlace, "in"), "out"), r.Algo, r.Mean(), r.BusBW())
 	}
-	return t.Write(w)
+	p.table(t)
 }

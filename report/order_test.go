@@ -21,7 +21,7 @@ func TestPlaceOfCollectives(t *testing.T) {
 		Points: []result.Point{{Size: unit.MiB, Algo: "ring", Out: result.Time(100), In: result.Time(100)}},
 	}
 	var b bytes.Buffer
-	if err := orderFigures(&b, &query.OrderDoc{Results: result.Sweeps{s}}); err != nil {
+	if err := Print(&b, TextOptions{}, orderFigures, &query.OrderDoc{Results: result.Sweeps{s}}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
@@ -43,7 +43,7 @@ func TestReasonsAreShown(t *testing.T) {
 		{Parts: 1, LeftOut: true, Nodes: []fleet.Name{"n3", "n4"}, Why: "does not answer"},
 	}
 	var b bytes.Buffer
-	if err := Order(&b, &query.OrderDoc{OrderReply: got}); err != nil {
+	if err := Print(&b, TextOptions{}, Order, &query.OrderDoc{OrderReply: got}); err != nil {
 		t.Fatal(err)
 	}
 	want := `9b3d: done, 3 of 6 parts measured, 2 failed, 1 left out

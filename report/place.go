@@ -3,9 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 
 	"busbar.dev/internal/natural"
 	"busbar.dev/internal/texttab"
@@ -14,8 +12,8 @@ import (
 )
 
 // Place prints placements, the scheduler's among them, and which to take.
-func Place(w io.Writer, d *query.PlaceDoc) error {
-	fmt.Fprintf(w, "%s on %d of %d free nodes of %s, %s each, %s; %s priced\n\n", d.Model, d.Nodes, d.FreeNodes,
+func Place(p *Page, d *query.PlaceDoc) {
+	p.printf("%s on %d of %d free nodes of %s, %s each, %s; %s priced\n\n", d.Model, d.Nodes, d.FreeNodes,
 		cmp.Or(d.Cluster, "the cluster"), words.Plural(d.PerNode, "GPU"), d.Parallel, words.Plural(d.Tried, "placement"))
 	t := texttab.New("nodes", "leaves", ">step", ">expected", ">exposed", ">longer", "", "chosen by")
 	add := func(r *query.PlaceRow) {
@@ -35,11 +33,9 @@ func Place(w io.Writer, d *query.PlaceDoc) error {
 			shown[r.Hosts] = true
 		}
 	}
-	if err := t.Write(w); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(texttab.Wrap(d.Text, 100), "\n"))
-	return err
+	p.table(t)
+	p.printf("\n")
+	p.wrapped("", "", d.Text)
 }
 
 // leafText is nodes by leaf: leaf1 4, leaf2 2.

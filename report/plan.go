@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -17,82 +16,72 @@ import (
 )
 
 // Plan prints plans, side by side where there are several clusters, and what was written.
-func Plan(w io.Writer, d *query.PlanDoc) error {
+func Plan(p *Page, d *query.PlanDoc) {
 	if len(d.Plans) == 0 {
-		return nil
+		return
 	}
-	if err := planOf(w, d); err != nil {
-		return err
-	}
+	planOf(p, d)
 	for i := range d.Variants {
-		fmt.Fprintln(w)
-		if err := planOf(w, &d.Variants[i]); err != nil {
-			return err
-		}
+		p.printf("\n")
+		planOf(p, &d.Variants[i])
 	}
-	fmt.Fprint(w, when(len(d.Variants) > 0, "\n"))
+	if len(d.Variants) > 0 {
+		p.printf("\n")
+	}
 	base := &d.Plans[0]
 	for i := range d.Variants {
 		v := &d.Variants[i]
 		r := &v.Plans[0]
 		against := when(v.Goal.Head != "",
 			fmt.Sprintf(", %.4g %s for a million instead of %.4g", r.Million, v.Goal.Unit, base.Million))
-		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% %s/s%s): %s\n", v.Set, r.Step.Short(),
-			base.Step.Short(), float64(100*(base.Step/r.Step-1)), passed(&d.Job), against, r.Parallel)
+		p.printf("with %s the best plan takes %s instead of %s (%+.1f%% %s/s%s): %s\n", v.Set, r.Step, base.Step,
+			float64(100*(base.Step/r.Step-1)), passed(&d.Job), against, r.Parallel)
 	}
 	if d.Emitted != nil {
-		planFiles(w, d.Emitted)
+		planFiles(p, d.Emitted)
 	}
-	return nil
 }
 
 // planOf prints the plans for one cluster.
-func planOf(w io.Writer, d *query.PlanDoc) error {
-	planHead(w, d)
-	if err := plansTable(d).Write(w); err != nil {
-		return err
-	}
-	planTie(w, d)
-	planTight(w, d)
-	planWhy(w, d)
-	planTuned(w, d)
-	if d.Holds != "" {
-		fmt.Fprintln(w, d.Holds)
-	}
+func planOf(p *Page, d *query.PlanDoc) {
+	planHead(p, d)
+	p.table(plansTable(d))
+	planTie(p, d)
+	planTight(p, d)
+	planWhy(p, d)
+	planTuned(p, d)
+	p.lines(d.Holds)
 	switch {
 	case d.Hosts != nil: // busbar step has the cluster's own order
-		planHosts(w, d.Hosts)
+		planHosts(p, d.Hosts)
 	case d.Nearby:
-		fmt.Fprintln(w, "ranks follow the network: hosts of one leaf switch are neighbours, unlike in the cluster's order")
+		p.printf("ranks follow the network: hosts of one leaf switch are neighbours, unlike in the cluster's order\n")
 	default:
-		fmt.Fprintf(w, "details of plan 1: %s\n", d.Plans[0].Command)
+		p.printf("details of plan 1: %s\n", d.Plans[0].Command)
 	}
-	return nil
 }
 
 // planHead says what was asked, and how much of it was looked at.
-func planHead(w io.Writer, d *query.PlanDoc) {
+func planHead(p *Page, d *query.PlanDoc) {
 	base := &d.Job
-	fmt.Fprintf(w, "%s on %s%s, %s%s (%s): %s parameters, %s per step, %s, %s\n", d.Model, d.Cluster,
+	p.printf("%s on %s%s, %s%s (%s): %s parameters, %s per step, %s, %s\n", d.Model, d.Cluster,
 		when(d.Set != "", " with "+d.Set), when(d.Spaces > 1, "up to "), words.Plural(d.GPUs, "GPU"), d.GPU,
 		words.Thousands(base.Params), batchOf(base), base.Precision, runBy(base))
 	if d.BatchRule != "" {
-		fmt.Fprintf(w, "global batch %d by default: %s; --global-batch names another\n", d.Batch, d.BatchRule)
+		p.printf("global batch %d by default: %s; --global-batch names another\n", d.Batch, d.BatchRule)
 	}
 	if d.Chosen != "" {
-		fmt.Fprintf(w, "planned for %s (%s); --framework names another\n", base.Framework, d.Chosen)
+		p.printf("planned for %s (%s); --framework names another\n", base.Framework, d.Chosen)
 	}
-	if d.Mixed != "" {
-		fmt.Fprintln(w, d.Mixed)
-	}
+	p.lines(d.Mixed)
 	rest := fmt.Sprintf("stopped early: the others could be up to %.0f%% %s", 100*d.Gap, d.Goal.Better())
 	if d.Complete {
 		rest = fmt.Sprintf("%s ruled out one by one, %s in groups; no other setting is %s", words.Thousands(d.Bounded),
 			words.Thousands(d.Cut), d.Goal.Better())
 	}
-	fmt.Fprintf(w, "%s settings: %s priced in full, %s\n", words.Thousands(d.Considered), words.Thousands(d.Priced), rest)
+	p.printf("%s settings: %s priced in full, %s\n", words.Thousands(d.Considered), words.Thousands(d.Priced), rest)
 	if d.Failed > 0 {
-		fmt.Fprintf(w, "%s of them, or groups of them, could not be priced and are left out: %v\n", words.Thousands(d.Failed),
+		p.printf("%s of them, or groups of them, could not be priced and are left out: %v\n", words.Thousands(d.Failed),
 			d.Error)
 	}
 }
@@ -147,15 +136,15 @@ func memoryOf(needs, has unit.Bytes) string {
 }
 
 // planTight says what tight means.
-func planTight(w io.Writer, d *query.PlanDoc) {
+func planTight(p *Page, d *query.PlanDoc) {
 	if slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return p.Tight }) {
-		fmt.Fprintf(w, "tight: measured memory was up to %.0f%% above predictions, which these plans do not have left; "+
+		p.printf("tight: measured memory was up to %.0f%% above predictions, which these plans do not have left; "+
 			"--reserve 0.1 plans with room\n", 100*(step.MemoryMargin-1))
 	}
 }
 
 // planTie says which plans cannot be told from the first, and what else speaks for some of them.
-func planTie(w io.Writer, d *query.PlanDoc) {
+func planTie(p *Page, d *query.PlanDoc) {
 	t := d.Tie
 	if t == nil {
 		return
@@ -164,57 +153,55 @@ func planTie(w io.Writer, d *query.PlanDoc) {
 	if len(t.Plans) == 2 {
 		to = "and"
 	}
-	fmt.Fprintf(w, "plans 1 %s %d cannot be told apart: they are within %.0f%% of each other\n", to,
+	p.printf("plans 1 %s %d cannot be told apart: they are within %.0f%% of each other\n", to,
 		t.Plans[len(t.Plans)-1], 100*(t.Margin-1))
-	fmt.Fprintf(w, "order: %s\n", t.Order)
+	p.printf("order: %s\n", t.Order)
 	for _, f := range t.For {
-		fmt.Fprintf(w, "for plan %d: %s%s\n", f.Rank, f.Reason,
+		p.printf("for plan %d: %s%s\n", f.Rank, f.Reason,
 			when(f.Rank > 1, fmt.Sprintf(" (--pick %d writes its files)", f.Rank)))
 	}
 }
 
 // planWhy says what limits the first plans, and what would help.
-func planWhy(w io.Writer, d *query.PlanDoc) {
-	fmt.Fprintf(w, "1: %s\n", d.Plans[0].Why)
+func planWhy(p *Page, d *query.PlanDoc) {
+	p.printf("1: %s\n", d.Plans[0].Why)
 	if i := slices.IndexFunc(d.Plans, func(p query.PlanRow) bool { return p.Row.HostMemory != "" }); i >= 0 {
 		r := &d.Plans[i].Row
 		need := unit.Volume(r.Memory["host"]) * unit.Volume(min(d.PerNode, r.Ranks))
-		fmt.Fprintf(w, "%d: host memory per node %.0f GB of %.0f GB (%s)\n", i+1, need.GB(), unit.Volume(d.Memory).GB(),
+		p.printf("%d: host memory per node %.0f GB of %.0f GB (%s)\n", i+1, need.GB(), unit.Volume(d.Memory).GB(),
 			d.MemFrom)
 	}
 	if len(d.Plans) > 1 {
-		fmt.Fprintf(w, "2: %s\n", d.Plans[1].Why)
+		p.printf("2: %s\n", d.Plans[1].Why)
 	}
 	help := d.Plans[0].Row.Advice
 	for _, c := range help {
-		fmt.Fprintf(w, "would help plan 1: %s with %s: %s\n", moreTokens(c.Gain, 1, passed(&d.Job)), c.Setting, c.Text)
+		p.printf("would help plan 1: %s with %s: %s\n", moreTokens(c.Gain, 1, passed(&d.Job)), c.Setting, c.Text)
 	}
 	for _, o := range d.Others {
-		fmt.Fprintf(w, "with --framework %s: %s, %.1f%% %s%s, by %s\n%s", o.Framework, o.Step.Short(), 100*o.Gain,
+		p.printf("with --framework %s: %s, %.1f%% %s%s, by %s\n%s", o.Framework, o.Step, 100*o.Gain,
 			d.Goal.Better(), when(o.Tied, ", too little to tell"), o.Settings,
 			when(o.Difference != "", "  "+o.Difference+"\n"))
 	}
 	if len(help) == 0 && d.Plans[0].NCCL != nil {
-		fmt.Fprintf(w, "no other change tried speeds plan 1 up by %.1f%%: NCCL settings, faster links of every kind, twice "+
+		p.printf("no other change tried speeds plan 1 up by %.1f%%: NCCL settings, faster links of every kind, twice "+
 			"the memory\n", 100*query.LeastHelp)
 	}
-	if d.Goal.Note != "" {
-		fmt.Fprintln(w, d.Goal.Note)
-	}
+	p.lines(d.Goal.Note)
 }
 
 // mostChoices is how many choices of a tuner are printed.
 const mostChoices = 3
 
 // planTuned says what a tuner would choose otherwise than NCCL, and what that brings.
-func planTuned(w io.Writer, d *query.PlanDoc) {
+func planTuned(p *Page, d *query.PlanDoc) {
 	first := &d.Plans[0]
 	if first.NCCL == nil || first.Row.Comm == 0 {
 		return
 	}
 	list := first.NCCL.Choices
 	if len(list) == 0 {
-		fmt.Fprintln(w, "NCCL's choices of algorithm and protocol are within 5% of the best for plan 1")
+		p.printf("NCCL's choices of algorithm and protocol are within 5%% of the best for plan 1\n")
 		return
 	}
 	var choices []string
@@ -239,37 +226,37 @@ func planTuned(w io.Writer, d *query.PlanDoc) {
 	} else {
 		what += ", which is no gain: they are overlapped with compute"
 	}
-	fmt.Fprintf(w, "%s: %s\n", what, strings.Join(choices, "; "))
+	p.printf("%s: %s\n", what, strings.Join(choices, "; "))
 }
 
 // planHosts says in which order ranks are put on the hosts.
-func planHosts(w io.Writer, d *plan.RankOrder) {
+func planHosts(p *Page, d *plan.RankOrder) {
 	switch {
 	case d.Kept:
-		fmt.Fprintf(w, "rank order: as given (--keep-order): %s\n", d.Order)
+		p.printf("rank order: as given (--keep-order): %s\n", d.Order)
 	case d.Given == d.Order && d.Tried < 2:
-		fmt.Fprintf(w, "rank order: as given, %s\n", d.Order)
+		p.printf("rank order: as given, %s\n", d.Order)
 	case d.Given == d.Order:
-		fmt.Fprintf(w, "rank order: as given, %s; also tried: %s, not faster\n", d.Order, words.Plural(d.Tried-1, "other"))
+		p.printf("rank order: as given, %s; also tried: %s, not faster\n", d.Order, words.Plural(d.Tried-1, "other"))
 	default:
-		fmt.Fprintf(w, "rank order: %s; step time %s, in the given order (%s) %s, %.2f times as long; %s tried\n", d.Order,
-			d.Step.Short(), d.Given, d.Was.Short(), float64(d.Was/d.Step), words.Plural(d.Tried, "order"))
+		p.printf("rank order: %s; step time %s, in the given order (%s) %s, %.2f times as long; %s tried\n", d.Order,
+			d.Step, d.Given, d.Was, float64(d.Was/d.Step), words.Plural(d.Tried, "order"))
 	}
 }
 
 // planFiles lists what was written.
-func planFiles(w io.Writer, d *query.PlanFiles) {
-	fmt.Fprintf(w, "\nplan %d is in %s: %s\n", d.Plan, d.Dir, strings.Join(d.Files, ", "))
+func planFiles(p *Page, d *query.PlanFiles) {
+	p.printf("\nplan %d is in %s: %s\n", d.Plan, d.Dir, strings.Join(d.Files, ", "))
 	for _, s := range d.Settings {
-		fmt.Fprintf(w, "  %s=%s: %s\n", s.Name, s.Value, s.Reason)
+		p.printf("  %s=%s: %s\n", s.Name, s.Value, s.Reason)
 	}
 	if len(d.Settings) == 0 {
-		fmt.Fprintln(w, "  no NCCL setting for all ranks: none makes the step 1% faster")
+		p.printf("  no NCCL setting for all ranks: none makes the step 1%% faster\n")
 	}
 	for _, l := range d.Left {
-		fmt.Fprintf(w, "  no %s: %s\n", l.Name, l.Reason)
+		p.printf("  no %s: %s\n", l.Name, l.Reason)
 	}
 	if d.Placeholders {
-		fmt.Fprintln(w, "  host names are placeholders; --hosts gives real ones")
+		p.printf("  host names are placeholders; --hosts gives real ones\n")
 	}
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -35,60 +34,44 @@ func (f *forecast) runs() string {
 // Predict prints a prediction as nccl-tests prints a measurement, and below it
 // what limits the rows, which setting would help and who wins; then how busy links
 // are and what NCCL sets up, where that was asked for.
-func Predict(w io.Writer, d *query.PredictDoc, o TextOptions) error {
-	f := &forecast{d, o.Verbose, o.Width}
-	if err := write(w, o, func(s style) string { return f.text(s, o.width()) }); err != nil {
-		return err
+func Predict(p *Page, d *query.PredictDoc) {
+	f := &forecast{d, p.Verbose}
+	p.printf("%s\n", p.bold(f.title()))
+	f.table(p)
+	f.limits(p)
+	for _, t := range f.Caveats {
+		p.para("", p.yellow("note")+": "+t)
+	}
+	for _, r := range predict.GroupVerdicts(f.Compare) {
+		p.para("", "at "+predict.Span(f.sizes(), r.Sizes)+": "+r.Text)
+	}
+	f.verdictOnNCCL(p)
+	for _, a := range f.Advice {
+		p.para("", p.green("advice")+when(len(f.Sides) > 1, " for "+a.Layout)+": "+a.Text)
+	}
+	for _, t := range f.Skipped {
+		p.para("", p.yellow("left out")+": "+t)
 	}
 	for i := range d.Rows {
-		if d.Rows[i].Links == nil {
-			continue
-		}
-		if err := busyLinks(w, d.Rows[i].Links); err != nil {
-			return err
+		if d.Rows[i].Links != nil {
+			busyLinks(p, d.Rows[i].Links)
 		}
 	}
 	plans := d.Plans
 	if len(plans) == 0 && len(d.Sides) > 0 {
 		plans = []predict.LayoutPlan{{Layout: d.Sides[0].Layout, Plan: d.Plan}}
 	}
-	for _, p := range plans {
-		if p.Plan == nil {
-			continue
-		}
-		if _, err := fmt.Fprintf(w, "\nNCCL %v on %s\n%s", p.Plan.Version, p.Layout, p.Plan.Log); err != nil {
-			return err
+	for _, x := range plans {
+		if x.Plan != nil {
+			p.printf("\nNCCL %v on %s\n%s", x.Plan.Version, x.Layout, x.Plan.Log)
 		}
 	}
-	return nil
 }
 
 // forecast is a prediction as text and pictures show it.
 type forecast struct {
 	*query.PredictDoc
-	parts   bool // show what the time is made of
-	columns int  // of the terminal; 0 is any number
-}
-
-func (f *forecast) text(s style, width int) string {
-	var b strings.Builder
-	b.WriteString(s.bold(f.title()) + "\n")
-	b.WriteString(f.table(s))
-	f.limits(&b, s, width)
-	for _, t := range f.Caveats {
-		paragraph(&b, "", s.yellow("note")+": "+t, width)
-	}
-	for _, r := range predict.GroupVerdicts(f.Compare) {
-		paragraph(&b, "", "at "+predict.Span(f.sizes(), r.Sizes)+": "+r.Text, width)
-	}
-	f.verdictOnNCCL(&b, s, width)
-	for _, a := range f.Advice {
-		paragraph(&b, "", s.green("advice")+when(len(f.Sides) > 1, " for "+a.Layout)+": "+a.Text, width)
-	}
-	for _, t := range f.Skipped {
-		paragraph(&b, "", s.yellow("left out")+": "+t, width)
-	}
-	return b.String()
+	parts bool // show what the time is made of
 }
 
 // sizes are those asked for, in order.
@@ -102,7 +85,7 @@ func (f *forecast) sizes() []unit.Bytes {
 }
 
 // verdictOnNCCL answers "is there a better setting?" where no advice does.
-func (f *forecast) verdictOnNCCL(b *strings.Builder, s style, width int) {
+func (f *forecast) verdictOnNCCL(p *Page) {
 	var fine, stuck []string
 	worst := 1.0
 	for _, side := range f.Sides {
@@ -118,11 +101,11 @@ func (f *forecast) verdictOnNCCL(b *strings.Builder, s style, width int) {
 	}
 	on := func(list []string) string { return when(len(f.Sides) > 1, " on "+strings.Join(list, ", ")) }
 	if len(fine) > 0 {
-		b.WriteString(s.dim(f.runs()+"'s choice is the fastest of the candidates"+on(fine)) + "\n")
+		p.printf("%s\n", p.dim(f.runs()+"'s choice is the fastest of the candidates"+on(fine)))
 	}
 	if len(stuck) > 0 {
-		paragraph(b, "", fmt.Sprintf("%s's choice is not the fastest of the candidates%s (up to %.2g×), and no %[1]s "+
-			"setting changes it", f.runs(), on(stuck), worst), width)
+		p.para("", fmt.Sprintf("%s's choice is not the fastest of the candidates%s (up to %.2g×), and no %[1]s "+
+			"setting changes it", f.runs(), on(stuck), worst))
 	}
 }
 
@@ -143,17 +126,16 @@ func (f *forecast) title() string {
 
 // table is the rows. A star stands behind what NCCL chooses where there are rows
 // that it does not, a plus behind what it cannot run.
-func (f *forecast) table(s style) string {
-	text := s.fit(f.rows(), f.columns)
+func (f *forecast) table(p *Page) {
+	p.table(f.rows())
 	marks := f.marks()
 	for _, k := range []struct{ mark, means string }{
 		{"*", "* " + f.runs() + "'s choice"}, {"+", "+ not an " + f.runs() + " algorithm"},
 	} {
 		if slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return marks(r) == k.mark }) {
-			text += s.dim(k.means) + "\n"
+			p.printf("%s\n", p.dim(k.means))
 		}
 	}
-	return text
 }
 
 func (f *forecast) rows() *texttab.Table {
@@ -214,7 +196,7 @@ func (f *forecast) where(l result.Limit) string {
 func where(l result.Limit) string { return strings.TrimSpace(string(l.Kind) + " " + l.Where) }
 
 // limits explains every bottleneck of the table once.
-func (f *forecast) limits(b *strings.Builder, s style, width int) {
+func (f *forecast) limits(p *Page) {
 	const most = 6
 	seen, told := map[string]bool{}, 0
 	for _, r := range f.Rows {
@@ -227,27 +209,12 @@ func (f *forecast) limits(b *strings.Builder, s style, width int) {
 		if told++; told > most {
 			return
 		}
-		paragraph(b, "", s.dim(lead)+": "+r.Limit.Text, width)
-	}
-}
-
-// paragraph writes a text, with following lines set in by two more.
-func paragraph(b *strings.Builder, indent, text string, width int) {
-	hanging(b, indent, indent+"  ", texttab.Wrap(text, width-len(indent)-2))
-}
-
-// hanging writes lines, the first behind something else than the others.
-func hanging(b *strings.Builder, first, rest string, lines []string) {
-	for i, l := range lines {
-		if i > 0 {
-			first = rest
-		}
-		b.WriteString(first + l + "\n")
+		p.para("", p.dim(lead)+": "+r.Limit.Text)
 	}
 }
 
 // busyLinks is the table of links below a prediction.
-func busyLinks(w io.Writer, list []result.Links) error {
+func busyLinks(p *Page, list []result.Links) {
 	t := texttab.New(">busy (%)|%.1f", ">bytes each", ">rate", "kind", "hosts", "links", "")
 	for _, g := range list {
 		hosts := cmp.Or(g.Hosts, "network")
@@ -256,10 +223,8 @@ func busyLinks(w io.Writer, list []result.Links) error {
 				when(u.Tight, "bottleneck"))
 		}
 	}
-	if _, err := fmt.Fprintln(w, "\nLink load, one direction:"); err != nil {
-		return err
-	}
-	return t.Write(w)
+	p.printf("\nLink load, one direction:\n")
+	p.table(t)
 }
 
 // several are names as far as a line has room for them.

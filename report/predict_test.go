@@ -60,7 +60,7 @@ func TestPredictions(t *testing.T) {
 	f.Advice = []predict.Advice{{Layout: "2x2", Text: "set it", Setting: "X=1"}}
 	f.Skipped = []string{"2x2 nvls: no\x1b[31m"}
 	var b bytes.Buffer
-	if err := Predict(&b, f, TextOptions{}); err != nil {
+	if err := Print(&b, TextOptions{}, Predict, f); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()

@@ -232,15 +232,15 @@ func TestFindings(t *testing.T) {
 		{ID: "nic-far", Severity: finding.Note, Where: "node0", Text: "worth knowing"},
 	}
 	var b bytes.Buffer
-	if err := Findings(&b, fs, TextOptions{Width: 80}); err != nil {
+	if err := Print(&b, TextOptions{Width: 80}, Findings, fs); err != nil {
 		t.Fatal(err)
 	}
-	if err := Findings(&b, nil, TextOptions{}); err != nil {
+	if err := Print(&b, TextOptions{}, Findings, nil); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "findings.txt", b.Bytes())
 	var color bytes.Buffer
-	if err := Findings(&color, fs, TextOptions{Width: 80, Color: true}); err != nil {
+	if err := Print(&color, TextOptions{Width: 80, Color: true}, Findings, fs); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(b.String(), texttab.Strip(color.String())) {

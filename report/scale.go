@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"busbar.dev/internal/svg"
@@ -13,35 +12,32 @@ import (
 )
 
 // Scale prints a job on more and more nodes.
-func Scale(w io.Writer, d *query.ScaleDoc) error {
-	fmt.Fprintln(w, scaleTitle(d))
-	if err := scaleTable(d).Write(w); err != nil {
-		return err
-	}
+func Scale(p *Page, d *query.ScaleDoc) {
+	p.printf("%s\n", scaleTitle(d))
+	p.table(scaleTable(d))
 	wide := 1.0
 	for _, r := range d.Rows {
 		if r.Step > 0 {
 			wide = max(wide, float64(r.High/r.Step))
 		}
 	}
-	fmt.Fprintf(w, "step times are expected within ×%.2f (from clusters left out of the fit)\n", wide)
+	p.printf("step times are expected within ×%.2f (from clusters left out of the fit)\n", wide)
 	if d.Knee > 0 {
-		fmt.Fprintf(w, "knee at %s: the next doubling gives less than 80%% of its nodes' rate\n",
+		p.printf("knee at %s: the next doubling gives less than 80%% of its nodes' rate\n",
 			words.Plural(d.Knee, "node"))
 	} else {
-		fmt.Fprintf(w, "no knee up to %s: every doubling gives at least 80%% of its nodes' rate\n",
+		p.printf("no knee up to %s: every doubling gives at least 80%% of its nodes' rate\n",
 			words.Plural(d.Rows[len(d.Rows)-1].Nodes, "node"))
 	}
 	for i := len(d.Rows) - 1; i >= 0; i-- { // the most nodes that are not enough say what would be
 		if r := &d.Rows[i]; r.Misfit != "" {
-			fmt.Fprintf(w, "on %s the job %s\n", words.Plural(r.Nodes, "node"), r.Misfit)
+			p.printf("on %s the job %s\n", words.Plural(r.Nodes, "node"), r.Misfit)
 			break
 		}
 	}
 	for _, s := range d.Skipped {
-		fmt.Fprintf(w, "%s left out: %s\n", words.Plural(s.Nodes, "node"), s.Reason)
+		p.printf("%s left out: %s\n", words.Plural(s.Nodes, "node"), s.Reason)
 	}
-	return nil
 }
 
 func scaleTitle(d *query.ScaleDoc) string {

@@ -75,40 +75,24 @@ var algorithmKinds = []struct {
 }
 
 // Algorithms prints which algorithm does which collectives.
-func Algorithms(w io.Writer, d *query.AlgorithmsDoc, o TextOptions) error {
+func Algorithms(p *Page, d *query.ListDoc) {
 	heads, legend := []string{"name"}, []string(nil)
 	for _, k := range algorithmKinds {
 		heads = append(heads, k.head)
 		legend = append(legend, k.head+" "+k.kind.String())
 	}
-	heads = append(heads, "needs")
-	if o.Verbose {
-		heads = append(heads, "what it is")
-	} else {
-		legend = append(legend, "what each is: -v")
-	}
-	t := texttab.New(heads...)
+	t := texttab.New(append(heads, "needs", texttab.If(p.Verbose, "what it is"))...)
 	for _, a := range d.Algorithms {
 		row := []string{a.Name}
 		for _, k := range algorithmKinds {
-			mark := "·"
-			if slices.Contains(a.Kinds, k.kind) {
-				mark = "x"
-			}
-			row = append(row, mark)
+			row = append(row, cmp.Or(when(slices.Contains(a.Kinds, k.kind), "x"), "·"))
 		}
-		row = append(row, a.Needs)
-		if o.Verbose {
-			row = append(row, a.Does)
-		}
-		t.Row(row...)
+		t.Row(append(row, a.Needs, a.Does)...)
 	}
-	if err := t.Write(w); err != nil {
-		return err
+	p.table(t)
+	if !p.Verbose {
+		legend = append(legend, "what each is: -v")
 	}
-	fmt.Fprintln(w)
-	for _, line := range texttab.Flow(legend, ", ", cmp.Or(o.Width, 98)) {
-		fmt.Fprintln(w, line)
-	}
-	return nil
+	p.printf("\n")
+	p.hanging("", "", texttab.Flow(legend, ", ", cmp.Or(p.Width, 98)))
 }

@@ -1,8 +1,7 @@
 package report
 
 import (
-	"fmt"
-	"io"
+	"cmp"
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
@@ -10,28 +9,21 @@ import (
 )
 
 // Release prints which busbar this is.
-func Release(w io.Writer, d *query.ReleaseDoc) error {
-	_, err := fmt.Fprintf(w, "busbar %s%s %s %s\n", d.Version, when(d.Commit != "", " ("+d.Commit+")"), d.Go, d.System)
-	return err
+func Release(p *Page, d *query.ReleaseDoc) {
+	p.printf("busbar %s%s %s %s\n", d.Version, when(d.Commit != "", " ("+d.Commit+")"), d.Go, d.System)
 }
 
 // SelfTest prints the checks and whether all passed.
-func SelfTest(w io.Writer, d *query.SelfTestDoc) error {
-	t := texttab.New("check", "state", ">time", "result")
+func SelfTest(p *Page, d *query.SelfTestDoc) {
+	t := texttab.New("check", "state", ">time|%.1f s", "result")
 	for _, c := range d.Checks {
 		state, text := "ok", c.Result
 		if c.Error != "" {
 			state, text = "FAILED", c.Error
 		}
-		t.Row(c.Name, state, fmt.Sprintf("%.1f s", c.Seconds), text)
+		t.Add(c.Name, state, c.Seconds, text)
 	}
-	if err := t.Write(w); err != nil {
-		return err
-	}
-	verdict := "all checks passed"
-	if d.Failed > 0 {
-		verdict = words.Plural(d.Failed, "check") + " failed"
-	}
-	_, err := fmt.Fprintf(w, "\nbusbar %s, %s: %s\n", d.Version, d.System, verdict)
-	return err
+	p.table(t)
+	verdict := cmp.Or(when(d.Failed > 0, words.Plural(d.Failed, "check")+" failed"), "all checks passed")
+	p.printf("\nbusbar %s, %s: %s\n", d.Version, d.System, verdict)
 }

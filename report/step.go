@@ -17,18 +17,18 @@ import (
 const mostAdvice = 3
 
 // Step prints a training step on every layout: the table, what limits each, its traffic, and what would help.
-func Step(w io.Writer, d *query.StepDoc, o TextOptions) error {
+func Step(p *Page, d *query.StepDoc) {
 	if len(d.Rows) == 0 {
-		return nil
+		return
 	}
 	first := &d.Rows[0]
 	j := &first.Summary
 	if d.Wrong() {
-		fmt.Fprintf(w, "does not fit: %s of memory per GPU; times below assume GPUs with enough\n",
+		p.printf("does not fit: %s of memory per GPU; times below assume GPUs with enough\n",
 			memoryOf(first.Memory["total"], first.Has))
 	}
 	sameBatch := !slices.ContainsFunc(d.Rows, func(r query.StepRow) bool { return r.Global != first.Global })
-	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model,
+	p.printf("%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model,
 		cmp.Or(d.Cluster, "the cluster"), first.GPU, words.Thousands(j.Params),
 		when(j.Seq != 1, fmt.Sprintf(", sequence length %d", j.Seq)),
 		when(sameBatch, fmt.Sprintf(", global batch %d", j.Global)), j.Micro, j.Precision, j.Recompute, runBy(j),
@@ -42,44 +42,40 @@ func Step(w io.Writer, d *query.StepDoc, o TextOptions) error {
 		t.Add(r.Layout, r.Step, r.Compute, r.Exposed, r.Bubble, r.Optimizer+r.Host, r.TokensPerS, r.PerGPU, r.TFLOPSPerGPU,
 			100*r.MFU, memoryOf(r.Memory["total"], r.Has), r.Global, r.Parallel)
 	}
-	if err := t.Write(w); err != nil {
-		return err
-	}
+	p.table(t)
 	for i := range d.Rows {
-		stepDetails(w, &d.Rows[i], o.Groups)
+		stepDetails(p, &d.Rows[i])
 	}
 	if len(d.Rows) > 1 {
-		fmt.Fprintf(w, "\n%s\n", fastestLayout(d.Rows))
+		p.printf("\n%s\n", fastestLayout(d.Rows))
 	}
-	return nil
 }
 
 // stepDetails is what stands below the table about one layout.
-func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
-	fmt.Fprintf(w, "\n%s: %s\n", r.Layout, r.Bottleneck.Text)
-	fmt.Fprintf(w, "  expected: %s to %s (×%.2f, from clusters left out of the fit)\n", r.Low.Short(), r.High.Short(),
-		r.Margin)
+func stepDetails(p *Page, r *query.StepRow) {
+	p.printf("\n%s: %s\n", r.Layout, r.Bottleneck.Text)
+	p.printf("  expected: %s to %s (×%.2f, from clusters left out of the fit)\n", r.Low, r.High, r.Margin)
 	if f := r.Fitting; f != nil {
-		fmt.Fprintf(w, "  fits: %s: step %s (%s), %s; busbar plan searches for the best\n", f.Settings, f.Step.Short(),
+		p.printf("  fits: %s: step %s (%s), %s; busbar plan searches for the best\n", f.Settings, f.Step,
 			spanRange(f.Low, f.High), memoryOf(f.Memory, r.Has))
 	}
-	if groups {
+	if p.Groups {
 		for _, g := range r.Groups {
-			fmt.Fprintf(w, "  %-9s %v\n", g.Group, g)
+			p.printf("  %-9s %v\n", g.Group, g)
 		}
 	}
 	if r.HostMemory != "" {
-		fmt.Fprintf(w, "  %s\n", r.HostMemory)
+		p.printf("  %s\n", r.HostMemory)
 	}
 	for _, x := range r.Traffic {
-		fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, x.Bytes,
-			x.Time.Short(), x.Exposed.Short())
+		p.printf("  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, x.Bytes,
+			x.Time, x.Exposed)
 	}
 	for _, a := range r.Advice[:min(mostAdvice, len(r.Advice))] {
-		fmt.Fprintf(w, "  would help: %s with %s: %s\n", moreTokens(a.Gain, 0, passed(&r.Summary)), a.Setting, a.Text)
+		p.printf("  would help: %s with %s: %s\n", moreTokens(a.Gain, 0, passed(&r.Summary)), a.Setting, a.Text)
 	}
 	if r.CampaignDoc != nil {
-		campaignLines(w, r.CampaignDoc, r.Step, passed(&r.Summary))
+		campaignLines(p, r.CampaignDoc, r.Step, passed(&r.Summary))
 	}
 }
 

@@ -1,38 +1,62 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"strings"
 
 	"busbar.dev/internal/texttab"
 )
 
-// write prints a text that is made as a whole. A writer that takes tables gets those of the text.
-func write(w io.Writer, o TextOptions, render func(style) string) error {
-	var tables []*texttab.Table
-	text := printed(o, func(s style) string {
-		tables, s.tables = nil, &tables
-		return render(s)
-	})
-	for _, t := range tables {
+// TextOptions say how a report is printed. The zero value is plain text, 100 wide.
+type TextOptions struct {
+	Color bool // SGR codes
+	Width int  // of the terminal; 100 when zero
+	// Verbose shows more: what a time is made of, whole lists.
+	Verbose bool
+	// Groups shows which ranks form the parallel groups of a step.
+	Groups bool
+}
+
+func (o TextOptions) width() int {
+	if o.Width <= 0 {
+		return 100
+	}
+	return max(o.Width, 40)
+}
+
+// Page is what a report is written on: its text, and its tables for writers that take tables.
+type Page struct {
+	TextOptions
+	style
+	width  int // that paragraphs are wrapped to
+	text   strings.Builder
+	tables []*texttab.Table
+	err    error // why there is no report
+}
+
+// Print writes the report on a document, free of what a name in a file could send to a terminal. A writer that takes
+// tables gets those of the report. The report is made without colour first: an escape in what comes is the input's own,
+// and nobody can tell it from ours once there is colour, so such a text stays without.
+func Print[D any](w io.Writer, o TextOptions, report func(*Page, D), document D) error {
+	p := &Page{TextOptions: o, width: o.width()}
+	report(p, document)
+	text := p.text.String()
+	if o.Color && !strings.ContainsRune(text, '\x1b') {
+		p = &Page{TextOptions: o, width: o.width(), style: style{on: true}}
+		report(p, document)
+		text = keepSGR(p.text.String())
+	} else {
+		text = texttab.Clean(text)
+	}
+	for _, t := range p.tables {
 		if _, err := t.Send(w); err != nil {
 			return err
 		}
 	}
 	_, err := io.WriteString(w, text)
-	return err
-}
-
-// printed is a text for o, free of what a name in a file could send to a
-// terminal. render is asked without colour first: an escape in what comes is the
-// input's own, and nobody can tell it from ours once there is colour, so such a
-// text stays without.
-func printed(o TextOptions, render func(style) string) string {
-	text := render(style{})
-	if o.Color && !strings.ContainsRune(text, '\x1b') {
-		return keepSGR(render(style{on: true}))
-	}
-	return texttab.Clean(text)
+	return cmp.Or(p.err, err)
 }
 
 // keepSGR cleans a text whose only escapes are ours.
@@ -44,20 +68,85 @@ func keepSGR(s string) string {
 	return strings.Join(parts, "\x1b")
 }
 
-// style colours text for a terminal, or does not.
-type style struct {
-	on     bool
-	tables *[]*texttab.Table // that were laid out; nil where nobody asks
+// printf adds to the text. A quantity that can be written short is, as in tables.
+func (p *Page) printf(format string, args ...any) {
+	for i, value := range args {
+		if v, ok := value.(interface{ Short() string }); ok {
+			args[i] = v.Short()
+		}
+	}
+	fmt.Fprintf(&p.text, format, args...)
 }
 
-// fit lays a table out for a terminal with so many columns; 0 is any number.
-func (s style) fit(t *texttab.Table, columns int) string {
-	t.Style = s.bold
-	if s.tables != nil {
-		*s.tables = append(*s.tables, t)
-	}
-	return t.Fit(columns)
+// lines prints texts on lines of their own, but for empty ones.
+func (p *Page) lines(texts ...string) { p.hanging("", "", nonEmpty(texts...)) }
+
+// para prints a wrapped text; lines after the first are indented by two more.
+func (p *Page) para(indent, text string) {
+	p.hanging(indent, indent+"  ", texttab.Wrap(text, p.width-len(indent)-2))
 }
+
+// wrapped prints a text in lines, the first behind something else than the others.
+func (p *Page) wrapped(first, rest, text string) {
+	p.hanging(first, rest, texttab.Wrap(text, p.width-texttab.Width(first)))
+}
+
+// list prints pieces with a dot between them, wrapped between pieces.
+func (p *Page) list(first, rest string, pieces []string) {
+	p.hanging(first, rest, texttab.Flow(pieces, p.dim(" · "), p.width-texttab.Width(first)))
+}
+
+// hanging prints lines, the first behind something else than the others.
+func (p *Page) hanging(first, rest string, lines []string) {
+	for i, l := range lines {
+		if i > 0 {
+			first = rest
+		}
+		p.printf("%s%s\n", first, l)
+	}
+}
+
+func (p *Page) heading(s string) { p.printf("\n%s\n", p.bold(s)) }
+
+// notes prints what else is to know.
+func (p *Page) notes(list []string) {
+	for _, text := range list {
+		p.printf("note: %s\n", text)
+	}
+}
+
+// columns is a table below a heading.
+func (p *Page) columns(heads ...string) *texttab.Table {
+	t := texttab.New(heads...)
+	t.Indent = "  "
+	return t
+}
+
+// table prints a table.
+func (p *Page) table(t *texttab.Table) {
+	p.send(t)
+	p.lay(t)
+}
+
+// below prints a table that has rows, behind an empty line.
+func (p *Page) below(t *texttab.Table) {
+	if t.Len() > 0 {
+		p.printf("\n")
+		p.table(t)
+	}
+}
+
+// send keeps a table for writers that take tables alone.
+func (p *Page) send(t *texttab.Table) { p.tables = append(p.tables, t) }
+
+// lay prints a table that writers of tables have in another form.
+func (p *Page) lay(t *texttab.Table) {
+	t.Style = p.bold
+	p.text.WriteString(t.Fit(p.Width))
+}
+
+// style colours text for a terminal, or does not.
+type style struct{ on bool }
 
 func (s style) sgr(code, text string) string {
 	if !s.on || text == "" {

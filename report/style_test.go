@@ -23,8 +23,8 @@ func TestColourKeepsInputEscapesOut(t *testing.T) {
 		if err := Text(&b, c, TextOptions{Color: true}); err != nil {
 			t.Fatal(err)
 		}
-		if err := Findings(&b, []finding.Finding{{ID: "x", Severity: finding.Warn, Where: name, Text: name}},
-			TextOptions{Color: true}); err != nil {
+		if err := Print(&b, TextOptions{Color: true}, Findings,
+			[]finding.Finding{{ID: "x", Severity: finding.Warn, Where: name, Text: name}}); err != nil {
 			t.Fatal(err)
 		}
 		text := b.String()

@@ -40,19 +40,20 @@ func TestTablesAreTaken(t *testing.T) {
 		head  string
 	}{
 		{"order collective", func(w io.Writer) error {
-			return orderFigures(w,
+			return Print(w, TextOptions{}, orderFigures,
 				&query.OrderDoc{Results: result.Sweeps{s}})
 		}, "busbw"},
 		{"bench gpu", func(w io.Writer) error {
-			return BenchGPU(w, &query.BenchGPUDoc{Results: gpu.Results{Settings: 1, Sweeps: result.Sweeps{s}}})
+			return Print(w, TextOptions{}, BenchGPU,
+				&query.BenchGPUDoc{Results: gpu.Results{Settings: 1, Sweeps: result.Sweeps{s}}})
 		}, "in-place time (us)"},
 		{"bench rdma", func(w io.Writer) error {
-			return BenchRDMA(w, &query.BenchRDMADoc{RDMA: measure.RDMA{
+			return Print(w, TextOptions{}, BenchRDMA, &query.BenchRDMADoc{RDMA: measure.RDMA{
 				Rails: make([]measure.Rail, 1), Pairs: make([]measure.RailPair, 100),
 			}})
 		}, "failed"},
 		{"bench gpu node", func(w io.Writer) error {
-			return BenchGPUNode(w, &query.BenchGPUNodeDoc{GPUNode: measure.GPUNode{
+			return Print(w, TextOptions{}, BenchGPUNode, &query.BenchGPUNodeDoc{GPUNode: measure.GPUNode{
 				GPUs:    []measure.GPUDevice{{Products: []measure.GPUProduct{{M: 8, N: 8, K: 8}}}},
 				Peers:   []measure.GPUPeer{{From: 0, To: 1}},
 				Results: result.Sweeps{s},

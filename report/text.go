@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -16,23 +15,6 @@ import (
 	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
-
-// TextOptions say how Text prints. The zero value is plain text, 100 wide.
-type TextOptions struct {
-	Color bool // SGR codes
-	Width int  // of the terminal; 100 when zero
-	// Verbose shows more: what a time is made of, whole lists.
-	Verbose bool
-	// Groups shows which ranks form the parallel groups of a step.
-	Groups bool
-}
-
-func (o TextOptions) width() int {
-	if o.Width <= 0 {
-		return 100
-	}
-	return max(o.Width, 40)
-}
 
 // How much of a long list is printed before the rest is only counted.
 const (
@@ -49,20 +31,10 @@ const (
 // clusterText prints a cluster for a terminal: what it has, its nodes in a line each and the network; then the tree of
 // every kind of node, its matrix, what lies nearest to what, and what the readers noticed. The count of findings, which
 // are printed elsewhere, stands in its first line.
-func clusterText(w io.Writer, c *cluster.Cluster, findings string, o TextOptions) error {
-	return write(w, o, func(s style) string {
-		p := &printer{
-			c: c, findings: findings, style: s, width: o.width(), terminal: o.Width, compact: !o.Verbose && len(c.Hosts) > 1,
-		}
-		p.cluster()
-		return p.b.String()
-	})
-}
-
-// cluster prints all of it.
-func (p *printer) cluster() {
-	p.headline()
-	all := p.families(groups(p.c))
+func clusterText(page *Page, c *cluster.Cluster, findings string) {
+	p := &printer{Page: page, c: c, compact: !page.Verbose && len(c.Hosts) > 1}
+	p.headline(findings)
+	all := p.families(groups(c))
 	p.nodes(all)
 	p.network()
 	for _, f := range all {
@@ -71,7 +43,7 @@ func (p *printer) cluster() {
 		}
 	}
 	p.benches()
-	p.notes()
+	p.warnings()
 	if p.rates || p.folded {
 		p.printf("\n")
 	}
@@ -83,31 +55,16 @@ func (p *printer) cluster() {
 	}
 }
 
-// printer collects the text of a cluster.
+// printer writes about a cluster.
 type printer struct {
-	style
-	c        *cluster.Cluster
-	findings string // how many there are
-	b        strings.Builder
-	width    int
-	// terminal is its number of columns; 0 is any number.
-	terminal int
-	rates    bool // a rate was printed
+	*Page
+	c     *cluster.Cluster
+	rates bool // a rate was printed
 	// compact folds nodes, branches of the PCIe tree and tables that are alike: a cluster is more than a screen without
 	// that.
 	compact, folded bool
 	// titles are what the devices of the node type at hand are called.
 	titles []string
-}
-
-func (p *printer) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
-
-// para prints a wrapped text; lines after the first are indented by two more.
-func (p *printer) para(indent, s string) { paragraph(&p.b, indent, s, p.width) }
-
-// list prints pieces with a dot between them, wrapped between pieces.
-func (p *printer) list(first, rest string, pieces []string) {
-	hanging(&p.b, first, rest, texttab.Flow(pieces, p.dim(" · "), p.width-texttab.Width(first)))
 }
 
 // few prints as many lines as there is room for, and what is said of the rest.
@@ -120,26 +77,13 @@ func (p *printer) few(lead string, lines []string, most int, rest string) {
 	}
 }
 
-func (p *printer) heading(s string) { p.printf("\n%s\n", p.bold(s)) }
-
-// columns is a table below a heading.
-func (p *printer) columns(heads ...string) *texttab.Table {
-	t := texttab.New(heads...)
-	t.Indent = "  "
-	return t
-}
-
-func (p *printer) table(t *texttab.Table) {
-	p.b.WriteString(p.fit(t, p.terminal))
-}
-
-func (p *printer) headline() {
+func (p *printer) headline(findings string) {
 	s := p.c.Summary()
 	parts := summaryParts(s)
 	if s.GPUs == 0 {
 		parts = append(parts, "no GPU known")
 	}
-	p.list(p.bold(cmp.Or(p.c.Name, "cluster"))+"  ", "  ", nonEmpty(append(parts, p.findings)...))
+	p.list(p.bold(cmp.Or(p.c.Name, "cluster"))+"  ", "  ", nonEmpty(append(parts, findings)...))
 	if len(p.c.Sources) > 0 {
 		p.para("", p.dim("from "+strings.Join(firstOf(p.c.Sources, 6), ", ")))
 	}
@@ -262,7 +206,7 @@ func (p *printer) benches() {
 	p.table(t)
 }
 
-func (p *printer) notes() {
+func (p *printer) warnings() {
 	if len(p.c.Warnings) == 0 {
 		return
 	}
@@ -272,7 +216,7 @@ func (p *printer) notes() {
 			p.printf("  … and %d more\n", len(p.c.Warnings)-i)
 			break
 		}
-		hanging(&p.b, "  "+p.yellow("!")+" ", "    ", texttab.Wrap(w.String(), p.width-4))
+		p.wrapped("  "+p.yellow("!")+" ", "    ", w.String())
 	}
 }
 

@@ -84,37 +84,34 @@ func traceMessage(e *result.Event, group string) Span {
 const mostCalls = 12
 
 // Traced prints where the time of traced steps went, and the prediction beside it.
-func Traced(w io.Writer, d *query.TraceDoc, o TextOptions) error {
-	return write(w, o, func(s style) string { return tracedText(d, s, o) })
-}
-
-func tracedText(d *query.TraceDoc, s style, o TextOptions) string {
-	var b strings.Builder
-	b.WriteString(tracedHead(d) + "\n")
-	b.WriteString(s.fit(tracedRanks(d), o.width()))
+func Traced(p *Page, d *query.TraceDoc) {
+	p.Width = p.width // tables are as narrow as the text
+	p.printf("%s\n", tracedHead(d))
+	p.table(tracedRanks(d))
 	if len(d.Calls) > 0 {
 		whose := ""
 		if r := d.Ranks[0].Rank; r != nil && len(d.Ranks) > 1 {
 			whose = fmt.Sprintf(" of rank %d", *r)
 		}
-		b.WriteString("\n" + s.bold("Collectives") + whose + "\n" + tracedCalls(d, s, o))
+		p.printf("\n%s%s\n", p.bold("Collectives"), whose)
+		tracedCalls(p, d)
 	}
 	if d.Job != nil {
-		b.WriteString("\n" + s.bold("Waiting") +
-			fmt.Sprintf(": the median rank waits %.1f%% of the time for others in collectives\n", 100*d.Job.Waiting))
-		b.WriteString(jobRanks(d.Job, s, o))
+		p.printf("\n%s: the median rank waits %.1f%% of the time for others in collectives\n", p.bold("Waiting"),
+			100*d.Job.Waiting)
+		jobRanks(p, d.Job)
 	}
 	if d.Step != nil {
-		b.WriteString("\n" + s.bold("Beside the prediction") + "\n" + s.fit(tracedStep(d), o.width()))
+		p.heading("Beside the prediction")
+		p.table(tracedStep(d))
 	}
-	b.WriteString("\n")
-	for _, l := range texttab.Wrap(d.Verdict, o.width()) {
-		b.WriteString(s.bold(l) + "\n")
+	p.printf("\n")
+	for _, l := range texttab.Wrap(d.Verdict, p.width) {
+		p.printf("%s\n", p.bold(l))
 	}
 	// The verdict on the step is above.
-	b.WriteString(jobFindings(slices.DeleteFunc(slices.Clone(d.Findings),
-		func(f finding.Finding) bool { return f.ID == "slow-step" }), s, o))
-	return b.String()
+	jobFindings(p, slices.DeleteFunc(slices.Clone(d.Findings),
+		func(f finding.Finding) bool { return f.ID == "slow-step" }))
 }
 
 func tracedHead(d *query.TraceDoc) string {
@@ -153,7 +150,7 @@ func tracedRanks(d *query.TraceDoc) *texttab.Table {
 	return t
 }
 
-func tracedCalls(d *query.TraceDoc, s style, o TextOptions) string {
+func tracedCalls(p *Page, d *query.TraceDoc) {
 	var sized, matched, predicted bool
 	for i := range d.Calls {
 		c := &d.Calls[i]
@@ -162,7 +159,7 @@ func tracedCalls(d *query.TraceDoc, s style, o TextOptions) string {
 	t := texttab.New("operation", texttab.If(sized, "group", ">ranks", ">size"), ">calls|%.4g", ">time", ">exposed",
 		">per call", texttab.If(matched, ">transfer"), texttab.If(sized, ">busbw GB/s"), texttab.If(predicted, ">expected"),
 		"?algorithm")
-	if !o.Verbose {
+	if !p.Verbose {
 		t.Most = mostCalls
 	}
 	for i := range d.Calls {
@@ -172,11 +169,10 @@ func tracedCalls(d *query.TraceDoc, s style, o TextOptions) string {
 			known(c.BusBW > 0, fmt.Sprintf("%.1f", c.BusBW.GBps())),
 			known(c.Expected > 0, fmt.Sprintf("%s to %s", c.Low, c.High)), c.Algo)
 	}
-	text := s.fit(t, o.width())
-	if n := len(d.Calls) - mostCalls; n > 0 && !o.Verbose {
-		text += fmt.Sprintf("and %d more with -v\n", n)
+	p.table(t)
+	if n := len(d.Calls) - mostCalls; n > 0 && !p.Verbose {
+		p.printf("and %d more with -v\n", n)
 	}
-	return text
 }
 
 func known(is bool, text string) string { return cmp.Or(when(is, text), "-") }

@@ -54,7 +54,7 @@ func TestTraffic(t *testing.T) {
 		}
 	}
 	var text bytes.Buffer
-	if err := TrafficText(&text, r, unit.GiB, TextOptions{}); err != nil {
+	if err := Print(&text, TextOptions{}, func(p *Page, r *traffic.Run) { TrafficText(p, r, unit.GiB) }, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"node0  mlx5_0   1.5 GiB", "0, 1: 0 1 (0›0) 2 3 (0›0)", "0: 0 (1 =2-3)", "idle"} {
@@ -78,7 +78,8 @@ func TestTrafficHostile(t *testing.T) {
 		t.Error("markup got through")
 	}
 	out.Reset()
-	if err := TrafficText(&out, r, unit.GiB, TextOptions{Color: true}); err != nil {
+	if err := Print(&out, TextOptions{Color: true}, func(p *Page, r *traffic.Run) { TrafficText(p, r, unit.GiB) },
+		r); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "\x1b[31ma") || strings.Contains(out.String(), "b>\x1b") {

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -23,26 +22,23 @@ const (
 
 // TrafficText prints a run's traffic for a terminal: NICs with what an all-reduce
 // of size sends through each, who talks to whom, rings, trees, what is odd.
-func TrafficText(w io.Writer, r *traffic.Run, size unit.Bytes, o TextOptions) error {
-	return write(w, o, func(s style) string {
-		p := &printer{style: s, width: o.width(), terminal: o.Width}
-		v := newTrafficView(r)
-		v.size = size
-		p.printf("%s\n", p.bold(v.what()))
-		p.para("", v.facts())
-		p.transports(r)
-		p.trafficNICs(v)
-		p.flows(v)
-		for _, s := range v.channels() {
-			p.heading(s.title)
-			for _, l := range s.lines[:min(len(s.lines), maxRings)] {
-				p.para("  ", p.dim(l.channels+": ")+l.text)
-			}
-			p.printf("%s", when(len(s.lines) > maxRings, "  and more that differ: --json\n"))
+func TrafficText(page *Page, r *traffic.Run, size unit.Bytes) {
+	p := &printer{Page: page}
+	v := newTrafficView(r)
+	v.size = size
+	p.printf("%s\n", p.bold(v.what()))
+	p.para("", v.facts())
+	p.transports(r)
+	p.trafficNICs(v)
+	p.flows(v)
+	for _, s := range v.channels() {
+		p.heading(s.title)
+		for _, l := range s.lines[:min(len(s.lines), maxRings)] {
+			p.para("  ", p.dim(l.channels+": ")+l.text)
 		}
-		p.oddities(r)
-		return p.b.String()
-	})
+		p.printf("%s", when(len(s.lines) > maxRings, "  and more that differ: --json\n"))
+	}
+	p.oddities(r)
 }
 
 // amount is a part of the all-reduce in bytes, with three digits.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,7 +52,8 @@ func (benchDiffCmd) Help() string {
 
 // Run compares.
 func (c *benchDiffCmd) Run(e *env) error {
-	return shown(e, c.common, func(w io.Writer, d *query.BenchDiffDoc) error { return report.BenchDiff(w, d, c.All) })(
+	c.Verbose = c.All
+	return shown(e, c.common, report.BenchDiff)(
 		c.BenchDiff.Run(e.ctx, e.query(c.common)))
 }
 
@@ -227,11 +227,7 @@ func (c *benchPairsCmd) Run(e *env) error {
 }
 
 func (c *benchPairsCmd) answer(e *env, d *query.BenchPairsDoc, keep func([]byte) error) (err error) {
-	if c.JSON {
-		err = report.JSON(e.stdout, d)
-	} else {
-		err = report.BenchPairs(e.stdout, d)
-	}
+	err = show(e, c.common, d, report.BenchPairs)
 	if err == nil && c.SVG != "" {
 		var b bytes.Buffer
 		if err = pictured(func() (*report.Picture, error) {
@@ -315,7 +311,9 @@ func (c *benchRunCmd) Run(e *env) error {
 		Answer: func(d *query.BenchDoc, keep func([]byte) error) error { return c.answer(e, d, keep) },
 	}
 	if !c.JSON && !c.toStdout() {
-		on.Row = func(d *query.BenchDoc) error { return report.BenchRow(e.stdout, d, e.screen()) }
+		on.Row = func(d *query.BenchDoc) error {
+			return report.Print(e.stdout, report.TextOptions{Width: e.screen()}, report.BenchRow, d)
+		}
 	}
 	_, err := c.Bench.RunOn(e.ctx, e.measuring(c.common), on)
 	return fromRanks(err)
@@ -366,11 +364,8 @@ func (c *benchStepCmd) Run(e *env) error {
 }
 
 func (c *benchStepCmd) answer(e *env, d *query.BenchStepDoc, keep func([]byte) error) (err error) {
-	if c.JSON {
-		err = report.JSON(e.stdout, d)
-	} else {
-		err = report.BenchStep(e.stdout, d, c.Buckets)
-	}
+	c.Verbose = c.Buckets
+	err = show(e, c.common, d, report.BenchStep)
 	if err != nil || c.Trace == "" {
 		return err
 	}

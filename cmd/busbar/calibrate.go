@@ -108,10 +108,10 @@ func (c *calibrateCmd) tell(e *env, doc *query.CalibrateDoc, out target) error {
 		if c.Quiet {
 			return nil
 		}
-		return report.Calibrate(e.stderr, doc, "-")
+		return report.Print(e.stderr, report.TextOptions{},
+			func(p *report.Page, d *query.CalibrateDoc) { report.Calibrate(p, d, "-") }, doc)
 	}
-	return show(e, c.common, doc,
-		func(w io.Writer, d *query.CalibrateDoc) error { return report.Calibrate(w, d, out.file) })
+	return show(e, c.common, doc, func(p *report.Page, d *query.CalibrateDoc) { report.Calibrate(p, d, out.file) })
 }
 
 // target is where the cluster goes. A name without an ending is that of a file.

@@ -74,11 +74,7 @@ func (c *checkCmd) Run(e *env) error {
 }
 
 func (c *checkCmd) answer(e *env, d *query.CheckDoc, keep func([]byte) error) (err error) {
-	if c.JSON {
-		err = report.JSON(e.stdout, d)
-	} else {
-		err = report.Check(e.stdout, d)
-	}
+	err = show(e, c.common, d, report.Check)
 	if err == nil && c.JUnit != "" {
 		var data []byte
 		if data, err = report.CheckJUnit(d); err == nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"busbar.dev/internal/failure"
+	"busbar.dev/report"
 	"busbar.dev/result"
 )
 
@@ -38,7 +39,7 @@ func (f *keepFlag) append(e *env) func([]byte) error {
 }
 
 // keepShown prints a document, unless its records have standard output, and keeps its results.
-func keepShown[D any](e *env, o common, f *keepFlag, document D, text func(io.Writer, D) error, results result.Sweeps,
+func keepShown[D any](e *env, o common, f *keepFlag, document D, text func(*report.Page, D), results result.Sweeps,
 	add func([]byte) error,
 ) error {
 	if o.JSON || !f.toStdout() {

@@ -181,7 +181,7 @@ func (c *labUpCmd) Run(e *env) error {
 	if c.JSON {
 		return report.JSON(e.stdout, s.Document())
 	}
-	if err := report.Lab(e.stdout, s); err != nil {
+	if err := report.Print(e.stdout, e.text(e.stdout, c.common), report.Lab, s); err != nil {
 		return err
 	}
 	if !c.Quiet {
@@ -243,7 +243,7 @@ func (c *labStatusCmd) Run(e *env) error {
 	if c.JSON {
 		err = errors.Join(err, report.JSON(e.stdout, lab.Documents(states)))
 	} else {
-		err = errors.Join(err, report.Labs(e.stdout, states))
+		err = errors.Join(err, report.Print(e.stdout, e.text(e.stdout, c.common), report.Labs, states))
 	}
 	if err == nil && len(states) == 0 {
 		if !c.JSON && !c.Quiet {
@@ -278,11 +278,7 @@ func (n *labName) change(e *env, o common, do func(*lab.Lab) ([]lab.Fault, error
 	if err != nil {
 		return err
 	}
-	if o.JSON {
-		return report.JSON(e.stdout, lab.FaultsDoc{Faults: faults})
-	}
-	report.LabFaults(e.stdout, faults)
-	return nil
+	return show(e, o, lab.FaultsDoc{Faults: faults}, report.LabFaults)
 }
 
 // Run runs a program on one node or on all.

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"busbar.dev/fleet/client"
 	"busbar.dev/query"
@@ -55,12 +54,15 @@ func (c *nodesCmd) Run(e *env) error {
 	case c.Link != "":
 		return shown(e, c.common, report.Link)(query.Link{Nodes: c.Link}.Run(e.ctx, env))
 	case c.Bad:
-		return shown(e, c.common, func(w io.Writer, d *query.BadNodesDoc) error {
-			for _, f := range d.Reasons() {
+		doc, err := query.BadNodes{}.Run(e.ctx, env)
+		if err != nil {
+			return err
+		}
+		return wrong(doc, e.hostlist(c.common, doc, doc.Hostlist, func() {
+			for _, f := range doc.Reasons() {
 				c.say(e, "%s: %s", f.Severity, f.Text)
 			}
-			return line(e, d.Hostlist)
-		})(query.BadNodes{}.Run(e.ctx, env))
+		}))
 	}
 	return shown(e, c.common, report.Nodes)(c.Nodes.Run(e.ctx, env))
 }
@@ -77,6 +79,15 @@ func (o common) say(e *env, format string, args ...any) {
 	if !o.Quiet {
 		fmt.Fprintf(e.stderr, format+"\n", args...)
 	}
+}
+
+// hostlist prints a document whose text is a hostlist, with what is told beside it.
+func (e *env) hostlist(o common, document any, hosts string, tell func()) error {
+	if o.JSON {
+		return report.JSON(e.stdout, document)
+	}
+	tell()
+	return line(e, hosts)
 }
 
 // line is an answer of one line, or none.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	"busbar.dev/fleet"
@@ -95,10 +94,8 @@ func (e *env) order(o common, server client.Options, ask ordering) error {
 		return err
 	}
 	switch {
-	case o.JSON:
-		err = report.JSON(e.stdout, doc)
-	case doc.Waited:
-		err = report.Order(e.stdout, doc)
+	case o.JSON || doc.Waited:
+		err = show(e, o, doc, report.Order)
 	default:
 		if time.Until(doc.Next) > time.Second {
 			o.say(e, "%s: %s", doc.ID, report.OrderProgress(query.OrderProgress{OrderState: doc.OrderState}, time.Now()))
@@ -152,7 +149,11 @@ func (orderCheckCmd) Help() string {
 
 // Run measures and judges.
 func (c *orderCheckCmd) Run(e *env) error {
-	return shown(e, c.common, func(_ io.Writer, d *query.OrderCheckDoc) error {
+	d, err := c.OrderCheck.Run(e.ctx, e.fleet(c.common, c.Options))
+	if err != nil {
+		return err
+	}
+	return wrong(d, e.hostlist(c.common, d, d.Hostlist, func() {
 		for _, b := range d.Bad {
 			c.say(e, "%s: %s", b.Node, b.Why)
 		}
@@ -163,8 +164,7 @@ func (c *orderCheckCmd) Run(e *env) error {
 			}
 			c.say(e, "healthy: %s, %s", words.Plural(len(d.Good), "node"), by)
 		}
-		return line(e, d.Hostlist)
-	})(c.OrderCheck.Run(e.ctx, e.fleet(c.common, c.Options)))
+	}))
 }
 
 type orderListCmd struct {

@@ -51,10 +51,7 @@ func (c *planCmd) Run(e *env) error {
 			return err
 		}
 	}
-	if c.JSON {
-		return errors.Join(report.JSON(e.stdout, doc), interrupted)
-	}
-	return errors.Join(report.Plan(e.stdout, doc), interrupted)
+	return errors.Join(show(e, c.common, doc, report.Plan), interrupted)
 }
 
 // checkFolder says before the search what could not be written after it.

@@ -57,19 +57,22 @@ func (c *askCmd) Run(e *env) error {
 
 // show prints the answer to a question.
 func (e *env) show(q *ask.Question, document any, o common) error {
-	return show(e, o, document, func(w io.Writer, d any) error { return q.Text(w, d, e.text(w, o)) })
-}
-
-// show prints a document as JSON or as text.
-func show[D any](e *env, o common, document D, text func(io.Writer, D) error) error {
 	if o.JSON {
 		return report.JSON(e.stdout, document)
 	}
-	return text(e.stdout, document)
+	return q.Text(e.stdout, document, e.text(e.stdout, o))
+}
+
+// show prints a document as JSON or as text.
+func show[D any](e *env, o common, document D, text func(*report.Page, D)) error {
+	if o.JSON {
+		return report.JSON(e.stdout, document)
+	}
+	return report.Print(e.stdout, e.text(e.stdout, o), text, document)
 }
 
 // shown prints what a question answers, or hands its error on.
-func shown[D any](e *env, o common, text func(io.Writer, *D) error) func(*D, error) error {
+func shown[D any](e *env, o common, text func(*report.Page, *D)) func(*D, error) error {
 	return func(document *D, err error) error {
 		if err != nil {
 			return err

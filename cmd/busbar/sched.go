@@ -36,7 +36,7 @@ func (c *schedCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		text := func(w io.Writer) error { return report.Algorithms(w, doc, e.text(w, c.common)) }
+		text := func(w io.Writer) error { return report.Print(w, e.text(w, c.common), report.Algorithms, doc) }
 		return c.write(e, t, forms{list: []form{{"text", nil, text}, jsonForm(doc)}})
 	}
 	doc, err := c.Sched.Run(e.ctx, e.query(c.common))

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"busbar.dev/query"
 	"busbar.dev/report"
@@ -36,15 +35,13 @@ func (validateCmd) Help() string {
 // Run predicts measured points, or examines faults, and says how good that is.
 func (c *validateCmd) Run(e *env) error {
 	doc, err := c.Validate.Run(e.ctx, e.query(c.common))
-	switch {
-	case errors.Is(err, query.ErrFaults):
-		return c.faults(e)
-	case err != nil:
-		return err
-	case c.JSON:
-		err = report.JSON(e.stdout, doc)
-	default:
-		err = report.Validate(e.stdout, doc, c.Rows || c.Verbose)
+	c.Verbose = c.Verbose || c.Rows
+	if errors.Is(err, query.ErrFaults) {
+		return shown(e, c.common, report.ValidateDoctor)(
+			query.ValidateDoctor{File: c.Files[0], Class: c.Class}.Run(e.ctx, e.query(c.common)))
+	}
+	if err == nil {
+		err = show(e, c.common, doc, report.Validate)
 	}
 	if err == nil {
 		err = doc.Err()
@@ -58,11 +55,4 @@ func (c *validateCmd) Run(e *env) error {
 		}
 	}
 	return wrong(doc, nil)
-}
-
-// faults grades the doctor.
-func (c *validateCmd) faults(e *env) error {
-	return shown(e, c.common, func(w io.Writer, d *query.ValidateDoctorDoc) error {
-		return report.ValidateDoctor(w, d, c.Rows || c.Verbose)
-	})(query.ValidateDoctor{File: c.Files[0], Class: c.Class}.Run(e.ctx, e.query(c.common)))
 }

@@ -43,5 +43,5 @@ func (c versionCmd) Run(e *env) error {
 	if c.JSON {
 		return json.NewEncoder(e.stdout).Encode(d)
 	}
-	return report.Release(e.stdout, d)
+	return report.Print(e.stdout, report.TextOptions{}, report.Release, d)
 }

@@ -1,20 +1,20 @@
 package ethtool
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
 
 // Match reports whether a block of ethtool's is somewhere in the text.
 func Match(data []byte) bool {
-	return lines.Find(data, "Settings for ", func(line string) bool { return settingsFor(line) != "" }) ||
-		lines.Find(data, "NIC statistics:", func(line string) bool { return strings.TrimSpace(line) == "NIC statistics:" }) ||
-		lines.Find(data, " for ", func(line string) bool { b, _ := heading(strings.TrimSpace(line)); return b != outside }) ||
-		matchInfo(data)
+	isHead := func(line string) bool { return head.MatchString(strings.TrimSpace(line)) }
+	return lines.Find(data, " for ", isHead) || lines.Find(data, "NIC statistics:", isHead) || matchInfo(data)
 }
 
 // matchInfo looks for the driver information, whose lines are common words each
@@ -78,24 +78,15 @@ type reader struct {
 
 func (d *reader) line(line string, num int) {
 	text := strings.TrimSpace(line)
-	if b, name := heading(text); b != outside {
-		d.enter(b, name, num)
+	if m := head.FindStringSubmatch(text); m != nil {
+		d.enter(heads[m[1]], cmp.Or(m[2], d.asked), num)
 		return
 	}
-	switch name := settingsFor(text); {
-	case name != "":
-		d.enter(settings, name, num)
-		return
-	case text == "NIC statistics:":
-		d.enter(statistics, d.asked, num)
-		return
-	case strings.HasPrefix(text, "driver:"):
+	if strings.HasPrefix(text, "driver:") {
 		d.enter(info, d.asked, num)
-	default:
-		if name, ok := prompt(text); ok {
-			d.in, d.cur, d.asked = outside, nil, name
-			return
-		}
+	} else if m := prompt.FindStringSubmatch(text); m != nil {
+		d.in, d.cur, d.asked = outside, nil, m[1]
+		return
 	}
 	if d.cur == nil {
 		return
@@ -139,46 +130,16 @@ func (d *reader) enter(b block, name string, num int) {
 	d.blocks++
 }
 
-// settingsFor reads "Settings for eth0:".
-func settingsFor(line string) string {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(line), "Settings for ")
-	name, colon := strings.CutSuffix(rest, ":")
-	if !ok || !colon || !interfaceName(name) {
-		return ""
-	}
-	return strings.Clone(name)
-}
+// name is one that the kernel allows: up to 15 bytes, no blank and no slash. The alternative names of newer kernels are
+// longer.
+const name = `([!-.0-~]{1,128})`
 
-// interfaceName reports a name that the kernel allows: up to 15 bytes, no blank
-// and no slash. The alternative names of newer kernels are longer.
-func interfaceName(s string) bool {
-	if s == "" || len(s) > 128 {
-		return false
+var (
+	// head begins a block: -k said "Offload parameters" before 3.0, -g says "Ring parameters", -S names no interface.
+	head  = lazyre.New(`^(?:(Settings|Features|Offload parameters|Ring parameters) for ` + name + `|NIC statistics):$`)
+	heads = map[string]block{
+		"Settings": settings, "Features": features, "Offload parameters": features, "Ring parameters": rings, "": statistics,
 	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' || s[i] == '/' {
-			return false
-		}
-	}
-	return true
-}
-
-// prompt reads a typed command, "$ ethtool -S eth0" or "root@n1:~# ethtool eth0",
-// and returns the interface.
-func prompt(line string) (string, bool) {
-	before, args, ok := strings.Cut(line, "ethtool ")
-	before = strings.TrimSuffix(strings.TrimSpace(before), "/usr/sbin/")
-	before = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(before), "sudo"))
-	if !ok || len(line) > 512 || before == "" || strings.IndexByte("$#%>+", before[len(before)-1]) < 0 {
-		return "", false
-	}
-	for _, word := range strings.Fields(args) {
-		if word[0] != '-' {
-			if !interfaceName(word) {
-				return "", true
-			}
-			return strings.Clone(word), true
-		}
-	}
-	return "", true
-}
+	// prompt is a typed command, "$ ethtool -S eth0" or "root@n1:~# ethtool eth0".
+	prompt = lazyre.New(`^.{0,400}[$#%>+]\s*(?:sudo\s*)?(?:/usr/sbin/)?ethtool (?:\s*-\S+)*\s*` + name + `?`)
+)

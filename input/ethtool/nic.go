@@ -110,14 +110,9 @@ func (n *nic) info(text string) {
 
 // short bounds a value that is kept as text.
 func short(s string) string {
-	const most = 64
-	if len(s) > most {
-		s = s[:most]
-	}
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return ""
-		}
+	s = s[:min(len(s), 64)]
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return ""
 	}
 	return strings.Clone(s)
 }

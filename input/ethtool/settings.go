@@ -13,20 +13,6 @@ var offloads = []string{
 	"generic-receive-offload",
 }
 
-// heading reads "Features for eth0:" (-k; before 3.0 "Offload parameters") and "Ring parameters for eth0:" (-g).
-func heading(text string) (b block, name string) {
-	for prefix, kind := range map[string]block{
-		"Features for ": features, "Offload parameters for ": features, "Ring parameters for ": rings,
-	} {
-		if rest, ok := strings.CutPrefix(text, prefix); ok {
-			if name, colon := strings.CutSuffix(rest, ":"); colon && interfaceName(name) {
-				return kind, strings.Clone(name)
-			}
-		}
-	}
-	return outside, ""
-}
-
 // feature takes a line of ethtool -k. What the driver cannot change is "[fixed]" and no setting.
 func (n *nic) feature(text string) {
 	key, value, ok := strings.Cut(text, ": ")

@@ -77,8 +77,8 @@ type Table struct {
 type Output struct {
 	Tables   []Table
 	Failure  string // the first line in which the tool reports that it failed
-	Unused   int // pieces of rows that could not be used
-	Untimed  int // halves of rows whose time is no number above 0
+	Unused   int    // pieces of rows that could not be used
+	Untimed  int    // halves of rows whose time is no number above 0
 	Warnings []cluster.Warning
 }
 

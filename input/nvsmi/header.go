@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
 
@@ -11,30 +12,15 @@ import (
 type header struct {
 	cols  []string
 	at    map[string]int
-	tails []tail
+	tails int // columns behind the classes
 	// bad is the first name that appears twice, and over says that there are more
 	// columns than a matrix may have.
 	bad  string
 	over bool
 }
 
-// tail is a column behind the classes.
-type tail uint8
-
-const (
-	cpuAffinity tail = iota
-	numaAffinity
-	gpuNUMA
-)
-
-var tailNames = []struct {
-	words [][]string
-	tail  tail
-}{
-	{[][]string{{"CPU", "Affinity"}, {"CPUAffinity"}}, cpuAffinity},
-	{[][]string{{"NUMA", "Affinity"}, {"NUMAAffinity"}}, numaAffinity},
-	{[][]string{{"GPU", "NUMA", "ID"}}, gpuNUMA},
-}
+// tailNames are the columns behind the classes.
+var tailNames = lazyre.New(`CPU ?Affinity|NUMA ?Affinity|GPU NUMA ID`)
 
 // parseHeader reads a line of column names: GPUs first, then NICs, then the
 // affinity columns. A row is none, because a class follows its name.
@@ -52,13 +38,13 @@ func parseHeader(text string) (header, bool) {
 	h := header{at: map[string]int{}}
 	for i, w := range words {
 		if isTailWord(w) {
-			h.tails = parseTails(words[i:])
+			h.tails = len(tailNames.FindAllString(strings.Join(words[i:], " "), -1))
 			break
 		}
 		if cellWord(w) != "" {
 			return header{}, false
 		}
-		if !strings.ContainsAny(w, "0123456789") || !isName(w) {
+		if !strings.ContainsAny(w, "0123456789") || !deviceWord.MatchString(w) {
 			return header{}, false
 		}
 		if len(h.cols) == maxDevices {
@@ -119,49 +105,8 @@ func isTailWord(w string) bool {
 	return false
 }
 
-func parseTails(words []string) []tail {
-	var out []tail
-	for i := 0; i < len(words); {
-		n := 0
-		for _, t := range tailNames {
-			for _, form := range t.words {
-				if n == 0 && hasPrefix(words[i:], form) {
-					out = append(out, t.tail)
-					n = len(form)
-				}
-			}
-		}
-		i += max(n, 1)
-	}
-	return out
-}
-
-func hasPrefix(words, form []string) bool {
-	if len(words) < len(form) {
-		return false
-	}
-	for i := range form {
-		if words[i] != form[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// isName reports whether a word can be a device name.
-func isName(w string) bool {
-	if len(w) > 64 {
-		return false
-	}
-	for i := range len(w) {
-		c := w[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
-			i > 0 && (c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.')) {
-			return false
-		}
-	}
-	return w != ""
-}
+// deviceWord is a word that can be a device's name.
+var deviceWord = lazyre.New(`^[A-Za-z][\w.-]{0,63}$`)
 
 // maxFolds bounds the lines that a terminal can have made of one.
 const maxFolds = 32
@@ -178,7 +123,7 @@ func (st *state) continuesHeader(text string, num int) bool {
 			return true
 		}
 		_, known := st.t.head.at[w]
-		if known || len(st.t.head.tails) > 0 || cellWord(w) != "" || !isName(w) || !strings.ContainsAny(w, "0123456789") {
+		if known || st.t.head.tails > 0 || cellWord(w) != "" || !deviceWord.MatchString(w) || !strings.ContainsAny(w, "0123456789") {
 			return false
 		}
 	}

@@ -95,18 +95,15 @@ func gpuLine(text string) (gpu, bool) {
 	if !ok || len(rest) > 256 {
 		return gpu{}, false
 	}
-	num, name, ok := strings.Cut(rest, ": ")
-	index, err := strconv.Atoi(num)
-	if !ok || err != nil || index < 0 || index >= maxGPUs || name == "" {
-		return gpu{}, false
+	num, name, _ := strings.Cut(rest, ": ")
+	var g gpu
+	if name == "" || !g.set("index", num) {
+		return g, false
 	}
-	g := gpu{index: index}
 	name, id, _ := strings.Cut(name, " (UUID: ")
 	id, _, _ = strings.Cut(id, ")")
-	if validUUID(id) {
-		g.uuid = strings.Clone(id)
-	}
-	g.name = strings.Clone(strings.TrimSpace(name))
+	g.set("uuid", id)
+	g.set("name", strings.TrimSpace(name))
 	return g, true
 }
 

@@ -2,7 +2,7 @@ package nvsmi
 
 import (
 	"io"
-	"strconv"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -10,16 +10,6 @@ import (
 )
 
 const queryFormat = "nvidia-smi --query-gpu"
-
-// queryFields are the fields that are used, under their several names.
-var queryFields = map[string]string{
-	"index": "index", "name": "name", "gpu_name": "name", "uuid": "uuid", "gpu_uuid": "uuid",
-	"pci.bus_id": "pci", "gpu_bus_id": "pci", "memory.total": "memory", "compute_cap": "sm",
-	"pcie.link.gen.current": "gen", "pcie.link.gen.gpucurrent": "gen",
-	"pcie.link.gen.max": "genmax", "pcie.link.gen.gpumax": "gpumax",
-	"pcie.link.width.current": "width", "pcie.link.width.max": "widthmax",
-	"c2c.mode": "c2c", "hostname": "host",
-}
 
 // MatchQuery reports whether data holds the CSV of nvidia-smi --query-gpu with
 // its header.
@@ -47,7 +37,7 @@ func queryHeader(text string) []string {
 		if n == "" || strings.Trim(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._") != "" {
 			return nil
 		}
-		if out[i] = queryFields[n]; out[i] != "" {
+		if out[i] = fields[n]; out[i] != "" {
 			known++
 		}
 	}
@@ -58,14 +48,7 @@ func queryHeader(text string) []string {
 }
 
 func anyOf(all []string, want ...string) bool {
-	for _, a := range all {
-		for _, w := range want {
-			if a == w {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(want, func(w string) bool { return slices.Contains(all, w) })
 }
 
 // ReadQuery reads the CSV of nvidia-smi --query-gpu, with or without units. The
@@ -97,12 +80,13 @@ func (q *queryReader) takeLine(prefix, text string, num int) bool {
 	if cols == nil {
 		return false
 	}
-	fields := strings.Split(text, ",")
-	if len(fields) != len(cols) {
+	values := strings.Split(text, ",")
+	if len(values) != len(cols) {
 		// Not a row. One with a field too few shows a cut text; prose rarely has commas
 		// in that number.
-		if len(fields) > 1 && len(fields) < len(cols) && looksLikeRow(cols, fields) {
-			q.v.warns.Addf(num, "%d fields; the header has %d; the row is left out", len(fields), len(cols))
+		if _, ok := queryRow(cols, values[:min(len(values), len(cols))], new(string)); ok && len(values) > 1 &&
+			len(values) < len(cols) {
+			q.v.warns.Addf(num, "%d fields; the header has %d; the row is left out", len(values), len(cols))
 		}
 		if !anyOf(cols, "index", "uuid", "pci") {
 			delete(q.cols, prefix) // any prose fits a table of names; it ends at the first other line
@@ -110,7 +94,7 @@ func (q *queryReader) takeLine(prefix, text string, num int) bool {
 		return false
 	}
 	host := q.heads.Host(prefix)
-	g, ok := queryRow(cols, fields, &host)
+	g, ok := queryRow(cols, values, &host)
 	if !ok {
 		return false
 	}
@@ -123,72 +107,18 @@ func (q *queryReader) takeLine(prefix, text string, num int) bool {
 	return true
 }
 
-func looksLikeRow(cols, fields []string) bool {
-	_, ok := queryRow(cols[:len(fields)], fields, new(string))
-	return ok
-}
-
 // queryRow reads a row. It must hold a value that fits one of the columns that
 // name a GPU.
-func queryRow(cols, fields []string, host *string) (gpu, bool) {
+func queryRow(cols, values []string, host *string) (gpu, bool) {
 	g := gpu{index: -1}
-	ok := false
-	for i, f := range fields {
-		f = strings.TrimSpace(f)
-		n, err := strconv.Atoi(strings.TrimSuffix(f, "x"))
-		number := err == nil && n >= 0
-		switch cols[i] {
-		case "index":
-			if !number || n >= maxGPUs {
-				return gpu{}, false
-			}
-			g.index, ok = n, true
-		case "name":
-			if f != "" && len(f) <= 128 && f[0] != '[' {
-				g.name = strings.Clone(f)
-				ok = ok || len(g.name) > 0
-			}
-		case "uuid":
-			if validUUID(f) {
-				g.uuid, ok = strings.Clone(f), true
-			}
-		case "pci":
-			if p, err := cluster.ParsePCI(f); err == nil && strings.Count(f, ":") == 2 {
-				g.pci, ok = p, true
-			}
-		case "memory":
-			g.memory = mebibytes(f)
-		case "sm":
-			if v, err := strconv.ParseFloat(f, 64); err == nil && v >= 1 && v < 100 {
-				g.sm = int(v*10 + 0.5)
-			}
-		case "gen":
-			g.gen.now = small(n, number, 7)
-		case "genmax":
-			g.gen.most = small(n, number, 7)
-		case "gpumax":
-			if g.gen.most == 0 { // what the slot allows comes first
-				g.gen.most = small(n, number, 7)
-			}
-		case "width":
-			g.width.now = small(n, number, 32)
-		case "widthmax":
-			g.width.most = small(n, number, 32)
-		case "c2c":
-			g.c2c = f == "Enabled"
-		case "host":
-			if gather.IsHost(f) {
-				*host = strings.Clone(f)
-			}
+	for i, v := range values {
+		v = strings.TrimSpace(v)
+		if !g.set(cols[i], v) && cols[i] == "index" {
+			return gpu{}, false
+		}
+		if cols[i] == "host" && gather.IsHost(v) {
+			*host = strings.Clone(v)
 		}
 	}
-	return g, ok
-}
-
-// small keeps a number between 1 and most, else 0.
-func small(n int, ok bool, most int) int {
-	if !ok || n < 1 || n > most {
-		return 0
-	}
-	return n
+	return g, g.index >= 0 || g.name != "" || g.uuid != "" || g.pci != ""
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
 
@@ -252,36 +253,21 @@ func splitGlued(words []string) []string {
 	return out
 }
 
+var classWord = lazyre.New(`NODE|SYS|SOC|PIX|PXB|PHB|X|NV[1-9]\d*`)
+
+// classesIn are the classes that a word is made of; nil when it is not.
 func classesIn(w string) []string {
-	var out []string
-	for w != "" {
-		n := 0
-		for _, c := range []string{"NODE", "SYS", "SOC", "PIX", "PXB", "PHB", "X"} {
-			if strings.HasPrefix(w, c) {
-				n = len(c)
-				break
-			}
-		}
-		if n == 0 && strings.HasPrefix(w, "NV") {
-			n = 2
-			for n < len(w) && w[n] >= '0' && w[n] <= '9' {
-				n++
-			}
-		}
-		if n == 0 || cellWord(w[:n]) == "" {
-			return nil
-		}
-		out = append(out, w[:n])
-		w = w[n:]
+	if out := classWord.FindAllString(w, -1); strings.Join(out, "") == w {
+		return out
 	}
-	return out
+	return nil
 }
 
 // affinity reads the cells behind the classes: the list of cores, and the NUMA
 // domain, or the first of several (Grace has one per GPU beside its own); -1
 // when there is none.
 func (t *table) affinity(r *row) (cores string, numa int) {
-	tail, tails := r.tail, t.head.tails
+	tail := r.tail
 	for len(tail) > 0 && tail[len(tail)-1] == "" {
 		tail = tail[:len(tail)-1]
 	}
@@ -291,7 +277,7 @@ func (t *table) affinity(r *row) (cores string, numa int) {
 	// A cell that is only a number is a list of cores if its place says so: the
 	// first of all cells that the header announces, or one that tabs put there.
 	first := tail[0]
-	if first != "" && len(tail) < len(tails) && !strings.ContainsAny(first, "-,") {
+	if first != "" && len(tail) < t.head.tails && !strings.ContainsAny(first, "-,") {
 		tail = append([]string{""}, tail...)
 	}
 	cores = tail[0]

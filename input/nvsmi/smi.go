@@ -107,18 +107,12 @@ func smiGPU(cells []string) (gpu, bool) {
 		return gpu{}, false
 	}
 	w, bus := strings.Fields(cells[0]), strings.Fields(cells[1])
-	if len(w) < 3 || len(bus) < 1 || strings.Count(bus[0], ":") != 2 {
+	g := gpu{index: -1}
+	if len(w) < 3 || len(bus) < 1 || !g.set("index", w[0]) || !g.set("pci", bus[0]) {
 		return gpu{}, false
 	}
-	index, err := strconv.Atoi(w[0])
-	if err != nil || index < 0 || index >= maxGPUs {
-		return gpu{}, false
-	}
-	pci, err := cluster.ParsePCI(bus[0])
-	if err != nil {
-		return gpu{}, false
-	}
-	return gpu{index: index, name: strings.Join(w[1:len(w)-1], " "), pci: pci}, true
+	g.name = strings.Join(w[1:len(w)-1], " ")
+	return g, true
 }
 
 // smiMemory reads the total of "  0MiB /  81559MiB ", 0 when it is none.

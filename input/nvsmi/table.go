@@ -46,7 +46,7 @@ func (t *table) isP2P() bool {
 		}
 	}
 	// One GPU alone: only topo -m has affinity columns.
-	return len(t.head.tails) == 0
+	return t.head.tails == 0
 }
 
 // scanner finds the matrices in a text. Lines of several hosts may be mixed, as

@@ -2,6 +2,7 @@ package perftest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -15,14 +16,11 @@ type report struct {
 	Info *struct {
 		Test   string `json:"test"`
 		Device string `json:"Device"`
-		Link   string `json:"Link_type"`
 		QPs    int    `json:"Number_of_qps"`
-		MTU    int    `json:"Mtu"`
 	} `json:"test_info"`
 	Results *struct {
 		Size    int64   `json:"MsgSize"`
 		Iters   int64   `json:"n_iterations"`
-		Peak    float64 `json:"BW_peak"`
 		Average float64 `json:"BW_average"`
 		Rate    float64 `json:"MsgRate"` // millions of messages a second
 		Typical float64 `json:"t_typical"`
@@ -55,10 +53,9 @@ func readJSON(data []byte) []Table {
 	test := asText.Replace(strings.TrimSuffix(r.Info.Test, "_Test"))
 	clip := func(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "?") }
 	t := Table{
-		Line: 1, Test: clip(test), Device: clip(r.Info.Device), Link: clip(r.Info.Link), QPs: max(r.Info.QPs, 0),
-		MTU: max(r.Info.MTU, 0), Both: strings.Contains(test, "Bidirectional"), Latency: x.Average == 0,
+		Line: 1, Test: clip(test), Device: clip(r.Info.Device), QPs: max(r.Info.QPs, 0), Both: strings.Contains(test, "Bidirectional"), Latency: x.Average == 0,
 	}
-	if x.Size < 0 || x.Size > 1<<50 || x.Iters < 0 || bad(x.Peak, x.Average, x.Rate, x.Typical, x.Mean, x.Tail) {
+	if x.Size < 0 || x.Size > 1<<50 || x.Iters < 0 || bad(x.Average, x.Rate, x.Typical, x.Mean, x.Tail) {
 		return nil
 	}
 	row := Row{Line: 1, Size: unit.Bytes(x.Size), Iters: int(min(x.Iters, math.MaxInt32))}
@@ -71,10 +68,7 @@ func readJSON(data []byte) []Table {
 	if t.Both {
 		scale /= 2
 	}
-	row.Rate, row.Peak = unit.Rate(x.Average*scale), unit.Rate(x.Peak*scale)
-	if row.Typical = unit.Micros(x.Typical); x.Typical == 0 {
-		row.Typical = unit.Micros(x.Mean)
-	}
+	row.Rate, row.Typical = unit.Rate(x.Average*scale), unit.Micros(cmp.Or(x.Typical, x.Mean))
 	row.Tail = unit.Micros(x.Tail)
 	if row.Rate == 0 && row.Typical == 0 {
 		return nil

@@ -7,7 +7,10 @@ package perftest
 
 import (
 	"bytes"
+	"cmp"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,9 +31,7 @@ type Table struct {
 	Line    int
 	Test    string // RDMA_Write BW, Send Latency
 	Device  string
-	Link    string // IB, Ethernet
 	QPs     int
-	MTU     int
 	Both    bool // both directions at once
 	Latency bool // rows have times rather than rates
 	Rows    []Row
@@ -42,8 +43,7 @@ type Row struct {
 	Text  string
 	Size  unit.Bytes
 	Iters int
-	// Rate is the average, Peak the greatest, 0 where it was not measured; one direction's.
-	Rate, Peak unit.Rate
+	Rate  unit.Rate // one direction's, the average; 0 where it was not measured
 	// Typical is the median and Tail the 99th percentile, 0 where they were not printed: one way.
 	Typical, Tail unit.Time
 }
@@ -95,24 +95,14 @@ func columns(line string) *header {
 	if strings.Contains(line, "[Gb/sec]") {
 		h.scale = 1e9 / 8
 	}
-	type place struct {
-		name string
-		at   int
-	}
-	var list []place
+	places := map[int]string{}
 	for _, name := range heads {
 		if i := strings.Index(line, name); i >= 0 {
-			list = append(list, place{name, i})
+			places[i] = name
 		}
 	}
-	for _, p := range list {
-		before := 0
-		for _, o := range list {
-			if o.at < p.at {
-				before++
-			}
-		}
-		h.at[p.name] = before
+	for i, place := range slices.Sorted(maps.Keys(places)) {
+		h.at[places[place]] = i
 	}
 	_, rate := h.at["BW average["]
 	_, latency := h.at["t_avg[usec]"]
@@ -184,17 +174,9 @@ func (t *Table) setting(line string) {
 		}
 		return ""
 	}
-	if v := value("Device"); v != "" {
-		t.Device = v
-	}
-	if v := value("Link type"); v != "" {
-		t.Link = v
-	}
+	t.Device = cmp.Or(value("Device"), t.Device)
 	if v, err := strconv.Atoi(value("Number of qps")); err == nil && v > 0 {
 		t.QPs = v
-	}
-	if v, err := strconv.Atoi(strings.TrimSuffix(value("Mtu"), "[B]")); err == nil && v > 0 {
-		t.MTU = v
 	}
 }
 
@@ -226,12 +208,9 @@ func (h *header) row(line string, both bool) (Row, bool) {
 	}
 	r := Row{
 		Size: unit.Bytes(size), Iters: int(min(iters, math.MaxInt32)),
-		Rate: unit.Rate(number("BW average[") * h.scale / ways), Peak: unit.Rate(number("BW peak[") * h.scale / ways),
+		Rate: unit.Rate(number("BW average[") * h.scale / ways),
 	}
-	typical := number("t_typical[usec]")
-	if typical == 0 {
-		typical = number("t_avg[usec]")
-	}
-	r.Typical, r.Tail = unit.Micros(typical), unit.Micros(number("99% percentile[usec]"))
+	r.Typical = unit.Micros(cmp.Or(number("t_typical[usec]"), number("t_avg[usec]")))
+	r.Tail = unit.Micros(number("99% percentile[usec]"))
 	return r, r.Rate > 0 || r.Typical > 0
 }

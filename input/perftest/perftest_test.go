@@ -38,8 +38,8 @@ func TestRead(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	w, b, l := list[0], list[1], list[2]
-	if w.Test != "RDMA_Write BW" || w.Device != "mlx5_3" || w.QPs != 4 || w.MTU != 4096 || w.Link != "Ethernet" ||
-		len(w.Rows) != 2 || w.Best().Rate != 180e9/8 || w.Rows[1].Peak != 0 || w.Best().Line != 11 {
+	if w.Test != "RDMA_Write BW" || w.Device != "mlx5_3" || w.QPs != 4 || len(w.Rows) != 2 ||
+		w.Best().Rate != 180e9/8 || w.Best().Line != 11 {
 		t.Errorf("%+v", w)
 	}
 	if !b.Both || b.Device != "mlx5_0" || b.QPs != 0 || b.Rows[0].Rate != 10000<<20 {
@@ -118,8 +118,8 @@ func TestJSON(t *testing.T) {
 			t.Fatalf("%+v", list)
 		}
 		x, r := list[0], list[0].Rows[0]
-		if x.Test != "RDMA_Write Bidirectional BW" || x.Device != "mlx5_3" || x.Link != "Ethernet" || x.QPs != 4 ||
-			x.MTU != 4096 || !x.Both || x.Latency || r.Size != 65536 || math.Abs(r.Rate.GBps()-49.152) > 0.01 ||
+		if x.Test != "RDMA_Write Bidirectional BW" || x.Device != "mlx5_3" || x.QPs != 4 ||
+			!x.Both || x.Latency || r.Size != 65536 || math.Abs(r.Rate.GBps()-49.152) > 0.01 ||
 			r.Iters != 10000 {
 			t.Errorf("%+v %v", x, r.Rate)
 		}

@@ -73,12 +73,7 @@ func Find(proc fs.FS, pid int) ([]Process, error) {
 			list = append(list, p)
 		}
 	}
-	slices.SortFunc(list, func(a, b Process) int {
-		if a.Rank != b.Rank {
-			return a.Rank - b.Rank
-		}
-		return a.PID - b.PID
-	})
+	slices.SortFunc(list, func(a, b Process) int { return cmp.Or(a.Rank-b.Rank, a.PID-b.PID) })
 	return slices.CompactFunc(list, func(a, b Process) bool { return a.Rank == b.Rank }), nil
 }
 
@@ -101,30 +96,18 @@ func read(proc fs.FS, pid int) (process, bool) {
 	if !p.stat(proc, dir) {
 		return process{}, false
 	}
-	p.RAS = env["NCCL_RAS_ADDR"]
-	p.RAS = cmp.Or(p.RAS, "localhost:28028")
-	prefix := cmp.Or(first(env, "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"), "/tmp/nccl_trace_rank_")
-	p.Dump = prefix + env["RANK"]
+	p.RAS = cmp.Or(env["NCCL_RAS_ADDR"], "localhost:28028")
+	p.Dump = cmp.Or(env["TORCH_FR_DUMP_TEMP_FILE"], env["TORCH_NCCL_DEBUG_INFO_TEMP_FILE"], "/tmp/nccl_trace_rank_") +
+		env["RANK"]
 	if pipe := env["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"]; pipe != "" {
 		p.Pipe = pipe + env["RANK"] + ".pipe"
 	}
 	if strings.Contains(env["NCCL_PROFILER_PLUGIN"], "busbar") {
-		if p.Rings = env["BUSBAR_PROFILE_DIR"]; p.Rings == "" {
-			p.Rings = "/dev/shm"
-		}
+		p.Rings = cmp.Or(env["BUSBAR_PROFILE_DIR"], "/dev/shm")
 	}
 	p.Logs = logs(proc, dir, env["NCCL_DEBUG_FILE"])
-	p.Waits = waits(proc, dir)
+	p.Waits = waits(proc, dir, p.State)
 	return p, true
-}
-
-func first(env map[string]string, names ...string) string {
-	for _, n := range names {
-		if env[n] != "" {
-			return env[n]
-		}
-	}
-	return ""
 }
 
 // environ is the environment that a process was started with; nil where it may not be read.

@@ -92,7 +92,7 @@ func TestWaits(t *testing.T) {
 		m["11/fd/5"] = &fstest.MapFile{Data: []byte("socket:[77]"), Mode: fs.ModeSymlink}
 		m["11/fd/6"] = &fstest.MapFile{Data: []byte("/tmp/x"), Mode: fs.ModeSymlink}
 		m["11/syscall"], m["11/wchan"] = &fstest.MapFile{Data: []byte(x.syscall)}, &fstest.MapFile{Data: []byte(x.wchan)}
-		if got := waits(m, "11"); got != x.want {
+		if got := waits(m, "11", x.stat[0]); got != x.want {
 			t.Errorf("%q %q: %d, expected %d", x.syscall, x.wchan, got, x.want)
 		}
 	}

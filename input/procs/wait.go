@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,7 +34,7 @@ var socketSymbols = []string{
 	"__skb_wait_for_more_packets",
 }
 
-func waits(proc fs.FS, dir string) Wait {
+func waits(proc fs.FS, dir string, state byte) Wait {
 	data, err := fs.ReadFile(proc, path.Join(dir, "syscall"))
 	fields := strings.Fields(string(data))
 	switch {
@@ -43,10 +44,8 @@ func waits(proc fs.FS, dir string) Wait {
 		if err != nil || n < 0 {
 			break
 		}
-		for _, c := range socketCalls[runtime.GOARCH] {
-			if c == n {
-				return WaitSocket
-			}
+		if slices.Contains(socketCalls[runtime.GOARCH], n) {
+			return WaitSocket
 		}
 		if c, ok := readCalls[runtime.GOARCH]; ok && c == n {
 			if fd, err := strconv.ParseUint(strings.TrimPrefix(fields[1], "0x"), 16, 31); err == nil {
@@ -61,25 +60,14 @@ func waits(proc fs.FS, dir string) Wait {
 	// Some kernels and sandboxes say running, or nothing, of any thread; the place where it waits tells more.
 	data, err = fs.ReadFile(proc, path.Join(dir, "wchan"))
 	at := strings.TrimSpace(string(data))
-	for _, s := range socketSymbols {
-		if at == s {
-			return WaitSocket
-		}
+	if slices.Contains(socketSymbols, at) {
+		return WaitSocket
 	}
 	switch {
 	case err == nil && at != "" && at != "0":
 		return WaitElse
-	case len(fields) == 1 && fields[0] == "running" && state(proc, dir) == 'R':
+	case len(fields) == 1 && fields[0] == "running" && state == 'R':
 		return WaitNone
 	}
 	return WaitUnknown
-}
-
-// state is a process's, as the kernel names it.
-func state(proc fs.FS, dir string) byte {
-	var p process
-	if !p.stat(proc, dir) {
-		return 0
-	}
-	return p.State
 }

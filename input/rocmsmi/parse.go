@@ -1,12 +1,15 @@
 package rocmsmi
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"unique"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
 	"busbar.dev/input/internal/warn"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
 
@@ -49,8 +52,7 @@ var titles = []struct {
 type machine struct {
 	hosts  []string
 	line   int
-	gpus   []string       // column names, in order
-	at     map[string]int // their places
+	gpus   []string // column names, in order
 	table  [other][][]string
 	node   map[string]int // NUMA node, by GPU
 	near   map[string]int // NUMA affinity
@@ -97,10 +99,11 @@ func (p *parser) takeLine(host, text string, num int) bool {
 		st.cols, st.rows, st.line = cols, make([][]string, len(cols)), num
 		return true
 	}
-	if gpu, what, n, ok := numaLine(text); ok {
+	if m := numaLine.FindStringSubmatch(text); m != nil {
 		if st = p.state(host, num); st != nil {
 			p.endTable(host, st)
-			p.numa(host, st, gpu, what, n, num)
+			n, _ := strconv.Atoi(m[3])
+			p.numa(host, st, "GPU"+m[1], m[2], n, num)
 		}
 		return true
 	}
@@ -132,7 +135,7 @@ func (p *parser) state(host string, num int) *state {
 }
 
 func (p *parser) machine(host string, num int) *machine {
-	m := &machine{line: num, at: map[string]int{}, hosts: p.heads.Hosts(), node: map[string]int{}, near: map[string]int{}}
+	m := &machine{line: num, hosts: p.heads.Hosts(), node: map[string]int{}, near: map[string]int{}}
 	if host != "" {
 		m.hosts = []string{host}
 	}
@@ -163,14 +166,14 @@ func (p *parser) endTable(host string, st *state) {
 	cols, rows, line := st.cols, st.rows, st.line
 	st.cols, st.rows = nil, nil
 	k := kindOf(st.kind, rows)
-	if k == none || k == other || allNil(rows) {
+	if k == none || k == other || !slices.ContainsFunc(rows, func(r []string) bool { return r != nil }) {
 		return
 	}
-	if had := st.m.table[k]; had != nil && !sameRows(had, rows) ||
-		len(st.m.gpus) > 0 && strings.Join(st.m.gpus, " ") != strings.Join(cols, " ") {
+	if had := st.m.table[k]; had != nil && !slices.EqualFunc(had, rows, slices.Equal) ||
+		len(st.m.gpus) > 0 && !slices.Equal(st.m.gpus, cols) {
 		p.next(host, st, line)
 	}
-	st.m.setColumns(cols)
+	st.m.gpus, st.m.amdsmi = cols, strings.Contains(cols[0], ":")
 	st.m.table[k] = rows
 	for i, r := range rows {
 		if r == nil {
@@ -179,58 +182,20 @@ func (p *parser) endTable(host string, st *state) {
 	}
 }
 
-func (m *machine) setColumns(cols []string) {
-	if len(m.gpus) > 0 {
-		return
-	}
-	m.gpus = cols
-	for i, c := range cols {
-		m.at[c] = i
-	}
-	m.amdsmi = strings.Contains(cols[0], ":")
-}
-
 // kindOf trusts the cells above the title: where the weights cannot be read, the
 // table of link types follows their title.
 func kindOf(k kind, rows [][]string) kind {
 	for _, r := range rows {
-		for _, c := range r {
-			switch c {
-			case "XGMI", "PCIE":
-				return linkType
-			}
+		if slices.Contains(r, "XGMI") || slices.Contains(r, "PCIE") {
+			return linkType
 		}
 	}
 	return k
 }
 
-func allNil(rows [][]string) bool {
-	for _, r := range rows {
-		if r != nil {
-			return false
-		}
-	}
-	return true
-}
-
-func sameRows(a, b [][]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if strings.Join(a[i], " ") != strings.Join(b[i], " ") {
-			return false
-		}
-	}
-	return true
-}
-
 // title reads the line above a table or between tables.
 func title(text string) (kind, bool) {
-	if !strings.Contains(text, "between two GPUs") && !strings.Contains(text, "TABLE:") {
-		return none, false
-	}
-	if len(text) > 256 {
+	if !strings.Contains(text, "between two GPUs") && !strings.Contains(text, "TABLE:") || len(text) > 256 {
 		return none, false
 	}
 	up := strings.ToUpper(strings.TrimSpace(text))
@@ -274,12 +239,7 @@ func (st *state) row(text string, num int) bool {
 	if len(words) < 2 || !isGPU(words[0]) {
 		return false
 	}
-	at := -1
-	for i, c := range st.cols {
-		if c == words[0] {
-			at = i
-		}
-	}
+	at := slices.Index(st.cols, words[0])
 	if at < 0 {
 		st.m.warns.Addf(num, "row %s has no column; the row is left out", words[0])
 		return true
@@ -300,44 +260,16 @@ func (st *state) row(text string, num int) bool {
 	return true
 }
 
-// usual are the words that most cells hold, kept once.
-var usual = map[string]string{
-	"XGMI": "XGMI", "PCIE": "PCIE", "XXXX": "XXXX", "0": "0", "1": "1", "2": "2", "3": "3", "15": "15", "30": "30",
-	"40": "40", "N/A": "N/A",
-}
-
-// intern keeps a word without the rest of its line.
+// intern keeps a word once, without the rest of its line.
 func intern(c string) string {
-	if w, ok := usual[c]; ok {
-		return w
-	}
 	if len(c) > 32 {
 		return ""
 	}
-	return strings.Clone(c)
+	return unique.Make(c).Value()
 }
 
-// numaLine reads "GPU[3]  : (Topology) Numa Affinity: 1" and "GPU 3 : …".
-func numaLine(text string) (gpu, what string, n int, ok bool) {
-	_, rest, ok := strings.Cut(text, "Numa ")
-	if !ok {
-		return "", "", 0, false
-	}
-	what, num, ok := strings.Cut(rest, ": ")
-	if !ok || what != "Node" && what != "Affinity" {
-		return "", "", 0, false
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(num))
-	if err != nil || n > 1<<16 {
-		return "", "", 0, false
-	}
-	name, _, _ := strings.Cut(strings.TrimSpace(text), ":")
-	name = strings.TrimSpace(strings.NewReplacer("[", "", "]", "", " ", "", "\t", "").Replace(name))
-	if _, ok := lines.Numbered(name, "GPU"); !ok {
-		return "", "", 0, false
-	}
-	return name, what, n, true
-}
+// numaLine is "GPU[3]  : (Topology) Numa Affinity: 1" and "GPU 3 : …".
+var numaLine = lazyre.New(`^\s*GPU[\s\[]*(\d{1,4})[\s\]]*:.*?Numa (Node|Affinity): +(-?\d{1,5})\s*$`)
 
 // numa files a NUMA line; another number for a GPU that has one means another
 // machine.

@@ -2,7 +2,6 @@ package rocmsmi
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"slices"
@@ -38,7 +37,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: rocmFormat, Source: name}
 	machines := p.finish()
 	slices.SortStableFunc(machines, func(a, b *machine) int { return a.line - b.line })
-	types := map[[sha256.Size]byte]int{}
+	types := map[string]int{}
 	for _, m := range machines {
 		if m.empty() {
 			continue
@@ -60,7 +59,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 
 // addTo adds a machine to the fragment. types finds the type of machines that
 // printed the same.
-func (m *machine) addTo(f *cluster.Fragment, types map[[sha256.Size]byte]int) {
+func (m *machine) addTo(f *cluster.Fragment, types map[string]int) {
 	host := ""
 	hosts := m.hosts
 	if len(hosts) > 0 {
@@ -71,11 +70,11 @@ func (m *machine) addTo(f *cluster.Fragment, types map[[sha256.Size]byte]int) {
 	if len(m.gpus) == 0 {
 		m.gpusFromNUMA()
 	}
-	sum := m.sum()
-	at, known := types[sum]
+	printed := fmt.Sprintf("%q %q %v %v", m.gpus, m.table, m.node, m.near)
+	at, known := types[printed]
 	if !known {
 		at = len(f.Types)
-		types[sum] = at
+		types[printed] = at
 		m.addType(f, host)
 	}
 	if more := m.warns.AddTo(f, host); more > 0 {
@@ -95,14 +94,6 @@ func (m *machine) addType(f *cluster.Fragment, host string) {
 	f.Types = append(f.Types, node)
 }
 
-// sum is equal for machines that printed the same.
-func (m *machine) sum() (sum [sha256.Size]byte) {
-	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %v %v", m.gpus, m.table, m.node, m.near)
-	h.Sum(sum[:0])
-	return sum
-}
-
 // gpusFromNUMA names the GPUs of a text that has the NUMA lines only.
 func (m *machine) gpusFromNUMA() {
 	var nums []int
@@ -115,7 +106,6 @@ func (m *machine) gpusFromNUMA() {
 	}
 	slices.Sort(nums)
 	for _, n := range nums {
-		m.at["GPU"+strconv.Itoa(n)] = len(m.gpus)
 		m.gpus = append(m.gpus, "GPU"+strconv.Itoa(n))
 	}
 }

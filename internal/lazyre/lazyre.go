@@ -48,6 +48,9 @@ func (r *Regexp) FindString(s string) string { return r.compiled().FindString(s)
 // FindStringSubmatch is [regexp.Regexp.FindStringSubmatch].
 func (r *Regexp) FindStringSubmatch(s string) []string { return r.compiled().FindStringSubmatch(s) }
 
+// SubexpNames is [regexp.Regexp.SubexpNames].
+func (r *Regexp) SubexpNames() []string { return r.compiled().SubexpNames() }
+
 // FindStringSubmatchIndex is [regexp.Regexp.FindStringSubmatchIndex].
 func (r *Regexp) FindStringSubmatchIndex(s string) []int {
 	return r.compiled().FindStringSubmatchIndex(s)

@@ -58,7 +58,6 @@ type Event struct {
 	Desc     string
 	Op       string
 	Seq      int64
-	Numel    int64
 	Enqueued int64
 	Done     int64
 	Peer     string
@@ -180,7 +179,7 @@ func (r *reader) line(text string) {
 		r.nccl(text)
 	case strings.Contains(text, "NVRM:") || strings.Contains(text, "Killed process") ||
 		strings.Contains(text, "oom_kill") || strings.Contains(text, "oom-kill"):
-		r.kernel(text)
+		r.take(kernelShapes, Event{Rank: -1, Text: text, Host: HostOf(r.log.Name, text)})
 	default:
 		before := len(r.log.Events)
 		r.torch(text)

@@ -1,7 +1,8 @@
 package joblog
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,17 +11,33 @@ import (
 )
 
 var (
-	usingLine  = lazyre.New(`(?:Using |OOB |\[\d+\])[^\s:<]+:(\d+\.\d+\.\d+\.\d+)<\d+>`)
-	peerLine   = lazyre.New(`(?:remote peer|peer) ([^\s<]+)<(\d+)>`)
-	xidLine    = lazyre.New(`NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, pid='?(\d+|<unknown>)'?)?`)
-	killedLine = lazyre.New(`Killed process (\d+) \(([^)]*)\)`)
-	exitLine   = lazyre.New(`exitcode: (-?\d+) \(pid: (\d+)\)`)
-	tableRank  = lazyre.New(`^\s*rank\s*: (\d+) \(local_rank: \d+\)`)
-	tableCode  = lazyre.New(`^\s*exitcode\s*: (-?\d+) \(pid: (\d+)\)`)
-	tableHost  = lazyre.New(`^\s*host\s*: (\S+)`)
-	srunLine   = lazyre.New(`srun: error: (\S+): tasks? ([\d,\-]+): (.*)`)
-	mpirunLine = lazyre.New(
-		`(?:mpirun|prterun) noticed that process rank (\d+) with PID (\d+) on node (\S+) exited on signal (\d+)`)
+	usingLine = lazyre.New(`(?:Using |OOB |\[\d+\])[^\s:<]+:(\d+\.\d+\.\d+\.\d+)<\d+>`)
+	peerLine  = lazyre.New(`(?:remote peer|peer) ([^\s<]+)<(\d+)>`)
+	tableRank = lazyre.New(`^\s*rank\s*: (?P<rank>\d+) \(local_rank: \d+\)`)
+	tableCode = lazyre.New(`^\s*exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)`)
+	tableHost = lazyre.New(`^\s*host\s*: (?P<host>\S+)`)
+	srunLine  = lazyre.New(`srun: error: (?P<host>\S+): tasks? (?P<ranks>[\d,\-]+): (.*)`)
+)
+
+// kernelShapes are lines of the kernel's log.
+var kernelShapes = []shape{
+	{Xid, false, "NVRM: Xid", lazyre.New(
+		`NVRM: Xid \((?:PCI:)?(?P<bus>[0-9a-fA-F:.]+)\): (?P<code>\d+)(?:, pid='?(?P<pid>\d+|<unknown>)'?)?`)},
+	{OOMKill, false, "Killed process", lazyre.New(`Killed process (?P<pid>\d+) \([^)]*\)`)},
+}
+
+// exitShapes are how torchrun and mpirun say that a rank ended.
+var exitShapes = []shape{
+	{Exit, false, "exitcode: ", lazyre.New(`exitcode: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)`)},
+	{Exit, false, "noticed that process rank", lazyre.New(
+		`(?:mpirun|prterun) noticed that process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)`,
+	)},
+}
+
+// srunWord is what srun says of an end, and srunCodes its codes.
+var (
+	srunWord  = lazyre.New(`Killed|Aborted|Segmentation|Terminated`)
+	srunCodes = map[string]int{"Killed": -9, "Aborted": -6, "Segmentation": -11, "Terminated": -15}
 )
 
 // networkWords are those of NCCL's warnings about a network that fails, as opposed to a peer that is gone.
@@ -42,12 +59,9 @@ func (r *reader) nccl(text string) {
 
 // record reads one record of such a line.
 func (r *reader) record(rec *nccllog.Record, e Event) {
-	if key := fmt.Sprintf("process %s:%d", rec.Host, rec.PID); !r.seen[key] && len(r.seen) < 1<<16 {
-		r.seen[key] = true
-		p := e
-		p.Kind = Process
-		r.addEvent(p)
-	}
+	process := e
+	process.Kind = Process
+	r.addOnce(process, rec.Host, rec.PID)
 	said := rec.Text
 	switch m := rec.Message.(type) {
 	case *nccllog.CommLine:
@@ -93,11 +107,8 @@ func (r *reader) timed(e Event, m *nccllog.InitTimes) {
 // address keeps the addresses that a host says it uses.
 func (r *reader) address(e Event, said string) {
 	for _, m := range usingLine.FindAllStringSubmatch(said, 8) {
-		if key := "address " + e.Host + m[1]; !r.seen[key] && len(r.seen) < 1<<16 {
-			r.seen[key] = true
-			e.Kind, e.Peer = Address, m[1]
-			r.addEvent(e)
-		}
+		e.Kind, e.Peer = Address, m[1]
+		r.addOnce(e, e.Host, e.Peer)
 	}
 }
 
@@ -115,104 +126,46 @@ func (r *reader) ncclWarn(e Event, said string) {
 		e.Kind = CUDAError
 		r.addEvent(e)
 	default:
-		for _, w := range networkWords {
-			if strings.Contains(said, w) {
-				e.Kind = Network
-				r.addEvent(e)
-				return
-			}
+		if slices.ContainsFunc(networkWords, func(w string) bool { return strings.Contains(said, w) }) {
+			e.Kind = Network
+			r.addEvent(e)
 		}
-	}
-}
-
-// kernel reads lines of the kernel's log.
-func (r *reader) kernel(text string) {
-	if m := xidLine.FindStringSubmatch(text); m != nil {
-		e := Event{Kind: Xid, Rank: -1, Bus: m[1], Text: text}
-		e.Code, _ = strconv.Atoi(m[2])
-		e.PID, _ = strconv.Atoi(m[3])
-		e.Host = HostOf(r.log.Name, text)
-		r.addEvent(e)
-		return
-	}
-	if m := killedLine.FindStringSubmatch(text); m != nil {
-		e := Event{Kind: OOMKill, Rank: -1, Text: text, Host: HostOf(r.log.Name, text)}
-		e.PID, _ = strconv.Atoi(m[1])
-		r.addEvent(e)
 	}
 }
 
 // launcher reads how torchrun, srun and mpirun say that a rank ended.
 func (r *reader) launcher(text string) {
-	if m := tableRank.FindStringSubmatch(text); m != nil {
-		r.failed.Rank, _ = strconv.Atoi(m[1])
+	e := Event{Kind: Exit, Rank: -1, Text: text, Code: 1}
+	r.failed.Text = text
+	switch {
+	case r.failed.fill(tableRank):
 		r.fatal = true
-		return
-	}
-	if m := tableHost.FindStringSubmatch(text); m != nil {
-		r.failed.Host = m[1]
-		return
-	}
-	if m := tableCode.FindStringSubmatch(text); m != nil && r.fatal {
-		e := r.failed
-		e.Kind, e.Text = Exit, text
-		e.Code, _ = strconv.Atoi(m[1])
-		e.PID, _ = strconv.Atoi(m[2])
-		r.addEvent(e)
+	case r.failed.fill(tableHost):
+	case r.fatal && r.failed.fill(tableCode):
+		r.failed.Kind = Exit
+		r.addEvent(r.failed)
 		r.fatal, r.failed = false, Event{}
-		return
-	}
-	if m := exitLine.FindStringSubmatch(text); m != nil {
-		e := Event{Kind: Exit, Rank: -1, Text: text}
-		e.Code, _ = strconv.Atoi(m[1])
-		e.PID, _ = strconv.Atoi(m[2])
-		r.addEvent(e)
-		return
-	}
-	if m := srunLine.FindStringSubmatch(text); m != nil {
-		e := Event{
-			Kind: Exit, Rank: -1, Host: m[1], Text: text, Ranks: taskList(m[2], min(1<<16, maxListed-r.listed)), Code: 1,
-		}
-		switch {
-		case strings.Contains(m[3], "Killed"):
-			e.Code = -9
-		case strings.Contains(m[3], "Aborted"):
-			e.Code = -6
-		case strings.Contains(m[3], "Segmentation"):
-			e.Code = -11
-		case strings.Contains(m[3], "Terminated"):
-			e.Code = -15
-		}
+	case e.fill(srunLine):
+		e.Ranks = e.Ranks[:min(len(e.Ranks), maxListed-r.listed)]
+		e.Code = cmp.Or(srunCodes[srunWord.FindString(text)], e.Code)
 		if len(e.Ranks) == 1 {
 			e.Rank = e.Ranks[0]
 		}
 		r.addEvent(e)
-		return
-	}
-	if m := mpirunLine.FindStringSubmatch(text); m != nil {
-		e := Event{Kind: Exit, Text: text, Host: m[3]}
-		e.Rank, _ = strconv.Atoi(m[1])
-		e.PID, _ = strconv.Atoi(m[2])
-		sig, _ := strconv.Atoi(m[4])
-		e.Code = -sig
-		r.addEvent(e)
+	default:
+		r.take(exitShapes, e)
 	}
 }
 
-// taskList reads Slurm's numbers of tasks, so many at most: 3, 0-2, 0,4-7.
+// taskList reads numbers of ranks, so many at most: Slurm's 3, 0-2 and 0,4-7, PyTorch's 5, 6.
 func taskList(s string, most int) []int {
 	var list []int
 	for part := range strings.SplitSeq(s, ",") {
-		low, high, ok := strings.Cut(part, "-")
+		low, high, _ := strings.Cut(strings.TrimSpace(part), "-")
 		a, err := strconv.Atoi(low)
-		if err != nil {
+		b, err2 := strconv.Atoi(cmp.Or(high, low))
+		if err != nil || err2 != nil || b-a > 1<<16 || b >= 1<<20 {
 			continue
-		}
-		b := a
-		if ok {
-			if b, err = strconv.Atoi(high); err != nil || b-a > 1<<16 {
-				continue
-			}
 		}
 		for ; a <= b && len(list) < most; a++ {
 			list = append(list, a)

@@ -60,27 +60,13 @@ var refusedOps = map[byte]string{
 func (r *Reader) step(op byte) error {
 	switch op {
 	case opBinGet:
-		b, err := r.takeBytes(1)
-		if err != nil {
-			return err
-		}
-		return r.recall(uint32(b[0]))
+		return r.memoSlot(1, r.recall)
+	case opLongBinGet:
+		return r.memoSlot(4, r.recall)
 	case opBinPut:
-		b, err := r.takeBytes(1)
-		if err != nil {
-			return err
-		}
-		return r.remember(uint32(b[0]))
-	case opLongBinGet, opLongBinPut:
-		b, err := r.takeBytes(4)
-		if err != nil {
-			return err
-		}
-		slot := binary.LittleEndian.Uint32(b)
-		if op == opLongBinGet {
-			return r.recall(slot)
-		}
-		return r.remember(slot)
+		return r.memoSlot(1, r.remember)
+	case opLongBinPut:
+		return r.memoSlot(4, r.remember)
 	case opMemoize:
 		return r.remember(uint32(len(r.memo)))
 	case opMark:
@@ -118,23 +104,11 @@ func (r *Reader) number(op byte) error {
 	case opLong1:
 		return r.long()
 	case opBinInt1:
-		b, err := r.takeBytes(1)
-		if err != nil {
-			return err
-		}
-		return r.push(Value{n: uint64(b[0]), Kind: Int})
+		return r.integer(1)
 	case opBinInt2:
-		b, err := r.takeBytes(2)
-		if err != nil {
-			return err
-		}
-		return r.push(Value{n: uint64(binary.LittleEndian.Uint16(b)), Kind: Int})
+		return r.integer(2)
 	case opBinInt:
-		b, err := r.takeBytes(4)
-		if err != nil {
-			return err
-		}
-		return r.push(Value{n: uint64(int64(int32(binary.LittleEndian.Uint32(b)))), Kind: Int})
+		return r.integer(4)
 	case opBinFloat:
 		b, err := r.takeBytes(8)
 		if err != nil {
@@ -147,6 +121,36 @@ func (r *Reader) number(op byte) error {
 		name = fmt.Sprintf("instruction %#02x", op)
 	}
 	return fmt.Errorf("%w: %s; a recorder's dump holds data only", ErrRefused, name)
+}
+
+// argument reads a number of so many bytes, the lowest first.
+func (r *Reader) argument(size int) (n uint64, err error) {
+	b, err := r.takeBytes(size)
+	for i, x := range b {
+		n |= uint64(x) << (8 * i)
+	}
+	return n, err
+}
+
+// memoSlot uses the slot of the memo whose number stands in so many bytes.
+func (r *Reader) memoSlot(size int, use func(slot uint32) error) error {
+	slot, err := r.argument(size)
+	if err != nil {
+		return err
+	}
+	return use(uint32(slot))
+}
+
+// integer reads one of so many bytes; one of four has a sign.
+func (r *Reader) integer(size int) error {
+	n, err := r.argument(size)
+	if err != nil {
+		return err
+	}
+	if size == 4 {
+		n = uint64(int64(int32(n)))
+	}
+	return r.push(Value{n: n, Kind: Int})
 }
 
 // header reads the protocol or the length of a frame, which need no other care: what follows is read anyway.

@@ -74,7 +74,6 @@ func (r *Reader) Read(data []byte) (Value, error) {
 	}
 	r.reset(data, len(data))
 	for {
-		r.quick()
 		if r.at >= len(data) {
 			return Value{}, fmt.Errorf("pickle ends at byte %d without its last instruction; the file is cut off", r.at)
 		}
@@ -96,49 +95,6 @@ func (r *Reader) Read(data []byte) (Value, error) {
 func (r *Reader) reset(data []byte, size int) {
 	r.data, r.size, r.at, r.walked = data, size, 0, 0
 	r.stack, r.marks, r.memo, r.items, r.content = r.stack[:0], r.marks[:0], r.memo[:0], r.items[:0], r.content[:0]
-}
-
-// quick does the instructions that dumps mostly consist of, with what it needs at hand, up to the first that is another
-// or that something is wrong with: that one is step's.
-func (r *Reader) quick() {
-	data, at, stack := r.data, r.at, r.stack
-	for at+2 < len(data) && len(stack) < maxStack {
-		switch data[at] {
-		case opBinGet:
-			slot := int(data[at+1])
-			if slot >= len(r.memo) || r.memo[slot].Kind == mark {
-				r.at, r.stack = at, stack
-				return
-			}
-			stack = append(stack, r.memo[slot])
-			at += 2
-		case opBinInt1:
-			stack = append(stack, Value{n: uint64(data[at+1]), Kind: Int})
-			at += 2
-		case opBinInt2:
-			stack = append(stack, Value{n: uint64(data[at+1]) | uint64(data[at+2])<<8, Kind: Int})
-			at += 3
-		case opMark:
-			r.marks = append(r.marks, len(stack))
-			stack = append(stack, Value{Kind: mark})
-			at++
-		case opEmptyList, opEmptyDict:
-			k := List
-			if data[at] == opEmptyDict {
-				k = Dict
-			}
-			stack = append(stack, Value{n: uint64(len(r.content)), Kind: k})
-			r.content = append(r.content, nil)
-			at++
-		case opNone:
-			stack = append(stack, Value{})
-			at++
-		default:
-			r.at, r.stack = at, stack
-			return
-		}
-	}
-	r.at, r.stack = at, stack
 }
 
 // Bytes are those of a string value.
@@ -290,13 +246,9 @@ func (r *Reader) recall(slot uint32) error {
 
 // text reads a string whose length stands in n bytes.
 func (r *Reader) text(n int) error {
-	b, err := r.takeBytes(n)
+	size, err := r.argument(n)
 	if err != nil {
 		return err
-	}
-	var size uint64
-	for i, x := range b {
-		size |= uint64(x) << (8 * i)
 	}
 	if size > uint64(len(r.data)-r.at) {
 		return fmt.Errorf("a string of %d bytes where %d are left", size, len(r.data)-r.at)

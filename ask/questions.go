@@ -40,9 +40,7 @@ var (
 				}
 				return err
 			}},
-			ofCluster("slurm", ".conf", func(w io.Writer, c *cluster.Cluster) error {
-				return slurm.WriteConf(w, c, slurm.Auto)
-			}),
+			ofCluster("slurm", ".conf", slurm.WriteConf),
 			ofCluster("slurm-yaml", "", slurm.WriteYAML),
 			ofCluster("kube", "", k8s.WriteLabels),
 		},

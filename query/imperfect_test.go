@@ -234,7 +234,7 @@ func TestImperfectNodes(t *testing.T) {
 		t.Errorf("audit:\n%s", text)
 	}
 	var conf bytes.Buffer
-	if err := slurm.WriteConf(&conf, doc.cluster, slurm.Tree); err != nil ||
+	if err := slurm.WriteConf(&conf, doc.cluster); err != nil ||
 		!strings.Contains(conf.String(), "SwitchName=leaf1 Nodes=g[1-4]\n") ||
 		!strings.Contains(conf.String(), "Nodes=g[5-8]\n") {
 		t.Errorf("%v\n%s", err, &conf)

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -44,7 +45,7 @@ var vendors = []vendor{
 		name: "AWS", marks: []string{"\"NetworkNodes\"", "\"InstanceId\""}, list: []string{"Instances"},
 		read: func(v *yamldoc.Value) instance {
 			return instance{
-				name: str(v, "InstanceId"), switches: texts(v.Get("NetworkNodes")), typ: str(v, "InstanceType"),
+				name: str(v, "InstanceId"), switches: v.Get("NetworkNodes").Texts(), typ: str(v, "InstanceType"),
 				groups: some(str(v, "CapacityBlockId"), str(v, "GroupName")),
 			}
 		},
@@ -63,12 +64,7 @@ var vendors = []vendor{
 	{
 		name: "Oracle", marks: []string{"nstance"}, list: []string{"data", "items"},
 		read: func(v *yamldoc.Value) instance {
-			key := func(camel, dashed string) string {
-				if s := str(v, camel); s != "" {
-					return s
-				}
-				return str(v, dashed)
-			}
+			key := func(camel, dashed string) string { return cmp.Or(str(v, camel), str(v, dashed)) }
 			return instance{
 				name: key("instanceId", "instance-id"),
 				switches: some(key("computeHpcIslandId", "compute-hpc-island-id"),
@@ -96,22 +92,7 @@ var vendors = []vendor{
 func str(v *yamldoc.Value, key string) string { return v.Get(key).Str() }
 
 func some(list ...string) []string {
-	var out []string
-	for _, s := range list {
-		if s != "" {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func texts(v *yamldoc.Value) []string {
-	var out []string
-	list := v.List()
-	for i := range list {
-		out = append(out, some(list[i].Str())...)
-	}
-	return out
+	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
 // vendorOf recognises a text.
@@ -212,21 +193,12 @@ func (x *reader) addInstance(v *yamldoc.Value) {
 	if len(in.switches)+len(in.groups) == 0 {
 		x.bare++
 	}
-	below := -1
-	for i := len(in.switches) - 1; i >= 0; i-- {
-		sw := x.tree.Switch(in.switches[i], false)
-		s := &x.tree.Switches[sw]
-		if s.Line == 0 {
-			s.Line, s.Level = max(v.LineNum(), 1), len(in.switches)-1-i
-		}
-		switch {
-		case below < 0:
-			x.tree.Attach(sw, h)
-		case below != sw:
-			x.tree.Join(sw, below)
-		}
-		below = sw
+	slices.Reverse(in.switches)
+	levels := make([]switchtree.Level, len(in.switches))
+	for i, name := range in.switches {
+		levels[i] = switchtree.Level{Name: name, Tier: i}
 	}
+	x.tree.Place(h, max(v.LineNum(), 1), levels)
 	for _, g := range in.groups {
 		x.tree.Attach(x.tree.Switch(g, true), h)
 	}

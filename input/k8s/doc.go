@@ -20,6 +20,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/warn"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 	"busbar.dev/internal/switchtree"
 	"busbar.dev/internal/yamldoc"
@@ -45,24 +46,11 @@ func Match(data []byte) bool {
 	if strings.Contains(s, "kueue.x-k8s.io/") || strings.Contains(s, "kind.x-k8s.io/") {
 		return true
 	}
-	// kind: Node, also with quotes, NodeList, or in compact JSON.
-	for at := 0; ; {
-		i := strings.Index(s[at:], "kind")
-		if i < 0 {
-			return false
-		}
-		at += i + len("kind")
-		rest := strings.TrimLeft(s[at:min(at+16, len(s))], "\"")
-		value, ok := strings.CutPrefix(rest, ":")
-		if !ok {
-			continue
-		}
-		word, ok := strings.CutPrefix(strings.TrimLeft(value, " \""), "Node")
-		if ok && (word == "" || strings.ContainsRune("\"\r\n,} ", rune(word[0])) || strings.HasPrefix(word, "List")) {
-			return true
-		}
-	}
+	return nodeKind.Match(data)
 }
+
+// nodeKind is kind: Node, also with quotes, NodeList, or in compact JSON.
+var nodeKind = lazyre.New(`kind"*: *"?Node(List|["\s,}]|$)`)
 
 // Read reads Node objects and manifests.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {

@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,18 +56,15 @@ var groupKeys = [][]string{
 	},
 }
 
-// level is one label of a node that places it.
-type level struct {
-	key, val string
-	tier     int
-}
+// level is one label of a node that places it in a grouping.
+type level struct{ key, val string }
 
 // place puts every node under the switches and groupings that its labels name.
 func (o *objects) place(t *switchtree.Tree) {
 	g := groupings{ids: map[string]int{}}
 	for i := range o.nodes {
 		n := &o.nodes[i]
-		o.switches(t, int32(i), n)
+		t.Place(int32(i), n.line, fabric(n))
 		for _, family := range o.families(n) {
 			g.addHost(int32(i), n, family)
 		}
@@ -74,58 +72,37 @@ func (o *objects) place(t *switchtree.Tree) {
 	g.fillTree(t)
 }
 
-// switches puts a node under the switches that its labels name, lowest first.
-func (o *objects) switches(t *switchtree.Tree, host int32, n *node) {
-	below := -1
-	for _, l := range fabric(n) {
-		sw := t.Switch(l.val, false)
-		s := &t.Switches[sw]
-		if s.Line == 0 {
-			s.Line, s.Level = n.line, l.tier
-		}
-		switch {
-		case below < 0:
-			t.Attach(sw, host)
-		case below != sw:
-			t.Join(sw, below)
-		}
-		below = sw
-	}
-}
-
 // fabric lists the switches that a node's labels name, lowest first.
-func fabric(n *node) []level {
-	byTier := map[int]level{}
+func fabric(n *node) []switchtree.Level {
+	byTier := map[int]string{}
 	for _, k := range fabricKeys {
-		if v := n.label(k.key); v != "" && byTier[k.tier].val == "" {
-			byTier[k.tier] = level{k.key, v, k.tier}
+		if v := n.label(k.key); v != "" && byTier[k.tier] == "" {
+			byTier[k.tier] = v
 		}
 	}
-	layers := map[int]level{}
+	layers := map[int]string{}
 	deepest := 0
 	for i := range n.labels.Map() {
 		l := &n.labels.Items[i]
 		for _, p := range tierPrefixes {
 			if tier, ok := numberAfter(l.Key, p); ok && l.Str() != "" {
-				byTier[tier] = level{l.Key, l.Str(), tier}
+				byTier[tier] = l.Str()
 			}
 		}
 		if layer, ok := numberAfter(l.Key, awsLayer); ok && l.Str() != "" {
-			layers[layer] = level{key: l.Key, val: l.Str()}
+			layers[layer] = l.Str()
 			deepest = max(deepest, layer)
 		}
 	}
 	if len(byTier) == 0 {
-		for layer, l := range layers {
-			l.tier = deepest - layer
-			byTier[l.tier] = l
+		for layer, name := range layers {
+			byTier[deepest-layer] = name
 		}
 	}
-	out := make([]level, 0, len(byTier))
-	for _, l := range byTier {
-		out = append(out, l)
+	var out []switchtree.Level
+	for _, tier := range slices.Sorted(maps.Keys(byTier)) {
+		out = append(out, switchtree.Level{Name: byTier[tier], Tier: tier})
 	}
-	slices.SortFunc(out, func(a, b level) int { return a.tier - b.tier })
 	return out
 }
 
@@ -166,7 +143,7 @@ func chainOf(n *node, keys []string) []level {
 	for _, k := range keys {
 		// A grouping of one node each groups nothing.
 		if v := n.label(k); v != "" && k != hostname && k != gceHost {
-			chain = append(chain, level{key: k, val: v})
+			chain = append(chain, level{k, v})
 		}
 	}
 	return chain

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/switchtree"
 )
 
@@ -67,18 +69,12 @@ func WriteLabels(w io.Writer, c *cluster.Cluster) error {
 	if len(bare) > 0 {
 		fmt.Fprintf(b, "# No source says where these are: %s\n", cluster.FormatHosts(bare))
 	}
-	keys := make([]string, 0, 8)
 	for i := range c.Hosts {
 		if len(labels[i]) == 0 {
 			continue
 		}
 		fmt.Fprintf(b, "---\napiVersion: v1\nkind: Node\nmetadata:\n  name: %q\n  labels:\n", c.Hosts[i].Name)
-		keys = keys[:0]
-		for k := range labels[i] {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
+		for _, k := range slices.Sorted(maps.Keys(labels[i])) {
 			fmt.Fprintf(b, "    %s: %q\n", k, labels[i][k])
 		}
 	}
@@ -96,15 +92,7 @@ func fabricLabels(b *bufio.Writer, c *cluster.Cluster, labels []map[string]strin
 		if len(g.Members) < 2 {
 			continue
 		}
-		names := make([]string, len(g.Members))
-		for k, m := range g.Members {
-			names[k] = c.Network.Switches[m].Name
-		}
-		list := cluster.FormatHosts(names)
-		if len(list) > 200 {
-			list = fmt.Sprintf("%s…%s (%d switches)", names[0], names[len(names)-1], len(names))
-		}
-		fmt.Fprintf(b, "# %s stands for %s\n", value[i], strings.NewReplacer("\n", " ", "\r", " ").Replace(list))
+		fmt.Fprintf(b, "# %s stands for %s\n", value[i], g.List(c))
 	}
 	for i := range f.Groups {
 		for _, h := range f.Groups[i].Hosts {
@@ -167,31 +155,17 @@ func groupLabels(c *cluster.Cluster, labels []map[string]string) {
 // isKey reports whether a text is the key of a label: a domain, a slash, a name.
 func isKey(s string) bool {
 	domain, name, ok := strings.Cut(s, "/")
-	return ok && isNodeName(domain) && switchtree.Plain(name, 63) == name
+	return ok && dnsName.MatchString(domain) && switchtree.Plain(name, 63) == name
 }
+
+// dnsName is a DNS name as Kubernetes wants it.
+var dnsName = lazyre.New(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 // nodeName is the name under which a kubelet registers a host, "" when it
 // cannot.
 func nodeName(host string) string {
-	if n := strings.ToLower(host); isNodeName(n) {
+	if n := strings.ToLower(host); len(n) <= 253 && dnsName.MatchString(n) {
 		return n
 	}
 	return ""
-}
-
-// isNodeName reports whether a text is a DNS name as Kubernetes wants it.
-func isNodeName(s string) bool {
-	if s == "" || len(s) > 253 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
-			continue
-		}
-		if c != '-' && c != '.' || i == 0 || i == len(s)-1 || s[i-1] == '.' || c == '.' && s[i-1] == '-' {
-			return false
-		}
-	}
-	return true
 }

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -190,7 +189,6 @@ type treeReader struct {
 	f       *cluster.Fragment
 	tree    *switchtree.Tree
 	records int
-	names   int // expanded so far
 	unknown map[string]bool
 	blocks  bool // topology/block plans with what was read
 }
@@ -322,23 +320,10 @@ func (tr *treeReader) room(r record, more int) error {
 	return nil
 }
 
-// expand expands a hostlist of a record. A list that cannot be read is a
-// warning; too many names in all are an error.
+// expand expands a hostlist of a record.
 func (tr *treeReader) expand(r record, key, list string) ([]string, error) {
-	if list == "" {
+	if list = hostlist(list); list == "" {
 		return nil, nil
 	}
-	names, err := hosts(tr.budget, list)
-	if errors.Is(err, cluster.ErrTooLarge) || tr.budget.Stopped() != nil {
-		return nil, fmt.Errorf("%s:%d: %s: %w", tr.f.Source, r.line, key, err)
-	}
-	if err != nil {
-		tr.f.Warnf(r.line, r.name, "%s: %v; list skipped", key, err)
-		return nil, nil
-	}
-	if tr.names += len(names); tr.names > 2*cluster.MaxHosts {
-		return nil, fmt.Errorf("%s:%d: more than %d names so far; at most that many are read", tr.f.Source, r.line,
-			2*cluster.MaxHosts)
-	}
-	return names, nil
+	return tr.tree.Expand(tr.budget, tr.f, r.line, r.name, key, list)
 }

@@ -135,14 +135,18 @@ func isKeyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 
-// hosts expands a hostlist as Slurm does: names left empty between commas do
+// hostlist is a list as Slurm reads it: names left empty between commas do
 // not count.
-func hosts(b *cluster.Budget, list string) ([]string, error) {
+func hostlist(list string) string {
 	list = strings.Trim(list, ", \t")
 	for strings.Contains(list, ",,") {
 		list = strings.ReplaceAll(list, ",,", ",")
 	}
-	if list == "" {
+	return list
+}
+
+func hosts(b *cluster.Budget, list string) ([]string, error) {
+	if list = hostlist(list); list == "" {
 		return nil, nil
 	}
 	return b.ParseHosts(list)

@@ -32,7 +32,7 @@ func ExampleWriteConf() {
 	f, err := slurm.ReadConf("topology.conf",
 		strings.NewReader("SwitchName=leaf1 Nodes=gpu[1-2]\nSwitchName=top Switches=leaf1\n"))
 	if err == nil {
-		err = slurm.WriteConf(os.Stdout, &f.Cluster, slurm.Tree)
+		err = slurm.WriteConf(os.Stdout, &f.Cluster)
 	}
 	if err != nil {
 		fmt.Println(err)

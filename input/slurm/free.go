@@ -33,64 +33,25 @@ func FreeNodes(b *cluster.Budget, text string) (names []string, ok bool, err err
 // STATE CODES.
 func NodeStates(b *cluster.Budget, text string) (list []NodeState, ok bool, err error) {
 	seen := map[string]int{}
-	add := func(names, state, reason string) error {
+	eachNode(text, func(_ int, fields []field) bool {
+		state := get(fields, "State")
+		if state == "" {
+			return true
+		}
 		ok = true
-		free, out := idle(state), outOf(state, reason)
-		found, err := hosts(b, names)
-		for _, n := range found {
-			at, known := seen[n]
-			switch {
-			case !known:
+		var names []string
+		names, err = hosts(b, get(fields, "NodeName"))
+		for _, n := range names {
+			is := NodeState{n, idle(state), outOf(state, get(fields, "Reason"))}
+			if at, known := seen[n]; !known {
 				seen[n] = len(list)
-				list = append(list, NodeState{n, free, out})
-			case free && !list[at].Free:
-				list[at] = NodeState{n, free, out}
+				list = append(list, is)
+			} else if is.Free && !list[at].Free {
+				list[at] = is
 			}
 		}
-		return err
-	}
-	var at []int // the columns NODELIST, STATE and REASON
-	width := 0
-	var node, state, reason string
-	flush := func() {
-		if node != "" && state != "" && err == nil {
-			err = add(node, state, reason)
-		}
-		node, state, reason = "", "", ""
-	}
-	for text != "" && err == nil {
-		raw, rest, _ := strings.Cut(text, "\n")
-		text = rest
-		l := clean(raw)
-		cells := strings.Fields(l)
-		if h := freeHeader(cells); h != nil {
-			at, width = h, len(cells)
-			continue
-		}
-		if at != nil && (len(cells) == width || len(cells) > width && at[2] == width-1) {
-			why := ""
-			switch {
-			case at[2] == width-1: // of several words
-				why = strings.Join(cells[at[2]:], " ")
-			case at[2] >= 0:
-				why = cells[at[2]]
-			}
-			err = add(cells[at[0]], cells[at[1]], why)
-			continue
-		}
-		for _, f := range recordFields(l) {
-			switch {
-			case f.is("NodeName"):
-				flush()
-				node = f.val
-			case f.is("State"):
-				state = f.val
-			case f.is("Reason"):
-				reason = f.val
-			}
-		}
-	}
-	flush()
+		return err == nil
+	})
 	return list, ok, err
 }
 
@@ -122,25 +83,6 @@ func outOf(state, reason string) *cluster.Out {
 		reason = ""
 	}
 	return &cluster.Out{State: strings.Join(is, ", "), Reason: reason}
-}
-
-// freeHeader finds the columns of an sinfo table.
-func freeHeader(cells []string) []int {
-	at := []int{-1, -1, -1}
-	for i, c := range cells {
-		switch c {
-		case "NODELIST", "HOSTNAMES":
-			at[0] = i
-		case "STATE":
-			at[1] = i
-		case "REASON":
-			at[2] = i
-		}
-	}
-	if at[0] < 0 || at[1] < 0 {
-		return nil
-	}
-	return at
 }
 
 func idle(state string) bool {

@@ -33,16 +33,14 @@ func writeBack(t *testing.T, f *cluster.Fragment) {
 		return
 	}
 	c := cluster.Join(f)
-	for _, p := range []Plugin{Tree, Block} {
-		var b bytes.Buffer
-		if WriteConf(&b, c, p) != nil {
-			return
-		}
-		if _, err := ReadConf("back", bytes.NewReader(b.Bytes())); err != nil {
-			t.Fatalf("%v\n%s", err, b.String())
-		}
-	}
 	var b bytes.Buffer
+	if WriteConf(&b, c) != nil {
+		return
+	}
+	if _, err := ReadConf("back", bytes.NewReader(b.Bytes())); err != nil {
+		t.Fatalf("%v\n%s", err, b.String())
+	}
+	b.Reset()
 	if WriteYAML(&b, c) == nil {
 		if _, err := ReadYAML("back", bytes.NewReader(b.Bytes())); err != nil {
 			t.Fatalf("%v\n%s", err, b.String())
@@ -118,7 +116,7 @@ func TestLarge(t *testing.T) {
 	}
 	t.Logf("100,000 nodes read in %v", time.Since(start))
 	start = time.Now()
-	if err := WriteConf(io.Discard, &f.Cluster, Auto); err != nil {
+	if err := WriteConf(io.Discard, &f.Cluster); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("and written in %v", time.Since(start))

@@ -32,7 +32,7 @@ func TestLiveSlurm(t *testing.T) {
 	dir := t.TempDir()
 	port := freeport.Of(t)
 	conf := slurmConf(t, dir, port, c)
-	write(t, filepath.Join(dir, "topology.conf"), writeConf(t, c, Tree))
+	write(t, filepath.Join(dir, "topology.conf"), writeConf(t, c))
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 	defer cancel()
 	var log bytes.Buffer

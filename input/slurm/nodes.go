@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +29,10 @@ const (
 // a GRES column.
 func MatchNodes(data []byte) bool {
 	found := false
-	eachNode(string(data), func(int, []field) bool { found = true; return false })
+	eachNode(string(data), func(_ int, fields []field) bool {
+		found = isNode(fields)
+		return !found
+	})
 	return found
 }
 
@@ -42,7 +46,9 @@ func ReadNodesWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Frag
 	f := &cluster.Fragment{Format: formatNodes, Source: name}
 	nr := nodeReader{budget: b, f: f, host: map[string]int{}, types: map[string]int{}}
 	eachNode(text, func(num int, fields []field) bool {
-		err = nr.addNodes(num, fields)
+		if isNode(fields) {
+			err = nr.addNodes(num, fields)
+		}
 		return err == nil
 	})
 	if err != nil {
@@ -56,7 +62,7 @@ func ReadNodesWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Frag
 	return f, nil
 }
 
-// eachNode calls f with the fields of every node of a text.
+// eachNode calls f with the fields of every record of a node and of every row of an sinfo table, until f says no.
 func eachNode(text string, f func(num int, fields []field) bool) {
 	var rec []field // the record at hand
 	var at int      // its line
@@ -75,7 +81,7 @@ func eachNode(text string, f func(num int, fields []field) bool) {
 		body := strings.TrimLeft(l, " \t")
 		switch {
 		case startsNode(body):
-			if isNode(rec) && !f(at, rec) {
+			if rec != nil && !f(at, rec) {
 				return
 			}
 			at, rec, header = num, recordFields(body), nil
@@ -86,7 +92,7 @@ func eachNode(text string, f func(num int, fields []field) bool) {
 			}
 			continue
 		}
-		if isNode(rec) && !f(at, rec) {
+		if rec != nil && !f(at, rec) {
 			return
 		}
 		rec = nil
@@ -100,7 +106,7 @@ func eachNode(text string, f func(num int, fields []field) bool) {
 			header = nil
 		}
 	}
-	if isNode(rec) {
+	if rec != nil {
 		f(at, rec)
 	}
 }
@@ -143,31 +149,32 @@ func isNode(rec []field) bool {
 	return false
 }
 
-// sinfoHeader recognises the first line of an sinfo table that has a GRES column.
+// sinfoHeader recognises the first line of an sinfo table that has a column of GRES or states.
 func sinfoHeader(s string) []string {
-	if !strings.Contains(s, "GRES") || !strings.Contains(s, "NODELIST") && !strings.Contains(s, "HOSTNAMES") {
+	if !strings.Contains(s, "NODELIST") && !strings.Contains(s, "HOSTNAMES") {
 		return nil
 	}
 	words := strings.Fields(s)
-	name, gres := false, false
-	for _, w := range words {
-		name = name || w == "NODELIST" || w == "HOSTNAMES"
-		gres = gres || w == "GRES"
-	}
-	if !name || !gres || len(words) > 64 {
+	if len(words) > 64 || !slices.Contains(words, "NODELIST") && !slices.Contains(words, "HOSTNAMES") ||
+		!slices.Contains(words, "GRES") && !slices.Contains(words, "STATE") {
 		return nil
 	}
 	return words
 }
 
-// sinfoRow turns a row of an sinfo table into the fields of a node.
+// sinfoRow turns a row of an sinfo table into the fields of a node. A reason in the last column may have several words.
 func sinfoRow(header []string, s string) []field {
 	cells := strings.Fields(s)
+	last := len(header) - 1
+	if last >= 0 && len(cells) > len(header) && header[last] == "REASON" {
+		cells = append(cells[:last], strings.Join(cells[last:], " "))
+	}
 	if header == nil || len(cells) != len(header) {
 		return nil
 	}
 	keys := map[string]string{
 		"NODELIST": "NodeName", "HOSTNAMES": "NodeName", "GRES": "Gres", "SOCKETS": "Sockets", "STATE": "State",
+		"REASON": "Reason",
 	}
 	var row []field
 	for i, h := range header {

@@ -9,23 +9,14 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/natural"
 	"busbar.dev/internal/switchtree"
 	"busbar.dev/internal/words"
 )
 
-// Plugin is the topology plugin that a topology.conf is for.
-type Plugin string
-
-// Plugins. Auto is Block for a network with groupings of hosts (NVLink domains,
-// blocks), else Tree.
-const (
-	Auto  Plugin = ""
-	Tree  Plugin = "tree"
-	Block Plugin = "block"
-)
-
-// WriteConf writes the network as a topology.conf.
+// WriteConf writes the network as a topology.conf: for topology/block where it has groupings of hosts (NVLink domains,
+// blocks), else for topology/tree.
 //
 // Slurm's tree gives each node one leaf. The leaves of a pod in a
 // rail-optimised network, all of which every node hangs on, are written as one
@@ -33,25 +24,16 @@ const (
 // for. Nodes without a known switch get a switch of their own under the top, so
 // that Slurm can still use them. A node that is an NVLink domain of several hosts
 // is a block, and each of these hosts a node of Slurm's.
-func WriteConf(w io.Writer, c *cluster.Cluster, p Plugin) error {
+func WriteConf(w io.Writer, c *cluster.Cluster) error {
 	v, err := newView(c)
 	if err != nil {
 		return err
 	}
 	b := bufio.NewWriter(w)
-	if p == Auto {
-		p = Tree
-		if len(v.domains) > 0 {
-			p = Block
-		}
-	}
-	switch p {
-	case Tree:
-		v.confTree(b)
-	case Block:
+	if len(v.domains) > 0 {
 		v.confBlocks(b)
-	default:
-		return fmt.Errorf("topology plugin %q; expected %q or %q", p, Tree, Block)
+	} else {
+		v.confTree(b)
 	}
 	return b.Flush()
 }
@@ -86,7 +68,7 @@ func WriteYAML(w io.Writer, c *cluster.Cluster) error {
 	}
 	if len(v.domains) > 0 {
 		fmt.Fprintf(b, "- topology: block\n  cluster_default: %v\n  block:\n    block_sizes:\n", len(v.tree) == 0)
-		for _, n := range v.blockSizes(v.domains) {
+		for _, n := range v.blockSizes() {
 			fmt.Fprintf(b, "      - %d\n", n)
 		}
 		b.WriteString("    blocks:\n")
@@ -166,16 +148,13 @@ func slurmNames(c *cluster.Cluster) func(string) string {
 
 // slurmName returns a host's name, or "" for one that Slurm cannot hold.
 func slurmName(n string) string {
-	if len(n) > 255 || strings.ContainsAny(n, "[],= \t\r\n#\"'\\") {
+	if len(n) > 255 {
 		return ""
 	}
-	for i := range len(n) {
-		if n[i] < ' ' || n[i] == 0x7f {
-			return ""
-		}
-	}
-	return n
+	return heldName.FindString(n)
 }
+
+var heldName = lazyre.New(`^[^\[\],=#"'\\\x00-\x20\x7f]+$`)
 
 func (v *view) names(hosts []int) []string {
 	out := make([]string, len(hosts))
@@ -257,19 +236,11 @@ func (v *view) standsFor(g *switchtree.Group) string {
 	if len(g.Members) == 0 {
 		return "made up: cables join what is under it, but no one switch is above it"
 	}
-	names := make([]string, len(g.Members))
-	for i, m := range g.Members {
-		names[i] = v.c.Network.Switches[m].Name
-	}
-	list := cluster.FormatHosts(names)
-	if len(list) > 200 {
-		list = fmt.Sprintf("%s…%s (%d switches)", names[0], names[len(names)-1], len(names))
-	}
-	list = strings.NewReplacer("\n", " ", "\r", " ").Replace(list)
 	if g.Rails {
-		return "rail group: stands for " + list + "; every host below hangs on several of them, which Slurm's tree cannot say"
+		return "rail group: stands for " + g.List(v.c) +
+			"; every host below hangs on several of them, which Slurm's tree cannot say"
 	}
-	return "stands for " + list + ", which share what is below them"
+	return "stands for " + g.List(v.c) + ", which share what is below them"
 }
 
 // addDomains turns the network's groupings into blocks.
@@ -299,7 +270,7 @@ func (v *view) confTree(b *bufio.Writer) {
 	}
 	if len(v.tree) == 0 {
 		b.WriteString("# Nothing is known about the network: one switch holds all hosts.\n")
-		fmt.Fprintf(b, "SwitchName=all Nodes=%s\n", cluster.FormatSlurmHosts(v.names(allHosts(v.c))))
+		fmt.Fprintf(b, "SwitchName=all Nodes=%s\n", cluster.FormatSlurmHosts(natural.Sort(v.outside)))
 		return
 	}
 	for _, s := range v.tree {
@@ -314,41 +285,19 @@ func (v *view) confTree(b *bufio.Writer) {
 	}
 }
 
-func allHosts(c *cluster.Cluster) []int {
-	all := make([]int, len(c.Hosts))
-	for i := range all {
-		all[i] = i
-	}
-	return all
-}
-
 func (v *view) confBlocks(b *bufio.Writer) {
 	b.WriteString("# Slurm topology.conf, written by busbar; for TopologyPlugin=topology/block\n")
 	for _, n := range v.notes {
 		fmt.Fprintf(b, "# %s\n", n)
 	}
-	blocks, outside := v.domains, v.outside
-	if len(blocks) == 0 {
-		b.WriteString("# The network has no groupings of hosts: each leaf is a block.\n")
-		outside = nil
-		for _, s := range v.tree {
-			if len(s.hosts) > 0 {
-				blocks = append(blocks, s)
-			}
-		}
+	if len(v.outside) > 0 {
+		fmt.Fprintf(b, "# In no block: %s\n", cluster.FormatHosts(v.outside))
 	}
-	if len(blocks) == 0 {
-		b.WriteString("# Nothing is known about the network: one block holds all hosts.\n")
-		blocks = []entry{{name: "all", hosts: v.names(allHosts(v.c))}}
-	}
-	if len(outside) > 0 {
-		fmt.Fprintf(b, "# In no block: %s\n", cluster.FormatHosts(outside))
-	}
-	for _, e := range blocks {
+	for _, e := range v.domains {
 		fmt.Fprintf(b, "BlockName=%s Nodes=%s\n", e.name, cluster.FormatSlurmHosts(e.hosts))
 	}
 	list := ""
-	for _, n := range v.blockSizes(blocks) {
+	for _, n := range v.blockSizes() {
 		list += "," + strconv.Itoa(n)
 	}
 	fmt.Fprintf(b, "BlockSizes=%s\n", list[1:])
@@ -356,16 +305,16 @@ func (v *view) confBlocks(b *bufio.Writer) {
 
 // blockSizes is what Slurm may plan in: what a source says, else the smallest block, and twice that as
 // long as there are blocks enough.
-func (v *view) blockSizes(blocks []entry) []int {
+func (v *view) blockSizes() []int {
 	if out := v.c.Network.BlockSizes; len(out) > 0 {
 		return out
 	}
-	base := len(blocks[0].hosts)
-	for _, e := range blocks {
+	base := len(v.domains[0].hosts)
+	for _, e := range v.domains {
 		base = min(base, len(e.hosts))
 	}
 	var out []int
-	for n := 1; n <= len(blocks); n *= 2 {
+	for n := 1; n <= len(v.domains); n *= 2 {
 		out = append(out, base*n)
 	}
 	return out

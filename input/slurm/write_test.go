@@ -13,10 +13,10 @@ import (
 	"busbar.dev/internal/test/readertest"
 )
 
-func writeConf(t *testing.T, c *cluster.Cluster, p Plugin) string {
+func writeConf(t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WriteConf(&b, c, p); err != nil {
+	if err := WriteConf(&b, c); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -30,7 +30,7 @@ func TestWriteReadsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := cluster.Join(f)
-		back, err := ReadConf("conf", strings.NewReader(writeConf(t, c, Auto)))
+		back, err := ReadConf("conf", strings.NewReader(writeConf(t, c)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,44 +137,38 @@ func TestWriteConf(t *testing.T) {
 	tests := []struct {
 		name string
 		c    *cluster.Cluster
-		p    Plugin
 		want string
 		note string
 	}{
 		{
-			"rails", rails(), Auto, "SwitchName=railgroup1 Nodes=n[0-3]\nSwitchName=railgroup2 Nodes=n[4-7]\n" +
+			"rails", rails(), "SwitchName=railgroup1 Nodes=n[0-3]\nSwitchName=railgroup2 Nodes=n[4-7]\n" +
 				"SwitchName=spinegroup1 Switches=railgroup[1-2]",
 			"# railgroup1: rail group: stands for p0r[0-1]; every host below hangs on several of them",
 		},
-		{"fat tree", fat, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=l1 Nodes=n[2-3]\nSwitchName=spinegroup1 " +
+		{"fat tree", fat, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=l1 Nodes=n[2-3]\nSwitchName=spinegroup1 " +
 			"Switches=l[0-1]", "# spinegroup1: stands for s[0-1]"},
-		{"no network", fabric(3), Auto, "SwitchName=all Nodes=n[0-2]", "# Nothing is known about the network"},
-		{"loose hosts", loose, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=unplaced Nodes=n[2-3]\nSwitchName=top " +
+		{"no network", fabric(3), "SwitchName=all Nodes=n[0-2]", "# Nothing is known about the network"},
+		{"loose hosts", loose, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=unplaced Nodes=n[2-3]\nSwitchName=top " +
 			"Switches=l0,unplaced", "# unplaced: no source says"},
-		{"loose hosts under the top", looseTop, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=l1 Nodes=n[2-3]\n" +
+		{"loose hosts under the top", looseTop, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=l1 Nodes=n[2-3]\n" +
 			"SwitchName=s Switches=l[0-1],unplaced\nSwitchName=unplaced Nodes=n4", ""},
 		{
-			"host on a spine", onSpine, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=s Nodes=n2\nSwitchName=top Switches=l0,s",
+			"host on a spine", onSpine, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=s Nodes=n2\nSwitchName=top Switches=l0,s",
 			"# top: made up",
 		},
 		{
-			"mesh", mesh, Auto, "SwitchName=a Nodes=n0\nSwitchName=b Nodes=n1\nSwitchName=top Switches=a,b",
+			"mesh", mesh, "SwitchName=a Nodes=n0\nSwitchName=b Nodes=n1\nSwitchName=top Switches=a,b",
 			"# top: made up: cables join",
 		},
-		{"dead cable", down, Auto, "SwitchName=a Nodes=n0\nSwitchName=b Nodes=n1", "Slurm will not run one job across them"},
-		{"odd names", odd, Auto, "SwitchName=MF0-sw-1-MQM-U1 Nodes=n0\nSwitchName=MF0-sw_1-MQM-U1 Nodes=n1", ""},
+		{"dead cable", down, "SwitchName=a Nodes=n0\nSwitchName=b Nodes=n1", "Slurm will not run one job across them"},
+		{"odd names", odd, "SwitchName=MF0-sw-1-MQM-U1 Nodes=n0\nSwitchName=MF0-sw_1-MQM-U1 Nodes=n1", ""},
 		{
-			"a name that cannot be", partly, Auto, "SwitchName=l0 Nodes=n0\nSwitchName=l1 Nodes=n2",
+			"a name that cannot be", partly, "SwitchName=l0 Nodes=n0\nSwitchName=l1 Nodes=n2",
 			"# Left out, for names that Slurm cannot hold or that repeat: 1 hosts, \"a b\"",
 		},
-		{
-			"leaves as blocks", fat, Block, "BlockName=l0 Nodes=n[0-1]\nBlockName=l1 Nodes=n[2-3]\nBlockSizes=2,4",
-			"each leaf is a block",
-		},
-		{"all as one block", fabric(3), Block, "BlockName=all Nodes=n[0-2]\nBlockSizes=3", ""},
 	}
 	for _, tt := range tests {
-		text := writeConf(t, tt.c, tt.p)
+		text := writeConf(t, tt.c)
 		var b strings.Builder
 		for l := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 			if !strings.HasPrefix(l, "#") {
@@ -193,7 +187,7 @@ func TestWriteConf(t *testing.T) {
 	}
 }
 
-// A network with both: the conf holds the blocks, or the tree when asked, and
+// A network with both: the conf holds the blocks, and
 // the YAML both.
 func TestWriteBoth(t *testing.T) {
 	f, err := ReadConf("x",
@@ -202,13 +196,10 @@ func TestWriteBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := cluster.Join(f)
-	if got := writeConf(t, c, Auto); !strings.Contains(got,
+	if got := writeConf(t, c); !strings.Contains(got,
 		"\nBlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2,4\n") ||
 		!strings.Contains(got, "# In no block: n[5-6]") {
 		t.Errorf("blocks:\n%s", got)
-	}
-	if got := writeConf(t, c, Tree); !strings.HasSuffix(got, "\nSwitchName=s1 Nodes=n[1-6]\n") {
-		t.Errorf("tree:\n%s", got)
 	}
 	var y bytes.Buffer
 	if err := WriteYAML(&y, c); err != nil {
@@ -234,15 +225,13 @@ func TestWriteRefuses(t *testing.T) {
 	nameless.Hosts[0].Name = ""
 	for _, tt := range []struct {
 		c    *cluster.Cluster
-		p    Plugin
 		want string
 	}{
-		{&cluster.Cluster{}, Auto, "no hosts"},
-		{bad, Auto, `no host has a name that Slurm can hold ("a,b")`},
-		{nameless, Auto, `no host has a name`},
-		{fabric(1), "torus", "topology plugin"},
+		{&cluster.Cluster{}, "no hosts"},
+		{bad, `no host has a name that Slurm can hold ("a,b")`},
+		{nameless, `no host has a name`},
 	} {
-		if err := WriteConf(&bytes.Buffer{}, tt.c, tt.p); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := WriteConf(&bytes.Buffer{}, tt.c); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v; want %s", err, tt.want)
 		}
 	}
@@ -257,7 +246,7 @@ func TestWriteTrays(t *testing.T) {
 	if len(c.Hosts) != 2 {
 		t.Fatalf("%d hosts", len(c.Hosts))
 	}
-	text := writeConf(t, c, Auto)
+	text := writeConf(t, c)
 	const want = `# Slurm topology.conf, written by busbar; for TopologyPlugin=topology/block
 # Racks of several hosts are written host by host, "node0-t00" and so on; put in the names that the hosts have.
 BlockName=node0 Nodes=node0-t[00-17]
@@ -266,10 +255,6 @@ BlockSizes=18,36
 `
 	if text != want {
 		t.Errorf("%swant\n%s", text, want)
-	}
-	tree := writeConf(t, c, Tree)
-	if !strings.Contains(tree, "\nSwitchName=railgroup2 Nodes=node1-t[00-17]\n") {
-		t.Errorf("tree:\n%s", tree)
 	}
 	var y bytes.Buffer
 	if err := WriteYAML(&y, c); err != nil {

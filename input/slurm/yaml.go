@@ -133,7 +133,7 @@ func (y *yamlReader) topology(t *yamldoc.Value) error {
 		if y.real == nil || !y.real.Get("cluster_default").True() { // else Slurm plans by the tree
 			y.blocks = true
 			if s := t.Get("block", "block_sizes"); s != nil {
-				y.sizes(s.LineNum(), "block_sizes", texts(s))
+				y.sizes(s.LineNum(), "block_sizes", s.Texts())
 			}
 		}
 		return y.entries(t.Get("block", "blocks"), "block", "", true)
@@ -179,7 +179,7 @@ func (y *yamlReader) entries(list *yamldoc.Value, nameKey, prefix string, domain
 
 // entry puts the children and nodes of one entry under it.
 func (y *yamlReader) entry(sw int, e *yamldoc.Value, r record, prefix string, domain bool) error {
-	for _, text := range texts(e.Get("children")) {
+	for _, text := range e.Get("children").Texts() {
 		down, err := y.expand(r, "children", text)
 		if err == nil {
 			err = y.room(r, len(down))
@@ -191,9 +191,9 @@ func (y *yamlReader) entry(sw int, e *yamldoc.Value, r record, prefix string, do
 			y.tree.Join(sw, y.tree.Switch(prefix+d, domain))
 		}
 	}
-	lists := texts(e.Get("nodes"))
+	lists := e.Get("nodes").Texts()
 	for i := range e.Get("regions").List() {
-		lists = append(lists, texts(e.Get("regions").Items[i].Get("nodes"))...)
+		lists = append(lists, e.Get("regions").Items[i].Get("nodes").Texts()...)
 	}
 	for _, text := range lists {
 		names, err := y.expand(r, "nodes", text)
@@ -214,18 +214,4 @@ func torusLabel(e *yamldoc.Value) string {
 		return ""
 	}
 	return fmt.Sprintf("torus %sx%sx%s", d.Get("x").Str(), d.Get("y").Str(), d.Get("z").Str())
-}
-
-// texts is a scalar, or the scalars of a list.
-func texts(v *yamldoc.Value) []string {
-	if s := v.Str(); s != "" {
-		return []string{s}
-	}
-	var out []string
-	for i := range v.List() {
-		if s := v.Items[i].Str(); s != "" {
-			out = append(out, s)
-		}
-	}
-	return out
 }

@@ -8,13 +8,14 @@
 package topograph
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/switchtree"
 	"busbar.dev/internal/yamldoc"
 )
@@ -24,29 +25,14 @@ const formatModel = "topograph model YAML"
 // MatchModel reports whether the text is a topograph model: the top-level keys
 // switches and one of blocks, capacity_blocks and nodes.
 func MatchModel(data []byte) bool {
-	text := string(data)
-	if !hasKey(text, "switches") {
-		return false
-	}
-	return hasKey(text, "blocks") || hasKey(text, "capacity_blocks") || hasKey(text, "nodes")
+	// The plain search first: the expressions are slow on long texts.
+	return bytes.Contains(data, []byte("switches:")) && switchesKey.Match(data) && blocksKey.Match(data)
 }
 
-// hasKey reports whether a line is "key:" and nothing more than a comment.
-func hasKey(text, key string) bool {
-	for at := 0; ; {
-		i := strings.Index(text[at:], key+":")
-		if i < 0 {
-			return false
-		}
-		i += at
-		at = i + len(key) + 1
-		rest, _, _ := strings.Cut(text[at:], "\n")
-		rest, _, _ = strings.Cut(rest, "#")
-		if (i == 0 || text[i-1] == '\n') && strings.TrimSpace(rest) == "" {
-			return true
-		}
-	}
-}
+var (
+	switchesKey = lazyre.New(`(?m)^switches:\s*(#.*)?$`)
+	blocksKey   = lazyre.New(`(?m)^(blocks|capacity_blocks|nodes):\s*(#.*)?$`)
+)
 
 // ReadModelWithin reads a topograph model that may cost so much.
 func ReadModelWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
@@ -112,7 +98,6 @@ type modelReader struct {
 	f      *cluster.Fragment
 	tree   *switchtree.Tree
 	known  bool
-	names  int            // expanded so far
 	blocks map[string]int // capacity block → the switch that has it
 	types  []string       // GPU types that were stated
 }
@@ -265,30 +250,14 @@ func (m *modelReader) warnTypes() {
 	}
 }
 
-// expand expands the hostlists of a key. One that cannot be read is a warning;
-// too many names in all are an error.
+// expand expands the hostlists of a key.
 func (m *modelReader) expand(e named, key string) ([]string, error) {
 	v := e.v.Get(key)
-	var lists []string
-	if s := v.Str(); s != "" {
-		lists = []string{s}
-	}
-	for i := range v.List() {
-		lists = append(lists, v.Items[i].Str())
-	}
 	var out []string
-	for _, l := range lists {
-		names, err := m.budget.ParseHosts(l)
-		if errors.Is(err, cluster.ErrTooLarge) || m.budget.Stopped() != nil {
-			return nil, fmt.Errorf("%s:%d: %s: %w", m.f.Source, v.LineNum(), key, err)
-		}
+	for _, list := range v.Texts() {
+		names, err := m.tree.Expand(m.budget, m.f, v.LineNum(), e.name, key, list)
 		if err != nil {
-			m.f.Warnf(v.LineNum(), e.name, "%s: %v; skipped", key, err)
-			continue
-		}
-		if m.names += len(names); m.names > 2*cluster.MaxHosts {
-			return nil, fmt.Errorf("%s:%d: more than %d names so far; at most that many are read", m.f.Source, v.LineNum(),
-				2*cluster.MaxHosts)
+			return nil, err
 		}
 		out = append(out, names...)
 	}

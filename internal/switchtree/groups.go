@@ -3,6 +3,7 @@ package switchtree
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"busbar.dev/cluster"
 )
@@ -18,6 +19,19 @@ type Group struct {
 	Hosts   []int
 	// Rails says that the hosts of the group hang on all of its members.
 	Rails bool
+}
+
+// List names the group's switches in one line.
+func (g *Group) List(c *cluster.Cluster) string {
+	names := make([]string, len(g.Members))
+	for i, m := range g.Members {
+		names[i] = c.Network.Switches[m].Name
+	}
+	list := cluster.FormatHosts(names)
+	if len(list) > 200 {
+		list = fmt.Sprintf("%s…%s (%d switches)", names[0], names[len(names)-1], len(names))
+	}
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(list)
 }
 
 // Forest is a network as a tree, or as several where nothing joins them.

@@ -6,6 +6,7 @@
 package switchtree
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,6 +46,8 @@ type Tree struct {
 	// put on, plus one; more holds the others.
 	first [2][]int32
 	more  [2]map[int32][]int32
+
+	expanded int // names, by Expand
 }
 
 // New makes an empty tree.
@@ -109,6 +112,48 @@ func (t *Tree) Attach(sw int, host int32) bool {
 	}
 	t.Switches[sw].Hosts = append(t.Switches[sw].Hosts, host)
 	return true
+}
+
+// Level is a switch above a host.
+type Level struct {
+	Name string
+	Tier int
+}
+
+// Place puts a host under the switches that a line of a source names for it, the lowest first.
+func (t *Tree) Place(host int32, line int, levels []Level) {
+	below := -1
+	for _, l := range levels {
+		sw := t.Switch(l.Name, false)
+		if s := &t.Switches[sw]; s.Line == 0 {
+			s.Line, s.Level = line, l.Tier
+		}
+		switch {
+		case below < 0:
+			t.Attach(sw, host)
+		case below != sw:
+			t.Join(sw, below)
+		}
+		below = sw
+	}
+}
+
+// Expand expands a hostlist that a source has under a key. One that cannot be read is a
+// warning; too many names in all are an error.
+func (t *Tree) Expand(b *cluster.Budget, f *cluster.Fragment, line int, where, key, list string) ([]string, error) {
+	names, err := b.ParseHosts(list)
+	if errors.Is(err, cluster.ErrTooLarge) || b.Stopped() != nil {
+		return nil, fmt.Errorf("%s:%d: %s: %w", f.Source, line, key, err)
+	}
+	if err != nil {
+		f.Warnf(line, where, "%s: %v; list skipped", key, err)
+		return nil, nil
+	}
+	if t.expanded += len(names); t.expanded > 2*cluster.MaxHosts {
+		return nil, fmt.Errorf("%s:%d: more than %d names so far; at most that many are read", f.Source, line,
+			2*cluster.MaxHosts)
+	}
+	return names, nil
 }
 
 // Fill adds the hosts, the switches and their links to a fragment and warns of

@@ -88,6 +88,20 @@ func (v *Value) List() []Value {
 	return v.Items
 }
 
+// Texts is a scalar, or the scalars of a list, without empty ones.
+func (v *Value) Texts() []string {
+	var out []string
+	if s := v.Str(); s != "" {
+		out = append(out, s)
+	}
+	for i := range v.List() {
+		if s := v.Items[i].Str(); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // Map is the entries of a map, none of anything else.
 func (v *Value) Map() []Value {
 	if v == nil || v.Kind != Map {

@@ -2,12 +2,18 @@ package launch
 
 import (
 	"bytes"
+	"cmp"
+	"embed"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
+	"sync"
+	"text/template"
 	"unicode"
 
 	"busbar.dev/internal/words"
+	"busbar.dev/workload"
 )
 
 // File is one that starts the plan or tells a program of it.
@@ -23,8 +29,21 @@ type Left struct {
 	Reason string `json:"reason"`
 }
 
+// texts are the files as they look like, with places for what a plan says, and scripts those that are the same for all
+// plans: the programs that DDP, FSDP2, DeepSpeed and Hugging Face's Trainer run, which read plan.json.
+//
+//go:embed texts scripts
+var texts embed.FS
+
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"join": path.Join, "line": line, "py": py, "quote": quote,
+		"sub": func(a, b int64) int64 { return a - b },
+	}).ParseFS(texts, "texts/*"))
+})
+
 // Files are all that the plan has a use for. dir is the folder as nodes see it.
-func (p *Plan) Files(dir string) (files []File, left []Left, err error) {
+func (p *Plan) Files(dir string) ([]File, []Left, error) {
 	hosts, err := p.Hosts()
 	if err != nil {
 		return nil, nil, err
@@ -33,116 +52,102 @@ func (p *Plan) Files(dir string) (files []File, left []Left, err error) {
 	if err := p.Write(&b); err != nil {
 		return nil, nil, err
 	}
-	files = []File{{Name: "plan.json", Text: b.String()}}
-	each := len(hosts[0].GPUs)
+	w := &writer{Plan: p, Job: p.job, Dir: path.Clean(dir), Hosts: hosts, Each: len(hosts[0].GPUs)}
 	even := true
 	for _, h := range hosts {
-		even = even && len(h.GPUs) == each
+		even = even && len(h.GPUs) == w.Each
 	}
-	w := &writer{p: p, dir: path.Clean(dir), hosts: hosts, each: each, even: even}
-	list := []maker{
-		{"nccl.env", false, w.nccl},
-		{"hostfile", false, w.hostfile},
-		{"rankfile", false, w.rankfile},
-		{"torchrun.sh", true, w.torchrun},
-		{"job.sbatch", true, w.sbatch},
-		{"slurm.hosts", false, w.slurmHosts},
-		{"preflight.sh", true, w.preflight},
-		{"job.yaml", false, w.kubernetes},
-		{"jobset.yaml", false, w.jobset},
-		{"elastic.sh", true, w.elastic},
-		{"trainjob.yaml", false, w.trainJob},
+	uneven := func(why string) string { return when(!even, "nodes have different numbers of ranks"+why) }
+	if p.job != nil {
+		w.Framework, w.Split = p.job.Framework, p.job.Split
 	}
-	for _, x := range append(append(list, w.frameworkFiles()...), maker{"mesh.py", false, w.mesh}) {
-		text, reason := x.text()
-		if reason != "" {
-			left = append(left, Left{x.name, reason})
-			continue
-		}
-		files = append(files, File{x.name, text, x.run})
-	}
-	return files, left, nil
+	const alike = ", and pods of a job are alike"
+	w.SetReason = cmp.Or(uneven(alike), w.oneJob())
+	w.put("plan.json", b.String(), "")
+	w.add("nccl.env", "")
+	w.add("hostfile", "")
+	w.rankfile()
+	w.add("torchrun.sh", uneven(", which torchrun's static order cannot say"))
+	w.add("job.sbatch",
+		uneven("; start the ranks yourself with srun, SLURM_HOSTFILE=slurm.hosts and --distribution=arbitrary"))
+	w.add("slurm.hosts", when(p.Placeholders, "the hosts are not known; Slurm's own order is taken"))
+	w.add("preflight.sh", when(len(hosts) == 1, "there is one node, which need not reach others"))
+	w.add("job.yaml", uneven(alike))
+	w.add("jobset.yaml", w.SetReason)
+	w.add("elastic.sh", cmp.Or(w.jobless(), when(len(hosts) < 2, "there is one node"),
+		uneven(", and elastic agents are alike"), w.fixedRanks()))
+	w.add("trainjob.yaml", cmp.Or(w.jobless(), uneven(", and nodes of a TrainJob are alike")))
+	w.addFrameworks()
+	w.add("mesh.py", w.jobless())
+	return w.files, w.left, nil
 }
 
-// maker makes a file: its text, or the reason why there is none.
-type maker struct {
-	name string
-	run  bool
-	text func() (string, string)
+// when is a reason that may not hold.
+func when(holds bool, reason string) string {
+	if holds {
+		return reason
+	}
+	return ""
 }
 
-// frameworkFiles are those of the framework that the plan is for; of any that has them, Megatron-LM's and DeepSpeed's.
-func (w *writer) frameworkFiles() []maker {
-	plain := []maker{
-		{"train.py", false, w.static(trainPy)},
-		{"model.py", false, w.static(modelPy)},
-		{"hooks.py", false, w.static(hooksPy)},
-	}
-	of := map[string][]maker{
-		"megatron": {{"megatron.args", false, w.megatronArgs}, {"megatron.sh", true, w.megatronScript}},
-		"nemo":     {{"bridge.py", false, w.bridge}, {"nemo.sh", true, w.nemoScript}},
-		"torchtitan": {
-			{"torchtitan.toml", false, w.titan},
-			{"torchtitan_model.py", false, w.titanModel},
-			{"torchtitan.sh", true, w.titanScript},
-		},
-		"deepspeed": append([]maker{
-			{"deepspeed.json", false, w.deepspeed}, {"deepspeed.sh", true, w.plainScript("deepspeed")},
-		}, plain...),
-		"fsdp": append([]maker{{"fsdp.sh", true, w.plainScript("fsdp")}, {"accelerate.yaml", false, w.accelerate}},
-			plain...),
-		"ddp": append([]maker{{"ddp.sh", true, w.plainScript("ddp")}}, plain...),
-		"hf": {
-			{"hf.sh", true, w.hfScript},
-			{"train_hf.py", false, w.hfProgram},
-			{"hf_args.json", false, w.hfArgs},
-			{"model.json", false, w.hfModel},
-			{"lora.json", false, w.hfAdapters},
-		},
-	}
-	if w.p.job != nil && w.p.job.Framework != nil {
-		f := w.p.job.Framework
-		if f.Name == "hf" && w.hfShards() == "deepspeed" {
-			return append(of["hf"], of["deepspeed"][0])
-		}
-		if len(of[f.Name]) == 0 {
-			return []maker{{f.Name, false, func() (string, string) { return "", "busbar writes no files for " + f.Title }}}
-		}
-		return of[f.Name]
-	}
-	var list []maker
-	for _, name := range []string{"megatron", "deepspeed"} {
-		if _, reason := w.framework(name); reason != "" {
-			list = append(list, of[name][0]) // which says why
-			continue
-		}
-		list = append(list, of[name]...)
-	}
-	return list
-}
-
-// writer makes the text of files. Each of its methods gives the text, or the reason why there
-// is none.
+// writer makes the files. What is exported is for their texts.
 type writer struct {
-	p     *Plan
-	dir   string
-	hosts []Host
-	each  int  // ranks of the first node
-	even  bool // and of all others
+	Plan      *Plan
+	Dir       string
+	Hosts     []Host
+	Each      int    // ranks of the first node
+	SetReason string // why there is no jobset.yaml
+
+	// Of the plan's job; nil where it has places alone.
+	Job   *workload.Job
+	Split workload.Split
+	// Of the framework whose files are written.
+	Framework *workload.Framework
+	Dims      workload.Dims
+	Arch      workload.Architecture
+	Details   workload.Details
+	Scaling   scaling
+
+	files []File
+	left  []Left
 }
 
-// header says how a file came about, in the comments of its language.
-func (w *writer) header(what string) string {
-	p := w.p
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n", what)
-	fmt.Fprintf(&b, "# Made by: %s\n", line(p.Made))
-	fmt.Fprintf(&b, "# %s on %s: %s on %s, %s; predicted step %.4g s.\n", line(p.Job.Model), line(p.Cluster),
-		words.Plural(p.ranks(w.hosts), "rank"), words.Plural(len(w.hosts), "node"), p.Job.Parallel, p.Job.Step)
-	if p.Placeholders {
-		b.WriteString("# Host names are placeholders: the scheduler picks the nodes, or make the files again with --hosts.\n")
+// put adds a file, or the reason why there is none.
+func (w *writer) put(name, text, reason string) {
+	if reason != "" {
+		w.left = append(w.left, Left{name, reason})
+		return
 	}
-	return b.String()
+	run := strings.HasSuffix(name, ".sh") || strings.HasSuffix(name, ".sbatch")
+	w.files = append(w.files, File{name, text, run})
+}
+
+// add adds the file whose text has its name.
+func (w *writer) add(name, reason string) {
+	text := ""
+	if reason == "" {
+		text, reason = fill(name, w)
+	}
+	w.put(name, text, reason)
+}
+
+// fill is a text filled in.
+func fill(name string, data any) (text, reason string) {
+	var b strings.Builder
+	if err := templates().ExecuteTemplate(&b, name+".tmpl", data); err != nil {
+		return "", err.Error()
+	}
+	return b.String(), ""
+}
+
+// Header says how a file came about, in the comments of its language.
+func (w *writer) Header(what string) string {
+	p := w.Plan
+	text := fmt.Sprintf("# %s\n# Made by: %s\n# %s on %s: %s on %s, %s; predicted step %.4g s.", what, line(p.Made),
+		line(p.Job.Model), line(p.Cluster), words.Plural(w.Ranks(), "rank"), words.Plural(len(w.Hosts), "node"),
+		p.Job.Parallel, p.Job.Step)
+	return text + when(p.Placeholders,
+		"\n# Host names are placeholders: the scheduler picks the nodes, or make the files again with --hosts.")
 }
 
 // line is a text that stays in its comment.
@@ -155,102 +160,33 @@ func line(s string) string {
 	}, s)
 }
 
-func (p *Plan) ranks(hosts []Host) int {
-	n := 0
-	for _, h := range hosts {
-		n += len(h.GPUs)
-	}
-	return n
-}
+// Ranks is how many there are.
+func (w *writer) Ranks() int { return ranksOf(w.Hosts) }
 
-func (w *writer) nccl() (string, string) {
-	var b strings.Builder
-	b.WriteString(w.header("Settings of NCCL " + line(w.p.NCCL) + ", for NCCL_CONF_FILE or a shell (set -a; . " +
-		"nccl.env). `busbar exec` sets them and each node's own."))
-	b.WriteString("# What is not here is best left to NCCL, or its effect cannot be predicted (buffer sizes, service " +
-		"levels).\n")
-	for _, s := range w.p.Settings {
-		fmt.Fprintf(&b, "\n# %s\n%s=%s\n", line(s.Reason), s.Name, s.Value)
-	}
-	for _, s := range w.p.Try {
-		fmt.Fprintf(&b, "\n# To try: %s\n# %s=%s\n", line(s.Reason), s.Name, s.Value)
-	}
-	one := len(w.p.Types) == 1
-	for _, t := range w.p.Types {
-		if t.Topology != "" {
-			text := "NCCL_TOPO_FILE=" + path.Join(w.dir, t.Topology)
-			if !one || quote(w.dir) != w.dir {
-				text = "# " + text // busbar exec sets it
-			}
-			fmt.Fprintf(&b, "\n# Nodes of type %s show themselves wrongly: %s\n%s\n", line(t.Name), line(t.Why), text)
-		}
-		for _, s := range t.Settings {
-			text := s.Name + "=" + s.Value
-			if !one {
-				text = "# " + text // differs from node to node: busbar exec sets it
-			}
-			fmt.Fprintf(&b, "\n# Nodes of type %s: %s\n%s\n", line(t.Name), line(s.Reason), text)
-		}
-	}
-	return b.String(), ""
-}
+// Name is that of the job.
+func (w *writer) Name() string { return jobName(w.Plan.Job.Model) }
 
-func (w *writer) hostfile() (string, string) {
-	var b strings.Builder
-	b.WriteString(w.header("Hosts in the order of ranks, for DeepSpeed (--hostfile) and Open MPI (mpirun --hostfile " +
-		"hostfile --map-by slot)."))
-	for _, h := range w.hosts {
-		fmt.Fprintf(&b, "%s slots=%d\n", h.Name, len(h.GPUs))
-	}
-	return b.String(), ""
-}
+// HalfHosts is half of the nodes, with which an elastic job goes on.
+func (w *writer) HalfHosts() int { return (len(w.Hosts) + 1) / 2 }
 
-func (w *writer) rankfile() (string, string) {
+func (w *writer) rankfile() {
 	var b strings.Builder
-	b.WriteString(w.header(fmt.Sprintf("Every rank's host and processors, for Open MPI 4: mpirun --mca "+
-		"rmaps_rank_file_physical 1 --rankfile rankfile -n %d busbar exec --plan %s -- PROGRAM", w.p.ranks(w.hosts),
-		line(w.dir))))
+	reason := ""
+	fmt.Fprintln(&b, w.Header(fmt.Sprintf("Every rank's host and processors, for Open MPI 4: mpirun --mca "+
+		"rmaps_rank_file_physical 1 --rankfile rankfile -n %d busbar exec --plan %s -- PROGRAM", w.Ranks(), line(w.Dir))))
 	rank := 0
-	for _, h := range w.hosts {
+	for _, h := range w.Hosts {
 		for _, g := range h.GPUs {
-			cores := w.p.Types[h.Type].GPUs[g].Cores
-			if cores == "" {
-				return "", "the processors near " + w.p.Types[h.Type].GPUs[g].Name + " of " + h.Name +
-					" are not known; hostfile gives the same order, and busbar exec binds"
+			gpu := &w.Plan.Types[h.Type].GPUs[g]
+			if gpu.Cores == "" {
+				reason = cmp.Or(reason, "the processors near "+gpu.Name+" of "+h.Name+
+					" are not known; hostfile gives the same order, and busbar exec binds")
 			}
-			fmt.Fprintf(&b, "rank %d=%s slot=%s\n", rank, h.Name, cores)
+			fmt.Fprintf(&b, "rank %d=%s slot=%s\n", rank, h.Name, gpu.Cores)
 			rank++
 		}
 	}
-	return b.String(), ""
-}
-
-const uneven = "nodes have different numbers of ranks"
-
-func (w *writer) torchrun() (string, string) {
-	if !w.even {
-		return "", uneven + ", which torchrun's static order cannot say"
-	}
-	find := `NODE_RANK=${NODE_RANK:?set NODE_RANK: 0 on the first node, 1 on the next}
-MASTER_ADDR=${MASTER_ADDR:?set MASTER_ADDR: the name of the first node}
-`
-	switch {
-	case len(w.hosts) == 1: // whichever node it is
-		find = "NODE_RANK=${NODE_RANK:-0}\nMASTER_ADDR=${MASTER_ADDR:-127.0.0.1}\n"
-	case !w.p.Placeholders:
-		find = fmt.
-			Sprintf(`: "${NODE_RANK:=$(grep -v '^#' "$PLAN/hostfile" | cut -d' ' -f1 | grep -nixE "$(hostname -s)([.].*)?" | cut -d: -f1 | head -n1 | awk '{print $1-1}')}"
-: "${NODE_RANK:?this host is not in $PLAN/hostfile}"
-MASTER_ADDR=${MASTER_ADDR:-%s}
-`, w.hosts[0].Name)
-	}
-	return "#!/bin/sh\n" + w.header("Run on every node: torchrun.sh PROGRAM ARGUMENTS… The order of ranks is the "+
-		"plan's, since node numbers are fixed.") +
-		fmt.Sprintf(`set -eu
-PLAN=${BUSBAR_PLAN:-$(cd "$(dirname "$0")" && pwd)}
-%sexec torchrun --nnodes=%d --nproc_per_node=%d --node_rank="$NODE_RANK" --master_addr="$MASTER_ADDR" --master_port="${MASTER_PORT:-29500}" \
-  --no_python busbar exec --plan "$PLAN" -- "$@"
-`, find, len(w.hosts), w.each), ""
+	w.put("rankfile", b.String(), reason)
 }
 
 // quote is a text for a shell.
@@ -261,16 +197,46 @@ func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// preflightWords are what must succeed before the training starts: every pair of hosts reaches
-// each other at a like rate, and sums are right.
-const preflightWords = "busbar bench --op all_reduce -b 1M -e 16M -f 16 --iters 5 --check -q"
-
-func (w *writer) preflight() (string, string) {
-	if len(w.hosts) == 1 {
-		return "", "there is one node, which need not reach others"
+// py is a truth value of Python.
+func py(yes bool) string {
+	if yes {
+		return "True"
 	}
-	return "#!/bin/sh\n" + w.header("Must succeed before the training starts: hosts reach each other over TCP, sums are "+
-		"right. Start it as one rank per node (srun --ntasks-per-node=1, mpirun --map-by ppr:1:node). GPUs take no part: "+
-		"busbar bench gpu measures those.") +
-		"set -eu\nexec " + preflightWords + "\n", ""
+	return "False"
+}
+
+// fixedRanks is why a job cannot go on with fewer nodes than the plan has; "" where it can.
+func (w *writer) fixedRanks() string {
+	f := w.Framework
+	switch {
+	case f == nil:
+		return "no framework was given; with --framework ddp, fsdp or hf a job continues with fewer nodes"
+	case f.Name != "ddp" && f.Name != "fsdp" && f.Name != "hf":
+		return "the configuration of " + f.Title +
+			" fixes the number of ranks; JobSet and Slurm's --requeue start all of them again from the last checkpoint"
+	case w.Each%w.Split.TP != 0:
+		return fmt.Sprintf("tp=%d does not fit a node of %d GPUs", w.Split.TP, w.Each)
+	}
+	return ""
+}
+
+// meshDim is a dimension of a device mesh.
+type meshDim struct {
+	Name string
+	Size int
+}
+
+// Mesh is the plan's groups for PyTorch, the slowest dimension first.
+func (w *writer) Mesh() []meshDim {
+	s := w.Split
+	replicas := []meshDim{{"dp", s.DP}}
+	if s.ZeRO > 0 && s.Shard > 1 && s.Shard < s.DP && s.DP%s.Shard == 0 && s.CP == 1 {
+		replicas = []meshDim{{"dp_replicate", s.DP / s.Shard}, {"dp_shard", s.Shard}}
+	}
+	dims := append([]meshDim{{"pp", s.PP}}, replicas...)
+	if s.Order == workload.TensorPipelineData {
+		dims = append(replicas, meshDim{"pp", s.PP})
+	}
+	dims = append(dims, meshDim{"cp", s.CP}, meshDim{"tp", s.TP})
+	return slices.DeleteFunc(dims, func(d meshDim) bool { return d.Size <= 1 && d.Name != "dp" })
 }

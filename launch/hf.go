@@ -2,8 +2,8 @@ package launch
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"busbar.dev/workload"
@@ -11,7 +11,7 @@ import (
 
 // hfShards is what divides states under Hugging Face's Trainer: fsdp, deepspeed, or nothing.
 func (w *writer) hfShards() string {
-	j := w.p.job
+	j := w.Job
 	switch {
 	case j.Split.ZeRO == 1 || j.Offload == workload.OffloadOptimizer:
 		return "deepspeed"
@@ -22,13 +22,10 @@ func (w *writer) hfShards() string {
 }
 
 // hfArgs are TrainingArguments.
-func (w *writer) hfArgs() (string, string) {
-	if _, reason := w.framework("hf"); reason != "" {
-		return "", reason
-	}
-	j := w.p.job
+func (w *writer) hfArgs() (any, string) {
+	j := w.Job
 	s := j.Split
-	precision := strings.TrimPrefix(string(j.Precision), "amp-")
+	precision := w.Precision()
 	doc := map[string]any{
 		"output_dir": "checkpoints", "per_device_train_batch_size": j.MicroBatch, "gradient_accumulation_steps": j.Micros(),
 		"learning_rate": 3e-4, "lr_scheduler_type": "cosine_with_min_lr",
@@ -67,21 +64,18 @@ func (w *writer) hfArgs() (string, string) {
 			"state_dict_type": "SHARDED_STATE_DICT",
 		}
 	}
-	return jsonFile(doc)
+	return doc, ""
 }
 
 // hfModel is the model as a config.json of Hugging Face.
-func (w *writer) hfModel() (string, string) {
-	if _, reason := w.framework("hf"); reason != "" {
-		return "", reason
-	}
-	m := w.p.job.Model
+func (w *writer) hfModel() (any, string) {
+	m := w.Job.Model
 	if len(m.Config) > 0 {
 		return hfConfig(m.Config)
 	}
-	d, x, y := m.Dims, m.Architecture(), m.Detailed()
+	d, x, y := w.Dims, &w.Arch, &w.Details
 	if _, err := workload.Find(m.Name); err == nil && (y.Beyond != "" || y.Usual()) {
-		return "", m.Name + ": busbar has not all of its config.json; give the folder of the model (-m DIR), whose " +
+		return nil, m.Name + ": busbar has not all of its config.json; give the folder of the model (-m DIR), whose " +
 			"config.json is then written as it is"
 	}
 	doc := map[string]any{
@@ -90,49 +84,40 @@ func (w *writer) hfModel() (string, string) {
 	switch y.Type {
 	case "gpt2":
 		doc["n_embd"], doc["n_layer"], doc["n_head"], doc["n_positions"], doc["n_inner"] = d.Hidden, d.Layers, d.Heads,
-			max(d.Context, w.p.job.Seq), d.FFN
+			w.Positions(), d.FFN
 		doc["layer_norm_epsilon"], doc["resid_pdrop"], doc["embd_pdrop"], doc["attn_pdrop"] = y.Eps, 0, 0, 0
 	case "bloom":
 		doc["hidden_size"], doc["n_layer"], doc["n_head"], doc["layer_norm_epsilon"] = d.Hidden, d.Layers, d.Heads, y.Eps
 	case "opt":
-		doc["hidden_size"], doc["num_hidden_layers"], doc["num_attention_heads"], doc["ffn_dim"], doc["max_position_embeddings"], doc["dropout"] = d.Hidden, d.Layers, d.Heads, d.FFN, max(d.Context, w.p.job.Seq), 0
+		doc["hidden_size"], doc["num_hidden_layers"], doc["num_attention_heads"], doc["ffn_dim"], doc["max_position_embeddings"], doc["dropout"] = d.Hidden, d.Layers, d.Heads, d.FFN, w.Positions(), 0
 	default:
-		w.hfDecoder(doc, &x, &y)
+		w.hfDecoder(doc)
 	}
 	if x.Kind != workload.DecoderOnly {
-		return "", m.Name + " is no decoder; give train_hf.py your own model"
+		return nil, m.Name + " is no decoder; give train_hf.py your own model"
 	}
-	return jsonFile(doc)
-}
-
-// jsonFile is a document as a file, or the reason why there is none.
-func jsonFile(doc any) (string, string) {
-	out, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		return "", err.Error()
-	}
-	return string(out) + "\n", ""
+	return doc, ""
 }
 
 // hfConfig is the user's own config.json without what holds for its weights alone.
-func hfConfig(data []byte) (string, string) {
+func hfConfig(data []byte) (any, string) {
 	var doc map[string]json.RawMessage
 	if err := json.Unmarshal(data, &doc); err != nil {
-		return "", err.Error()
+		return nil, err.Error()
 	}
 	for _, name := range []string{
 		"quantization_config", "dtype", "torch_dtype", "transformers_version", "_name_or_path", "auto_map",
 	} {
 		delete(doc, name)
 	}
-	return jsonFile(doc)
+	return doc, ""
 }
 
 // hfDecoder fills the fields that Llama and its descendants share.
-func (w *writer) hfDecoder(doc map[string]any, x *workload.Architecture, y *workload.Details) {
-	d := w.p.job.Model.Dims
+func (w *writer) hfDecoder(doc map[string]any) {
+	d, x, y := w.Dims, &w.Arch, &w.Details
 	doc["hidden_size"], doc["intermediate_size"], doc["num_hidden_layers"], doc["num_attention_heads"], doc["num_key_value_heads"] = d.Hidden, d.FFN, d.Layers, d.Heads, d.KVHeads
-	doc["max_position_embeddings"], doc["rms_norm_eps"], doc["rope_theta"] = max(d.Context, w.p.job.Seq), y.Eps,
+	doc["max_position_embeddings"], doc["rms_norm_eps"], doc["rope_theta"] = w.Positions(), y.Eps,
 		max(y.RotaryBase, 10000)
 	if x.Latent == nil {
 		doc["head_dim"] = d.HeadDim
@@ -140,11 +125,10 @@ func (w *writer) hfDecoder(doc map[string]any, x *workload.Architecture, y *work
 	if y.Type == "nemotron" {
 		doc["norm_eps"], doc["hidden_act"], doc["partial_rotary_factor"] = y.Eps, "relu2", max(y.RotaryShare, 0.5)
 	}
-	kind, rest, _ := strings.Cut(y.Scaling, ":")
-	factor, original, _ := strings.Cut(rest, ":")
-	if f, err := json.Number(factor).Float64(); err == nil && kind != "" {
+	kind := w.Scaling.Kind
+	if f, err := strconv.ParseFloat(w.Scaling.Factor, 64); err == nil && kind != "" {
 		scaling := map[string]any{"rope_type": kind, "factor": f}
-		if n, err := json.Number(original).Int64(); err == nil {
+		if n, err := strconv.ParseInt(w.Scaling.Original, 10, 64); err == nil {
 			scaling["original_max_position_embeddings"] = n
 		}
 		if kind == "llama3" {
@@ -181,46 +165,11 @@ func (w *writer) hfDecoder(doc map[string]any, x *workload.Architecture, y *work
 	}
 }
 
-// hfScript starts a rank of train_hf.py.
-func (w *writer) hfScript() (string, string) {
-	f, reason := w.framework("hf")
-	if reason != "" {
-		return "", reason
-	}
-	if _, reason := w.hfModel(); reason != "" {
-		return "", reason
-	}
-	var b strings.Builder
-	b.WriteString(w.scriptHead("hf.sh", f))
-	fmt.
-		Fprintf(&b, `DATA=${DATA:-}                            # a dataset with a column "text", by name or folder; (default: synthetic tokens)
-TOKENIZER=${TOKENIZER:-}                  # with DATA: name or folder of the tokenizer
-`)
-	fmt.Fprintf(&b, "MODEL=${MODEL:-}                          # name or folder of trained weights to begin with "+
-		"(default: random weights%s)\n", w.withAdapters(", to try the files"))
-	b.WriteString(w.trainingBlock())
-	b.WriteString(scriptRule)
-	b.WriteString(w.scriptEnv(f))
-	b.WriteString("export PLAN MODEL DATA TOKENIZER SAVE STEPS LR MIN_LR WARMUP SAVE_EVERY\nexec python3 " +
-		"\"$PLAN/train_hf.py\" \"$@\"\n")
-	return b.String(), ""
-}
-
-func (w *writer) hfProgram() (string, string) {
-	if _, reason := w.framework("hf"); reason != "" {
-		return "", reason
-	}
-	return trainHFPy, ""
-}
-
 // hfAdapters are the adapters of a plan as PEFT's LoraConfig takes them.
-func (w *writer) hfAdapters() (string, string) {
-	if _, reason := w.framework("hf"); reason != "" {
-		return "", reason
-	}
-	j := w.p.job
+func (w *writer) hfAdapters() (any, string) {
+	j := w.Job
 	if !j.LoRA.Frozen() {
-		return "", "the plan has no adapters (--lora)"
+		return nil, "the plan has no adapters (--lora)"
 	}
 	names := j.Adapted()
 	for i, name := range names {
@@ -230,13 +179,5 @@ func (w *writer) hfAdapters() (string, string) {
 		"task_type": "CAUSAL_LM", "r": j.LoRA.Rank, "lora_alpha": 2 * j.LoRA.Rank, "lora_dropout": 0.0, "bias": "none",
 		"target_modules": `.*\.(` + strings.Join(names, "|") + ")",
 	}
-	return jsonFile(doc)
-}
-
-// withAdapters is text for plans that have adapters.
-func (w *writer) withAdapters(text string) string {
-	if w.p.job.LoRA.Frozen() {
-		return text
-	}
-	return ""
+	return doc, ""
 }

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"cmp"
-	"fmt"
 
 	"busbar.dev/unit"
 	"busbar.dev/workload"
@@ -49,34 +48,8 @@ func optionsOf(j *workload.Job) Options {
 	return b
 }
 
-// elements is how many gradients a bucket has.
-func (b *Options) elements() int64 { return int64(b.Bucket) / max(1, b.GradWidth) }
-
-// megatron adds the arguments of Megatron-LM for it, or says what has none.
-func (b *Options) megatron(add func(format string, args ...any)) (reason string) {
-	switch workload.Context(b.Context) {
-	case workload.Gather:
-		add("--cp-comm-type allgather")
-	case workload.Ulysses:
-		add("--cp-comm-type a2a")
-	}
-	if b.Bucket > 0 {
-		add("--ddp-bucket-size %d", b.elements())
-	}
-	switch workload.Offload(b.Offload) {
-	case workload.OffloadOptimizer:
-		add("--optimizer-cpu-offload\n--overlap-cpu-optimizer-d2h-h2d\n--use-precision-aware-optimizer")
-	case workload.OffloadParams:
-		return "offload parameters: Megatron-LM keeps parameters on the GPU"
-	}
-	switch workload.Wire(b.Compress) {
-	case workload.WireBF16:
-		add("--grad-reduce-in-bf16")
-	case workload.WireFP16, workload.WireInt8:
-		return fmt.Sprintf("compress %s: Megatron-LM reduces gradients in float32 or bfloat16", b.Compress)
-	}
-	return ""
-}
+// Elements is how many gradients a bucket has.
+func (b Options) Elements() int64 { return int64(b.Bucket) / max(1, b.GradWidth) }
 
 // deepspeedZero is the part of DeepSpeed's configuration about
 // ZeRO.

@@ -90,9 +90,10 @@ func (p *Plan) Readme(files []File, left []Left) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	w := &writer{p: p, hosts: hosts}
+	w := &writer{Plan: p, Job: p.job, Hosts: hosts}
 	var b strings.Builder
-	b.WriteString(strings.ReplaceAll(strings.TrimPrefix(w.header("Launch files of a busbar plan."), "# "), "\n# ", "\n"))
+	header := strings.TrimPrefix(w.Header("Launch files of a busbar plan."), "# ")
+	fmt.Fprintln(&b, strings.ReplaceAll(header, "\n# ", "\n"))
 	var names []string
 	for _, h := range hosts {
 		names = append(names, h.Name)
@@ -125,7 +126,7 @@ func (w *writer) asked() string {
 	if w.jobless() != "" {
 		return ""
 	}
-	j := &w.p.Job
+	j := &w.Plan.Job
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nThe files start and place the program. The prediction holds if the program has these settings:\n")
 	fmt.Fprintf(&b, "%-15s %s\n", "parallel", j.Parallel)

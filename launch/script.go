@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,13 +15,13 @@ func (w *writer) framework(name string) (*workload.Framework, string) {
 	if reason := w.jobless(); reason != "" {
 		return nil, reason
 	}
-	f := w.p.job.Framework
+	f := w.Job.Framework
 	if f == nil { // any: its newest release, where that runs the plan
 		var err error
 		if f, err = workload.ParseFramework(name); err != nil {
 			return nil, err.Error()
 		}
-		j := *w.p.job
+		j := *w.Job
 		j.Kernels = "" // what is priced is told in README
 		if err := f.Refuses(&j); err != nil {
 			return nil, err.Error()
@@ -32,7 +34,7 @@ func (w *writer) framework(name string) (*workload.Framework, string) {
 	if f.Name != name {
 		return nil, "the plan is for " + f.Title
 	}
-	if err := f.Refuses(w.p.job); err != nil {
+	if err := f.Refuses(w.Job); err != nil {
 		return nil, err.Error()
 	}
 	return f, ""
@@ -40,97 +42,171 @@ func (w *writer) framework(name string) (*workload.Framework, string) {
 
 // jobless is the reason why a plan tells a framework nothing: plan.json may hold places alone.
 func (w *writer) jobless() string {
-	j, s := &w.p.Job, w.p.Job.Parallel
-	if w.p.job == nil || s.DP < 1 || s.TP < 1 || s.PP < 1 || s.CP < 1 || j.MicroBatch < 1 || j.GlobalBatch < 1 {
+	j, s := &w.Plan.Job, w.Plan.Job.Parallel
+	if w.Job == nil || s.DP < 1 || s.TP < 1 || s.PP < 1 || s.CP < 1 || j.MicroBatch < 1 || j.GlobalBatch < 1 {
 		return "the plan has no job, only places"
 	}
 	return ""
 }
 
-const scriptRule = "# ---------------------------------------------------------------------------------------------\n"
-
-// scriptHead begins a program that every rank runs, up to the block of what the user decides.
-func (w *writer) scriptHead(name string, f *workload.Framework) string {
-	return "#!/bin/sh\n" + w.header(fmt.Sprintf("One rank of %s. Start all of them: sbatch job.sbatch ./%[2]s, or "+
-		"./torchrun.sh ./%[2]s on every node; on one node ./%[2]s alone.", f.Title, name)) +
-		`set -eu
-PLAN=${BUSBAR_PLAN:-$(cd "$(dirname "$0")" && pwd)}
-if [ -z "${RANK:-}" ] && [ -z "${BUSBAR_RANK:-}" ]; then exec "$PLAN/torchrun.sh" "$0" "$@"; fi
-# ---- To set: every line may also be given in the environment. ----------------------------------
-`
+// frameworkFiles are those of frameworks.
+var frameworkFiles = map[string][]string{
+	"megatron":   {"megatron.args", "megatron.sh"},
+	"nemo":       {"bridge.py", "nemo.sh"},
+	"torchtitan": {"torchtitan.toml", "torchtitan_model.py", "torchtitan.sh"},
+	"deepspeed":  {"deepspeed.json", "deepspeed.sh", "train.py", "model.py", "hooks.py"},
+	"fsdp":       {"fsdp.sh", "accelerate.yaml", "train.py", "model.py", "hooks.py"},
+	"ddp":        {"ddp.sh", "train.py", "model.py", "hooks.py"},
+	"hf":         {"hf.sh", "train_hf.py", "hf_args.json", "model.json", "lora.json"},
 }
 
-// trainingBlock is what of a training the user decides, with where to begin.
-func (w *writer) trainingBlock() string {
-	m := w.p.job.Model
-	// The learning rates of Llama 3 by size (Grattafiori et al. 2024, table 3), with those of GPT-3 below (Brown et al.
-	// 2020, table 2.1).
-	rate := "8e-5"
-	for _, x := range []struct {
-		most int64
-		rate string
-	}{{500e6, "6e-4"}, {10e9, "3e-4"}, {100e9, "1.5e-4"}} {
-		if m.Active() <= x.most {
-			rate = x.rate
-			break
+// addFrameworks adds the files of the framework that the plan is for; of any that has them, Megatron-LM's and
+// DeepSpeed's.
+func (w *writer) addFrameworks() {
+	given := w.Framework
+	if given == nil {
+		w.addFramework("megatron", frameworkFiles["megatron"][:1])
+		w.addFramework("deepspeed", frameworkFiles["deepspeed"][:1])
+		return
+	}
+	names := frameworkFiles[given.Name]
+	if given.Name == "hf" && w.hfShards() == "deepspeed" {
+		names = append(slices.Clone(names), "deepspeed.json")
+	}
+	if len(names) == 0 {
+		w.put(given.Name, "", "busbar writes no files for "+given.Title)
+	}
+	w.addFramework(given.Name, names)
+}
+
+// addFramework adds the files of a framework; those that are named are left out with the reason where it does not run
+// the plan.
+func (w *writer) addFramework(name string, named []string) {
+	f, reason := w.framework(name)
+	if reason != "" {
+		for _, file := range named {
+			w.put(file, "", reason)
 		}
+		return
 	}
-	if w.p.job.LoRA.Frozen() {
-		rate = "2e-4" // that of QLoRA up to 13B (Dettmers et al. 2023, table 9)
+	of := *w
+	m := w.Job.Model
+	of.Framework, of.Dims, of.Arch, of.Details = f, m.Dims, m.Architecture(), m.Detailed()
+	of.Scaling = scalingOf(&of.Details)
+	if w.Framework == nil {
+		named = frameworkFiles[name]
 	}
-	return fmt.Sprintf(`SAVE=${SAVE:-checkpoints/%s}   # where checkpoints go, on storage that all nodes see
-STEPS=${STEPS:-1000}                      # how many steps, of %d tokens each
-LR=${LR:-%s}                           # the highest learning rate; a beginning, by the model's size
-MIN_LR=${MIN_LR:-%s}
-WARMUP=${WARMUP:-100}                     # steps until the highest learning rate
-SAVE_EVERY=${SAVE_EVERY:-%d}             # steps, of about half an hour; busbar goodput says which interval costs least
-`, jobName(m.Name), w.p.job.GlobalBatch*w.p.job.Seq, rate, tenth(rate), w.saveEvery())
+	for _, file := range named {
+		of.addFrameworkFile(file)
+	}
+	w.files, w.left = of.files, of.left
 }
 
-// saveEvery is how many steps take half an hour, as a first interval of checkpoints.
-func (w *writer) saveEvery() int64 {
-	step := float64(w.p.Job.Step)
+// addFrameworkFile adds a file of the writer's framework.
+func (w *writer) addFrameworkFile(name string) {
+	switch name {
+	case "megatron.args", "megatron.sh":
+		w.add(name, w.megatronReason())
+	case "bridge.py", "nemo.sh":
+		w.add(name, w.bridgeReason())
+	case "torchtitan_model.py":
+		w.add(name, cmp.Or(w.titanReason(),
+			when(w.TitanFlavor() != "", "torchtitan has "+w.Job.Model.Name+" under a name of its own")))
+	case "torchtitan.toml", "torchtitan.sh":
+		w.add(name, w.titanReason())
+	case "accelerate.yaml":
+		w.add(name, when(w.Split.TP > 1,
+			fmt.Sprintf("tp=%d: fsdp.sh says it; accelerate's configuration file has no word for it", w.Split.TP)))
+	case "train.py", "model.py", "hooks.py":
+		w.putScript(name, w.unknownModel())
+	case "train_hf.py":
+		w.putScript(name, "")
+	case "hf.sh":
+		_, reason := w.hfModel()
+		w.add(name, reason)
+	case "deepspeed.json":
+		w.putJSON(name, w.deepspeed)
+	case "hf_args.json":
+		w.putJSON(name, w.hfArgs)
+	case "model.json":
+		w.putJSON(name, w.hfModel)
+	case "lora.json":
+		w.putJSON(name, w.hfAdapters)
+	default: // of ddp, fsdp and deepspeed, which run train.py
+		text, reason := "", w.unknownModel()
+		if reason == "" {
+			text, reason = fill("train.sh", w)
+		}
+		w.put(name, text, reason)
+	}
+}
+
+// putScript adds a program that is the same for all plans.
+func (w *writer) putScript(name, reason string) {
+	text, _ := texts.ReadFile("scripts/" + name) // which is there
+	w.put(name, string(text), reason)
+}
+
+// putJSON adds a document, or the reason why there is none.
+func (w *writer) putJSON(name string, make func() (doc any, reason string)) {
+	doc, reason := make()
+	text, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		reason = err.Error()
+	}
+	w.put(name, string(text)+"\n", reason)
+}
+
+// scaling is how rotary positions are stretched.
+type scaling struct{ Kind, Factor, Original string }
+
+func scalingOf(y *workload.Details) (s scaling) {
+	var rest string
+	s.Kind, rest, _ = strings.Cut(y.Scaling, ":")
+	s.Factor, s.Original, _ = strings.Cut(rest, ":")
+	return s
+}
+
+// StepTokens are those of a step.
+func (w *writer) StepTokens() int64 { return w.Job.GlobalBatch * w.Job.Seq }
+
+// Rates are the highest and the lowest learning rate to begin with: those of Llama 3 by size (Grattafiori et al. 2024,
+// table 3), with those of GPT-3 below (Brown et al. 2020, table 2.1), and of adapters that of QLoRA up to 13B (Dettmers
+// et al. 2023, table 9).
+func (w *writer) Rates() [2]string {
+	switch active := w.Job.Model.Active(); {
+	case w.Job.LoRA.Frozen():
+		return [2]string{"2e-4", "2e-5"}
+	case active <= 500e6:
+		return [2]string{"6e-4", "6e-5"}
+	case active <= 10e9:
+		return [2]string{"3e-4", "3e-5"}
+	case active <= 100e9:
+		return [2]string{"1.5e-4", "1.5e-5"}
+	}
+	return [2]string{"8e-5", "8e-6"}
+}
+
+// SaveEvery is how many steps take half an hour, as a first interval of checkpoints.
+func (w *writer) SaveEvery() int64 {
+	step := float64(w.Plan.Job.Step)
 	if !(step > 0) {
 		return 500
 	}
 	return max(1, min(5000, int64(1800/step)))
 }
 
-// tenth is a learning rate's tenth.
-func tenth(rate string) string {
-	at := strings.IndexByte(rate, 'e')
-	var n int
-	fmt.Sscanf(rate[at+1:], "-%d", &n)
-	return fmt.Sprintf("%se-%d", rate[:at], n+1)
+// HostThreads is how many threads the host's part of the optimizer has; torchrun would leave it one.
+func (w *writer) HostThreads() int {
+	t := &w.Plan.Types[w.Hosts[0].Type]
+	return max(t.cores()/max(1, len(t.GPUs)), 4)
 }
 
 // blackwell is the compute capability from which Megatron-Core has no wish for CUDA_DEVICE_MAX_CONNECTIONS.
 const blackwell = 100
 
-// scriptEnv is the environment that a framework asserts on, or that its documents ask for.
-func (w *writer) scriptEnv(f *workload.Framework) string {
-	var b strings.Builder
-	s := w.p.job.Split
-	b.WriteString("export PYTORCH_CUDA_ALLOC_CONF=${PYTORCH_CUDA_ALLOC_CONF:-expandable_segments:True}  # less memory " +
-		"is lost between steps\n")
-	if w.p.job.Offloads() { // the host's part of the optimizer; torchrun would leave it one core
-		t := &w.p.Types[w.hosts[0].Type]
-		fmt.Fprintf(&b, "export OMP_NUM_THREADS=${CORES:-%d}  # the host updates what is offloaded to it\n",
-			max(1, t.cores()/max(1, len(t.GPUs)), 4))
-	}
-	if f.Name != "megatron" && f.Name != "nemo" {
-		return b.String()
-	}
-	b.WriteString("export NCCL_GRAPH_REGISTER=0 TORCH_NCCL_AVOID_RECORD_STREAMS=1\n")
-	switch {
-	case s.ZeRO > 1:
-		b.WriteString("unset CUDA_DEVICE_MAX_CONNECTIONS  # Megatron-FSDP refuses 1\n")
-	case (s.TP > 1 || s.CP > 1) && w.p.sm < blackwell:
-		b.WriteString("export CUDA_DEVICE_MAX_CONNECTIONS=1  # required with tp or cp before Blackwell: kernels start in " +
-			"the order in which they are queued\n")
-	}
-	return b.String()
-}
+// OneQueue tells that Megatron-Core asserts kernels to start in the order in which they are queued.
+func (w *writer) OneQueue() bool { return (w.Split.TP > 1 || w.Split.CP > 1) && w.Plan.sm < blackwell }
 
 // unsaid is what of a plan the files of a framework cannot say; "" where they say it all.
 func unsaid(f *workload.Framework, j *workload.Job) string {

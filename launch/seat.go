@@ -42,11 +42,11 @@ func (p *Plan) Hosts() ([]Host, error) {
 
 // Ranks is how many there are.
 func (p *Plan) Ranks() int {
-	n := 0
-	hosts, err := p.Hosts()
-	if err != nil {
-		return 0
-	}
+	hosts, _ := p.Hosts() // of a plan that cannot be, none
+	return ranksOf(hosts)
+}
+
+func ranksOf(hosts []Host) (n int) {
 	for _, h := range hosts {
 		n += len(h.GPUs)
 	}

@@ -109,7 +109,7 @@ func (x Expectation) stream(e railEnd, rails int) predict.Stream {
 	nics := t.Of(cluster.NIC)
 	at := -1
 	for i, d := range nics {
-		if t.Devices[d].Label == portEnd(e.Name).Device || at < 0 && i == e.rail && len(nics) == rails {
+		if t.Devices[d].Label == portEnd(e.Name).device || at < 0 && i == e.rail && len(nics) == rails {
 			at = d
 		}
 	}

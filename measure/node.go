@@ -335,7 +335,7 @@ func (n *Node) portsDescribed(t *cluster.NodeType, oneNode bool) {
 	fastest := map[string]Port{}
 	var down []string
 	for _, p := range n.Ports {
-		device := portEnd(p.Name).Device
+		device := portEnd(p.Name).device
 		if old, known := fastest[device]; p.Up && (!known || p.Rate > old.Rate) {
 			fastest[device] = p
 		}

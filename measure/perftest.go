@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"busbar.dev/engine"
-	"busbar.dev/engine/bench/rdma"
 	"busbar.dev/input/perftest"
 	"busbar.dev/input/sysfs"
 	"busbar.dev/internal/natural"
@@ -62,17 +61,6 @@ func (p *Perftest) Validate() error {
 	return nil
 }
 
-// test is what both sides of a test run.
-func (p *Perftest) test(latency, both bool) rdma.Test {
-	t := rdma.Test{
-		Program: p.paths[latency], Latency: latency, Both: both, Size: p.Size, Iters: p.Iters, QPs: p.QPs, GID: p.GID,
-	}
-	if latency {
-		t.Size, t.QPs = p.Small, 1
-	}
-	return t
-}
-
 // ports lists the ports of this host, and says why it has none that can be measured.
 func (p *Perftest) ports(ctx context.Context) ([]Port, error) {
 	if p.With.Sys == nil || p.With.Run == nil || p.With.Find == nil {
@@ -80,7 +68,7 @@ func (p *Perftest) ports(ctx context.Context) ([]Port, error) {
 	}
 	p.paths = map[bool]string{}
 	for _, latency := range []bool{false, true} {
-		name := rdma.Program(p.Verb, latency)
+		name := perfProgram(p.Verb, latency)
 		path, err := p.With.Find(p.Folder, name)
 		if err != nil {
 			return nil, fmt.Errorf("%s of perftest is not installed: %w; give its folder with --perftest DIR", name, err)
@@ -112,7 +100,7 @@ func pickPorts(all []Port, want []string) ([]Port, error) {
 	for _, p := range all {
 		switch end := portEnd(p.Name); {
 		case !p.RDMA:
-		case p.Up && end.Port > 0:
+		case p.Up && end.port > 0:
 			up[p.Name] = p
 			names = append(names, p.Name)
 		case strings.Count(among, ",") < 3:
@@ -146,10 +134,10 @@ func pickPorts(all []Port, want []string) ([]Port, error) {
 }
 
 // portEnd is a port as perftest names it, with the host's memory; its number is 0 where the name has none.
-func portEnd(name string) rdma.End {
+func portEnd(name string) perfEnd {
 	device, number, _ := strings.Cut(name, "/")
 	n, _ := strconv.Atoi(number) // else 0
-	return rdma.End{Device: device, Port: n, GPU: -1}
+	return perfEnd{device, n, -1}
 }
 
 // claim takes this host's ports for a job, all or none, and lists them.
@@ -196,9 +184,15 @@ type perftestOrder struct {
 // pairTests are what a pair runs: latency and bandwidth each way, and both ways at once; where all wait for it, the
 // first of them.
 var pairTests = []struct {
-	from          int // which of the pair sends
-	latency, both bool
-}{{0, true, false}, {0, false, false}, {1, false, false}, {1, true, false}, {0, false, true}}
+	from int // which of the pair sends
+	perfTest
+}{
+	{0, perfTest{latency: true}},
+	{0, perfTest{}},
+	{1, perfTest{}},
+	{1, perfTest{latency: true}},
+	{0, perfTest{both: true}},
+}
 
 const briefTests = 3
 
@@ -218,7 +212,7 @@ func (p *Perftest) pair(ctx context.Context, g *engine.Group, o *perftestOrder) 
 		}
 	}()
 	end := portEnd(o.Port)
-	end.GPU = o.GPU
+	end.gpu = o.GPU
 	cells := []pairs.Measure{{From: 0, To: 1}, {From: 1, To: 0}}
 	tests := pairTests
 	if o.Brief {
@@ -226,7 +220,7 @@ func (p *Perftest) pair(ctx context.Context, g *engine.Group, o *perftestOrder) 
 	}
 	for _, x := range tests {
 		client := (g.Rank() == x.from) != (p.Verb == "read") // bytes of a read come to the client
-		row, err := p.side(ctx, g, p.test(x.latency, x.both), end, client, o.Peer.Addr().String())
+		row, err := p.side(ctx, g, x.perfTest, end, client, o.Peer.Addr().String())
 		switch back := 1 - x.from; {
 		case errors.Is(err, errOther): // which says why
 			return nil, nil
@@ -249,20 +243,20 @@ func (p *Perftest) pair(ctx context.Context, g *engine.Group, o *perftestOrder) 
 var errOther = errors.New("the other side failed")
 
 // side runs one side of a test: the server tells its port, and both tell whether it failed. The client has the row.
-func (p *Perftest) side(ctx context.Context, g *engine.Group, t rdma.Test, end rdma.End, client bool,
+func (p *Perftest) side(ctx context.Context, g *engine.Group, t perfTest, end perfEnd, client bool,
 	peer string,
 ) (row *perftest.Row, err error) {
 	told := []int32{0}
-	var server *rdma.Server
+	var server *perfServer
 	if !client {
-		if server, err = rdma.Serve(ctx, p.With.Run, t, end); err == nil {
-			told[0] = int32(server.TCP)
+		if server, err = p.serve(ctx, t, end); err == nil {
+			told[0] = int32(server.tcp)
 		}
 	}
 	told, lost := sum(ctx, g, told)
 	if port := int(told[0]); lost == nil && client && port != 0 {
 		if row, err = nil, fmt.Errorf("a server at port %d", port); port > 0 && port <= math.MaxUint16 {
-			row, err = rdma.Run(ctx, p.With.Run, t, end, peer, port)
+			row, err = p.client(ctx, t, end, peer, port)
 		}
 	}
 	if told = []int32{0}; err != nil {
@@ -273,7 +267,7 @@ func (p *Perftest) side(ctx context.Context, g *engine.Group, t rdma.Test, end r
 	}
 	failed := lost != nil || told[0] > 0
 	if server != nil {
-		if why := server.End(failed); failed && err == nil {
+		if why := server.end(failed); failed && err == nil {
 			err = why
 		}
 	}

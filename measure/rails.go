@@ -14,7 +14,6 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
-	"busbar.dev/engine/bench/rdma"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
 	"busbar.dev/predict"
@@ -243,7 +242,7 @@ func (m *rails) pair(ctx context.Context, p [2]int, limit time.Duration) [2]pair
 func (m *rails) document(t *pairs.Table) *RDMA {
 	p := m.rdma
 	d := &RDMA{
-		Iters: p.Iters, Programs: []string{rdma.Program(p.Verb, false), rdma.Program(p.Verb, true)}, SizeBytes: p.Size,
+		Iters: p.Iters, Programs: []string{perfProgram(p.Verb, false), perfProgram(p.Verb, true)}, SizeBytes: p.Size,
 		SmallBytes: p.Small, Findings: append(append([]finding.Finding{}, m.absent...), t.Findings()...), Pairs: []RailPair{},
 		Rails: []Rail{}, Results: result.Sweeps{},
 	}
@@ -306,11 +305,11 @@ func (m *rails) sweeps(like result.Sweep, t *pairs.Table, c pairs.Measure) (list
 		if c.Failed != "" || !(us > 0) || math.IsInf(us, 0) {
 			continue
 		}
-		test, s := m.rdma.test(i == 2, i == 1), like
-		s.Tool = "perftest " + rdma.Program(m.rdma.Verb, test.Latency)
-		s.Env = map[string]string{"from": t.Names[c.From], "to": t.Names[c.To], "both": strconv.FormatBool(test.Both)}
+		test, s := perfTest{latency: i == 2, both: i == 1}, like
+		s.Tool = "perftest " + perfProgram(m.rdma.Verb, test.latency)
+		s.Env = map[string]string{"from": t.Names[c.From], "to": t.Names[c.To], "both": strconv.FormatBool(test.both)}
 		s.Points = []result.Point{
-			{Size: test.Size, Out: &result.Timing{Time: result.Times{Mean: us}, Runs: m.rdma.Iters}},
+			{Size: m.rdma.size(test), Out: &result.Timing{Time: result.Times{Mean: us}, Runs: m.rdma.Iters}},
 		}
 		list = append(list, &s)
 	}

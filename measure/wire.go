@@ -91,7 +91,7 @@ func unsound(m pairs.Measure) bool {
 func unsoundPorts(list []Port) bool {
 	return len(list) > mostDevices || slices.ContainsFunc(list, func(p Port) bool {
 		end := portEnd(p.Name)
-		return end.Device == "" || len(p.Name) > 64 || end.Port < 1 || end.Port > mostDevices || p.Rate < 0 ||
+		return end.device == "" || len(p.Name) > 64 || end.port < 1 || end.port > mostDevices || p.Rate < 0 ||
 			p.Rate > unit.Rate(math.MaxFloat32) || len(p.Layer) > 64 || len(p.Counters) > mostDevices
 	})
 }

@@ -61,7 +61,6 @@ var columns = []struct {
 	{"engine/device/native", 4}, // what it answers with: the vendor's libraries
 	{"engine/bench", 4},
 	{"engine/bench/gpu", 6},
-	{"engine/bench/rdma", 6},
 	{"engine/health", 6}, // what a node says of itself
 	{"result/pairs", 3},
 	{"internal/nicstat", 0}, // counters of drivers, asked of the kernel

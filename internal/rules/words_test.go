@@ -62,7 +62,7 @@ var banned = map[string]string{
 func TestWords(t *testing.T) {
 	for _, dir := range []string{
 		"query", "report", "cmd/busbar", "step", "plan", "predict", "doctor", "doctor/hang", "doctor/cause", "launch",
-		"engine", "engine/ranks", "engine/bench", "engine/bench/gpu", "engine/bench/rdma", "engine/health", "lab", "web",
+		"engine", "engine/ranks", "engine/bench", "engine/bench/gpu", "engine/health", "lab", "web",
 		"fleet", "fleet/agent", "fleet/bus", "fleet/client", "fleet/health", "fleet/hub", "fleet/server",
 	} {
 		files, _ := filepath.Glob("../../" + dir + "/*.go")

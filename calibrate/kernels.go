@@ -22,17 +22,13 @@ type Predicted struct {
 	LeftOut float64 `json:"left_out_us"`
 }
 
+func (p *Predicted) took() unit.Span { return unit.Span(p.Micros * 1e-6) }
+
 // MeanErrors are those of what was predicted, as shares.
 type MeanErrors struct {
 	Before  float64 `json:"before"`
 	After   float64 `json:"after"`
 	LeftOut float64 `json:"left_out"`
-}
-
-// addErrors adds those of one of n predictions.
-func (m *MeanErrors) addErrors(p *Predicted, n int) {
-	off := func(us float64) float64 { return math.Abs(us/p.Micros-1) / float64(n) }
-	m.Before, m.After, m.LeftOut = m.Before+off(p.Before), m.After+off(p.After), m.LeftOut+off(p.LeftOut)
 }
 
 // Kernel is one kernel that was measured on a GPU alone: a product, or a stream of bytes through its memory.
@@ -90,85 +86,118 @@ func Kernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*KernelFi
 	if len(list) == 0 {
 		return nil, fmt.Errorf("no kernel of %s was measured", m.Title)
 	}
-	for _, k := range list {
+	if _, err := step.NewGPU(m, start); err != nil {
+		return nil, err
+	}
+	x := &KernelFit{Model: m.Title, Kernels: slices.Clone(list)}
+	p := newProblem(m, start, step.Kernels)
+	for i := range x.Kernels {
+		k := &x.Kernels[i]
 		if !(k.Micros > 0) {
 			return nil, fmt.Errorf("%s of %s took %v µs; expected a time above 0", k.Name, m.Title, k.Micros)
 		}
-	}
-	x := &KernelFit{Model: m.Title, Kernels: slices.Clone(list), Moved: []Moved{}}
-	f, err := solveKernels(m, list, start)
-	if err != nil {
-		return nil, err
-	}
-	for i := range f {
-		f[i] = round(f[i])
-		if math.Abs(f[i]/start[i]-1) <= moved || !step.Kernels(i) || !step.Touches(i, m) {
-			f[i] = start[i]
-			continue
+		noise := productNoise
+		if k.task.Kind == workload.Stream {
+			noise = streamNoise
 		}
-		unit, _, _ := step.Range(i)
-		low, high := bounds(kernelPoints(m, list), f, i)
-		x.Moved = append(x.Moved, Moved{cluster.StepFigure + step.Name(i), unit, start[i], f[i], round(low), round(high)})
+		took := func(f *step.Figures) unit.Span { return gpuBy(m, f).Time(&k.task, k.precision) }
+		p.items = append(p.items, item{
+			&k.Predicted,
+			[]point{{k.took(), noise, took}},
+			func(f *step.Figures) (unit.Span, float64) { return took(f), 0 },
+		})
 	}
-	for i := range x.Kernels {
-		k := &x.Kernels[i]
-		without, err := solveKernels(m, slices.Delete(slices.Clone(list), i, i+1), start)
-		if err != nil {
-			return nil, err
-		}
-		for by, into := range map[*step.Figures]*float64{start: &k.Before, f: &k.After, without: &k.LeftOut} {
-			t, err := k.predicted(m, by)
-			if err != nil {
-				return nil, err
-			}
-			*into = float64(t) * 1e6
-		}
-		x.addErrors(&k.Predicted, len(list))
-	}
+	x.Moved, x.MeanErrors = p.fit()
 	return x, nil
 }
 
-func (k *Kernel) predicted(m hardware.GPUModel, f *step.Figures) (unit.Span, error) {
-	g, err := step.NewGPU(m, f)
-	if err != nil {
-		return 0, err
-	}
-	return g.Time(&k.task, k.precision), nil
-}
-
-func (k *Kernel) noise() float64 {
-	if k.task.Kind == workload.Stream {
-		return streamNoise
-	}
-	return productNoise
+// gpuBy is a GPU that can be priced, by figures: which ones is no matter for that.
+func gpuBy(m hardware.GPUModel, f *step.Figures) *step.GPU {
+	g, _ := step.NewGPU(m, f)
+	return g
 }
 
 // point is a measured time with what predicts it, and how far it may be off right figures.
 type point struct {
 	measured unit.Span
 	noise    float64
-	predict  func(*step.Figures) (unit.Span, error)
+	predict  func(*step.Figures) unit.Span
 }
 
-// kernelPoints are those of kernels.
-func kernelPoints(m hardware.GPUModel, list []Kernel) (all []point) {
-	for i := range list {
-		k := &list[i]
-		all = append(all, point{
-			unit.Span(k.Micros * 1e-6), k.noise(), func(f *step.Figures) (unit.Span, error) { return k.predicted(m, f) },
-		})
+// item is a kernel or a step that was measured: its parts, and what is predicted of it as a whole, with how much of the
+// measured time the parts are off together.
+type item struct {
+	*Predicted
+	parts []point
+	whole func(*step.Figures) (took unit.Span, off float64)
+}
+
+// problem is what the figures of one GPU are fitted to.
+type problem struct {
+	items []item
+	start *step.Figures
+	moves [len(step.Figures{})]bool // the figures that may move
+}
+
+func newProblem(m hardware.GPUModel, start *step.Figures, about func(figure int) bool) *problem {
+	p := &problem{start: start}
+	for i := range p.moves {
+		p.moves[i] = about(i) && step.Touches(i, m)
 	}
-	return all
+	return p
 }
 
-func solveKernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*step.Figures, error) {
-	return solve(kernelPoints(m, list), start, func(i int) bool { return step.Kernels(i) && step.Touches(i, m) })
+// points are those of all items but one; -1 is none.
+func (p *problem) points(without int) (list []point) {
+	for i, x := range p.items {
+		if i != without {
+			list = append(list, x.parts...)
+		}
+	}
+	return list
 }
 
-// solve is least squares in logarithms, worked out anew from where it got to: what limits a product changes as figures
-// move. Figures are held to where they start as firmly as they are known; only those that may move do.
-func solve(list []point, start *step.Figures, may func(i int) bool) (*step.Figures, error) {
-	f := *start
+// fit is the figures that moved, and the errors of what is predicted by the former figures, by the fitted ones, and of
+// every item by those that were fitted without it.
+func (p *problem) fit() (list []Moved, mean MeanErrors) {
+	f := p.solve(-1)
+	list = []Moved{}
+	for i := range f {
+		if f[i] = round(f[i]); math.Abs(f[i]/p.start[i]-1) <= moved || !p.moves[i] {
+			f[i] = p.start[i]
+			continue
+		}
+		unit, _, _ := step.Range(i)
+		low, high := p.bounds(f, i)
+		list = append(list, Moved{cluster.StepFigure + step.Name(i), unit, p.start[i], f[i], round(low), round(high)})
+	}
+	for i, x := range p.items {
+		for _, by := range []struct {
+			f         *step.Figures
+			into, sum *float64
+		}{{p.start, &x.Before, &mean.Before}, {f, &x.After, &mean.After}, {p.solve(i), &x.LeftOut, &mean.LeftOut}} {
+			took, _ := x.whole(by.f)
+			*by.into = float64(took) * 1e6
+			*by.sum += math.Abs(*by.into/x.Micros-1) / float64(len(p.items))
+		}
+	}
+	return list, mean
+}
+
+// leftOut is the mean error of the parts of items, each predicted by figures that were fitted to the other items.
+func (p *problem) leftOut() (mean float64) {
+	for i, x := range p.items {
+		_, off := x.whole(p.solve(i))
+		mean += off / float64(len(p.items))
+	}
+	return mean
+}
+
+// solve is least squares in logarithms, without an item, worked out anew from where it got to: what limits a product
+// changes as figures move. Figures are held to where they start as firmly as they are known; only those that may move
+// do.
+func (p *problem) solve(without int) *step.Figures {
+	f, list := *p.start, p.points(without)
 	const nudge, rounds = 0.02, 6
 	for range rounds {
 		n := len(f)
@@ -177,27 +206,19 @@ func solve(list []point, start *step.Figures, may func(i int) bool) (*step.Figur
 			a[i] = make([]float64, n)
 			firm := 1 / (step.Doubt(i) * step.Doubt(i))
 			a[i][i] = firm
-			if f[i] > 0 && start[i] > 0 {
-				b[i] = -firm * math.Log(f[i]/start[i])
+			if f[i] > 0 && p.start[i] > 0 {
+				b[i] = -firm * math.Log(f[i]/p.start[i])
 			}
 		}
 		for _, k := range list {
-			base, err := k.predict(&f)
-			if err != nil {
-				return nil, err
-			}
+			base := k.predict(&f)
 			off, moves := math.Log(float64(base/k.measured)), make([]float64, n)
 			for i := range f {
-				if !may(i) || f[i] <= 0 {
-					continue
+				if p.moves[i] && f[i] > 0 {
+					g := f
+					g[i] *= 1 + nudge
+					moves[i] = math.Log(float64(k.predict(&g)/base)) / math.Log(1+nudge)
 				}
-				g := f
-				g[i] *= 1 + nudge
-				t, err := k.predict(&g)
-				if err != nil {
-					return nil, err
-				}
-				moves[i] = math.Log(float64(t/base)) / math.Log(1+nudge)
 			}
 			w := 1 / (k.noise * k.noise)
 			for i, mi := range moves {
@@ -210,58 +231,27 @@ func solve(list []point, start *step.Figures, may func(i int) bool) (*step.Figur
 				}
 			}
 		}
-		for i, move := range Gauss(a, b) {
-			if may(i) {
+		for i, move := range Solve(a, b) {
+			if p.moves[i] {
 				_, lo, hi := step.Range(i)
 				f[i] = min(hi, max(lo, f[i]*math.Exp(min(0.5, max(-0.5, move)))))
 			}
 		}
 	}
-	return &f, nil
-}
-
-// Gauss solves a system of linear equations with a positive diagonal.
-func Gauss(a [][]float64, b []float64) []float64 {
-	n := len(b)
-	for i := range n {
-		best := i
-		for r := i + 1; r < n; r++ {
-			if math.Abs(a[r][i]) > math.Abs(a[best][i]) {
-				best = r
-			}
-		}
-		a[i], a[best], b[i], b[best] = a[best], a[i], b[best], b[i]
-		for r := i + 1; r < n; r++ {
-			k := a[r][i] / a[i][i]
-			for c := i; c < n; c++ {
-				a[r][c] -= k * a[i][c]
-			}
-			b[r] -= k * b[i]
-		}
-	}
-	x := make([]float64, n)
-	for i := n - 1; i >= 0; i-- {
-		x[i] = b[i]
-		for c := i + 1; c < n; c++ {
-			x[i] -= a[i][c] * x[c]
-		}
-		x[i] /= a[i][i]
-	}
-	return x
+	return &f
 }
 
 // worse is how much the mean error of what was measured grows (in logarithms) at the ends of a figure's range.
 const worse = 0.005
 
 // bounds are how far a figure may go down and up until the mean error has grown by more than a little.
-func bounds(list []point, f *step.Figures, i int) (low, high float64) {
+func (p *problem) bounds(f *step.Figures, i int) (low, high float64) {
+	list := p.points(-1)
 	loss := func(v float64) float64 {
 		g, sum := *f, 0.0
 		g[i] = v
 		for _, k := range list {
-			if t, err := k.predict(&g); err == nil {
-				sum += math.Abs(math.Log(float64(t/k.measured))) / float64(len(list))
-			}
+			sum += math.Abs(math.Log(float64(k.predict(&g)/k.measured))) / float64(len(list))
 		}
 		return sum
 	}

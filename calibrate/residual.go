@@ -194,6 +194,16 @@ func invert(a, b [][]float64) {
 	}
 }
 
+// Solve solves a system of linear equations whose matrix is positive definite.
+func Solve(a [][]float64, b []float64) []float64 {
+	column := make([][]float64, len(b))
+	for i := range b {
+		column[i] = b[i : i+1]
+	}
+	invert(a, column)
+	return b
+}
+
 // A curve is worth keeping from this on, and one that is farther off at most sizes is no property of a cluster: its
 // description or the run itself is more likely wrong.
 const (

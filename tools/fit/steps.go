@@ -107,7 +107,7 @@ func (p *stepProblem) solve(guess, at *step.Figures, with func(*truth.RunRow) bo
 				}
 			}
 		}
-		move = calibrate.Gauss(a, b)
+		move = calibrate.Solve(a, b)
 	}
 	f := *at
 	for k := range f {

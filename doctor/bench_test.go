@@ -27,7 +27,7 @@ func TestBenchOnPublishedSweeps(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	sweeps, _, err := truth.Read(name, bytes.NewReader(data))
+	sweeps, _, _, err := truth.Read(name, bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestBenchOnPublishedSweeps(t *testing.T) {
 		if !g.Published.Anomalous && g.Published.Grade == "C" {
 			continue
 		}
-		c, err := truth.Prepare(g, nil)
+		c, err := truth.Prepare(g)
 		if err != nil {
 			at.unjudged++
 			if g.Published.Anomalous {

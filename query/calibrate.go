@@ -130,7 +130,7 @@ func (q *Calibrate) cases(ctx context.Context,
 			return nil, nil, nil, fmt.Errorf("--op: %w", err)
 		}
 	}
-	m := measurements{env: env, op: string(q.Op), layout: string(q.Layout), nccl: q.NCCL}
+	m := measurements{env, q.Cluster, string(q.Op), string(q.Layout), q.NCCL}
 	var sweeps result.Sweeps
 	need, points := 0, 0
 	for _, name := range q.Files {
@@ -256,76 +256,85 @@ func (e *contradictionError) Error() string {
 
 // measurements reads files of measured collectives, with what a question gives where they do not say it themselves.
 type measurements struct {
-	env              *Env
-	op, layout, nccl string
+	env                       *Env
+	cluster, op, layout, nccl string
 }
 
-// sweeps reads one file, of any kind.
+// measuredFile is what a file of measurements holds.
+type measuredFile struct {
+	sweeps    result.Sweeps // of busbar and of nccl-tests, on a cluster that is given
+	published result.Sweeps // on machines that they describe themselves
+	runs      []*truth.Training
+	left      []truth.Left
+}
+
+// read reads one file, of any kind.
+func (m *measurements) read(file string) (f measuredFile, err error) {
+	data, err := m.env.measuredText(file)
+	if err != nil {
+		return f, err
+	}
+	name := inputName(file)
+	switch {
+	case result.Match(data):
+		list, err := result.Read(name, bytes.NewReader(data))
+		if err == nil {
+			f.sweeps, f.left, err = truth.Kept(list, m.layout)
+		}
+		return f, err
+	case nccltests.Match(data) && m.cluster == "":
+		return f, fmt.Errorf("%s is an output of nccl-tests, which does not say what the cluster is; give it with -c CLUSTER",
+			name)
+	case nccltests.Match(data):
+		f.sweeps, err = m.tables(name, data)
+		return f, err
+	}
+	if err = notCollective(name, data); err != nil {
+		return f, err
+	}
+	if f.published, f.runs, f.left, err = truth.Read(name, bytes.NewReader(data)); err != nil {
+		err = fmt.Errorf("%w (and it is no output of nccl-tests)", err)
+	}
+	return f, err
+}
+
+// sweeps are those of one file to calibrate with.
 func (m *measurements) sweeps(name string) (result.Sweeps, error) {
-	data, err := m.env.readWhole(name)
-	if err != nil {
-		return nil, err
-	}
-	if nccltests.Match(data) {
-		return m.tables(name, data)
-	}
-	if result.Match(data) {
-		return m.stored(name, data)
-	}
-	if err := notCollective(name, data); err != nil {
-		return nil, err
-	}
-	all, left, err := truth.Read(name, bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("%w (and it is no output of nccl-tests)", err)
-	}
-	if len(all) == 0 && len(left) > 0 {
-		return nil, fmt.Errorf("%s: %s", left[0].ID, left[0].Reason)
-	}
-	var list result.Sweeps
-	for _, s := range all {
-		if s.Published.Anomalous {
-			m.env.note(fmt.Sprintf("%s is anomalous, slow because something was wrong; not fitted", s.ID))
-			continue
-		}
-		where := fmt.Sprintf("%s:%d", name, s.Line)
-		if s.Published.Fault != "" {
-			return nil, fmt.Errorf("%s: %s", where, s.Published.Fault)
-		}
-		if err := m.agrees(where, s); err != nil {
-			return nil, err
-		}
-		list = append(list, s)
-	}
-	return list, nil
-}
-
-// stored are the sweeps of a file of kept results.
-func (m *measurements) stored(name string, data []byte) (result.Sweeps, error) {
-	all, err := result.Read(name, bytes.NewReader(data))
-	if err != nil {
-		return nil, err
-	}
-	list, left, err := truth.Kept(all, m.layout)
+	f, err := m.read(name)
 	if err != nil {
 		return nil, err
 	}
 	var reasons []string
-	for _, l := range left {
+	for _, l := range f.left {
 		reasons = append(reasons, fmt.Sprintf("%d records %s", l.Points, l.Reason))
 	}
-	if len(list) == 0 && len(left) > 0 {
+	switch found := len(f.sweeps) + len(f.published); {
+	case found == 0 && len(f.runs) > 0:
+		return nil, fmt.Errorf("%s: a training point, not a collective; `busbar step` predicts those", f.runs[0].ID)
+	case found == 0 && len(f.left) > 0:
 		return nil, fmt.Errorf("%s: nothing to calibrate with: %s", name, strings.Join(reasons, "; "))
 	}
 	for _, r := range reasons {
-		m.env.note(fmt.Sprintf("%s: left out: %s", name, r))
+		if len(f.published) == 0 {
+			m.env.note(fmt.Sprintf("%s: left out: %s", name, r))
+		}
 	}
-	for _, s := range list {
+	for _, s := range f.published {
+		if s.Published.Anomalous {
+			m.env.note(fmt.Sprintf("%s is anomalous, slow because something was wrong; not fitted", s.ID))
+			continue
+		}
+		if s.Published.Fault != "" {
+			return nil, fmt.Errorf("%s:%d: %s", name, s.Line, s.Published.Fault)
+		}
+		f.sweeps = append(f.sweeps, s)
+	}
+	for _, s := range f.sweeps {
 		if err := m.agrees(fmt.Sprintf("%s:%d", name, s.Line), s); err != nil {
 			return nil, err
 		}
 	}
-	return list, nil
+	return f.sweeps, nil
 }
 
 // tables are the sweeps of nccl-tests' tables.
@@ -376,9 +385,6 @@ func (m *measurements) table(name string, t *nccltests.Table) (result.Sweeps, er
 		s.OpFrom, s.LayoutFrom = cmp.Or(opFrom, s.OpFrom), layoutFrom
 		s.Nodes, s.PerNode, s.Ranks = nodes, gpus, nodes*gpus
 		if err := m.dropWrong(where, s); err != nil {
-			return nil, err
-		}
-		if err := m.agrees(where, s); err != nil {
 			return nil, err
 		}
 		for _, r := range t.Ranks {

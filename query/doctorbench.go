@@ -132,7 +132,7 @@ func (q *DoctorBench) named(s *result.Sweep) (*doctor.Curve, error) {
 		s.Machine = &result.Machine{GPU: s.GPU(), NICs: &n, Gbps: &rate, Fabric: "InfiniBand"}
 		guessed = fmt.Sprintf("%g InfiniBand NICs of %g Gb/s per node, as are typical for these GPUs", n, rate)
 	}
-	k, err := truth.Prepare(s, nil)
+	k, err := truth.Prepare(s)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; give the cluster with -c", s.ID, err)
 	}

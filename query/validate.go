@@ -15,10 +15,8 @@ import (
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/evidence"
-	"busbar.dev/input/nccltests"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/words"
-	"busbar.dev/result"
 	"busbar.dev/step"
 )
 
@@ -51,7 +49,7 @@ func (q Validate) Run(ctx context.Context, env Env) (doc *ValidateDoc, err error
 	if err := q.refuseFaults(&env); err != nil {
 		return nil, err
 	}
-	m := measurements{env: &env, layout: string(q.Layout), nccl: q.NCCL}
+	m := measurements{env: &env, cluster: q.Cluster, layout: string(q.Layout), nccl: q.NCCL}
 	found, err := q.read(ctx, &m)
 	if err != nil {
 		return nil, err
@@ -67,7 +65,7 @@ func (q Validate) Run(ctx context.Context, env Env) (doc *ValidateDoc, err error
 		}
 	}
 	d := newValidateDoc(rows, left)
-	d.Notes = truth.Repeated(found.sweeps)
+	d.Notes = truth.Repeated(found.published)
 	if len(found.runs) > 0 {
 		d.addRuns(runs, passed)
 	}
@@ -89,122 +87,52 @@ func (q *Validate) refuseFaults(env *Env) error {
 
 // measured is what files of measurements hold.
 type measured struct {
-	sweeps result.Sweeps // published
-	cases  []*truth.Case // on a cluster that was given
-	runs   []*truth.Training
-	left   []truth.Left
+	measuredFile               // of all files, but for what is placed
+	cases        []*truth.Case // on a cluster that was given
 }
 
-// read reads the files.
+// read reads the files, and puts what does not describe its machine on the cluster that was given, or on the one it
+// names itself.
 func (q *Validate) read(ctx context.Context, m *measurements) (*measured, error) {
 	all := &measured{}
+	release, err := m.env.parseNCCL(q.NCCL)
+	if err != nil {
+		return nil, err
+	}
 	for _, file := range q.Files {
-		data, err := m.env.measuredText(file)
+		f, err := m.read(file)
 		if err != nil {
 			return nil, err
 		}
-		name := inputName(file)
-		switch {
-		case result.Match(data):
-			err = q.stored(ctx, m, all, name, data)
-		case nccltests.Match(data):
-			err = q.tables(ctx, m, all, name, data)
-		default:
-			if err = notCollective(name, data); err == nil {
-				err = all.published(name, data)
+		all.published, all.runs = append(all.published, f.published...), append(all.runs, f.runs...)
+		all.left = append(all.left, f.left...)
+		for _, s := range f.sweeps {
+			word := cmp.Or(q.Cluster, s.Cluster)
+			if word == "" {
+				all.left = append(all.left, truth.Left{
+					ID: s.ID, Reason: "nothing says on which cluster it was measured; give it with -c CLUSTER", Points: len(s.Points),
+					Gradable: true,
+				})
+				continue
 			}
-		}
-		if err != nil {
-			return nil, err
+			cl, err := m.env.clusterOf(ctx, word, s.Nodes)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.ID, err)
+			}
+			s.Class = word
+			x, err := truth.On(s, cl, release)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.ID, err)
+			}
+			all.cases = append(all.cases, x)
 		}
 	}
 	return all, nil
 }
 
-// published adds the points of a file that describe their own machines.
-func (all *measured) published(name string, data []byte) error {
-	sweeps, left, err := truth.Read(name, bytes.NewReader(data))
-	if err != nil {
-		return err
-	}
-	runs, err := truth.Runs(name, bytes.NewReader(data))
-	if err != nil {
-		return err
-	}
-	left = slices.DeleteFunc(left, func(x truth.Left) bool {
-		return slices.ContainsFunc(runs, func(t *truth.Training) bool { return t.ID == x.ID })
-	})
-	all.sweeps, all.runs, all.left = append(all.sweeps, sweeps...), append(all.runs, runs...), append(all.left, left...)
-	return nil
-}
-
-// stored adds kept results, each sweep on its cluster.
-func (q *Validate) stored(ctx context.Context, m *measurements, all *measured, name string, data []byte) error {
-	list, err := result.Read(name, bytes.NewReader(data))
-	if err != nil {
-		return err
-	}
-	sweeps, left, err := truth.Kept(list, string(q.Layout))
-	if err != nil {
-		return err
-	}
-	all.left = append(all.left, left...)
-	for _, s := range sweeps {
-		if q.Cluster == "" && s.Cluster == "" {
-			all.left = append(all.left, truth.Left{
-				ID: s.ID, Reason: "nothing says on which cluster it was measured; give it with -c CLUSTER", Points: len(s.Points),
-				Gradable: true,
-			})
-			continue
-		}
-		if err := q.place(ctx, m, all, s, s.Cluster); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tables adds nccl-tests' tables, on the cluster that was given.
-func (q *Validate) tables(ctx context.Context, m *measurements, all *measured, name string, data []byte) error {
-	if q.Cluster == "" {
-		return fmt.Errorf("%s is an output of nccl-tests, which does not say what the cluster is; give it with -c CLUSTER",
-			name)
-	}
-	sweeps, err := m.tables(name, data)
-	if err != nil {
-		return err
-	}
-	for _, s := range sweeps {
-		if err := q.place(ctx, m, all, s, ""); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// place adds a sweep on the cluster that was given, or on the one it names itself.
-func (q *Validate) place(ctx context.Context, m *measurements, all *measured, s *result.Sweep, named string) error {
-	release, err := m.env.parseNCCL(q.NCCL)
-	if err != nil {
-		return err
-	}
-	word := cmp.Or(q.Cluster, named)
-	cl, err := m.env.clusterOf(ctx, word, s.Nodes)
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.ID, err)
-	}
-	s.Class = word
-	x, err := truth.On(s, cl, release)
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.ID, err)
-	}
-	all.cases = append(all.cases, x)
-	return nil
-}
-
 // predict predicts the points.
 func (all *measured) predict() ([]truth.Row, []truth.Left, error) {
-	rows, left := truth.Predicted(all.sweeps, nil)
+	rows, left := truth.Predicted(all.published)
 	own, err := truth.Rows(all.cases, nil)
 	return append(rows, own...), append(all.left, left...), err
 }

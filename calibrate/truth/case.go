@@ -35,8 +35,8 @@ func (c *Case) Machine() string { return c.machine }
 
 // Prepare describes a sweep's cluster and lets NCCL choose for its points. The
 // error says in words why it cannot be predicted.
-func Prepare(s *result.Sweep, figures *sim.Figures) (*Case, error) {
-	return new(shelf).prepare(s, figures)
+func Prepare(s *result.Sweep) (*Case, error) {
+	return new(shelf).prepare(s)
 }
 
 // newCase are the points of a sweep that have a time. The error says in words why there are none.

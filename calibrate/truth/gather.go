@@ -11,17 +11,17 @@ import (
 
 // Gather prepares all sweeps that count, without some mechanisms of the model, and tells which are left, and why.
 // Sweeps with the same description share a predictor.
-func Gather(sweeps result.Sweeps, figures *sim.Figures, without sim.Mechanisms) ([]*Case, []Left) {
+func Gather(sweeps result.Sweeps, without sim.Mechanisms) ([]*Case, []Left) {
 	var cases []*Case
-	left := gather(sweeps, figures, &shelf{without: without}, func(c *Case, _ []Row) { cases = append(cases, c) })
+	left := gather(sweeps, &shelf{without: without}, func(c *Case, _ []Row) { cases = append(cases, c) })
 	return cases, left
 }
 
 // Predicted predicts all sweeps that count and tells which are left, and why. The
 // cases of its rows have no predictor: one for every sweep would fill the memory.
-func Predicted(sweeps result.Sweeps, figures *sim.Figures) ([]Row, []Left) {
+func Predicted(sweeps result.Sweeps) ([]Row, []Left) {
 	var all []Row
-	left := gather(sweeps, figures, &shelf{}, func(c *Case, rows []Row) {
+	left := gather(sweeps, &shelf{}, func(c *Case, rows []Row) {
 		c.Predictor = nil
 		all = append(all, rows...)
 	})
@@ -29,21 +29,18 @@ func Predicted(sweeps result.Sweeps, figures *sim.Figures) ([]Row, []Left) {
 }
 
 // gather gives each every sweep that counts, prepared and predicted.
-func gather(sweeps result.Sweeps, figures *sim.Figures, kept *shelf, each func(*Case, []Row)) []Left {
+func gather(sweeps result.Sweeps, kept *shelf, each func(*Case, []Row)) []Left {
 	var left []Left
 	for _, s := range sweeps {
 		out := Left{ID: s.ID, Points: max(1, len(s.Points)), Class: s.Class, Machine: machineOf(s)}
-		said := s.Published
-		if said == nil {
-			said = &result.Published{}
-		}
+		said := said(s)
 		switch {
 		case said.Anomalous:
 			out.Reason = "anomalous: slow because something was wrong; not scored"
 		case strings.EqualFold(said.Grade, "C"):
 			out.Reason = "grade C: partly unknown or noisy; not scored"
 		default:
-			c, rows, err := kept.predict(s, figures)
+			c, rows, err := kept.predict(s)
 			if err == nil {
 				left = append(left, rest(c, said)...)
 				each(c, rows)

@@ -19,11 +19,11 @@ func TestShared(t *testing.T) {
 	for i := range 6 {
 		b.WriteString(lineOf(i, []string{"H100-SXM", "A100-SXM4-80GB"}[i%2]) + "\n")
 	}
-	sweeps, _, err := Read("f", strings.NewReader(b.String()))
+	sweeps, _, _, err := Read("f", strings.NewReader(b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, left := Gather(sweeps, nil, 0)
+	cases, left := Gather(sweeps, 0)
 	if len(cases) != 6 || len(left) != 0 {
 		t.Fatalf("%d cases, left %v", len(cases), left)
 	}
@@ -35,12 +35,12 @@ func TestShared(t *testing.T) {
 	if cases[0].Predictor == cases[1].Predictor {
 		t.Error("two machines have one predictor")
 	}
-	rows, _ := Predicted(sweeps, nil)
+	rows, _ := Predicted(sweeps)
 	for i := range rows {
 		if rows[i].Case.Predictor != nil {
 			t.Fatal("a row keeps its predictor")
 		}
-		alone, err := Prepare(sweeps[i/2], nil)
+		alone, err := Prepare(sweeps[i/2])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestShelfBounded(t *testing.T) {
 	for i := range 3 * maxShelf {
 		g := read(t, lineOf(i, "H100-SXM"))
 		g.Machine.Joined += fmt.Sprint(i)
-		if _, err := s.prepare(g, nil); err != nil {
+		if _, err := s.prepare(g); err != nil {
 			t.Fatal(err)
 		}
 		if len(s.by) > maxShelf {

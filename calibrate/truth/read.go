@@ -67,77 +67,80 @@ type Left struct {
 // maxLines bounds a file; the real ones have some hundred lines.
 const maxLines = 1 << 20
 
-// Read reads published sweeps, one a line. Lines about other things than collectives
-// (training points) are left, by id; a line without an id is an error that names it.
-// A sweep that nothing can be predicted for (a collective that is none of ours) is read
-// too, and its Problem says why.
-func Read(name string, r io.Reader) (result.Sweeps, []Left, error) {
+// Read reads published sweeps and training runs, one a line. Lines about other things are left, by id; a line without
+// an id is an error that names it. A sweep that nothing can be predicted for (a collective that is none of ours) is
+// read too, and its Problem says why.
+func Read(name string, r io.Reader) (list result.Sweeps, runs []*Training, left []Left, err error) {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, maxLine)
-	var list result.Sweeps
-	var left []Left
 	for num := 1; sc.Scan(); num++ {
 		b := sc.Bytes()
 		if num == 1 {
 			b = bytes.TrimPrefix(b, []byte("\ufeff")) // as editors on Windows write it
 		}
-		b = bytes.TrimSpace(b)
-		if len(b) == 0 {
+		if b = bytes.TrimSpace(b); len(b) == 0 {
 			continue
 		}
 		if num > maxLines {
-			return nil, nil, fmt.Errorf("%s: more than %d lines; expected measured collectives, one a line", name, maxLines)
+			return nil, nil, nil, fmt.Errorf("%s: more than %d lines; expected measured collectives, one a line", name, maxLines)
 		}
-		g, why, err := readLine(b)
-		switch {
-		case err != nil:
-			return nil, nil, fmt.Errorf("%s:%d: %w", name, num, err)
-		case why != "":
-			left = append(left, Left{ID: g.ID, Reason: fmt.Sprintf("%s:%d: %s", name, num, why), Points: 1})
-		default:
-			s := g.sweep()
-			s.File, s.Line, s.OpFrom, s.LayoutFrom = name, num, "its line", "its line"
-			list = append(list, s)
+		where := fmt.Sprintf("%s:%d: ", name, num)
+		kind, err := kindOf(b)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("%s%w", where, err)
 		}
+		if kind.Collective == nil {
+			if t, ok := readTraining(b); ok {
+				runs = append(runs, t)
+				continue
+			}
+			why := "neither a collective nor a training point"
+			if kind.Measured != nil && kind.Model != nil {
+				why = "a training point, not a collective; `busbar step` predicts those"
+			}
+			left = append(left, Left{ID: kind.ID, Reason: where + why, Points: 1})
+			continue
+		}
+		var g line
+		if err := json.Unmarshal(b, &g); err != nil {
+			return nil, nil, nil, fmt.Errorf("%s%w; %s", where, plain(err), wanted)
+		}
+		g.Ranks = cmp.Or(g.Ranks, g.Nodes*g.PerNode)
+		s := g.sweep()
+		s.File, s.Line, s.OpFrom, s.LayoutFrom = name, num, "its line", "its line"
+		list = append(list, s)
 	}
-	if err := sc.Err(); err != nil {
-		if errors.Is(err, bufio.ErrTooLong) {
-			return nil, nil, fmt.Errorf("%s: a line of more than %d bytes; expected one JSON object a line", name, maxLine)
-		}
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	if err = sc.Err(); errors.Is(err, bufio.ErrTooLong) {
+		err = fmt.Errorf("a line of more than %d bytes; expected one JSON object a line", maxLine)
 	}
-	return list, left, nil
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return list, runs, left, nil
 }
 
-// readLine reads one line; why says that it is about something else.
-func readLine(b []byte) (g line, why string, err error) {
-	var kind struct {
-		ID         string          `json:"id"`
-		Collective json.RawMessage `json:"collective"`
-		Measured   json.RawMessage `json:"measured"`
-		Model      json.RawMessage `json:"model"`
-	}
-	const want = `expected one JSON object a line with id, collective, sizes_bytes and time_us`
+// wanted is what a line should be.
+const wanted = `expected one JSON object a line with id, collective, sizes_bytes and time_us`
+
+// lineKind is what tells lines apart.
+type lineKind struct {
+	ID         string          `json:"id"`
+	Collective json.RawMessage `json:"collective"`
+	Measured   json.RawMessage `json:"measured"`
+	Model      json.RawMessage `json:"model"`
+}
+
+func kindOf(b []byte) (kind lineKind, err error) {
 	if b[0] != '{' {
-		return g, "", errors.New(want)
+		return kind, errors.New(wanted)
 	}
 	if err := json.Unmarshal(b, &kind); err != nil {
-		return g, "", fmt.Errorf("%w; %s", plain(err), want)
+		return kind, fmt.Errorf("%w; %s", plain(err), wanted)
 	}
 	if kind.ID == "" {
-		return g, "", errors.New("a line without an id; " + want)
+		err = errors.New("a line without an id; " + wanted)
 	}
-	switch {
-	case kind.Collective == nil && kind.Measured != nil && kind.Model != nil:
-		return line{ID: kind.ID}, "a training point, not a collective; `busbar step` predicts those", nil
-	case kind.Collective == nil:
-		return line{ID: kind.ID}, "neither a collective nor a training point", nil
-	}
-	if err := json.Unmarshal(b, &g); err != nil {
-		return g, "", fmt.Errorf("%w; %s", plain(err), want)
-	}
-	g.Ranks = cmp.Or(g.Ranks, g.Nodes*g.PerNode)
-	return g, "", nil
+	return kind, err
 }
 
 // plain says which field has a value of the wrong kind, in the words of JSON.

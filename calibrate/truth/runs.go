@@ -1,35 +1,13 @@
 package truth
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
-	"io"
 	"math"
 
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
 )
-
-// Runs reads measured training runs, one a line; lines about other things are passed over.
-func Runs(name string, r io.Reader) ([]*Training, error) {
-	sc := bufio.NewScanner(r)
-	sc.Buffer(nil, maxLine)
-	var list []*Training
-	for line := 1; sc.Scan(); line++ {
-		if line > maxLines {
-			return nil, fmt.Errorf("%s: more than %d lines; expected measured runs, one a line", name, maxLines)
-		}
-		if t, ok := readTraining(bytes.TrimSpace(sc.Bytes())); ok {
-			list = append(list, t)
-		}
-	}
-	if err := sc.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return list, nil
-}
 
 // RunRow is a training run and its prediction.
 type RunRow struct {

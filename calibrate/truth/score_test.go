@@ -12,7 +12,7 @@ import (
 // read makes one sweep of a line.
 func read(t *testing.T, line string) *result.Sweep {
 	t.Helper()
-	sweeps, _, err := Read("test", strings.NewReader(line))
+	sweeps, _, _, err := Read("test", strings.NewReader(line))
 	if err != nil || len(sweeps) != 1 {
 		t.Fatalf("%d sweeps, %v", len(sweeps), err)
 	}
@@ -55,7 +55,7 @@ func TestDescribe(t *testing.T) {
 		if n := place.Cluster.Types[0].Count(cluster.NIC); n != c.nics {
 			t.Errorf("%s: %d NICs, want %d", c.name, n, c.nics)
 		}
-		x, err := Prepare(g, nil)
+		x, err := Prepare(g)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -100,7 +100,7 @@ func TestPoints(t *testing.T) {
 			t.Errorf("point %d takes %v, want %v", i, pts[i].Mean(), want[i])
 		}
 	}
-	cases, left := Gather(result.Sweeps{g}, nil, 0)
+	cases, left := Gather(result.Sweeps{g}, 0)
 	if len(cases) != 1 || len(left) != 1 || left[0].Points != 1 || left[0].Gradable {
 		t.Errorf("%d cases, left %+v; want the fourth size left", len(cases), left)
 	}

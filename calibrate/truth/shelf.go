@@ -27,8 +27,8 @@ type shelved struct {
 }
 
 // predict prepares a sweep and prices its points.
-func (k *shelf) predict(s *result.Sweep, figures *sim.Figures) (*Case, []Row, error) {
-	c, err := k.prepare(s, figures)
+func (k *shelf) predict(s *result.Sweep) (*Case, []Row, error) {
+	c, err := k.prepare(s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,7 +36,7 @@ func (k *shelf) predict(s *result.Sweep, figures *sim.Figures) (*Case, []Row, er
 	return c, rows, err
 }
 
-func (k *shelf) prepare(s *result.Sweep, figures *sim.Figures) (*Case, error) {
+func (k *shelf) prepare(s *result.Sweep) (*Case, error) {
 	c, err := newCase(s)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (k *shelf) prepare(s *result.Sweep, figures *sim.Figures) (*Case, error) {
 	key := description(s)
 	p := k.by[key]
 	if p == nil {
-		if p = shelve(s, figures, k.without); len(k.by) >= maxShelf || k.by == nil {
+		if p = shelve(s, k.without); len(k.by) >= maxShelf || k.by == nil {
 			k.by = map[string]*shelved{}
 		}
 		k.by[key] = p
@@ -57,7 +57,7 @@ func (k *shelf) prepare(s *result.Sweep, figures *sim.Figures) (*Case, error) {
 }
 
 // shelve makes the predictor of a sweep.
-func shelve(s *result.Sweep, figures *sim.Figures, without sim.Mechanisms) *shelved {
+func shelve(s *result.Sweep, without sim.Mechanisms) *shelved {
 	place, err := describe(machine(s), s.Nodes, s.PerNode, without)
 	if err != nil {
 		return &shelved{err: err}
@@ -73,7 +73,7 @@ func shelve(s *result.Sweep, figures *sim.Figures, without sim.Mechanisms) *shel
 	}
 	x := &shelved{assumed: place.Assumed}
 	env := settings(s)
-	if x.predictor, x.err = predict.New(place.Cluster, place.Layout, v, env, figures); x.err == nil {
+	if x.predictor, x.err = predict.New(place.Cluster, place.Layout, v, env, nil); x.err == nil {
 		x.predictor.Conditions, x.unused = conditions(s)
 		x.predictor.Unsure, x.predictor.Without = assumed != "", without
 		x.unused = append(x.unused, unusedSettings(s, env)...)

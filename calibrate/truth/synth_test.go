@@ -35,7 +35,7 @@ func readPoints(t testing.TB, list []synth.Sweep) result.Sweeps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sweeps, left, err := Read("synthetic.jsonl", strings.NewReader(text))
+	sweeps, _, left, err := Read("synthetic.jsonl", strings.NewReader(text))
 	if err != nil || len(sweeps) != len(list) || len(left) != 0 {
 		t.Fatalf("%d sweeps of %d, left %v: %v", len(sweeps), len(list), left, err)
 	}
@@ -44,7 +44,7 @@ func readPoints(t testing.TB, list []synth.Sweep) result.Sweeps {
 
 // From its description alone the machine of a sweep is built as it was: predictions are the times that were written.
 func TestSyntheticMachines(t *testing.T) {
-	rows, left := Predicted(readPoints(t, points(t, 0)), sim.Fitted())
+	rows, left := Predicted(readPoints(t, points(t, 0)))
 	if len(rows) != 5*2*7 || len(left) != 0 {
 		t.Fatalf("%d rows, left %v", len(rows), left)
 	}
@@ -62,7 +62,7 @@ func TestSyntheticMachines(t *testing.T) {
 // Scores are those of the noise that was added, in all and by machine, class, source's class and size.
 func TestSyntheticScores(t *testing.T) {
 	const spread = 0.05
-	rows, _ := Predicted(readPoints(t, points(t, spread)), sim.Fitted())
+	rows, _ := Predicted(readPoints(t, points(t, spread)))
 	s := Rate(rows)
 	// Half of all normal errors are below 0.674 of their spread, nine tenths below 1.645.
 	if s.Median < 0.5*0.674*spread || s.Median > 1.5*0.674*spread || s.P90 < 1.645*spread/2 || s.P90 > 2*1.645*spread ||
@@ -122,7 +122,7 @@ func TestBandwidthsAreTimes(t *testing.T) {
 			}
 			lines.Write(append(text, '\n'))
 		}
-		got, _, err := Read("f", strings.NewReader(lines.String()))
+		got, _, _, err := Read("f", strings.NewReader(lines.String()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestSyntheticLeft(t *testing.T) {
 	sweeps[3].Ranks++
 	sweeps[4].Dtype = "float3"
 	sweeps[5].Points[2].Out = nil
-	cases, left := Gather(sweeps, nil, 0)
+	cases, left := Gather(sweeps, 0)
 	if len(cases) != 1 || len(cases[0].Ops) != 6 || len(left) != 6 {
 		t.Fatalf("%d cases, left %v", len(cases), left)
 	}
@@ -177,12 +177,13 @@ func TestSyntheticLeft(t *testing.T) {
 		{`[1]`, "expected one JSON object a line"},
 		{`{"id":`, "unexpected end of JSON input"},
 	} {
-		if _, _, err := Read("f", strings.NewReader("\n"+c.line)); err == nil || !strings.HasPrefix(err.Error(), "f:2: ") ||
+		if _, _, _, err := Read("f", strings.NewReader("\n"+c.line)); err == nil ||
+			!strings.HasPrefix(err.Error(), "f:2: ") ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.line, err, c.want)
 		}
 	}
-	sweeps, _, err := Read("f", strings.NewReader(`{"id":"x","collective":"juggle","sizes_bytes":[8]}`+"\n"+`{"id":"y","collective":"all_reduce","sizes_bytes":[-8],"time_us":[1,2]}`))
+	sweeps, _, _, err := Read("f", strings.NewReader(`{"id":"x","collective":"juggle","sizes_bytes":[8]}`+"\n"+`{"id":"y","collective":"all_reduce","sizes_bytes":[-8],"time_us":[1,2]}`))
 	if err != nil || !strings.Contains(sweeps[0].Problem, "juggle") || !strings.Contains(sweeps[1].Problem, "size -8") ||
 		sweeps[1].Published.Surplus != 1 {
 		t.Errorf("%v: %+v", err, sweeps)
@@ -220,7 +221,7 @@ func TestSyntheticOn(t *testing.T) {
 			t.Errorf("%s on %s: %v, want %q", sweeps[i].ID, machines[0].Name, err, want)
 		}
 	}
-	if x, err := Prepare(sweeps[0], nil); err != nil || len(x.Pick(func(i int) bool { return i%2 == 0 }).Ops) != 4 {
+	if x, err := Prepare(sweeps[0]); err != nil || len(x.Pick(func(i int) bool { return i%2 == 0 }).Ops) != 4 {
 		t.Errorf("every other of seven points: %v", err)
 	}
 }
@@ -289,7 +290,7 @@ func TestSyntheticRepeats(t *testing.T) {
 	for i, us := range list[0].Micros {
 		again.Micros = append(again.Micros, us*map[bool]float64{true: 3, false: 1.1}[i == 2])
 	}
-	cases, _ := Gather(readPoints(t, append(list, again)), nil, 0)
+	cases, _ := Gather(readPoints(t, append(list, again)), 0)
 	all := Repeats(cases)
 	if len(all) != 7 {
 		t.Fatalf("%d repeated points, want 7", len(all))

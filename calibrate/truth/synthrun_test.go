@@ -21,7 +21,7 @@ func runs(t testing.TB, f *step.Figures, spread float64) []*Training {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Runs("synthetic.jsonl", strings.NewReader(text+`{"id":"not-a-run"}`+"\n"))
+	_, got, _, err := Read("synthetic.jsonl", strings.NewReader(text+`{"id":"not-a-run"}`+"\n"))
 	if err != nil || len(got) != len(list) {
 		t.Fatalf("%d runs of %d: %v", len(got), len(list), err)
 	}

@@ -16,7 +16,7 @@ func TestTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	runs, err := Runs("training.jsonl", f)
+	_, runs, _, err := Read("training.jsonl", f)
 	if err != nil || len(runs) != 627 {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}

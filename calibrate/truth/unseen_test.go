@@ -50,7 +50,7 @@ func TestUnseenRuns(t *testing.T) {
 func parseUnseen(t *testing.T, hardware, model, parallel, framework string) []*Training {
 	t.Helper()
 	line := fmt.Sprintf(`{"id":"x","source":"unseen","cluster":"unseen","grade":"A","hardware":{%s},"model":{%s},"parallel":{%s},"measured":{"step_time_s":1},"framework":%q}`, hardware, model, parallel, framework)
-	runs, err := Runs("unseen", strings.NewReader(line))
+	_, runs, _, err := Read("unseen", strings.NewReader(line))
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("%s: %d runs, %v", line, len(runs), err)
 	}

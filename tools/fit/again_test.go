@@ -46,7 +46,7 @@ func TestFoldsAgain(t *testing.T) {
 	for _, c := range cases {
 		sweeps = append(sweeps, c.Sweep)
 	}
-	other, _ := truth.Gather(sweeps, nil, sim.SimpleStart)
+	other, _ := truth.Gather(sweeps, sim.SimpleStart)
 	rows, refits, err := x.again(other, all)
 	if err != nil || refits == 0 {
 		t.Fatalf("without a mechanism: %d fitted anew, %v", refits, err)

@@ -37,14 +37,14 @@ func readPublished(t testing.TB, dir string) []*truth.Case {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sweeps, _, err := truth.Read(name, f)
+		sweeps, _, _, err := truth.Read(name, f)
 		f.Close()
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, sweeps...)
 	}
-	cases, _ := truth.Gather(all, nil, 0)
+	cases, _ := truth.Gather(all, 0)
 	return cases
 }
 

@@ -68,10 +68,7 @@ func (q *question) read(names []string) error {
 			return err
 		}
 		f := file{name: name}
-		if f.sweeps, _, err = truth.Read(name, bytes.NewReader(data)); err != nil {
-			return err
-		}
-		if f.runs, err = truth.Runs(name, bytes.NewReader(data)); err != nil {
+		if f.sweeps, f.runs, _, err = truth.Read(name, bytes.NewReader(data)); err != nil {
 			return err
 		}
 		q.files = append(q.files, f)
@@ -107,7 +104,7 @@ func (q *question) run() error {
 }
 
 func gather(sweeps result.Sweeps, without sim.Mechanisms) ([]*truth.Case, error) {
-	cases, _ := truth.Gather(sweeps, nil, without)
+	cases, _ := truth.Gather(sweeps, without)
 	if len(cases) == 0 {
 		return nil, errors.New("no measured collective that can be predicted")
 	}

@@ -27,7 +27,7 @@ func TestStepsLeftOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		list, err := truth.Runs(name, f)
+		_, list, _, err := truth.Read(name, f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func runs(t testing.TB, f *step.Figures, spread float64) []*truth.Training {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := truth.Runs("synthetic.jsonl", strings.NewReader(text))
+	_, all, _, err := truth.Read("synthetic.jsonl", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,11 +46,11 @@ func synthetic(t testing.TB, f *sim.Figures, spread float64, machines ...int) []
 	if err != nil {
 		t.Fatal(err)
 	}
-	sweeps, _, err := truth.Read("synthetic.jsonl", strings.NewReader(text))
+	sweeps, _, _, err := truth.Read("synthetic.jsonl", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, left := truth.Gather(sweeps, nil, 0)
+	cases, left := truth.Gather(sweeps, 0)
 	if len(cases) != len(all) || len(left) != 0 {
 		t.Fatalf("%d cases of %d, left %v", len(cases), len(all), left)
 	}

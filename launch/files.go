@@ -37,7 +37,7 @@ var texts embed.FS
 
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"join": path.Join, "line": line, "py": py, "quote": quote,
+		"join": path.Join, "line": line, "lower": strings.ToLower, "py": py, "quote": quote,
 		"sub": func(a, b int64) int64 { return a - b },
 	}).ParseFS(texts, "texts/*"))
 })

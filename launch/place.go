@@ -27,44 +27,35 @@ func RequestForms() []string {
 	return []string{"nodelist", "slurm", "kueue", "jobset", "aws", "gcp", "azure", "oci"}
 }
 
-// Write writes the request in a form: nodelist (a name per line, in the order of ranks), slurm, kueue, jobset, or a
+// Write writes the request in a form: nodelist (a name per line, in the order of ranks), slurm, kueue (annotations of a
+// pod template; Kueue, Topology Aware Scheduling, 2026), jobset (a replicated job with affinity to the nodes), or a
 // cloud's placement, for nodes that are still to be made.
 func (r *Request) Write(w io.Writer, form string) error {
 	switch form {
-	case "nodelist":
-		_, err := fmt.Fprintln(w, strings.Join(r.Hosts, "\n"))
-		return err
-	case "slurm":
-		return r.slurm(w)
 	case "kueue":
-		return r.kueue(w)
-	case "jobset":
-		return r.jobSet(w)
+		if r.LevelLabel() == "" {
+			return fmt.Errorf("no switch is known that holds all nodes; Kueue asks for one by its label")
+		}
+	case "nodelist", "slurm", "jobset":
 	case "aws", "gcp", "azure", "oci":
 		return r.cloud(w, form)
+	default:
+		return fmt.Errorf("no form %q; expected one of %s", form, strings.Join(RequestForms(), ", "))
 	}
-	return fmt.Errorf("no form %q; expected one of %s", form, strings.Join(RequestForms(), ", "))
+	return templates().ExecuteTemplate(w, "place-"+form+".tmpl", r)
 }
 
-func (r *Request) slurm(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n#SBATCH --gpus-per-node=%d\n#SBATCH "+
-		"--nodelist=%s\n", len(r.Hosts), r.GPUs, r.GPUs, cluster.FormatSlurmHosts(natural.Sort(slices.Clone(r.Hosts))))
-	if r.Racks > 0 {
-		fmt.Fprintf(&b, "#SBATCH --segment=%d\n", r.Segment)
-	} else if r.Leaves > 0 && r.Level != cluster.TierUnknown {
-		fmt.Fprintf(&b, "#SBATCH --switches=%d\n", r.Leaves)
-	}
-	if !slices.Equal(r.Hosts, natural.Sort(slices.Clone(r.Hosts))) {
-		b.WriteString("# Ranks in the order that was priced: srun --distribution=arbitrary with SLURM_HOSTFILE,\n# a file " +
-			"with every name once per task; busbar place -o nodelist=FILE writes the names.\n")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
+// sorted are the hosts by their names.
+func (r *Request) sorted() []string { return natural.Sort(slices.Clone(r.Hosts)) }
 
-// levelLabel is the label of the lowest switches, or NVLink domain, that hold all nodes; "" where none does.
-func (r *Request) levelLabel() string {
+// NodeList is the hosts as Slurm writes them.
+func (r *Request) NodeList() string { return cluster.FormatSlurmHosts(r.sorted()) }
+
+// InOrder tells that Slurm's order of the hosts is the order of ranks.
+func (r *Request) InOrder() bool { return slices.Equal(r.Hosts, r.sorted()) }
+
+// LevelLabel is the label of the lowest switches, or NVLink domain, that hold all nodes; "" where none does.
+func (r *Request) LevelLabel() string {
 	switch {
 	case r.Racks == 1:
 		return "network.topology.nvidia.com/accelerator"
@@ -72,54 +63,6 @@ func (r *Request) levelLabel() string {
 		return "network.topology.nvidia.com/" + r.Level.String()
 	}
 	return ""
-}
-
-// kueue writes annotations of a pod template. Source: Kueue, Topology Aware Scheduling, 2026.
-func (r *Request) kueue(w io.Writer) error {
-	label := r.levelLabel()
-	if label == "" {
-		return fmt.Errorf("no switch is known that holds all nodes; Kueue asks for one by its label")
-	}
-	word := "preferred"
-	if r.Require {
-		word = "required"
-	}
-	_, err := fmt.Fprintf(w, "# In the pod template of the job; busbar map -o kube writes the labels of nodes.\n"+
-		"metadata:\n  annotations:\n    kueue.x-k8s.io/podset-%s-topology: %s\n", word, label)
-	return err
-}
-
-// jobSet writes a replicated job with affinity to the nodes.
-func (r *Request) jobSet(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, `# The part of a JobSet that places its pods.
-apiVersion: jobset.x-k8s.io/v1alpha2
-kind: JobSet
-spec:
-  replicatedJobs:
-  - name: worker
-    replicas: 1
-    template:
-      spec:
-        parallelism: %d
-        completions: %d
-        completionMode: Indexed
-        template:
-          spec:
-            affinity:
-              nodeAffinity:
-                requiredDuringSchedulingIgnoredDuringExecution:
-                  nodeSelectorTerms:
-                  - matchExpressions:
-                    - key: kubernetes.io/hostname
-                      operator: In
-                      values:
-`, len(r.Hosts), len(r.Hosts))
-	for _, h := range r.Hosts {
-		fmt.Fprintf(&b, "                      - %q\n", strings.ToLower(h))
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // cloud writes what to ask a cloud for. Sources, 2026: Amazon EC2, placement groups; Google Compute Engine,

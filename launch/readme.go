@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -84,68 +83,40 @@ func Of(kinds []string, files []File, left []Left) ([]File, []Left) {
 	return files, slices.DeleteFunc(slices.Clone(left), func(l Left) bool { return other(l.Name) })
 }
 
+// readme is what README is filled with.
+type readme struct {
+	*writer
+	Used, Left []Left // files with their use, and those that are not here with the reason
+}
+
 // Readme tells of all files, and of those that were left out and why.
 func (p *Plan) Readme(files []File, left []Left) (File, error) {
 	hosts, err := p.Hosts()
 	if err != nil {
 		return File{}, err
 	}
-	w := &writer{Plan: p, Job: p.job, Hosts: hosts}
-	var b strings.Builder
-	header := strings.TrimPrefix(w.Header("Launch files of a busbar plan."), "# ")
-	fmt.Fprintln(&b, strings.ReplaceAll(header, "\n# ", "\n"))
-	var names []string
-	for _, h := range hosts {
-		names = append(names, h.Name)
-	}
-	fmt.Fprintf(&b, "\nHosts in the order of ranks: %s\n", cluster.FormatHosts(names))
-	if p.Given != "" {
-		fmt.Fprintf(&b, "They were given in the order: %s\n", line(p.Given))
-	}
-	b.WriteString("\nEvery node needs busbar in its PATH, and this folder at the same place (else set BUSBAR_PLAN).\n")
-	b.WriteString(w.asked())
-	b.WriteString("\n")
+	r := readme{writer: &writer{Plan: p, Job: p.job, Hosts: hosts}, Left: left}
 	for _, u := range uses {
 		for _, f := range files {
 			if f.Name == u.name || strings.HasSuffix(u.name, "-") && strings.HasPrefix(f.Name, u.name) {
-				fmt.Fprintf(&b, "%-15s %s\n", f.Name, u.use)
+				r.Used = append(r.Used, Left{f.Name, u.use})
 			}
 		}
 	}
-	if len(left) > 0 {
-		b.WriteString("\nNot here:\n")
-	}
-	for _, l := range left {
-		fmt.Fprintf(&b, "%-15s %s\n", l.Name, line(l.Reason))
-	}
-	return File{Name: "README", Text: b.String()}, nil
+	text, _ := fill("README", r)
+	return File{Name: "README", Text: text}, nil
 }
 
-// asked is what the program itself has to be set to; "" for a plan of places alone.
-func (w *writer) asked() string {
-	if w.jobless() != "" {
-		return ""
-	}
-	j := &w.Plan.Job
-	var b strings.Builder
-	fmt.Fprintf(&b, "\nThe files start and place the program. The prediction holds if the program has these settings:\n")
-	fmt.Fprintf(&b, "%-15s %s\n", "parallel", j.Parallel)
-	fmt.Fprintf(&b, "%-15s global batch %d sequences of %d tokens, micro-batch %d\n", "batch", j.GlobalBatch, j.Seq,
-		j.MicroBatch)
-	for _, s := range [][2]string{
-		{"precision", j.Precision},
-		{"recompute", j.Recompute},
-		{"schedule", j.Schedule},
-		{"context", j.Context},
-		{"offload", j.Offload},
-		{"gradients in", j.Compress},
-	} {
-		if s[1] != "" {
-			fmt.Fprintf(&b, "%-15s %s\n", s[0], line(s[1]))
-		}
-	}
-	if j.Bucket > 0 {
-		fmt.Fprintf(&b, "%-15s of %d MiB\n", "buckets", j.Bucket>>20)
-	}
-	return b.String()
+// Title is the header as a text.
+func (r readme) Title() string {
+	return strings.ReplaceAll("\n"+r.Header("Launch files of a busbar plan."), "\n# ", "\n")[1:]
 }
+
+// HostList is the hosts in the order of ranks.
+func (r readme) HostList() string { return cluster.FormatHosts(r.hostNames()) }
+
+// HasJob tells of what the program itself has to be set to; a plan may have places alone.
+func (r readme) HasJob() bool { return r.jobless() == "" }
+
+// BucketMiB is the size of buckets.
+func (r readme) BucketMiB() int64 { return int64(r.Plan.Job.Bucket) >> 20 }

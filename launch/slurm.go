@@ -28,12 +28,13 @@ func (w *writer) Share() *nodeShare {
 }
 
 // SlurmHosts are the hosts as Slurm writes them.
-func (w *writer) SlurmHosts() string {
-	var names []string
+func (w *writer) SlurmHosts() string { return cluster.FormatSlurmHosts(w.hostNames()) }
+
+func (w *writer) hostNames() (list []string) {
 	for _, h := range w.Hosts {
-		names = append(names, h.Name)
+		list = append(list, h.Name)
 	}
-	return cluster.FormatSlurmHosts(names)
+	return list
 }
 
 // cores is how many processors are near its GPUs; 0 where that is not known.

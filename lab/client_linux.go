@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -169,7 +170,7 @@ func (l *Lab) Exec(ctx context.Context, p Program) (*Running, error) {
 	if err != nil {
 		return nil, marked(err)
 	}
-	b, err := pack(request{
+	b, err := json.Marshal(request{
 		Do: "exec", Node: p.Node, Path: p.Path, Args: p.Args, Env: p.Env, Dir: p.Dir, Terminal: p.Terminal,
 	})
 	if err == nil {
@@ -177,10 +178,10 @@ func (l *Lab) Exec(ctx context.Context, p Program) (*Running, error) {
 		for _, f := range p.Files {
 			fds = append(fds, int(f.Fd()))
 		}
-		_, _, err = c.WriteMsgUnix(b[:4], unix.UnixRights(fds...), nil)
+		_, _, err = c.WriteMsgUnix(b[:1], unix.UnixRights(fds...), nil)
 	}
 	if err == nil {
-		_, err = c.Write(b[4:])
+		_, err = c.Write(b[1:])
 	}
 	if err != nil {
 		c.Close()

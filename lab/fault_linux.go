@@ -44,7 +44,7 @@ func (h *holder) fault(f Fault) error {
 	}
 	nic, err := h.plan.Link(f.Where)
 	if err != nil {
-		return badRequest(err.Error())
+		return &RequestError{err.Error()}
 	}
 	x := &h.plan.NICs[nic]
 	f.Where = h.plan.Nodes[x.Node].Name + ":" + x.Name
@@ -53,7 +53,7 @@ func (h *holder) fault(f Fault) error {
 			return err
 		}
 	}
-	if _, err := h.repairOne(f.Kind+" "+f.Where, func(o Fault) bool {
+	if err := h.repairOne(f.Kind+" "+f.Where, func(o Fault) bool {
 		return o.What == f.What || isState(o) && isState(f)
 	}); err != nil {
 		return err
@@ -73,10 +73,15 @@ func (h *holder) fault(f Fault) error {
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	h.faults[f.Kind+" "+f.Where+" "+f.What] = a
-	h.mu.Unlock()
+	h.keep(a)
 	return nil
+}
+
+// keep lists a fault that is in place.
+func (h *holder) keep(a *active) {
+	h.mu.Lock()
+	h.faults[a.f.Kind+" "+a.f.Where+" "+a.f.What] = a
+	h.mu.Unlock()
 }
 
 // slowest is a rate at which a full packet still takes less than a minute.
@@ -85,8 +90,8 @@ const slowest = unit.Rate(1 << 10)
 // tooSlow refuses what would leave next to nothing of a link, which shapers cannot do.
 func tooSlow(r unit.Rate, f Fault) error {
 	if left := r * unit.Rate(f.Share); left < slowest {
-		return badRequest(fmt.Sprintf("%v leaves %v; at least %v is needed: choose a greater rate, or down", f, left,
-			slowest))
+		return &RequestError{fmt.Sprintf("%v leaves %v; at least %v is needed: choose a greater rate, or down", f, left,
+			slowest)}
 	}
 	return nil
 }
@@ -97,7 +102,7 @@ func isState(f Fault) bool { return f.What == "down" || f.What == "flap" }
 // faultInner makes a link inside a node slower.
 func (h *holder) faultInner(f Fault, n int, links []int) error {
 	if f.What != "rate" {
-		return badRequest(fmt.Sprintf("%s is inside a node; expected rate=PERCENT%%", f.Where))
+		return &RequestError{fmt.Sprintf("%s is inside a node; expected rate=PERCENT%%", f.Where)}
 	}
 	x := &h.plan.inner(n).Links[links[0]]
 	if err := tooSlow(x.Rate, f); err != nil {
@@ -107,16 +112,14 @@ func (h *holder) faultInner(f Fault, n int, links []int) error {
 	if err := h.fab.shapeInner(n, links, f.Share); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	h.faults[f.Kind+" "+f.Where+" "+f.What] = &active{f: f}
-	h.mu.Unlock()
+	h.keep(&active{f: f})
 	return nil
 }
 
 func (h *holder) faultNode(f Fault) error {
 	n := h.plan.NodeByName(f.Where)
 	if n < 0 {
-		return badRequest(fmt.Sprintf("no node %q; the lab has %s", f.Where, h.plan.names()))
+		return &RequestError{fmt.Sprintf("no node %q; the lab has %s", f.Where, h.plan.names())}
 	}
 	if !hasProc() {
 		return fmt.Errorf("the lab has no /proc of its own, so the programs of %s cannot be found", f.Where)
@@ -127,9 +130,7 @@ func (h *holder) faultNode(f Fault) error {
 	if err := h.signalNode(n, syscall.SIGSTOP); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	h.faults["node "+f.Where+" pause"] = &active{f: f}
-	h.mu.Unlock()
+	h.keep(&active{f: f})
 	return nil
 }
 
@@ -155,16 +156,16 @@ func (h *holder) repair(what string) ([]Fault, error) {
 	defer h.changing.Unlock()
 	what, err := h.plan.place(what)
 	if err != nil {
-		return nil, badRequest(err.Error())
+		return nil, &RequestError{err.Error()}
 	}
-	if _, err := h.repairOne(what, func(Fault) bool { return true }); err != nil {
+	if err := h.repairOne(what, func(Fault) bool { return true }); err != nil {
 		return nil, err
 	}
 	return h.list(), nil
 }
 
 // repairOne ends the faults of a place that match.
-func (h *holder) repairOne(what string, match func(Fault) bool) (int, error) {
+func (h *holder) repairOne(what string, match func(Fault) bool) error {
 	h.mu.Lock()
 	var gone []*active
 	for key, a := range h.faults {
@@ -178,10 +179,10 @@ func (h *holder) repairOne(what string, match func(Fault) bool) (int, error) {
 	h.mu.Unlock()
 	for _, a := range gone {
 		if err := h.undo(a); err != nil {
-			return 0, fmt.Errorf("%v: %w", a.f, err)
+			return fmt.Errorf("%v: %w", a.f, err)
 		}
 	}
-	return len(gone), nil
+	return nil
 }
 
 func (h *holder) undo(a *active) error {

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -82,11 +83,9 @@ func (h *holder) start(r *request, files []*os.File) (pid int, p *program, err e
 
 // run serves an exec request until its program ends. When the client goes away the
 // program and what it started in its session's group are ended.
-func (h *holder) run(c *net.UnixConn, r *request, files []*os.File) {
+func (h *holder) run(c *net.UnixConn, r *request, files []*os.File, more *json.Decoder) {
 	pid, p, err := h.start(r, files)
-	for _, f := range files {
-		f.Close()
-	}
+	closeAll(files)
 	if err != nil {
 		send(c, answer{Error: err.Error()})
 		return
@@ -96,7 +95,7 @@ func (h *holder) run(c *net.UnixConn, r *request, files []*os.File) {
 		defer close(gone)
 		for {
 			var next request
-			if receive(c, &next) != nil {
+			if more.Decode(&next) != nil {
 				return
 			}
 			if next.Do == "end" {

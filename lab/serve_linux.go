@@ -1,7 +1,10 @@
 package lab
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -28,42 +31,40 @@ func (h *holder) serve(l *net.UnixListener) {
 			if osdep.OwnPeer(c) != nil {
 				return // another user: it gets no answer
 			}
-			r, files, err := accept(c)
-			if err != nil {
+			r, files, more, err := accept(c)
+			defer closeAll(files)
+			switch {
+			case err != nil:
 				send(c, answer{Error: err.Error(), Bad: true})
-				return
+			case r.Do == "exec":
+				h.run(c, &r, files, more)
+			default:
+				h.answer(c, &r)
 			}
-			h.answer(c, r, files)
 		}()
 	}
 }
 
-// accept reads a request with the files that come with it.
-func accept(c *net.UnixConn) (*request, []*os.File, error) {
-	var head [4]byte
+// accept reads a request with the files that come with its first byte, and what reads those that follow.
+func accept(c *net.UnixConn) (r request, files []*os.File, more *json.Decoder, err error) {
+	var head [1]byte
 	oob := make([]byte, unix.CmsgSpace(8*4))
 	c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	n, oobn, _, _, err := c.ReadMsgUnix(head[:], oob)
 	if err != nil {
-		return nil, nil, err
+		return r, nil, nil, err
 	}
-	files := filesOf(oob[:oobn])
-	for n < len(head) && err == nil {
-		var k int
-		k, err = c.Read(head[n:])
-		n += k
-	}
-	var r request
-	if err == nil {
-		err = unpack(c, head, &r)
-	}
+	files = filesOf(oob[:oobn])
+	more = json.NewDecoder(io.LimitReader(io.MultiReader(bytes.NewReader(head[:n]), c), maxMessage))
+	err = more.Decode(&r)
 	c.SetReadDeadline(time.Time{})
-	if err != nil {
-		for _, f := range files {
-			f.Close()
-		}
+	return r, files, more, err
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
 	}
-	return &r, files, err
 }
 
 func filesOf(oob []byte) []*os.File {
@@ -86,18 +87,10 @@ func filesOf(oob []byte) []*os.File {
 }
 
 // answer does what a client asks for.
-func (h *holder) answer(c *net.UnixConn, r *request, files []*os.File) {
-	if r.Do != "exec" {
-		for _, f := range files {
-			f.Close()
-		}
-	}
+func (h *holder) answer(c *net.UnixConn, r *request) {
 	var a answer
 	var err error
 	switch r.Do {
-	case "exec":
-		h.run(c, r, files)
-		return
 	case "status":
 		a.Faults = h.list()
 	case "port": // where the ranks of a new job meet
@@ -117,17 +110,11 @@ func (h *holder) answer(c *net.UnixConn, r *request, files []*os.File) {
 		h.once.Do(func() { close(h.quit) })
 		return
 	default:
-		err = badRequest("no request is called " + r.Do)
+		err = &RequestError{"no request is called " + r.Do}
 	}
 	if err != nil {
-		var bad badRequest
-		a = answer{Error: err.Error(), Bad: errors.As(err, &bad)}
+		a = answer{Error: err.Error(), Bad: errors.As(err, new(*RequestError))}
 	}
 	slices.SortFunc(a.Faults, compareFaults)
 	send(c, a)
 }
-
-// badRequest is the error of a request that makes no sense, whatever the machine.
-type badRequest string
-
-func (b badRequest) Error() string { return string(b) }

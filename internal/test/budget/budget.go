@@ -50,7 +50,7 @@ func Checkout(root string) (Counts, error) {
 func (c Counts) addFile(name string, data []byte) {
 	top, _, _ := strings.Cut(name, "/")
 	switch ext := filepath.Ext(name); ext {
-	case ".yaml", ".yml", ".csv", ".json", ".jsonl":
+	case ".yaml", ".yml", ".csv", ".json", ".jsonl", ".tmpl":
 		if top != "docs" && top != "packaging" && top != ".github" {
 			c["bytes of embedded data"] += len(data)
 		}

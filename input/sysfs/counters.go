@@ -1,7 +1,7 @@
 package sysfs
 
 import (
-	"path"
+	"maps"
 	"strconv"
 
 	"busbar.dev/cluster"
@@ -15,19 +15,31 @@ var (
 	netCounters       = counter.In(counter.Net)       // net/X/statistics
 )
 
-// addCounters keeps the named counters that are not zero.
-func (m *machine) addCounters(p *cluster.Port, dir string, names []string) {
-	if !m.isDir(dir) {
+// counter reads a counter; false when there is none.
+func (t *tree) counter(parts ...string) (uint64, bool) {
+	v, err := strconv.ParseUint(t.attr(parts...), 10, 64)
+	return v, err == nil
+}
+
+// addCounters adds the named counters of a folder.
+func (t *tree) addCounters(to map[string]uint64, dir string, names []string) {
+	if !t.isDir(dir) {
 		return
 	}
 	for _, name := range names {
-		v, err := strconv.ParseUint(m.attr(path.Join(dir, name)), 10, 64)
-		if err != nil || v == 0 {
-			continue
+		if v, ok := t.counter(dir, name); ok {
+			to[name] = v
 		}
-		if p.Counters == nil {
-			p.Counters = map[string]uint64{}
-		}
-		p.Counters[name] = v
 	}
+}
+
+// notZero gives a port the named counters of a folder that are not zero.
+func (m *machine) notZero(p *cluster.Port, dir string, names []string) {
+	all := map[string]uint64{}
+	m.addCounters(all, dir, names)
+	maps.DeleteFunc(all, func(_ string, v uint64) bool { return v == 0 })
+	if p.Counters == nil && len(all) > 0 {
+		p.Counters = all
+	}
+	maps.Copy(p.Counters, all)
 }

@@ -187,7 +187,7 @@ func (m *machine) addInterface(d *cluster.Device, n netdev, several bool) {
 	if v, ok := m.number(n.dir, "mtu"); ok && v > 0 && v < 1<<20 {
 		p.MTU = cluster.FromRead(v, source+" mtu")
 	}
-	m.addCounters(p, path.Join(n.dir, "statistics"), netCounters)
+	m.notZero(p, path.Join(n.dir, "statistics"), netCounters)
 }
 
 // linkState reads carrier, which cannot be read while the interface is off, and
@@ -244,8 +244,8 @@ func (m *machine) rdmaPorts(r rdmadev) []cluster.Port {
 				p.LID = lid
 			}
 		}
-		m.addCounters(&p, path.Join(dir, "counters"), portCounters)
-		m.addCounters(&p, path.Join(dir, "hw_counters"), transportCounters)
+		m.notZero(&p, path.Join(dir, "counters"), portCounters)
+		m.notZero(&p, path.Join(dir, "hw_counters"), transportCounters)
 		list = append(list, p)
 	}
 	return list

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/input/internal/board"
@@ -39,27 +38,25 @@ const maxPorts = 512
 // Ports reads the state of all network interfaces and RDMA ports below /sys/class. Of what is
 // no hardware only traffic and state are read.
 func Ports(fsys fs.FS) ([]PortState, error) {
-	w := watched{fsys}
+	t := &tree{fs: fsys}
 	var all []PortState
 	nets, err := fs.ReadDir(fsys, "sys/class/net")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, e := range nets {
-		if e.Name() == "lo" || e.Name() == "bonding_masters" || len(all) == maxPorts {
-			continue
+		if e.Name() != "lo" && e.Name() != "bonding_masters" && len(all) < maxPorts {
+			all = append(all, t.netState(e.Name()))
 		}
-		all = append(all, w.net(e.Name()))
 	}
 	devices, err := fs.ReadDir(fsys, "sys/class/infiniband")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, d := range devices {
-		ports, _ := fs.ReadDir(fsys, path.Join("sys/class/infiniband", d.Name(), "ports"))
-		for _, p := range ports {
+		for _, port := range t.list(path.Join("sys/class/infiniband", d.Name(), "ports")) {
 			if len(all) < 2*maxPorts {
-				all = append(all, w.rdma(d.Name(), p.Name()))
+				all = append(all, t.rdmaState(d.Name(), port))
 			}
 		}
 	}
@@ -67,71 +64,44 @@ func Ports(fsys fs.FS) ([]PortState, error) {
 	return all, nil
 }
 
-// watched reads attributes, each a short file of which nothing is said when it cannot be read.
-type watched struct{ fsys fs.FS }
-
-func (w watched) text(name string) string {
-	data, err := fs.ReadFile(w.fsys, name)
-	if err != nil || len(data) > 4096 {
-		return ""
-	}
-	return strings.TrimSpace(string(data))
-}
-
-func (w watched) number(name string) (uint64, bool) {
-	v, err := strconv.ParseUint(w.text(name), 10, 64)
-	return v, err == nil
-}
-
-func (w watched) count(into map[string]uint64, dir string, names []string) {
-	for _, n := range names {
-		if v, ok := w.number(path.Join(dir, n)); ok {
-			into[n] = v
-		}
-	}
-}
-
-func (w watched) net(name string) PortState {
+func (t *tree) netState(name string) PortState {
 	dir := path.Join("sys/class/net", name)
-	p := PortState{Name: name, State: w.text(path.Join(dir, "operstate")), Counters: map[string]uint64{}}
-	_, err := fs.Stat(w.fsys, path.Join(dir, "device"))
+	p := PortState{Name: name, State: t.attr(dir, "operstate"), Counters: map[string]uint64{}}
+	_, err := fs.Stat(t.fs, path.Join(dir, "device"))
 	p.Hardware = err == nil
-	carrier, _ := w.number(path.Join(dir, "carrier"))
-	p.Up = p.State == "up" || p.State == "unknown" && carrier == 1
-	p.Received, _ = w.number(path.Join(dir, "statistics/rx_bytes"))
-	p.Sent, _ = w.number(path.Join(dir, "statistics/tx_bytes"))
+	p.Up = p.State == "up" || p.State == "unknown" && t.attr(dir, "carrier") == "1"
+	p.Received, _ = t.counter(dir, "statistics/rx_bytes")
+	p.Sent, _ = t.counter(dir, "statistics/tx_bytes")
 	if !p.Hardware {
 		return p
 	}
-	if mbit, ok := w.number(path.Join(dir, "speed")); ok && mbit < 1<<31 { // -1 without a link
+	if mbit, ok := t.counter(dir, "speed"); ok && mbit < 1<<31 { // -1 without a link
 		p.Rate = unit.Rate(mbit) * 1e6 / 8
 	}
-	w.count(p.Counters, path.Join(dir, "statistics"), netCounters)
-	w.count(p.Counters, dir, []string{"carrier_changes"})
+	t.addCounters(p.Counters, path.Join(dir, "statistics"), netCounters)
+	t.addCounters(p.Counters, dir, []string{"carrier_changes"})
 	return p
 }
 
-func (w watched) rdma(device, port string) PortState {
+func (t *tree) rdmaState(device, port string) PortState {
 	dir := path.Join("sys/class/infiniband", device, "ports", port)
 	p := PortState{Name: device + "/" + port, Hardware: true, RDMA: true, Counters: map[string]uint64{}}
-	_, state, _ := strings.Cut(w.text(path.Join(dir, "state")), ": ") // 4: ACTIVE
-	p.State, p.Up = state, state == "ACTIVE"
-	p.Layer = w.text(path.Join(dir, "link_layer"))
-	_, p.Physical, _ = strings.Cut(w.text(path.Join(dir, "phys_state")), ": ") // 5: LinkUp
-	word, rest, _ := strings.Cut(w.text(path.Join(dir, "rate")), " ")          // 400 Gb/sec (4X NDR)
-	_, rest, _ = strings.Cut(rest, "(")
-	p.Lanes = strings.TrimSuffix(rest, ")")
-	if gbit, err := strconv.ParseFloat(word, 64); err == nil && gbit > 0 && gbit < 1e6 {
-		p.Rate = unit.Rate(gbit * 1e9 / 8)
-	}
+	_, p.State, _ = strings.Cut(t.attr(dir, "state"), ": ") // 4: ACTIVE
+	p.Up = p.State == "ACTIVE"
+	p.Layer = t.attr(dir, "link_layer")
+	_, p.Physical, _ = strings.Cut(t.attr(dir, "phys_state"), ": ") // 5: LinkUp
+	rate := t.attr(dir, "rate")                                     // 400 Gb/sec (4X NDR)
+	p.Rate, _ = board.PortRate(rate)
+	_, lanes, _ := strings.Cut(rate, "(")
+	p.Lanes = strings.TrimSuffix(lanes, ")")
 	slot := path.Join("sys/class/infiniband", device, "device")
-	p.SlotGTs, p.SlotLanes = board.ParseGTs(w.text(path.Join(slot, "current_link_speed"))),
-		board.ParseLanes(w.text(path.Join(slot, "current_link_width")))
-	w.count(p.Counters, path.Join(dir, "counters"), portCounters)
-	w.count(p.Counters, path.Join(dir, "hw_counters"), transportCounters)
+	p.SlotGTs, p.SlotLanes = board.ParseGTs(t.attr(slot, "current_link_speed")),
+		board.ParseLanes(t.attr(slot, "current_link_width"))
+	t.addCounters(p.Counters, path.Join(dir, "counters"), portCounters)
+	t.addCounters(p.Counters, path.Join(dir, "hw_counters"), transportCounters)
 	// These two count words of four bytes, as the InfiniBand specification has them.
-	received, _ := w.number(path.Join(dir, "counters/port_rcv_data"))
-	sent, _ := w.number(path.Join(dir, "counters/port_xmit_data"))
+	received, _ := t.counter(dir, "counters/port_rcv_data")
+	sent, _ := t.counter(dir, "counters/port_xmit_data")
 	p.Received, p.Sent = 4*received, 4*sent
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -22,12 +23,13 @@ const TableFormat = "LLDP neighbours of a switch"
 // maxNeighbours bounds a switch's table.
 const maxNeighbours = 4096
 
-// headers are the columns of the tables: SONiC's show lldp table, NVUE's nv show interface [lldp], Arista's show lldp
-// neighbors.
-var headers = []struct{ port, system, remote, kind, descr, speed string }{
-	{"LocalPort", "RemoteDevice", "RemotePortID", "Capability", "RemotePortDescr", ""},
-	{"Interface", "Remote Host", "Remote Port", "", "", "Speed"},
-	{"Port", "Neighbor Device ID", "Neighbor Port ID", "", "", ""},
+// roles are what the columns of the tables are: of SONiC's show lldp table, NVUE's nv show interface [lldp] and Arista's
+// show lldp neighbors.
+var roles = map[string]string{
+	"LocalPort": "port", "RemoteDevice": "system", "RemotePortID": "remote", "Capability": "kind",
+	"RemotePortDescr": "descr",
+	"Interface":       "port", "Remote Host": "system", "Remote Port": "remote", "Speed": "speed",
+	"Port": "port", "Neighbor Device ID": "system", "Neighbor Port ID": "remote",
 }
 
 // MatchTable reports whether a switch's table of neighbours is in the text.
@@ -35,12 +37,9 @@ func MatchTable(data []byte) bool {
 	if bytes.Contains(data[:min(len(data), 1<<20)], []byte(`"lldpNeighbors"`)) {
 		return true
 	}
-	for _, h := range headers {
-		if lines.Find(data, h.system, func(line string) bool { return headerOf(line) != nil }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"RemoteDevice", "Remote Host", "Neighbor Device ID"}, func(system string) bool {
+		return lines.Find(data, system, func(line string) bool { return headerOf(line) != nil })
+	})
 }
 
 // ReadTable reads the neighbours of one switch: hosts become nodes with a NIC for each cable, other switches switches.
@@ -70,60 +69,44 @@ func ReadTable(name string, r io.Reader) (*cluster.Fragment, error) {
 	return f, nil
 }
 
-// columns are where the cells of a table begin.
-type columns struct {
-	starts                                   []int
-	port, system, remote, kind, descr, speed int // positions in starts, -1 none
-}
+// columns are where the cells of a table begin and end, by role.
+type columns map[string][2]int
 
-// headerOf reads the names of columns, two blanks or more apart.
-func headerOf(line string) *columns {
-	line = strings.TrimRight(line, " \t\r\n")
-	var names []string
+// heading is a column's name; two blanks or more are between two.
+var heading = lazyre.New(`\S+(?: \S+)*`)
+
+// headerOf reads the names of columns; nil where they are not those of a table of neighbours.
+func headerOf(line string) columns {
 	c := columns{}
-	for i := 0; i < len(line); {
-		for i < len(line) && line[i] == ' ' {
-			i++
+	at := heading.FindAllStringIndex(line, -1)
+	for i, span := range at {
+		end := math.MaxInt
+		if i+1 < len(at) {
+			end = at[i+1][0]
 		}
-		end := i + len(line[i:])
-		if k := strings.Index(line[i:], "  "); k >= 0 {
-			end = i + k
-		}
-		if i < end {
-			names, c.starts = append(names, line[i:end]), append(c.starts, i)
-		}
-		i = end
-	}
-	at := func(name string) int {
-		return slices.IndexFunc(names, func(n string) bool { return n == name && name != "" })
-	}
-	for _, h := range headers {
-		c.port, c.system, c.remote, c.kind, c.descr, c.speed = at(h.port), at(h.system), at(h.remote), at(h.kind),
-			at(h.descr), at(h.speed)
-		if c.port >= 0 && c.system > c.port && c.remote > c.system {
-			return &c
+		if role := roles[line[span[0]:span[1]]]; role != "" {
+			c[role] = [2]int{span[0], end}
 		}
 	}
-	return nil
+	port, ok := c["port"]
+	system, remote := c["system"], c["remote"]
+	if !ok || system[0] <= port[0] || remote[0] <= system[0] {
+		return nil
+	}
+	return c
 }
 
 // cell cuts a row. Tables align by characters, of which … has three bytes.
-func (c *columns) cell(row []rune, i int) string {
-	if i < 0 || c.starts[i] >= len(row) {
-		return ""
-	}
-	end := len(row)
-	if i+1 < len(c.starts) {
-		end = min(c.starts[i+1], len(row))
-	}
-	return strings.TrimSpace(string(row[c.starts[i]:end]))
+func (c columns) cell(row []rune, role string) string {
+	span := c[role]
+	return strings.TrimSpace(string(row[min(span[0], len(row)):min(span[1], len(row))]))
 }
 
 // prompt finds the switch's name before the command: admin@leaf-1:~$ show …, leaf1#show ….
 var prompt = lazyre.New(`^(?:[\w.-]+@)?([A-Za-z][\w.-]*)(?::[^\s$#>]*)*\s?[$#>]\s*(?:nv )?show `)
 
 func fromTable(text, own string) (list []neighbour, name string) {
-	var c *columns
+	var c columns
 	indent, rows := 0, 0
 	for raw := range strings.Lines(text) {
 		line := strings.TrimRight(lines.StripANSI(raw), " \t\r\n")
@@ -143,14 +126,14 @@ func fromTable(text, own string) (list []neighbour, name string) {
 			continue
 		}
 		rows++
-		n := neighbour{iface: c.cell(row, c.port), system: c.cell(row, c.system), port: c.cell(row, c.remote)}
+		n := neighbour{iface: c.cell(row, "port"), system: c.cell(row, "system"), port: c.cell(row, "remote")}
 		// An interface's name is better than its address, and a switch's port better than its alias.
-		if descr := c.cell(row, c.descr); !switchPort(n.port) && switchPort(descr) ||
+		if descr := c.cell(row, "descr"); !switchPort(n.port) && switchPort(descr) ||
 			strings.Contains(n.port, ":") && descr != "" && !strings.Contains(descr, " ") {
 			n.port = descr
 		}
-		n.speed = c.cell(row, c.speed)
-		if kind := c.cell(row, c.kind); kind != "" {
+		n.speed = c.cell(row, "speed")
+		if kind := c.cell(row, "kind"); kind != "" {
 			n.known, n.bridge = true, strings.ContainsAny(kind, "BR")
 		}
 		list = append(list, n)
@@ -187,22 +170,12 @@ func aristaJSON(text string) ([]neighbour, error) {
 }
 
 // switchPort reports the name of a switch's port, as against a node's (ens1f0np0, a MAC address).
-func switchPort(name string) bool {
-	for _, p := range []string{
-		"swp", "sw", "Eth", "Et", "etp", "fortyGigE", "hundredGigE", "Gi", "Te", "Hu", "Fo", "ge-", "et-", "xe-",
-	} {
-		if rest, ok := strings.CutPrefix(name, p); ok && strings.ContainsAny(rest, "0123456789") {
-			return true
-		}
-	}
-	return false
-}
+func switchPort(name string) bool { return portName.MatchString(name) }
+
+var portName = lazyre.New(`^(?:swp?|Eth?|etp|fortyGigE|hundredGigE|Gi|Te|Hu|Fo|ge-|et-|xe-).*\d`)
 
 // management are ports that carry no traffic of jobs.
-func management(port string) bool {
-	return strings.HasPrefix(port, "eth") || strings.HasPrefix(port, "Ma") ||
-		strings.HasPrefix(strings.ToLower(port), "mgmt")
-}
+var management = lazyre.New(`^(?:eth|Ma|(?i:mgmt))`)
 
 // fillTable makes the switch, its neighbours, and a cable for each row.
 func fillTable(f *cluster.Fragment, own string, list []neighbour) {
@@ -221,7 +194,7 @@ func fillTable(f *cluster.Fragment, own string, list []neighbour) {
 	unknown := 0
 	for _, n := range list {
 		switch {
-		case n.iface == "" || management(n.iface):
+		case n.iface == "" || management.MatchString(n.iface):
 			continue
 		case n.system == "":
 			unknown++

@@ -43,27 +43,7 @@ func (t *table) addTo(node *pairtable.Node, f *cluster.Fragment) {
 	if t.row != "GPU" {
 		return
 	}
-	bad, line := 0, t.Line
-	for _, row := range t.Rows {
-		for i, v := range row.Values {
-			from, to := row.Device, t.Cols[i]
-			if t.arrow == "<-" {
-				from, to = to, from
-			}
-			if !node.Two(from, to) || v != v {
-				continue // the diagonal, a stranger, or N/A
-			}
-			if v <= 0 || v > pairtable.MaxRate {
-				bad++
-				line = row.Line
-				continue
-			}
-			t.figure(node.Pair(from, to), v)
-		}
-	}
-	if bad > 0 {
-		f.Warnf(line, "", "%d figures of %q are zero, negative or no rate; left out", bad, t.Title)
-	}
+	node.AddFigures(&t.Matrix, t.arrow == "<-", t.figure)
 }
 
 // figure adds a figure to a pair. Where several tests measured a pair in one

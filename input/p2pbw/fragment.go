@@ -99,32 +99,16 @@ func (r *run) old() bool {
 
 // matrix adds the figures of one matrix where no better one gave them.
 func (b *builder) matrix(m *matrix) {
-	flip := m.method == "Reads" || m.method == "" && b.old
-	bad, line := 0, 0
+	if m.what != connectivity {
+		b.node.AddFigures(&m.Matrix, m.method == "Reads" || m.method == "" && b.old, m.figure)
+		return
+	}
 	for _, row := range m.Rows {
 		for i, v := range row.Values {
-			from, to := row.Device, m.Cols[i]
-			if flip {
-				from, to = to, from
-			}
-			if !b.node.Two(from, to) {
-				continue // the diagonal
-			}
-			if m.what == connectivity {
+			if b.node.Two(row.Device, m.Cols[i]) {
 				b.setP2P(row.Line, row.Device, m.Cols[i], v != 0)
-				continue
 			}
-			if !(v > 0 && v <= pairtable.MaxRate) { // also when it is not a number
-				if bad++; line == 0 {
-					line = row.Line
-				}
-				continue
-			}
-			m.figure(b.node.Pair(from, to), v)
 		}
-	}
-	if bad > 0 {
-		b.frag.Warnf(line, "", "%d figures of %q are zero, negative or no number; left out", bad, m.Title)
 	}
 }
 

@@ -214,8 +214,8 @@ func TestBadInput(t *testing.T) {
 		{"title only", "P2P=Enabled Latency (P2P Writes) Matrix (us)\n", "no device line and no matrix", ""},
 		{"cut rows", head + " 0 9 1\n", "", "1 rows for 2 devices"},
 		{"cut columns", head + " 0 9 1\n 1 1\n", "", "1 values for 2 columns"},
-		{"zero", head + " 0 9 0.00\n 1 1 9\n", "", "zero, negative or no number"},
-		{"negative", head + " 0 9 -4\n 1 1 9\n", "", "zero, negative or no number"},
+		{"zero", head + " 0 9 0.00\n 1 1 9\n", "", "zero, negative or no rate"},
+		{"negative", head + " 0 9 -4\n 1 1 9\n", "", "zero, negative or no rate"},
 		{"twice", head + " 0 9 1\n 0 9 2\n 1 1 9\n", "", "comes twice"},
 		{"foreign row", head + " 0 9 1\n 7 9 2\n", "", "no column of its own"},
 		{"one address", "Device: 0, A, pciBusID: 1, pciDeviceID: 0, pciDomainID:0\nDevice: 1, A, pciBusID: 1, pciDeviceID: " +

@@ -76,6 +76,31 @@ func (n *Node) Pair(from, to int) *cluster.Pair {
 	return &n.t.Pairs[i]
 }
 
+// AddFigures hands the figures of a matrix to add, with the pair from the row's GPU to the column's, or turned the other
+// way round. Those that are no rate are left out, with a warning; the diagonal, strangers and N/A without.
+func (n *Node) AddFigures(m *Matrix, turned bool, add func(p *cluster.Pair, v float64)) {
+	bad, line := 0, 0
+	for _, row := range m.Rows {
+		for i, v := range row.Values {
+			from, to := row.Device, m.Cols[i]
+			if turned {
+				from, to = to, from
+			}
+			switch {
+			case !n.Two(from, to) || v != v:
+			case v <= 0 || v > maxRate:
+				bad++
+				line = cmp.Or(line, row.Line)
+			default:
+				add(n.Pair(from, to), v)
+			}
+		}
+	}
+	if bad > 0 {
+		n.frag.Warnf(line, "", "%d figures of %q are zero, negative or no rate; left out", bad, m.Title)
+	}
+}
+
 // Close gives the node to its fragment, with its pairs in order. host is "" where
 // the tool did not name it.
 func (n *Node) Close(host string) {

@@ -12,9 +12,9 @@ import (
 // Bounds of what a table may hold.
 const (
 	MaxDevices = 4096
-	// MaxRate is beyond any copy between two devices, in GB/s; a greater figure is a
+	// maxRate is beyond any copy between two devices, in GB/s; a greater figure is a
 	// misprint or not a rate.
-	MaxRate = 1e6
+	maxRate = 1e6
 )
 
 // Numbers reads the numbers of devices, such as those above the columns.

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+	"time"
 
 	"busbar.dev/input/internal/pyframe"
 	"busbar.dev/internal/lazyre"
@@ -205,42 +206,25 @@ func (r *reader) said(text string) {
 // loggerLine begins a line of PyTorch's logger in Python: W1112 10:11:47.714000 30050 torch/…
 var loggerLine = lazyre.New(`^\[?[IWEF]\d{4} \d\d:\d\d:\d\d`)
 
+// label is what launchers put before a line: the rank, or torchrun's local rank; mpirun's; srun --label's.
+var label = lazyre.New(`^(?:\[(rank|default)(\d{1,9})\]: ?|\[1,(\d{1,9})\]<std.{0,30}?>: ?|\s{0,3}(\d{1,5}) *: )`)
+
 // prefix takes off what launchers and loggers put before a line, and keeps the rank and the time that it tells.
 func (r *reader) prefix(text string) string {
 	for range 4 {
-		switch {
-		case strings.HasPrefix(text, "[rank"), strings.HasPrefix(text, "[default"):
-			end := strings.Index(text, "]:")
-			if end < 0 || end > 20 {
-				return text
-			}
-			n, err := strconv.Atoi(strings.TrimLeft(text[1:end], "rankdefult"))
-			if err != nil {
-				return text
-			}
-			if text[1] == 'r' {
-				r.marked(n)
-			} else if r.rank < 0 {
-				r.rank = n // a local rank, unless the other mark follows
-			}
-			text = strings.TrimPrefix(text[end+2:], " ")
-		case strings.HasPrefix(text, "[1,") && strings.Contains(text[:min(len(text), 40)], "]<std"):
-			end := strings.IndexByte(text, ']')
-			n, err := strconv.Atoi(text[3:end])
-			colon := strings.Index(text, ">:")
-			if err != nil || colon < 0 {
-				return text
-			}
+		m := label.FindStringSubmatch(text)
+		if m == nil {
+			r.clock(text)
+			break
+		}
+		text = text[len(m[0]):]
+		switch n, _ := strconv.Atoi(m[2] + m[3] + m[4]); {
+		case m[4] != "":
+			r.rank = n
+		case m[1] != "default":
 			r.marked(n)
-			text = strings.TrimPrefix(text[colon+2:], " ")
-		default:
-			i := strings.Index(text, ": ")
-			n, err := strconv.Atoi(strings.TrimSpace(text[:max(i, 0)]))
-			if i < 1 || i > 6 || err != nil || n < 0 {
-				r.clock(text)
-				return text
-			}
-			r.rank, text = n, text[i+2:] // srun --label
+		case r.rank < 0:
+			r.rank = n // a local rank, unless the other mark follows
 		}
 	}
 	return text
@@ -254,52 +238,22 @@ func (r *reader) marked(rank int) {
 	r.log.Several = r.log.Several || r.mark != rank
 }
 
-// days before each month of a leap year; without a year, an order within it is all that can be had.
-var days = [...]int64{0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335}
+// stamp is the time of PyTorch's lines, [E1116 02:35:23.156796868 …, and of NCCL's, [2026-11-16 02:36:09].
+var stamp = lazyre.New(`^\[(?:[IWEF](\d\d)(\d\d) |\d{4}-(\d\d)-(\d\d)[ T])(\d\d:\d\d:\d\d(?:\.\d{1,9})?)`)
 
-// clock reads the time of PyTorch's lines, [E1116 02:35:23.156796868 …, and of NCCL's, [2026-11-16 02:36:09].
+// clock reads the time of a line. Without a year, an order within it is all that can be had: that is one of 366 days.
 func (r *reader) clock(text string) {
-	if len(text) < 21 || text[0] != '[' {
+	m := stamp.FindStringSubmatch(text)
+	if m == nil {
 		return
 	}
-	var month, day int
-	var clock string
-	switch {
-	case strings.IndexByte("IWEF", text[1]) >= 0 && text[6] == ' ':
-		month, _ = strconv.Atoi(text[2:4])
-		day, _ = strconv.Atoi(text[4:6])
-		clock = text[7:]
-	case text[5] == '-' && text[8] == '-' && (text[11] == ' ' || text[11] == 'T'):
-		month, _ = strconv.Atoi(text[6:8])
-		day, _ = strconv.Atoi(text[9:11])
-		clock = text[12:]
-	default:
+	t, err := time.Parse("01 02 15:04:05", m[1]+m[3]+" "+m[2]+m[4]+" "+m[5])
+	if err != nil {
 		return
 	}
-	if month < 1 || month > 12 || len(clock) < 8 || clock[2] != ':' || clock[5] != ':' {
-		return
-	}
-	h, err1 := strconv.ParseInt(clock[:2], 10, 64)
-	m, err2 := strconv.ParseInt(clock[3:5], 10, 64)
-	s, err3 := strconv.ParseInt(clock[6:8], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil {
-		return
-	}
-	t := (((days[month-1]+int64(day))*24+h)*60+m)*60 + s
-	t *= 1e9
-	if len(clock) > 9 && clock[8] == '.' {
-		digits, scale := int64(0), int64(1e9)
-		for _, c := range clock[9:min(len(clock), 18)] {
-			if c < '0' || c > '9' {
-				break
-			}
-			digits, scale = digits*10+int64(c-'0'), scale/10
-		}
-		t += digits * scale
-	}
-	r.time = t
-	r.log.First = cmp.Or(r.log.First, t)
-	r.log.Last = max(r.log.Last, t)
+	r.time = int64(t.Sub(time.Date(0, 1, 0, 0, 0, 0, 0, time.UTC)))
+	r.log.First = cmp.Or(r.log.First, r.time)
+	r.log.Last = max(r.log.Last, r.time)
 }
 
 // traceback follows Python's tracebacks, of one rank each, to their last line.

@@ -60,10 +60,7 @@ func (p *parser) values(num int, f []string, piece bool) {
 		p.torn = nil
 		return
 	}
-	half := 4
-	if t.header.perIter {
-		half = 8
-	}
+	half := t.header.half()
 	if !tr.rooted && len(f) > 0 {
 		tr.rooted = true
 		if n, err := strconv.Atoi(f[0]); err == nil && n >= -1 && n < maxRanks && t.header.hasRoot(f, half, piece) {
@@ -80,6 +77,14 @@ func (p *parser) values(num int, f []string, piece bool) {
 	if len(tr.values) == 2*half {
 		p.endRow()
 	}
+}
+
+// half is how many figures a half of a row has.
+func (h *columns) half() int {
+	if h.perIter {
+		return 8
+	}
+	return 4
 }
 
 // hasRoot reports that the first figure of a row is its root, which is a figure like the others. A whole line with a
@@ -101,10 +106,7 @@ func (p *parser) endRow() {
 	if tr == nil || t == nil {
 		return
 	}
-	half := 4
-	if t.header.perIter {
-		half = 8
-	}
+	half := t.header.half()
 	if len(tr.values)%half != 0 || len(tr.values) == 0 {
 		p.out.Unused++
 	}
@@ -197,12 +199,9 @@ func rowStart(f []string) (*torn, []string, bool) {
 }
 
 func isType(s string) bool {
-	for _, stem := range []string{"int", "uint", "half", "float", "double", "bfloat", "f8", "fp8", "char"} {
-		if strings.HasPrefix(s, stem) && len(s) <= 12 {
-			return true
-		}
-	}
-	return false
+	return len(s) <= 12 && slices.ContainsFunc(
+		[]string{"int", "uint", "half", "float", "double", "bfloat", "f8", "fp8", "char"},
+		func(stem string) bool { return strings.HasPrefix(s, stem) })
 }
 
 func isRedop(s string) bool {
@@ -292,14 +291,4 @@ func (p *parser) splitGlued(name string) string {
 	return rest
 }
 
-func isNumber(s string) bool {
-	if s == "" {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return true
-}
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

@@ -157,7 +157,7 @@ func checkLegend(t *testing.T, e corpus.Entry, node *cluster.NodeType) {
 
 func checkHeader(t *testing.T, e corpus.Entry) {
 	t.Helper()
-	tables, err := scan("", bytes.NewReader(corpus.Open(t, e.File)))
+	tables, err := scan("", bytes.NewReader(corpus.Open(t, e.File)), false)
 	if err != nil || len(tables) != 1 {
 		t.Fatalf("%d tables, %v", len(tables), err)
 	}

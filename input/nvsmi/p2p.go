@@ -42,15 +42,9 @@ func p2pCapability(line string) string {
 // peer access over PCIe.
 func ReadP2P(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: p2pFormat, Source: name}
-	all, err := scan(name, r)
+	tables, err := scan(name, r, true)
 	if err != nil {
 		return nil, err
-	}
-	var tables []*table
-	for _, t := range all {
-		if t.isP2P() {
-			tables = append(tables, t)
-		}
 	}
 	if len(tables) == 0 {
 		return nil, fmt.Errorf("%s: no matrix of peer access found; expected a header of GPU0 GPU1 … and rows such as "+

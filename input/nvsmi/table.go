@@ -82,8 +82,8 @@ type state struct {
 	line  int      // of the last line that was part of the table
 }
 
-// scan reads a text to its end. It returns the tables that have a row.
-func scan(name string, r io.Reader) ([]*table, error) {
+// scan reads a text to its end. It returns the tables that have a row: those of path classes, or of peer access.
+func scan(name string, r io.Reader, p2p bool) ([]*table, error) {
 	s := &scanner{open: map[string]*state{}, last: -stray - 1}
 	err := lines.Each(name, r, func(num int, text string) error {
 		if num-s.last <= stray || s.heads.Open() || interesting(text) {
@@ -94,6 +94,7 @@ func scan(name string, r io.Reader) ([]*table, error) {
 	for _, st := range s.open {
 		s.close(st)
 	}
+	s.tables = slices.DeleteFunc(s.tables, func(t *table) bool { return t.isP2P() != p2p })
 	slices.SortFunc(s.tables, func(a, b *table) int { return a.line - b.line })
 	return s.tables, err
 }

@@ -24,8 +24,8 @@ func matchTable(data []byte, p2p bool) bool {
 	if !gather.Find(data, "GPU", maybeRow) {
 		return false
 	}
-	tables, err := scan("", bytes.NewReader(data))
-	return err == nil && slices.ContainsFunc(tables, func(t *table) bool { return t.isP2P() == p2p })
+	tables, err := scan("", bytes.NewReader(data), p2p)
+	return err == nil && len(tables) > 0
 }
 
 // maybeRow reports a line such as "GPU0 X PIX", whole or cut.
@@ -44,15 +44,9 @@ func maybeRow(text string) bool {
 // the matrix.
 func ReadTopo(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: topoFormat, Source: name}
-	all, err := scan(name, r)
+	tables, err := scan(name, r, false)
 	if err != nil {
 		return nil, err
-	}
-	var tables []*table
-	for _, t := range all {
-		if !t.isP2P() {
-			tables = append(tables, t)
-		}
 	}
 	if len(tables) == 0 {
 		return nil, fmt.Errorf("%s: no matrix of path classes found; expected a header of GPU0 GPU1 … and rows such as "+

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -355,10 +354,8 @@ func mergeIDs(m *mergedType, frags []*Fragment, from []part) []Identity {
 
 // fill adds what id knows and the receiver does not.
 func (i *Identity) fill(id Identity) {
-	i.UUID = cmp.Or(i.UUID, id.UUID)
-	i.GUID = cmp.Or(i.GUID, id.GUID)
-	i.LID = cmp.Or(i.LID, id.LID)
 	i.Counters = mergeCounters(i.Counters, id.Counters)
+	fillFields(i, &id)
 }
 
 // mergeCounters keeps the greater of each counter: they only grow.

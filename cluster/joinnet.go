@@ -93,29 +93,18 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 
 func (j *joiner) mergeNetHead(n *Network, title string) {
 	net := &j.out.Network
-	fill(&net.Name, n.Name)
-	if net.Kind == "" {
-		net.Kind = n.Kind
-	} else if n.Kind != "" && n.Kind != net.Kind {
+	if net.Kind != "" && n.Kind != "" && n.Kind != net.Kind {
 		j.out.Warnings = append(j.out.Warnings, Warning{
 			Source: title,
 			Text:   fmt.Sprintf("network kind %s here, %s in an earlier source; kept %s", n.Kind, net.Kind, net.Kind),
 		})
 	}
-	fill(&net.Rails, n.Rails)
-	if net.BlockSizes == nil {
-		net.BlockSizes = n.BlockSizes
+	head := *n
+	head.Switches, head.Links = nil, nil // they are merged one by one
+	if net.Topology != "" {
+		head.Routing = net.Routing // it is of a topology
 	}
-	if net.Scheduler == nil {
-		net.Scheduler = n.Scheduler
-	}
-	if net.Topology == "" {
-		net.Topology, net.Routing = n.Topology, n.Routing
-	}
-	fill(&net.Reduction, n.Reduction)
-	if !net.Oversubscription.Known() {
-		net.Oversubscription = n.Oversubscription
-	}
+	fillFields(net, &head)
 }
 
 func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int, byLID map[int]int) int {

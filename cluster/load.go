@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -147,7 +148,7 @@ func (d *TypeDoc) NodeType() (*NodeType, error) {
 		a, errA := find(l.A)
 		b, errB := find(l.B)
 		if errA != nil || errB != nil {
-			return nil, fmt.Errorf("links[%d]: %w", i, first(errA, errB))
+			return nil, fmt.Errorf("links[%d]: %w", i, cmp.Or(errA, errB))
 		}
 		link := l.Link
 		link.A, link.B = a, b
@@ -160,22 +161,13 @@ func (d *TypeDoc) NodeType() (*NodeType, error) {
 		a, errA := find(p.From)
 		b, errB := find(p.To)
 		if errA != nil || errB != nil {
-			return nil, fmt.Errorf("pairs[%d]: %w", i, first(errA, errB))
+			return nil, fmt.Errorf("pairs[%d]: %w", i, cmp.Or(errA, errB))
 		}
 		pair := p.Pair
 		pair.A, pair.B = a, b
 		t.Pairs = append(t.Pairs, pair)
 	}
 	return t, t.Check()
-}
-
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // LoadNetwork sets the network from its written form; its hosts are those that the cluster has.
@@ -215,7 +207,7 @@ func (c *Cluster) loadNetwork(b *Budget, d *NetworkDoc, hosts map[string]int) er
 		a, errA := l.A.end(b, switches, hosts)
 		z, errB := l.B.end(b, switches, hosts)
 		if errA != nil || errB != nil {
-			return fmt.Errorf("links[%d]: %w", i, first(errA, errB))
+			return fmt.Errorf("links[%d]: %w", i, cmp.Or(errA, errB))
 		}
 		if l.Rate.Value < 0 || l.Rate.Known() && l.Rate.Value == 0 {
 			return fmt.Errorf("links[%d]: rate %v; expected more than zero", i, l.Rate.Value)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode"
@@ -115,31 +116,27 @@ func identity(n int) []int {
 // clone copies a type deeply enough that a merge can change it.
 func (t *NodeType) clone() *NodeType {
 	c := *t
-	c.Devices = append([]Device(nil), t.Devices...)
+	c.Devices = slices.Clone(t.Devices)
 	for i := range c.Devices {
 		d := &c.Devices[i]
-		if d.PCIID != nil {
-			v := *d.PCIID
-			d.PCIID = &v
-		}
-		if d.CPU != nil {
-			v := *d.CPU
-			d.CPU = &v
-		}
+		d.PCIID, d.CPU, d.GPU, d.NIC = copied(d.PCIID), copied(d.CPU), copied(d.GPU), copied(d.NIC)
 		if d.GPU != nil {
-			v := *d.GPU
-			v.Slices = append([]Slice(nil), v.Slices...)
-			d.GPU = &v
+			d.GPU.Slices = slices.Clone(d.GPU.Slices)
 		}
 		if d.NIC != nil {
-			v := *d.NIC
-			v.Ports = append([]Port(nil), v.Ports...)
-			d.NIC = &v
+			d.NIC.Ports = slices.Clone(d.NIC.Ports)
 		}
 	}
-	c.Links = append([]Link(nil), t.Links...)
-	c.Pairs = append([]Pair(nil), t.Pairs...)
+	c.Links, c.Pairs = slices.Clone(t.Links), slices.Clone(t.Pairs)
 	return &c
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
 }
 
 func (m *merging) warn(where, format string, args ...any) {
@@ -383,19 +380,24 @@ func (m *merging) mergeDevice(d, o *Device) {
 	d.Label = cmp.Or(d.Label, o.Label)
 	d.Tray = cmp.Or(d.Tray, o.Tray)
 	d.Model = mergeModel(m, where, d.Model, o.Model)
-	if o.PCIID != nil {
-		if d.PCIID == nil {
-			d.PCIID = &PCIID{}
-		}
-		fill(&d.PCIID.Class, o.PCIID.Class)
-		fill(&d.PCIID.Vendor, o.PCIID.Vendor)
-		fill(&d.PCIID.Device, o.PCIID.Device)
-		fill(&d.PCIID.SubVendor, o.PCIID.SubVendor)
-		fill(&d.PCIID.SubDevice, o.PCIID.SubDevice)
+	if d.PCIID == nil {
+		d.PCIID = copied(o.PCIID)
+	} else if o.PCIID != nil {
+		fillFields(d.PCIID, o.PCIID)
 	}
 	m.mergeCPU(d, o)
 	m.mergeGPU(d, o)
 	m.mergeNIC(d, o)
+}
+
+// fillFields sets every field of a struct that is unknown yet, which zero says.
+func fillFields[T any](to, from *T) {
+	a, b := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
+	for i := range a.NumField() {
+		if a.Field(i).IsZero() {
+			a.Field(i).Set(b.Field(i))
+		}
+	}
 }
 
 // fill sets what is unknown yet.
@@ -449,15 +451,11 @@ func (m *merging) mergeCPU(d, o *Device) {
 	if d.CPU == nil {
 		d.CPU = &CPUInfo{}
 	}
-	fill(&d.CPU.Arch, o.CPU.Arch)
-	fill(&d.CPU.Vendor, o.CPU.Vendor)
-	fill(&d.CPU.Family, o.CPU.Family)
-	fill(&d.CPU.Model, o.CPU.Model)
 	if d.CPU.Cores != "" && o.CPU.Cores != "" && d.CPU.Cores != o.CPU.Cores {
 		m.warn(d.Name, "cores %s in %s, %s in %s; kept %s", d.CPU.Cores, m.src, o.CPU.Cores, m.add, d.CPU.Cores)
 	}
-	fill(&d.CPU.Cores, o.CPU.Cores)
 	d.CPU.Memory = mergeFact(m, d.Name, "memory", d.CPU.Memory, o.CPU.Memory, sameBytes)
+	fillFields(d.CPU, o.CPU)
 }
 
 func (m *merging) mergeGPU(d, o *Device) {
@@ -468,24 +466,13 @@ func (m *merging) mergeGPU(d, o *Device) {
 		d.GPU = &GPUInfo{}
 	}
 	g, h := d.GPU, o.GPU
-	fill(&g.Vendor, h.Vendor)
-	fill(&g.Arch, h.Arch)
-	fill(&g.Cores, h.Cores)
 	if g.SM != 0 && h.SM != 0 && g.SM != h.SM {
 		m.warn(d.Name, "compute capability %d in %s, %d in %s; kept %d", g.SM, m.src, h.SM, m.add, g.SM)
 	}
-	fill(&g.SM, h.SM)
-	fill(&g.Links, h.Links)
-	fill(&g.GDR, h.GDR)
 	g.Memory = mergeFact(m, d.Name, "memory", g.Memory, h.Memory, sameBytes)
 	g.HBM = mergeFact(m, d.Name, "memory bandwidth", g.HBM, h.HBM, sameRate)
 	g.NUMA = mergeFact(m, d.Name, "NUMA affinity", g.NUMA, h.NUMA, sameInt)
-	if len(g.Slices) == 0 {
-		g.Slices = h.Slices
-	}
-	if g.Peak == nil {
-		g.Peak = h.Peak
-	}
+	fillFields(g, h)
 }
 
 func (m *merging) mergeNIC(d, o *Device) {
@@ -496,23 +483,14 @@ func (m *merging) mergeNIC(d, o *Device) {
 		d.NIC = &NICInfo{}
 	}
 	n, k := d.NIC, o.NIC
-	if n.Kind == "" || n.Kind == Ethernet && k.Kind == RoCE {
-		n.Kind = k.Kind
-	}
-	fill(&n.GDR, k.GDR)
-	fill(&n.Reduction, k.Reduction)
-	fill(&n.Driver, k.Driver)
-	fill(&n.Firmware, k.Firmware)
-	if n.Off == nil {
-		n.Off = k.Off
-	}
-	if n.RxRing == 0 {
-		n.RxRing, n.RxRingMax = k.RxRing, k.RxRingMax
+	if n.Kind == Ethernet && k.Kind == RoCE {
+		n.Kind = RoCE
 	}
 	n.NUMA = mergeFact(m, d.Title(), "NUMA affinity", n.NUMA, k.NUMA, sameInt)
 	for _, p := range k.Ports {
 		m.mergePort(d, p)
 	}
+	fillFields(n, k)
 }
 
 func (m *merging) mergePort(d *Device, p Port) {
@@ -532,20 +510,14 @@ func (m *merging) mergePort(d *Device, p Port) {
 	q := &n.Ports[at]
 	where := d.Title()
 	fill(&q.Num, p.Num)
-	fill(&q.Label, p.Label)
-	fill(&q.Layer, p.Layer)
-	fill(&q.Speed, p.Speed)
-	fill(&q.GUID, p.GUID)
-	fill(&q.LID, p.LID)
-	if q.State == StateUnknown {
-		q.State = p.State
-	} else if p.State != StateUnknown && p.State != q.State {
+	if q.State != StateUnknown && p.State != StateUnknown && p.State != q.State {
 		m.warn(where, "port %d is %v in %s, %v in %s; kept %v", q.Num, q.State, m.src, p.State, m.add, q.State)
 	}
 	q.Rate = mergeFact(m, where, "port rate", q.Rate, p.Rate, sameRate)
 	q.Max = mergeFact(m, where, "largest port rate", q.Max, p.Max, sameRate)
 	q.MTU = mergeFact(m, where, "MTU", q.MTU, p.MTU, sameInt)
 	q.Counters = mergeCounters(q.Counters, p.Counters)
+	fillFields(q, &p)
 }
 
 // mergeLink adds a link of the further source, or fills what the base's lacks.
@@ -644,17 +616,7 @@ func (m *merging) mergePair(p Pair) {
 		if k.A != p.A || k.B != p.B {
 			continue
 		}
-		if !k.Rate.Known() {
-			k.Rate = p.Rate
-		}
-		if !k.Both.Known() {
-			k.Both = p.Both
-		}
-		if !k.Latency.Known() {
-			k.Latency = p.Latency
-		}
-		fill(&k.P2P, p.P2P)
-		fill(&k.Why, p.Why)
+		fillFields(k, &p)
 		return
 	}
 	m.base.Pairs = append(m.base.Pairs, p)

@@ -48,43 +48,60 @@ func (e limitError) Is(target error) bool {
 // nothing.
 type Budget struct {
 	limits Limits
+	most   [resources]int // 0 for no bound
 	stop   func() error
-	kept   spent // of fragments that are read
-	open   spent // of the one that is being read
+	kept   [resources]int // of fragments that are read
+	open   [resources]int // of the one that is being read
 	bytes  int64
-	names  int
 	over   bool // something was refused
 
 	unpacked, held int64
-	members        int
 }
 
-// spent is what is in a document.
-type spent struct{ hosts, gpus, devices, pairs, switches, links, steps int }
+// resource is something that is counted. What comes behind links is spent for good, whatever becomes of its fragment.
+type resource int
+
+const (
+	someHosts resource = iota
+	someGPUs
+	someDevices
+	somePairs
+	someSwitches
+	someSteps
+	someLinks
+	someNames
+	someSpread
+	someMembers
+	resources
+)
+
+var resourceNames = [resources]string{
+	"nodes", "GPUs or NICs in all nodes", "devices in node types", "pairs of GPUs and NICs in node types", "switches",
+	"steps on the paths between GPUs and NICs of a node", "links", "names in hostlists",
+	"descriptions of hosts by nodes without a name", "members of archives",
+}
 
 // NewBudget makes a budget. stop says why reading should end, such as a context's Err; nil for never.
 func NewBudget(l Limits, stop func() error) *Budget {
 	b := &Budget{limits: l, stop: stop}
-	for _, d := range []struct {
-		field *int
-		most  int
-	}{
-		{&b.limits.Hosts, MaxHosts},
-		{&b.limits.Names, 16 * MaxHosts},
-		{&b.limits.Devices, 4_000_000},
-		{&b.limits.Ends, MaxEnds},
-		{&b.limits.Pairs, 64 * MaxEnds * MaxEnds},
-		{&b.limits.Switches, MaxSwitches},
-		{&b.limits.Links, 16_000_000},
-		{&b.limits.Members, 100_000},
-	} {
-		if *d.field <= 0 {
-			*d.field = d.most
-		}
+	names := orDefault(l.Names, 16*MaxHosts)
+	b.most = [resources]int{
+		someHosts: orDefault(l.Hosts, MaxHosts), someGPUs: l.GPUs, someDevices: orDefault(l.Devices, 4_000_000),
+		somePairs: orDefault(l.Pairs, 64*MaxEnds*MaxEnds), someSwitches: orDefault(l.Switches, MaxSwitches),
+		someSteps: l.Steps, someLinks: orDefault(l.Links, 16_000_000), someNames: names, someSpread: names,
+		someMembers: orDefault(l.Members, 100_000),
 	}
+	b.limits.Ends = orDefault(l.Ends, MaxEnds)
 	b.limits.Unpacked = cmp.Or(b.limits.Unpacked, 64<<30)
 	b.limits.Held = cmp.Or(b.limits.Held, 1<<30)
 	return b
+}
+
+func orDefault(most, usual int) int {
+	if most <= 0 {
+		return usual
+	}
+	return most
 }
 
 // orDefault is a budget that remembers.
@@ -113,27 +130,29 @@ func (b *Budget) refuse(most int, what string) error {
 func (b *Budget) Over() bool { return b != nil && b.over }
 
 // take counts n more of something.
-func (b *Budget) take(what string, kept int, open *int, n, most int) error {
+func (b *Budget) take(what resource, n int) error {
 	if err := b.Stopped(); err != nil {
 		return err
 	}
-	if n < 0 || most > 0 && n > most-kept-*open {
-		return b.refuse(most, what)
+	if most := b.most[what]; n < 0 || most > 0 && n > most-b.kept[what]-b.open[what] {
+		return b.refuse(most, resourceNames[what])
 	}
-	*open += n
+	if what > someLinks {
+		b.kept[what] += n
+	} else {
+		b.open[what] += n
+	}
 	return nil
 }
 
 // TakeHosts is asked before n nodes are made.
 func (b *Budget) TakeHosts(n int) error {
-	b = b.orDefault()
-	return b.take("nodes", b.kept.hosts, &b.open.hosts, n, b.limits.Hosts)
+	return b.orDefault().take(someHosts, n)
 }
 
 // TakeSwitches is asked before n switches are made.
 func (b *Budget) TakeSwitches(n int) error {
-	b = b.orDefault()
-	return b.take("switches", b.kept.switches, &b.open.switches, n, b.limits.Switches)
+	return b.orDefault().take(someSwitches, n)
 }
 
 // TakeType is asked for every node type: what is in it, and the pairs that it is asked about.
@@ -145,24 +164,25 @@ func (b *Budget) TakeType(t *NodeType) error {
 		return failure.Cannot(fmt.Errorf("a node with %d GPUs and %d NICs; at most %d of both together are read",
 			t.Count(GPU), t.Count(NIC), b.limits.Ends))
 	}
-	err := b.take("devices in node types", b.kept.devices, &b.open.devices, len(t.Devices), b.limits.Devices)
-	if err == nil {
-		err = b.take("pairs of GPUs and NICs in node types", b.kept.pairs, &b.open.pairs, ends*ends, b.limits.Pairs)
+	deep := 0
+	for _, n := range t.Levels() {
+		deep = max(deep, min(n, maxChain))
 	}
-	if err == nil {
-		err = b.take("links", b.kept.links, &b.open.links, len(t.Links)+len(t.Pairs), b.limits.Links)
-	}
-	if err == nil && b.limits.Steps > 0 {
-		deep := 0
-		for _, n := range t.Levels() {
-			deep = max(deep, min(n, maxChain))
+	// Every end looks at its own links for each of the others, which takes as long as eight steps, and walks up and down
+	// the tree.
+	return b.takeAll([resources]int{
+		someDevices: len(t.Devices), somePairs: ends * ends, someLinks: len(t.Links) + len(t.Pairs),
+		someSteps: ends * (8*len(t.Links) + 2*ends*deep),
+	})
+}
+
+func (b *Budget) takeAll(list [resources]int) error {
+	for what, n := range list {
+		if err := b.take(resource(what), n); err != nil {
+			return err
 		}
-		// Every end looks at its own links for each of the others, which takes as long as eight steps, and walks up and down
-		// the tree.
-		err = b.take("steps on the paths between GPUs and NICs of a node", b.kept.steps, &b.open.steps,
-			ends*(8*len(t.Links)+2*ends*deep), b.limits.Steps)
 	}
-	return err
+	return nil
 }
 
 // TakeBytes is asked before n bytes of text are kept, decompressed. Text is spent for good.
@@ -198,7 +218,7 @@ func (b *Budget) TakeUnpacked(n int) error {
 
 // TakeMember is asked before a member of an archive is read.
 func (b *Budget) TakeMember() error {
-	return b.take("members of archives", 0, &b.members, 1, b.limits.Members)
+	return b.take(someMembers, 1)
 }
 
 // Hold counts n more bytes of a file that is held whole; fewer, where it is let go.
@@ -213,14 +233,14 @@ func (b *Budget) HoldLeft() int64 {
 // ParseHosts expands a hostlist as the function ParseHosts does. The names are counted before the list is expanded.
 func (b *Budget) ParseHosts(s string) ([]string, error) {
 	b = b.orDefault()
-	return parseHosts(s, func(n int) error { return b.take("names in hostlists", 0, &b.names, n, b.limits.Names) })
+	return parseHosts(s, func(n int) error { return b.take(someNames, n) })
 }
 
 // ParseNodes is ParseHosts for a list whose every name becomes a node.
 func (b *Budget) ParseNodes(s string) ([]string, error) {
 	b = b.orDefault()
 	return parseHosts(s, func(n int) error {
-		if err := b.take("names in hostlists", 0, &b.names, n, b.limits.Names); err != nil {
+		if err := b.take(someNames, n); err != nil {
 			return err
 		}
 		return b.TakeHosts(n)
@@ -230,55 +250,45 @@ func (b *Budget) ParseNodes(s string) ([]string, error) {
 // takeSpread is asked before what nameless nodes say is given to every host.
 func (b *Budget) takeSpread(nodes, hosts int) error {
 	b = b.orDefault()
-	most := b.limits.Names
+	most := b.most[someSpread]
 	if nodes > most || hosts > most {
 		return b.refuse(most, "descriptions of hosts")
 	}
-	return b.take("descriptions of hosts by nodes without a name", 0, &b.names, nodes*hosts, most)
+	return b.take(someSpread, nodes*hosts)
 }
 
 // Keep counts a fragment that was read, in place of what its reader counted on the way.
 func (b *Budget) Keep(f *Fragment) error {
 	b = b.orDefault()
-	b.open = spent{}
-	err := b.TakeHosts(len(f.Hosts))
+	clear(b.open[:])
+	err := b.takeAll([resources]int{
+		someHosts: len(f.Hosts), someSwitches: len(f.Network.Switches), someLinks: len(f.Network.Links),
+		someGPUs: gpusOrNICs(f),
+	})
 	for i := 0; err == nil && i < len(f.Types); i++ {
 		err = b.TakeType(f.Types[i])
-	}
-	if err == nil {
-		err = b.TakeSwitches(len(f.Network.Switches))
-	}
-	if err == nil {
-		err = b.take("links", b.kept.links, &b.open.links, len(f.Network.Links), b.limits.Links)
-	}
-	if err == nil {
-		err = b.takeGPUs(f)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Source, err)
 	}
-	b.kept, b.open = b.kept.plus(b.open), spent{}
+	for what, n := range b.open {
+		b.kept[what] += n
+	}
+	clear(b.open[:])
 	return nil
 }
 
-// takeGPUs counts what all nodes of a fragment have.
-func (b *Budget) takeGPUs(f *Fragment) error {
+// gpusOrNICs counts what all nodes of a fragment have.
+func gpusOrNICs(f *Fragment) int {
+	n := 0
 	each := make([]int, len(f.Types))
 	for i, t := range f.Types {
 		each[i] = max(t.Count(GPU), t.Count(NIC))
 	}
-	n := 0
 	for _, h := range f.Hosts {
 		if h.Type >= 0 && h.Type < len(each) {
 			n += each[h.Type]
 		}
 	}
-	return b.take("GPUs or NICs in all nodes", b.kept.gpus, &b.open.gpus, n, b.limits.GPUs)
-}
-
-func (s spent) plus(o spent) spent {
-	return spent{
-		s.hosts + o.hosts, s.gpus + o.gpus, s.devices + o.devices, s.pairs + o.pairs, s.switches + o.switches,
-		s.links + o.links, s.steps + o.steps,
-	}
+	return n
 }

@@ -3,6 +3,7 @@ package input
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -208,7 +209,7 @@ func arrange(read []Source) error {
 		}
 		c := &s.Fragments[0].Cluster
 		if len(s.Hosts) > 0 {
-			if othersHaveNetwork(read, i) {
+			if others(read, i, func(f *cluster.Fragment) bool { return len(f.Network.Links) > 0 }) {
 				c.Network = cluster.Network{}
 			}
 			continue
@@ -228,7 +229,7 @@ func arrange(read []Source) error {
 			for h := range c.Hosts {
 				c.Hosts[h].Name = names[h]
 			}
-			if othersAreCabled(read, i) {
+			if others(read, i, func(f *cluster.Fragment) bool { return f.Network.Cabled() }) {
 				c.Network = cluster.Network{}
 			}
 			continue
@@ -266,14 +267,6 @@ func bareHosts(read []Source, i int) []string {
 		}
 	}
 	return natural.Sort(names)
-}
-
-func othersHaveNetwork(read []Source, i int) bool {
-	return others(read, i, func(f *cluster.Fragment) bool { return len(f.Network.Links) > 0 })
-}
-
-func othersAreCabled(read []Source, i int) bool {
-	return others(read, i, func(f *cluster.Fragment) bool { return f.Network.Cabled() })
 }
 
 // others reports whether a fragment of a source other than number i is such.
@@ -428,7 +421,7 @@ func Strangers(read []Source) []cluster.Warning {
 	if len(named) == 0 {
 		return nil
 	}
-	var missing, theirs []string
+	var missing []string
 	for short, name := range inside {
 		if _, ok := named[short]; !ok {
 			missing = append(missing, name)
@@ -437,10 +430,8 @@ func Strangers(read []Source) []cluster.Warning {
 	if len(missing) == 0 {
 		return nil
 	}
-	for _, name := range named {
-		theirs = append(theirs, name)
-	}
-	missing, theirs = natural.Sort(missing), natural.Sort(theirs)
+	theirs := natural.Sort(slices.Collect(maps.Values(named)))
+	missing = natural.Sort(missing)
 	w := cluster.Warning{Text: fmt.Sprintf("does not name %s: how they reach the network is unknown", cutList(missing))}
 	if len(missing) == len(inside) {
 		w.Text = fmt.Sprintf("names none of %s, which other sources describe; its hosts are %s and are listed as further "+

@@ -202,27 +202,21 @@ func (q *netqReader) links() {
 	slices.SortStableFunc(byHost, func(x, y cable) int { return q.dev[x.b].host - q.dev[y.b].host })
 	for _, c := range byHost {
 		a, b := q.dev[c.a], q.dev[c.b]
-		if b.host < 0 {
-			k := key{a.sw, b.sw, -1, 0}
-			i, ok := at[k]
-			if !ok {
-				i = len(n.Links)
-				at[k] = i
-				n.Links = append(n.Links, cluster.NetLink{
-					A: cluster.End{Switch: a.sw, NIC: -1}, B: cluster.End{Switch: b.sw, NIC: -1},
-				})
-			}
-			n.Links[i].Count += c.number
-			continue
+		k := key{a.sw, b.sw, -1, 0}
+		if b.host >= 0 {
+			k.nic, k.count = slices.Index(q.nics[c.b], c.ifB), c.number
 		}
-		k := key{a.sw, -1, slices.Index(q.nics[c.b], c.ifB), c.number}
 		i, ok := at[k]
 		if !ok {
 			i = len(n.Links)
 			at[k] = i
 			n.Links = append(n.Links, cluster.NetLink{
-				A: cluster.End{Switch: a.sw, NIC: -1}, B: cluster.End{Switch: -1, NIC: k.nic}, Count: c.number,
+				A: cluster.End{Switch: a.sw, NIC: -1}, B: cluster.End{Switch: b.sw, NIC: k.nic}, Count: k.count,
 			})
+		}
+		if b.host < 0 {
+			n.Links[i].Count += c.number
+			continue
 		}
 		end := &n.Links[i].B
 		if last := len(end.Hosts) - 1; last >= 0 && end.Hosts[last].First+end.Hosts[last].N >= b.host+1 {

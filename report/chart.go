@@ -34,7 +34,7 @@ const edge = 24.0
 
 // heading writes what a picture shows and what to know about it, and returns where that ends.
 func (p *picture) heading(w float64, title string, under ...string) float64 {
-	big, small := svg.Type{Size: 19, Bold: true, Fill: ink}, svg.Type{Size: 12, Fill: inkSoft}
+	big, small := font{Size: 19, Bold: true, Fill: ink}, font{Size: 12, Fill: inkSoft}
 	p.say(edge, 34, w-2*edge, title, big)
 	y := 56.0
 	for _, line := range nonEmpty(under...) {
@@ -46,15 +46,15 @@ func (p *picture) heading(w float64, title string, under ...string) float64 {
 
 // Sample explains a kind of link or box.
 type Sample struct {
-	Text  string    `json:"text"`
-	Paint svg.Paint `json:"paint"`
-	Solid bool      `json:"solid,omitempty"` // a box, not a line
+	Text  string `json:"text"`
+	Paint brush  `json:"paint"`
+	Solid bool   `json:"solid,omitempty"` // a box, not a line
 	key   string
 }
 
 // drawSamples explains colours and lines side by side, and returns where that ends.
 func (p *picture) samples(x, y, w float64, list []Sample) float64 {
-	ty, at := svg.Type{Size: 11.5, Fill: ink}, x
+	ty, at := font{Size: 11.5, Fill: ink}, x
 	p.Open("legend", "", "")
 	for _, s := range list {
 		need := 60 + svg.TextWidth(s.Text, ty)
@@ -119,7 +119,7 @@ func evenAxis(hi, from, to float64) axis {
 }
 
 // lineLooks tell lines from others: in colour, brightness and dash, so that they can be printed in grey.
-var lineLooks = []svg.Paint{
+var lineLooks = []brush{
 	{Stroke: "#14406b"},
 	{Stroke: "#d1495b", Dash: "7 3"},
 	{Stroke: "#2a9d8f", Dash: "2 3"},
@@ -162,18 +162,18 @@ func (p *plot) draw(c *picture) {
 		p.y = powerAxis(10, max(low.y, p.least), high.y, p.bottom(), p.box.y)
 	}
 	c.Open("plot", p.title, "")
-	left, middle := svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.End},
-		svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.Middle}
-	c.Text(p.box.x-50, p.box.y-12, p.title, svg.Type{Size: 13, Bold: true, Fill: ink})
+	left, middle := font{Size: 11, Fill: inkSoft, Anchor: svg.End},
+		font{Size: 11, Fill: inkSoft, Anchor: svg.Middle}
+	c.Text(p.box.x-50, p.box.y-12, p.title, font{Size: 13, Bold: true, Fill: ink})
 	for _, v := range p.y.ticks {
-		c.Line(p.box.x, p.y.at(v), p.right(), p.y.at(v), svg.Paint{Stroke: panelLine})
+		c.Line(p.box.x, p.y.at(v), p.right(), p.y.at(v), brush{Stroke: panelLine})
 		c.Text(p.box.x-8, p.y.at(v)+4, p.yTick(v), left)
 	}
 	for _, v := range p.x.ticks {
-		c.Line(p.x.at(v), p.bottom(), p.x.at(v), p.bottom()+5, svg.Paint{Stroke: inkSoft})
+		c.Line(p.x.at(v), p.bottom(), p.x.at(v), p.bottom()+5, brush{Stroke: inkSoft})
 		c.Text(p.x.at(v), p.bottom()+19, p.xTick(v), middle)
 	}
-	c.Line(p.box.x, p.bottom(), p.right(), p.bottom(), svg.Paint{Stroke: inkSoft})
+	c.Line(p.box.x, p.bottom(), p.right(), p.bottom(), brush{Stroke: inkSoft})
 	c.Text(p.mid(), p.bottom()+37, p.across, middle)
 	for i := range p.lines {
 		p.drawBand(c, i)
@@ -195,7 +195,7 @@ func (p *plot) drawBand(c *picture, i int) {
 	}
 	if v := p.lines[i][0]; v.low < v.high {
 		steps[len(steps)-1] = "Z"
-		c.Path(svg.Paint{Fill: lineLooks[i].Stroke, Opacity: 0.12}, steps...)
+		c.Path(brush{Fill: lineLooks[i].Stroke, Opacity: 0.12}, steps...)
 	}
 }
 
@@ -210,11 +210,11 @@ func (p *plot) drawLine(c *picture, i int) {
 	for _, v := range p.lines[i] {
 		x, y := p.x.at(v.x), p.y.at(v.y)
 		c.Open("point", v.tip, "")
-		c.Rect(x-2.8, y-2.8, 5.6, 5.6, 2.8, svg.Paint{Fill: paint.Stroke})
+		c.Rect(x-2.8, y-2.8, 5.6, 5.6, 2.8, brush{Fill: paint.Stroke})
 		if v.ringed {
-			c.Rect(x-6, y-6, 12, 12, 6, svg.Paint{Stroke: ink, Width: 1.2})
+			c.Rect(x-6, y-6, 12, 12, 6, brush{Stroke: ink, Width: 1.2})
 		}
-		c.Text(x+6, y-9, v.note, svg.Type{Size: 11, Fill: ink})
+		c.Text(x+6, y-9, v.note, font{Size: 11, Fill: ink})
 		c.Close()
 	}
 }
@@ -236,7 +236,7 @@ func drawBars(c *picture, top, wide float64, bars []bar, end unit.Time) (time ax
 		y, drawn float64
 		fill     string
 	}
-	names, rows, left := svg.Type{Size: 11, Fill: ink, Anchor: svg.End}, map[string]*row{}, 0.0
+	names, rows, left := font{Size: 11, Fill: ink, Anchor: svg.End}, map[string]*row{}, 0.0
 	for _, b := range bars {
 		left = max(left, svg.TextWidth(b.Group+" "+b.Track, names))
 		end = max(end, b.To, b.high)
@@ -250,12 +250,12 @@ func drawBars(c *picture, top, wide float64, bars []bar, end unit.Time) (time ax
 	}
 	time, bottom = evenAxis(float64(end), left, left+wide), top+barStep*float64(len(rows))
 	for _, v := range time.ticks {
-		c.Line(time.at(v), top-6, time.at(v), bottom, svg.Paint{Stroke: panelLine})
+		c.Line(time.at(v), top-6, time.at(v), bottom, brush{Stroke: panelLine})
 		text := "0" // in whatever unit
 		if v > 0 {
 			text = unit.Time(v).String()
 		}
-		c.Text(time.at(v), top-12, text, svg.Type{Size: 10, Fill: inkSoft, Anchor: svg.Middle})
+		c.Text(time.at(v), top-12, text, font{Size: 10, Fill: inkSoft, Anchor: svg.Middle})
 	}
 	for i := range bars {
 		r := rows[bars[i].Group+" "+bars[i].Track]
@@ -270,23 +270,23 @@ func drawBars(c *picture, top, wide float64, bars []bar, end unit.Time) (time ax
 func (b *bar) draw(c *picture, time *axis, y float64) {
 	from, to := time.at(float64(b.From)), time.at(float64(b.To))
 	c.Open("bar", b.Name+": "+(b.To-b.From).String()+" from "+b.From.String(), "")
-	paint := svg.Paint{Fill: b.fill}
+	paint := brush{Fill: b.fill}
 	if to-from > 3 {
 		paint.Stroke, paint.Width = paper, 0.5
 	}
 	c.Rect(from, y, max(0.5, to-from), barHigh, 0, paint)
-	inside := svg.Type{Size: 9, Fill: paper}
+	inside := font{Size: 9, Fill: paper}
 	if text := svg.Fit(b.Name, inside, to-from-4); len(text) > 4 && to-from > 40 && b.note == "" {
 		c.Text(from+3, y+14, text, inside)
 	}
 	if b.low < b.high {
 		// White below the line, so that it shows on a dark bar too.
 		lo, hi, mid := time.at(float64(b.low)), time.at(float64(b.high)), y+barHigh/2
-		for _, p := range []svg.Paint{{Stroke: paper, Width: 3}, {Stroke: ink, Width: 1.2}} {
+		for _, p := range []brush{{Stroke: paper, Width: 3}, {Stroke: ink, Width: 1.2}} {
 			c.Path(p, "M", lo, mid, "L", hi, mid, "M", lo, mid-4, "L", lo, mid+4, "M", hi, mid-4, "L", hi, mid+4)
 		}
 		to = max(to, hi)
 	}
-	c.Text(to+10, y+15, b.note, svg.Type{Size: 12, Fill: ink})
+	c.Text(to+10, y+15, b.note, font{Size: 12, Fill: ink})
 	c.Close()
 }

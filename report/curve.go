@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"busbar.dev/internal/svg"
 	"busbar.dev/internal/words"
 	"busbar.dev/predict"
 	"busbar.dev/query"
@@ -25,7 +24,7 @@ const (
 
 // Curves draws a forecast: time and busbw over size, a line for every layout and
 // algorithm, the model's margin as a band; of a single size, bars.
-func Curves(d *query.PredictDoc) (*svg.Picture, error) {
+func Curves(d *query.PredictDoc) (*Picture, error) {
 	f := &forecast{PredictDoc: d}
 	if len(f.Rows) == 0 {
 		return nil, fmt.Errorf("no rows to draw")
@@ -141,12 +140,12 @@ var limitColours = []limitColour{
 }
 
 // bars draws the rows of one size: how long each takes, and what limits it.
-func (f *forecast) bars() *svg.Picture {
+func (f *forecast) bars() *Picture {
 	c := &picture{}
 	samples := []Sample{{Text: "limited by"}}
 	var bars []bar
 	for _, k := range limitColours {
-		samples = append(samples, Sample{Text: k.text, Paint: svg.Paint{Fill: k.fill}, Solid: true})
+		samples = append(samples, Sample{Text: k.text, Paint: brush{Fill: k.fill}, Solid: true})
 	}
 	for _, r := range f.Rows {
 		k := slices.IndexFunc(limitColours,

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,20 +20,19 @@ type group struct {
 // groups sorts the hosts by type, in the order of the types. Types without a host
 // are kept, so that a bare node can be shown. Hosts without a type come last.
 func groups(c *cluster.Cluster) []group {
-	all := make([]group, len(c.Types))
+	all := make([]group, len(c.Types)+1)
 	for i, t := range c.Types {
 		all[i].t = t
 	}
-	var rest []int
 	for i, h := range c.Hosts {
-		if h.Type >= 0 && h.Type < len(all) {
-			all[h.Type].hosts = append(all[h.Type].hosts, i)
-			continue
+		at := h.Type
+		if c.TypeOf(i) == nil {
+			at = len(c.Types)
 		}
-		rest = append(rest, i)
+		all[at].hosts = append(all[at].hosts, i)
 	}
-	if len(rest) > 0 {
-		all = append(all, group{hosts: rest})
+	if all[len(c.Types)].hosts == nil {
+		return all[:len(c.Types)]
 	}
 	return all
 }
@@ -107,10 +107,7 @@ func children(t *cluster.NodeType) (of [][]int, top []int) {
 
 // uplinks finds the link of each device to its parent, -1 where there is none.
 func uplinks(t *cluster.NodeType) []int {
-	up := make([]int, len(t.Devices))
-	for i := range up {
-		up[i] = -1
-	}
+	up := slices.Repeat([]int{-1}, len(t.Devices))
 	for i, l := range t.Links {
 		switch {
 		case t.Devices[l.B].Parent == l.A:
@@ -132,8 +129,7 @@ func deviceTitles(t *cluster.NodeType) []string {
 	}
 	titles := make([]string, len(t.Devices))
 	for i := range t.Devices {
-		titles[i] = t.Devices[i].Title()
-		if used[titles[i]] > 1 {
+		if titles[i] = t.Devices[i].Title(); used[titles[i]] > 1 {
 			titles[i] = t.Devices[i].Name
 		}
 	}
@@ -171,17 +167,14 @@ func domainTitle(t *cluster.NodeType, numa int) string {
 	if i := t.Devices[numa].Index; i >= 0 {
 		return "NUMA " + strconv.Itoa(i)
 	}
-	at, n := 0, 0
+	var all []int
 	for _, d := range t.Of(cluster.NUMA) {
-		if t.Devices[d].Index >= 0 {
-			continue
+		if unnumbered(&t.Devices[d]) {
+			all = append(all, d)
 		}
-		if d == numa {
-			at = n
-		}
-		n++
 	}
-	switch {
+	at := slices.Index(all, numa)
+	switch n := len(all); {
 	case n < 2:
 		return "NUMA ?"
 	case n <= 26:

@@ -8,7 +8,6 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/words"
-	"busbar.dev/unit"
 )
 
 // fast is one set of point-to-point links among the GPUs of a node: all links
@@ -23,25 +22,21 @@ type fast struct {
 
 // bundle is the links of a set that are alike.
 type bundle struct {
-	lanes  int
-	rate   cluster.Fact[unit.Rate]
-	duplex unit.Rate
-	oneWay bool
-	links  []int // indexes into NodeType.Links
-	gpus   []int
+	cluster.Link       // the first of them
+	links        []int // indexes into NodeType.Links
+	gpus         []int
 }
 
 // fastSets finds the NVLink, xGMI and other direct links of a node.
 func fastSets(t *cluster.NodeType) []fast {
 	var sets []fast
 	for i, l := range t.Links {
-		a, b := &t.Devices[l.A], &t.Devices[l.B]
-		via := -1
+		a, b, via := t.Devices[l.A].Kind, t.Devices[l.B].Kind, -1
 		switch {
-		case a.Kind == cluster.GPU && b.Kind == cluster.GPU && l.Kind != cluster.PCIe:
-		case a.Kind == cluster.GPU && b.Kind == cluster.NVSwitch:
+		case a == cluster.GPU && b == cluster.GPU && l.Kind != cluster.PCIe:
+		case a == cluster.GPU && b == cluster.NVSwitch:
 			via = l.B
-		case a.Kind == cluster.NVSwitch && b.Kind == cluster.GPU:
+		case a == cluster.NVSwitch && b == cluster.GPU:
 			via = l.A
 		default:
 			continue
@@ -51,14 +46,17 @@ func fastSets(t *cluster.NodeType) []fast {
 			at = len(sets)
 			sets = append(sets, fast{kind: l.Kind, via: via})
 		}
-		sets[at].add(t, i, l)
+		sets[at].addLink(t, i)
 	}
 	for i := range sets {
 		s := &sets[i]
-		s.name = setName(t, s)
-		slices.Sort(s.gpus)
+		if slices.Sort(s.gpus); s.kind == cluster.NVLink {
+			s.name = nvlinkName(t, s.gpus[0])
+		} else {
+			s.name = linkName(&cluster.Link{Kind: s.kind})
+		}
 		slices.SortStableFunc(s.bundles, func(a, b bundle) int {
-			return cmp.Or(cmp.Compare(b.lanes, a.lanes), cmp.Compare(b.rate.Value, a.rate.Value))
+			return cmp.Or(cmp.Compare(b.Lanes, a.Lanes), cmp.Compare(b.Rate.Value, a.Rate.Value))
 		})
 	}
 	return sets
@@ -75,25 +73,22 @@ func switchLinks(t *cluster.NodeType) []int {
 	return list
 }
 
-func (s *fast) add(t *cluster.NodeType, i int, l cluster.Link) {
+func (s *fast) addLink(t *cluster.NodeType, i int) {
+	l := &t.Links[i]
 	at := slices.IndexFunc(s.bundles, func(b bundle) bool {
-		return b.lanes == l.Lanes && b.rate.Value == l.Rate.Value && b.rate.Origin == l.Rate.Origin && b.oneWay == l.OneWay
+		return b.Lanes == l.Lanes && b.Rate.Value == l.Rate.Value && b.Rate.Origin == l.Rate.Origin && b.OneWay == l.OneWay
 	})
 	if at < 0 {
 		at = len(s.bundles)
-		s.bundles = append(s.bundles, bundle{lanes: l.Lanes, rate: l.Rate, duplex: l.Duplex, oneWay: l.OneWay})
+		s.bundles = append(s.bundles, bundle{Link: *l})
 	}
 	b := &s.bundles[at]
 	b.links = append(b.links, i)
 	for _, d := range []int{l.A, l.B} {
-		if t.Devices[d].Kind != cluster.GPU {
-			continue
-		}
-		if !slices.Contains(b.gpus, d) {
-			b.gpus = append(b.gpus, d)
-		}
-		if !slices.Contains(s.gpus, d) {
-			s.gpus = append(s.gpus, d)
+		for _, gpus := range []*[]int{&b.gpus, &s.gpus} {
+			if t.Devices[d].Kind == cluster.GPU && !slices.Contains(*gpus, d) {
+				*gpus = append(*gpus, d)
+			}
 		}
 	}
 }
@@ -106,35 +101,22 @@ func gpuEnd(t *cluster.NodeType, l *cluster.Link) int {
 	return l.B
 }
 
-func setName(t *cluster.NodeType, s *fast) string {
-	if s.kind == cluster.NVLink && len(s.gpus) > 0 {
-		return nvlinkName(t, s.gpus[0])
-	}
-	return linkName(&cluster.Link{Kind: s.kind})
-}
-
 // short is how a bundle is called in a matrix: NV4.
-func (b *bundle) short(kind cluster.LinkKind) string {
-	if kind == cluster.NVLink && b.lanes > 0 {
-		return fmt.Sprintf("NV%d", b.lanes)
+func (b *bundle) short() string {
+	if b.Kind == cluster.NVLink && b.Lanes > 0 {
+		return fmt.Sprintf("NV%d", b.Lanes)
 	}
-	if b.lanes > 1 {
-		return fmt.Sprintf("%s ×%d", linkName(&cluster.Link{Kind: kind}), b.lanes)
-	}
-	return linkName(&cluster.Link{Kind: kind})
+	return linkName(&cluster.Link{Kind: b.Kind}) + when(b.Lanes > 1, fmt.Sprintf(" ×%d", b.Lanes))
 }
 
-// figures says the rate of a bundle: "450 GB/s one direction each (900 GB/s
-// duplex advertised) [spec]".
-func (b *bundle) figures() string {
-	if !b.rate.Known() {
+// figures says the links of each GPU where those are known, and the rate of a bundle: "450 GB/s one direction each
+// (900 GB/s duplex advertised) [spec]".
+func (b *bundle) figures(each bool) string {
+	if !b.Rate.Known() {
 		return "rate unknown"
 	}
-	s := b.rate.Value.String() + " one direction"
-	if b.duplex > 0 {
-		s += " (" + b.duplex.String() + " duplex advertised)"
-	}
-	return s + " [" + b.rate.Origin.String() + "]"
+	return b.Rate.Value.String() + " one direction" + when(each, " each") +
+		when(b.Duplex > 0, " ("+b.Duplex.String()+" duplex advertised)") + " [" + b.Rate.Origin.String() + "]"
 }
 
 // pairs is the number of GPU pairs that the direct links join.
@@ -152,41 +134,26 @@ func (s *fast) pairs(t *cluster.NodeType) int {
 // full reports whether every pair of the GPUs has the same direct link.
 func (s *fast) full(t *cluster.NodeType) bool {
 	n := len(s.gpus)
-	return s.via < 0 && len(s.bundles) == 1 && !s.bundles[0].oneWay && s.pairs(t) == n*(n-1)/2
+	return s.via < 0 && len(s.bundles) == 1 && !s.bundles[0].OneWay && s.pairs(t) == n*(n-1)/2
 }
 
 // fastCaption says how its GPUs are linked.
 func fastCaption(t *cluster.NodeType, s *fast) []string {
 	rate := func(b *bundle, way string) string {
-		if !b.rate.Known() {
-			return "rate unknown"
-		}
-		return b.rate.Value.String() + way + assumed(b.rate.Origin)
+		return cmp.Or(when(b.Rate.Known(), b.Rate.Value.String()+way+assumed(b.Rate.Origin)), "rate unknown")
 	}
-	first := &s.bundles[0]
+	first, via := &s.bundles[0], cmp.Or(when(s.via >= 0, " via NVSwitch"), " mesh")
 	switch {
 	case s.via >= 0 && len(s.bundles) == 1:
-		links := ""
-		if first.lanes > 0 {
-			links = words.Plural(first.lanes, "link") + " per GPU"
-		}
-		return nonEmpty(s.name+" via NVSwitch", links, rate(first, " one direction"))
+		return nonEmpty(s.name+via, when(first.Lanes > 0, words.Plural(first.Lanes, "link")+" per GPU"),
+			rate(first, " one direction"))
 	case s.full(t):
-		return []string{s.name + ", full mesh", first.short(s.kind) + " between each pair", rate(first, " one direction")}
+		return []string{s.name + ", full mesh", first.short() + " between each pair", rate(first, " one direction")}
 	}
-	text := []string{s.name}
-	if s.via >= 0 {
-		text[0] += " via NVSwitch"
-	} else {
-		text[0] += " mesh"
-	}
+	text := []string{s.name + via}
 	for i := range s.bundles {
 		b := &s.bundles[i]
-		way := ""
-		if b.oneWay {
-			way = " one way"
-		}
-		text = append(text, b.short(s.kind)+way+": "+rate(b, ""))
+		text = append(text, b.short()+when(b.OneWay, " one way")+": "+rate(b, ""))
 	}
 	return append(text, "one direction")
 }
@@ -194,47 +161,30 @@ func fastCaption(t *cluster.NodeType, s *fast) []string {
 // words says a set in one line.
 func (s *fast) words(t *cluster.NodeType) string {
 	head := words.Plural(len(s.gpus), "GPU") + ", " + s.name
-	switch {
-	case s.via >= 0 && len(s.bundles) == 1:
-		b := &s.bundles[0]
-		return head + " via NVSwitch: " + countLinks(b.lanes) +
-			strings.Replace(b.figures(), " one direction", " one direction each", 1)
-	case s.via >= 0:
-		head += " via NVSwitch:"
-		for i := range s.bundles {
-			b := &s.bundles[i]
-			head += fmt.Sprintf("%s %s %s%s", sep(i), deviceNames(deviceTitles(t), b.gpus), countLinks(b.lanes), b.figures())
-		}
-		return head
-	case s.full(t):
-		b := &s.bundles[0]
-		return head + ", full mesh: " + b.short(s.kind) + " between every pair, " + b.figures()
+	if first := &s.bundles[0]; s.full(t) {
+		return head + ", full mesh: " + first.short() + " between every pair, " + first.figures(false)
 	}
-	all := len(t.Of(cluster.GPU))
-	head += fmt.Sprintf(", %d of %d pairs joined:", s.pairs(t), all*(all-1)/2)
+	if s.via >= 0 {
+		head += " via NVSwitch: "
+	} else {
+		all := len(t.Of(cluster.GPU))
+		head += fmt.Sprintf(", %d of %d pairs joined: ", s.pairs(t), all*(all-1)/2)
+	}
+	var parts []string
 	for i := range s.bundles {
 		b := &s.bundles[i]
-		head += fmt.Sprintf("%s %d × %s, %s", sep(i), len(b.links), b.short(s.kind), b.figures())
-		if b.oneWay && len(b.links) == 1 {
-			l := &t.Links[b.links[0]]
-			head += ", only " + t.Devices[l.A].Name + " → " + t.Devices[l.B].Name
-		} else if b.oneWay {
-			head += ", one way"
+		text := fmt.Sprintf("%d × %s, %s", len(b.links), b.short(), b.figures(false))
+		switch one := len(s.bundles) == 1; {
+		case s.via >= 0:
+			text = when(!one, deviceNames(deviceTitles(t), b.gpus)+" ") + countLinks(b.Lanes) + b.figures(one)
+		case b.OneWay && len(b.links) == 1:
+			text += ", only " + t.Devices[b.A].Name + " → " + t.Devices[b.B].Name
+		case b.OneWay:
+			text += ", one way"
 		}
+		parts = append(parts, text)
 	}
-	return head
+	return head + strings.Join(parts, "; ")
 }
 
-func sep(i int) string {
-	if i == 0 {
-		return ""
-	}
-	return ";"
-}
-
-func countLinks(lanes int) string {
-	if lanes < 1 {
-		return ""
-	}
-	return words.Plural(lanes, "link") + ", "
-}
+func countLinks(lanes int) string { return when(lanes > 0, words.Plural(lanes, "link")+", ") }

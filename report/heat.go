@@ -18,7 +18,7 @@ const (
 // Heat draws the bandwidth of every pair as a map: rows send, columns receive. Light
 // is fast and dark is slow, so that it prints in grey; pairs and hosts that stand out
 // are outlined and named below.
-func Heat(t *pairs.Table) (*svg.Picture, error) {
+func Heat(t *pairs.Table) (*Picture, error) {
 	n := len(t.Names)
 	if n == 0 {
 		return nil, fmt.Errorf("no ranks to draw")
@@ -47,10 +47,10 @@ func Heat(t *pairs.Table) (*svg.Picture, error) {
 		}
 		c.Open("pair", fmt.Sprintf("%s to %s: %v, latency %v", t.Names[m.From], t.Names[m.To], m.Rate, m.Latency), "")
 		c.Rect(at.x+float64(m.To)*cell, at.y+float64(m.From)*cell, cell-1, cell-1, 1,
-			svg.Paint{Fill: shade(float64(m.Rate / most))})
+			brush{Fill: shade(float64(m.Rate / most))})
 		c.Close()
 	}
-	row, column := svg.Type{Size: 11, Fill: ink, Anchor: svg.End}, svg.Type{Size: 10, Fill: ink, Anchor: svg.Middle}
+	row, column := font{Size: 11, Fill: ink, Anchor: svg.End}, font{Size: 10, Fill: ink, Anchor: svg.Middle}
 	for i := 0; i < n; i += int(math.Ceil(14 / cell)) { // thinned out where there are too many
 		mid := float64(i)*cell + cell/2
 		c.Text(at.x-6, at.y+mid+4, svg.FitEnds(t.Names[i], row, at.x-10), row)
@@ -60,7 +60,7 @@ func Heat(t *pairs.Table) (*svg.Picture, error) {
 	for i, f := range t.Findings() {
 		drawOutline(c, f, at, cell)
 		if i < 12 {
-			ty := svg.Type{Size: 12, Fill: ink}
+			ty := font{Size: 12, Fill: ink}
 			c.say(at.x, y, width-at.x-40, f.Text, ty)
 			y += 18
 		}
@@ -82,7 +82,7 @@ func drawOutline(c *picture, f finding.Finding, at box, cell float64) {
 	}
 	outline := func(row, column int, rows, columns float64) {
 		c.Rect(at.x+float64(column)*cell-1, at.y+float64(row)*cell-1, columns*cell, rows*cell, 1,
-			svg.Paint{Stroke: red, Width: 2})
+			brush{Stroke: red, Width: 2})
 	}
 	all := at.w / cell
 	switch f.Kind {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/svg"
 	"busbar.dev/internal/words"
 )
@@ -30,11 +31,11 @@ type panel struct {
 	t           *cluster.NodeType
 	host        string // whose node it is, for what is chosen on a page
 	title, note string
-	small       bool           // shows its NICs and GPUs by their numbers alone
-	stubs       bool           // NICs end in a stub, because the network is drawn elsewhere
-	ends        map[int]string // NIC → where its cable leads
-	shares      []cluster.Share
-	far         map[int]string // GPU → what lies between it and its nearest NIC
+	small       bool                   // shows its NICs and GPUs by their numbers alone
+	stubs       bool                   // NICs end in a stub, because the network is drawn elsewhere
+	ends        map[int]string         // NIC → where its cable leads
+	share       map[int]*cluster.Share // of GPUs, by NIC
+	far         map[int]string         // GPU → what lies between it and its nearest NIC
 	fast        []fast
 	second      []int // links of NVSwitches to those of a second level
 	titles      []string
@@ -45,7 +46,7 @@ type panel struct {
 	span  []spans // per device
 	depth []int   // PCIe switches between a device and the CPU
 	deep  int     // rows of PCIe switches
-	trays int
+	trays []spans // columns of each
 
 	frame box
 	box   []box // per device; zero when it is not drawn
@@ -71,7 +72,7 @@ type spans struct{ from, to int }
 // newPanel deals the devices of a kind of node into columns; it shows what the first of its hosts has.
 func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 	p := &panel{
-		t: t, title: t.Name, stubs: len(c.Network.Switches) > 0, shares: t.Shares(), fast: fastSets(t),
+		t: t, title: t.Name, stubs: len(c.Network.Switches) > 0, share: map[int]*cluster.Share{}, fast: fastSets(t),
 		second: switchLinks(t), titles: deviceTitles(t), far: farGPUs(t), up: uplinks(t),
 		span: make([]spans, len(t.Devices)), depth: make([]int, len(t.Devices)),
 		gpuW: 90, gap: 34, socketGap: 78, at: map[cluster.Kind]float64{}, high: map[cluster.Kind]float64{
@@ -79,31 +80,30 @@ func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 			cluster.Socket: 88,
 		},
 	}
-	switch {
-	case len(hosts) == 1:
-		p.host = c.Hosts[hosts[0]].Name
-		p.title = cmp.Or(p.host, t.Name)
-		p.note = t.Name
-	case len(hosts) > 1:
-		p.title += fmt.Sprintf("  × %d", len(hosts))
+	for _, s := range t.Shares() {
+		for _, nic := range s.NICs {
+			p.share[nic] = &s
+		}
+	}
+	if n := len(hosts); n > 1 {
+		p.title += fmt.Sprintf("  × %d", n)
 		p.note = hostList(hostNames(c, hosts), 90)
+	} else if n == 1 {
+		p.host, p.note = c.Hosts[hosts[0]].Name, t.Name
+		p.title = cmp.Or(p.host, t.Name)
 	}
 	if len(hosts) > 0 {
 		p.ends = cableEnds(c, hosts[0], len(hosts) > 1)
 	}
-	if t.Tree == cluster.Assumed {
-		p.note += "  (PCIe tree assumed)"
-	}
+	p.note += when(t.Tree == cluster.Assumed, "  (PCIe tree assumed)")
 	var top []int
 	p.of, top = children(t)
 	p.group(top, 0)
 	// A GPU or NIC that hangs on something unusual (on another GPU) still gets a
 	// column of its own.
-	for _, kind := range []cluster.Kind{cluster.GPU, cluster.NIC} {
-		for _, d := range t.Of(kind) {
-			if p.span[d].from == p.span[d].to {
-				p.group([]int{d}, 0)
-			}
+	for _, d := range append(t.Of(cluster.GPU), t.Of(cluster.NIC)...) {
+		if p.span[d].from == p.span[d].to {
+			p.group([]int{d}, 0)
 		}
 	}
 	p.sizes()
@@ -116,12 +116,12 @@ func cableEnds(c *cluster.Cluster, host int, others bool) map[int]string {
 	routes, to := cluster.NewRoutes(c), make(map[int]string)
 	for _, nic := range c.TypeOf(host).Of(cluster.NIC) {
 		id, _ := routes.Leaf(host, nic)
-		switch {
-		case id < 0:
-		case !others:
-			to[nic] = c.Network.Switches[id].Name
-		case c.Network.Switches[id].Rail >= 0:
-			to[nic] = fmt.Sprintf("rail %d", c.Network.Switches[id].Rail)
+		if id < 0 {
+			continue
+		}
+		if to[nic] = c.Network.Switches[id].Name; others {
+			rail := c.Network.Switches[id].Rail
+			to[nic] = when(rail >= 0, fmt.Sprintf("rail %d", rail))
 		}
 	}
 	return to
@@ -209,10 +209,7 @@ func (p *panel) stacks(nics []int, gpus int) [][]int {
 // nicLook is equal for NICs that look the same in the picture.
 func (p *panel) nicLook(d int) string {
 	dev := &p.t.Devices[d]
-	look := dev.Model.Value + nicRateText(dev)
-	if dev.NIC != nil {
-		look += string(dev.NIC.Kind)
-	}
+	look := dev.Model.Value + nicRateText(dev) + nicKind(dev)
 	if up := p.up[d]; up >= 0 {
 		look += linkName(&p.t.Links[up]) + trainedLow(&p.t.Links[up])
 	}
@@ -221,17 +218,20 @@ func (p *panel) nicLook(d int) string {
 
 // sizes are those of boxes, smaller in a node of many trays, and of rows from the top of a shelf.
 func (p *panel) sizes() {
-	for i := range p.cols {
-		if i == 0 || p.cols[i].tray != p.cols[i-1].tray {
-			p.trays++
+	for i, c := range p.cols {
+		if i == 0 || c.tray != p.cols[i-1].tray {
+			p.trays = append(p.trays, spans{from: i})
 		}
+		p.trays[len(p.trays)-1].to = i + 1
 	}
-	if p.trays > 1 {
+	if len(p.trays) > 1 {
 		p.gpuW, p.gap, p.socketGap = 76, 24, 44
 		p.high[cluster.GPU], p.high[cluster.NIC], p.high[cluster.NUMA], p.high[cluster.Socket] = 36, 36, 32, 62
 	}
-	if slices.ContainsFunc(p.shares, cluster.Share.Crowded) {
-		p.high[cluster.NIC] = sharedH
+	for _, s := range p.share {
+		if s.Crowded() {
+			p.high[cluster.NIC] = sharedH
+		}
 	}
 	if len(p.far) > 0 {
 		p.high[cluster.GPU] += 14
@@ -241,35 +241,40 @@ func (p *panel) sizes() {
 			p.high[kind] = 0
 		}
 	}
-	y, band := pad, 0.0
+	top, band := pad, 0.0 // the room between NICs and GPUs
 	if p.stubs {
-		y += cableTop
+		top += cableTop
 	}
 	if p.high[cluster.NIC] > 0 {
 		band = p.gap
 	}
 	for i := range p.fast {
-		switch s := &p.fast[i]; {
-		case s.via < 0:
-			band = math.Max(band, math.Min(128, 86+6*float64(s.pairs(p.t))))
-		default:
-			band = math.Max(band, 2*p.gap+14)
+		need := 2*p.gap + 14
+		if p.fast[i].via < 0 {
+			need = min(128, 86+6*float64(p.fast[i].pairs(p.t)))
 		}
+		band = max(band, need)
 	}
 	if len(p.second) > 0 {
 		band += barH + secondGap
 	}
-	p.at[cluster.NIC] = y
-	p.at[cluster.GPU] = y + p.high[cluster.NIC] + band
-	y = p.at[cluster.GPU] + p.high[cluster.GPU] + p.gap
-	// The switch nearest to the CPU is in the lowest row.
-	p.at[cluster.PCISwitch] = y
-	y += float64(p.deep) * (p.high[cluster.PCISwitch] + p.gap)
-	p.at[cluster.RootComplex] = y
-	p.at[cluster.NUMA] = y + p.high[cluster.RootComplex]
-	p.at[cluster.Socket] = p.at[cluster.NUMA] - 4
-	p.shelf = p.at[cluster.NUMA] + math.Max(p.high[cluster.NUMA], p.high[cluster.Socket]) + 4
-	if p.trays > 1 {
+	for _, row := range []struct {
+		kind  cluster.Kind
+		rows  int // of switches, of which the nearest to the CPU is in the lowest
+		below float64
+	}{
+		{cluster.NIC, 1, band},
+		{cluster.GPU, 1, p.gap},
+		{cluster.PCISwitch, p.deep, p.gap},
+		{cluster.RootComplex, 1, 0},
+		{cluster.NUMA, 0, 0},
+	} {
+		p.at[row.kind] = top
+		top += float64(row.rows) * (p.high[row.kind] + row.below)
+	}
+	p.at[cluster.Socket] = top - 4
+	p.shelf = top + max(p.high[cluster.NUMA], p.high[cluster.Socket]) + 4
+	if len(p.trays) > 1 {
 		p.shelf += 26 // the name of a tray, and room below it
 	}
 }
@@ -289,45 +294,47 @@ func (p *panel) lay(x, y float64) {
 			room = 12
 		}
 		if s.from < s.to {
-			gap[s.from], gap[s.to] = math.Max(gap[s.from], room), math.Max(gap[s.to], room)
+			gap[s.from], gap[s.to] = max(gap[s.from], room), max(gap[s.to], room)
 		}
 	}
 	left, wide := x+captionW+2*pad, 0.0
 	for i := range p.cols {
 		c := &p.cols[i]
-		switch {
+		switch c.w = p.gpuW; {
 		case c.gpu < 0 && p.high[cluster.NIC] == sharedH:
 			c.w = sharedW
 		case c.gpu >= 0 && len(c.nics) > 0:
-			c.w = p.gpuW + gutter
-		default:
-			c.w = p.gpuW
+			c.w += gutter
 		}
 		wide += c.w + gap[i]
 	}
-	each := p.trays // on a shelf
-	if p.trays > 1 {
-		shelves := math.Ceil(wide / shelfW)
-		each = int(math.Ceil(float64(p.trays) / shelves))
+	each := len(p.trays) // on a shelf
+	if each > 1 {
+		each = int(math.Ceil(float64(each) / math.Ceil(wide/shelfW)))
 		left += 2 * pad // for the line that joins the shelves
 	}
-	at, top, tray, right := left, y, 0, left
-	for i := range p.cols {
-		c := &p.cols[i]
-		if i > 0 && c.tray != p.cols[i-1].tray {
-			if tray++; tray%each == 0 {
-				at, top = left, top+p.shelf
+	at, top, right := left, y, left
+	for k, tray := range p.trays {
+		if k > 0 && k%each == 0 {
+			at, top = left, top+p.shelf
+		}
+		for i := tray.from; i < tray.to; i++ {
+			if at > left {
+				at += max(8, gap[i])
 			}
+			p.cols[i].x, p.cols[i].y = at, top
+			at += p.cols[i].w
+			right = max(right, at)
 		}
-		if at > left {
-			at += math.Max(8, gap[i])
-		}
-		c.x, c.y = at, top
-		at += c.w
-		right = math.Max(right, at)
 	}
-	p.frame = box{x, y, math.Max(right+2*pad-x, 240), top + p.shelf + 34 - y}
+	p.frame = box{x, y, max(right+2*pad-x, 240), top + p.shelf + 34 - y}
 	p.placeBoxes()
+}
+
+// over is the place of columns on their shelf.
+func (p *panel) over(s spans) box {
+	first, last := &p.cols[s.from], &p.cols[s.to-1]
+	return box{first.x, first.y, last.x + last.w - first.x, p.shelf}
 }
 
 func (p *panel) placeBoxes() {
@@ -336,8 +343,8 @@ func (p *panel) placeBoxes() {
 		if s.from == s.to {
 			continue
 		}
-		kind, first, last := p.t.Devices[d].Kind, &p.cols[s.from], &p.cols[s.to-1]
-		b := box{first.x, first.y + p.at[kind], last.x + last.w - first.x, p.high[kind]}
+		kind, first, last, b := p.t.Devices[d].Kind, &p.cols[s.from], &p.cols[s.to-1], p.over(s)
+		b.y, b.h = b.y+p.at[kind], p.high[kind]
 		if last.gpu >= 0 && len(last.nics) > 0 && !p.within(last.nics[0], d) {
 			b.w -= gutter // the NIC above hangs on something further down
 		}
@@ -363,10 +370,7 @@ func (p *panel) within(d, holder int) bool {
 
 // key is what a page knows a part of the node by; nothing where the node is drawn for its kind.
 func (p *panel) key(what string, part any) string {
-	if p.host == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s/%s/%v", what, p.host, part)
+	return when(p.host != "", fmt.Sprintf("%s/%s/%v", what, p.host, part))
 }
 
 // openLink begins the group of a link, with what it says when pointed at.
@@ -390,7 +394,7 @@ func (p *panel) openDevice(pic *picture, class string, d int, names ...string) {
 // draw paints the panel: containers, links, boxes, words.
 func (p *panel) draw(pic *picture) {
 	pic.Open("node", p.title, "")
-	pic.rect(p.frame, 10, svg.Paint{Fill: panelFill, Stroke: panelLine})
+	pic.rect(p.frame, 10, brush{Fill: panelFill, Stroke: panelLine})
 	p.drawTrays(pic)
 	p.drawKinds(pic, deviceLooks[:2])
 	p.drawSMP(pic)
@@ -399,7 +403,7 @@ func (p *panel) draw(pic *picture) {
 	p.drawStubs(pic)
 	p.drawKinds(pic, deviceLooks[2:])
 	p.drawCaptions(pic)
-	title, note := svg.Type{Size: 15, Fill: ink, Bold: true}, svg.Type{Size: 12, Fill: inkSoft}
+	title, note := font{Size: 15, Fill: ink, Bold: true}, font{Size: 12, Fill: inkSoft}
 	text := svg.FitEnds(p.title, title, p.frame.w-2*pad)
 	pic.Text(p.frame.x+pad, p.frame.bottom()-14, text, title)
 	used := svg.TextWidth(text, title) + 2*pad
@@ -409,22 +413,16 @@ func (p *panel) draw(pic *picture) {
 
 // drawTrays paints the trays of a node that has several.
 func (p *panel) drawTrays(pic *picture) {
-	if p.trays < 2 {
-		return
-	}
-	for from := 0; from < len(p.cols); {
-		to := from
-		for to+1 < len(p.cols) && p.cols[to+1].tray == p.cols[from].tray {
-			to++
+	for _, s := range p.trays {
+		if len(p.trays) == 1 {
+			return
 		}
-		first, last := &p.cols[from], &p.cols[to]
-		b := box{first.x - pad, first.y + 4, last.x + last.w - first.x + 2*pad, p.shelf - 8}
-		name := fmt.Sprintf("tray %d", first.tray)
+		b, name := p.over(s), fmt.Sprintf("tray %d", p.cols[s.from].tray)
+		b = box{b.x - pad, b.y + 4, b.w + 2*pad, b.h - 8}
 		pic.Open("tray", name, "")
-		pic.rect(b, 6, svg.Paint{Fill: paper, Stroke: trayLine})
-		pic.Text(b.x+8, b.bottom()-7, name, svg.Type{Size: 11, Fill: inkSoft, Bold: true})
+		pic.rect(b, 6, brush{Fill: paper, Stroke: trayLine})
+		pic.Text(b.x+8, b.bottom()-7, name, font{Size: 11, Fill: inkSoft, Bold: true})
 		pic.Close()
-		from = to + 1
 	}
 }
 
@@ -436,19 +434,19 @@ func (p *panel) drawStubs(pic *picture) {
 			continue
 		}
 		b, dev, top := p.box[c.nics[0]], &p.t.Devices[c.nics[0]], c.y-4
-		paint := svg.Paint{Stroke: netViol, Width: unknownStroke}
+		paint := brush{Stroke: netViol, Width: unknownStroke}
 		if dev.NIC != nil {
 			paint.Width = stroke(dev.NIC.Rate().Value)
 		}
-		if p.trays > 1 {
+		if len(p.trays) > 1 {
 			top += 8
 		}
 		pic.note("network")
 		pic.Open("link network", "cable of "+deviceNames(p.titles, c.nics),
 			p.key("port", slices.Index(p.t.Of(cluster.NIC), c.nics[0])), namesOf(p.t, c.nics)...)
 		pic.Line(b.mid(), top, b.mid(), b.y, paint)
-		ty := svg.Type{Size: smallType, Fill: netViol}
-		pic.Text(b.mid()+6, c.y+20, svg.FitEnds(p.ends[c.nics[0]], ty, math.Min(72, c.w-10)), ty)
+		ty := font{Size: smallType, Fill: netViol}
+		pic.Text(b.mid()+6, c.y+20, svg.FitEnds(p.ends[c.nics[0]], ty, min(72, c.w-10)), ty)
 		pic.Close()
 	}
 }
@@ -456,71 +454,48 @@ func (p *panel) drawStubs(pic *picture) {
 // drawCaptions says once, on the left of each row, what all of its boxes and
 // links have in common.
 func (p *panel) drawCaptions(pic *picture) {
-	draw := func(y float64, color string, text []string) {
-		c := caption{p.frame.y + y, color, text}
-		c.draw(pic, p.frame.x+pad)
-	}
 	t := p.t
 	row := func(kind cluster.Kind) float64 { return p.at[kind] + p.high[kind]/2 }
-	if p.high[cluster.NIC] > 0 {
-		draw(row(cluster.NIC), netViol, nicCaption(t))
-	}
-	if len(p.fast) > 0 {
-		text := fastCaption(t, &p.fast[0])
-		if len(p.fast) > 1 && len(p.second) == 0 {
-			text = append(text, fastCaption(t, &p.fast[1])...)
-		}
-		if len(p.second) > 0 {
-			text = append(text, fmt.Sprintf("second level: %s per NVSwitch", t.Links[p.second[0]].Rate.Value))
-		}
-		draw((p.at[cluster.NIC]+p.high[cluster.NIC]+p.at[cluster.GPU])/2+4, linkColor(p.fast[0].kind), text)
-	}
-	if p.high[cluster.GPU] > 0 {
-		draw(row(cluster.GPU), nvGreen, gpuCaption(t))
-	}
 	y := row(cluster.PCISwitch)
 	if p.deep == 0 {
 		y -= p.gap/2 - 4
 	}
-	draw(y, pcieBlue, p.pcieCaption())
-	var text []string
-	for _, k := range []struct {
-		kind cluster.Kind
-		name string
-	}{{cluster.Socket, "socket"}, {cluster.NUMA, "NUMA domain"}} {
-		if n := t.Count(k.kind); n > 0 {
-			text = append(text, words.Plural(n, k.name))
-		}
+	sockets, domains := t.Count(cluster.Socket), t.Count(cluster.NUMA)
+	list := []caption{
+		{row(cluster.NIC), netViol, deviceCaption(t, cluster.NIC)},
+		{row(cluster.GPU), nvGreen, deviceCaption(t, cluster.GPU)},
+		{y, pcieBlue, p.pcieCaption()},
+		{p.at[cluster.NUMA] + 24, smpBrown, nonEmpty(when(sockets > 0, words.Plural(sockets, "socket")),
+			when(domains > 0, words.Plural(domains, "NUMA domain")))},
 	}
-	draw(p.at[cluster.NUMA]+24, smpBrown, text)
+	if len(p.fast) > 0 {
+		text := fastCaption(t, &p.fast[0])
+		if len(p.second) > 0 {
+			text = append(text, fmt.Sprintf("second level: %s per NVSwitch", t.Links[p.second[0]].Rate.Value))
+		} else if len(p.fast) > 1 {
+			text = append(text, fastCaption(t, &p.fast[1])...)
+		}
+		list = append(list, caption{
+			(p.at[cluster.NIC]+p.high[cluster.NIC]+p.at[cluster.GPU])/2 + 4, linkColor(p.fast[0].kind), text,
+		})
+	}
+	for _, c := range list {
+		c.y += p.frame.y
+		c.draw(pic, p.frame.x+pad)
+	}
 }
 
-// nicCaption says what the NICs of a node have in common.
-func nicCaption(t *cluster.NodeType) []string {
-	nics := t.Of(cluster.NIC)
-	model := sameOf(t, nics, func(d *cluster.Device) string { return shortModel(d.Model.Value) })
-	kind := sameOf(t, nics, func(d *cluster.Device) string {
-		if d.NIC == nil {
-			return ""
-		}
-		return netName(d.NIC.Kind)
-	})
-	rate := sameOf(t, nics, nicRateText)
-	if rate != "" && len(nics) > 1 && rate != "down" {
-		rate += " each"
+// deviceCaption says what the GPUs or NICs of a node have in common; nothing where there are none.
+func deviceCaption(t *cluster.NodeType, kind cluster.Kind) []string {
+	ids := t.Of(kind)
+	if len(ids) == 0 {
+		return nil
 	}
-	return nonEmpty(countOf(len(nics), model, "NIC"), kind, rate)
-}
-
-// gpuCaption says what its GPUs have in common.
-func gpuCaption(t *cluster.NodeType) []string {
-	gpus := t.Of(cluster.GPU)
-	model := sameOf(t, gpus, func(d *cluster.Device) string { return shortModel(d.Model.Value) })
-	mem := sameOf(t, gpus, gpuMemory)
-	if mem != "" && len(gpus) > 1 {
-		mem += " each"
-	}
-	return nonEmpty(countOf(len(gpus), model, "GPU"), mem)
+	model := sameOf(t, ids, func(d *cluster.Device) string { return shortModel(d.Model.Value) })
+	count := words.Plural(len(ids), strings.ToUpper(kind.String()))
+	figure := sameOf(t, ids, func(d *cluster.Device) string { return cmp.Or(gpuMemory(d), nicRateText(d)) })
+	return nonEmpty(cmp.Or(when(model != "", fmt.Sprintf("%d × %s", len(ids), model)), count), sameOf(t, ids, nicKind),
+		figure+when(figure != "" && figure != "down" && len(ids) > 1, " each"))
 }
 
 func gpuMemory(d *cluster.Device) string {
@@ -530,67 +505,55 @@ func gpuMemory(d *cluster.Device) string {
 	return memory(d.GPU.Memory.Value)
 }
 
+// nicKind is the network of a NIC.
+func nicKind(d *cluster.Device) string {
+	if d.NIC == nil {
+		return ""
+	}
+	return netName(d.NIC.Kind)
+}
+
 // sameOf is what a function says of all of some devices, or nothing where that differs.
 func sameOf(t *cluster.NodeType, ids []int, say func(*cluster.Device) string) string {
-	text := ""
-	for i, d := range ids {
-		if i == 0 {
-			text = say(&t.Devices[d])
-		}
+	text := say(&t.Devices[ids[0]])
+	for _, d := range ids {
 		text = same(text, say(&t.Devices[d]))
 	}
 	return text
 }
 
-// countOf is "8 × H100", or "8 GPUs" when the model is not one and the same.
-func countOf(n int, model, noun string) string {
-	if model == "" {
-		return words.Plural(n, noun)
-	}
-	return fmt.Sprintf("%d × %s", n, model)
-}
-
 // pcieCaption names the usual link of GPUs, and of NICs and switches where theirs
 // differs.
-func (p *panel) pcieCaption() []string {
-	var text []string
+func (p *panel) pcieCaption() (text []string) {
 	for _, k := range []struct {
 		kind cluster.Kind
 		name string
 	}{{cluster.GPU, "GPU: "}, {cluster.NIC, "NIC: "}, {cluster.PCISwitch, "up: "}} {
-		l := p.commonLink(k.kind)
-		if l == nil || l.Kind != cluster.PCIe && l.Kind != cluster.C2C {
-			continue
+		var links []string
+		for _, d := range p.t.Of(k.kind) {
+			if p.up[d] < 0 || p.box[d].w == 0 {
+				continue
+			}
+			if l := &p.t.Links[p.up[d]]; l.Kind == cluster.PCIe || l.Kind == cluster.C2C {
+				links = append(links, linkName(l)+when(l.Rate.Known(), ", "+l.Rate.Value.String()+assumed(l.Rate.Origin)))
+			}
 		}
-		s := linkName(l)
-		if l.Rate.Known() {
-			s += ", " + l.Rate.Value.String() + assumed(l.Rate.Origin)
-		}
-		switch {
-		case len(text) == 0:
-			text = append(text, s)
-		case s != text[0]:
-			text = append(text, k.name+s)
+		switch usual := mostly(links); {
+		case usual == "":
+		case text == nil:
+			text = []string{usual}
+		case usual != text[0]:
+			text = append(text, k.name+usual)
 		}
 	}
 	return text
 }
 
 // assumed marks a figure that nobody read.
-func assumed(o cluster.Origin) string {
-	if o == cluster.Assumed {
-		return " assumed"
-	}
-	return ""
-}
+func assumed(o cluster.Origin) string { return when(o == cluster.Assumed, " assumed") }
 
 // same keeps a text that is equal for all.
-func same(a, b string) string {
-	if a != b {
-		return ""
-	}
-	return a
-}
+func same(a, b string) string { return when(a == b, a) }
 
 func nonEmpty(texts ...string) (list []string) {
 	for _, t := range texts {
@@ -648,20 +611,20 @@ func (p *panel) drawKinds(pic *picture, looks []deviceLook) {
 }
 
 // marked is how one device is painted: by its kind, and by what is to be known about it.
-func (p *panel) marked(pic *picture, d int, k deviceLook) (class string, paint svg.Paint) {
-	class, paint = k.class, svg.Paint{Fill: k.fill, Stroke: k.line, Width: 1.3}
-	share, nic := p.shareOf(d), k.kind == cluster.NIC
+func (p *panel) marked(pic *picture, d int, k deviceLook) (class string, paint brush) {
+	class, paint = k.class, brush{Fill: k.fill, Stroke: k.line, Width: 1.3}
+	share, shared := p.share[d]
 	switch {
 	case nicDown(&p.t.Devices[d]):
 		paint.Fill, paint.Stroke, paint.Dash = redBg, red, degradedDashes
 	case p.far[d] != "":
 		pic.note("far")
 		paint.Stroke, paint.Width, paint.Dash = amber, 2, degradedDashes
-	case nic && share != nil && share.Crowded():
+	case shared && share.Crowded():
 		class = "nic shared"
 		pic.note("shared")
 		paint.Fill, paint.Stroke, paint.Width = amberBg, amber, 2.2
-	case nic && share == nil && len(p.shares) > 0:
+	case k.kind == cluster.NIC && !shared && len(p.share) > 0:
 		pic.note("idle")
 		paint.Fill, paint.Stroke = idleFill, idleLine
 	case k.kind == cluster.RootComplex:
@@ -670,38 +633,25 @@ func (p *panel) marked(pic *picture, d int, k deviceLook) (class string, paint s
 	return class, paint
 }
 
-// shareOf is the share of GPUs that a NIC has, nil where it has none.
-func (p *panel) shareOf(nic int) *cluster.Share {
-	for i := range p.shares {
-		if slices.Contains(p.shares[i].NICs, nic) {
-			return &p.shares[i]
-		}
-	}
-	return nil
-}
-
 func (p *panel) gpuTexts(d int) []string {
 	dev := &p.t.Devices[d]
-	title := dev.Name
-	if rest, ok := strings.CutPrefix(title, "gpu"); ok && rest != "" {
-		title = "GPU " + rest
-	}
 	model, mem := shortModel(dev.Model.Value), gpuMemory(dev)
 	if mem != "" {
 		model = modelOnly(dev.Model.Value)
 	}
-	return append(append([]string{title}, svg.Wrap(model, svg.Type{Size: boxType}, p.gpuW-8, 2)...), mem, p.far[d])
+	texts := append([]string{gpuNumber.ReplaceAllString(dev.Name, "GPU $1")},
+		svg.Wrap(model, font{Size: boxType}, p.gpuW-8, 2)...)
+	return append(texts, mem, p.far[d])
 }
 
+var gpuNumber = lazyre.New(`^gpu(.+)`)
+
 func shareTexts(s *cluster.Share) []string {
-	list := []string{fmt.Sprintf("shared by %d GPUs", len(s.GPUs))}
+	who := fmt.Sprintf("shared by %d GPUs", len(s.GPUs))
 	if len(s.NICs) > 1 {
-		list[0] = fmt.Sprintf("%d GPUs, %d NICs", len(s.GPUs), len(s.NICs))
+		who = fmt.Sprintf("%d GPUs, %d NICs", len(s.GPUs), len(s.NICs))
 	}
-	if s.Each.Known() {
-		list = append(list, s.Each.Value.String()+" each")
-	}
-	return list
+	return []string{who, when(s.Each.Known(), s.Each.Value.String()+" each")}
 }
 
 // farGPUs finds the GPUs that reach no NIC without leaving their NUMA domain's
@@ -722,24 +672,14 @@ func farGPUs(t *cluster.NodeType) map[int]string {
 
 func (p *panel) nicTexts(d int) []string {
 	dev, n := &p.t.Devices[d], len(p.cols[p.span[d].from].nics)
-	title, kind, model, rate := p.titles[d], "", shortModel(dev.Model.Value), nicRateText(dev)
-	if dev.NIC != nil {
-		kind = netName(dev.NIC.Kind)
-	}
+	title, rate := p.titles[d], nicRateText(dev)
 	if n > 1 {
-		title = fmt.Sprintf("%d × %s", n, cmp.Or(kind, "NIC"))
-		if rate != "" {
-			rate += " each"
-		}
+		title = fmt.Sprintf("%d × %s", n, cmp.Or(nicKind(dev), "NIC"))
+		rate += when(rate != "", " each")
 	}
-	if model == "" {
-		model = kind
-	}
-	if strings.HasSuffix(title, model) {
-		model = ""
-	}
-	texts := []string{title, model, rate}
-	if s := p.shareOf(d); s != nil && s.Crowded() {
+	model := cmp.Or(shortModel(dev.Model.Value), nicKind(dev))
+	texts := []string{title, when(!strings.HasSuffix(title, model), model), rate}
+	if s := p.share[d]; s != nil && s.Crowded() {
 		texts = append(texts, shareTexts(s)...)
 	}
 	return texts
@@ -754,7 +694,7 @@ func (p *panel) socketTexts(d int) []string {
 func (p *panel) numaTexts(d int) []string {
 	texts, cpu := []string{domainTitle(p.t, d)}, p.t.Devices[d].CPU
 	if cpu != nil && cpu.Cores != "" {
-		texts = append(texts, svg.Wrap("cores "+shortCores(cpu.Cores, 60), svg.Type{Size: boxType}, p.box[d].w-8, 2)...)
+		texts = append(texts, svg.Wrap("cores "+shortCores(cpu.Cores, 60), font{Size: boxType}, p.box[d].w-8, 2)...)
 	}
 	if cpu != nil && cpu.Memory.Known() {
 		texts = append(texts, memory(cpu.Memory.Value))
@@ -764,15 +704,11 @@ func (p *panel) numaTexts(d int) []string {
 
 // nicRateText is the rate of a NIC over all its ports, and what is wrong with it.
 func nicRateText(dev *cluster.Device) string {
-	if dev.NIC == nil {
+	switch {
+	case dev.NIC == nil || !dev.NIC.Rate().Known() && !nicDown(dev):
 		return ""
-	}
-	if nicDown(dev) {
+	case nicDown(dev):
 		return "down"
-	}
-	r := dev.NIC.Rate()
-	if !r.Known() {
-		return ""
 	}
 	up := 0
 	for _, port := range dev.NIC.Ports {
@@ -780,10 +716,7 @@ func nicRateText(dev *cluster.Device) string {
 			up++
 		}
 	}
-	if up > 1 {
-		return fmt.Sprintf("%d ports, %s", up, r.Value.Bits())
-	}
-	return r.Value.Bits()
+	return when(up > 1, fmt.Sprintf("%d ports, ", up)) + dev.NIC.Rate().Value.Bits()
 }
 
 // nicDown reports whether every port of a NIC is down.
@@ -815,7 +748,7 @@ func (p *panel) drawSMP(pic *picture) {
 		p.openLink(pic, i)
 		paint, mid, y := linkPaint(&l), a.right()+room/2, a.y+p.high[cluster.NUMA]/2+4
 		pic.Line(a.right(), y, b.x, y, paint)
-		if ty := (svg.Type{Size: smallType, Fill: smpBrown, Anchor: svg.Middle}); room > 50 {
+		if ty := (font{Size: smallType, Fill: smpBrown, Anchor: svg.Middle}); room > 50 {
 			pic.say(mid, y-6-paint.Width/2, room, "CPU link", ty)
 			if l.Rate.Known() {
 				pic.say(mid, y+11+paint.Width/2, room, l.Rate.Value.String(), ty)
@@ -837,9 +770,8 @@ func namesOf(t *cluster.NodeType, ids []int) []string {
 // drawTreeLinks paints the PCIe tree: each device to what holds it, straight down, with what is wrong with the link.
 func (p *panel) drawTreeLinks(pic *picture) {
 	for d, b := range p.box {
-		h := p.holder(d)
-		if h < 0 || b.w == 0 || p.box[h].w == 0 || p.up[d] < 0 || p.t.Links[p.up[d]].Kind == cluster.OnDie ||
-			p.span[d].from >= len(p.cols) { // nothing stands above it
+		h := p.t.Devices[d].Parent
+		if h < 0 || b.w == 0 || p.box[h].y <= b.y || p.up[d] < 0 || p.t.Links[p.up[d]].Kind == cluster.OnDie {
 			continue
 		}
 		c := &p.cols[p.span[d].from]
@@ -862,18 +794,18 @@ func (p *panel) drawTreeLinks(pic *picture) {
 func (p *panel) drawTreeLink(pic *picture, link int, at box) {
 	l := p.openLink(pic, link)
 	paint, ground := linkPaint(l), panelFill
-	if p.trays > 1 {
+	if len(p.trays) > 1 {
 		ground = paper
 	}
 	// With a margin in the colour of what lies below, so that a crossing does not look like a joint.
-	pic.Line(at.x, at.y, at.x, at.bottom(), svg.Paint{Stroke: ground, Width: paint.Width + 4})
+	pic.Line(at.x, at.y, at.x, at.bottom(), brush{Stroke: ground, Width: paint.Width + 4})
 	pic.Line(at.x, at.y, at.x, at.bottom(), paint)
 	// What is wrong stands in the gap above the holder, on the left of the line; what is usual in the caption.
 	label, low := strings.CutPrefix(trainedLow(l), "trained ")
 	if low {
 		pic.note("degraded")
 	}
-	ty := svg.Type{Size: smallType, Fill: red, Anchor: svg.End, Bold: true}
+	ty := font{Size: smallType, Fill: red, Anchor: svg.End, Bold: true}
 	lines := svg.Wrap(label, ty, at.w, 2)
 	for i, s := range lines {
 		pic.Text(at.x-paint.Width/2-3, at.bottom()-p.gap/2+4+(float64(i)-float64(len(lines)-1)/2)*11.5, s, ty)
@@ -881,52 +813,10 @@ func (p *panel) drawTreeLink(pic *picture, link int, at box) {
 	pic.Close()
 }
 
-// holder is the nearest thing above a device that is drawn as a box: a switch, a
-// NUMA domain (through its root complex), or nothing.
-func (p *panel) holder(d int) int {
-	up := p.t.Devices[d].Parent
-	for up >= 0 {
-		switch p.t.Devices[up].Kind {
-		case cluster.PCISwitch, cluster.NUMA, cluster.RootComplex, cluster.Socket:
-			return up
-		}
-		up = p.t.Devices[up].Parent
-	}
-	return -1
-}
-
-// rateLabel is a link in few words.
-func rateLabel(l *cluster.Link) string {
-	if l.Rate.Known() {
-		return l.Rate.Value.String()
-	}
-	return linkName(l)
-}
-
-// commonLink is the most frequent link to their holders of the devices of a kind that are drawn, nil when none has one.
-func (p *panel) commonLink(k cluster.Kind) *cluster.Link {
-	count := make(map[string]int)
-	var best *cluster.Link
-	for _, d := range p.t.Of(k) {
-		if p.up[d] < 0 || p.box[d].w == 0 {
-			continue
-		}
-		l := &p.t.Links[p.up[d]]
-		count[rateLabel(l)]++
-		if best == nil || count[rateLabel(l)] > count[rateLabel(best)] {
-			best = l
-		}
-	}
-	return best
-}
-
 // drawFast paints NVLink and its like: bars for NVSwitches, with the GPUs on them and below those of a second level;
 // arcs for direct links.
 func (p *panel) drawFast(pic *picture) {
-	low := barH + 2 // from a GPU's top to that of its bar
-	if len(p.fast) > 0 {
-		low = p.gap + 20
-	}
+	low := p.gap + 20 // from a GPU's top to that of its bar
 	for i := range p.fast {
 		s := &p.fast[i]
 		if s.via < 0 {
@@ -940,7 +830,7 @@ func (p *panel) drawFast(pic *picture) {
 				g := p.box[gpuEnd(p.t, l)]
 				pic.Line(g.mid(), g.y, g.mid(), g.y-low+barH, linkPaint(l))
 				if len(s.bundles) > 1 {
-					pic.Text(g.mid()-8, g.y-6, b.short(s.kind), svg.Type{Size: smallType, Fill: nvGreen, Anchor: svg.End})
+					pic.Text(g.mid()-8, g.y-6, b.short(), font{Size: smallType, Fill: nvGreen, Anchor: svg.End})
 				}
 				pic.Close()
 			}
@@ -973,7 +863,7 @@ func (p *panel) switchBars(on []int, above float64) []box {
 			k = len(bars)
 			bars = append(bars, box{b.x, b.y - above, b.w, barH})
 		}
-		left, right := math.Min(bars[k].x, b.x), math.Max(bars[k].right(), b.right())
+		left, right := min(bars[k].x, b.x), max(bars[k].right(), b.right())
 		bars[k].x, bars[k].w = left, right-left
 	}
 	return bars
@@ -988,14 +878,14 @@ func (p *panel) drawSwitch(pic *picture, d int, bars []box) {
 	text := bars[0]
 	if last := bars[len(bars)-1]; len(bars) > 1 {
 		spine := p.frame.x + captionW + pad
-		pic.Rect(spine, text.y, 8, last.bottom()-text.y, 3, svg.Paint{Fill: nvGreen})
+		pic.Rect(spine, text.y, 8, last.bottom()-text.y, 3, brush{Fill: nvGreen})
 		for i := range bars {
 			bars[i].w += bars[i].x - spine
 			bars[i].x = spine
 		}
 	}
 	for _, b := range bars {
-		pic.rect(b, 5, svg.Paint{Fill: nvGreen})
+		pic.rect(b, 5, brush{Fill: nvGreen})
 	}
 	p.box[d] = text
 	// The words stand over the first of what hangs on it, where no link of a NIC crosses the bar.

@@ -42,6 +42,12 @@ type Group struct {
 // Picture is a drawing that can be written as SVG.
 type Picture = svg.Picture
 
+// What texts and shapes are drawn with.
+type (
+	font  = svg.Type
+	brush = svg.Paint
+)
+
 // Colours, by their names in svg.Colors.
 const (
 	paper     = "paper"
@@ -108,7 +114,7 @@ const maxPanels = 6
 
 // Drawing draws a cluster for paper: the scene of its nodes below their switches, then the first node of each kind in
 // full, and a legend.
-func Drawing(c *cluster.Cluster) *svg.Picture {
+func Drawing(c *cluster.Cluster) *Picture {
 	s, pic := newScreen(c), &picture{}
 	w, scene := 760.0, len(c.Hosts) != 1 || c.TypeOf(0) == nil
 	if scene {
@@ -138,7 +144,7 @@ func Drawing(c *cluster.Cluster) *svg.Picture {
 		y = p.frame.bottom() + edge
 	}
 	y = pic.samples(edge, y, w-2*edge, pic.legend())
-	note := svg.Type{Size: 11, Fill: inkSoft}
+	note := font{Size: 11, Fill: inkSoft}
 	text := "Lines are wider the faster the link. All rates are one direction; GB = 10⁹ bytes. " + sourceText(c)
 	for _, l := range svg.Wrap(text, note, w-2*edge, 3) {
 		pic.Text(edge, y, l, note)
@@ -204,12 +210,12 @@ func (p *picture) scene(title string, w, h float64, groups []Group) *Scene {
 // legend explains what the picture has.
 func (p *picture) legend() []Sample {
 	link := func(k cluster.LinkKind, text string, w float64) Sample {
-		return Sample{key: k.String(), Text: text, Paint: svg.Paint{Stroke: linkColor(k), Width: w}}
+		return Sample{key: k.String(), Text: text, Paint: brush{Stroke: linkColor(k), Width: w}}
 	}
-	solid := func(key, text string, paint svg.Paint) Sample {
+	solid := func(key, text string, paint brush) Sample {
 		return Sample{key: key, Text: text, Paint: paint, Solid: true}
 	}
-	cable := svg.Paint{Stroke: netViol, Width: 3, Opacity: 0.75}
+	cable := brush{Stroke: netViol, Width: 3, Opacity: 0.75}
 	member := cable
 	member.Width = unknownStroke
 	return slices.DeleteFunc([]Sample{
@@ -224,13 +230,13 @@ func (p *picture) legend() []Sample {
 		{key: "member", Text: "belongs to; no source says by which cables", Paint: member},
 		{
 			key: "degraded", Text: "slower than it could be or than its like, or down",
-			Paint: svg.Paint{Stroke: red, Width: 2.5, Dash: degradedDashes},
+			Paint: brush{Stroke: red, Width: 2.5, Dash: degradedDashes},
 		},
-		solid("root", "PCIe root complex", svg.Paint{Fill: cpuLine, Stroke: cpuLine}),
-		solid("shared", "NIC shared by several GPUs", svg.Paint{Fill: amberBg, Stroke: amber, Width: 2}),
+		solid("root", "PCIe root complex", brush{Fill: cpuLine, Stroke: cpuLine}),
+		solid("shared", "NIC shared by several GPUs", brush{Fill: amberBg, Stroke: amber, Width: 2}),
 		solid("far", "GPU whose nearest NIC is across CPU sockets or NUMA domains (SYS)",
-			svg.Paint{Fill: nvFill, Stroke: amber, Width: 2, Dash: degradedDashes}),
-		solid("idle", "NIC that is nearest to no GPU", svg.Paint{Fill: idleFill, Stroke: idleLine}),
+			brush{Fill: nvFill, Stroke: amber, Width: 2, Dash: degradedDashes}),
+		solid("idle", "NIC that is nearest to no GPU", brush{Fill: idleFill, Stroke: idleLine}),
 	}, func(s Sample) bool { return !p.used[s.key] })
 }
 
@@ -255,8 +261,8 @@ func linkColor(k cluster.LinkKind) string {
 }
 
 // linkPaint is how a link is drawn; one trained low is red and dashed.
-func linkPaint(l *cluster.Link) svg.Paint {
-	p := svg.Paint{Stroke: linkColor(l.Kind), Width: stroke(l.Rate.Value)}
+func linkPaint(l *cluster.Link) brush {
+	p := brush{Stroke: linkColor(l.Kind), Width: stroke(l.Rate.Value)}
 	if trainedLow(l) != "" {
 		p.Stroke, p.Dash, p.Width = red, degradedDashes, math.Max(p.Width, 2)
 	}
@@ -264,10 +270,10 @@ func linkPaint(l *cluster.Link) svg.Paint {
 }
 
 // rect draws a box with corners of radius r.
-func (p *picture) rect(b box, r float64, paint svg.Paint) { p.Rect(b.x, b.y, b.w, b.h, r, paint) }
+func (p *picture) rect(b box, r float64, paint brush) { p.Rect(b.x, b.y, b.w, b.h, r, paint) }
 
 // say sets a text in a room, cut where it is longer.
-func (p *picture) say(x, y, room float64, text string, ty svg.Type) {
+func (p *picture) say(x, y, room float64, text string, ty font) {
 	p.Text(x, y, svg.Fit(text, ty, room), ty)
 }
 
@@ -279,7 +285,7 @@ func (p *picture) lines(b box, size float64, fill string, texts ...string) {
 	all = all[:min(len(all), int(b.h/step))]
 	y := b.y + (b.h-step*float64(len(all)))/2 + size
 	for i, t := range all {
-		ty := svg.Type{Size: size, Fill: fill, Anchor: svg.Middle}
+		ty := font{Size: size, Fill: fill, Anchor: svg.Middle}
 		if i == 0 {
 			ty.Bold, ty.Size = true, size+1.5
 		}
@@ -293,10 +299,10 @@ func (p *picture) lines(b box, size float64, fill string, texts ...string) {
 }
 
 // pile draws a box, and behind it the edges of others where it stands for several.
-func (p *picture) pile(b box, n int, paint svg.Paint) {
+func (p *picture) pile(b box, n int, paint brush) {
 	for i := min(n-1, 2); i > 0; i-- {
 		o := float64(i) * 3
-		p.rect(box{b.x + o, b.y - o, b.w, b.h}, 6, svg.Paint{Fill: paint.Fill, Stroke: paint.Stroke})
+		p.rect(box{b.x + o, b.y - o, b.w, b.h}, 6, brush{Fill: paint.Fill, Stroke: paint.Stroke})
 	}
 	p.rect(b, 6, paint)
 }
@@ -312,11 +318,11 @@ type caption struct {
 func (c *caption) draw(pic *picture, x float64) {
 	var lines []string
 	for i, s := range c.text {
-		lines = append(lines, svg.Wrap(s, svg.Type{Size: captionType, Bold: i == 0}, captionW, 2)...)
+		lines = append(lines, svg.Wrap(s, font{Size: captionType, Bold: i == 0}, captionW, 2)...)
 	}
 	y := c.y - float64(len(lines))*6.5 + 10
 	for i, text := range lines {
-		pic.Text(x, y, text, svg.Type{Size: captionType, Fill: c.color, Bold: i == 0})
+		pic.Text(x, y, text, font{Size: captionType, Fill: c.color, Bold: i == 0})
 		y += 13.5
 	}
 }

@@ -115,8 +115,8 @@ func (s *screen) drawCloud(pic *picture) {
 		text = netName(k) + " network; no source describes its switches"
 	}
 	pic.Open("cloud", text, "")
-	pic.rect(b, 18, svg.Paint{Fill: "cloud", Stroke: netViol, Dash: "6 5"})
-	ty := svg.Type{Size: 12, Fill: netViol, Anchor: svg.Middle, Italic: true}
+	pic.rect(b, 18, brush{Fill: "cloud", Stroke: netViol, Dash: "6 5"})
+	ty := font{Size: 12, Fill: netViol, Anchor: svg.Middle, Italic: true}
 	pic.say(b.mid(), b.y+b.h/2+4, b.w-20, text, ty)
 	pic.Close()
 }
@@ -205,15 +205,15 @@ func (p *panel) drawSmall(pic *picture) {
 	b := p.frame
 	pic.Open("host devices", fmt.Sprintf("%s: %s, %s", p.host, words.Plural(p.t.Count(cluster.GPU), "GPU"),
 		words.Plural(p.t.Count(cluster.NIC), "NIC")), when(p.host != "", "node/"+p.host))
-	pic.rect(b, 6, svg.Paint{Fill: panelFill, Stroke: idleLine, Width: 1.3})
-	ty := svg.Type{Size: boxType, Fill: ink, Anchor: svg.Middle, Bold: true}
+	pic.rect(b, 6, brush{Fill: panelFill, Stroke: idleLine, Width: 1.3})
+	ty := font{Size: boxType, Fill: ink, Anchor: svg.Middle, Bold: true}
 	pic.Text(b.mid(), b.bottom()-6, svg.FitEnds(p.host, ty, b.w-8), ty)
 	pic.Close()
 	if len(p.fast) > 0 {
 		kind := p.fast[0].kind
 		pic.note(kind.String())
 		pic.Open("link "+kind.String(), p.fast[0].name+" between the GPUs", "bus/"+p.host)
-		pic.Line(b.x+8, b.bottom()-24, b.right()-8, b.bottom()-24, svg.Paint{Stroke: linkColor(kind), Width: 3})
+		pic.Line(b.x+8, b.bottom()-24, b.right()-8, b.bottom()-24, brush{Stroke: linkColor(kind), Width: 3})
 		pic.Close()
 	}
 	p.drawKinds(pic, deviceLooks[4:])
@@ -372,7 +372,7 @@ func (s *screen) bus() bool { return !s.single() && !s.net.empty() }
 
 // drawBus paints the bar above rows of groups, and what leads from it to each of them.
 func (s *screen) drawBus(pic *picture) {
-	paint := svg.Paint{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}
+	paint := brush{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}
 	for i := range s.groups {
 		b := s.groups[i].box
 		x, y := b.x-9, b.y+s.head/2
@@ -383,7 +383,7 @@ func (s *screen) drawBus(pic *picture) {
 		pic.Line(x, y, b.x, y, paint)
 		pic.Close()
 	}
-	pic.Rect(s.frame.x, s.frame.y-1.5, s.frame.w, 3, 1.5, svg.Paint{Fill: netViol})
+	pic.Rect(s.frame.x, s.frame.y-1.5, s.frame.w, 3, 1.5, brush{Fill: netViol})
 }
 
 // what leads to the groups: cables of nodes, or uplinks of their leaves.
@@ -399,8 +399,8 @@ func (s *screen) drawGroup(pic *picture, g *Group) {
 	b, names := g.box, hostNames(s.c, g.hosts)
 	pic.Open("pod", g.Name+": "+words.Plural(len(g.hosts), "node")+
 		when(len(g.leaves) > 0, " behind "+tierCount(len(g.leaves), int(cluster.Leaf))), "pod/"+g.ID)
-	pic.rect(b, 6, svg.Paint{Fill: panelFill, Stroke: panelLine})
-	ty := svg.Type{Size: boxType, Fill: ink, Bold: true}
+	pic.rect(b, 6, brush{Fill: panelFill, Stroke: panelLine})
+	ty := font{Size: boxType, Fill: ink, Bold: true}
 	pic.Text(b.x+s.pad, b.y+17, fitList("", names, ty, b.w-2*s.pad), ty)
 	pic.Close()
 	if s.leaf != nil && len(g.leaves) > 0 {
@@ -412,14 +412,14 @@ func (s *screen) drawGroup(pic *picture, g *Group) {
 	for i := 0; s.names && i < len(names); i++ {
 		cells.Labels = append(cells.Labels, svg.FitEnds(names[i], cellType, s.w-6))
 	}
-	pic.cells(box{b.x + s.pad, b.y + s.top(), s.w, s.h}, svg.Paint{Fill: paper, Stroke: idleLine}, cells)
+	pic.cells(box{b.x + s.pad, b.y + s.top(), s.w, s.h}, brush{Fill: paper, Stroke: idleLine}, cells)
 }
 
 // cellType is how cells are labelled.
-var cellType = svg.Type{Size: smallType, Fill: ink, Anchor: svg.Middle}
+var cellType = font{Size: smallType, Fill: ink, Anchor: svg.Middle}
 
 // cells draws cells, the first of which is at a place.
-func (p *picture) cells(b box, paint svg.Paint, cells svg.Cells) {
+func (p *picture) cells(b box, paint brush, cells svg.Cells) {
 	p.Add(svg.Mark{
 		Is: svg.Grid, X: svg.Cent(b.x), Y: svg.Cent(b.y), W: svg.Cent(b.w), H: b.h, R: 2, Paint: &paint, Type: &cellType,
 		Cells: &cells,
@@ -437,7 +437,7 @@ func (s *screen) drawLeaves(pic *picture, g *Group) {
 		}
 		cells.Labels = append(cells.Labels, label)
 	}
-	pic.cells(box{g.box.x + s.pad, g.box.y + s.head, w, chipH}, svg.Paint{Fill: netFill, Stroke: netViol}, cells)
+	pic.cells(box{g.box.x + s.pad, g.box.y + s.head, w, chipH}, brush{Fill: netFill, Stroke: netViol}, cells)
 }
 
 // cables joins nodes that show their devices, or groups, with the switches above them: each group where they stand in

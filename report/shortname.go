@@ -52,7 +52,7 @@ const maxListed = 12
 // fitList writes as many names as fit a width, as a hostlist, with … for the rest;
 // a single name that is too long is cut in its middle, for names differ at their
 // ends.
-func fitList(lead string, names []string, ty svg.Type, w float64) string {
+func fitList(lead string, names []string, ty font, w float64) string {
 	list := cluster.FormatHosts(names)
 	for _, s := range []string{lead + list, lead + tightRange(list)} {
 		if svg.TextWidth(s, ty) <= w {

@@ -25,7 +25,7 @@ const (
 )
 
 // nameType is how the names of hosts and switches are set when they need room.
-var nameType = svg.Type{Size: (boxType + 1.5) * 0.88, Bold: true}
+var nameType = font{Size: (boxType + 1.5) * 0.88, Bold: true}
 
 // netBox is a switch, or switches that are alike.
 type netBox struct {
@@ -249,7 +249,7 @@ func (s *strip) drawBox(p *picture, n *netBox) {
 	p.Open("switch "+s.v.tierName(n.ids[0]),
 		strings.TrimSpace(n.lead+cluster.FormatHosts(natural.Sort(slices.Clone(names)))+" "+first.Model),
 		"switch/"+n.first, names...)
-	p.pile(n.box, n.count, svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5})
+	p.pile(n.box, n.count, brush{Fill: netFill, Stroke: netViol, Width: 1.5})
 	p.lines(n.box, boxType, ink, fitList(n.lead, n.names, nameType, n.box.w-8),
 		when(net.Rails > 1 && first.Rail >= 0 && !other, fmt.Sprintf("rail %d", first.Rail)), over)
 	p.Close()
@@ -461,7 +461,7 @@ func fan(wires []wire) (widest float64) {
 
 // arc draws a wire between boxes of one row, in the room above it: the higher the farther apart they stand, so that
 // groups of neighbours show.
-func (p *picture) arc(w *wire, room, widest float64, paint svg.Paint) {
+func (p *picture) arc(w *wire, room, widest float64, paint brush) {
 	y := w.up.y
 	top := y - 4*room/3*(0.25+0.75*(w.x2-w.x1)/widest)
 	p.Path(paint, "M", w.x1, y, "C", w.x1, top, w.x2, top, w.x2, y)
@@ -476,7 +476,7 @@ func (p *picture) drawWires(wires []wire) {
 		// Many cables meet at a switch: they are drawn thinner than links inside a
 		// node, on the same scale among themselves.
 		rate, _ := w.rate()
-		paint := svg.Paint{Stroke: netViol, Width: min(5, max(unknownStroke, 0.7*stroke(rate))), Opacity: 0.75}
+		paint := brush{Stroke: netViol, Width: min(5, max(unknownStroke, 0.7*stroke(rate))), Opacity: 0.75}
 		what, tip := "network", w.cables()
 		if tip == "" {
 			what, tip = "member", "belongs to; cables unknown"
@@ -505,7 +505,7 @@ func (p *picture) labelWires(wires []wire) {
 	var used []box
 	for i := range wires {
 		w := &wires[i]
-		ty := svg.Type{Size: 10.5, Fill: red, Anchor: svg.Middle, Bold: true}
+		ty := font{Size: 10.5, Fill: red, Anchor: svg.Middle, Bold: true}
 		width := svg.TextWidth(w.label(), ty) + 6
 		b := box{(w.x1+w.x2)/2 - width/2, (w.up.bottom()+w.down.y)/2 - 8, width, 16}
 		if w.label() == "" || w.up.y == w.down.y || len(used) == 12 || slices.ContainsFunc(used, b.overlaps) {
@@ -513,7 +513,7 @@ func (p *picture) labelWires(wires []wire) {
 		}
 		used = append(used, b)
 		p.Open("label", "", "")
-		p.rect(b, 3, svg.Paint{Fill: paper, Opacity: 0.9})
+		p.rect(b, 3, brush{Fill: paper, Opacity: 0.9})
 		p.Text(b.mid(), b.y+12, w.label(), ty)
 		p.Close()
 	}

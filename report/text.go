@@ -154,10 +154,10 @@ func (p *printer) outOfService() {
 
 // nodeWords sums up the GPUs of a node, the links between them, its NICs and its sockets.
 func (p *printer) nodeWords(t *cluster.NodeType) []string {
-	captions := func(k cluster.Kind, of []string) string {
-		return cmp.Or(when(t.Count(k) > 0, strings.Join(of, ", ")), "no "+strings.ToUpper(k.String())+" known")
+	caption := func(k cluster.Kind) string {
+		return cmp.Or(strings.Join(deviceCaption(t, k), ", "), "no "+strings.ToUpper(k.String())+" known")
 	}
-	list := []string{captions(cluster.GPU, gpuCaption(t))}
+	list := []string{caption(cluster.GPU)}
 	for _, s := range fastSets(t) {
 		p.rates = true
 		// Trays of one kind have sets of their own that read alike.
@@ -165,7 +165,7 @@ func (p *printer) nodeWords(t *cluster.NodeType) []string {
 			list = append(list, text)
 		}
 	}
-	list = append(list, captions(cluster.NIC, nicCaption(t)))
+	list = append(list, caption(cluster.NIC))
 	if n := t.Count(cluster.Socket); n > 0 {
 		list = append(list, words.Plural(n, "socket"))
 	}
@@ -506,10 +506,9 @@ func (p *printer) fastLinks(t *cluster.NodeType) {
 		p.para("  ", when(len(sets) > 1, fmt.Sprintf("%d × ", len(sets)))+line)
 	}
 	if up := switchLinks(t); len(up) > 0 {
-		l := &t.Links[up[0]]
-		b := bundle{lanes: l.Lanes, rate: l.Rate, duplex: l.Duplex}
-		p.para("  ", "NVSwitches of "+words.Plural(len(up), "tray")+" joined by a second level: "+countLinks(b.lanes)+
-			strings.Replace(b.figures(), " one direction", " one direction each", 1))
+		b := bundle{Link: t.Links[up[0]]}
+		p.para("  ", "NVSwitches of "+words.Plural(len(up), "tray")+" joined by a second level: "+countLinks(b.Lanes)+
+			b.figures(true))
 	}
 }
 

@@ -35,7 +35,7 @@ func barFill(kind byte) string {
 }
 
 // timeline draws the bars of a step and marks where it ends.
-func timeline(title string, bars []bar, ends unit.Time) (*svg.Picture, error) {
+func timeline(title string, bars []bar, ends unit.Time) (*Picture, error) {
 	const width, wide = 1230.0, 1060.0
 	tracks, has, last := map[string]bool{}, map[string]bool{}, unit.Time(0)
 	for _, b := range bars {
@@ -57,7 +57,7 @@ func timeline(title string, bars []bar, ends unit.Time) (*svg.Picture, error) {
 	var samples []Sample
 	for _, k := range barKinds {
 		if has[k.fill] {
-			samples = append(samples, Sample{Text: k.name, Paint: svg.Paint{Fill: k.fill}, Solid: true})
+			samples = append(samples, Sample{Text: k.name, Paint: brush{Fill: k.fill}, Solid: true})
 		}
 	}
 	bottom = c.samples(edge, bottom+42, width-2*edge, samples)
@@ -68,7 +68,7 @@ func timeline(title string, bars []bar, ends unit.Time) (*svg.Picture, error) {
 // the next step's forward pass, and takes no time of its own.
 func drawStepEnd(c *picture, time *axis, ends, last unit.Time, top, bottom float64) {
 	x := time.at(float64(ends))
-	c.Line(x, top-6, x, bottom+8, svg.Paint{Stroke: ink, Width: 1.5, Dash: "5 3"})
+	c.Line(x, top-6, x, bottom+8, brush{Stroke: ink, Width: 1.5, Dash: "5 3"})
 	text := fmt.Sprintf("step ends: %v", ends)
 	switch gap := float64(last-ends) / float64(ends); {
 	case gap > 0.01:
@@ -76,5 +76,5 @@ func drawStepEnd(c *picture, time *axis, ends, last unit.Time, top, bottom float
 	case gap < -0.01:
 		text += "; before it, the host's work between steps and estimated waiting, which have no bars"
 	}
-	c.Text(x, bottom+20, text, svg.Type{Size: 11, Fill: ink, Anchor: svg.End})
+	c.Text(x, bottom+20, text, font{Size: 11, Fill: ink, Anchor: svg.End})
 }

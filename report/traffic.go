@@ -82,7 +82,7 @@ func (v *trafficView) facts() string {
 
 // Traffic draws a communicator on its hosts: which GPUs talk, through which NIC,
 // how much passes each, its rings and its trees, and what is odd.
-func Traffic(r *traffic.Run) *svg.Picture {
+func Traffic(r *traffic.Run) *Picture {
 	v, c := newTrafficView(r), &picture{}
 	y := c.heading(trafficW, "Traffic of an all-reduce: "+v.what(), v.facts())
 	y = c.samples(edge, y, trafficW-2*edge, v.samples())
@@ -94,10 +94,10 @@ func Traffic(r *traffic.Run) *svg.Picture {
 		y = drawSection(c, y, "Noteworthy", "")
 	}
 	for _, o := range v.Odd[:min(12, len(v.Odd))] {
-		ty := svg.Type{Size: 12, Fill: ink}
+		ty := font{Size: 12, Fill: ink}
 		for k, text := range svg.Wrap(o.Text, ty, trafficW-2*edge-20, 2) {
 			if k == 0 {
-				c.Rect(edge+2.5, y-1.5, 5, 5, 2.5, svg.Paint{Fill: amber})
+				c.Rect(edge+2.5, y-1.5, 5, 5, 2.5, brush{Fill: amber})
 			}
 			c.Text(edge+16, y+5, text, ty)
 			y += 18
@@ -149,7 +149,7 @@ func (v *trafficView) channels() []channelLines {
 func (s *channelLines) draw(c *picture, y float64) float64 {
 	y = drawSection(c, y, s.title, s.tail)
 	for _, l := range s.lines[:min(len(s.lines), maxRings)] {
-		bold, plain := svg.Type{Size: 11, Bold: true, Fill: ink}, svg.Type{Size: 11, Fill: ink}
+		bold, plain := font{Size: 11, Bold: true, Fill: ink}, font{Size: 11, Fill: ink}
 		c.say(edge, y, 150, "channels "+l.channels, bold)
 		for _, line := range svg.Wrap(l.text, plain, trafficW-2*edge-160, 4) {
 			c.Text(edge+160, y, line, plain)
@@ -158,7 +158,7 @@ func (s *channelLines) draw(c *picture, y float64) float64 {
 		y += 3
 	}
 	if n := len(s.lines) - maxRings; n > 0 {
-		c.Text(edge, y, fmt.Sprintf("and %d more that differ", n), svg.Type{Fill: inkSoft})
+		c.Text(edge, y, fmt.Sprintf("and %d more that differ", n), font{Fill: inkSoft})
 		y += 18
 	}
 	return y
@@ -167,7 +167,7 @@ func (s *channelLines) draw(c *picture, y float64) float64 {
 // hopLook is how a hop is drawn: with what it passes.
 func hopLook(h *traffic.Hop) Sample {
 	line := func(text, color, dash string) Sample {
-		return Sample{Text: text, Paint: svg.Paint{Stroke: color, Width: 2.5, Dash: dash}}
+		return Sample{Text: text, Paint: brush{Stroke: color, Width: 2.5, Dash: dash}}
 	}
 	switch {
 	case h.Transport == "SHM":
@@ -198,13 +198,13 @@ func (v *trafficView) samples() []Sample {
 	by := cmp.Or(when(v.tree, "tree"), "ring")
 	return append(list, Sample{
 		Text:  "NIC: bytes out and in per byte of the all-reduce (" + by + "); so coloured: the busiest",
-		Paint: svg.Paint{Fill: amberBg, Stroke: amber, Width: 1.5}, Solid: true,
+		Paint: brush{Fill: amberBg, Stroke: amber, Width: 1.5}, Solid: true,
 	})
 }
 
 // drawSection writes a heading inside the picture.
 func drawSection(c *picture, y float64, title, tail string) float64 {
-	big, small := svg.Type{Size: 14, Bold: true, Fill: ink}, svg.Type{Size: 12, Fill: inkSoft}
+	big, small := font{Size: 14, Bold: true, Fill: ink}, font{Size: 12, Fill: inkSoft}
 	c.Text(edge, y+26, title, big)
 	c.say(edge+svg.TextWidth(title, big)+10, y+26, 1000, tail, small)
 	return y + 44
@@ -231,7 +231,7 @@ func (v *trafficView) drawHosts(c *picture, y float64) float64 {
 	y += float64((len(shown)+across-1)/across) * (height + pad)
 	if left := slices.Concat(groups[len(shown):]...); left != nil {
 		c.Text(edge, y+10, fmt.Sprintf("and %s that are not drawn; --json has them", words.Plural(len(left), "host")),
-			svg.Type{Fill: inkSoft})
+			font{Fill: inkSoft})
 		y += 20
 	}
 	return y
@@ -242,8 +242,8 @@ func (v *trafficView) drawHost(c *picture, alike []int, b box) {
 	h := &v.Hosts[alike[0]]
 	name := h.Name + when(len(alike) > 1, fmt.Sprintf(" and %d alike", len(alike)-1))
 	c.Open("host", h.Name, "")
-	c.rect(b, 8, svg.Paint{Fill: panelFill, Stroke: panelLine})
-	bold, soft := svg.Type{Size: 13, Bold: true, Fill: ink}, svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.End}
+	c.rect(b, 8, brush{Fill: panelFill, Stroke: panelLine})
+	bold, soft := font{Size: 13, Bold: true, Fill: ink}, font{Size: 11, Fill: inkSoft, Anchor: svg.End}
 	c.Text(b.x+pad, b.y+20, svg.FitEnds(name, bold, b.w*0.55), bold)
 	c.say(b.right()-pad, b.y+20, b.w*0.38, "ranks "+words.Numbers(h.Ranks), soft)
 	gpus, nics := map[int]box{}, map[int]box{}
@@ -255,7 +255,7 @@ func (v *trafficView) drawHost(c *picture, alike []int, b box) {
 	}
 	v.drawHops(c, gpus, nics)
 	for _, k := range h.Ranks {
-		paint := svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.2}
+		paint := brush{Fill: nvFill, Stroke: nvGreen, Width: 1.2}
 		if !v.Ranks[k].Logged {
 			paint.Dash = "3 3"
 		}
@@ -321,12 +321,12 @@ func (v *trafficView) drawNIC(c *picture, i int, b box) {
 	texts := []string{
 		v.NICName(i), fmt.Sprintf("out %.2f", l.Out), fmt.Sprintf("in %.2f", l.In), "channels " + words.Numbers(n.Channels),
 	}
-	paint := svg.Paint{Fill: netFill, Stroke: netViol}
+	paint := brush{Fill: netFill, Stroke: netViol}
 	switch {
 	case n.Hops == 0:
-		paint, texts = svg.Paint{Fill: paper, Stroke: panelLine, Dash: "3 3"}, []string{v.NICName(i), "idle"}
+		paint, texts = brush{Fill: paper, Stroke: panelLine, Dash: "3 3"}, []string{v.NICName(i), "idle"}
 	case n.Busiest && v.unlike:
-		paint = svg.Paint{Fill: amberBg, Stroke: amber, Width: 2}
+		paint = brush{Fill: amberBg, Stroke: amber, Width: 2}
 	}
 	c.rect(b, 5, paint)
 	c.lines(b, 10, ink, texts...)

@@ -17,7 +17,7 @@ type fast struct {
 	name    string // "NVLink 4"
 	via     int    // the NVSwitch, -1 for direct links
 	gpus    []int
-	bundles []bundle // most lanes first
+	bundles []*bundle // most lanes first
 }
 
 // bundle is the links of a set that are alike.
@@ -28,8 +28,8 @@ type bundle struct {
 }
 
 // fastSets finds the NVLink, xGMI and other direct links of a node.
-func fastSets(t *cluster.NodeType) []fast {
-	var sets []fast
+func fastSets(t *cluster.NodeType) []*fast {
+	var sets []*fast
 	for i, l := range t.Links {
 		a, b, via := t.Devices[l.A].Kind, t.Devices[l.B].Kind, -1
 		switch {
@@ -41,21 +41,18 @@ func fastSets(t *cluster.NodeType) []fast {
 		default:
 			continue
 		}
-		at := slices.IndexFunc(sets, func(s fast) bool { return s.kind == l.Kind && s.via == via })
+		at := slices.IndexFunc(sets, func(s *fast) bool { return s.kind == l.Kind && s.via == via })
 		if at < 0 {
 			at = len(sets)
-			sets = append(sets, fast{kind: l.Kind, via: via})
+			sets = append(sets, &fast{kind: l.Kind, via: via, name: linkName(&cluster.Link{Kind: l.Kind})})
 		}
 		sets[at].addLink(t, i)
 	}
-	for i := range sets {
-		s := &sets[i]
+	for _, s := range sets {
 		if slices.Sort(s.gpus); s.kind == cluster.NVLink {
 			s.name = nvlinkName(t, s.gpus[0])
-		} else {
-			s.name = linkName(&cluster.Link{Kind: s.kind})
 		}
-		slices.SortStableFunc(s.bundles, func(a, b bundle) int {
+		slices.SortStableFunc(s.bundles, func(a, b *bundle) int {
 			return cmp.Or(cmp.Compare(b.Lanes, a.Lanes), cmp.Compare(b.Rate.Value, a.Rate.Value))
 		})
 	}
@@ -75,14 +72,14 @@ func switchLinks(t *cluster.NodeType) []int {
 
 func (s *fast) addLink(t *cluster.NodeType, i int) {
 	l := &t.Links[i]
-	at := slices.IndexFunc(s.bundles, func(b bundle) bool {
+	at := slices.IndexFunc(s.bundles, func(b *bundle) bool {
 		return b.Lanes == l.Lanes && b.Rate.Value == l.Rate.Value && b.Rate.Origin == l.Rate.Origin && b.OneWay == l.OneWay
 	})
 	if at < 0 {
 		at = len(s.bundles)
-		s.bundles = append(s.bundles, bundle{Link: *l})
+		s.bundles = append(s.bundles, &bundle{Link: *l})
 	}
-	b := &s.bundles[at]
+	b := s.bundles[at]
 	b.links = append(b.links, i)
 	for _, d := range []int{l.A, l.B} {
 		for _, gpus := range []*[]int{&b.gpus, &s.gpus} {
@@ -142,7 +139,7 @@ func fastCaption(t *cluster.NodeType, s *fast) []string {
 	rate := func(b *bundle, way string) string {
 		return cmp.Or(when(b.Rate.Known(), b.Rate.Value.String()+way+assumed(b.Rate.Origin)), "rate unknown")
 	}
-	first, via := &s.bundles[0], cmp.Or(when(s.via >= 0, " via NVSwitch"), " mesh")
+	first, via := s.bundles[0], cmp.Or(when(s.via >= 0, " via NVSwitch"), " mesh")
 	switch {
 	case s.via >= 0 && len(s.bundles) == 1:
 		return nonEmpty(s.name+via, when(first.Lanes > 0, words.Plural(first.Lanes, "link")+" per GPU"),
@@ -151,8 +148,7 @@ func fastCaption(t *cluster.NodeType, s *fast) []string {
 		return []string{s.name + ", full mesh", first.short() + " between each pair", rate(first, " one direction")}
 	}
 	text := []string{s.name + via}
-	for i := range s.bundles {
-		b := &s.bundles[i]
+	for _, b := range s.bundles {
 		text = append(text, b.short()+when(b.OneWay, " one way")+": "+rate(b, ""))
 	}
 	return append(text, "one direction")
@@ -161,7 +157,7 @@ func fastCaption(t *cluster.NodeType, s *fast) []string {
 // words says a set in one line.
 func (s *fast) words(t *cluster.NodeType) string {
 	head := words.Plural(len(s.gpus), "GPU") + ", " + s.name
-	if first := &s.bundles[0]; s.full(t) {
+	if first := s.bundles[0]; s.full(t) {
 		return head + ", full mesh: " + first.short() + " between every pair, " + first.figures(false)
 	}
 	if s.via >= 0 {
@@ -171,8 +167,7 @@ func (s *fast) words(t *cluster.NodeType) string {
 		head += fmt.Sprintf(", %d of %d pairs joined: ", s.pairs(t), all*(all-1)/2)
 	}
 	var parts []string
-	for i := range s.bundles {
-		b := &s.bundles[i]
+	for _, b := range s.bundles {
 		text := fmt.Sprintf("%d × %s, %s", len(b.links), b.short(), b.figures(false))
 		switch one := len(s.bundles) == 1; {
 		case s.via >= 0:

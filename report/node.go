@@ -36,17 +36,17 @@ type panel struct {
 	ends        map[int]string         // NIC → where its cable leads
 	share       map[int]*cluster.Share // of GPUs, by NIC
 	far         map[int]string         // GPU → what lies between it and its nearest NIC
-	fast        []fast
+	fast        []*fast
 	second      []int // links of NVSwitches to those of a second level
 	titles      []string
 
 	of    [][]int // per device: what hangs on it
 	up    []int   // per device: its link to what holds it
-	cols  []column
-	span  []spans // per device
+	cols  []*column
+	span  [][]*column // per device: those that it and everything on it take
 	depth []int   // PCIe switches between a device and the CPU
 	deep  int     // rows of PCIe switches
-	trays []spans // columns of each
+	trays [][]*column
 
 	frame box
 	box   []box // per device; zero when it is not drawn
@@ -63,18 +63,16 @@ type column struct {
 	tray int
 	x, w float64
 	y    float64 // top of its shelf
-}
 
-// spans are the columns that a device and everything on it take: from and to,
-// the last one excluded.
-type spans struct{ from, to int }
+	before, after float64 // room beside it
+}
 
 // newPanel deals the devices of a kind of node into columns; it shows what the first of its hosts has.
 func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 	p := &panel{
 		t: t, title: t.Name, stubs: len(c.Network.Switches) > 0, share: map[int]*cluster.Share{}, fast: fastSets(t),
 		second: switchLinks(t), titles: deviceTitles(t), far: farGPUs(t), up: uplinks(t),
-		span: make([]spans, len(t.Devices)), depth: make([]int, len(t.Devices)),
+		span: make([][]*column, len(t.Devices)), depth: make([]int, len(t.Devices)),
 		gpuW: 90, gap: 34, socketGap: 78, at: map[cluster.Kind]float64{}, high: map[cluster.Kind]float64{
 			cluster.NIC: 56, cluster.GPU: 70, cluster.PCISwitch: 26, cluster.RootComplex: 8, cluster.NUMA: 58,
 			cluster.Socket: 88,
@@ -102,7 +100,7 @@ func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 	// A GPU or NIC that hangs on something unusual (on another GPU) still gets a
 	// column of its own.
 	for _, d := range append(t.Of(cluster.GPU), t.Of(cluster.NIC)...) {
-		if p.span[d].from == p.span[d].to {
+		if len(p.span[d]) == 0 {
 			p.group([]int{d}, 0)
 		}
 	}
@@ -130,7 +128,8 @@ func cableEnds(c *cluster.Cluster, host int, others bool) map[int]string {
 // group gives what hangs on the same thing columns, one after the other. NICs, also those alone on their root
 // complexes, stand above the GPUs among them, or beside them where that leaves some without a GPU below.
 func (p *panel) group(ids []int, depth int) {
-	var nics, roots, free []int
+	var nics, roots []int
+	var free []*column
 	from := len(p.cols)
 	for _, d := range ids {
 		switch kind, on := p.t.Devices[d].Kind, p.of[d]; {
@@ -144,20 +143,20 @@ func (p *panel) group(ids []int, depth int) {
 			p.container(d, depth)
 		}
 	}
-	for i := from; i < len(p.cols); i++ {
-		if p.cols[i].gpu >= 0 && len(p.cols[i].nics) == 0 {
-			free = append(free, i)
+	for _, c := range p.cols[from:] {
+		if c.gpu >= 0 && len(c.nics) == 0 {
+			free = append(free, c)
 		}
 	}
 	stacks := p.stacks(nics, len(free))
 	for i, stack := range stacks {
-		var at spans
+		var at []*column
 		if len(stacks) <= len(free) {
-			at = spans{free[i], free[i] + 1}
+			at = free[i : i+1]
 		} else {
 			at = p.column(-1, stack[0])
 		}
-		p.cols[at.from].nics = stack
+		at[0].nics = stack
 		for _, n := range stack {
 			p.span[n] = at
 		}
@@ -168,9 +167,9 @@ func (p *panel) group(ids []int, depth int) {
 }
 
 // column adds one for a GPU, or -1 for none, on the tray of a device.
-func (p *panel) column(gpu, on int) spans {
-	p.cols = append(p.cols, column{gpu: gpu, tray: p.t.Devices[on].Tray})
-	return spans{len(p.cols) - 1, len(p.cols)}
+func (p *panel) column(gpu, on int) []*column {
+	p.cols = append(p.cols, &column{gpu: gpu, tray: p.t.Devices[on].Tray})
+	return p.cols[len(p.cols)-1:]
 }
 
 func (p *panel) container(d, depth int) {
@@ -185,7 +184,7 @@ func (p *panel) container(d, depth int) {
 	if len(p.cols) == from && (kind == cluster.NUMA || kind == cluster.Socket) {
 		p.column(-1, d)
 	}
-	if p.span[d] = (spans{from, len(p.cols)}); from < len(p.cols) {
+	if p.span[d] = p.cols[from:]; len(p.span[d]) > 0 {
 		p.deep = max(p.deep, below)
 	}
 }
@@ -220,9 +219,10 @@ func (p *panel) nicLook(d int) string {
 func (p *panel) sizes() {
 	for i, c := range p.cols {
 		if i == 0 || c.tray != p.cols[i-1].tray {
-			p.trays = append(p.trays, spans{from: i})
+			p.trays = append(p.trays, nil)
 		}
-		p.trays[len(p.trays)-1].to = i + 1
+		last := &p.trays[len(p.trays)-1]
+		*last = append(*last, c)
 	}
 	if len(p.trays) > 1 {
 		p.gpuW, p.gap, p.socketGap = 76, 24, 44
@@ -248,10 +248,10 @@ func (p *panel) sizes() {
 	if p.high[cluster.NIC] > 0 {
 		band = p.gap
 	}
-	for i := range p.fast {
+	for _, s := range p.fast {
 		need := 2*p.gap + 14
-		if p.fast[i].via < 0 {
-			need = min(128, 86+6*float64(p.fast[i].pairs(p.t)))
+		if s.via < 0 {
+			need = min(128, 86+6*float64(s.pairs(p.t)))
 		}
 		band = max(band, need)
 	}
@@ -282,8 +282,7 @@ func (p *panel) sizes() {
 // lay places everything, with the panel's corner at a place: columns from left to right, with more room where a switch,
 // a NUMA domain or a socket ends.
 func (p *panel) lay(x, y float64) {
-	gap := make([]float64, len(p.cols)+1)
-	for d, s := range p.span {
+	for d, cols := range p.span {
 		room := 8.0
 		switch kind := p.t.Devices[d].Kind; {
 		case kind == cluster.Socket, kind == cluster.NUMA && p.t.Devices[d].Parent < 0:
@@ -293,20 +292,20 @@ func (p *panel) lay(x, y float64) {
 		case kind == cluster.PCISwitch, kind == cluster.RootComplex:
 			room = 12
 		}
-		if s.from < s.to {
-			gap[s.from], gap[s.to] = max(gap[s.from], room), max(gap[s.to], room)
+		if n := len(cols); n > 0 {
+			cols[0].before, cols[n-1].after = max(cols[0].before, room), max(cols[n-1].after, room)
 		}
 	}
-	left, wide := x+captionW+2*pad, 0.0
-	for i := range p.cols {
-		c := &p.cols[i]
+	left, wide, after := x+captionW+2*pad, 0.0, 8.0
+	for _, c := range p.cols {
 		switch c.w = p.gpuW; {
 		case c.gpu < 0 && p.high[cluster.NIC] == sharedH:
 			c.w = sharedW
 		case c.gpu >= 0 && len(c.nics) > 0:
 			c.w += gutter
 		}
-		wide += c.w + gap[i]
+		c.before, after = max(c.before, after), c.after
+		wide += c.w + c.before
 	}
 	each := len(p.trays) // on a shelf
 	if each > 1 {
@@ -318,12 +317,12 @@ func (p *panel) lay(x, y float64) {
 		if k > 0 && k%each == 0 {
 			at, top = left, top+p.shelf
 		}
-		for i := tray.from; i < tray.to; i++ {
+		for _, c := range tray {
 			if at > left {
-				at += max(8, gap[i])
+				at += c.before
 			}
-			p.cols[i].x, p.cols[i].y = at, top
-			at += p.cols[i].w
+			c.x, c.y = at, top
+			at += c.w
 			right = max(right, at)
 		}
 	}
@@ -332,18 +331,18 @@ func (p *panel) lay(x, y float64) {
 }
 
 // over is the place of columns on their shelf.
-func (p *panel) over(s spans) box {
-	first, last := &p.cols[s.from], &p.cols[s.to-1]
+func (p *panel) over(cols []*column) box {
+	first, last := cols[0], cols[len(cols)-1]
 	return box{first.x, first.y, last.x + last.w - first.x, p.shelf}
 }
 
 func (p *panel) placeBoxes() {
 	p.box = make([]box, len(p.t.Devices))
-	for d, s := range p.span {
-		if s.from == s.to {
+	for d, cols := range p.span {
+		if len(cols) == 0 {
 			continue
 		}
-		kind, first, last, b := p.t.Devices[d].Kind, &p.cols[s.from], &p.cols[s.to-1], p.over(s)
+		kind, first, last, b := p.t.Devices[d].Kind, cols[0], cols[len(cols)-1], p.over(cols)
 		b.y, b.h = b.y+p.at[kind], p.high[kind]
 		if last.gpu >= 0 && len(last.nics) > 0 && !p.within(last.nics[0], d) {
 			b.w -= gutter // the NIC above hangs on something further down
@@ -413,11 +412,11 @@ func (p *panel) draw(pic *picture) {
 
 // drawTrays paints the trays of a node that has several.
 func (p *panel) drawTrays(pic *picture) {
-	for _, s := range p.trays {
+	for _, cols := range p.trays {
 		if len(p.trays) == 1 {
 			return
 		}
-		b, name := p.over(s), fmt.Sprintf("tray %d", p.cols[s.from].tray)
+		b, name := p.over(cols), fmt.Sprintf("tray %d", cols[0].tray)
 		b = box{b.x - pad, b.y + 4, b.w + 2*pad, b.h - 8}
 		pic.Open("tray", name, "")
 		pic.rect(b, 6, brush{Fill: paper, Stroke: trayLine})
@@ -428,8 +427,7 @@ func (p *panel) drawTrays(pic *picture) {
 
 // drawStubs paints the beginning of the cables of NICs whose switches are drawn elsewhere.
 func (p *panel) drawStubs(pic *picture) {
-	for i := range p.cols {
-		c := &p.cols[i]
+	for _, c := range p.cols {
 		if !p.stubs || len(c.nics) == 0 {
 			continue
 		}
@@ -469,11 +467,11 @@ func (p *panel) drawCaptions(pic *picture) {
 			when(domains > 0, words.Plural(domains, "NUMA domain")))},
 	}
 	if len(p.fast) > 0 {
-		text := fastCaption(t, &p.fast[0])
+		text := fastCaption(t, p.fast[0])
 		if len(p.second) > 0 {
 			text = append(text, fmt.Sprintf("second level: %s per NVSwitch", t.Links[p.second[0]].Rate.Value))
 		} else if len(p.fast) > 1 {
-			text = append(text, fastCaption(t, &p.fast[1])...)
+			text = append(text, fastCaption(t, p.fast[1])...)
 		}
 		list = append(list, caption{
 			(p.at[cluster.NIC]+p.high[cluster.NIC]+p.at[cluster.GPU])/2 + 4, linkColor(p.fast[0].kind), text,
@@ -590,13 +588,13 @@ func (p *panel) drawKinds(pic *picture, looks []deviceLook) {
 				continue
 			}
 			if k.kind == cluster.NIC && !p.small {
-				if like = p.cols[p.span[d].from].nics; like[0] != d {
+				if like = p.span[d][0].nics; like[0] != d {
 					continue // in the stack of another
 				}
 			}
 			class, paint := p.marked(pic, d, k)
 			p.openDevice(pic, class, d, namesOf(p.t, like)...)
-			pic.pile(b, len(like), paint)
+			pic.rect(b, 6, paint)
 			if k.kind == cluster.Socket {
 				b.y, b.h = b.bottom()-24, 24 // below its NUMA domains
 			}
@@ -671,7 +669,7 @@ func farGPUs(t *cluster.NodeType) map[int]string {
 }
 
 func (p *panel) nicTexts(d int) []string {
-	dev, n := &p.t.Devices[d], len(p.cols[p.span[d].from].nics)
+	dev, n := &p.t.Devices[d], len(p.span[d][0].nics)
 	title, rate := p.titles[d], nicRateText(dev)
 	if n > 1 {
 		title = fmt.Sprintf("%d × %s", n, cmp.Or(nicKind(dev), "NIC"))
@@ -774,7 +772,7 @@ func (p *panel) drawTreeLinks(pic *picture) {
 		if h < 0 || b.w == 0 || p.box[h].y <= b.y || p.up[d] < 0 || p.t.Links[p.up[d]].Kind == cluster.OnDie {
 			continue
 		}
-		c := &p.cols[p.span[d].from]
+		c := p.span[d][0]
 		if len(c.nics) > 0 && slices.Contains(c.nics[1:], d) { // stacked on the first
 			continue
 		}
@@ -817,8 +815,7 @@ func (p *panel) drawTreeLink(pic *picture, link int, at box) {
 // arcs for direct links.
 func (p *panel) drawFast(pic *picture) {
 	low := p.gap + 20 // from a GPU's top to that of its bar
-	for i := range p.fast {
-		s := &p.fast[i]
+	for _, s := range p.fast {
 		if s.via < 0 {
 			p.drawArcs(pic, s)
 			continue
@@ -896,7 +893,7 @@ func (p *panel) drawSwitch(pic *picture, d int, bars []box) {
 
 // drawArcs paints direct links between GPUs.
 func (p *panel) drawArcs(pic *picture, s *fast) {
-	var arcs []wire
+	var arcs []*wire
 	var links []int
 	seen := make(map[[2]*box]bool)
 	for _, bundle := range s.bundles {
@@ -909,7 +906,7 @@ func (p *panel) drawArcs(pic *picture, s *fast) {
 			if pair := [2]*box{a, b}; !l.OneWay || !seen[pair] { // else it is the way back of a link drawn already
 				seen[pair] = true
 				// A link that differs by direction: something is wrong there.
-				arcs, links = append(arcs, wire{up: a, down: b, bad: l.OneWay}), append(links, i)
+				arcs, links = append(arcs, &wire{up: a, down: b, bad: l.OneWay}), append(links, i)
 			}
 		}
 	}
@@ -920,7 +917,7 @@ func (p *panel) drawArcs(pic *picture, s *fast) {
 			pic.note("degraded")
 			paint.Stroke, paint.Dash, paint.Round = red, degradedDashes, false
 		}
-		pic.arc(&arcs[k], p.at[cluster.GPU]-p.at[cluster.NIC]-p.high[cluster.NIC]-22, widest, paint)
+		pic.arc(arcs[k], p.at[cluster.GPU]-p.at[cluster.NIC]-p.high[cluster.NIC]-22, widest, paint)
 		pic.Close()
 	}
 }

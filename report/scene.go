@@ -19,7 +19,7 @@ import (
 type Scene struct {
 	svg.Picture
 	// Groups are the nodes that hang on the same switches, where nodes are drawn as cells.
-	Groups []Group `json:"groups,omitempty"`
+	Groups []*Group `json:"groups,omitempty"`
 	// Legend explains the kinds of links and boxes that the scene has.
 	Legend []Sample `json:"legend,omitempty"`
 }
@@ -203,7 +203,7 @@ func (p *picture) note(what string) {
 	p.used[what] = true
 }
 
-func (p *picture) scene(title string, w, h float64, groups []Group) *Scene {
+func (p *picture) scene(title string, w, h float64, groups []*Group) *Scene {
 	return &Scene{Picture: *p.Picture(title, w, h), Groups: groups, Legend: p.legend()}
 }
 
@@ -296,15 +296,6 @@ func (p *picture) lines(b box, size float64, fill string, texts ...string) {
 		p.say(b.mid(), y, b.w-8, t, ty)
 		y += step
 	}
-}
-
-// pile draws a box, and behind it the edges of others where it stands for several.
-func (p *picture) pile(b box, n int, paint brush) {
-	for i := min(n-1, 2); i > 0; i-- {
-		o := float64(i) * 3
-		p.rect(box{b.x + o, b.y - o, b.w, b.h}, 6, brush{Fill: paint.Fill, Stroke: paint.Stroke})
-	}
-	p.rect(b, 6, paint)
 }
 
 // caption explains a row, on the left of it.

@@ -18,7 +18,7 @@ type screen struct {
 	c      *cluster.Cluster
 	net    *strip
 	cloud  *box // stands for a network that nobody described
-	groups []Group
+	groups []*Group
 	nodes  []*panel // per host, small; nil where nodes are cells
 	leaf   *caption // of the tier that stands in the groups; nil where it stands above
 	of     []int    // per host: its group
@@ -72,7 +72,7 @@ func (s *screen) width() float64 {
 // draw places everything from y down and draws it; it returns where it ends.
 func (s *screen) draw(pic *picture, y, w float64) float64 {
 	const indent = captionW + 2*edge
-	wires, inner := &wiring{}, w-indent-edge
+	wires, inner := &wiring{at: map[[2]*box]*wire{}}, w-indent-edge
 	if !s.net.empty() {
 		y = s.net.lay(indent, y, inner) + tierGap(w)
 	}
@@ -86,8 +86,8 @@ func (s *screen) draw(pic *picture, y, w float64) float64 {
 	if s.bus() {
 		s.drawBus(pic)
 	}
-	for i := range s.groups {
-		s.drawGroup(pic, &s.groups[i])
+	for _, g := range s.groups {
+		s.drawGroup(pic, g)
 	}
 	pic.drawWires(wires.list)
 	if s.cloud != nil {
@@ -263,7 +263,7 @@ func (s *screen) collect(leaves [][]int) {
 		like.put(key, h)
 	}
 	for _, hosts := range like.all() {
-		g := Group{hosts: hosts, Name: hostList(hostNames(s.c, hosts), 40), Hosts: cluster.FormatHosts(hostNames(s.c, hosts))}
+		g := &Group{hosts: hosts, Name: hostList(hostNames(s.c, hosts), 40), Hosts: cluster.FormatHosts(hostNames(s.c, hosts))}
 		for _, h := range hosts {
 			for _, id := range leaves[h] {
 				if !slices.Contains(g.leaves, id) {
@@ -274,15 +274,14 @@ func (s *screen) collect(leaves [][]int) {
 		g.Leaves = switchNames(s.c, g.leaves)
 		s.groups = append(s.groups, g)
 	}
-	at := func(g Group) int {
+	at := func(g *Group) int {
 		if len(g.leaves) == 0 || s.net.of[g.leaves[0]] == nil {
 			return math.MaxInt
 		}
 		return s.net.of[g.leaves[0]].at
 	}
-	slices.SortStableFunc(s.groups, func(a, b Group) int { return cmp.Compare(at(a), at(b)) })
-	for i := range s.groups {
-		g := &s.groups[i]
+	slices.SortStableFunc(s.groups, func(a, b *Group) int { return cmp.Compare(at(a), at(b)) })
+	for i, g := range s.groups {
 		g.ID = fmt.Sprintf("pod%d", i)
 		s.most = max(s.most, len(g.hosts))
 		if s.leaf != nil {
@@ -318,24 +317,16 @@ func (s *screen) arrange() {
 	shape := func(n int, each box, ideal float64) int {
 		return max(1, min(n, int(math.Round(math.Sqrt(float64(n)*ideal*each.h/each.w)))))
 	}
-	cell, n := box{w: s.w + s.gap, h: s.h + s.gap}, len(s.groups)
-	if s.nodes != nil {
-		s.cols, s.across = s.most, n
+	n := len(s.groups)
+	if s.cols, s.across = s.most, n; s.nodes != nil {
 		return
 	}
-	wide := func() float64 { return float64(n) * (s.size(s.most).w + groupGap) }
-	best := shape(s.most, cell, 1.5)
-	if s.leaf == nil && !s.net.empty() {
-		for s.cols = best; s.cols > 1 && wide() > maxRow; {
-			s.cols--
-		}
-		if s.across = n; wide() <= maxRow && s.size(s.most).h < maxRow/2 {
-			return
-		}
-	}
-	s.cols = best
+	s.cols = shape(s.most, box{w: s.w + s.gap, h: s.h + s.gap}, 1.5)
 	one := s.size(s.most)
 	one.w, one.h = one.w+groupGap, one.h+groupGap
+	if s.leaf == nil && !s.net.empty() && float64(n)*one.w <= maxRow && one.h < maxRow/2 {
+		return
+	}
 	s.across = min(n, max(shape(n, one, 1.7), int(1000/one.w)))
 	rows := (n + s.across - 1) / max(1, s.across)
 	s.across = (n + rows - 1) / max(1, rows) // rows of about the same length
@@ -347,11 +338,10 @@ func (s *screen) lay(x, y, w float64) float64 {
 		y += groupGap
 	}
 	top, bottom := y, y
-	for i := range s.groups {
+	for i, g := range s.groups {
 		if i > 0 && i%s.across == 0 {
 			top = bottom + groupGap
 		}
-		g := &s.groups[i]
 		b := place(box{x, top, w, s.size(len(g.hosts)).h}, i%s.across, s.across, s.size(s.most).w)
 		bottom = max(bottom, b.bottom())
 		g.box, g.X, g.Y, g.W, g.H = b, svg.Cent(b.x), svg.Cent(b.y), svg.Cent(b.w), svg.Cent(b.h)
@@ -373,14 +363,13 @@ func (s *screen) bus() bool { return !s.single() && !s.net.empty() }
 // drawBus paints the bar above rows of groups, and what leads from it to each of them.
 func (s *screen) drawBus(pic *picture) {
 	paint := brush{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}
-	for i := range s.groups {
-		b := s.groups[i].box
-		x, y := b.x-9, b.y+s.head/2
+	for i, g := range s.groups {
+		x, y := g.box.x-9, g.box.y+s.head/2
 		if i+s.across >= len(s.groups) { // the last of its column
 			pic.Line(x, s.frame.y, x, y, paint)
 		}
-		pic.Open("link network", s.what()+" of "+s.groups[i].Name, s.what()+"/"+s.groups[i].ID)
-		pic.Line(x, y, b.x, y, paint)
+		pic.Open("link network", s.what()+" of "+g.Name, s.what()+"/"+g.ID)
+		pic.Line(x, y, g.box.x, y, paint)
 		pic.Close()
 	}
 	pic.Rect(s.frame.x, s.frame.y-1.5, s.frame.w, 3, 1.5, brush{Fill: netViol})
@@ -458,9 +447,9 @@ func (s *screen) cables(w *wiring) {
 }
 
 func (s *screen) join(w *wiring, each bool) {
-	for i := range s.groups {
+	for _, g := range s.groups {
 		if s.cloud != nil && each {
-			t := w.between(s.cloud, &s.groups[i].box)
+			t := w.between(s.cloud, &g.box)
 			t.members, t.plumb = 1, true
 		}
 	}

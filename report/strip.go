@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -47,28 +46,12 @@ type strip struct {
 
 func newStrip(c *cluster.Cluster) *strip {
 	s := &strip{v: newNetView(c), of: make([]*netBox, len(c.Network.Switches))}
-	place := make([]float64, len(s.of)) // in its row, from 0 to 1
 	for _, tier := range slices.Backward(s.v.tiers) {
-		// Below the middle of what they hang on, cables cross little.
-		sum, above := make(map[int]float64), make(map[int]float64)
-		for _, l := range s.v.trunks {
-			up, down := l.A.Switch, l.B.Switch
-			if s.v.switches[up].tier < s.v.switches[down].tier {
-				up, down = down, up
-			}
-			if s.v.switches[up].tier > s.v.switches[down].tier {
-				sum[down] += place[up]
-				above[down]++
-			}
-		}
-		middle := func(id int) float64 { return math.Round(1e6 * sum[id] / max(above[id], 1)) }
-		tier = slices.SortedStableFunc(slices.Values(tier),
-			func(a, b int) int { return cmp.Compare(middle(a), middle(b)) })
 		row := s.row(tier)
 		for i, n := range row {
 			n.at = i
 			for _, id := range n.ids {
-				s.of[id], place[id] = n, (float64(i)+0.5)/float64(len(row))
+				s.of[id] = n
 			}
 		}
 		s.rows = append(s.rows, row)
@@ -249,7 +232,7 @@ func (s *strip) drawBox(p *picture, n *netBox) {
 	p.Open("switch "+s.v.tierName(n.ids[0]),
 		strings.TrimSpace(n.lead+cluster.FormatHosts(natural.Sort(slices.Clone(names)))+" "+first.Model),
 		"switch/"+n.first, names...)
-	p.pile(n.box, n.count, brush{Fill: netFill, Stroke: netViol, Width: 1.5})
+	p.rect(n.box, 6, brush{Fill: netFill, Stroke: netViol, Width: 1.5})
 	p.lines(n.box, boxType, ink, fitList(n.lead, n.names, nameType, n.box.w-8),
 		when(net.Rails > 1 && first.Rail >= 0 && !other, fmt.Sprintf("rail %d", first.Rail)), over)
 	p.Close()
@@ -305,21 +288,18 @@ type wire struct {
 
 // wiring is the wires of a picture, one between any two boxes.
 type wiring struct {
-	list []wire
-	at   map[[2]*box]int
+	list []*wire
+	at   map[[2]*box]*wire
 }
 
 // between is the wire between two boxes.
 func (w *wiring) between(up, down *box) *wire {
-	if w.at == nil {
-		w.at = make(map[[2]*box]int)
+	ends := [2]*box{up, down}
+	if w.at[ends] == nil {
+		w.at[ends] = &wire{up: up, down: down}
+		w.list = append(w.list, w.at[ends])
 	}
-	k, ok := w.at[[2]*box{up, down}]
-	if !ok {
-		k, w.at[[2]*box{up, down}] = len(w.list), len(w.list)
-		w.list = append(w.list, wire{up: up, down: down})
-	}
-	return &w.list[k]
+	return w.at[ends]
 }
 
 func (w *wire) addLink(l *cluster.NetLink) {
@@ -398,19 +378,18 @@ func (s *strip) hostCables(w *wiring, routes *cluster.Routes, cloud *box, host i
 
 // markOdd marks the few cables of a tier that are slower than nearly all others
 // of that tier: an eighth at most, so that a network of two speeds stays as it is.
-func markOdd(wires []wire) {
+func markOdd(wires []*wire) {
 	tiers := make(map[[2]float64]*trunk)
-	for i := range wires {
-		k := [2]float64{wires[i].up.y, wires[i].down.y}
+	for _, w := range wires {
+		k := [2]float64{w.up.y, w.down.y}
 		if tiers[k] == nil {
 			tiers[k] = &trunk{}
 		}
-		for _, s := range wires[i].speeds {
+		for _, s := range w.speeds {
 			tiers[k].add(s.n, s.rate)
 		}
 	}
-	for i := range wires {
-		w := &wires[i]
+	for _, w := range wires {
 		all := tiers[[2]float64{w.up.y, w.down.y}]
 		if r := w.slowest(); r > 0 && 8*all.count(r) >= 7*all.count(-1) {
 			w.bad = true
@@ -418,41 +397,21 @@ func markOdd(wires []wire) {
 	}
 }
 
-// fan spreads the ends of wires along the edges of their boxes, in the order of
-// what they lead to, so that they do not run over each other; and returns how far apart the ends of the longest arc
-// are. Arcs join boxes of one row: a longer one stands nearer to the middle and passes over the shorter ones.
-func fan(wires []wire) (widest float64) {
-	type edge struct {
-		*box
-		top bool
-	}
-	ends, order := make(map[edge][]*float64), make(map[*float64]float64)
+// fan spreads the ends of wires along the edges of their boxes, the more the farther they lead, so that they do not run
+// over each other; and returns how far sideways the farthest goes. Arcs join boxes of one row: a longer one stands
+// nearer to the middle and passes over the shorter ones.
+func fan(wires []*wire) (widest float64) {
 	widest = 1
-	for i := range wires {
-		w := &wires[i]
-		w.x1, w.x2 = w.up.mid(), w.down.mid()
-		arc := w.up.y == w.down.y
-		order[&w.x1], order[&w.x2] = w.x2, w.x1
-		if far := w.x2 - w.x1; arc {
-			widest = max(widest, far)
-			order[&w.x1], order[&w.x2] = 1/far, -1/far
-		}
-		ends[edge{w.up, arc}] = append(ends[edge{w.up, arc}], &w.x1)
-		if !w.plumb {
-			ends[edge{w.down, true}] = append(ends[edge{w.down, true}], &w.x2)
-		}
+	for _, w := range wires {
+		widest = max(widest, math.Abs(w.down.mid()-w.up.mid()))
 	}
-	for b, list := range ends {
-		slices.SortStableFunc(list, func(i, j *float64) int { return cmp.Compare(order[i], order[j]) })
-		room := min(b.w-12, float64(len(list)-1)*11)
-		for k, x := range list {
-			if len(list) > 1 {
-				*x = b.mid() + room*(float64(k)/float64(len(list)-1)-0.5)
-			}
+	for _, w := range wires {
+		far := (w.down.mid() - w.up.mid()) / widest
+		if w.up.y == w.down.y {
+			far = 1 - far
 		}
-	}
-	for i := range wires {
-		if w := &wires[i]; w.plumb {
+		w.x1, w.x2 = w.up.mid()+far*(w.up.w/2-6), w.down.mid()-far*(w.down.w/2-6)
+		if w.plumb {
 			w.x2 = max(w.down.x+6, min(w.x1, w.down.right()-6))
 		}
 	}
@@ -468,11 +427,10 @@ func (p *picture) arc(w *wire, room, widest float64, paint brush) {
 }
 
 // drawWires draws cables: straight down, and between switches of one row, as in a torus or a dragonfly, as arcs.
-func (p *picture) drawWires(wires []wire) {
+func (p *picture) drawWires(wires []*wire) {
 	widest := fan(wires)
 	markOdd(wires)
-	for i := range wires {
-		w := &wires[i]
+	for _, w := range wires {
 		// Many cables meet at a switch: they are drawn thinner than links inside a
 		// node, on the same scale among themselves.
 		rate, _ := w.rate()
@@ -501,10 +459,9 @@ func (p *picture) drawWires(wires []wire) {
 
 // labelWires says on the cables that are wrong what is wrong with them; where many are, labels would only
 // cover each other.
-func (p *picture) labelWires(wires []wire) {
+func (p *picture) labelWires(wires []*wire) {
 	var used []box
-	for i := range wires {
-		w := &wires[i]
+	for _, w := range wires {
 		ty := font{Size: 10.5, Fill: red, Anchor: svg.Middle, Bold: true}
 		width := svg.TextWidth(w.label(), ty) + 6
 		b := box{(w.x1+w.x2)/2 - width/2, (w.up.bottom()+w.down.y)/2 - 8, width, 16}

@@ -161,7 +161,7 @@ func (p *printer) nodeWords(t *cluster.NodeType) []string {
 	for _, s := range fastSets(t) {
 		p.rates = true
 		// Trays of one kind have sets of their own that read alike.
-		if text := strings.Join(fastCaption(t, &s), ", "); !slices.Contains(list, text) {
+		if text := strings.Join(fastCaption(t, s), ", "); !slices.Contains(list, text) {
 			list = append(list, text)
 		}
 	}
@@ -322,7 +322,7 @@ func describe(t *cluster.NodeType) *described {
 	}
 	var fast []string
 	for _, s := range fastSets(t) {
-		fast = append(fast, strings.Join(fastCaption(t, &s), ", "))
+		fast = append(fast, strings.Join(fastCaption(t, s), ", "))
 	}
 	d.say("", "links between GPUs", strings.Join(fast, "; "))
 	d.say("", "measured rates", measuredRange(t))

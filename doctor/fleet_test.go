@@ -10,8 +10,12 @@ import (
 // What the fleet found is a finding of the doctor, the worst first.
 func TestFleetFault(t *testing.T) {
 	const text = `{"nodes": [], "findings": [
- {"id": "slow-pair/a/b", "kind": "slow-pair", "severity": "warn", "nodes": ["a", "b"], "since": "2026-01-01T00:00:00Z", "factor": 0.7, "confidence": 0.8, "evidence": ["x"], "text": "a and b are slow with each other", "fix": "y"},
- {"id": "slow-host/gpu03", "kind": "slow-host", "severity": "error", "nodes": ["gpu03"], "since": "2026-01-01T00:00:00Z", "factor": 0.5, "confidence": 0.97, "evidence": ["50% in 12 sweeps"], "text": "gpu03 became slow with all others", "fix": "look at its NIC"}]}`
+ {"id": "slow-pair/a/b", "kind": "slow-pair", "severity": "warn", "nodes": ["a", "b"],
+  "since": "2026-01-01T00:00:00Z", "factor": 0.7, "confidence": 0.8, "evidence": ["x"],
+  "text": "a and b are slow with each other", "fix": "y"},
+ {"id": "slow-host/gpu03", "kind": "slow-host", "severity": "error", "nodes": ["gpu03"],
+  "since": "2026-01-01T00:00:00Z", "factor": 0.5, "confidence": 0.97, "evidence": ["50% in 12 sweeps"],
+  "text": "gpu03 became slow with all others", "fix": "look at its NIC"}]}`
 	r := vocabulary().NewReader()
 	if err := r.Read("fleet.json", strings.NewReader(text)); err != nil {
 		t.Fatal(err)

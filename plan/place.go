@@ -219,8 +219,8 @@ func (x *Placer) sets() []set {
 	}
 	for k := 2; k <= min(len(x.group), x.n, 8); k++ {
 		nodes, why := x.even(k), "kinds of nodes in turn"
-		if leaves, _ := x.Leaves(nodes); len(leaves) > 1 {
-			why = fmt.Sprintf("evenly over %d leaves", len(leaves))
+		if n := len(x.Leaves(nodes)); n > 1 {
+			why = fmt.Sprintf("evenly over %d leaves", n)
 		}
 		list = append(list, set{nodes, why})
 	}
@@ -229,9 +229,8 @@ func (x *Placer) sets() []set {
 
 // spread says how many leaves nodes are on.
 func (x *Placer) spread(nodes []int) string {
-	leaves, _ := x.Leaves(nodes)
 	switch {
-	case len(leaves) > 1:
+	case len(x.Leaves(nodes)) > 1:
 		return "few leaves"
 	case x.q.Cluster.Network.Rails > 1:
 		return "one leaf per rail"
@@ -342,18 +341,34 @@ func (x *Placer) settle() error {
 	return err
 }
 
-// Leaves is how many of the nodes hang on each leaf, with the leaf, in the nodes' order; -1 is where no source says.
-func (x *Placer) Leaves(nodes []int) (leaves, counts []int) {
+// Leaf is a leaf switch and how many of the nodes it has; "" where no source says.
+type Leaf struct {
+	Leaf  string `json:"leaf"`
+	Nodes int    `json:"nodes"`
+	Rails int    `json:"rails,omitempty"` // leaves that each node is on, of which Leaf is the first
+
+	at int // its index among the switches; -1 where no source says
+}
+
+// Leaves is how many of the nodes hang on each leaf, in the nodes' order.
+func (x *Placer) Leaves(nodes []int) []Leaf {
+	leaves := []Leaf{}
 	for _, i := range nodes {
-		leaf := x.at[i][len(place{})-1]
-		k := slices.Index(leaves, leaf)
+		at := x.at[i][len(place{})-1]
+		k := slices.IndexFunc(leaves, func(l Leaf) bool { return l.at == at })
 		if k < 0 {
 			k = len(leaves)
-			leaves, counts = append(leaves, leaf), append(counts, 0)
+			leaves = append(leaves, Leaf{at: at})
+			if net := &x.q.Cluster.Network; at >= 0 {
+				leaves[k].Leaf = net.Switches[at].Name
+				if net.Rails > 1 {
+					leaves[k].Rails = net.Rails
+				}
+			}
 		}
-		counts[k]++
+		leaves[k].Nodes++
 	}
-	return leaves, counts
+	return leaves
 }
 
 // Level is the lowest tier below which nodes have one switch: leaf, spine or core; TierUnknown where no source says.

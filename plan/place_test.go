@@ -69,9 +69,8 @@ func TestBestFit(t *testing.T) {
 		x, _ := site(t, tt.free, tt.per)
 		x.n = tt.n
 		got := make([]int, len(tt.free))
-		leaves, counts := x.Leaves(x.BestFit())
-		for k, leaf := range leaves {
-			got[leaf] = counts[k]
+		for _, leaf := range x.Leaves(x.BestFit()) {
+			got[leaf.at] = leaf.Nodes
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%d of %v, %d leaves a spine: %v; want %v", tt.n, tt.free, tt.per, got, tt.want)

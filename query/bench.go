@@ -127,7 +127,7 @@ func newBenchDoc(q *Bench, g *engine.Group, p bench.Plan) *BenchDoc {
 		Op: p.Op.Kind, Ranks: g.Size(), Transport: g.Transport(), Dtype: p.Op.Type.String(), Redop: p.Op.Reduce.String(),
 		Algo: p.Algo, Iters: p.Iters, Warmup: p.Warm, Checked: p.Check, Hosts: g.Hosts(), Members: g.Members(),
 		Crowded: bench.Crowded(g.Members()), Min: p.Sizes[0], Max: p.Sizes[len(p.Sizes)-1], Factor: q.Factor,
-		Rows: []BenchRow{},
+		Rows: []bench.Row{},
 	}
 }
 
@@ -149,7 +149,7 @@ func (d *BenchDoc) measure(ctx context.Context, env *Env, on *Ranks[*BenchDoc], 
 		env.progress("")
 		s.Describe(&here)
 		d.Results.Append(s)
-		d.Rows = append(d.Rows, newBenchRow(s, p.Op))
+		d.Rows = append(d.Rows, bench.NewRow(s, p.Op))
 		if err := on.row(d); err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ type BenchDoc struct {
 	Min       unit.Bytes       `json:"min_bytes"`         // that was asked for
 	Max       unit.Bytes       `json:"max_bytes"`
 	Factor    float64          `json:"step_factor"` // from size to size
-	Rows      []BenchRow       `json:"rows"`
+	Rows      []bench.Row      `json:"rows"`
 	Results   result.Sweeps    `json:"results"`             // the rows as they are kept
 	AvgBus    float64          `json:"avg_busbw_GBps"`      // over all rows, out of place and in place
 	Refused   int64            `json:"refused_connections"` // that did not belong to the job
@@ -207,44 +207,4 @@ func (d *BenchDoc) WrongElements() (n int64) {
 		}
 	}
 	return n
-}
-
-// BenchRow is one size; the figures of the row itself are those out of place.
-type BenchRow struct {
-	Size      int64      `json:"size_bytes"`
-	Count     int64      `json:"count"` // elements
-	Algo      string     `json:"algo"`  // of the schedule that ran
-	Dtype     string     `json:"dtype"`
-	WireBytes unit.Bytes `json:"wire_bytes"` // what all ranks send in a run
-	BenchTiming
-	InPlace *BenchTiming `json:"in_place,omitempty"`
-}
-
-// BenchTiming is a size out of place or in place.
-type BenchTiming struct {
-	Time    result.Times `json:"time_us"` // per run, of the slowest rank
-	AlgBW   unit.Rate    `json:"algbw_GBps"`
-	BusBW   unit.Rate    `json:"busbw_GBps"`
-	Wrong   int64        `json:"wrong"`        // 0 where results were not checked, see checked
-	Slowest int          `json:"slowest_rank"` // whose runs took longest in all
-	Spread  float64      `json:"spread_us"`    // between the slowest and the fastest rank, per run
-}
-
-// newBenchRow is a sweep of one size as a row.
-func newBenchRow(s *result.Sweep, op coll.Op) BenchRow {
-	p := &s.Points[0]
-	op.Bytes = p.Size
-	x := BenchRow{Size: int64(p.Size), Count: op.Count(s.Ranks), Algo: p.Algo, Dtype: s.Dtype, WireBytes: p.WireBytes}
-	for _, r := range s.Rows() {
-		t := BenchTiming{Time: r.Time, AlgBW: r.AlgBW(), BusBW: r.BusBW(), Slowest: *r.Slowest, Spread: r.Spread}
-		if r.Wrong != nil {
-			t.Wrong = *r.Wrong
-		}
-		if r.InPlace {
-			x.InPlace = &t
-		} else {
-			x.BenchTiming = t
-		}
-	}
-	return x
 }

@@ -337,13 +337,10 @@ type BenchGPUNode struct {
 	Iters  int      `name:"iters" default:"20" least:"1" help:"Measured iterations (default 20)."`
 }
 
-// BenchGPUNodeDoc is the answer to BenchGPUNode.
-type BenchGPUNodeDoc struct{ measure.GPUNode }
-
 // RunWith measures. What one GPU refuses does not keep the others from being measured.
 func (q BenchGPUNode) RunWith(ctx context.Context, env Env,
 	with measure.Programs,
-) (doc *BenchGPUNodeDoc, err error) {
+) (doc *measure.GPUNode, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	size, err := q.Size.bytes()
 	if err != nil || size < 4 {
@@ -358,12 +355,9 @@ func (q BenchGPUNode) RunWith(ctx context.Context, env Env,
 		return nil, err
 	}
 	defer team.End()
-	d, err := measure.GPUs(ctx, team, size, q.Iters, products, env.progress)
+	doc, err = measure.GPUs(ctx, team, size, q.Iters, products, env.progress)
 	env.progress("")
-	if err != nil {
-		return nil, failure.Cannot(err)
-	}
-	return &BenchGPUNodeDoc{*d}, nil
+	return doc, failure.Cannot(err)
 }
 
 // BenchGPUPairs measures every pair of GPUs by NCCL's sends and receives.

@@ -25,13 +25,10 @@ type BenchRDMA struct {
 	Perftest string   `placeholder:"DIR" help:"Folder of the perftest programs on every host (default: PATH)."`
 }
 
-// BenchRDMADoc is the answer of BenchRDMA.
-type BenchRDMADoc struct{ measure.RDMA }
-
 // RunOn measures between the hosts of a job, one rank each.
 func (q BenchRDMA) RunOn(ctx context.Context, env Env, with measure.Programs,
-	on Ranks[*BenchRDMADoc],
-) (doc *BenchRDMADoc, err error) {
+	on Ranks[*measure.RDMA],
+) (doc *measure.RDMA, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	p := &measure.Perftest{
 		With: with, Folder: q.Perftest, Verb: q.Verb, Iters: q.Iters, QPs: q.QPs, GID: q.GID, Devices: q.Devices,
@@ -57,8 +54,8 @@ func (q BenchRDMA) RunOn(ctx context.Context, env Env, with measure.Programs,
 		if err != nil || d == nil {
 			return err
 		}
-		doc = &BenchRDMADoc{*d}
-		return on.answer(doc, keep)
+		doc = d
+		return on.answer(d, keep)
 	}
 	err = on.run(ctx, t)
 	return doc, err

@@ -280,7 +280,7 @@ func TestCalibrateLiveRefusals(t *testing.T) {
 // clock, healthy ones are not; where all pairs are slow the prediction of a pair says so.
 func TestCheckAgainstPredictions(t *testing.T) {
 	ctx := context.Background()
-	run := func(set func(*modelGPUs, *query.Check)) *query.CheckDoc {
+	run := func(set func(*modelGPUs, *query.Check)) *measure.Check {
 		t.Helper()
 		gpus := newModelGPUs(t, 1)
 		gpus.hosts, gpus.pair, gpus.sm = 8, 1600, 900
@@ -302,7 +302,7 @@ func TestCheckAgainstPredictions(t *testing.T) {
 		}
 		return d
 	}
-	named := func(d *query.CheckDoc) (list []string) {
+	named := func(d *measure.Check) (list []string) {
 		for _, n := range d.Nodes {
 			if n.Verdict != "healthy" {
 				list = append(list, n.Host+" "+n.Verdict)

@@ -27,9 +27,6 @@ type Check struct {
 	NoLoad   bool   `name:"no-load" help:"Do not run products and copies on GPUs; read their state alone."`
 }
 
-// CheckDoc is the answer to Check.
-type CheckDoc struct{ measure.Check }
-
 // checker is how the fields say that nodes are looked at.
 func (q *Check) checker(ctx context.Context, env Env, with measure.Programs) (c *measure.Checker, err error) {
 	c = &measure.Checker{
@@ -54,8 +51,8 @@ func (q *Check) expects(ctx context.Context, env Env) (x measure.Expectation, er
 
 // RunOn checks the nodes of a job, one rank each, over TCP.
 func (q Check) RunOn(ctx context.Context, env Env, with measure.Programs,
-	on Ranks[*CheckDoc],
-) (doc *CheckDoc, err error) {
+	on Ranks[*measure.Check],
+) (doc *measure.Check, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	c, err := q.checker(ctx, env, with)
 	if err != nil {
@@ -75,15 +72,15 @@ func (q Check) RunOn(ctx context.Context, env Env, with measure.Programs,
 		if err != nil || d == nil {
 			return err
 		}
-		doc = &CheckDoc{*d}
-		return on.answer(doc, keep)
+		doc = d
+		return on.answer(d, keep)
 	}
 	err = on.run(ctx, t)
 	return doc, err
 }
 
 // RunWith checks hosts through ssh: their GPUs' state, then every pair of hosts by NCCL, one GPU each.
-func (q Check) RunWith(ctx context.Context, env Env, with measure.Programs) (doc *CheckDoc, err error) {
+func (q Check) RunWith(ctx context.Context, env Env, with measure.Programs) (doc *measure.Check, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	if q.Size == "4M" {
 		q.Size = "64M"
@@ -95,9 +92,5 @@ func (q Check) RunWith(ctx context.Context, env Env, with measure.Programs) (doc
 	if c.Hosts, err = cluster.ParseHosts(q.Hosts); err != nil {
 		return nil, fmt.Errorf("--hosts: %w", err)
 	}
-	d, err := c.OverSSH(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &CheckDoc{*d}, nil
+	return c.OverSSH(ctx)
 }

@@ -11,14 +11,16 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
+	"busbar.dev/measure"
 	"busbar.dev/result"
 )
 
 // wrongs are the documents that say whether something is wrong.
 var wrongs = []interface{ Wrong() bool }{
-	new(AuditDoc), new(BadNodesDoc), new(BenchDiffDoc), new(BenchDoc), new(BenchGPUDoc), new(BenchGPUNodeDoc),
+	new(AuditDoc), new(BenchDiffDoc), new(BenchDoc), new(BenchGPUDoc), new(measure.GPUNode),
 	new(BenchPairsDoc),
-	new(BenchRDMADoc), new(CalibrateDoc), new(CheckDoc), new(DoctorBenchDoc), new(DoctorDoc), new(HangDoc), new(JobsDoc),
+	new(measure.RDMA), new(CalibrateDoc), new(measure.Check), new(DoctorBenchDoc), new(DoctorDoc), new(HangDoc),
+	new(JobsDoc),
 	new(NeedDoc),
 	new(OrderCheckDoc), new(OrderDoc), new(PathDoc), new(SchedDoc), new(SelfTestDoc), new(TraceDoc), new(ValidateDoc),
 }

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"io/fs"
@@ -61,8 +60,9 @@ type Env struct {
 	Processes func(pid int) ([]procs.Process, error)
 	// Trigger makes the ranks of this machine write the dumps of their recorders, and counts them; nil refuses it.
 	Trigger func(prefix string) (int, error)
-	// Limits bound what others may ask of this process.
-	Limits Limits
+	// Limits bound what others may ask of this process: what the sources of a question describe together, whatever their
+	// form.
+	Limits cluster.Limits
 
 	// loaded is told a cluster before anything is assumed of it.
 	loaded func(*cluster.Cluster)
@@ -72,25 +72,16 @@ type Env struct {
 	notes    *notes
 }
 
-// Limits bound a question. Zero is no bound of its own.
-type Limits struct {
-	Devices int // GPUs, or NICs where there are more of them, of a preset with a number of nodes
-	// Source bounds what the sources of a cluster may describe together, whatever their form.
-	Source cluster.Limits
-}
-
 // logBudget is what documents among logs may cost. Logs themselves are longer than any of those.
 func (e *Env) logBudget(ctx context.Context) *cluster.Budget {
-	l := e.Limits.Source
+	l := e.Limits
 	l.Bytes = 0
 	return cluster.NewBudget(l, func() error { return failure.Cannot(ctx.Err()) })
 }
 
 // budget is what the sources of a question may cost; reading ends with the context.
 func (e *Env) budget(ctx context.Context) *cluster.Budget {
-	l := e.Limits.Source
-	l.GPUs = cmp.Or(l.GPUs, e.Limits.Devices)
-	return cluster.NewBudget(l, func() error { return failure.Cannot(ctx.Err()) })
+	return cluster.NewBudget(e.Limits, func() error { return failure.Cannot(ctx.Err()) })
 }
 
 // progress says what is being done; the empty text ends it.

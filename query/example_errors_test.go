@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"busbar.dev/cluster"
 	"busbar.dev/finding"
 	"busbar.dev/query"
 	"busbar.dev/unit"
@@ -48,8 +49,8 @@ func ExampleCannot() {
 	ask(context.Background(), "site.yaml", query.Env{}) // there is no such file
 	// no cluster, and Env does not read the machine
 	ask(context.Background(), "", query.Env{})
-	ask(context.Background(), "dgx-h100:64", query.Env{Limits: query.Limits{Devices: 16}}) // too large for this program
-	ask(over, "dgx-h100:2", query.Env{})                                                   // nobody waits any more
+	ask(context.Background(), "dgx-h100:64", query.Env{Limits: cluster.Limits{GPUs: 16}}) // too large for this program
+	ask(over, "dgx-h100:2", query.Env{})                                                  // nobody waits any more
 	// Output:
 	// false true false
 	// false false false

@@ -51,7 +51,8 @@ func TestHostileQuestions(t *testing.T) {
 	if os.Getenv("BUSBAR_LONG") != "" {
 		patience *= 20
 	}
-	limits := Limits{Devices: 160_000, Source: PageLimits}
+	limits := PageLimits
+	limits.GPUs = 160_000
 	for i, d := range append(largest(), hostile.Documents()...) {
 		env := Env{Files: fstest.MapFS{d.Name: {Data: d.Data}}, Limits: limits}
 		questions := map[string]func(context.Context) error{
@@ -105,7 +106,7 @@ func TestUnpackedTogether(t *testing.T) {
 	}
 	_ = z.Close()
 	files := fstest.MapFS{"a.gz": {Data: packed.Bytes()}, "b.gz": {Data: packed.Bytes()}}
-	env := Env{Files: files, Limits: Limits{Source: cluster.Limits{Unpacked: 1 << 20}}}
+	env := Env{Files: files, Limits: cluster.Limits{Unpacked: 1 << 20}}
 	if _, err := (Doctor{Sources: []string{"a.gz"}}).Run(t.Context(), env); err != nil {
 		t.Errorf("one: %v", err)
 	}

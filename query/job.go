@@ -47,7 +47,7 @@ type Job struct {
 	Offload   workload.Offload  `enum:"none,optimizer,parameters" default:"none" help:"Offload to host memory: none, optimizer (state and update, as ZeRO-Offload), parameters (these too, with zero=3) (default none)."`
 	Compress  workload.Wire     `enum:"none,fp16,bf16,int8" default:"none" help:"Gradient compression by PyTorch DDP hooks: none, fp16, bf16, int8 (all-gathered, not reduced: bytes grow with the number of replicas) (default none)."`
 	NCCL      string            `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
-	Compare   Layouts           `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
+	Compare   Layout            `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
 	GPU       string            `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
 	NIC       string            `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
 
@@ -348,15 +348,8 @@ func (q *FineTuning) words() string {
 	return text
 }
 
-// Feeding is how a job gets its samples: sequences, or pictures.
-type Feeding struct {
-	Loader float64 `name:"loader" least:"1e-9" placeholder:"N" help:"Samples per second that the data loaders of one node deliver (default: data is never late)."`
-	Sample string  `name:"sample-size" placeholder:"SIZE" help:"With --read-rate: what is read from storage for a sample: 110KB for an ImageNet picture, 16KiB for 4,096 tokens of 4 bytes."`
-	Read   string  `name:"read-rate" placeholder:"RATE" help:"With --sample-size: read rate of the storage for all nodes together: 10GB/s."`
-}
-
 // feed is the time in which the samples of a step come, and what they wait for.
-func (q *Feeding) feed(batch int64, nodes int) (unit.Span, string, error) {
+func (q *Step) feed(batch int64, nodes int) (unit.Span, string, error) {
 	var data unit.Span
 	text := ""
 	if q.Loader > 0 {

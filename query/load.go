@@ -235,7 +235,7 @@ func (e *Env) open(b *cluster.Budget, hosts []string, name string,
 		f, err := e.openFolder(append(hosts, "")[0], name)
 		return []*cluster.Fragment{f}, false, err
 	case errors.Is(err, fs.ErrNotExist):
-		if err := e.Limits.holds(name, count); err != nil {
+		if err := e.holds(name, count); err != nil {
 			return nil, false, err
 		}
 		if err := b.TakeHosts(count); err != nil {
@@ -325,14 +325,14 @@ func (e *Env) openFolder(host, name string) (*cluster.Fragment, error) {
 }
 
 // holds refuses a preset of more devices than the limit, before it is made.
-func (l Limits) holds(preset string, nodes int) error {
-	if l.Devices == 0 {
+func (e *Env) holds(preset string, nodes int) error {
+	if e.Limits.GPUs == 0 {
 		return nil
 	}
 	p := hardware.FindPreset(preset)
-	if each := max(p.GPUs, p.NICs); nodes*each > l.Devices {
+	if each := max(p.GPUs, p.NICs); nodes*each > e.Limits.GPUs {
 		return failure.Cannot(fmt.Errorf("%s:%d: %d nodes of %d GPUs or NICs; expected at most %d nodes here", preset, nodes,
-			nodes, each, l.Devices/each))
+			nodes, each, e.Limits.GPUs/each))
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 // upgrade first.
 type Need struct {
 	Job
-	OnHosts
+	Hosts  string   `placeholder:"HOSTLIST" help:"Participating hosts of the cluster in rank order, as a hostlist: gpu[03,07] (default: the cluster's hosts in their order)."`
 	Within *float64 `default:"5" help:"Tolerated slowdown in percent against a step that never waits for other nodes (default 5)."`
 }
 
@@ -103,7 +103,7 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.put(t.shapes); err != nil {
+	if err := onHosts(q.Hosts, t.shapes); err != nil {
 		return nil, err
 	}
 	defer env.working("pricing variants of the cluster")()

@@ -29,15 +29,33 @@ func (e *Env) ask(ctx context.Context, method, path string, in, out any) error {
 // Nodes asks which nodes a fleet has, how they are, and what is wrong with it.
 type Nodes struct {
 	Slurm string `placeholder:"FILE" help:"Output of scontrol show node or sinfo, - for standard input: nodes that Slurm gives no jobs are marked."`
+	// Bad asks for the nodes that jobs should be kept off, instead of all: those with a fault of their own that is certain
+	// and not getting better.
+	Bad bool `kong:"-"`
 }
 
 // NodesDoc is the answer to Nodes.
 type NodesDoc struct {
-	Findings []finding.Finding `json:"findings"`
-	Hostlist string            `json:"hostlist"` // of all nodes, as Slurm writes them
-	Nodes    []fleet.NodeState `json:"nodes"`
+	Bad      []fleet.NodeState `json:"bad,omitzero"` // where they were asked for
+	Findings []finding.Finding `json:"findings"`     // of the whole fleet
+	Hostlist string            `json:"hostlist"`     // of the nodes, as Slurm writes them
+	Nodes    []fleet.NodeState `json:"nodes,omitzero"`
 	// Slurm are those of the nodes that Slurm gives no jobs; null where nobody said what Slurm says.
 	Slurm []fleet.SlurmOut `json:"slurm,omitempty"`
+}
+
+// Wrong reports nodes that jobs should be kept off, where they were asked for.
+func (d *NodesDoc) Wrong() bool { return len(d.Bad) > 0 }
+
+// Reasons are the findings about one of the bad nodes alone.
+func (d *NodesDoc) Reasons() (list []finding.Finding) {
+	for _, f := range d.Findings {
+		if len(f.Nodes) == 1 &&
+			slices.ContainsFunc(d.Bad, func(n fleet.NodeState) bool { return f.Nodes[0] == string(n.Name) }) {
+			list = append(list, f)
+		}
+	}
+	return list
 }
 
 // Run asks the server.
@@ -47,7 +65,14 @@ func (q Nodes) Run(ctx context.Context, env Env) (doc *NodesDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	doc = &NodesDoc{Findings: found.Findings, Hostlist: hostlist(nodes), Nodes: nodes}
+	doc = &NodesDoc{Findings: found.Findings}
+	if q.Bad {
+		nodes = slices.DeleteFunc(nodes, func(n fleet.NodeState) bool { return !n.Unhealthy })
+		doc.Bad = nodes
+	} else {
+		doc.Nodes = nodes
+	}
+	doc.Hostlist = hostlist(nodes)
 	if q.Slurm != "" {
 		doc.Slurm, err = env.slurmOut(ctx, q.Slurm, nodes)
 	}
@@ -82,42 +107,6 @@ func (e *Env) slurmOut(ctx context.Context, file string, nodes []fleet.NodeState
 		}
 	}
 	return list, nil
-}
-
-// BadNodes asks which nodes jobs should be kept off: those with a fault of their own that is certain and not getting
-// better.
-type BadNodes struct{}
-
-// BadNodesDoc is the answer to BadNodes.
-type BadNodesDoc struct {
-	Bad      []fleet.NodeState `json:"bad"`
-	Findings []finding.Finding `json:"findings"` // of the whole fleet
-	Hostlist string            `json:"hostlist"` // of the bad nodes, as Slurm writes them
-}
-
-// Wrong reports that there are such nodes.
-func (d *BadNodesDoc) Wrong() bool { return len(d.Bad) > 0 }
-
-// Reasons are the findings about one of the bad nodes alone.
-func (d *BadNodesDoc) Reasons() (list []finding.Finding) {
-	for _, f := range d.Findings {
-		if len(f.Nodes) == 1 &&
-			slices.ContainsFunc(d.Bad, func(n fleet.NodeState) bool { return f.Nodes[0] == string(n.Name) }) {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-// Run asks the server.
-func (q BadNodes) Run(ctx context.Context, env Env) (doc *BadNodesDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	nodes, found, err := env.fleet(ctx)
-	if err != nil {
-		return nil, err
-	}
-	bad := slices.DeleteFunc(nodes, func(n fleet.NodeState) bool { return !n.Unhealthy })
-	return &BadNodesDoc{Bad: bad, Findings: found.Findings, Hostlist: hostlist(bad)}, nil
 }
 
 // fleet is the state of all nodes, and what is wrong.

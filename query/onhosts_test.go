@@ -29,7 +29,7 @@ func TestOnHosts(t *testing.T) {
 		{"node1", 1, 9, "node1 has 8 GPUs; expected at least 9"},
 	} {
 		shapes := []shape{{text: fmt.Sprintf("%dx%d", c.nodes, c.gpus), nodes: c.nodes, gpus: c.gpus}}
-		err := (&OnHosts{c.hosts}).put(shapes)
+		err := onHosts(c.hosts, shapes)
 		got := ""
 		if err == nil {
 			l, name, failed := shapes[0].ranks(cl)
@@ -52,17 +52,17 @@ func TestOnHosts(t *testing.T) {
 
 // TestHostsAsked checks that predict, step and need ask about the hosts that were named.
 func TestHostsAsked(t *testing.T) {
-	on := OnHosts{"node[3,1]"}
-	p, err := Predict{Cluster: "dgx-h100:4", Size: "1M", OnHosts: on}.Run(t.Context(), Env{})
+	const on = "node[3,1]"
+	p, err := Predict{Cluster: "dgx-h100:4", Size: "1M", Hosts: on}.Run(t.Context(), Env{})
 	if err != nil || p.Rows[0].Layout != "2x8" {
 		t.Errorf("predict: %+v, %v", p, err)
 	}
 	job := Job{Cluster: "dgx-h100:4", Model: "gpt2"}
-	s, err := Step{Job: job, OnHosts: on}.Run(t.Context(), Env{})
+	s, err := Step{Job: job, Hosts: on}.Run(t.Context(), Env{})
 	if err != nil || s.Rows[0].Layout != "2x8" {
 		t.Errorf("step: %+v, %v", s, err)
 	}
-	n, err := Need{Job: job, OnHosts: on}.Run(t.Context(), Env{})
+	n, err := Need{Job: job, Hosts: on}.Run(t.Context(), Env{})
 	if err != nil || n.Layout != "2x8" || n.Now.Step != s.Rows[0].Step {
 		t.Errorf("need: %+v, %v", n, err)
 	}

@@ -342,10 +342,9 @@ type (
 	Size string
 	// Dtype names the type of elements: float, bf16, f8e4m3.
 	Dtype string
-	// Layout is who takes part, as NODESxGPUS: 2x4 is two nodes with four GPUs each.
+	// Layout is who takes part, as NODESxGPUS: 2x4 is two nodes with four GPUs each; where a question takes several, they
+	// are separated by commas.
 	Layout string
-	// Layouts are layouts to compare: 1x4,2x2,4x1.
-	Layouts string
 	// Parallel are parallel degrees: dp=8,tp=4,zero=1.
 	Parallel string
 )
@@ -373,8 +372,8 @@ func DtypeOf(d coll.Dtype) Dtype { return Dtype(d.String()) }
 func LayoutOf(nodes, gpus int) Layout { return Layout(fmt.Sprintf("%dx%d", nodes, gpus)) }
 
 // LayoutsOf are layouts to compare. Without any it is the empty field, which compares nothing and asks about all GPUs.
-func LayoutsOf(list ...Layout) Layouts {
-	return Layouts(commas(list))
+func LayoutsOf(list ...Layout) Layout {
+	return Layout(commas(list))
 }
 
 // commas joins texts.

@@ -59,7 +59,7 @@ type PlaceDoc struct {
 // PlaceRow is one set of nodes.
 type PlaceRow struct {
 	Hosts  string      `json:"hosts"` // in the order of ranks
-	Leaves []PlaceLeaf `json:"leaves"`
+	Leaves []plan.Leaf `json:"leaves"`
 	Why    string      `json:"why"`
 	Step   unit.Span   `json:"step_s"`
 	Low    unit.Span   `json:"low_s"`
@@ -79,13 +79,6 @@ type PlaceRow struct {
 	Segment int      `json:"segment,omitempty"`
 
 	names []string // of Hosts
-}
-
-// PlaceLeaf is a leaf switch and how many of the nodes it has; "" where no source says.
-type PlaceLeaf struct {
-	Leaf  string `json:"leaf"`
-	Nodes int    `json:"nodes"`
-	Rails int    `json:"rails,omitempty"` // leaves that each node is on, of which Leaf is the first
 }
 
 // placeNoise is the share of a step that two runs on one placement may differ by: a smaller difference between
@@ -358,7 +351,7 @@ func (x *placing) row(p, best *plan.Placement) PlaceRow {
 	m := unit.Span(x.margin)
 	r := PlaceRow{
 		Why: p.Why, Step: p.Result.Step, Low: p.Result.Step / m, High: p.Result.Step * m, Exposed: p.Result.Exposed,
-		Longer: p.Result.Step - best.Result.Step, Level: x.placer.Level(p.Nodes), Leaves: []PlaceLeaf{},
+		Longer: p.Result.Step - best.Result.Step, Level: x.placer.Level(p.Nodes), Leaves: x.placer.Leaves(p.Nodes),
 	}
 	bar := unit.Span(max(p.Margin, best.Margin, 1))
 	r.LongerLow, r.LongerHigh = r.Longer/bar, r.Longer*bar
@@ -376,17 +369,6 @@ func (x *placing) row(p, best *plan.Placement) PlaceRow {
 		r.Segment = gcd(n, r.Segment)
 	}
 	r.Hosts = cluster.FormatHosts(r.names)
-	leaves, counts := x.placer.Leaves(p.Nodes)
-	for k, leaf := range leaves {
-		l := PlaceLeaf{Nodes: counts[k]}
-		if leaf >= 0 {
-			l.Leaf = x.job.cluster.Network.Switches[leaf].Name
-			if n := x.job.cluster.Network.Rails; n > 1 {
-				l.Rails = n
-			}
-		}
-		r.Leaves = append(r.Leaves, l)
-	}
 	return r
 }
 

@@ -177,17 +177,12 @@ func (q *Plan) without(cl *cluster.Cluster, l nccl.Layout, name string) (nccl.La
 	return kept, name, nil
 }
 
-// OnHosts is which hosts of a cluster take part.
-type OnHosts struct {
-	Hosts string `placeholder:"HOSTLIST" help:"Participating hosts of the cluster in rank order, as a hostlist: gpu[03,07] (default: the cluster's hosts in their order)."`
-}
-
-// put has the layouts on the hosts.
-func (q *OnHosts) put(shapes []shape) error {
-	if q.Hosts == "" {
+// onHosts has the layouts on the hosts of a hostlist.
+func onHosts(hosts string, shapes []shape) error {
+	if hosts == "" {
 		return nil
 	}
-	names, err := cluster.ParseHosts(q.Hosts)
+	names, err := cluster.ParseHosts(hosts)
 	if err != nil {
 		return fmt.Errorf("--hosts: %w", err)
 	}
@@ -196,7 +191,7 @@ func (q *OnHosts) put(shapes []shape) error {
 			return fmt.Errorf("--hosts names %s; the layout %s has %s", words.Plural(len(names), "host"), shapes[i].text,
 				words.Plural(n, "node"))
 		}
-		shapes[i].hosts = q.Hosts
+		shapes[i].hosts = hosts
 	}
 	return nil
 }

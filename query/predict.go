@@ -23,9 +23,9 @@ import (
 // Predict asks how long a collective takes on a cluster, by which algorithm and protocol NCCL would run it, what limits
 // it, and which setting would help.
 type Predict struct {
-	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
-	Layout  Layout `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
-	OnHosts
+	Cluster string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
+	Layout  Layout   `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
+	Hosts   string   `placeholder:"HOSTLIST" help:"Participating hosts of the cluster in rank order, as a hostlist: gpu[03,07] (default: the cluster's hosts in their order)."`
 	Op      Op       `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube, barrier (default all_reduce)."`
 	Min     Size     `short:"b" name:"minbytes" placeholder:"SIZE" help:"Smallest size (default 8 without -e and --size); 64K, 1M, 1G are 1024-based as in nccl-tests, 1.32GB is 1000-based."`
 	Max     Size     `short:"e" name:"maxbytes" placeholder:"SIZE" help:"Largest size (default 128M without -b and --size)."`
@@ -38,7 +38,7 @@ type Predict struct {
 	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"NCCL release, 2.8 to 2.30, as NCCL_DEBUG=VERSION prints it (default: the newest known, named in the first line of the output)."`
 	Plan    bool     `name:"nccl-plan" help:"Also print NCCL's setup: graphs, rings, trees and its table of estimates."`
 	Links   bool     `help:"Also print the load of every link in each direction: bytes, share of the time, which links limit the run. Needs one size, one algorithm and one layout."`
-	Compare Layouts  `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
+	Compare Layout   `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
 	GPU     string   `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
 	NIC     string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
 	Launch  string   `placeholder:"WORDS" help:"How calls are launched and timed: --launch=\"-g 8\" (nccl-tests, one thread for 8 GPUs), torch (every call timed by itself), graph, queue (back-to-back calls as in nccl-tests: broadcast and reduce overlap), \"aws-ofi-nccl 1.7\" (plugin of EFA, where it is older than 1.9) (default: one call, one process per GPU)."`
@@ -89,7 +89,7 @@ func (q *Predict) predict(ctx context.Context, env *Env) (*PredictDoc, []*predic
 	place := placement{cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), gpu: q.GPU, nic: q.NIC}
 	shapes, cl, err := place.shapedGPUs(ctx, env)
 	if err == nil {
-		err = q.put(shapes)
+		err = onHosts(q.Hosts, shapes)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"busbar.dev/measure"
 )
 
 // TestUnflagged holds texts to what is the question's own: its flags become names, those of commands and of other
@@ -144,7 +146,7 @@ func TestNotedDocuments(t *testing.T) {
 		BenchDoc{},
 		BenchStepDoc{},
 		HangDoc{},
-		CheckDoc{},
+		measure.Check{},
 		BenchPairsDoc{},
 		BenchDiffDoc{},
 		ValidateDoc{},

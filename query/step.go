@@ -19,11 +19,13 @@ import (
 // whole run, it also says what slow nodes, failures and checkpoints cost.
 type Step struct {
 	Job
-	OnHosts
+	Hosts string `placeholder:"HOSTLIST" help:"Participating hosts of the cluster in rank order, as a hostlist: gpu[03,07] (default: the cluster's hosts in their order)."`
 	Campaign
-	Feeding
-	Tuner  bool `help:"Price NCCL with busbar's tuner plugin (written by plan --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
-	Advise bool `help:"Also try other networks and NCCL settings, each as expensive as the step itself (default: only up to 8 GPUs)."`
+	Loader float64 `name:"loader" least:"1e-9" placeholder:"N" help:"Samples per second that the data loaders of one node deliver (default: data is never late)."`
+	Sample string  `name:"sample-size" placeholder:"SIZE" help:"With --read-rate: what is read from storage for a sample: 110KB for an ImageNet picture, 16KiB for 4,096 tokens of 4 bytes."`
+	Read   string  `name:"read-rate" placeholder:"RATE" help:"With --sample-size: read rate of the storage for all nodes together: 10GB/s."`
+	Tuner  bool    `help:"Price NCCL with busbar's tuner plugin (written by plan --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
+	Advise bool    `help:"Also try other networks and NCCL settings, each as expensive as the step itself (default: only up to 8 GPUs)."`
 
 	// Drawn asks for the timeline of the step too, on one layout.
 	Drawn bool `kong:"-"`
@@ -93,7 +95,7 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 	if q.Drawn && len(t.shapes) != 1 {
 		return nil, errors.New("a timeline is of one layout; choose one layout")
 	}
-	if err := q.put(t.shapes); err != nil {
+	if err := onHosts(q.Hosts, t.shapes); err != nil {
 		return nil, err
 	}
 	if err := checkTuner(q.Tuner, t.version); err != nil {

@@ -10,6 +10,7 @@ import (
 	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
+	"busbar.dev/measure"
 	"busbar.dev/query"
 	"busbar.dev/result"
 	"busbar.dev/unit"
@@ -96,7 +97,7 @@ func sweepSetting(s *result.Sweep) string {
 }
 
 // BenchGPUNode prints what is inside a node.
-func BenchGPUNode(p *Page, d *query.BenchGPUNodeDoc) {
+func BenchGPUNode(p *Page, d *measure.GPUNode) {
 	p.printf("%s: %s, measured in %.1f s\n", d.Host, words.Plural(len(d.GPUs), "GPU"), d.Seconds)
 	for i, g := range d.GPUs {
 		p.printf("\nGPU %d: %s, %s, %v, CUDA %s%s\n", i, g.Name, g.PCI, unit.Bytes(g.Memory), g.Driver,

@@ -5,14 +5,14 @@ import (
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
-	"busbar.dev/query"
+	"busbar.dev/measure"
 )
 
 // mostRDMA is how many directions are listed one by one.
 const mostRDMA = 64
 
 // BenchRDMA prints rails, pairs where there are few, and what stands out.
-func BenchRDMA(p *Page, d *query.BenchRDMADoc) {
+func BenchRDMA(p *Page, d *measure.RDMA) {
 	p.printf("%s, %s, %s by %s of %v, %v; %s in %.1f s\n\n", words.Plural(len(d.Hosts), "host"),
 		words.Plural(len(d.Rails), "rail"), words.Plural(len(d.Pairs), "direction"),
 		strings.Join(d.Programs, " and "), d.SizeBytes, d.SmallBytes, words.Plural(d.Rounds, "round"),

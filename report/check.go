@@ -8,11 +8,11 @@ import (
 	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
-	"busbar.dev/query"
+	"busbar.dev/measure"
 )
 
 // Check prints the verdict on every node that is not healthy, and how many are.
-func Check(p *Page, d *query.CheckDoc) {
+func Check(p *Page, d *measure.Check) {
 	p.send(checkTable(d))
 	healthy, gpus, loaded, ports := 0, 0, 0, 0
 	for _, n := range d.Nodes {
@@ -57,7 +57,7 @@ func Check(p *Page, d *query.CheckDoc) {
 }
 
 // checkTable is the verdict on every node, for writers that take tables.
-func checkTable(d *query.CheckDoc) *texttab.Table {
+func checkTable(d *measure.Check) *texttab.Table {
 	t := texttab.New("node", "verdict", ">GPUs", "reasons")
 	for _, n := range d.Nodes {
 		t.Add(n.Host, n.Verdict, n.GPUs, strings.Join(n.Reasons, "; "))
@@ -66,7 +66,7 @@ func checkTable(d *query.CheckDoc) *texttab.Table {
 }
 
 // CheckJUnit is the verdict as JUnit XML: a case per node, which fails for its reasons.
-func CheckJUnit(d *query.CheckDoc) ([]byte, error) {
+func CheckJUnit(d *measure.Check) ([]byte, error) {
 	type failed struct {
 		Message string `xml:"message,attr"`
 		Text    string `xml:",chardata"`

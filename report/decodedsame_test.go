@@ -190,13 +190,13 @@ func TestDecodedSame(t *testing.T) {
 			}
 		},
 		"bench gpu node": func(t *testing.T) {
-			compare(t, "", &query.BenchGPUNodeDoc{GPUNode: measure.GPUNode{
+			compare(t, "", &measure.GPUNode{
 				Host: "a", Results: result.Sweeps{sweepOf(100)}, Peers: []measure.GPUPeer{{From: 0, To: 1, GBps: 9}},
 				GPUs: []measure.GPUDevice{{
 					Device: device.Device{Name: "H"}, Rates: []device.Rate{{What: "copy", GBps: 8}},
 					Products: []measure.GPUProduct{{M: 8, N: 8, K: 8, Result: device.Result{TFLOPS: 7}}},
 				}},
-			}}, verbosely(report.BenchGPUNode))
+			}, verbosely(report.BenchGPUNode))
 		},
 		"validate":        alike(query.Validate{Files: []string{examples + "points.jsonl"}}, validated),
 		"validate doctor": alike(query.ValidateDoctor{File: "../doctor/testdata/trials.jsonl"}, graded),

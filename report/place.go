@@ -8,6 +8,7 @@ import (
 	"busbar.dev/internal/natural"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
+	"busbar.dev/plan"
 	"busbar.dev/query"
 )
 
@@ -39,7 +40,7 @@ func Place(p *Page, d *query.PlaceDoc) {
 }
 
 // leafText is nodes by leaf: leaf1 4, leaf2 2.
-func leafText(list []query.PlaceLeaf) string {
+func leafText(list []plan.Leaf) string {
 	const most = 3
 	text := ""
 	for i, l := range list {

@@ -48,16 +48,16 @@ func TestTablesAreTaken(t *testing.T) {
 				&query.BenchGPUDoc{Results: gpu.Results{Settings: 1, Sweeps: result.Sweeps{s}}})
 		}, "in-place time (us)"},
 		{"bench rdma", func(w io.Writer) error {
-			return Print(w, TextOptions{}, BenchRDMA, &query.BenchRDMADoc{RDMA: measure.RDMA{
+			return Print(w, TextOptions{}, BenchRDMA, &measure.RDMA{
 				Rails: make([]measure.Rail, 1), Pairs: make([]measure.RailPair, 100),
-			}})
+			})
 		}, "failed"},
 		{"bench gpu node", func(w io.Writer) error {
-			return Print(w, TextOptions{}, BenchGPUNode, &query.BenchGPUNodeDoc{GPUNode: measure.GPUNode{
+			return Print(w, TextOptions{}, BenchGPUNode, &measure.GPUNode{
 				GPUs:    []measure.GPUDevice{{Products: []measure.GPUProduct{{M: 8, N: 8, K: 8}}}},
 				Peers:   []measure.GPUPeer{{From: 0, To: 1}},
 				Results: result.Sweeps{s},
-			}})
+			})
 		}, "TFLOPS"},
 	} {
 		got := &taker{Writer: io.Discard}

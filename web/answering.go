@@ -221,8 +221,9 @@ func (s *Server) tell(text string) {
 
 // env is what a question may touch: the files that were sent with it, and this machine's topology.
 func (s *Server) env(a *asked, notes *noted) query.Env {
-	limits := query.Limits{Devices: mostDevices, Source: query.PageLimits}
-	limits.Source.Held = int64(s.longest())
+	limits := query.PageLimits
+	limits.GPUs = mostDevices
+	limits.Held = int64(s.longest())
 	return query.Env{Files: a.files, Machine: s.Machine, Note: notes.add, Limits: limits}
 }
 

@@ -265,16 +265,16 @@ func (benchRDMACmd) Help() string {
 
 // Run measures as a rank, or starts ranks that do.
 func (c *benchRDMACmd) Run(e *env) error {
-	_, err := c.BenchRDMA.RunOn(e.ctx, e.measuring(c.common), gpuPrograms(), query.Ranks[*query.BenchRDMADoc]{
+	_, err := c.BenchRDMA.RunOn(e.ctx, e.measuring(c.common), gpuPrograms(), query.Ranks[*measure.RDMA]{
 		Job: c.Job, Process: e.process(c.common),
 		Ready:  func() error { return c.refused(e, c.JSON) },
 		Keep:   c.append(e),
-		Answer: func(d *query.BenchRDMADoc, keep func([]byte) error) error { return c.answer(e, d, keep) },
+		Answer: func(d *measure.RDMA, keep func([]byte) error) error { return c.answer(e, d, keep) },
 	})
 	return fromRanks(err)
 }
 
-func (c *benchRDMACmd) answer(e *env, d *query.BenchRDMADoc, keep func([]byte) error) error {
+func (c *benchRDMACmd) answer(e *env, d *measure.RDMA, keep func([]byte) error) error {
 	return wrong(d, keepShown(e, c.common, &c.keepFlag, d, report.BenchRDMA, d.Results, keep))
 }
 

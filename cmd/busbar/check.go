@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"busbar.dev/engine/ranks"
+	"busbar.dev/measure"
 	"busbar.dev/query"
 	"busbar.dev/report"
 )
@@ -64,16 +65,16 @@ func (c *checkCmd) Run(e *env) error {
 		}
 		return c.answer(e, d, func(data []byte) error { return e.writeFile(c.JUnit, bytesOf(data)) })
 	}
-	_, err := c.Check.RunOn(e.ctx, e.measuring(c.common), with, query.Ranks[*query.CheckDoc]{
+	_, err := c.Check.RunOn(e.ctx, e.measuring(c.common), with, query.Ranks[*measure.Check]{
 		Job: c.Job, Process: e.process(c.common),
 		Ready:  func() error { return e.writable(c.JUnit) },
 		Keep:   func(data []byte) error { return e.writeFile(c.JUnit, bytesOf(data)) },
-		Answer: func(d *query.CheckDoc, keep func([]byte) error) error { return c.answer(e, d, keep) },
+		Answer: func(d *measure.Check, keep func([]byte) error) error { return c.answer(e, d, keep) },
 	})
 	return fromRanks(err)
 }
 
-func (c *checkCmd) answer(e *env, d *query.CheckDoc, keep func([]byte) error) (err error) {
+func (c *checkCmd) answer(e *env, d *measure.Check, keep func([]byte) error) (err error) {
 	err = show(e, c.common, d, report.Check)
 	if err == nil && c.JUnit != "" {
 		var data []byte

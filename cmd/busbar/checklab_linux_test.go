@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/query"
+	"busbar.dev/measure"
 )
 
 // checkLab runs busbar check on the eight nodes of a lab.
@@ -56,7 +56,7 @@ func (l *checkLab) check() (named []string, why string) {
 			own = append(own, x)
 		}
 	}
-	var d query.CheckDoc
+	var d measure.Check
 	if e := json.Unmarshal([]byte(strings.Join(own, "")), &d); e != nil {
 		l.t.Errorf("no document: %v (%v)\n%s", e, err, out)
 		return []string{"none"}, ""

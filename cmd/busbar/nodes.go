@@ -54,7 +54,7 @@ func (c *nodesCmd) Run(e *env) error {
 	case c.Link != "":
 		return shown(e, c.common, report.Link)(query.Link{Nodes: c.Link}.Run(e.ctx, env))
 	case c.Bad:
-		doc, err := query.BadNodes{}.Run(e.ctx, env)
+		doc, err := query.Nodes{Bad: true}.Run(e.ctx, env)
 		if err != nil {
 			return err
 		}

@@ -266,6 +266,7 @@ type measuredFile struct {
 	published result.Sweeps // on machines that they describe themselves
 	runs      []*truth.Training
 	left      []truth.Left
+	lines     bool // it is none of the others, and so should have one JSON object a line
 }
 
 // read reads one file, of any kind.
@@ -292,15 +293,17 @@ func (m *measurements) read(file string) (f measuredFile, err error) {
 	if err = notCollective(name, data); err != nil {
 		return f, err
 	}
-	if f.published, f.runs, f.left, err = truth.Read(name, bytes.NewReader(data)); err != nil {
-		err = fmt.Errorf("%w (and it is no output of nccl-tests)", err)
-	}
+	f.lines = true
+	f.published, f.runs, f.left, err = truth.Read(name, bytes.NewReader(data))
 	return f, err
 }
 
 // sweeps are those of one file to calibrate with.
 func (m *measurements) sweeps(name string) (result.Sweeps, error) {
 	f, err := m.read(name)
+	if err != nil && f.lines {
+		err = fmt.Errorf("%w (and it is no output of nccl-tests)", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,9 @@ type answer struct {
 const maxMessage = 4 << 20
 
 // receive reads a message. Who sends one waits for an answer, so that a decoder reads nothing of another ahead.
-func receive(r io.Reader, v any) error { return json.NewDecoder(io.LimitReader(r, maxMessage)).Decode(v) }
+func receive(r io.Reader, v any) error {
+	return json.NewDecoder(io.LimitReader(r, maxMessage)).Decode(v)
+}
 
 // send writes a message.
 func send(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"unicode"
 
 	"busbar.dev/internal/words"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -37,8 +39,9 @@ var texts embed.FS
 
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"join": path.Join, "line": line, "lower": strings.ToLower, "py": py, "quote": quote,
-		"sub": func(a, b int64) int64 { return a - b },
+		"join": path.Join, "line": line, "lower": strings.ToLower, "mebi": mebi, "py": py, "quote": quote,
+		"json": func(v float64) (string, error) { text, err := json.Marshal(v); return string(text), err },
+		"sub":  func(a, b int64) int64 { return a - b },
 	}).ParseFS(texts, "texts/*"))
 })
 
@@ -196,6 +199,9 @@ func quote(s string) string {
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
+
+// mebi is a size in MiB.
+func mebi(b unit.Bytes) int64 { return int64(b) >> 20 }
 
 // py is a truth value of Python.
 func py(yes bool) string {

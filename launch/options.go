@@ -1,8 +1,6 @@
 package launch
 
 import (
-	"cmp"
-
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
@@ -50,41 +48,3 @@ func optionsOf(j *workload.Job) Options {
 
 // Elements is how many gradients a bucket has.
 func (b Options) Elements() int64 { return int64(b.Bucket) / max(1, b.GradWidth) }
-
-// deepspeedZero is the part of DeepSpeed's configuration about
-// ZeRO.
-type deepspeedZero struct {
-	Stage     int      `json:"stage"`
-	Bucket    int64    `json:"reduce_bucket_size,omitempty"` // in elements
-	Overlap   bool     `json:"overlap_comm,omitempty"`
-	Optimizer *cpuHeld `json:"offload_optimizer,omitempty"`
-	Params    *cpuHeld `json:"offload_param,omitempty"`
-	Gather    bool     `json:"stage3_gather_16bit_weights_on_model_save,omitempty"`
-	Hybrid    int      `json:"zero_hpz_partition_size,omitempty"` // parameters are whole among so many ranks
-}
-
-type cpuHeld struct {
-	Device string `json:"device"`
-	Pin    bool   `json:"pin_memory"`
-}
-
-// deepspeed fills the part about ZeRO and gives back the type on the wire, or says what DeepSpeed
-// does not have. Buckets are said even where they are PyTorch's: DeepSpeed's own are of 500 million
-// gradients, and travel after the backward pass with ZeRO 1 and 2, which is not what was predicted.
-func (b *Options) deepspeed(z *deepspeedZero, width float64) (wire, reason string) {
-	if z.Stage == 1 || z.Stage == 2 { // ZeRO 3 reduces block by block, beside the backward pass unasked
-		bucket := cmp.Or(b.Bucket, workload.DefaultBucket)
-		z.Bucket, z.Overlap = int64(bucket)/int64(width), true
-	}
-	held := &cpuHeld{"cpu", true}
-	switch workload.Offload(b.Offload) {
-	case workload.OffloadOptimizer:
-		z.Optimizer = held
-	case workload.OffloadParams:
-		z.Optimizer, z.Params = held, held
-	}
-	if workload.Wire(b.Compress) == workload.WireInt8 {
-		return "", "compress int8 is a hook of PyTorch's DDP, not of DeepSpeed"
-	}
-	return b.Compress, ""
-}

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -61,59 +62,24 @@ func (w *writer) RackRanks() int {
 	return nodes * w.Each
 }
 
-// deepspeed is the configuration of DeepSpeed, for plans that need nothing but replicas.
-func (w *writer) deepspeed() (any, string) {
-	j, s := &w.Plan.Job, w.Split
-	if s.TP > 1 || s.PP > 1 || s.CP > 1 || s.EP > 1 {
-		return nil,
-			"tensor, pipeline, context and expert parallelism are the model's code in DeepSpeed, not its configuration"
-	}
-	// JSON has no comments; plan.json beside it says how it came about.
-	type on struct {
-		Enabled bool `json:"enabled"`
-	}
-	type optimizer struct {
-		Type   string         `json:"type"`
-		Params map[string]any `json:"params"`
-	}
-	doc := struct {
-		Train     int64         `json:"train_batch_size"`
-		Micro     int64         `json:"train_micro_batch_size_per_gpu"`
-		Steps     int64         `json:"gradient_accumulation_steps"`
-		Clip      float64       `json:"gradient_clipping"`
-		Optimizer *optimizer    `json:"optimizer,omitempty"`
-		BF16      *on           `json:"bf16,omitempty"`
-		FP16      *on           `json:"fp16,omitempty"`
-		Wire      string        `json:"communication_data_type,omitempty"`
-		Zero      deepspeedZero `json:"zero_optimization"`
-	}{Train: j.GlobalBatch, Micro: j.MicroBatch, Steps: j.GlobalBatch / (j.MicroBatch * int64(s.DP)), Clip: 1}
-	if w.Framework.Name == "deepspeed" { // the Trainer has its own
-		// what is offloaded has an Adam of the host's
-		doc.Optimizer = &optimizer{
-			"AdamW", map[string]any{
-				"lr": 3e-4, "betas": []float64{0.9, 0.95}, "eps": 1e-8, "weight_decay": 0.1, "torch_adam": !w.Job.Offloads(),
-			},
-		}
-	}
-	doc.Zero.Stage, doc.Zero.Gather = s.ZeRO, s.ZeRO == 3
-	if s.ZeRO == 3 && s.Shard > 0 && s.Shard < s.DP {
-		doc.Zero.Hybrid = s.Shard
-	} else if s.Shard > 0 && s.Shard != s.DP && s.ZeRO > 0 {
-		return nil, fmt.Sprintf("shard=%d with zero=%d: DeepSpeed divides among fewer than all replicas with zero=3 alone",
-			s.Shard, s.ZeRO)
-	}
-	var reason string
-	priced := workload.Job{Precision: workload.Precision(j.Precision), Split: workload.Split{ZeRO: s.ZeRO}}
-	if doc.Wire, reason = j.Options.deepspeed(&doc.Zero, priced.GradWidth()); reason != "" {
-		return nil, reason
-	}
-	switch {
-	case strings.HasSuffix(j.Precision, "bf16"):
-		doc.BF16 = &on{true}
-	case strings.HasSuffix(j.Precision, "fp16"):
-		doc.FP16 = &on{true}
-	case strings.HasPrefix(j.Precision, "fp8"):
-		return nil, "fp8 is the model's code in DeepSpeed, not its configuration"
-	}
-	return doc, ""
+// Hybrid tells that replicas divide their state in groups.
+func (w *writer) Hybrid() bool { return w.Split.Shard > 0 && w.Split.Shard < w.Split.DP }
+
+// deepspeedReason is why there is no configuration of DeepSpeed: it is for plans that need nothing but replicas.
+func (w *writer) deepspeedReason() string {
+	s := w.Split
+	return cmp.Or(
+		when(s.TP > 1 || s.PP > 1 || s.CP > 1 || s.EP > 1,
+			"tensor, pipeline, context and expert parallelism are the model's code in DeepSpeed, not its configuration"),
+		when(s.Shard > 0 && s.Shard != s.DP && s.ZeRO > 0 && !(s.ZeRO == 3 && w.Hybrid()),
+			fmt.Sprintf("shard=%d with zero=%d: DeepSpeed divides among fewer than all replicas with zero=3 alone", s.Shard,
+				s.ZeRO)),
+		when(w.Plan.Job.Compress == string(workload.WireInt8), "compress int8 is a hook of PyTorch's DDP, not of DeepSpeed"),
+		when(strings.HasPrefix(w.Precision(), "fp8"), "fp8 is the model's code in DeepSpeed, not its configuration"))
+}
+
+// ReduceBucket is how many gradients travel at once.
+func (w *writer) ReduceBucket() int64 {
+	priced := workload.Job{Precision: w.Job.Precision, Split: workload.Split{ZeRO: w.Split.ZeRO}}
+	return int64(cmp.Or(w.Plan.Job.Bucket, workload.DefaultBucket)) / int64(priced.GradWidth())
 }

@@ -117,6 +117,3 @@ func (r readme) HostList() string { return cluster.FormatHosts(r.hostNames()) }
 
 // HasJob tells of what the program itself has to be set to; a plan may have places alone.
 func (r readme) HasJob() bool { return r.jobless() == "" }
-
-// BucketMiB is the size of buckets.
-func (r readme) BucketMiB() int64 { return int64(r.Plan.Job.Bucket) >> 20 }

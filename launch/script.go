@@ -2,7 +2,6 @@ package launch
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +69,7 @@ func (w *writer) addFrameworks() {
 		return
 	}
 	names := frameworkFiles[given.Name]
-	if given.Name == "hf" && w.hfShards() == "deepspeed" {
+	if given.Name == "hf" && w.HFShards() == "deepspeed" {
 		names = append(slices.Clone(names), "deepspeed.json")
 	}
 	if len(names) == 0 {
@@ -122,16 +121,15 @@ func (w *writer) addFrameworkFile(name string) {
 	case "train_hf.py":
 		w.putScript(name, "")
 	case "hf.sh":
-		_, reason := w.hfModel()
-		w.add(name, reason)
+		w.add(name, w.hfReason())
 	case "deepspeed.json":
-		w.putJSON(name, w.deepspeed)
+		w.add(name, w.deepspeedReason())
 	case "hf_args.json":
-		w.putJSON(name, w.hfArgs)
+		w.add(name, "")
 	case "model.json":
-		w.putJSON(name, w.hfModel)
+		w.putModel(name)
 	case "lora.json":
-		w.putJSON(name, w.hfAdapters)
+		w.putAdapters(name)
 	default: // of ddp, fsdp and deepspeed, which run train.py
 		text, reason := "", w.unknownModel()
 		if reason == "" {
@@ -145,16 +143,6 @@ func (w *writer) addFrameworkFile(name string) {
 func (w *writer) putScript(name, reason string) {
 	text, _ := texts.ReadFile("scripts/" + name) // which is there
 	w.put(name, string(text), reason)
-}
-
-// putJSON adds a document, or the reason why there is none.
-func (w *writer) putJSON(name string, make func() (doc any, reason string)) {
-	doc, reason := make()
-	text, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		reason = err.Error()
-	}
-	w.put(name, string(text)+"\n", reason)
 }
 
 // scaling is how rotary positions are stretched.

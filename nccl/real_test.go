@@ -22,7 +22,7 @@ type realRun struct {
 	log   *ncclplan.Log
 	comm  *nccllog.Comm
 	plan  *ncclplan.Plan // that its ranks have in common
-	rank0 string // text of rank 0's log
+	rank0 string         // text of rank 0's log
 }
 
 func realRuns(t *testing.T) []realRun {

@@ -189,7 +189,9 @@ func TestDamage(t *testing.T) {
 		},
 		"impossible ports": {"Switch\t99999 \"S-0000000000000001\"\t\t# \"leaf1\"\n", "99999 ports of leaf1", 0},
 		"cut in a line":    {head + "[1]\t\"H-00000000", "a port line without the neighbour's whole name and port", 0},
-		"cut in a port":    {head + "[1]\t\"H-0000000000000002\"[1", "a port line without the neighbour's whole name and port", 0},
+		"cut in a port": {
+			head + "[1]\t\"H-0000000000000002\"[1", "a port line without the neighbour's whole name and port", 0,
+		},
 		"cable to itself": {
 			head + "[1]\t\"S-0000000000000001\"[1]\t\t# \"leaf1\" lid 1 4xHDR\n", "a cable from a port to itself", 1,
 		},

@@ -40,8 +40,9 @@ func ReadPorts(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.finished(name, "ibnetdiscover -p", "lines such as SW 12 1 0x0002c903… 4x HDR - CA …; give the whole output "+
-		"of ibnetdiscover -p")
+	return f.finished(name, "ibnetdiscover -p",
+		"lines such as SW 12 1 0x0002c903… 4x HDR - CA …; give the whole output "+
+			"of ibnetdiscover -p")
 }
 
 // reported is one side of a line of the report: kind, LID, number and GUID, which is a switch's own and an adapter's

@@ -162,7 +162,8 @@ func TestMustFind(t *testing.T) {
 	check(len(l.Comms) == 1 && m.NRanks == 8 && len(m.Ranks) == 8 && len(m.Rings) == 4 && !m.Rings[0].Cut, "%+v", m)
 
 	l = file("2.18.5-h100x8-2node-xe8640.log")
-	check(len(l.Comms) == 2 && l.Comms[0].NRanks == 8 && l.Comms[0].Ranks[0].Coll == 16 && l.Comms[0].Ranks[7].Completed.Line > 0,
+	check(len(l.Comms) == 2 && l.Comms[0].NRanks == 8 && l.Comms[0].Ranks[0].Coll == 16 &&
+		l.Comms[0].Ranks[7].Completed.Line > 0,
 		"%d comms", len(l.Comms))
 	check(slices.ContainsFunc(l.Connections, func(c Connection) bool { return c.Proxy >= 0 && c.GDR && c.Net == "IBext" }),
 		"no PXN connection")

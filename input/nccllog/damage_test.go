@@ -96,7 +96,8 @@ func TestMendedMessage(t *testing.T) {
 
 // A call is told from what nearly is one.
 func TestCall(t *testing.T) {
-	const call = "AllReduce: opCount 5 sendbuff 0x1 recvbuff 0x2 count 16 datatype 7 op 0 root 0 comm 0xa [nranks=32] stream 0x3"
+	const call = "AllReduce: opCount 5 sendbuff 0x1 recvbuff 0x2 count 16 datatype 7 op 0 root 0 comm 0xa [nranks=32] " +
+		"stream 0x3"
 	for text, want := range map[string]bool{call: true, call[:50]: false, "Some" + call: false} {
 		l := ParseLine("h:1:2 [0] NCCL INFO "+text, Pos{"f", 1})
 		if _, ok := l.Records[0].Message.(Call); ok != want {

@@ -83,8 +83,8 @@ var shapes = []shape{
 	{"", "/", matching(known{}, `^(?:\d+ : +`+node+`(?: .*)?|`+node+` :(?:`+node+` [^/\s]*/[^/\s]*/[^/\s]*\s*)*|`+node+
 		` \(.*)$`)},
 	{"", " coll channels", parseChannels}, // 2.5+
-	// "AllReduce: 8 Bytes -> Algo TREE proto LL channel{Lo..Hi}={0..0}" (2.24+), "… -> Algo 0 proto 0 time 9.3" (2.23) and
-	// the same without the collective. Symmetric kernels name a kernel instead.
+	// "AllReduce: 8 Bytes -> Algo TREE proto LL channel{Lo..Hi}={0..0}" (2.24+), "… -> Algo 0 proto 0 time 9.3" (2.23)
+	// and the same without the collective. Symmetric kernels name a kernel instead.
 	{"", " Bytes -> ", matching(known{}, `^(?:`+collective+`(?: [^:]*)?: )?\d+ Bytes -> (?:.* )?(?:Kernel \S|`+
 		`Algo (?i:tree|ring|collnet|nvls|pat|[0-6]\b))`)},
 
@@ -180,8 +180,8 @@ func parse(r *Record) any {
 	return nil
 }
 
-// parseCall reads "AllReduce: opCount 0 sendbuff … count 16 datatype 7 op 0 root 0 comm 0x… [nranks=32] stream 0x…".
-// Half of a long log is calls: what stands before the count is skipped, not split.
+// parseCall reads "AllReduce: opCount 0 sendbuff … count 16 datatype 7 op 0 root 0 comm 0x… [nranks=32] stream
+// 0x…". Half of a long log is calls: what stands before the count is skipped, not split.
 func parseCall(r *Record) any {
 	name, rest, _ := strings.Cut(r.Text, ": opCount ")
 	_, count, _ := strings.Cut(rest, " count ")

@@ -257,7 +257,8 @@ func (p *Plan) table(row []string) {
 		for _, s := range row[1:] {
 			a, proto, _ := strings.Cut(s, "/")
 			p.columns = append(p.columns, Cell{
-				Algo: algoNames[strings.ToLower(strings.TrimSpace(a))], Proto: protoNames[strings.ToLower(strings.TrimSpace(proto))],
+				Algo:  algoNames[strings.ToLower(strings.TrimSpace(a))],
+				Proto: protoNames[strings.ToLower(strings.TrimSpace(proto))],
 			})
 		}
 	case op != "" && len(row)-1 <= len(p.columns):

@@ -8,16 +8,21 @@ import (
 	"io"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/doctor"
 	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/engine/device"
+	"busbar.dev/finding"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
 	"busbar.dev/internal/test/corpus"
 	"busbar.dev/measure"
 	"busbar.dev/query"
 	"busbar.dev/report"
 	"busbar.dev/result"
+	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
 
@@ -210,11 +215,70 @@ func TestDecodedSame(t *testing.T) {
 		"schedule proof": alike(query.Sched{Check: true}, report.Sched),
 		"algorithms": alike(query.Algorithms{},
 			verbosely(report.Algorithms)),
+		"presets":   alike(query.Presets{}, verbosely(report.Presets)),
+		"hardware":  alike(query.Hardware{}, verbosely(report.Hardware)),
+		"version":   alike(query.Release{}, verbosely(report.Release)),
+		"self-test": alike(query.SelfTest{}, verbosely(report.SelfTest)),
+		"validate training": func(t *testing.T) {
+			run := `{"id":"run","hw_class":"8 H100","grade":"A","model":{"name":"Llama-3.1 8B","seq":8192},"framework":"NeMo",` +
+				`"hardware":{"gpu":"H100","gpus":8,"gpus_per_node":8},"parallel":{"precision":"bf16","tp":2,"micro_batch":1,` +
+				`"global_batch":128},"measured":{"step_time_s":14}}`
+			env := query.Env{Files: fstest.MapFS{"runs.jsonl": {Data: []byte(run)}}}
+			d, err := query.Validate{Files: []string{"runs.jsonl"}}.Run(t.Context(), env)
+			if err != nil || d.Predicted == 0 {
+				t.Fatalf("%v, %+v", err, d)
+			}
+			compare(t, "", d, validated)
+		},
 		"models": alike(query.Models{}, listed),
 		"model":  alike(query.Models{Model: "gpt2"}, listed),
 	} {
 		t.Run(name, test)
 	}
+}
+
+// TestMeasuredSame does so with documents of what takes several machines.
+func TestMeasuredSame(t *testing.T) {
+	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	odd := []finding.Finding{
+		{ID: "pair-slow", Severity: finding.Error, Where: "n1", Text: "n1 receives slowly", Fix: "look at its cable"},
+		{ID: "pair-crowded", Severity: finding.Note, Text: "two ranks a core"},
+	}
+	cell := pairs.Measure{From: 0, To: 1, Rate: 48e9, Both: 40e9, Latency: unit.Micros(2.5), Failed: "no end within 60 s"}
+	state := fleet.OrderState{Measured: 3, Failed: 2, LeftOut: 1, Next: at.Add(time.Hour)}
+	state.ID, state.State, state.Parts, state.Every, state.Ran, state.Since = "9b3d", fleet.Done, 6, time.Hour, at,
+		at.Add(time.Minute)
+	state.Reasons = []fleet.Reason{{Parts: 2, Nodes: []fleet.Name{"n1"}, Why: "port 7643 is in use"}}
+	order := &query.OrderDoc{
+		OrderReply: &fleet.OrderReply{OrderState: state, Verdict: &fleet.Verdict{
+			Healthy: []fleet.Name{"n0"}, Unmeasured: []fleet.Name{"n2"}, Unhealthy: []fleet.Out{{Node: "n1", Why: "slow"}},
+		}},
+		Results: result.Sweeps{sweepOf(100)}, Waited: true, Rate: &fleet.Spread{Median: 48, Worst: 5, From: "n0", To: "n1"},
+		Latency: &fleet.Spread{Median: 2.5, Worst: 90, From: "n1", To: "n0"},
+	}
+	compare(t, "order", order, verbosely(report.Order))
+	compare(t, "orders", &query.OrdersDoc{Orders: []fleet.OrderState{state}}, verbosely(report.Orders))
+	compare(t, "check", &measure.Check{
+		By: "tcp", ByWhy: "n1 lacks perftest", Findings: odd, Rounds: 3, Partners: 1, Seconds: 1.5, Hostlist: "n1",
+		Expected: "the median of all pairs", Notes: []string{"brief"}, Nodes: []measure.CheckNode{
+			{Host: "n0", Verdict: "healthy", GPUs: 8, Loaded: 4, Ports: 2},
+			{Host: "n1", Verdict: "suspect", Reasons: []string{"slow"}},
+		},
+	}, verbosely(report.Check))
+	compare(t, "rdma", &measure.RDMA{
+		Hosts: []string{"n0", "n1"}, Programs: []string{"ib_write_bw"}, Findings: odd, Notes: []string{"brief"}, Rounds: 2,
+		Rails: []measure.Rail{{Rail: 0, Ports: []string{"n0/mlx5_0/1"}, Link: 50e9, Rate: 48, Both: 40, Latency: 2.5}},
+		Pairs: []measure.RailPair{{From: "n0/mlx5_0/1", To: "n1/mlx5_0/1", Measure: cell}}, SizeBytes: unit.MiB,
+		SmallBytes: 8,
+	}, verbosely(report.BenchRDMA))
+	node := fleet.NodeState{Name: "n0", State: fleet.NodeUp, AgeS: 1.25, Load: 0.5, Findings: []string{"pair-slow"}}
+	compare(t, "nodes", &query.NodesDoc{
+		Nodes: []fleet.NodeState{node, {Name: "n1", AgeS: -1}}, Findings: odd, Hostlist: "n[0-1]",
+		Slurm: []fleet.SlurmOut{{Node: "n1", State: "drained", Reason: "XID 79"}},
+	}, verbosely(report.Nodes))
+	compare(t, "link", &query.LinkDoc{
+		From: "n0", To: "n1", There: []health.Point{{Time: at, Rate: 48e9}, {Time: at.Add(time.Hour), Failed: true}},
+	}, verbosely(report.Link))
 }
 
 // TestDecodedCorpus maps real samples of the formats that describe a node or a fabric: a map that was read from JSON

@@ -23,8 +23,8 @@ const TableFormat = "LLDP neighbours of a switch"
 // maxNeighbours bounds a switch's table.
 const maxNeighbours = 4096
 
-// roles are what the columns of the tables are: of SONiC's show lldp table, NVUE's nv show interface [lldp] and Arista's
-// show lldp neighbors.
+// roles are what the columns of the tables are: of SONiC's show lldp table, NVUE's nv show interface [lldp] and
+// Arista's show lldp neighbors.
 var roles = map[string]string{
 	"LocalPort": "port", "RemoteDevice": "system", "RemotePortID": "remote", "Capability": "kind",
 	"RemotePortDescr": "descr",

@@ -123,7 +123,8 @@ func (st *state) continuesHeader(text string, num int) bool {
 			return true
 		}
 		_, known := st.t.head.at[w]
-		if known || st.t.head.tails > 0 || cellWord(w) != "" || !deviceWord.MatchString(w) || !strings.ContainsAny(w, "0123456789") {
+		if known || st.t.head.tails > 0 || cellWord(w) != "" || !deviceWord.MatchString(w) ||
+			!strings.ContainsAny(w, "0123456789") {
 			return false
 		}
 	}

@@ -53,7 +53,8 @@ func readJSON(data []byte) []Table {
 	test := asText.Replace(strings.TrimSuffix(r.Info.Test, "_Test"))
 	clip := func(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "?") }
 	t := Table{
-		Line: 1, Test: clip(test), Device: clip(r.Info.Device), QPs: max(r.Info.QPs, 0), Both: strings.Contains(test, "Bidirectional"), Latency: x.Average == 0,
+		Line: 1, Test: clip(test), Device: clip(r.Info.Device), QPs: max(r.Info.QPs, 0),
+		Both: strings.Contains(test, "Bidirectional"), Latency: x.Average == 0,
 	}
 	if x.Size < 0 || x.Size > 1<<50 || x.Iters < 0 || bad(x.Average, x.Rate, x.Typical, x.Mean, x.Tail) {
 		return nil

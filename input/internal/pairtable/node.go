@@ -76,8 +76,8 @@ func (n *Node) Pair(from, to int) *cluster.Pair {
 	return &n.t.Pairs[i]
 }
 
-// AddFigures hands the figures of a matrix to add, with the pair from the row's GPU to the column's, or turned the other
-// way round. Those that are no rate are left out, with a warning; the diagonal, strangers and N/A without.
+// AddFigures hands the figures of a matrix to add, with the pair from the row's GPU to the column's, or turned the
+// other way round. Those that are no rate are left out, with a warning; the diagonal, strangers and N/A without.
 func (n *Node) AddFigures(m *Matrix, turned bool, add func(p *cluster.Pair, v float64)) {
 	bad, line := 0, 0
 	for _, row := range m.Rows {

@@ -61,8 +61,8 @@ func parseHeader(f []string) (cols []int, by string, ok bool) {
 }
 
 var (
-	deviceLine = lazyre.New(
-		`^Device: +(\d+), (.*?)(?:, pciBusID: *([[:xdigit:]]+)(?:, pciDeviceID: *([[:xdigit:]]+))?(?:, pciDomainID: *([[:xdigit:]]+))?.*)?$`)
+	deviceLine = lazyre.New(`^Device: +(\d+), (.*?)(?:, pciBusID: *([[:xdigit:]]+)(?:, pciDeviceID: *([[:xdigit:]]+))?` +
+		`(?:, pciDomainID: *([[:xdigit:]]+))?.*)?$`)
 	accessLine = lazyre.New(`^Device=(\d+) +(CAN|CANNOT) +Access +Peer +Device=(\d+)$`)
 )
 

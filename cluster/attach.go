@@ -49,14 +49,15 @@ func (j *joiner) attached(frags []*Fragment, sw [][]int) *attachments {
 			known[s] = true
 		}
 		for i := range f.Network.Links {
-			host, s, ok := hostAndSwitch(&f.Network.Links[i], sw[fi])
-			if !ok {
+			host, box, ok := f.Network.Links[i].HostEnd()
+			if !ok || box.Switch >= len(sw[fi]) || sw[fi][box.Switch] < 0 {
 				continue
 			}
+			s := sw[fi][box.Switch]
 			if j.stopped() {
 				return nil
 			}
-			eachHost(host.Hosts, len(f.Hosts), func(h int) {
+			for h := range host.EachHost(len(f.Hosts)) {
 				for _, to := range j.hostMap[fi][h] {
 					place := at[to]
 					if place == nil {
@@ -68,31 +69,11 @@ func (j *joiner) attached(frags []*Fragment, sw [][]int) *attachments {
 						place.switches = append(place.switches, s)
 					}
 				}
-			})
+			}
 		}
 		a.at, a.known = append(a.at, at), append(a.known, known)
 	}
 	return a
-}
-
-// hostAndSwitch splits a link between hosts and a switch.
-func hostAndSwitch(l *NetLink, sw []int) (host *End, joined int, ok bool) {
-	host, other := &l.A, &l.B
-	if !host.ToHosts() {
-		host, other = other, host
-	}
-	if !host.ToHosts() || other.ToHosts() || other.Switch >= len(sw) || sw[other.Switch] < 0 {
-		return nil, 0, false
-	}
-	return host, sw[other.Switch], true
-}
-
-func eachHost(spans []Span, n int, do func(h int)) {
-	for _, s := range spans {
-		for h := s.First; h < s.First+s.N && h < n; h++ {
-			do(h)
-		}
-	}
 }
 
 // displaced reports whether an earlier source hangs the host elsewhere than

@@ -43,28 +43,25 @@ func (c *Cluster) cabling() *cabling {
 	}
 	for i := range c.Network.Links {
 		l := &c.Network.Links[i]
-		host, sw := l.B, l.A
-		if l.A.ToHosts() {
-			host, sw = sw, host
-		}
-		if !host.ToHosts() || sw.ToHosts() || c.Network.Switches[sw.Switch].Domain {
+		host, sw, ok := l.HostEnd()
+		if !ok || c.Network.Switches[sw.Switch].Domain {
 			continue
 		}
-		eachHost(host.Hosts, len(c.Hosts), func(h int) {
+		for h := range host.EachHost(len(c.Hosts)) {
 			t := c.Hosts[h].Type
 			if t < 0 || t >= len(nics) || host.NIC >= nics[t] {
-				return
+				continue
 			}
 			if host.NIC < 0 {
 				whole[h] = true
-				return
+				continue
 			}
 			if x.leaf[h] == nil {
 				x.leaf[h] = slices.Repeat([]int32{-1}, nics[t])
 			}
 			x.leaf[h][host.NIC] = int32(sw.Switch)
 			x.source[host.NIC] = cmp.Or(x.source[host.NIC], l.Rate.Source)
-		})
+		}
 	}
 	for h := range whole {
 		if whole[h] {

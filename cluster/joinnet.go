@@ -178,21 +178,19 @@ func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int, place
 	// NIC number there → hosts here, in order.
 	var order []int
 	byNIC := map[int][]Span{}
-	for _, s := range host.Hosts {
-		for h := s.First; h < s.First+s.N && h < len(frags[fi].Hosts); h++ {
-			for _, to := range j.hostMap[fi][h] {
-				if j.stopped() {
-					return nil
-				}
-				if places.displaced(fi, to) {
-					continue
-				}
-				nic := j.nicHere(frags, fi, h, to, host.NIC)
-				if _, ok := byNIC[nic]; !ok {
-					order = append(order, nic)
-				}
-				byNIC[nic] = appendHost(byNIC[nic], to)
+	for h := range host.EachHost(len(frags[fi].Hosts)) {
+		for _, to := range j.hostMap[fi][h] {
+			if j.stopped() {
+				return nil
 			}
+			if places.displaced(fi, to) {
+				continue
+			}
+			nic := j.nicHere(frags, fi, h, to, host.NIC)
+			if _, ok := byNIC[nic]; !ok {
+				order = append(order, nic)
+			}
+			byNIC[nic] = AppendSpan(byNIC[nic], Span{to, 1})
 		}
 	}
 	out := make([]NetLink, 0, len(order))
@@ -207,14 +205,6 @@ func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int, place
 		out = append(out, k)
 	}
 	return out
-}
-
-func appendHost(spans []Span, h int) []Span {
-	if n := len(spans); n > 0 && spans[n-1].First+spans[n-1].N == h {
-		spans[n-1].N++
-		return spans
-	}
-	return append(spans, Span{h, 1})
 }
 
 // nicHere is the position, in the joined host, of the NIC that the fragment

@@ -275,7 +275,7 @@ func (e EndDoc) end(b *Budget, switches, hosts map[string]int) (End, error) {
 		if !ok {
 			return out, fmt.Errorf("no host %q among nodes", name)
 		}
-		out.Hosts = appendHost(out.Hosts, h)
+		out.Hosts = AppendSpan(out.Hosts, Span{h, 1})
 	}
 	return out, nil
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"iter"
 	"math/bits"
 
 	"busbar.dev/unit"
@@ -72,6 +73,37 @@ func AtSwitch(sw, port int) End { return End{Switch: sw, NIC: -1, Port: port} }
 
 // ToHosts reports whether the end is a set of hosts rather than a switch.
 func (e End) ToHosts() bool { return e.Switch < 0 }
+
+// EachHost yields the hosts of the end, of a cluster that has n.
+func (e End) EachHost(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, s := range e.Hosts {
+			for h := max(s.First, 0); h < min(s.First+s.N, n); h++ {
+				if !yield(h) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// AppendSpan adds a run of hosts, joined to the last one where it continues it.
+func AppendSpan(to []Span, s Span) []Span {
+	if n := len(to); n > 0 && to[n-1].First+to[n-1].N == s.First {
+		to[n-1].N += s.N
+		return to
+	}
+	return append(to, s)
+}
+
+// HostEnd are the two ends of a link between hosts and a switch; ok is false for others.
+func (l *NetLink) HostEnd() (host, sw End, ok bool) {
+	host, sw = l.B, l.A
+	if l.A.ToHosts() {
+		host, sw = l.A, l.B
+	}
+	return host, sw, host.ToHosts() && !sw.ToHosts()
+}
 
 // NetLink is a cable, or Count equal ones side by side, between A and B. When B
 // is hosts, each host has Count of them. By convention hosts are B and the

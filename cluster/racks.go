@@ -171,23 +171,21 @@ func (m *rackMerge) ends(e End) []End {
 		return []End{e}
 	}
 	var out []End
-	for _, s := range e.Hosts {
-		for h := max(s.First, 0); h < s.First+s.N && h < len(m.at); h++ {
-			n := End{Switch: -1, NIC: e.NIC, Port: e.Port}
-			if e.NIC >= 0 {
-				n.NIC += m.at[h].nic
-			}
-			span := Span{m.at[h].host, 1}
-			if k := len(out) - 1; k >= 0 && out[k].NIC == n.NIC {
-				if last := &out[k].Hosts[len(out[k].Hosts)-1]; last.First+last.N-1 == span.First && e.NIC < 0 {
-					continue // another tray of the same rack
-				}
-				out[k].Hosts = appendSpan(out[k].Hosts, span)
-				continue
-			}
-			n.Hosts = []Span{span}
-			out = append(out, n)
+	for h := range e.EachHost(len(m.at)) {
+		n := End{Switch: -1, NIC: e.NIC, Port: e.Port}
+		if e.NIC >= 0 {
+			n.NIC += m.at[h].nic
 		}
+		span := Span{m.at[h].host, 1}
+		if k := len(out) - 1; k >= 0 && out[k].NIC == n.NIC {
+			if last := &out[k].Hosts[len(out[k].Hosts)-1]; last.First+last.N-1 == span.First && e.NIC < 0 {
+				continue // another tray of the same rack
+			}
+			out[k].Hosts = AppendSpan(out[k].Hosts, span)
+			continue
+		}
+		n.Hosts = []Span{span}
+		out = append(out, n)
 	}
 	return out
 }

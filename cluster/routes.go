@@ -72,20 +72,18 @@ func (r *Routes) attach(i int, whole bool) {
 		if !e.ToHosts() || (e.NIC < 0) != whole {
 			continue
 		}
-		for _, s := range e.Hosts {
-			for h := s.First; h < s.First+s.N && h < len(r.c.Hosts); h++ {
-				first, last := r.base[h], r.base[h+1]
-				if !whole {
-					if e.NIC >= last-first {
-						continue
-					}
-					first += e.NIC
-					last = first + 1
+		for h := range e.EachHost(len(r.c.Hosts)) {
+			first, last := r.base[h], r.base[h+1]
+			if !whole {
+				if e.NIC >= last-first {
+					continue
 				}
-				for k := first; k < last; k++ {
-					if r.cable[k] < 0 {
-						r.cable[k] = int32(i)
-					}
+				first += e.NIC
+				last = first + 1
+			}
+			for k := first; k < last; k++ {
+				if r.cable[k] < 0 {
+					r.cable[k] = int32(i)
 				}
 			}
 		}

@@ -158,33 +158,22 @@ func (s *traySplit) ends(e End) []trayEnd {
 		return []trayEnd{{e, 1}}
 	}
 	var out []trayEnd
-	for _, span := range e.Hosts {
-		for h := max(span.First, 0); h < span.First+span.N && h < len(s.c.Hosts); h++ {
-			nic, at := e.NIC, Span{s.base[h], 1}
-			if r := s.rack(h); r != nil {
-				nic, at.N = -1, len(r.trays)
-				if e.NIC >= 0 && e.NIC < len(r.nics) && r.nics[e.NIC].slot >= 0 {
-					nic, at = r.nics[e.NIC].pos, Span{at.First + r.nics[e.NIC].slot, 1}
-				}
+	for h := range e.EachHost(len(s.c.Hosts)) {
+		nic, at := e.NIC, Span{s.base[h], 1}
+		if r := s.rack(h); r != nil {
+			nic, at.N = -1, len(r.trays)
+			if e.NIC >= 0 && e.NIC < len(r.nics) && r.nics[e.NIC].slot >= 0 {
+				nic, at = r.nics[e.NIC].pos, Span{at.First + r.nics[e.NIC].slot, 1}
 			}
-			i := slices.IndexFunc(out, func(o trayEnd) bool { return o.NIC == nic && o.share == at.N })
-			if i < 0 {
-				i = len(out)
-				out = append(out, trayEnd{End{Switch: -1, NIC: nic, Port: e.Port}, at.N})
-			}
-			out[i].Hosts = appendSpan(out[i].Hosts, at)
 		}
+		i := slices.IndexFunc(out, func(o trayEnd) bool { return o.NIC == nic && o.share == at.N })
+		if i < 0 {
+			i = len(out)
+			out = append(out, trayEnd{End{Switch: -1, NIC: nic, Port: e.Port}, at.N})
+		}
+		out[i].Hosts = AppendSpan(out[i].Hosts, at)
 	}
 	return out
-}
-
-// appendSpan adds a run of hosts, joined to the last one where it continues it.
-func appendSpan(to []Span, s Span) []Span {
-	if n := len(to); n > 0 && to[n-1].First+to[n-1].N == s.First {
-		to[n-1].N += s.N
-		return to
-	}
-	return append(to, s)
 }
 
 // group adds a grouping per host that was split. It is a leaf because hosts are

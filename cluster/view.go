@@ -96,7 +96,7 @@ func (j *joiner) compareView(frags []*Fragment, fi int) {
 		}
 		var first []int
 		firstHost := -1
-		eachHost(l.B.Hosts, len(f.Hosts), func(h int) {
+		for h := range l.B.EachHost(len(f.Hosts)) {
 			for _, to := range j.hostMap[fi][h] {
 				switch at := leaves[to]; {
 				case len(at) == 0 || firstHost == -2:
@@ -108,7 +108,7 @@ func (j *joiner) compareView(frags []*Fragment, fi int) {
 					firstHost = -2
 				}
 			}
-		})
+		}
 	}
 }
 
@@ -137,11 +137,11 @@ func (j *joiner) keepView(frags []*Fragment, fi int) {
 			continue
 		}
 		s := &net.Scheduler[at[l.A.Switch]]
-		eachHost(l.B.Hosts, len(f.Hosts), func(h int) {
+		for h := range l.B.EachHost(len(f.Hosts)) {
 			for _, to := range j.hostMap[fi][h] {
 				s.Hosts = append(s.Hosts, j.out.Hosts[to].Name)
 			}
-		})
+		}
 	}
 }
 
@@ -160,19 +160,15 @@ func (j *joiner) leavesOf() [][]int {
 	net := &j.out.Network
 	leaves := make([][]int, len(j.out.Hosts))
 	for i := range net.Links {
-		l := &net.Links[i]
-		host, sw := l.B, l.A
-		if l.A.ToHosts() {
-			host, sw = l.A, l.B
-		}
-		if !host.ToHosts() || sw.ToHosts() || net.Switches[sw.Switch].Domain {
+		host, sw, ok := net.Links[i].HostEnd()
+		if !ok || net.Switches[sw.Switch].Domain {
 			continue
 		}
-		eachHost(host.Hosts, len(leaves), func(h int) {
+		for h := range host.EachHost(len(leaves)) {
 			if at, found := slices.BinarySearch(leaves[h], sw.Switch); !found {
 				leaves[h] = slices.Insert(leaves[h], at, sw.Switch)
 			}
-		})
+		}
 	}
 	return leaves
 }
@@ -228,11 +224,8 @@ func (n *Network) findRails() {
 	}
 	nics := map[int]map[int]int{} // per switch: hosts by NIC
 	for i := range n.Links {
-		host, sw := n.Links[i].B, n.Links[i].A
-		if n.Links[i].A.ToHosts() {
-			host, sw = sw, host
-		}
-		if !host.ToHosts() || sw.ToHosts() || len(host.Hosts) == 0 || n.Switches[sw.Switch].Domain {
+		host, sw, ok := n.Links[i].HostEnd()
+		if !ok || len(host.Hosts) == 0 || n.Switches[sw.Switch].Domain {
 			continue
 		}
 		if host.NIC < 0 {

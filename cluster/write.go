@@ -151,10 +151,8 @@ func (c *Cluster) networkDoc(b *Budget) (NetworkDoc, error) {
 			return EndDoc{Switch: n.Switches[e.Switch].Name, Port: e.Port}
 		}
 		var names []string
-		for _, s := range e.Hosts {
-			for h := s.First; h < s.First+s.N && h < len(c.Hosts); h++ {
-				names = append(names, c.Hosts[h].Name)
-			}
+		for h := range e.EachHost(len(c.Hosts)) {
+			names = append(names, c.Hosts[h].Name)
 		}
 		return EndDoc{Hosts: FormatHosts(names), NIC: some(e.NIC), Port: e.Port}
 	}

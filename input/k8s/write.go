@@ -128,11 +128,9 @@ func groupLabels(c *cluster.Cluster, labels []map[string]string) {
 			if !ok || !isKey(key) || switchtree.Plain(val, 63) != val {
 				continue
 			}
-			for _, s := range l.B.Hosts {
-				for h := s.First; h < s.First+s.N && h < len(labels); h++ {
-					if labels[h][key] == "" {
-						labels[h][key] = val
-					}
+			for h := range l.B.EachHost(len(labels)) {
+				if labels[h][key] == "" {
+					labels[h][key] = val
 				}
 			}
 		}

@@ -221,10 +221,7 @@ func (q *netqReader) links() {
 		end := &n.Links[i].B
 		if last := len(end.Hosts) - 1; last >= 0 && end.Hosts[last].First+end.Hosts[last].N >= b.host+1 {
 			continue // listed twice
-		} else if last >= 0 && end.Hosts[last].First+end.Hosts[last].N == b.host {
-			end.Hosts[last].N++
-		} else {
-			end.Hosts = append(end.Hosts, cluster.Span{First: b.host, N: 1})
 		}
+		end.Hosts = cluster.AppendSpan(end.Hosts, cluster.Span{First: b.host, N: 1})
 	}
 }

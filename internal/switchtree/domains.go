@@ -1,6 +1,7 @@
 package switchtree
 
 import (
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -28,11 +29,7 @@ func Domains(c *cluster.Cluster) []Domain {
 			continue
 		}
 		d := Domain{Switch: l.A.Switch}
-		for _, s := range l.B.Hosts {
-			for h := s.First; h < s.First+s.N && h < len(c.Hosts); h++ {
-				d.Hosts = append(d.Hosts, h)
-			}
-		}
+		d.Hosts = slices.Collect(l.B.EachHost(len(c.Hosts)))
 		all = append(all, d)
 	}
 	best := make([]int, len(c.Hosts))

@@ -111,21 +111,17 @@ func (g *grouping) leaves(hosts int) []int {
 	attached := make([]bool, len(g.net.Switches))
 	for i := range g.net.Links {
 		l := &g.net.Links[i]
-		if !g.usable(l) || !l.A.ToHosts() && !l.B.ToHosts() {
+		end, box, ok := l.HostEnd()
+		if !ok || !g.usable(l) {
 			continue
 		}
-		sw, end := l.A.Switch, l.B
-		if l.A.ToHosts() {
-			sw, end = l.B.Switch, l.A
-		}
-		for _, s := range end.Hosts {
-			for h := s.First; h < s.First+s.N && h < hosts; h++ {
-				attached[sw] = true
-				if leaf[h] < 0 {
-					leaf[h] = sw
-				} else {
-					g.union(leaf[h], sw)
-				}
+		sw := box.Switch
+		for h := range end.EachHost(hosts) {
+			attached[sw] = true
+			if leaf[h] < 0 {
+				leaf[h] = sw
+			} else {
+				g.union(leaf[h], sw)
 			}
 		}
 	}

@@ -48,24 +48,18 @@ func Keep(c *cluster.Cluster, rename func(string) string) (kept *cluster.Cluster
 	}
 	kept.Network.Links = make([]cluster.NetLink, len(c.Network.Links))
 	for i, l := range c.Network.Links {
-		l.A.Hosts, l.B.Hosts = renumber(l.A.Hosts, to), renumber(l.B.Hosts, to)
+		l.A.Hosts, l.B.Hosts = renumber(l.A, to), renumber(l.B, to)
 		kept.Network.Links[i] = l
 	}
 	return kept, dropped
 }
 
 // renumber translates runs of hosts.
-func renumber(old []cluster.Span, to []int) []cluster.Span {
+func renumber(e cluster.End, to []int) []cluster.Span {
 	var out []cluster.Span
-	for _, s := range old {
-		for h := s.First; h < s.First+s.N && h < len(to); h++ {
-			switch n := len(out); {
-			case to[h] < 0:
-			case n > 0 && out[n-1].First+out[n-1].N == to[h]:
-				out[n-1].N++
-			default:
-				out = append(out, cluster.Span{First: to[h], N: 1})
-			}
+	for h := range e.EachHost(len(to)) {
+		if to[h] >= 0 {
+			out = cluster.AppendSpan(out, cluster.Span{First: to[h], N: 1})
 		}
 	}
 	return out

@@ -211,12 +211,7 @@ func spans(hosts []int32, base int) []cluster.Span {
 	slices.Sort(sorted)
 	var out []cluster.Span
 	for _, h := range sorted {
-		at := base + int(h)
-		if n := len(out); n > 0 && out[n-1].First+out[n-1].N == at {
-			out[n-1].N++
-			continue
-		}
-		out = append(out, cluster.Span{First: at, N: 1})
+		out = cluster.AppendSpan(out, cluster.Span{First: base + int(h), N: 1})
 	}
 	return out
 }

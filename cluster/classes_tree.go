@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -131,10 +132,7 @@ func (b *treeBuilder) keepMatrix() {
 
 // group joins devices level by level.
 func (b *treeBuilder) group() {
-	root := make([]int, b.n)
-	for i := range root {
-		root[i] = i
-	}
+	root := identity(b.n)
 	find := func(i int) int {
 		for root[i] != i {
 			root[i] = root[root[i]]
@@ -221,7 +219,15 @@ func (b *treeBuilder) domains() {
 		}
 	}
 	for i := range b.numas {
-		b.describe(&b.numas[i], keys)
+		d := &b.numas[i]
+		for _, m := range d.members {
+			if keys[m] == d.key {
+				d.cores = cmp.Or(d.cores, b.coresOf(m))
+			}
+		}
+		if n, ok := strings.CutPrefix(d.key, "NUMA "); ok {
+			d.index, _ = strconv.Atoi(n)
+		}
 	}
 	b.numberDomains()
 }
@@ -286,10 +292,7 @@ func (b *treeBuilder) affinities() []string {
 	}
 	for i := range b.n {
 		if c := b.coresOf(i); keys[i] == "" && c != "" {
-			keys[i] = byCores[c]
-			if keys[i] == "" {
-				keys[i] = "cores " + c
-			}
+			keys[i] = cmp.Or(byCores[c], "cores "+c)
 		}
 	}
 	return keys
@@ -313,21 +316,6 @@ func (b *treeBuilder) coresOf(i int) string {
 	return ""
 }
 
-// describe fills the number and cores of a domain from the members that named it.
-func (b *treeBuilder) describe(d *treeDomain, keys []string) {
-	for _, i := range d.members {
-		if keys[i] != d.key {
-			continue
-		}
-		if d.cores == "" {
-			d.cores = b.coresOf(i)
-		}
-	}
-	if n, ok := strings.CutPrefix(d.key, "NUMA "); ok {
-		d.index, _ = strconv.Atoi(n)
-	}
-}
-
 // numberDomains lets the first domain of a number keep it and sorts the
 // numbered ones to the front, so that numa1 is domain 1 wherever it appears.
 func (b *treeBuilder) numberDomains() {
@@ -339,17 +327,8 @@ func (b *treeBuilder) numberDomains() {
 		}
 		seen[d.index] = true
 	}
-	slices.SortStableFunc(b.numas, func(x, y treeDomain) int {
-		switch {
-		case x.index < 0 && y.index < 0:
-			return 0
-		case x.index < 0:
-			return 1
-		case y.index < 0:
-			return -1
-		}
-		return x.index - y.index
-	})
+	// One without a number (-1) sorts last: unsigned it is the greatest.
+	slices.SortStableFunc(b.numas, func(x, y treeDomain) int { return cmp.Compare(uint(x.index), uint(y.index)) })
 }
 
 // groupsOf turns a partition into lists, in the order of their first members.
@@ -379,10 +358,7 @@ func (b *treeBuilder) joinGPUs() {
 			b.checkFast(j, i)
 		}
 	}
-	part := make([]int, b.n)
-	for i := range part {
-		part[i] = -1
-	}
+	part := slices.Repeat([]int{-1}, b.n)
 	for i := range b.n {
 		if part[i] < 0 {
 			b.flood(part, i)
@@ -480,10 +456,7 @@ func (b *treeBuilder) joinSwitch(sw int, members []int) {
 		for _, j := range members {
 			there, back = max(there, b.lanes(i, j)), max(back, b.lanes(j, i))
 		}
-		own[k] = there
-		if there == 0 {
-			own[k] = back
-		}
+		own[k] = cmp.Or(there, back)
 		b.t.Connect(Link{A: i, B: sw, Kind: NVLink, Lanes: own[k]})
 	}
 	for k, i := range members {
@@ -595,21 +568,16 @@ func (b *treeBuilder) connect(parent, child int, kind LinkKind) {
 
 // split cuts members into their groups at a level, in order.
 func (b *treeBuilder) split(members []int, level ClassType) [][]int {
-	for l, x := range treeLevels {
-		if x != level {
-			continue
-		}
-		part := make([]int, len(members))
-		for k, i := range members {
-			part[k] = b.part[l][i]
-		}
-		groups := groupsOf(part)
-		for _, g := range groups {
-			for k := range g {
-				g[k] = members[g[k]]
-			}
-		}
-		return groups
+	at := b.part[slices.Index(treeLevels[:], level)]
+	part := make([]int, len(members))
+	for k, i := range members {
+		part[k] = at[i]
 	}
-	panic(fmt.Sprintf("no level %v in a tree", level))
+	groups := groupsOf(part)
+	for _, g := range groups {
+		for k := range g {
+			g[k] = members[g[k]]
+		}
+	}
+	return groups
 }

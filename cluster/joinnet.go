@@ -133,25 +133,19 @@ func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int, byLID map[
 		return at
 	}
 	k := &net.Switches[at]
-	fill(&k.GUID, s.GUID)
-	if k.GUID != "" {
-		byGUID[k.GUID] = at
-	}
-	fill(&k.Label, s.Label)
-	fill(&k.Model, s.Model)
-	if fill(&k.LID, s.LID); k.LID > 0 {
-		byLID[k.LID] = at
-	}
 	if k.Tier == TierUnknown {
 		k.Tier = s.Tier
 	}
 	if k.Rail < 0 {
 		k.Rail = s.Rail
 	}
-	fill(&k.Ports, s.Ports)
-	fill(&k.Reduction, s.Reduction)
-	if !k.Latency.Known() {
-		k.Latency = s.Latency
+	s.Tier, s.Rail, s.Count, s.Domain = k.Tier, k.Rail, k.Count, k.Domain // zero says something there
+	fillFields(k, &s)
+	if k.GUID != "" {
+		byGUID[k.GUID] = at
+	}
+	if k.LID > 0 {
+		byLID[k.LID] = at
 	}
 	return at
 }

@@ -145,11 +145,8 @@ func (m *merging) warn(where, format string, args ...any) {
 
 func (m *merging) merge(t *NodeType) {
 	m.slow = m.matrixLacksLinks(t)
-	m.to = make([]int, len(t.Devices))
+	m.to = slices.Repeat([]int{-1}, len(t.Devices))
 	taken := make(map[int]bool)
-	for i := range m.to {
-		m.to[i] = -1
-	}
 	for _, match := range []func(a, b *Device) bool{samePCI, sameUUID, sameLabel, sameIndex} {
 		for i := range t.Devices {
 			if m.to[i] >= 0 {

@@ -1,5 +1,7 @@
 package cluster
 
+import "slices"
+
 // step is one traversed link of a node: the link's index and the end reached.
 type step struct{ link, to int }
 
@@ -24,16 +26,13 @@ type nodeRoutes struct {
 func newNodeRoutes(t *NodeType) *nodeRoutes {
 	n := &nodeRoutes{
 		t:      t,
-		up:     make([]int, len(t.Devices)),
+		up:     slices.Repeat([]int{-1}, len(t.Devices)),
 		direct: make([][]step, len(t.Devices)),
 		smp:    make(map[[2]int]int),
 		pairs:  make(map[[2]int]int, len(t.Pairs)),
 		nics:   t.Of(NIC),
 		gpus:   t.Of(GPU),
 		near:   make([][]int, len(t.Devices)),
-	}
-	for i := range n.up {
-		n.up[i] = -1
 	}
 	n.chains = make([][]int, len(t.Devices))
 	for _, ends := range [][]int{n.gpus, n.nics} {

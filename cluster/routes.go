@@ -41,10 +41,7 @@ func NewRoutes(c *Cluster) *Routes {
 		}
 		r.base[i+1] = r.base[i] + n
 	}
-	r.cable = make([]int32, r.base[len(c.Hosts)])
-	for i := range r.cable {
-		r.cable[i] = -1
-	}
+	r.cable = slices.Repeat([]int32{-1}, r.base[len(c.Hosts)])
 	r.adj = make([][]int32, len(c.Network.Switches))
 	// Links that name their NIC first, so that a whole-node link (NIC -1) fills
 	// only what is left.
@@ -190,10 +187,7 @@ func (r *Routes) tree(from int) []int32 {
 	if t, ok := r.trees[from]; ok {
 		return t
 	}
-	t := make([]int32, len(r.adj))
-	for i := range t {
-		t[i] = -1
-	}
+	t := slices.Repeat([]int32{-1}, len(r.adj))
 	queue := []int{from}
 	seen := make([]bool, len(r.adj))
 	seen[from] = true

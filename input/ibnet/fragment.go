@@ -25,20 +25,13 @@ func (f *fabric) fragment(source, format string) *cluster.Fragment {
 	out := &cluster.Fragment{Format: format, Source: source}
 	out.Network.Kind = cluster.InfiniBand
 	b := building{fabric: f, out: out, format: format}
-	b.switchOf, b.hostOf, b.nicOf = none(len(f.nodes)), none(len(f.nodes)), none(len(f.nodes))
+	b.switchOf = slices.Repeat([]int32{-1}, len(f.nodes))
+	b.hostOf, b.nicOf = slices.Clone(b.switchOf), slices.Clone(b.switchOf)
 	b.addHosts()
 	b.addSwitches()
 	b.addLinks()
 	f.warn(out)
 	return out
-}
-
-func none(n int) []int32 {
-	s := make([]int32, n)
-	for i := range s {
-		s[i] = -1
-	}
-	return s
 }
 
 // addSwitches lists the switches by tier and name, so that two scans of one

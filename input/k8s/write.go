@@ -109,10 +109,7 @@ func fabricLabels(b *bufio.Writer, c *cluster.Cluster, labels []map[string]strin
 // groupLabels labels hosts with the groupings they are in.
 func groupLabels(c *cluster.Cluster, labels []map[string]string) {
 	n := &c.Network
-	up := make([]int, len(n.Switches))
-	for i := range up {
-		up[i] = -1
-	}
+	up := slices.Repeat([]int{-1}, len(n.Switches))
 	for _, l := range n.Links {
 		if !l.A.ToHosts() && !l.B.ToHosts() && n.Switches[l.A.Switch].Domain && n.Switches[l.B.Switch].Domain &&
 			up[l.B.Switch] < 0 {

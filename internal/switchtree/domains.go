@@ -32,10 +32,7 @@ func Domains(c *cluster.Cluster) []Domain {
 		d.Hosts = slices.Collect(l.B.EachHost(len(c.Hosts)))
 		all = append(all, d)
 	}
-	best := make([]int, len(c.Hosts))
-	for i := range best {
-		best[i] = -1
-	}
+	best := slices.Repeat([]int{-1}, len(c.Hosts))
 	for i := range all {
 		for _, h := range all[i].Hosts {
 			if best[h] < 0 || len(all[i].Hosts) < len(all[best[h]].Hosts) {

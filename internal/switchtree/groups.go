@@ -104,10 +104,7 @@ func (g *grouping) usable(l *cluster.NetLink) bool {
 // leaves finds a switch of every host, -1 for none, and joins the switches that
 // share a host.
 func (g *grouping) leaves(hosts int) []int {
-	leaf := make([]int, hosts)
-	for i := range leaf {
-		leaf[i] = -1
-	}
+	leaf := slices.Repeat([]int{-1}, hosts)
 	attached := make([]bool, len(g.net.Switches))
 	for i := range g.net.Links {
 		l := &g.net.Links[i]

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"net/url"
@@ -120,44 +119,28 @@ func SARIF(w io.Writer, r *Report) error {
 
 // JUnit writes a report as test cases: a finding above a note is a failure.
 func JUnit(w io.Writer, r *Report) error {
-	type failure struct {
-		Message string `xml:"message,attr"`
-		Type    string `xml:"type,attr"`
-		Text    string `xml:",chardata"`
-	}
-	type testcase struct {
-		Name    string   `xml:"name,attr"`
-		Class   string   `xml:"classname,attr"`
-		Failure *failure `xml:"failure,omitempty"`
-	}
-	type suite struct {
-		XMLName  xml.Name   `xml:"testsuite"`
-		Name     string     `xml:"name,attr"`
-		Tests    int        `xml:"tests,attr"`
-		Failures int        `xml:"failures,attr"`
-		Cases    []testcase `xml:"testcase"`
-	}
-	s := suite{Name: "busbar doctor"}
+	s := finding.Suite{Name: "busbar doctor"}
 	for _, f := range r.Findings {
-		c := testcase{Name: f.Title, Class: f.ID}
+		c := finding.Case{Name: f.Title, Class: f.ID}
 		if f.Severity != finding.Note {
 			var lines []string
 			for _, q := range f.Evidence {
 				lines = append(lines, q.String())
 			}
-			c.Failure = &failure{f.Title, f.Severity.String(), f.Cause + "\nFix: " + f.Fix + "\n" + strings.Join(lines, "\n")}
-			s.Failures++
+			c.Failure = &finding.Failure{
+				Message: f.Title, Type: f.Severity.String(),
+				Text: f.Cause + "\nFix: " + f.Fix + "\n" + strings.Join(lines, "\n"),
+			}
 		}
 		s.Cases = append(s.Cases, c)
 	}
 	if len(s.Cases) == 0 {
-		s.Cases = []testcase{{Name: "no problems found", Class: "doctor"}}
+		s.Cases = []finding.Case{{Name: "no problems found", Class: "doctor"}}
 	}
-	s.Tests = len(s.Cases)
-	out, err := xml.MarshalIndent(s, "", " ")
+	out, err := s.XML()
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, xml.Header+string(out)+"\n")
+	_, err = w.Write(out)
 	return err
 }

@@ -13,7 +13,7 @@
 //     [Need], [Envelope], [Goodput]
 //   - parallel degrees, placement, launch files: [Plan], [Place], [Sched]
 //   - why a job is slow, broken or hung: [Doctor], [Hang], [Explain], [DoctorBench], [Trace]
-//   - a fleet's nodes and jobs, through a server that Env.Fleet reaches: [Nodes], [Jobs], [BadNodes], [Link],
+//   - a fleet's nodes and jobs, through a server that Env.Fleet reaches: [Nodes], [Jobs], [Link],
 //     [OrderPairs], [Orders]
 //   - how accurate predictions are, and how to fit them: [Validate], [Calibrate], [Suggest]
 //

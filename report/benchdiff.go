@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -44,7 +43,7 @@ func printAlone(p *Page, side string, list []diff.Measured) {
 		return
 	}
 	p.printf("measured only %s: %s%s\n", side, words.Plural(len(list), "row"),
-		cmp.Or(when(p.Verbose, ":"), " (--all lists them)"))
+		either(p.Verbose, ":", " (--all lists them)"))
 	for _, r := range list {
 		if p.Verbose {
 			p.printf("  %s, %v\n", r.Setup, r.Size)

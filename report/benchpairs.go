@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ func BenchPairs(p *Page, d *query.BenchPairsDoc) {
 	p.send(pairList(t))
 	n := d.Ranks
 	p.printf("%d ranks, %s, transport %s, %s, %v and %v\n", n, words.Plural(n*(n-1)/2, "pair"), d.Transport,
-		cmp.Or(when(d.Alone, "one pair at a time"), "all pairs of a round concurrently"), d.Small, d.Size)
+		either(d.Alone, "one pair at a time", "all pairs of a round concurrently"), d.Small, d.Size)
 	for _, f := range []struct {
 		title string
 		of    func(pairs.Measure) float64

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -53,7 +52,7 @@ func Hardware(p *Page, d *query.ListDoc) {
 }
 
 // stated is what a source states, or a dash.
-func stated(is bool, text string) string { return cmp.Or(when(is, text), "–") }
+func stated(is bool, text string) string { return either(is, text, "–") }
 
 // cite adds below a row where it comes from, where -v asks for that.
 func (p *Page) cite(t *texttab.Table, what, text string) {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/xml"
 	"fmt"
 	"strings"
 
@@ -67,32 +66,13 @@ func checkTable(d *measure.Check) *texttab.Table {
 
 // CheckJUnit is the verdict as JUnit XML: a case per node, which fails for its reasons.
 func CheckJUnit(d *measure.Check) ([]byte, error) {
-	type failed struct {
-		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"`
-	}
-	type testcase struct {
-		Name    string  `xml:"name,attr"`
-		Class   string  `xml:"classname,attr"`
-		Failure *failed `xml:"failure"`
-	}
-	type suite struct {
-		XMLName  xml.Name   `xml:"testsuite"`
-		Name     string     `xml:"name,attr"`
-		Tests    int        `xml:"tests,attr"`
-		Failures int        `xml:"failures,attr"`
-		Time     string     `xml:"time,attr"`
-		Cases    []testcase `xml:"testcase"`
-	}
-	s := suite{Name: "busbar check", Tests: len(d.Nodes), Time: fmt.Sprintf("%.3f", d.Seconds)}
+	s := finding.Suite{Name: "busbar check", Time: fmt.Sprintf("%.3f", d.Seconds)}
 	for _, n := range d.Nodes {
-		c := testcase{Name: n.Host, Class: "busbar.check." + d.By}
+		c := finding.Case{Name: n.Host, Class: "busbar.check." + d.By}
 		if n.Verdict != "healthy" {
-			s.Failures++
-			c.Failure = &failed{n.Verdict, strings.Join(n.Reasons, "\n")}
+			c.Failure = &finding.Failure{Message: n.Verdict, Text: strings.Join(n.Reasons, "\n")}
 		}
 		s.Cases = append(s.Cases, c)
 	}
-	data, err := xml.MarshalIndent(s, "", "  ")
-	return append([]byte(xml.Header), append(data, '\n')...), err
+	return s.XML()
 }

@@ -104,7 +104,7 @@ func TestDecoded(t *testing.T) {
 		"nodes":    shown(verbosely(report.Nodes)),
 		"place":    shown(verbosely(report.Place)),
 		"scale":    shown(verbosely(report.Scale)),
-		"schedule": shown(report.Sched),
+		"schedule": shown(verbosely(report.Sched)),
 		"selftest": shown(verbosely(report.SelfTest)),
 		"traced":   shown(verbosely(report.Traced)),
 		"validate": shown(verbosely(report.Validate)),

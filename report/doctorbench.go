@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 
 	"busbar.dev/coll"
@@ -36,7 +35,7 @@ func measuredCurve(p *Page, s *doctor.Curve) {
 	p.lay(curveTable(s, p.Verbose))
 	for _, a := range s.Thresholds {
 		p.printf("  %s asks %.4g GB/s (%s), measured %.4g: %s\n    %s\n", a.Title, a.Asked, a.How, a.Got,
-			cmp.Or(when(a.Got < a.Asked, "fails"), "passes"), a.Source)
+			either(a.Got < a.Asked, "fails", "passes"), a.Source)
 	}
 	p.printf("\n")
 }

@@ -32,12 +32,12 @@ func Hang(p *Page, d *query.HangDoc) {
 	if more := len(culprits) - mostCulprits; more > 0 {
 		culprits = append(culprits[:mostCulprits], fmt.Sprintf("and %d more", more))
 	}
-	p.hanging(cmp.Or(when(d.Kind == hang.NoReport, "  unknown    "), "  culprit    "), "             ", culprits)
+	p.hanging(either(d.Kind == hang.NoReport, "  unknown    ", "  culprit    "), "             ", culprits)
 	if c := d.Communicator; c != nil {
 		n := len(d.Waiting)
 		p.printf("  waits in   %s%s on %s, a communicator of %s%s\n", cmp.Or(d.Op, "a collective"),
 			when(d.Sequence > 0, fmt.Sprintf(" #%d", d.Sequence)), c.Name, words.Plural(len(c.Ranks), "rank"),
-			when(n > 0, fmt.Sprintf("; %s of the job %s", words.Plural(n, "rank"), cmp.Or(when(n == 1, "waits"), "wait"))))
+			when(n > 0, fmt.Sprintf("; %s of the job %s", words.Plural(n, "rank"), either(n == 1, "waits", "wait"))))
 	}
 	p.lines(when(d.Stack != "", "  doing      "+d.Stack))
 	var evidence []string

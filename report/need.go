@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 
 	"busbar.dev/internal/texttab"
@@ -43,7 +42,7 @@ func needTable(rows []query.NeedRow, gain bool) *texttab.Table {
 	t := texttab.New("", ">step", ">longer|%.1f%%", texttab.If(!gain, "enough"), texttab.If(gain, ">gain|%.1f%%"),
 		"?better with")
 	for _, r := range rows {
-		t.Add("  "+r.What, r.Step, 100*r.Over, cmp.Or(when(r.Enough, "yes"), "no")+when(r.Now, ", now"), 100*r.Gain,
+		t.Add("  "+r.What, r.Step, 100*r.Over, either(r.Enough, "yes", "no")+when(r.Now, ", now"), 100*r.Gain,
 			when(r.Setting != "", fmt.Sprintf("%s: %s, %.1f%% longer", r.Setting, r.Best.Short(), 100*r.BestOver)))
 	}
 	return t

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -102,7 +101,7 @@ const shownReasons = 3
 // orderReasons says why parts were not measured, the commonest reason first.
 func orderReasons(p *Page, list []fleet.Reason) {
 	for _, r := range list[:min(len(list), shownReasons)] {
-		p.printf("%s %s: %s%s\n", words.Plural(r.Parts, "part"), cmp.Or(when(r.LeftOut, "left out"), "failed"),
+		p.printf("%s %s: %s%s\n", words.Plural(r.Parts, "part"), either(r.LeftOut, "left out", "failed"),
 			when(len(r.Nodes) > 0, cluster.FormatSlurmHosts(r.Nodes)+": "), r.Why)
 	}
 	if more := len(list) - shownReasons; more > 0 {
@@ -135,7 +134,7 @@ func orderFigures(p *Page, f *query.OrderDoc) {
 	}
 	t := texttab.New("collective", ">ranks", ">size", "place", "algorithm", ">time", ">busbw")
 	for _, r := range f.Results.Rows() {
-		t.Add(r.Op, r.Ranks, r.Size, cmp.Or(when(r.InPlace, "in"), "out"), r.Algo, r.Mean(), r.BusBW())
+		t.Add(r.Op, r.Ranks, r.Size, either(r.InPlace, "in", "out"), r.Algo, r.Mean(), r.BusBW())
 	}
 	p.table(t)
 }

@@ -89,7 +89,7 @@ func planHead(p *Page, d *query.PlanDoc) {
 // runBy is the framework of a job with its kernels: frameworks differ in them, and a comparison of two is one of those
 // too.
 func runBy(j *workload.Summary) string {
-	return cmp.Or(when(j.Framework != "", j.Framework+" with "+j.Kernels+" kernels"), j.Kernels)
+	return either(j.Framework != "", j.Framework+" with "+j.Kernels+" kernels", j.Kernels)
 }
 
 // batchOf is a global batch in words.
@@ -205,12 +205,13 @@ func planTuned(p *Page, d *query.PlanDoc) {
 		return
 	}
 	var choices []string
-	for i, c := range list {
-		if k := i - 1; k >= 0 && list[k].Group == c.Group && list[k].Kind == c.Kind && list[k].Algo == c.Algo &&
-			list[k].Proto == c.Proto {
+	last := ""
+	for _, c := range list {
+		of := fmt.Sprint(c.Group, c.Kind, c.Algo, c.Proto)
+		if of == last {
 			continue // sizes beside each other
 		}
-		if len(choices) == mostChoices {
+		if last = of; len(choices) == mostChoices {
 			choices = append(choices, "and others")
 			break
 		}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -41,12 +40,12 @@ func Scale(p *Page, d *query.ScaleDoc) {
 }
 
 func scaleTitle(d *query.ScaleDoc) string {
-	return fmt.Sprintf("%s on %s, %s scaling", d.Model, d.Cluster, cmp.Or(when(d.Strong, "strong"), "weak"))
+	return fmt.Sprintf("%s on %s, %s scaling", d.Model, d.Cluster, either(d.Strong, "strong", "weak"))
 }
 
 // counted is what rates count.
 func counted(pictures bool) string {
-	return cmp.Or(when(pictures, "samples"), "tokens")
+	return either(pictures, "samples", "tokens")
 }
 
 // scaleTable is a row for every number of nodes.

@@ -2,8 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
-	"io"
 	"slices"
 
 	"busbar.dev/coll"
@@ -13,20 +11,16 @@ import (
 )
 
 // Sched prints the programs of a schedule, or the outcome of its proof.
-func Sched(w io.Writer, d *query.SchedDoc) error {
+func Sched(p *Page, d *query.SchedDoc) {
 	switch {
 	case d.Check == nil:
-		if taken, err := opsTable(d.Programs).Send(w); taken {
-			return err
-		}
-		return d.Print(w)
+		p.send(opsTable(d.Programs))
+		p.err = d.Print(&p.text)
 	case !d.Check.Proven:
-		_, err := fmt.Fprintf(w, "%s\nwrong: %v\n", d.Schedule, d.Check.Fault)
-		return err
+		p.printf("%s\nwrong: %v\n", d.Schedule, d.Check.Fault)
 	default:
-		_, err := fmt.Fprintf(w, "%s\nverified: every rank ends with the right result, and no lane deadlocks\nlongest "+
-			"chain: %d messages\n", d.Schedule, d.Schedule.Rounds)
-		return err
+		p.printf("%s\nverified: every rank ends with the right result, and no lane deadlocks\nlongest chain: %d messages\n",
+			d.Schedule, d.Schedule.Rounds)
 	}
 }
 
@@ -36,20 +30,17 @@ func opsTable(list []schedule.LaneProgram) *texttab.Table {
 		">after lane", ">after op")
 	for _, p := range list {
 		for i, o := range p.Ops {
-			cells := []string{
-				fmt.Sprint(p.Rank), p.Switch, fmt.Sprint(p.Lane), fmt.Sprint(i), o.Verb, o.Buf, "", "", "",
-				o.Target(), "", "",
-			}
+			cells := []any{p.Rank, p.Switch, p.Lane, i, o.Verb, o.Buf, "", "", "", o.Target()}
 			if o.Buf != "" {
-				cells[6], cells[7] = fmt.Sprint(o.From), fmt.Sprint(o.To-o.From)
+				cells[6], cells[7] = o.From, o.To-o.From
 			}
 			if o.Peer != nil {
-				cells[8] = fmt.Sprint(*o.Peer)
+				cells[8] = *o.Peer
 			}
 			if o.After != nil {
-				cells[10], cells[11] = fmt.Sprint(o.After.Lane), fmt.Sprint(o.After.Op)
+				cells = append(cells, o.After.Lane, o.After.Op)
 			}
-			t.Row(cells...)
+			t.Add(cells...)
 		}
 	}
 	return t
@@ -85,7 +76,7 @@ func Algorithms(p *Page, d *query.ListDoc) {
 	for _, a := range d.Algorithms {
 		row := []string{a.Name}
 		for _, k := range algorithmKinds {
-			row = append(row, cmp.Or(when(slices.Contains(a.Kinds, k.kind), "x"), "·"))
+			row = append(row, either(slices.Contains(a.Kinds, k.kind), "x", "·"))
 		}
 		t.Row(append(row, a.Needs, a.Does)...)
 	}

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"cmp"
-
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
@@ -24,6 +22,6 @@ func SelfTest(p *Page, d *query.SelfTestDoc) {
 		t.Add(c.Name, state, c.Seconds, text)
 	}
 	p.table(t)
-	verdict := cmp.Or(when(d.Failed > 0, words.Plural(d.Failed, "check")+" failed"), "all checks passed")
+	verdict := either(d.Failed > 0, words.Plural(d.Failed, "check")+" failed", "all checks passed")
 	p.printf("\nbusbar %s, %s: %s\n", d.Version, d.System, verdict)
 }

@@ -46,7 +46,7 @@ func Print[D any](w io.Writer, o TextOptions, report func(*Page, D), document D)
 	if o.Color && !strings.ContainsRune(text, '\x1b') {
 		p = &Page{TextOptions: o, width: o.width(), style: style{on: true}}
 		report(p, document)
-		text = keepSGR(p.text.String())
+		text = string(texttab.Harmless([]byte(p.text.String())))
 	} else {
 		text = texttab.Clean(text)
 	}
@@ -57,15 +57,6 @@ func Print[D any](w io.Writer, o TextOptions, report func(*Page, D), document D)
 	}
 	_, err := io.WriteString(w, text)
 	return cmp.Or(p.err, err)
-}
-
-// keepSGR cleans a text whose only escapes are ours.
-func keepSGR(s string) string {
-	parts := strings.Split(s, "\x1b")
-	for i := range parts {
-		parts[i] = texttab.Clean(parts[i])
-	}
-	return strings.Join(parts, "\x1b")
 }
 
 // printf adds to the text. A quantity that can be written short is, as in tables.

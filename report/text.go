@@ -201,7 +201,7 @@ func (p *printer) benches() {
 			t.Row(fmt.Sprintf("… and %d more", len(p.c.Benches)-i))
 			break
 		}
-		t.Add(b.Op, b.Ranks, cmp.Or(when(b.Hosts > 0, fmt.Sprint(b.Hosts)), "?"), b.Size, b.Bus, b.From)
+		t.Add(b.Op, b.Ranks, either(b.Hosts > 0, fmt.Sprint(b.Hosts), "?"), b.Size, b.Bus, b.From)
 	}
 	p.table(t)
 }
@@ -299,7 +299,7 @@ type described struct {
 
 func describe(t *cluster.NodeType) *described {
 	d := &described{value: map[aspect]string{}, gpus: map[string]bool{}, paths: t.Matrix()}
-	titles, up := deviceTitles(t), uplinks(t)
+	titles, v := deviceTitles(t), treePrinter{t: t, up: uplinks(t)}
 	for i, k := range append(t.Of(cluster.GPU), t.Of(cluster.NIC)...) {
 		d.paths.Names[i] = titles[k]
 	}
@@ -310,14 +310,10 @@ func describe(t *cluster.NodeType) *described {
 		}
 		d.gpus[name] = dev.Kind == cluster.GPU
 		d.say(name, "", "there")
-		d.say(name, "model", dev.Model.Value)
-		d.say(name, "PCI address", string(dev.PCI))
-		d.processor(name, dev.CPU)
-		d.gpu(name, dev.GPU)
-		d.nic(name, dev)
-		if up[i] >= 0 {
-			l := &t.Links[up[i]]
-			d.say(name, "link", strings.Join(nonEmpty(linkName(l), trainedLow(l)), ", "))
+		for _, f := range v.known(i) {
+			if f.what != "" {
+				d.say(name, f.what, f.value)
+			}
 		}
 	}
 	var fast []string
@@ -335,55 +331,6 @@ func (d *described) say(device, what, value string) {
 	}
 	d.order = append(d.order, aspect{device, what})
 	d.value[aspect{device, what}] = value
-}
-
-func (d *described) processor(name string, c *cluster.CPUInfo) {
-	if c == nil {
-		return
-	}
-	d.say(name, "cores", c.Cores)
-	if c.Memory.Known() {
-		d.say(name, "memory", memory(c.Memory.Value))
-	}
-}
-
-func (d *described) gpu(name string, g *cluster.GPUInfo) {
-	if g == nil {
-		return
-	}
-	if g.Memory.Known() {
-		d.say(name, "memory", memory(g.Memory.Value))
-	}
-	if len(g.Slices) > 0 {
-		d.say(name, "MIG", words.Plural(len(g.Slices), "slice"))
-	}
-	d.say(name, "GPUDirect RDMA", when(g.GDR == cluster.No, "no"))
-}
-
-func (d *described) nic(name string, dev *cluster.Device) {
-	n := dev.NIC
-	if n == nil {
-		return
-	}
-	d.say(name, "network", netName(n.Kind))
-	d.say(name, "rate", cmp.Or(nicRateText(dev), "unknown"))
-	for i := range n.Ports {
-		port := &n.Ports[i]
-		on := when(len(n.Ports) > 1, fmt.Sprintf("port %d ", port.Num))
-		if port.MTU.Known() {
-			d.say(name, on+"MTU", fmt.Sprintf("%d B", port.MTU.Value))
-		}
-		if port.State == cluster.Init {
-			d.say(name, on+"state", port.State.String())
-		}
-	}
-	d.say(name, "GPUDirect RDMA", when(n.GDR == cluster.No, "no"))
-	d.say(name, "firmware", n.Firmware)
-	d.say(name, "driver", n.Driver)
-	d.say(name, "offloads off", strings.Join(n.Off, " "))
-	if n.RxRing > 0 {
-		d.say(name, "receive ring", fmt.Sprint(n.RxRing))
-	}
 }
 
 // measuredRange is the slowest and the fastest pair that was measured.
@@ -415,7 +362,7 @@ func (d *described) from(o *described) (lines []string, ok bool) {
 		case c.have == "" && at.what != "": // of this one less is known, which is no difference
 			less = true
 			return
-		case at.what == "PCI address" && c.want != "": // every machine of another make has others; which ones is in -o yaml
+		case at.what == pciAddress && c.want != "": // every machine of another make has others; which ones is in -o yaml
 			c.have, c.want = "", ""
 		}
 		changes.put(c, at.device)
@@ -526,7 +473,7 @@ func (p *printer) cpuLinks(t *cluster.NodeType) {
 		}
 	}
 	for k, list := range links.all() {
-		s := fmt.Sprintf("CPU links %s: %s–%s%s", cmp.Or(when(k.within, "within a socket"), "between sockets"),
+		s := fmt.Sprintf("CPU links %s: %s–%s%s", either(k.within, "within a socket", "between sockets"),
 			deviceName(t, list[0].A), deviceName(t, list[0].B),
 			when(len(list) > 1, fmt.Sprintf(" and %d like it", len(list)-1)))
 		if k.rate.Known() {
@@ -552,7 +499,18 @@ func (p *printer) nearest(t *cluster.NodeType) {
 		shown = near[:maxGPURows]
 	}
 	for _, n := range shown {
-		tab.Row(p.nearRow(t, n, shares)...)
+		numa, cores := "?", cmp.Or(shortCores(coresOf(t, n.GPU), 40), "?")
+		if k := numaOf(t, n.GPU); k >= 0 {
+			numa = strconv.Itoa(k)
+		}
+		nic, path, share := p.noNIC(t), "–", "–"
+		if len(n.NICs) > 0 {
+			at := slices.IndexFunc(shares, func(s cluster.Share) bool { return slices.Contains(s.GPUs, n.GPU) })
+			nic, path, share = p.cyan(deviceNames(p.titles, n.NICs)), p.class(n.Class.String()), p.shareWords(shares[at])
+		} else if nic == "" {
+			nic, path, share = p.yellow("?"), p.yellow("?"), p.yellow("?")
+		}
+		tab.Add(p.green(t.Devices[n.GPU].Name), numa, cores, nic, path, share)
 	}
 	p.table(tab)
 	if n := len(near) - len(shown); n > 0 {
@@ -560,32 +518,17 @@ func (p *printer) nearest(t *cluster.NodeType) {
 	}
 }
 
-func (p *printer) nearRow(t *cluster.NodeType, n cluster.Near, shares []cluster.Share) []string {
-	numa, cores := "?", shortCores(coresOf(t, n.GPU), 40)
-	if k := numaOf(t, n.GPU); k >= 0 {
-		numa = strconv.Itoa(k)
-	}
-	cores = cmp.Or(cores, "?")
-	row := []string{p.green(t.Devices[n.GPU].Name), numa, cores}
-	if len(n.NICs) == 0 {
-		return append(row, p.noNIC(t)...)
-	}
-	row = append(row, p.cyan(deviceNames(p.titles, n.NICs)), p.class(n.Class.String()))
-	at := slices.IndexFunc(shares, func(s cluster.Share) bool { return slices.Contains(s.GPUs, n.GPU) })
-	return append(row, p.shareWords(shares[at]))
-}
-
-// noNIC is the cells of a GPU without a nearest NIC: it has none, all of them are
-// down, or nobody knows the way to them.
-func (p *printer) noNIC(t *cluster.NodeType) []string {
+// noNIC says of a GPU without a nearest NIC that it has none, or that all of them are down; "" where nobody knows the
+// way to them.
+func (p *printer) noNIC(t *cluster.NodeType) string {
 	nics := t.Of(cluster.NIC)
 	switch {
 	case len(nics) == 0:
-		return []string{p.red("none"), "–", "–"}
+		return p.red("none")
 	case !slices.ContainsFunc(nics, func(n int) bool { return !nicDown(&t.Devices[n]) }):
-		return []string{p.red("none up"), "–", "–"}
+		return p.red("none up")
 	}
-	return []string{p.yellow("?"), p.yellow("?"), p.yellow("?")}
+	return ""
 }
 
 func (p *printer) shareWords(s cluster.Share) string {
@@ -619,7 +562,7 @@ func (p *printer) measured(t *cluster.NodeType) {
 	}
 	p.peerAccess(t)
 	tab := p.columns("measured", "path", ">pairs", ">lowest", ">median", ">highest")
-	spreadRows(p, t, tab, "rate", func(x *cluster.Pair) cluster.Fact[unit.Rate] { return x.Rate })
+	rates := spreadRows(p, t, tab, "rate", func(x *cluster.Pair) cluster.Fact[unit.Rate] { return x.Rate })
 	spreadRows(p, t, tab, "both directions", func(x *cluster.Pair) cluster.Fact[unit.Rate] { return x.Both })
 	spreadRows(p, t, tab, "latency", func(x *cluster.Pair) cluster.Fact[unit.Time] { return x.Latency })
 	if tab.Len() == 0 {
@@ -629,7 +572,6 @@ func (p *printer) measured(t *cluster.NodeType) {
 	p.printf("\n")
 	p.table(tab)
 	var slow []string
-	rates := byClass(t, func(x *cluster.Pair) cluster.Fact[unit.Rate] { return x.Rate })
 	for class, pairs := range rates.all() {
 		median := pairs[stats.At(len(pairs), 0.5)].Rate.Value
 		for _, x := range pairs {
@@ -643,16 +585,16 @@ func (p *printer) measured(t *cluster.NodeType) {
 		fmt.Sprintf("%d more below %.0f%% of their median", len(slow)-maxLinks, 100*outlier))
 }
 
-// byClass is the pairs of which a figure was measured by the class of their path, the lowest first.
-func byClass[T cmp.Ordered](t *cluster.NodeType,
+// spreadRows adds a row for every path class in which a figure was measured, and gives the pairs of each, the lowest
+// first.
+func spreadRows[T cmp.Ordered](p *printer, t *cluster.NodeType, tab *texttab.Table, what string,
 	of func(*cluster.Pair) cluster.Fact[T],
-) grouped[string, *cluster.Pair] {
+) (by grouped[string, *cluster.Pair]) {
 	m := t.Matrix()
 	rows := map[int]int{}
 	for i, d := range append(t.Of(cluster.GPU), t.Of(cluster.NIC)...) {
 		rows[d] = i
 	}
-	var by grouped[string, *cluster.Pair]
 	for i := range t.Pairs {
 		x := &t.Pairs[i]
 		if of(x).Origin != cluster.Measured {
@@ -666,21 +608,12 @@ func byClass[T cmp.Ordered](t *cluster.NodeType,
 		}
 		by.put(class, x)
 	}
-	for _, pairs := range by.all() {
-		slices.SortStableFunc(pairs, func(a, b *cluster.Pair) int { return cmp.Compare(of(a).Value, of(b).Value) })
-	}
-	return by
-}
-
-// spreadRows adds a row for every path class in which a figure was measured.
-func spreadRows[T cmp.Ordered](p *printer, t *cluster.NodeType, tab *texttab.Table, what string,
-	of func(*cluster.Pair) cluster.Fact[T],
-) {
-	by := byClass(t, of)
 	for class, pairs := range by.all() {
+		slices.SortStableFunc(pairs, func(a, b *cluster.Pair) int { return cmp.Compare(of(a).Value, of(b).Value) })
 		n := len(pairs)
 		tab.Add(what, p.class(class), n, of(pairs[0]).Value, of(pairs[stats.At(n, 0.5)]).Value, of(pairs[n-1]).Value)
 	}
+	return by
 }
 
 // peerAccess tells how many pairs the driver does not let reach each other.
@@ -926,6 +859,7 @@ func (v *treePrinter) device(d int, first, rest string) {
 		names = append(names, v.name(d))
 		fields = v.fields(d, true)
 	}
+	v.rates = v.rates || v.up[d] >= 0 && v.t.Links[v.up[d]].Kind != cluster.OnDie && v.t.Links[v.up[d]].Rate.Known()
 	head := first + strings.Join(names, v.dim(" › ")) + "  "
 	kids := v.of[d]
 	hang := rest + "    "
@@ -1016,30 +950,35 @@ func (v *treePrinter) name(d int) string {
 	return deviceName(v.t, d)
 }
 
-// fields says everything about a device; its address only where it is wanted.
+// fields is what the tree says about a device; its address only where it is wanted.
 func (v *treePrinter) fields(d int, address bool) fieldList {
+	return slices.DeleteFunc(v.known(d), func(f field) bool {
+		return f.text == "" || f.what == pciAddress && !address
+	})
+}
+
+// pciAddress is what two nodes of one make differ in.
+const pciAddress = "PCI address"
+
+// known is everything about a device.
+func (v *treePrinter) known(d int) (l fieldList) {
 	dev := &v.t.Devices[d]
-	var l fieldList
-	l.figure(dev.Model.Value, dev.Model.Origin)
+	l.fact("model", dev.Model.Value, dev.Model.Origin)
 	switch dev.Kind {
 	case cluster.Socket, cluster.NUMA:
 		l.cpu(dev.CPU, dev.Model.Known() || v.saidAbove(d))
 	case cluster.GPU:
 		l.gpu(dev.GPU)
 	case cluster.NIC:
-		l.nic(dev.NIC)
+		l.nic(dev)
 	case cluster.PCISwitch:
 		if !dev.Model.Known() {
 			l.say("PCIe switch")
 		}
 	}
-	if address {
-		l.say(string(dev.PCI))
-	}
+	l.fact(pciAddress, string(dev.PCI), cluster.Unknown)
 	if v.up[d] >= 0 && v.t.Links[v.up[d]].Kind != cluster.OnDie {
-		link := &v.t.Links[v.up[d]]
-		l.link(link)
-		v.rates = v.rates || link.Rate.Known()
+		l.link(&v.t.Links[v.up[d]])
 	}
 	return l
 }
@@ -1064,10 +1003,10 @@ func (l *fieldList) cpu(c *cluster.CPUInfo, named bool) {
 		l.say(fmt.Sprintf("%s family %d model %d", c.Vendor, c.Family, c.Model))
 	}
 	if c.Cores != "" {
-		l.say("cores " + shortCores(c.Cores, 80))
+		l.add(field{text: "cores " + shortCores(c.Cores, 80), what: "cores", value: c.Cores})
 	}
 	if c.Memory.Known() {
-		l.figure(memory(c.Memory.Value), c.Memory.Origin)
+		l.fact("memory", memory(c.Memory.Value), c.Memory.Origin)
 	}
 }
 
@@ -1076,47 +1015,53 @@ func (l *fieldList) gpu(g *cluster.GPUInfo) {
 		return
 	}
 	if g.Memory.Known() {
-		l.figure(memory(g.Memory.Value), g.Memory.Origin)
+		l.fact("memory", memory(g.Memory.Value), g.Memory.Origin)
 	}
 	if g.HBM.Known() {
 		l.figure("memory "+g.HBM.Value.String(), g.HBM.Origin)
 	}
-	if len(g.Slices) > 0 {
-		l.say(words.Plural(len(g.Slices), "MIG slice"))
+	if n := len(g.Slices); n > 0 {
+		l.add(field{text: words.Plural(n, "MIG slice"), what: "MIG", value: words.Plural(n, "slice")})
 	}
-	if g.GDR == cluster.No {
-		l.add(field{text: "no GDR", bare: true, bad: true})
+	l.noGDR(g.GDR)
+}
+
+// noGDR says that GPUs and NICs do not reach each other directly.
+func (l *fieldList) noGDR(can cluster.Tri) {
+	if can == cluster.No {
+		l.add(field{text: "no GDR", bare: true, bad: true, what: "GPUDirect RDMA", value: "no"})
 	}
 }
 
-func (l *fieldList) nic(n *cluster.NICInfo) {
+func (l *fieldList) nic(dev *cluster.Device) {
+	n := dev.NIC
 	if n == nil {
 		return
 	}
-	if kind := netName(n.Kind); !l.says(kind) {
-		l.say(kind)
-	}
+	kind := netName(n.Kind)
+	l.add(field{text: when(!l.says(kind), kind), what: "network", value: kind})
+	l.compare("rate", cmp.Or(nicRateText(dev), "unknown"))
 	for i := range n.Ports {
 		l.port(&n.Ports[i], len(n.Ports) > 1)
 	}
-	switch n.GDR {
-	case cluster.Yes:
+	if n.GDR == cluster.Yes {
 		l.add(field{text: "GDR-capable", bare: true})
-	case cluster.No:
-		l.add(field{text: "no GDR", bare: true, bad: true})
 	}
+	l.noGDR(n.GDR)
 	if n.Reduction == cluster.Yes {
 		l.add(field{text: "in-network reduction", bare: true})
 	}
+	l.compare("firmware", n.Firmware)
+	l.compare("driver", n.Driver)
+	l.compare("offloads off", strings.Join(n.Off, " "))
+	l.compare("receive ring", when(n.RxRing > 0, fmt.Sprint(n.RxRing)))
 }
 
 func (l *fieldList) port(p *cluster.Port, many bool) {
-	name := ""
+	on, name := "", ""
 	if many {
-		name = "port " + strconv.Itoa(p.Num) + ": "
-		if p.Label != "" {
-			name = p.Label + ": "
-		}
+		on = fmt.Sprintf("port %d ", p.Num)
+		name = cmp.Or(p.Label, strings.TrimSpace(on)) + ": "
 	}
 	if p.Rate.Known() {
 		l.figure(name+p.Rate.Value.Bits(), p.Rate.Origin)
@@ -1126,13 +1071,17 @@ func (l *fieldList) port(p *cluster.Port, many bool) {
 		}
 	}
 	if p.MTU.Known() {
-		l.figure(fmt.Sprintf("%sMTU %d B", name, p.MTU.Value), p.MTU.Origin)
+		size := fmt.Sprintf("%d B", p.MTU.Value)
+		l.add(field{text: name + "MTU " + size, what: on + "MTU", value: size, origin: p.MTU.Origin})
 		name = ""
 	}
 	switch p.State {
 	case cluster.Up:
 		l.say(name + "up")
-	case cluster.Down, cluster.Init:
+	case cluster.Init:
+		l.compare(on+"state", p.State.String())
+		l.warn(name + p.State.String())
+	case cluster.Down:
 		l.warn(name + p.State.String())
 	}
 }

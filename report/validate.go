@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -113,41 +112,26 @@ func validatedRows(p *Page, rows []truth.Point) {
 	p.printf("\n")
 }
 
-// notScored lists what is not in the score: first what could not be predicted.
+// notScored lists what is not in the score, first what could not be predicted. What was left out for the same reason is
+// one row, where the first stood; --json lists each.
 func notScored(p *Page, left []truth.Left) {
 	for _, gradable := range []bool{true, false} {
-		t := texttab.New(cmp.Or(when(gradable, "not predicted"), "not scored"), ">points", "reason")
-		for _, l := range sameReason(left, gradable) {
-			t.Add(l.ID, l.Points, l.Reason)
+		var reasons grouped[string, truth.Left]
+		for _, l := range left {
+			if l.Gradable == gradable {
+				reasons.put(l.Reason, l)
+			}
+		}
+		t := texttab.New(either(gradable, "not predicted", "not scored"), ">points", "reason")
+		for why, list := range reasons.all() {
+			points := 0
+			for _, l := range list {
+				points += l.Points
+			}
+			t.Add(list[0].ID+when(len(list) > 1, fmt.Sprintf(" and %d more", len(list)-1)), points, why)
 		}
 		p.below(t)
 	}
-}
-
-// sameReason puts what was left out for the same reason into one row, where the first stood;
-// --json lists each.
-func sameReason(list []truth.Left, gradable bool) []truth.Left {
-	var out []truth.Left
-	more := map[string]int{}
-	at := map[string]int{}
-	for _, l := range list {
-		if l.Gradable != gradable {
-			continue
-		}
-		if i, ok := at[l.Reason]; ok {
-			out[i].Points += l.Points
-			more[l.Reason]++
-			continue
-		}
-		at[l.Reason] = len(out)
-		out = append(out, l)
-	}
-	for i := range out {
-		if n := more[out[i].Reason]; n > 0 {
-			out[i].ID += fmt.Sprintf(" and %d more", n)
-		}
-	}
-	return out
 }
 
 // validatedRuns prints the score of training runs.

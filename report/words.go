@@ -14,9 +14,12 @@ import (
 	"busbar.dev/unit"
 )
 
-// field is one thing said about a device, with the origin of its figure.
+// field is one thing known of a device: as the tree says it, with the origin of its figure, and as nodes are compared
+// by it.
 type field struct {
-	text   string
+	text   string // "" where it is only compared
+	what   string // it is; "" where it is not compared
+	value  string
 	origin cluster.Origin
 	bad    bool // something is wrong with it
 	// bare says that nobody knows where it came from: it stands behind the origin
@@ -30,9 +33,15 @@ type fieldList []field
 func (l *fieldList) say(text string)                      { l.figure(text, cluster.Unknown) }
 func (l *fieldList) figure(text string, o cluster.Origin) { l.add(field{text: text, origin: o}) }
 func (l *fieldList) warn(text string)                     { l.add(field{text: text, bad: true}) }
+func (l *fieldList) compare(what, value string)           { l.add(field{what: what, value: value}) }
+
+// fact is said as it is compared.
+func (l *fieldList) fact(what, value string, o cluster.Origin) {
+	l.add(field{text: value, what: what, value: value, origin: o})
+}
 
 func (l *fieldList) add(f field) {
-	if f.text != "" {
+	if f.text != "" || f.value != "" {
 		*l = append(*l, f)
 	}
 }
@@ -82,11 +91,14 @@ func (l fieldList) texts(s style) []string {
 }
 
 // when is a text where a condition holds, else nothing.
-func when(holds bool, text string) string {
+func when(holds bool, text string) string { return either(holds, text, "") }
+
+// either is one text where a condition holds, else another.
+func either(holds bool, yes, no string) string {
 	if holds {
-		return text
+		return yes
 	}
-	return ""
+	return no
 }
 
 // grouped is things by what they have in common.
@@ -164,7 +176,7 @@ func trainedLow(l *cluster.Link) string {
 
 // linkFields says everything about a link.
 func (l *fieldList) link(k *cluster.Link) {
-	l.say(linkName(k))
+	l.add(field{text: linkName(k), what: "link", value: strings.Join(nonEmpty(linkName(k), trainedLow(k)), ", ")})
 	l.warn(trainedLow(k))
 	if k.Rate.Known() {
 		l.figure(k.Rate.Value.String(), k.Rate.Origin)

@@ -43,12 +43,12 @@ func (c *schedCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return wrong(doc, c.write(e, t, c.forms(doc)))
+	return wrong(doc, c.write(e, t, c.forms(e, doc)))
 }
 
 // target is what to write and where, and refuses flags that contradict each other.
 func (c *schedCmd) target() (target, error) {
-	t, err := c.forms(nil).find(cmp.Or(c.Output, "-"))
+	t, err := c.forms(nil, nil).find(cmp.Or(c.Output, "-"))
 	if err != nil {
 		return t, err
 	}
@@ -63,9 +63,11 @@ func (c *schedCmd) target() (target, error) {
 }
 
 // forms are how a schedule can be written.
-func (c *schedCmd) forms(doc *query.SchedDoc) forms {
+func (c *schedCmd) forms(e *env, doc *query.SchedDoc) forms {
 	return forms{list: []form{
-		{"text", []string{".txt"}, func(w io.Writer) error { return report.Sched(w, doc) }},
+		{"text", []string{".txt"}, func(w io.Writer) error {
+			return report.Print(w, e.text(w, c.common), report.Sched, doc)
+		}},
 		jsonForm(doc),
 	}}
 }

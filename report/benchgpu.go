@@ -143,6 +143,6 @@ var rateWords = map[string]string{
 // BenchGPUCommands prints what would be run, a command line each.
 func BenchGPUCommands(p *Page, d *query.BenchGPUCommands) {
 	for _, c := range d.Commands {
-		p.lines(gpu.ShellWords(c.Args))
+		p.lines(query.ShellLine(c.Args))
 	}
 }

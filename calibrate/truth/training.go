@@ -549,20 +549,10 @@ func (t *Training) dims(known *workload.Model) workload.Dims {
 	}
 	if known != nil && known.Dims.Layers == d.Layers && known.Dims.Hidden == d.Hidden {
 		k := known.Dims
-		for _, f := range []struct{ to, from *int64 }{
-			{&d.Heads, &k.Heads},
-			{&d.KVHeads, &k.KVHeads},
-			{&d.FFN, &k.FFN},
-			{&d.Vocab, &k.Vocab},
-			{&d.HeadDim, &k.HeadDim},
-			{&d.Experts, &k.Experts},
-			{&d.TopK, &k.TopK},
-			{&d.ExpertFFN, &k.ExpertFFN},
-		} {
-			if *f.to == 0 {
-				*f.to = *f.from
-			}
-		}
+		d.Heads, d.KVHeads, d.HeadDim = cmp.Or(d.Heads, k.Heads), cmp.Or(d.KVHeads, k.KVHeads), cmp.Or(d.HeadDim, k.HeadDim)
+		d.FFN, d.Vocab = cmp.Or(d.FFN, k.FFN), cmp.Or(d.Vocab, k.Vocab)
+		d.Experts, d.TopK, d.ExpertFFN = cmp.Or(d.Experts, k.Experts), cmp.Or(d.TopK, k.TopK),
+			cmp.Or(d.ExpertFFN, k.ExpertFFN)
 		if x.Experts == 0 && k.Experts > 0 {
 			d.Shared, d.Dense = k.Shared, k.Dense
 		}

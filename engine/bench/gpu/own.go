@@ -21,7 +21,6 @@ import (
 // MPI.
 type Own struct {
 	Dtype   coll.Dtype
-	Redop   coll.Redop
 	Warm    int
 	Iters   int
 	Check   bool
@@ -49,7 +48,7 @@ func (t *Own) Sweep(ctx context.Context, team device.Team, kind coll.Kind, sizes
 		if done != nil {
 			done(size)
 		}
-		op := coll.Op{Kind: kind, Bytes: size, Type: t.Dtype, Reduce: t.Redop}
+		op := coll.Op{Kind: kind, Bytes: size, Type: t.Dtype}
 		if kind != coll.Barrier && op.Count(len(team)) == 0 {
 			continue // nothing is left of it in whole elements
 		}
@@ -77,7 +76,7 @@ func (t *Own) warmUp(ctx context.Context, team device.Team, kind coll.Kind, larg
 	if t.Warm == 0 || len(team) < 2 {
 		return nil
 	}
-	op := coll.Op{Kind: kind, Bytes: largest, Type: t.Dtype, Reduce: t.Redop}
+	op := coll.Op{Kind: kind, Bytes: largest, Type: t.Dtype}
 	if kind != coll.Barrier && op.Count(len(team)) == 0 {
 		return nil
 	}
@@ -99,7 +98,7 @@ func (t *Own) describe(team device.Team, kind coll.Kind) *result.Sweep {
 		Machine: &result.Machine{OS: "linux", GPU: team[0].Device.Name}, OpFrom: "busbar-gpu", LayoutFrom: "busbar-gpu",
 	}
 	if kind.Reduces() {
-		s.Redop = t.Redop.String()
+		s.Redop = coll.Sum.String()
 	}
 	per := map[string]int{}
 	var hosts []string

@@ -67,15 +67,3 @@ func quoted(word *strings.Builder, rest string) (n int, err error) {
 	}
 	return 0, errors.New("a \" without another")
 }
-
-// ShellWords is a command line as it can be typed into a shell.
-func ShellWords(args []string) string {
-	list := make([]string, len(args))
-	for i, a := range args {
-		list[i] = a
-		if a == "" || strings.ContainsAny(a, " \t\r\n'\"$`\\*?[]{}()<>|&;#~!") {
-			list[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(list, " ")
-}

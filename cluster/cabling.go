@@ -101,7 +101,7 @@ func (c *Cluster) Uncabled() []Uncabled {
 // CloseUncabled marks the ports of such NICs as down, in a type of their hosts' own, so that nothing is sent through
 // them.
 func (c *Cluster) CloseUncabled() []Uncabled {
-	list := slices.DeleteFunc(c.Uncabled(), func(u Uncabled) bool { return allDown(c.TypeOf(u.Host).Devices[u.NIC].NIC) })
+	list := slices.DeleteFunc(c.Uncabled(), func(u Uncabled) bool { return c.TypeOf(u.Host).Devices[u.NIC].NIC.Down() })
 	users := make([]int, len(c.Types))
 	for i := range c.Hosts {
 		if t := c.Hosts[i].Type; t >= 0 && t < len(users) {

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"slices"
+
 	"busbar.dev/unit"
 )
 
@@ -130,7 +132,7 @@ func (n *nodeRoutes) nearestOf(g int, nics []int) []int {
 	var best Class
 	var list []int
 	for _, k := range nics {
-		if allDown(n.t.Devices[k].NIC) {
+		if n.t.Devices[k].NIC.Down() {
 			continue
 		}
 		_, c := n.path(g, k)
@@ -168,16 +170,9 @@ func (n *nodeRoutes) worthwhile(list []int) []int {
 	return keep
 }
 
-func allDown(nic *NICInfo) bool {
-	if nic == nil || len(nic.Ports) == 0 {
-		return false
-	}
-	for _, p := range nic.Ports {
-		if p.State != Down {
-			return false
-		}
-	}
-	return true
+// Down reports whether every port of a NIC is down; of no NIC and of ports that nobody read it is false.
+func (n *NICInfo) Down() bool {
+	return n != nil && len(n.Ports) > 0 && !slices.ContainsFunc(n.Ports, func(p Port) bool { return p.State != Down })
 }
 
 // Matrix is the table of path classes between the node's GPUs and NICs, in

@@ -176,38 +176,25 @@ func (p *plot) draw(c *picture) {
 	c.Line(p.box.x, p.bottom(), p.right(), p.bottom(), brush{Stroke: inkSoft})
 	c.Text(p.mid(), p.bottom()+37, p.across, middle)
 	for i := range p.lines {
-		p.drawBand(c, i)
-	}
-	for i := range p.lines {
-		p.drawLine(c, i)
+		p.drawLine(c, lineLooks[i], p.lines[i])
 	}
 	c.Close()
 }
 
-// drawBand shades where the values of a line may lie.
-func (p *plot) drawBand(c *picture, i int) {
-	steps := []any{"M"}
-	for _, v := range p.lines[i] {
-		steps = append(steps, p.x.at(v.x), p.y.at(v.high), "L")
+// drawLine draws a line with its points, and shades where its values may lie.
+func (p *plot) drawLine(c *picture, paint brush, points []point) {
+	var high, low, line []any
+	for k, v := range points {
+		x := p.x.at(v.x)
+		high, low = append(high, "L", x, p.y.at(v.high)), append([]any{"L", x, p.y.at(v.low)}, low...)
+		line = append(line, []string{"M", "L"}[min(k, 1)], x, p.y.at(v.y))
 	}
-	for _, v := range slices.Backward(p.lines[i]) {
-		steps = append(steps, p.x.at(v.x), p.y.at(v.low), "L")
+	if high[0] = "M"; points[0].low < points[0].high {
+		c.Path(brush{Fill: paint.Stroke, Opacity: 0.12}, append(append(high, low...), "Z")...)
 	}
-	if v := p.lines[i][0]; v.low < v.high {
-		steps[len(steps)-1] = "Z"
-		c.Path(brush{Fill: lineLooks[i].Stroke, Opacity: 0.12}, steps...)
-	}
-}
-
-func (p *plot) drawLine(c *picture, i int) {
-	var steps []any
-	for k, v := range p.lines[i] {
-		steps = append(steps, []string{"M", "L"}[min(k, 1)], p.x.at(v.x), p.y.at(v.y))
-	}
-	paint := lineLooks[i]
 	paint.Width, paint.Round = 1.8, true
-	c.Path(paint, steps...)
-	for _, v := range p.lines[i] {
+	c.Path(paint, line...)
+	for _, v := range points {
 		x, y := p.x.at(v.x), p.y.at(v.y)
 		c.Open("point", v.tip, "")
 		c.Rect(x-2.8, y-2.8, 5.6, 5.6, 2.8, brush{Fill: paint.Stroke})

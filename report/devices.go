@@ -3,8 +3,10 @@ package report
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/natural"
@@ -56,33 +58,14 @@ func hostNames(c *cluster.Cluster, hosts []int) []string {
 // is counted. A width below 1 means no limit.
 func hostList(names []string, width int) string {
 	s := cluster.FormatHosts(names)
-	if width < 1 || len([]rune(s)) <= width {
+	if width < 1 || utf8.RuneCountInString(s) <= width {
 		return s
 	}
-	// The list is cut between its items, which are what commas outside of
-	// brackets separate.
-	depth, cut := 0, -1
-	for i, r := range s {
-		switch r {
-		case '[':
-			depth++
-		case ']':
-			depth--
-		case ',':
-			if depth == 0 && i+14 <= width {
-				cut = i
-			}
-		}
-	}
-	if cut < 0 {
+	shown := sort.Search(len(names), func(n int) bool { return len(cluster.FormatHosts(names[:n+1])) > width-14 })
+	if shown == 0 {
 		return cut1(s, width)
 	}
-	head := s[:cut]
-	shown, err := cluster.ParseHosts(head)
-	if err != nil {
-		return cut1(s, width)
-	}
-	return fmt.Sprintf("%s, … and %d more", head, len(names)-len(shown))
+	return fmt.Sprintf("%s, … and %d more", cluster.FormatHosts(names[:shown]), len(names)-shown)
 }
 
 // cut1 shortens one item.

@@ -26,19 +26,16 @@ func Heat(t *pairs.Table) (*Picture, error) {
 	if n > maxHeat {
 		return nil, fmt.Errorf("a map of %d ranks; at most %d can be drawn, use the table", n, maxHeat)
 	}
-	cell := math.Max(4, math.Min(26, 900/float64(n)))
+	cell := max(4, min(26, 900/float64(n)))
 	side := cell * float64(n)
-	width := heatLeft + math.Max(side, 640) + 40
+	width := heatLeft + max(side, 640) + 40
 	least, most := unit.Rate(math.Inf(1)), unit.Rate(0)
 	for _, m := range t.Cells {
 		if m.Rate > 0 {
 			least, most = min(least, m.Rate), max(most, m.Rate)
 		}
 	}
-	scale := "rows send, columns receive; dark is slow"
-	if most > 0 {
-		scale += fmt.Sprintf(": from %v to %v", least, most)
-	}
+	scale := "rows send, columns receive; dark is slow" + when(most > 0, fmt.Sprintf(": from %v to %v", least, most))
 	c := &picture{}
 	at := box{heatLeft, c.heading(width, "Bandwidth of every pair, one direction", scale) + 40, side, side}
 	for _, m := range t.Cells {
@@ -58,10 +55,8 @@ func Heat(t *pairs.Table) (*Picture, error) {
 	}
 	y := at.bottom() + 30
 	for i, f := range t.Findings() {
-		drawOutline(c, f, at, cell)
-		if i < 12 {
-			ty := font{Size: 12, Fill: ink}
-			c.say(at.x, y, width-at.x-40, f.Text, ty)
+		if drawOutline(c, f, at, cell); i < 12 {
+			c.say(at.x, y, width-at.x-40, f.Text, font{Size: 12, Fill: ink})
 			y += 18
 		}
 	}

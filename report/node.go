@@ -44,8 +44,8 @@ type panel struct {
 	up    []int   // per device: its link to what holds it
 	cols  []*column
 	span  [][]*column // per device: those that it and everything on it take
-	depth []int   // PCIe switches between a device and the CPU
-	deep  int     // rows of PCIe switches
+	depth []int       // PCIe switches between a device and the CPU
+	deep  int         // rows of PCIe switches
 	trays [][]*column
 
 	frame box
@@ -613,7 +613,7 @@ func (p *panel) marked(pic *picture, d int, k deviceLook) (class string, paint b
 	class, paint = k.class, brush{Fill: k.fill, Stroke: k.line, Width: 1.3}
 	share, shared := p.share[d]
 	switch {
-	case nicDown(&p.t.Devices[d]):
+	case p.t.Devices[d].NIC.Down():
 		paint.Fill, paint.Stroke, paint.Dash = redBg, red, degradedDashes
 	case p.far[d] != "":
 		pic.note("far")
@@ -703,10 +703,10 @@ func (p *panel) numaTexts(d int) []string {
 // nicRateText is the rate of a NIC over all its ports, and what is wrong with it.
 func nicRateText(dev *cluster.Device) string {
 	switch {
-	case dev.NIC == nil || !dev.NIC.Rate().Known() && !nicDown(dev):
-		return ""
-	case nicDown(dev):
+	case dev.NIC.Down():
 		return "down"
+	case dev.NIC == nil || !dev.NIC.Rate().Known():
+		return ""
 	}
 	up := 0
 	for _, port := range dev.NIC.Ports {
@@ -715,12 +715,6 @@ func nicRateText(dev *cluster.Device) string {
 		}
 	}
 	return when(up > 1, fmt.Sprintf("%d ports, ", up)) + dev.NIC.Rate().Value.Bits()
-}
-
-// nicDown reports whether every port of a NIC is down.
-func nicDown(dev *cluster.Device) bool {
-	return dev.NIC != nil && len(dev.NIC.Ports) > 0 &&
-		!slices.ContainsFunc(dev.NIC.Ports, func(p cluster.Port) bool { return p.State != cluster.Down })
 }
 
 // drawSMP paints the links between neighbouring sockets, one for all that join the same two. All domains of a host
@@ -748,9 +742,7 @@ func (p *panel) drawSMP(pic *picture) {
 		pic.Line(a.right(), y, b.x, y, paint)
 		if ty := (font{Size: smallType, Fill: smpBrown, Anchor: svg.Middle}); room > 50 {
 			pic.say(mid, y-6-paint.Width/2, room, "CPU link", ty)
-			if l.Rate.Known() {
-				pic.say(mid, y+11+paint.Width/2, room, l.Rate.Value.String(), ty)
-			}
+			pic.say(mid, y+11+paint.Width/2, room, when(l.Rate.Known(), l.Rate.Value.String()), ty)
 		}
 		pic.Close()
 	}

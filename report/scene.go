@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"path"
 	"slices"
@@ -173,21 +172,13 @@ func titleParts(c *cluster.Cluster, more int) []string {
 
 // sourceText says where the picture comes from.
 func sourceText(c *cluster.Cluster) string {
-	if len(c.Sources) == 0 {
-		return ""
-	}
-	shown := slices.Clone(c.Sources[:min(4, len(c.Sources))])
+	shown := firstOf(slices.Clone(c.Sources), 4)
 	for i, src := range shown {
 		// Of a file only the name: where it lay is nobody's business in a talk.
-		if file, rest, _ := strings.Cut(src, " "); strings.Contains(file, "/") {
-			shown[i] = strings.TrimSpace(path.Base(file) + " " + rest)
-		}
+		file, rest, _ := strings.Cut(src, " ")
+		shown[i] = strings.TrimSpace(path.Base(file) + " " + rest)
 	}
-	text := "Source: " + strings.TrimRight(strings.Join(shown, ", "), "; .")
-	if n := len(c.Sources) - len(shown); n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text + "."
+	return when(len(shown) > 0, "Source: "+strings.TrimRight(strings.Join(shown, ", "), "; .")+".")
 }
 
 // picture is a canvas that knows what its legend has to explain.

@@ -263,7 +263,9 @@ func (s *screen) collect(leaves [][]int) {
 		like.put(key, h)
 	}
 	for _, hosts := range like.all() {
-		g := &Group{hosts: hosts, Name: hostList(hostNames(s.c, hosts), 40), Hosts: cluster.FormatHosts(hostNames(s.c, hosts))}
+		g := &Group{
+			hosts: hosts, Name: hostList(hostNames(s.c, hosts), 40), Hosts: cluster.FormatHosts(hostNames(s.c, hosts)),
+		}
 		for _, h := range hosts {
 			for _, id := range leaves[h] {
 				if !slices.Contains(g.leaves, id) {
@@ -321,12 +323,15 @@ func (s *screen) arrange() {
 	if s.cols, s.across = s.most, n; s.nodes != nil {
 		return
 	}
-	s.cols = shape(s.most, box{w: s.w + s.gap, h: s.h + s.gap}, 1.5)
+	best := shape(s.most, box{w: s.w + s.gap, h: s.h + s.gap}, 1.5)
+	for s.cols = best; s.leaf == nil && !s.net.empty() && s.cols > 0; s.cols-- {
+		if one := s.size(s.most); float64(n)*(one.w+groupGap) <= maxRow && one.h < maxRow/2 {
+			return
+		}
+	}
+	s.cols = best
 	one := s.size(s.most)
 	one.w, one.h = one.w+groupGap, one.h+groupGap
-	if s.leaf == nil && !s.net.empty() && float64(n)*one.w <= maxRow && one.h < maxRow/2 {
-		return
-	}
 	s.across = min(n, max(shape(n, one, 1.7), int(1000/one.w)))
 	rows := (n + s.across - 1) / max(1, s.across)
 	s.across = (n + rows - 1) / max(1, rows) // rows of about the same length

@@ -525,7 +525,7 @@ func (p *printer) noNIC(t *cluster.NodeType) string {
 	switch {
 	case len(nics) == 0:
 		return p.red("none")
-	case !slices.ContainsFunc(nics, func(n int) bool { return !nicDown(&t.Devices[n]) }):
+	case !slices.ContainsFunc(nics, func(n int) bool { return !t.Devices[n].NIC.Down() }):
 		return p.red("none up")
 	}
 	return ""

@@ -14,21 +14,6 @@ import (
 // ncclWidth is how many columns nccl-tests' table takes.
 const ncclWidth = 123
 
-// Bench prints a measurement whole, as it was printed row by row.
-func Bench(p *Page, d *query.BenchDoc) {
-	so := *d
-	so.Results = nil
-	for _, s := range d.Results {
-		for i := range s.Points {
-			part := *s
-			part.Points = s.Points[i : i+1]
-			so.Results.Append(&part)
-			BenchRow(p, &so)
-		}
-	}
-	BenchEnd(p, d)
-}
-
 // BenchRow prints the last row of a measurement as nccl-tests does, after the header where it is the
 // first. A terminal with fewer columns gets the columns that differ from row to row.
 func BenchRow(p *Page, d *query.BenchDoc) {
@@ -124,19 +109,14 @@ func ncclHeader(p *Page, narrow bool) {
 		before, between = 13, 33
 	}
 	p.printf("#%*s%-*s%s\n", before, "", between, "out-of-place", "in-place")
-	for _, unit := range []bool{false, true} {
-		line := ""
-		for _, c := range ncclColumns {
-			text := c.head
-			if unit {
-				text = c.unit
-			}
-			if !narrow || !c.common {
-				line += fmt.Sprintf("  %*s", c.width, text)
-			}
+	heads, units := "", ""
+	for _, c := range ncclColumns {
+		if !narrow || !c.common {
+			heads += fmt.Sprintf("  %*s", c.width, c.head)
+			units += fmt.Sprintf("  %*s", c.width, c.unit)
 		}
-		p.printf("#%s\n", line[3:])
 	}
+	p.printf("#%s\n#%s\n", heads[3:], units[3:])
 }
 
 // ncclCells are the cells of a row; none where nothing was measured, or checked.
@@ -174,7 +154,7 @@ func ncclLine(p *Page, s *result.Sweep, x *result.Point, narrow bool) {
 			line += fmt.Sprintf("  %*s", c.width, cmp.Or(text, "N/A"))
 		}
 	}
-	p.printf("%s\n", line[2:])
+	p.lines(line[2:])
 }
 
 // ncclTable is the rows for writers that take tables, all at once, with the collective and its setting where they may
@@ -195,12 +175,5 @@ func ncclTable(list result.Sweeps, several bool) *texttab.Table {
 
 // benchTime is microseconds in the seven characters that nccl-tests has for them.
 func benchTime(us float64) string {
-	switch {
-	case us >= 100000:
-		return fmt.Sprintf("%.0f", us)
-	case us >= 10000:
-		return fmt.Sprintf("%.1f", us)
-	default:
-		return fmt.Sprintf("%.2f", us)
-	}
+	return rounded(us, 10000, 100000)
 }

@@ -19,8 +19,10 @@ func BenchDiff(p *Page, d *query.BenchDiffDoc) {
 		p.printf("%s%s\n", when(len(rest) < len(d.Rows), "\n"), t.Title)
 		for ; len(rest) > 0 && rest[0].Setup == t.Title; rest = rest[1:] {
 			r := &rest[0]
-			t.Add(r.Size, algoChange(r), microText(r.Old.Median), plusMinus(r.Old), microText(r.New.Median),
-				plusMinus(r.New), changeText(r), chance(r), fmt.Sprintf("%d+%d", r.Old.N, r.New.N), verdictText(r))
+			t.Add(r.Size, r.Old.Algo+when(r.New.Algo != r.Old.Algo, " → "+r.New.Algo), unit.Micros(r.Old.Median),
+				plusMinus(r.Old), unit.Micros(r.New.Median), plusMinus(r.New),
+				either(r.Verdict == diff.Same, "~", signed(r.Change)), chance(r), fmt.Sprintf("%d+%d", r.Old.N, r.New.N),
+				verdictText(r))
 		}
 		p.table(t)
 	}
@@ -51,24 +53,11 @@ func printAlone(p *Page, side string, list []diff.Measured) {
 	}
 }
 
-func algoChange(r *diff.Row) string {
-	return r.Old.Algo + when(r.New.Algo != r.Old.Algo, " → "+r.New.Algo)
-}
-
-func microText(us float64) string { return unit.Time(us * 1e6).String() }
-
 func plusMinus(s diff.Side) string {
 	if s.Low == s.High || s.Median <= 0 {
 		return ""
 	}
 	return fmt.Sprintf("%.0f%%", 100*max(s.High-s.Median, s.Median-s.Low)/s.Median)
-}
-
-func changeText(r *diff.Row) string {
-	if r.Verdict == diff.Same {
-		return "~"
-	}
-	return fmt.Sprintf("%+.1f%%", 100*r.Change)
 }
 
 func chance(r *diff.Row) string {

@@ -82,13 +82,8 @@ func pairTable(t *pairs.Table, of func(pairs.Measure) float64) *texttab.Table {
 }
 
 func threeDigits(v float64) string {
-	switch {
-	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
-	case v >= 1:
-		return fmt.Sprintf("%.2f", v)
+	if v < 1 {
+		return fmt.Sprintf("%.3f", v)
 	}
-	return fmt.Sprintf("%.3f", v)
+	return rounded(v, 10, 100)
 }

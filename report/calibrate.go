@@ -92,11 +92,7 @@ func calibratedBy(list []calibrate.Measured) string {
 		parts = append(parts, fmt.Sprintf("%s (%s) on %s (%s), NCCL %s (%s)", t.Op, t.OpFrom, t.Layout, t.LayoutFrom, t.NCCL,
 			t.NCCLFrom))
 	}
-	const most = 4
-	if more := len(parts) - most; more > 0 {
-		parts = append(parts[:most], fmt.Sprintf("and %d more", more))
-	}
-	return "measured: " + strings.Join(parts, "; ")
+	return "measured: " + strings.Join(firstOf(parts, 4, ""), "; ")
 }
 
 // fitted prints the figures that moved, and how much better they are.

@@ -44,7 +44,7 @@ func Hardware(p *Page, d *query.ListDoc) {
 		{"Switches", p.switchTable(d.Switches)},
 	} {
 		if part.table.Len() > 0 {
-			p.printf("%s\n", part.title)
+			p.lines(part.title)
 			p.table(part.table)
 			p.printf("\n")
 		}
@@ -130,10 +130,7 @@ func Models(p *Page, d *query.ListDoc) {
 
 // heads are those of queries, and of keys and values where those are fewer.
 func heads(m *workload.ModelSummary) string {
-	if m.Heads != m.KVHeads {
-		return fmt.Sprintf("%d/%d", m.Heads, m.KVHeads)
-	}
-	return some(m.Heads)
+	return either(m.Heads != m.KVHeads, fmt.Sprintf("%d/%d", m.Heads, m.KVHeads), some(m.Heads))
 }
 
 // experts are those that a token passes, of all.

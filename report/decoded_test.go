@@ -86,7 +86,7 @@ func TestDecoded(t *testing.T) {
 		"pairs":      shown(verbosely(report.BenchPairs)),
 		"rdma":       shown(verbosely(report.BenchRDMA)),
 		"bench step": shown(verbosely(report.BenchStep)),
-		"bench":      shown(verbosely(report.Bench)),
+		"bench":      shown(verbosely(benched)),
 		"bench end":  shown(verbosely(report.BenchEnd)),
 		"calibrate":  shown(verbosely(func(p *report.Page, d *query.CalibrateDoc) { report.Calibrate(p, d, "") })),
 		"curve": shown(func(w io.Writer, d *query.DoctorBenchDoc) error {

@@ -75,6 +75,21 @@ func verbosely[D any](text func(*report.Page, *D)) func(w io.Writer, d *D) error
 	}
 }
 
+// benched prints a measurement whole, as it is printed row by row.
+func benched(p *report.Page, d *query.BenchDoc) {
+	so := *d
+	so.Results = nil
+	for _, s := range d.Results {
+		for i := range s.Points {
+			part := *s
+			part.Points = s.Points[i : i+1]
+			so.Results.Append(&part)
+			report.BenchRow(p, &so)
+		}
+	}
+	report.BenchEnd(p, d)
+}
+
 // pictureOf shows a document by its picture.
 func pictureOf[D any](draw func(*D) (*report.Picture, error)) func(w io.Writer, d *D) error {
 	return func(w io.Writer, d *D) error {
@@ -170,10 +185,10 @@ func TestDecodedSame(t *testing.T) {
 		"diff": alike(query.BenchDiff{Old: examples + "before.jsonl", New: examples + "after.jsonl"},
 			verbosely(report.BenchDiff)),
 		"bench": alike(query.Bench{Max: "1K", Iters: 2, Check: true},
-			verbosely(report.Bench)),
+			verbosely(benched)),
 		"bench, narrow": alike(query.Bench{Op: "broadcast", Max: "64", Iters: 1},
 			func(w io.Writer, d *query.BenchDoc) error {
-				return report.Print(w, report.TextOptions{Width: 90}, report.Bench, d)
+				return report.Print(w, report.TextOptions{Width: 90}, benched, d)
 			}),
 		"bench step": alike(
 			query.BenchStep{Model: "layers=1,hidden=64,heads=1,vocab=100,context=16", Compute: 1e6, Iters: 1},

@@ -24,7 +24,7 @@ func DoctorBench(p *Page, d *query.DoctorBenchDoc) {
 // measuredCurve prints the curve beside its prediction.
 func measuredCurve(p *Page, s *doctor.Curve) {
 	all := curveTable(s, true)
-	p.printf("%s\n", all.Title)
+	p.lines(all.Title)
 	for _, a := range s.Assumed {
 		p.printf("  assumed: %s\n", a)
 	}

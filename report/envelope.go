@@ -11,7 +11,7 @@ import (
 // Envelope prints the table of a case, with notes below it.
 func Envelope(p *Page, d *query.EnvelopeDoc) {
 	for _, c := range d.Cases {
-		p.printf("%s\n", c.Title)
+		p.lines(c.Title)
 		t := texttab.New("", ">", "", "numbers", "formula")
 		for _, l := range c.Lines {
 			t.Row("  "+l.Name, workload.Figure(l.Value), l.Unit, "= "+l.Worked, l.Formula)

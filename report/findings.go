@@ -17,7 +17,7 @@ func Findings(p *Page, fs []finding.Finding) {
 	p.send(findingsTable(fs))
 	p.printf("%s  %s\n", p.bold("Audit"), cmp.Or(finding.Count(fs).String(), "no problems found"))
 	for _, f := range fs {
-		p.printf("  %s %s  %s\n", severityMark(p.style, f.Severity), p.bold(f.ID), f.Where)
+		p.printf("  %s %s  %s\n", p.mark(f.Severity), p.bold(f.ID), f.Where)
 		p.wrapped("    ", "    ", f.Text)
 		if f.Fix != "" {
 			p.wrapped("    "+p.green("fix:")+" ", "         ", f.Fix)
@@ -54,8 +54,8 @@ func findingsTable(fs []finding.Finding) *texttab.Table {
 	return t
 }
 
-// severityMark is one character wide.
-func severityMark(s style, sev finding.Severity) string {
+// mark is one character wide.
+func (s style) mark(sev finding.Severity) string {
 	switch sev {
 	case finding.Error:
 		return s.red("✗")

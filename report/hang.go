@@ -14,11 +14,7 @@ import (
 // Hang prints who holds a job up, by what that is known, and what to do.
 func Hang(p *Page, d *query.HangDoc) {
 	p.send(hangTable(d))
-	mark := severityMark(p.style, d.Severity())
-	if d.State == "healthy" {
-		mark = p.green("✓")
-	}
-	p.printf("%s %s\n", mark,
+	p.printf("%s %s\n", either(d.State == "healthy", p.green("✓"), p.mark(d.Severity())),
 		p.bold(d.Title()+when(d.Confidence > 0, fmt.Sprintf(" (%.0f%% sure)", 100*d.Confidence))))
 	p.wrapped("  ", "  ", d.Text)
 	var culprits []string
@@ -29,10 +25,8 @@ func Hang(p *Page, d *query.HangDoc) {
 		}
 		culprits = append(culprits, text+when(r.PID > 0, fmt.Sprintf(", process %d", r.PID)))
 	}
-	if more := len(culprits) - mostCulprits; more > 0 {
-		culprits = append(culprits[:mostCulprits], fmt.Sprintf("and %d more", more))
-	}
-	p.hanging(either(d.Kind == hang.NoReport, "  unknown    ", "  culprit    "), "             ", culprits)
+	p.hanging(either(d.Kind == hang.NoReport, "  unknown    ", "  culprit    "), "             ",
+		firstOf(culprits, 8, ""))
 	if c := d.Communicator; c != nil {
 		n := len(d.Waiting)
 		p.printf("  waits in   %s%s on %s, a communicator of %s%s\n", cmp.Or(d.Op, "a collective"),
@@ -51,9 +45,6 @@ func Hang(p *Page, d *query.HangDoc) {
 		p.printf("\n%s\n", p.dim("evidence from: "+strings.Join(d.Signals, ", ")))
 	}
 }
-
-// mostCulprits is how many ranks are named.
-const mostCulprits = 8
 
 // hangTable is the verdict with a row for each culprit, for writers that take tables.
 func hangTable(d *query.HangDoc) *texttab.Table {

@@ -28,11 +28,9 @@ func Jobs(p *Page, d *query.JobsDoc) {
 	}
 	switch {
 	case d.Predicted != "":
-		p.printf("%s\n", p.dim("expected: by predict on "+d.Predicted+", with its error bar"+judgedBy(d)))
+		p.lines(p.dim("expected: by predict on " + d.Predicted + ", with its error bar" + judgedBy(d)))
 	case d.Unpredicted != "":
-		for _, l := range texttab.Wrap("no expectation: "+d.Unpredicted, p.width) {
-			p.printf("%s\n", p.dim(l))
-		}
+		p.wrapped("", "", p.dim("no expectation: "+d.Unpredicted))
 	}
 	if d.Lost > 0 {
 		p.printf("%s of communicators beyond the 256th of a process were not recorded\n",
@@ -54,12 +52,10 @@ func jobName(j *rates.Job) string {
 // jobFindings are paragraphs, each with what it rests on and what to do.
 func jobFindings(p *Page, list []finding.Finding) {
 	for _, f := range list {
-		p.printf("\n%s %s\n", severityMark(p.style, f.Severity), p.bold(f.ID))
+		p.printf("\n%s %s\n", p.mark(f.Severity), p.bold(f.ID))
 		p.wrapped("  ", "  ", f.Text)
 		for _, q := range f.Evidence {
-			for _, l := range texttab.Wrap(q.String(), p.width-4) {
-				p.printf("  %s\n", p.dim("  "+l))
-			}
+			p.wrapped("    ", "    ", p.dim(q.String()))
 		}
 		p.wrapped("  ", "  ", "fix: "+f.Fix)
 	}
@@ -104,11 +100,8 @@ func jobRanks(p *Page, j *rates.Job) {
 	t.Most, t.Title = 64, jobName(j)
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
-		mark := ""
-		if j.Late != nil && j.Late.Host == r.Host && slices.Contains(j.Late.Ranks, r.Rank) {
-			mark = p.yellow("last")
-		}
-		t.Add(r.Rank, r.Host, r.PID, 100*r.Wait, r.Calls, mark)
+		late := j.Late != nil && j.Late.Host == r.Host && slices.Contains(j.Late.Ranks, r.Rank)
+		t.Add(r.Rank, r.Host, r.PID, 100*r.Wait, r.Calls, when(late, p.yellow("last")))
 	}
 	p.table(t)
 	p.printf("\n")

@@ -28,7 +28,7 @@ func Need(p *Page, d *query.NeedDoc) {
 		if len(x.rows) == 0 {
 			continue
 		}
-		p.printf("%s\n", x.title)
+		p.lines(x.title)
 		p.table(needTable(x.rows, x.gain))
 	}
 	for _, text := range nonEmpty(d.Slower, d.Text) {

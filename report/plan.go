@@ -149,12 +149,8 @@ func planTie(p *Page, d *query.PlanDoc) {
 	if t == nil {
 		return
 	}
-	to := "to"
-	if len(t.Plans) == 2 {
-		to = "and"
-	}
-	p.printf("plans 1 %s %d cannot be told apart: they are within %.0f%% of each other\n", to,
-		t.Plans[len(t.Plans)-1], 100*(t.Margin-1))
+	p.printf("plans 1 %s %d cannot be told apart: they are within %.0f%% of each other\n",
+		either(len(t.Plans) == 2, "and", "to"), t.Plans[len(t.Plans)-1], 100*(t.Margin-1))
 	p.printf("order: %s\n", t.Order)
 	for _, f := range t.For {
 		p.printf("for plan %d: %s%s\n", f.Rank, f.Reason,

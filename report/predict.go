@@ -36,7 +36,7 @@ func (f *forecast) runs() string {
 // are and what NCCL sets up, where that was asked for.
 func Predict(p *Page, d *query.PredictDoc) {
 	f := &forecast{d, p.Verbose}
-	p.printf("%s\n", p.bold(f.title()))
+	p.lines(p.bold(f.title()))
 	f.table(p)
 	f.limits(p)
 	for _, t := range f.Caveats {
@@ -101,7 +101,7 @@ func (f *forecast) verdictOnNCCL(p *Page) {
 	}
 	on := func(list []string) string { return when(len(f.Sides) > 1, " on "+strings.Join(list, ", ")) }
 	if len(fine) > 0 {
-		p.printf("%s\n", p.dim(f.runs()+"'s choice is the fastest of the candidates"+on(fine)))
+		p.lines(p.dim(f.runs() + "'s choice is the fastest of the candidates" + on(fine)))
 	}
 	if len(stuck) > 0 {
 		p.para("", fmt.Sprintf("%s's choice is not the fastest of the candidates%s (up to %.2g×), and no %[1]s "+
@@ -133,7 +133,7 @@ func (f *forecast) table(p *Page) {
 		{"*", "* " + f.runs() + "'s choice"}, {"+", "+ not an " + f.runs() + " algorithm"},
 	} {
 		if slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return marks(r) == k.mark }) {
-			p.printf("%s\n", p.dim(k.means))
+			p.lines(p.dim(k.means))
 		}
 	}
 }
@@ -175,14 +175,18 @@ func (f *forecast) marks() func(predict.Row) string {
 
 // micros prints µs with nccl-tests' digits.
 func micros(t unit.Time) string {
-	us := t.Micros()
+	return rounded(t.Micros(), 100, 1000)
+}
+
+// rounded is a number with two digits behind the point below one bound, with one below another, else with none.
+func rounded(x, two, one float64) string {
 	switch {
-	case us < 100:
-		return fmt.Sprintf("%.2f", us)
-	case us < 1000:
-		return fmt.Sprintf("%.1f", us)
+	case x < two:
+		return fmt.Sprintf("%.2f", x)
+	case x < one:
+		return fmt.Sprintf("%.1f", x)
 	}
-	return fmt.Sprintf("%.0f", us)
+	return fmt.Sprintf("%.0f", x)
 }
 
 // where names what limits; AMD's links between GPUs by their own name.
@@ -219,7 +223,7 @@ func busyLinks(p *Page, list []result.Links) {
 	for _, g := range list {
 		hosts := cmp.Or(g.Hosts, "network")
 		for _, u := range g.Uses {
-			t.Add(100*u.Share, u.Bytes, known(u.Rate > 0, u.Rate.String()), u.Kind, clipped(hosts), several(u.Which),
+			t.Add(100*u.Share, u.Bytes, known(u.Rate > 0, u.Rate.String()), u.Kind, clipped(hosts), several(u.Which, 4, 3),
 				when(u.Tight, "bottleneck"))
 		}
 	}
@@ -227,13 +231,12 @@ func busyLinks(p *Page, list []result.Links) {
 	p.table(t)
 }
 
-// several are names as far as a line has room for them.
-func several(names []string) string {
-	const room = 4
+// several are names as far as a line has room for them; of more, the first are shown.
+func several(names []string, room, shown int) string {
 	if len(names) <= room {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:room-1], ", "), len(names)-room+1)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
 
 // clipped is a hostlist as far as a line has room for it.

@@ -12,7 +12,7 @@ import (
 
 // Scale prints a job on more and more nodes.
 func Scale(p *Page, d *query.ScaleDoc) {
-	p.printf("%s\n", scaleTitle(d))
+	p.lines(scaleTitle(d))
 	p.table(scaleTable(d))
 	wide := 1.0
 	for _, r := range d.Rows {

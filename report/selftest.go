@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
@@ -15,11 +17,7 @@ func Release(p *Page, d *query.ReleaseDoc) {
 func SelfTest(p *Page, d *query.SelfTestDoc) {
 	t := texttab.New("check", "state", ">time|%.1f s", "result")
 	for _, c := range d.Checks {
-		state, text := "ok", c.Result
-		if c.Error != "" {
-			state, text = "FAILED", c.Error
-		}
-		t.Add(c.Name, state, c.Seconds, text)
+		t.Add(c.Name, either(c.Error != "", "FAILED", "ok"), c.Seconds, cmp.Or(c.Error, c.Result))
 	}
 	p.table(t)
 	verdict := either(d.Failed > 0, words.Plural(d.Failed, "check")+" failed", "all checks passed")

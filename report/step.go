@@ -143,15 +143,9 @@ func stepTitle(d *query.StepDoc) string {
 // stepBars are the bars of a step as they are drawn.
 func stepBars(d *query.StepDoc) (bars []bar) {
 	for _, b := range d.Timeline {
-		track := "compute"
-		switch {
-		case b.Host:
-			track = "host"
-		case b.Traffic:
-			track = "traffic"
-		}
 		s := Span{
-			Group: fmt.Sprintf("stage %d", b.Stage), Track: track, Name: b.Name, From: b.From.Time(), To: b.To.Time(),
+			Group: fmt.Sprintf("stage %d", b.Stage), Track: either(b.Host, "host", either(b.Traffic, "traffic", "compute")),
+			Name: b.Name, From: b.From.Time(), To: b.To.Time(),
 			Bytes: b.Bytes.Bytes(),
 		}
 		bars = append(bars, bar{Span: s, fill: barFill(byte(b.Kind))})

@@ -85,14 +85,14 @@ func (p *printer) headline(findings string) {
 	}
 	p.list(p.bold(cmp.Or(p.c.Name, "cluster"))+"  ", "  ", nonEmpty(append(parts, findings)...))
 	if len(p.c.Sources) > 0 {
-		p.para("", p.dim("from "+strings.Join(firstOf(p.c.Sources, 6), ", ")))
+		p.para("", p.dim("from "+strings.Join(firstOf(p.c.Sources, 6, "… "), ", ")))
 	}
 }
 
 // firstOf are the first of a list, and how many more there are.
-func firstOf(list []string, most int) []string {
+func firstOf(list []string, most int, more string) []string {
 	if n := len(list) - most; n > 0 {
-		return append(list[:most:most], fmt.Sprintf("… and %d more", n))
+		return append(list[:most:most], fmt.Sprintf(more+"and %d more", n))
 	}
 	return list
 }
@@ -492,17 +492,13 @@ func (p *printer) nearest(t *cluster.NodeType) {
 		return
 	}
 	shares := t.Shares()
-	p.printf("\n")
 	tab := p.columns("GPU", ">NUMA", "cores", "nearest NIC", "path", "when all send")
 	shown := near
 	if len(near) > maxGPURows+1 {
 		shown = near[:maxGPURows]
 	}
 	for _, n := range shown {
-		numa, cores := "?", cmp.Or(shortCores(coresOf(t, n.GPU), 40), "?")
-		if k := numaOf(t, n.GPU); k >= 0 {
-			numa = strconv.Itoa(k)
-		}
+		numa := numaOf(t, n.GPU)
 		nic, path, share := p.noNIC(t), "–", "–"
 		if len(n.NICs) > 0 {
 			at := slices.IndexFunc(shares, func(s cluster.Share) bool { return slices.Contains(s.GPUs, n.GPU) })
@@ -510,9 +506,10 @@ func (p *printer) nearest(t *cluster.NodeType) {
 		} else if nic == "" {
 			nic, path, share = p.yellow("?"), p.yellow("?"), p.yellow("?")
 		}
-		tab.Add(p.green(t.Devices[n.GPU].Name), numa, cores, nic, path, share)
+		tab.Add(p.green(t.Devices[n.GPU].Name), either(numa >= 0, strconv.Itoa(numa), "?"),
+			cmp.Or(shortCores(coresOf(t, n.GPU), 40), "?"), nic, path, share)
 	}
-	p.table(tab)
+	p.below(tab)
 	if n := len(near) - len(shown); n > 0 {
 		p.printf("  %s\n", p.dim(fmt.Sprintf("… and %d more GPUs", n)))
 	}
@@ -565,12 +562,8 @@ func (p *printer) measured(t *cluster.NodeType) {
 	rates := spreadRows(p, t, tab, "rate", func(x *cluster.Pair) cluster.Fact[unit.Rate] { return x.Rate })
 	spreadRows(p, t, tab, "both directions", func(x *cluster.Pair) cluster.Fact[unit.Rate] { return x.Both })
 	spreadRows(p, t, tab, "latency", func(x *cluster.Pair) cluster.Fact[unit.Time] { return x.Latency })
-	if tab.Len() == 0 {
-		return
-	}
-	p.rates = true
-	p.printf("\n")
-	p.table(tab)
+	p.rates = p.rates || tab.Len() > 0
+	p.below(tab)
 	var slow []string
 	for class, pairs := range rates.all() {
 		median := pairs[stats.At(len(pairs), 0.5)].Rate.Value
@@ -757,7 +750,7 @@ func (p *printer) schedulerSwitches() {
 		}
 	}
 	if len(leaves) > 0 {
-		p.list("  Slurm groups nodes by ", "    ", firstOf(leaves, maxLinks))
+		p.list("  Slurm groups nodes by ", "    ", firstOf(leaves, maxLinks, "… "))
 	}
 }
 
@@ -859,7 +852,9 @@ func (v *treePrinter) device(d int, first, rest string) {
 		names = append(names, v.name(d))
 		fields = v.fields(d, true)
 	}
-	v.rates = v.rates || v.up[d] >= 0 && v.t.Links[v.up[d]].Kind != cluster.OnDie && v.t.Links[v.up[d]].Rate.Known()
+	if up := v.uplink(d); up != nil {
+		v.rates = v.rates || up.Rate.Known()
+	}
 	head := first + strings.Join(names, v.dim(" › ")) + "  "
 	kids := v.of[d]
 	hang := rest + "    "
@@ -977,10 +972,18 @@ func (v *treePrinter) known(d int) (l fieldList) {
 		}
 	}
 	l.fact(pciAddress, string(dev.PCI), cluster.Unknown)
-	if v.up[d] >= 0 && v.t.Links[v.up[d]].Kind != cluster.OnDie {
-		l.link(&v.t.Links[v.up[d]])
+	if up := v.uplink(d); up != nil {
+		l.link(up)
 	}
 	return l
+}
+
+// uplink is the link of a device to what contains it; nil where they are one chip.
+func (v *treePrinter) uplink(d int) *cluster.Link {
+	if v.up[d] < 0 || v.t.Links[v.up[d]].Kind == cluster.OnDie {
+		return nil
+	}
+	return &v.t.Links[v.up[d]]
 }
 
 // saidAbove reports whether the socket of a NUMA domain names the processor.

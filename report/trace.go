@@ -106,9 +106,7 @@ func Traced(p *Page, d *query.TraceDoc) {
 		p.table(tracedStep(d))
 	}
 	p.printf("\n")
-	for _, l := range texttab.Wrap(d.Verdict, p.width) {
-		p.printf("%s\n", p.bold(l))
-	}
+	p.wrapped("", "", p.bold(d.Verdict))
 	// The verdict on the step is above.
 	jobFindings(p, slices.DeleteFunc(slices.Clone(d.Findings),
 		func(f finding.Finding) bool { return f.ID == "slow-step" }))

@@ -60,32 +60,28 @@ func (l fieldList) texts(s style) []string {
 	l = slices.Clone(l)
 	behind := map[bool]int{true: 1}
 	slices.SortStableFunc(l, func(a, b field) int { return behind[a.bare] - behind[b.bare] })
-	common, mixed := cluster.Unknown, false
-	for _, f := range l {
-		switch {
-		case f.origin == cluster.Unknown:
-		case common == cluster.Unknown:
+	common, mixed, last := cluster.Unknown, false, 0
+	for i, f := range l {
+		if !f.bare {
+			last = i
+		}
+		if f.origin != cluster.Unknown {
+			mixed = mixed || common != cluster.Unknown && common != f.origin
 			common = f.origin
-		case common != f.origin:
-			mixed = true
 		}
 	}
 	out := make([]string, len(l))
 	for i, f := range l {
-		out[i] = f.text
-		if f.bad {
-			out[i] = s.red(f.text)
+		out[i] = either(f.bad, s.red(f.text), f.text)
+		if !mixed {
+			f.origin = cluster.Unknown
+			if i == last {
+				f.origin = common
+			}
 		}
-		if mixed && f.origin != cluster.Unknown {
+		if f.origin != cluster.Unknown {
 			out[i] += s.dim(" [" + f.origin.String() + "]")
 		}
-	}
-	if !mixed && common != cluster.Unknown {
-		last := len(l) - 1
-		for l[last].bare {
-			last--
-		}
-		out[last] += s.dim(" [" + common.String() + "]")
 	}
 	return out
 }

@@ -172,7 +172,7 @@ func titleParts(c *cluster.Cluster, more int) []string {
 
 // sourceText says where the picture comes from.
 func sourceText(c *cluster.Cluster) string {
-	shown := firstOf(slices.Clone(c.Sources), 4)
+	shown := firstOf(slices.Clone(c.Sources), 4, "")
 	for i, src := range shown {
 		// Of a file only the name: where it lay is nobody's business in a talk.
 		file, rest, _ := strings.Cut(src, " ")

@@ -1,47 +1,26 @@
 package hwloc
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/internal/lines"
 	"busbar.dev/unit"
 )
 
-// osKind is what the operating system uses a device for.
-type osKind uint8
-
-const (
-	osOther osKind = 1 << iota
-	osNet
-	osFabric
-)
-
-// osdev tells what an OSDev is. hwloc 1 and 2 number the types, hwloc 3 has one
-// bit for each.
-func (m *machine) osdev(o *object) osKind {
+// osdev tells whether an OSDev is a network interface or an RDMA device. hwloc 1 and 2 number the types, hwloc 3 has
+// one bit for each.
+func (m *machine) osdev(o *object) (net, fabric bool) {
 	n, err := strconv.Atoi(o.attr.get("osdev_type"))
-	if err != nil || n < 0 {
-		return osOther
+	if major, _, _ := strings.Cut(m.top.version, "."); err == nil && n >= 0 && len(major) == 1 && major >= "3" {
+		fabric = n&(1<<5) != 0
+		return !fabric && n&(1<<4) != 0, fabric
 	}
-	if major, _, _ := strings.Cut(m.top.version, "."); len(major) == 1 && major >= "3" {
-		switch {
-		case n&(1<<5) != 0:
-			return osFabric
-		case n&(1<<4) != 0:
-			return osNet
-		}
-		return osOther
-	}
-	switch n {
-	case 2:
-		return osNet
-	case 3:
-		return osFabric
-	}
-	return osOther
+	return n == 2, n == 3
 }
 
 // device makes the GPU or NIC that a PCI device is, or nil.
@@ -52,10 +31,9 @@ func (m *machine) device(o *object, fn *board.Func, onRoot bool) *cluster.Device
 		if k.kind != "OSDev" {
 			continue
 		}
-		switch m.osdev(k) {
-		case osNet:
+		if net, fabric := m.osdev(k); net {
 			nets = append(nets, k)
-		case osFabric:
+		} else if fabric {
 			fabrics = append(fabrics, k)
 		}
 	}
@@ -87,17 +65,12 @@ func (m *machine) gpu(d *cluster.Device, o *object, vendor string) {
 		// CUDA's and OpenCL's own numbers follow the environment of the process
 		// that ran lstopo; those of NVML and RSMI do not.
 		for _, lib := range []string{"nvml", "rsmi"} {
-			if n, err := strconv.Atoi(strings.TrimPrefix(name, lib)); err == nil && strings.HasPrefix(name, lib) && n >= 0 &&
-				n < 1<<16 {
+			if n, ok := lines.Numbered(name, lib); ok {
 				d.Index = n
 			}
 		}
-		if v := k.info.get("GPUModel"); v != "" && model == "" {
-			model = v
-		}
-		if v := k.info.get("NVIDIAUUID"); v != "" {
-			d.UUID = v
-		}
+		model = cmp.Or(model, k.info.get("GPUModel"))
+		d.UUID = cmp.Or(k.info.get("NVIDIAUUID"), d.UUID)
 		for _, name := range []string{
 			"CUDAGlobalMemorySize", "RSMIVRAMSize", "LevelZeroHBMSize", "LevelZeroMemorySize", "OpenCLGlobalMemorySize",
 		} {
@@ -106,10 +79,7 @@ func (m *machine) gpu(d *cluster.Device, o *object, vendor string) {
 			}
 		}
 	}
-	if model == "" {
-		model = o.info.get("PCIDevice")
-	}
-	if model != "" {
+	if model = cmp.Or(model, o.info.get("PCIDevice")); model != "" {
 		d.Model = cluster.FromRead(model, source)
 	}
 }

@@ -118,10 +118,7 @@ func (m *machine) sockets() []board.Socket {
 			continue
 		}
 		get := func(name string) string {
-			if v := o.info.get(name); v != "" {
-				return strings.TrimSpace(v)
-			}
-			return strings.TrimSpace(m.top.info.get(name))
+			return strings.TrimSpace(cmp.Or(o.info.get(name), m.top.info.get(name)))
 		}
 		family, _ := strconv.Atoi(get("CPUFamilyNumber"))
 		model, _ := strconv.Atoi(get("CPUModelNumber"))

@@ -26,8 +26,9 @@ var mscclAlgo = lazyre.New(`<algo [^>]*\bngpus=`)
 // tunerRule is a line of the CSV file of NCCL's example tuner plugin: collective, least and most bytes,
 // algorithm, protocol, channels, nodes, ranks and, in newer ones, pipelined operations and registered buffers; -1 is
 // any. Source: NCCL, plugins/tuner/example/README.md, release 2.28.
-var tunerRule = lazyre.New(`(?m)^\s*(broadcast|reduce|allgather|reducescatter|allreduce)(\s*,\s*\d+){2}(\s*,\s*\w+){2}` +
-	`(\s*,\s*(-1|\d+)){3,5}\s*$`)
+var tunerRule = lazyre.New(
+	`(?m)^\s*(broadcast|reduce|allgather|reducescatter|allreduce)(\s*,\s*\d+){2}(\s*,\s*\w+){2}` +
+		`(\s*,\s*(-1|\d+)){3,5}\s*$`)
 
 // tunerTraining is the header of the measurements that the plugin's companion script takes.
 var tunerTraining = lazyre.New(`(?m)^\s*#?\s*collective\s*,.*\bsize_bytes\b.*\balgorithm\b.*\bprotocol\b`)

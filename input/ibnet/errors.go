@@ -14,7 +14,7 @@ import (
 //	Errors for 0x2c90300100003 "leaf3"
 //	Errors for "node10 mlx5_0"
 //	   GUID 0x2c90300100003 port 2: [SymbolErrorCounter == 1234]
-//	       Link info:     16   1[  ] ==( 1X        53.125 Gbps Active/  LinkUp)==>  0x0002c9…      3    2[  ] "leaf3" ( )
+//	    Link info:   16   1[  ] ==( 1X   53.125 Gbps Active/  LinkUp)==>  0x0002c9…    3    2[  ] "leaf3" ( )
 //
 // A node with a GUID is a switch. The line for port ALL is the sum of the others.
 var (

@@ -104,14 +104,16 @@ func (c *calibrateCmd) live() query.CalibrateLive {
 
 // tell says what was found: on standard error where the cluster has standard output.
 func (c *calibrateCmd) tell(e *env, doc *query.CalibrateDoc, out target) error {
-	if c.Output != "" && out.stdout() {
-		if c.Quiet {
-			return nil
-		}
-		return report.Print(e.stderr, report.TextOptions{},
-			func(p *report.Page, d *query.CalibrateDoc) { report.Calibrate(p, d, "-") }, doc)
+	file := out.file
+	text := func(p *report.Page, d *query.CalibrateDoc) { report.Calibrate(p, d, file) }
+	switch {
+	case c.Output == "" || !out.stdout():
+		return show(e, c.common, doc, text)
+	case c.Quiet:
+		return nil
 	}
-	return show(e, c.common, doc, func(p *report.Page, d *query.CalibrateDoc) { report.Calibrate(p, d, out.file) })
+	file = "-"
+	return report.Print(e.stderr, report.TextOptions{}, text, doc)
 }
 
 // target is where the cluster goes. A name without an ending is that of a file.

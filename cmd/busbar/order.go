@@ -93,10 +93,9 @@ func (e *env) order(o common, server client.Options, ask ordering) error {
 		}
 		return err
 	}
-	switch {
-	case o.JSON || doc.Waited:
+	if o.JSON || doc.Waited {
 		err = show(e, o, doc, report.Order)
-	default:
+	} else {
 		if time.Until(doc.Next) > time.Second {
 			o.say(e, "%s: %s", doc.ID, report.OrderProgress(query.OrderProgress{OrderState: doc.OrderState}, time.Now()))
 		}

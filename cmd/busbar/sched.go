@@ -36,19 +36,18 @@ func (c *schedCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		text := func(w io.Writer) error { return report.Print(w, e.text(w, c.common), report.Algorithms, doc) }
-		return c.write(e, t, forms{list: []form{{"text", nil, text}, jsonForm(doc)}})
+		return c.write(e, t, textAndJSON(e, c.common, report.Algorithms, doc))
 	}
 	doc, err := c.Sched.Run(e.ctx, e.query(c.common))
 	if err != nil {
 		return err
 	}
-	return wrong(doc, c.write(e, t, c.forms(e, doc)))
+	return wrong(doc, c.write(e, t, textAndJSON(e, c.common, report.Sched, doc)))
 }
 
 // target is what to write and where, and refuses flags that contradict each other.
 func (c *schedCmd) target() (target, error) {
-	t, err := c.forms(nil, nil).find(cmp.Or(c.Output, "-"))
+	t, err := textAndJSON(nil, c.common, report.Sched, nil).find(cmp.Or(c.Output, "-"))
 	if err != nil {
 		return t, err
 	}
@@ -62,12 +61,10 @@ func (c *schedCmd) target() (target, error) {
 	return t, nil
 }
 
-// forms are how a schedule can be written.
-func (c *schedCmd) forms(e *env, doc *query.SchedDoc) forms {
+// textAndJSON are the forms of a document that nobody draws.
+func textAndJSON[D any](e *env, o common, text func(*report.Page, *D), doc *D) forms {
 	return forms{list: []form{
-		{"text", []string{".txt"}, func(w io.Writer) error {
-			return report.Print(w, e.text(w, c.common), report.Sched, doc)
-		}},
+		{"text", []string{".txt"}, func(w io.Writer) error { return report.Print(w, e.text(w, o), text, doc) }},
 		jsonForm(doc),
 	}}
 }

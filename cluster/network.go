@@ -203,3 +203,15 @@ func CheckBlockSizes(list []int) error {
 	}
 	return nil
 }
+
+// Bare reports a link of which nothing is known but what it joins: a tree that
+// a scheduler was told, and not cables that somebody saw.
+func (l *NetLink) Bare() bool {
+	for _, e := range []End{l.A, l.B} {
+		if e.Port > 0 || e.ToHosts() && e.NIC >= 0 {
+			return false
+		}
+	}
+	return !l.Rate.Known() && !l.Max.Known() && l.Speed == "" && l.Lanes == 0 && l.Count <= 1 &&
+		l.State == StateUnknown
+}

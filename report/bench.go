@@ -137,7 +137,8 @@ func ncclCells(s *result.Sweep, p *result.Point) []string {
 		if r.InPlace {
 			half = cells[9:]
 		}
-		half[0], half[1], half[2] = benchTime(r.Time.Mean), fmt.Sprintf("%.2f", r.AlgBW().GBps()),
+		// microseconds in the seven characters that nccl-tests has for them
+		half[0], half[1], half[2] = rounded(r.Time.Mean, 10000, 100000), fmt.Sprintf("%.2f", r.AlgBW().GBps()),
 			fmt.Sprintf("%.2f", r.BusBW().GBps())
 		if r.Wrong != nil {
 			half[3] = fmt.Sprint(*r.Wrong)
@@ -171,9 +172,4 @@ func ncclTable(list result.Sweeps, several bool) *texttab.Table {
 		}
 	}
 	return t
-}
-
-// benchTime is microseconds in the seven characters that nccl-tests has for them.
-func benchTime(us float64) string {
-	return rounded(us, 10000, 100000)
 }

@@ -116,7 +116,9 @@ func Models(p *Page, d *query.ListDoc) {
 		">tokens", ">forward|%.4g TFLOP")
 	for i := range d.Models {
 		m := &d.Models[i]
-		t.Add(m.Name, m.Title, words.Thousands(m.Params), some(m.Layers), some(m.Hidden), heads(m), some(m.FFN), experts(m),
+		t.Add(m.Name, m.Title, words.Thousands(m.Params), some(m.Layers), some(m.Hidden),
+			either(m.Heads != m.KVHeads, fmt.Sprintf("%d/%d", m.Heads, m.KVHeads), some(m.Heads)), some(m.FFN),
+			when(m.Experts > 0, fmt.Sprintf("%d/%d", m.TopK, m.Experts)),
 			some(m.Vocab), m.Seq, m.Forward/1e12)
 		p.cite(t, "source", m.Source)
 		p.cite(t, "source", fmt.Sprintf("%s parameters: %s", words.Thousands(m.Published), m.PublishedSource))
@@ -126,16 +128,6 @@ func Models(p *Page, d *query.ListDoc) {
 	p.table(t)
 	p.printf("\nheads: of queries, and of keys and values where those are fewer. experts: that a token passes, of all. " +
 		"forward: operations of a forward pass over one sequence. Sources: -v or --json.\n")
-}
-
-// heads are those of queries, and of keys and values where those are fewer.
-func heads(m *workload.ModelSummary) string {
-	return either(m.Heads != m.KVHeads, fmt.Sprintf("%d/%d", m.Heads, m.KVHeads), some(m.Heads))
-}
-
-// experts are those that a token passes, of all.
-func experts(m *workload.ModelSummary) string {
-	return when(m.Experts > 0, fmt.Sprintf("%d/%d", m.TopK, m.Experts))
 }
 
 // some is a number, or nothing where there is none.

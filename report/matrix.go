@@ -20,17 +20,17 @@ import (
 // line up for a person and come apart for a program.
 func Matrix(w io.Writer, c *cluster.Cluster) error {
 	var b strings.Builder
-	all, described := groups(c), false
+	all, described := c.ByType(), false
 	for _, g := range all {
-		if g.t == nil {
-			fmt.Fprintf(&b, "# %s without a description of their inside: %s\n\n", words.Plural(len(g.hosts), "host"),
-				hostList(g.names(c), 400))
+		if g.Type == nil {
+			fmt.Fprintf(&b, "# %s without a description of their inside: %s\n\n", words.Plural(len(g.Hosts), "host"),
+				hostList(c.NamesOf(g.Hosts), 400))
 			continue
 		}
 		if len(all) > 1 {
-			fmt.Fprintf(&b, "# %s: %s %s\n", g.t.Name, words.Plural(len(g.hosts), "node"), hostList(g.names(c), 400))
+			fmt.Fprintf(&b, "# %s: %s %s\n", g.Type.Name, words.Plural(len(g.Hosts), "node"), hostList(c.NamesOf(g.Hosts), 400))
 		}
-		writeMatrix(&b, g.t)
+		writeMatrix(&b, g.Type)
 		b.WriteString("\n")
 		described = true
 	}
@@ -101,8 +101,8 @@ func writeMatrix(b *strings.Builder, t *cluster.NodeType) {
 
 // affinity is the CPU and NUMA cells of a GPU.
 func affinity(t *cluster.NodeType, gpu int) []string {
-	numa := numaOf(t, gpu)
-	return []string{cmp.Or(coresOf(t, gpu), "N/A"), cmp.Or(when(numa >= 0, strconv.Itoa(numa)), "N/A")}
+	numa := t.NUMAOf(gpu)
+	return []string{cmp.Or(t.CoresOf(gpu), "N/A"), cmp.Or(when(numa >= 0, strconv.Itoa(numa)), "N/A")}
 }
 
 // matrix prints the table inside the text. The rows of NICs are left out of a

@@ -44,8 +44,8 @@ func TestMatrixReadsBack(t *testing.T) {
 			}
 		}
 		for i, d := range got.Of(cluster.GPU) {
-			if want := coresOf(typ, typ.Of(cluster.GPU)[i]); coresOf(got, d) != want {
-				t.Errorf("%s: GPU %d has cores %q, want %q", typ.Name, i, coresOf(got, d), want)
+			if want := typ.CoresOf(typ.Of(cluster.GPU)[i]); got.CoresOf(d) != want {
+				t.Errorf("%s: GPU %d has cores %q, want %q", typ.Name, i, got.CoresOf(d), want)
 			}
 		}
 	}

@@ -179,7 +179,7 @@ func (t *trunk) add(n int, r unit.Rate) {
 
 // addLink adds so many cables like a link, or where no cable is known hosts or switches of a tier.
 func (t *trunk) addLink(l *cluster.NetLink, n, tier int) {
-	if !belongs(l) {
+	if !l.Bare() {
 		t.add(n, l.Rate.Value)
 		return
 	}
@@ -253,18 +253,6 @@ func tierCount(n, tier int) string {
 		return fmt.Sprint(n, " leaves")
 	}
 	return words.Plural(n, name)
-}
-
-// belongs reports a link of which nothing is known but what it joins: a tree that
-// a scheduler was told, and not cables that somebody saw.
-func belongs(l *cluster.NetLink) bool {
-	for _, e := range []cluster.End{l.A, l.B} {
-		if e.Port > 0 || e.ToHosts() && e.NIC >= 0 {
-			return false
-		}
-	}
-	return !l.Rate.Known() && !l.Max.Known() && l.Speed == "" && l.Lanes == 0 && l.Count <= 1 &&
-		l.State == cluster.StateUnknown
 }
 
 // apartWords say of networks without links across that this is meant so.

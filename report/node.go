@@ -36,7 +36,7 @@ type panel struct {
 	ends        map[int]string         // NIC → where its cable leads
 	share       map[int]*cluster.Share // of GPUs, by NIC
 	far         map[int]string         // GPU → what lies between it and its nearest NIC
-	fast        []*fast
+	fast        []*cluster.FastSet
 	second      []int // links of NVSwitches to those of a second level
 	titles      []string
 
@@ -70,8 +70,8 @@ type column struct {
 // newPanel deals the devices of a kind of node into columns; it shows what the first of its hosts has.
 func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 	p := &panel{
-		t: t, title: t.Name, stubs: len(c.Network.Switches) > 0, share: map[int]*cluster.Share{}, fast: fastSets(t),
-		second: switchLinks(t), titles: deviceTitles(t), far: farGPUs(t), up: uplinks(t),
+		t: t, title: t.Name, stubs: len(c.Network.Switches) > 0, share: map[int]*cluster.Share{}, fast: t.FastSets(),
+		second: t.SwitchLinks(), titles: t.Titles(), far: farGPUs(t), up: t.Uplinks(),
 		span: make([][]*column, len(t.Devices)), depth: make([]int, len(t.Devices)),
 		gpuW: 90, gap: 34, socketGap: 78, at: map[cluster.Kind]float64{}, high: map[cluster.Kind]float64{
 			cluster.NIC: 56, cluster.GPU: 70, cluster.PCISwitch: 26, cluster.RootComplex: 8, cluster.NUMA: 58,
@@ -85,7 +85,7 @@ func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 	}
 	if n := len(hosts); n > 1 {
 		p.title += fmt.Sprintf("  × %d", n)
-		p.note = hostList(hostNames(c, hosts), 90)
+		p.note = hostList(c.NamesOf(hosts), 90)
 	} else if n == 1 {
 		p.host, p.note = c.Hosts[hosts[0]].Name, t.Name
 		p.title = cmp.Or(p.host, t.Name)
@@ -95,7 +95,7 @@ func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 	}
 	p.note += when(t.Tree == cluster.Assumed, "  (PCIe tree assumed)")
 	var top []int
-	p.of, top = children(t)
+	p.of, top = t.Children()
 	p.group(top, 0)
 	// A GPU or NIC that hangs on something unusual (on another GPU) still gets a
 	// column of its own.
@@ -250,8 +250,8 @@ func (p *panel) sizes() {
 	}
 	for _, s := range p.fast {
 		need := 2*p.gap + 14
-		if s.via < 0 {
-			need = min(128, 86+6*float64(s.pairs(p.t)))
+		if s.Via < 0 {
+			need = min(128, 86+6*float64(s.Pairs(p.t)))
 		}
 		band = max(band, need)
 	}
@@ -379,7 +379,7 @@ func (p *panel) openLink(pic *picture, i int) *cluster.Link {
 	f.link(l)
 	pic.note(l.Kind.String())
 	pic.Open("link "+l.Kind.String(),
-		deviceName(p.t, l.A)+" – "+deviceName(p.t, l.B)+": "+strings.Join(f.texts(style{}), ", "), p.key("link", i))
+		p.t.NameOf(l.A)+" – "+p.t.NameOf(l.B)+": "+strings.Join(f.texts(style{}), ", "), p.key("link", i))
 	return l
 }
 
@@ -474,7 +474,7 @@ func (p *panel) drawCaptions(pic *picture) {
 			text = append(text, fastCaption(t, p.fast[1])...)
 		}
 		list = append(list, caption{
-			(p.at[cluster.NIC]+p.high[cluster.NIC]+p.at[cluster.GPU])/2 + 4, linkColor(p.fast[0].kind), text,
+			(p.at[cluster.NIC]+p.high[cluster.NIC]+p.at[cluster.GPU])/2 + 4, linkColor(p.fast[0].Kind), text,
 		})
 	}
 	for _, c := range list {
@@ -690,7 +690,7 @@ func (p *panel) socketTexts(d int) []string {
 }
 
 func (p *panel) numaTexts(d int) []string {
-	texts, cpu := []string{domainTitle(p.t, d)}, p.t.Devices[d].CPU
+	texts, cpu := []string{p.t.DomainTitle(d)}, p.t.Devices[d].CPU
 	if cpu != nil && cpu.Cores != "" {
 		texts = append(texts, svg.Wrap("cores "+shortCores(cpu.Cores, 60), font{Size: boxType}, p.box[d].w-8, 2)...)
 	}
@@ -808,23 +808,23 @@ func (p *panel) drawTreeLink(pic *picture, link int, at box) {
 func (p *panel) drawFast(pic *picture) {
 	low := p.gap + 20 // from a GPU's top to that of its bar
 	for _, s := range p.fast {
-		if s.via < 0 {
+		if s.Via < 0 {
 			p.drawArcs(pic, s)
 			continue
 		}
-		bars := p.switchBars(s.gpus, low)
-		for _, b := range s.bundles {
-			for _, i := range b.links {
+		bars := p.switchBars(s.GPUs, low)
+		for _, b := range s.Bundles {
+			for _, i := range b.Links {
 				l := p.openLink(pic, i)
-				g := p.box[gpuEnd(p.t, l)]
+				g := p.box[p.t.GPUEnd(l)]
 				pic.Line(g.mid(), g.y, g.mid(), g.y-low+barH, linkPaint(l))
-				if len(s.bundles) > 1 {
-					pic.Text(g.mid()-8, g.y-6, b.short(), font{Size: smallType, Fill: nvGreen, Anchor: svg.End})
+				if len(s.Bundles) > 1 {
+					pic.Text(g.mid()-8, g.y-6, shortLink(&b.Link), font{Size: smallType, Fill: nvGreen, Anchor: svg.End})
 				}
 				pic.Close()
 			}
 		}
-		p.drawSwitch(pic, s.via, bars)
+		p.drawSwitch(pic, s.Via, bars)
 	}
 	var below []int
 	for _, i := range p.second {
@@ -884,12 +884,12 @@ func (p *panel) drawSwitch(pic *picture, d int, bars []box) {
 }
 
 // drawArcs paints direct links between GPUs.
-func (p *panel) drawArcs(pic *picture, s *fast) {
+func (p *panel) drawArcs(pic *picture, s *cluster.FastSet) {
 	var arcs []*wire
 	var links []int
 	seen := make(map[[2]*box]bool)
-	for _, bundle := range s.bundles {
-		for _, i := range bundle.links {
+	for _, bundle := range s.Bundles {
+		for _, i := range bundle.Links {
 			l := &p.t.Links[i]
 			a, b := &p.box[l.A], &p.box[l.B]
 			if a.x > b.x {

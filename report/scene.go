@@ -121,13 +121,13 @@ func Drawing(c *cluster.Cluster) *Picture {
 	}
 	var panels []*panel
 	more := 0
-	for _, g := range groups(c) {
+	for _, g := range c.ByType() {
 		switch {
-		case g.t == nil || scene && len(g.hosts) > 0 && g.t.Count(cluster.GPU)+g.t.Count(cluster.NUMA) == 0:
+		case g.Type == nil || scene && len(g.Hosts) > 0 && g.Type.Count(cluster.GPU)+g.Type.Count(cluster.NUMA) == 0:
 		case len(panels) == maxPanels:
 			more++
 		default:
-			p := newPanel(c, g.t, g.hosts)
+			p := newPanel(c, g.Type, g.Hosts)
 			p.lay(0, 0)
 			w = math.Max(w, p.frame.w+2*edge)
 			panels = append(panels, p)

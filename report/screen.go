@@ -125,17 +125,12 @@ func (s *screen) drawCloud(pic *picture) {
 func eachHostLink(c *cluster.Cluster, call func(l *cluster.NetLink, sw, host int)) {
 	for i := range c.Network.Links {
 		l := &c.Network.Links[i]
-		sw, hosts := l.A, l.B
-		if l.A.ToHosts() {
-			sw, hosts = l.B, l.A
-		}
-		if sw.ToHosts() || sw.Switch >= len(c.Network.Switches) || c.Network.Switches[sw.Switch].Domain {
+		hosts, sw, ok := l.HostEnd()
+		if !ok || sw.Switch >= len(c.Network.Switches) || c.Network.Switches[sw.Switch].Domain {
 			continue
 		}
-		for _, s := range hosts.Hosts {
-			for h := s.First; h < s.First+s.N && h < len(c.Hosts); h++ {
-				call(l, sw.Switch, h)
-			}
+		for h := range hosts.EachHost(len(c.Hosts)) {
+			call(l, sw.Switch, h)
 		}
 	}
 }
@@ -172,7 +167,7 @@ func (s *screen) showDevices() {
 			break
 		}
 		gpus, nics := t.Count(cluster.GPU), t.Count(cluster.NIC)
-		p := &panel{t: t, host: s.c.Hosts[h].Name, titles: deviceTitles(t), fast: fastSets(t), small: true}
+		p := &panel{t: t, host: s.c.Hosts[h].Name, titles: t.Titles(), fast: t.FastSets(), small: true}
 		p.frame.w = 26*float64(min(max(gpus, nics, 4), devicesPerRow)) + 18
 		p.frame.h = 64 + deviceRowH*(deviceRows(gpus)+deviceRows(nics))
 		s.nodes = append(s.nodes, p)
@@ -210,9 +205,9 @@ func (p *panel) drawSmall(pic *picture) {
 	pic.Text(b.mid(), b.bottom()-6, svg.FitEnds(p.host, ty, b.w-8), ty)
 	pic.Close()
 	if len(p.fast) > 0 {
-		kind := p.fast[0].kind
+		kind := p.fast[0].Kind
 		pic.note(kind.String())
-		pic.Open("link "+kind.String(), p.fast[0].name+" between the GPUs", "bus/"+p.host)
+		pic.Open("link "+kind.String(), fastName(p.t, p.fast[0])+" between the GPUs", "bus/"+p.host)
 		pic.Line(b.x+8, b.bottom()-24, b.right()-8, b.bottom()-24, brush{Stroke: linkColor(kind), Width: 3})
 		pic.Close()
 	}
@@ -264,7 +259,7 @@ func (s *screen) collect(leaves [][]int) {
 	}
 	for _, hosts := range like.all() {
 		g := &Group{
-			hosts: hosts, Name: hostList(hostNames(s.c, hosts), 40), Hosts: cluster.FormatHosts(hostNames(s.c, hosts)),
+			hosts: hosts, Name: hostList(s.c.NamesOf(hosts), 40), Hosts: cluster.FormatHosts(s.c.NamesOf(hosts)),
 		}
 		for _, h := range hosts {
 			for _, id := range leaves[h] {
@@ -390,7 +385,7 @@ func (s *screen) drawGroup(pic *picture, g *Group) {
 		}
 		return
 	}
-	b, names := g.box, hostNames(s.c, g.hosts)
+	b, names := g.box, s.c.NamesOf(g.hosts)
 	pic.Open("pod", g.Name+": "+words.Plural(len(g.hosts), "node")+
 		when(len(g.leaves) > 0, " behind "+tierCount(len(g.leaves), int(cluster.Leaf))), "pod/"+g.ID)
 	pic.rect(b, 6, brush{Fill: panelFill, Stroke: panelLine})

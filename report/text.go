@@ -34,12 +34,12 @@ const (
 func clusterText(page *Page, c *cluster.Cluster, findings string) {
 	p := &printer{Page: page, c: c, compact: !page.Verbose && len(c.Hosts) > 1}
 	p.headline(findings)
-	all := p.families(groups(c))
+	all := p.families(c.ByType())
 	p.nodes(all)
 	p.network()
 	for _, f := range all {
-		if f.t != nil {
-			p.nodeType(f.t)
+		if f.Type != nil {
+			p.nodeType(f.Type)
 		}
 	}
 	p.benches()
@@ -118,14 +118,14 @@ func (p *printer) nodes(all []family) {
 	}
 	for _, f := range all {
 		g := f.all()
-		title, names := "not described", g.names(p.c)
-		if g.t != nil {
-			title = nodeName(g.t)
+		title, names := "not described", p.c.NamesOf(g.Hosts)
+		if g.Type != nil {
+			title = nodeName(g.Type)
 		}
-		p.para("  ", title+when(len(g.hosts) > 1, fmt.Sprintf(" × %d", len(g.hosts)))+
+		p.para("  ", title+when(len(g.Hosts) > 1, fmt.Sprintf(" × %d", len(g.Hosts)))+
 			when(len(names) > 0, ": "+hostList(names, 2*p.width)))
-		if g.t != nil {
-			p.list("    ", "    ", p.nodeWords(g.t))
+		if g.Type != nil {
+			p.list("    ", "    ", p.nodeWords(g.Type))
 		}
 		for i, n := range f.near {
 			if i == maxNotes {
@@ -133,7 +133,7 @@ func (p *printer) nodes(all []family) {
 				break
 			}
 			p.folded = true
-			p.para("    ", hostList(n.names(p.c), p.width)+": "+strings.Join(n.differs, "; "))
+			p.para("    ", hostList(p.c.NamesOf(n.Hosts), p.width)+": "+strings.Join(n.differs, "; "))
 		}
 	}
 	p.outOfService()
@@ -148,7 +148,7 @@ func (p *printer) outOfService() {
 		}
 	}
 	for _, state := range slices.Sorted(maps.Keys(by)) {
-		p.para("  ", p.yellow(state)+" in Slurm: "+hostList(hostNames(p.c, by[state]), 2*p.width))
+		p.para("  ", p.yellow(state)+" in Slurm: "+hostList(p.c.NamesOf(by[state]), 2*p.width))
 	}
 }
 
@@ -158,7 +158,7 @@ func (p *printer) nodeWords(t *cluster.NodeType) []string {
 		return cmp.Or(strings.Join(deviceCaption(t, k), ", "), "no "+strings.ToUpper(k.String())+" known")
 	}
 	list := []string{caption(cluster.GPU)}
-	for _, s := range fastSets(t) {
+	for _, s := range t.FastSets() {
 		p.rates = true
 		// Trays of one kind have sets of their own that read alike.
 		if text := strings.Join(fastCaption(t, s), ", "); !slices.Contains(list, text) {
@@ -178,7 +178,7 @@ func nodeName(t *cluster.NodeType) string { return cmp.Or(t.Name, "node") }
 // nodeType prints the inside of a kind of node.
 func (p *printer) nodeType(t *cluster.NodeType) {
 	p.heading("Inside " + nodeName(t))
-	p.titles = deviceTitles(t)
+	p.titles = t.Titles()
 	if t.Tree == cluster.Assumed {
 		p.para("  ", p.dim("No source shows the PCIe tree; this one is assumed and fits what they say."))
 	}
@@ -230,29 +230,29 @@ const (
 
 // family is a kind of node with the kinds that differ from it in little.
 type family struct {
-	group
+	cluster.Alike
 	is   *described
 	near []nearKind
 }
 
 // nearKind is hosts that are like another kind of node but for a few things.
 type nearKind struct {
-	group
+	cluster.Alike
 	differs []string // a line each
 }
 
 // families folds kinds of nodes that differ in little into the commonest of them, in the order of the kinds.
-func (p *printer) families(all []group) []family {
+func (p *printer) families(all []cluster.Alike) []family {
 	order := slices.Clone(all)
-	slices.SortStableFunc(order, func(a, b group) int { return cmp.Compare(len(b.hosts), len(a.hosts)) })
+	slices.SortStableFunc(order, func(a, b cluster.Alike) int { return cmp.Compare(len(b.Hosts), len(a.Hosts)) })
 	kept := map[*cluster.NodeType]*family{}
 	var bases []*family // that others are held against
 	for _, g := range order {
-		f := &family{group: g}
+		f := &family{Alike: g}
 		var like *family
 		var differs []string
-		if p.compact && g.t != nil && len(g.hosts) > 0 {
-			f.is = describe(g.t)
+		if p.compact && g.Type != nil && len(g.Hosts) > 0 {
+			f.is = describe(g.Type)
 			for _, base := range bases {
 				if lines, ok := f.is.from(base.is); ok && (like == nil || len(lines) < len(differs)) {
 					like, differs = base, lines
@@ -266,22 +266,22 @@ func (p *printer) families(all []group) []family {
 		if f.is != nil && len(bases) < mostFamilies {
 			bases = append(bases, f)
 		}
-		kept[g.t] = f
+		kept[g.Type] = f
 	}
 	var out []family
 	for _, g := range all {
-		if kept[g.t] != nil {
-			out = append(out, *kept[g.t])
+		if kept[g.Type] != nil {
+			out = append(out, *kept[g.Type])
 		}
 	}
 	return out
 }
 
 // all are the hosts of a family.
-func (f *family) all() group {
-	g := group{t: f.t, hosts: slices.Clone(f.hosts)}
+func (f *family) all() cluster.Alike {
+	g := cluster.Alike{Type: f.Type, Hosts: slices.Clone(f.Hosts)}
 	for _, n := range f.near {
-		g.hosts = append(g.hosts, n.hosts...)
+		g.Hosts = append(g.Hosts, n.Hosts...)
 	}
 	return g
 }
@@ -299,7 +299,7 @@ type described struct {
 
 func describe(t *cluster.NodeType) *described {
 	d := &described{value: map[aspect]string{}, gpus: map[string]bool{}, paths: t.Matrix()}
-	titles, v := deviceTitles(t), treePrinter{t: t, up: uplinks(t)}
+	titles, v := t.Titles(), treePrinter{t: t, up: t.Uplinks()}
 	for i, k := range append(t.Of(cluster.GPU), t.Of(cluster.NIC)...) {
 		d.paths.Names[i] = titles[k]
 	}
@@ -317,7 +317,7 @@ func describe(t *cluster.NodeType) *described {
 		}
 	}
 	var fast []string
-	for _, s := range fastSets(t) {
+	for _, s := range t.FastSets() {
 		fast = append(fast, strings.Join(fastCaption(t, s), ", "))
 	}
 	d.say("", "links between GPUs", strings.Join(fast, "; "))
@@ -445,17 +445,17 @@ func (d *described) pathChanges(o *described) []string {
 // fastLinks tells how the GPUs are joined besides PCIe.
 func (p *printer) fastLinks(t *cluster.NodeType) {
 	var lines grouped[string, int]
-	for i, s := range fastSets(t) {
-		lines.put(s.words(t), i)
+	for i, s := range t.FastSets() {
+		lines.put(fastWords(t, s), i)
 	}
 	for line, sets := range lines.all() {
 		p.rates = true
 		p.para("  ", when(len(sets) > 1, fmt.Sprintf("%d × ", len(sets)))+line)
 	}
-	if up := switchLinks(t); len(up) > 0 {
-		b := bundle{Link: t.Links[up[0]]}
+	if up := t.SwitchLinks(); len(up) > 0 {
+		b := &t.Links[up[0]]
 		p.para("  ", "NVSwitches of "+words.Plural(len(up), "tray")+" joined by a second level: "+countLinks(b.Lanes)+
-			b.figures(true))
+			linkFigures(b, true))
 	}
 }
 
@@ -474,7 +474,7 @@ func (p *printer) cpuLinks(t *cluster.NodeType) {
 	}
 	for k, list := range links.all() {
 		s := fmt.Sprintf("CPU links %s: %s–%s%s", either(k.within, "within a socket", "between sockets"),
-			deviceName(t, list[0].A), deviceName(t, list[0].B),
+			t.NameOf(list[0].A), t.NameOf(list[0].B),
 			when(len(list) > 1, fmt.Sprintf(" and %d like it", len(list)-1)))
 		if k.rate.Known() {
 			p.rates = true
@@ -498,7 +498,7 @@ func (p *printer) nearest(t *cluster.NodeType) {
 		shown = near[:maxGPURows]
 	}
 	for _, n := range shown {
-		numa := numaOf(t, n.GPU)
+		numa := t.NUMAOf(n.GPU)
 		nic, path, share := p.noNIC(t), "–", "–"
 		if len(n.NICs) > 0 {
 			at := slices.IndexFunc(shares, func(s cluster.Share) bool { return slices.Contains(s.GPUs, n.GPU) })
@@ -507,7 +507,7 @@ func (p *printer) nearest(t *cluster.NodeType) {
 			nic, path, share = p.yellow("?"), p.yellow("?"), p.yellow("?")
 		}
 		tab.Add(p.green(t.Devices[n.GPU].Name), either(numa >= 0, strconv.Itoa(numa), "?"),
-			cmp.Or(shortCores(coresOf(t, n.GPU), 40), "?"), nic, path, share)
+			cmp.Or(shortCores(t.CoresOf(n.GPU), 40), "?"), nic, path, share)
 	}
 	p.below(tab)
 	if n := len(near) - len(shown); n > 0 {
@@ -787,14 +787,14 @@ func cableTrouble(l *cluster.NetLink) string {
 
 // tree prints the devices of a node below what contains them.
 func (p *printer) tree(t *cluster.NodeType) {
-	v := &treePrinter{printer: p, t: t, up: uplinks(t), shown: map[string]int{}}
+	v := &treePrinter{printer: p, t: t, up: t.Uplinks(), shown: map[string]int{}}
 	var top []int
-	v.of, top = children(t)
-	if trayCount(t) < 2 {
+	v.of, top = t.Children()
+	if t.TrayCount() < 2 {
 		v.forest(top, "  ")
 		return
 	}
-	trays := make([][]int, trayCount(t))
+	trays := make([][]int, t.TrayCount())
 	for _, d := range top {
 		if k := t.Devices[d].Tray; k >= 0 && k < len(trays) && t.Devices[d].Kind != cluster.NVSwitch {
 			trays[k] = append(trays[k], d)
@@ -905,10 +905,10 @@ func (v *treePrinter) alike(kids []int) (like, n int) {
 // branches prints branches that are like another in a line, with the GPUs and NICs of each.
 func (v *treePrinter) branches(ids []int, like int, first, rest string) {
 	v.folded = true
-	pieces := []string{"like " + deviceName(v.t, like)}
+	pieces := []string{"like " + v.t.NameOf(like)}
 	names := make([]string, len(ids))
 	for i, d := range ids {
-		names[i] = deviceName(v.t, d)
+		names[i] = v.t.NameOf(d)
 		var leaves []string
 		for _, l := range v.leaves(d) {
 			leaves = append(leaves, v.titles[l])
@@ -942,7 +942,7 @@ func (v *treePrinter) name(d int) string {
 		}
 		return name
 	}
-	return deviceName(v.t, d)
+	return v.t.NameOf(d)
 }
 
 // fields is what the tree says about a device; its address only where it is wanted.

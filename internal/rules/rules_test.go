@@ -75,7 +75,7 @@ var columns = []struct {
 	{"calibrate", 7},
 	{"input/internal", 3},
 	{"input/", 4},
-	{"input/joblog", 5}, // logs of jobs, in which NCCL speaks too
+	{"input/joblog", 5},   // logs of jobs, in which NCCL speaks too
 	{"input/snapshot", 5}, // an archive of what input/sysfs reads
 	{"input", 6},
 	{"input/live", 7}, // runs the tools of this machine

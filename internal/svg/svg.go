@@ -7,6 +7,7 @@
 package svg
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/xml"
 	"fmt"
@@ -184,7 +185,8 @@ func Cent(v float64) float64 {
 
 // SVG writes the whole picture, on a background of its own, so that it looks the same in light and dark viewers.
 func (p *Picture) SVG(out io.Writer) error {
-	w := writer{xml.NewEncoder(out)}
+	var whole bytes.Buffer // written at once: standard output is cleaned write by write, and half a character is none
+	w := writer{xml.NewEncoder(&whole)}
 	w.Indent("", " ")
 	width, height := fmt.Sprint(p.Width), fmt.Sprint(p.Height)
 	end := w.start("svg", "xmlns", "http://www.w3.org/2000/svg", "viewBox", "0 0 "+width+" "+height, "width", width,
@@ -193,7 +195,11 @@ func (p *Picture) SVG(out io.Writer) error {
 	w.words("rect", "", "width", width, "height", height, "fill", Colors["paper"])
 	w.marks(p.Marks)
 	end()
-	return w.Close()
+	if err := w.Close(); err != nil {
+		return err
+	}
+	_, err := whole.WriteTo(out)
+	return err
 }
 
 // writer writes marks as XML. What goes wrong on the way shows when it is closed.

@@ -311,6 +311,9 @@ func decimal(s string) int {
 
 // hex is the number of hexadecimal digits, with or without 0x; 0 for others.
 func hex(s string) uint64 {
+	if s == "" { // most ports have none, and an error takes memory
+		return 0
+	}
 	v, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
 	if err != nil {
 		return 0

@@ -89,7 +89,10 @@ func (w width) or(v width) width {
 // parts ("4x???") stay zero.
 func parseWidth(s string) (width, bool) {
 	x := strings.IndexAny(s, "xX")
-	n, err := strconv.Atoi(s[:max(x, 0)])
+	if x < 1 {
+		return width{}, false
+	}
+	n, err := strconv.Atoi(s[:x])
 	if err != nil || n < 1 || n > 12 {
 		return width{}, false
 	}

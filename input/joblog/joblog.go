@@ -159,9 +159,7 @@ func (r *reader) addEvent(e Event) {
 	e.Time = cmp.Or(e.Time, r.time)
 	e.Text = e.Text[:min(len(e.Text), maxText)]
 	r.over = r.over || e.Kind == Timeout
-	if r.listed += len(e.Ranks); r.listed > maxListed { // a short line can name very many
-		e.Ranks = nil
-	}
+	r.listed += len(e.Ranks)
 	r.log.Events = append(r.log.Events, e)
 }
 

@@ -138,15 +138,14 @@ func (r *reader) launcher(text string) {
 	e := Event{Kind: Exit, Rank: -1, Text: text, Code: 1}
 	r.failed.Text = text
 	switch {
-	case r.failed.fill(tableRank):
+	case r.fill(&r.failed, tableRank):
 		r.fatal = true
-	case r.failed.fill(tableHost):
-	case r.fatal && r.failed.fill(tableCode):
+	case r.fill(&r.failed, tableHost):
+	case r.fatal && r.fill(&r.failed, tableCode):
 		r.failed.Kind = Exit
 		r.addEvent(r.failed)
 		r.fatal, r.failed = false, Event{}
-	case e.fill(srunLine):
-		e.Ranks = e.Ranks[:min(len(e.Ranks), maxListed-r.listed)]
+	case r.fill(&e, srunLine):
 		e.Code = cmp.Or(srunCodes[srunWord.FindString(text)], e.Code)
 		if len(e.Ranks) == 1 {
 			e.Rank = e.Ranks[0]

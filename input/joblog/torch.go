@@ -56,7 +56,7 @@ var torchShapes = []shape{
 func (r *reader) take(list []shape, e Event) bool {
 	for i := range list {
 		s := &list[i]
-		if !strings.Contains(e.Text, s.word) || s.line != nil && !e.fill(s.line) {
+		if !strings.Contains(e.Text, s.word) || s.line != nil && !r.fill(&e, s.line) {
 			continue
 		}
 		if e.Kind = s.kind; s.once {
@@ -69,8 +69,8 @@ func (r *reader) take(list []shape, e Event) bool {
 	return false
 }
 
-// fill takes the named groups of an expression; false where it does not match.
-func (e *Event) fill(line *lazyre.Regexp) bool {
+// fill gives an event the named groups of an expression; false where it does not match.
+func (r *reader) fill(e *Event, line *lazyre.Regexp) bool {
 	m := line.FindStringSubmatch(e.Text)
 	if m == nil {
 		return false
@@ -105,7 +105,7 @@ func (e *Event) fill(line *lazyre.Regexp) bool {
 		case "bus":
 			e.Bus = m[i]
 		case "ranks":
-			e.Ranks = taskList(m[i], 1<<16)
+			e.Ranks = taskList(m[i], min(1<<16, maxListed-r.listed)) // a short line can name very many
 		}
 	}
 	return true
@@ -152,7 +152,7 @@ var (
 func (r *reader) mismatch(text string) {
 	for _, m := range fingerLine.FindAllStringSubmatch(text, 4) {
 		e := Event{Kind: Mismatch, Text: m[2]}
-		e.fill(fingerFields)
+		r.fill(&e, fingerFields)
 		e.Rank, _ = strconv.Atoi(m[1])
 		if s := shapeField.FindStringSubmatch(m[2]); s != nil {
 			e.Desc = s[1] + " " + s[2]

@@ -98,7 +98,7 @@ func (v *netView) downWords(s int, where bool) string {
 	if d.members > 0 {
 		parts = append(parts, tierCount(d.members, d.tier))
 	}
-	return orDash(strings.Join(parts, ", "))
+	return cmp.Or(strings.Join(parts, ", "), "–")
 }
 
 // upWords says what a switch has away from the hosts: "under a spine" where only
@@ -112,7 +112,7 @@ func (v *netView) upWords(s int) string {
 	case u.members > 1:
 		parts = append(parts, "under "+tierCount(u.members, u.tier))
 	}
-	return orDash(strings.Join(parts, ", "))
+	return cmp.Or(strings.Join(parts, ", "), "–")
 }
 
 // grouped reports whether nothing but belonging is known of a switch.
@@ -126,8 +126,6 @@ func (v *netView) rated() bool {
 	return slices.ContainsFunc(v.switches,
 		func(s netSwitch) bool { return s.hosts.rated() || s.down.rated() || s.up.rated() })
 }
-
-func orDash(s string) string { return cmp.Or(s, "–") }
 
 // tierName is how a tier is called: by its own name where that is stated.
 func (v *netView) tierName(s int) string { return cluster.Tier(v.switches[s].tier).String() }

@@ -515,7 +515,7 @@ func nicKind(d *cluster.Device) string {
 func sameOf(t *cluster.NodeType, ids []int, say func(*cluster.Device) string) string {
 	text := say(&t.Devices[ids[0]])
 	for _, d := range ids {
-		text = same(text, say(&t.Devices[d]))
+		text = when(text == say(&t.Devices[d]), text)
 	}
 	return text
 }
@@ -549,9 +549,6 @@ func (p *panel) pcieCaption() (text []string) {
 
 // assumed marks a figure that nobody read.
 func assumed(o cluster.Origin) string { return when(o == cluster.Assumed, " assumed") }
-
-// same keeps a text that is equal for all.
-func same(a, b string) string { return when(a == b, a) }
 
 func nonEmpty(texts ...string) (list []string) {
 	for _, t := range texts {

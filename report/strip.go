@@ -249,7 +249,7 @@ func (s *strip) captions() []caption {
 		for _, n := range row {
 			boxes += n.count
 			for _, k := range n.ids {
-				model = same(model, net.Switches[k].Model)
+				model = when(model == net.Switches[k].Model, model)
 				down, up = append(down, s.v.downWords(k, false)), append(up, s.v.upWords(k))
 				across = append(across, s.v.switches[k].across.each(net.Switches[k].Count).cables())
 			}

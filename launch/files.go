@@ -40,7 +40,7 @@ var texts embed.FS
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"join": path.Join, "line": line, "lower": strings.ToLower, "mebi": mebi, "py": py, "quote": quote,
-		"json": func(v float64) (string, error) { text, err := json.Marshal(v); return string(text), err },
+		"json": func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err },
 		"sub":  func(a, b int64) int64 { return a - b },
 	}).ParseFS(texts, "texts/*"))
 })

@@ -31,6 +31,11 @@ func RequestForms() []string {
 // pod template; Kueue, Topology Aware Scheduling, 2026), jobset (a replicated job with affinity to the nodes), or a
 // cloud's placement, for nodes that are still to be made.
 func (r *Request) Write(w io.Writer, form string) error {
+	for _, h := range r.Hosts {
+		if !hostName.MatchString(h) {
+			return fmt.Errorf("a node is called %.300q; expected a host's name: letters, digits, dots and dashes", h)
+		}
+	}
 	switch form {
 	case "kueue":
 		if r.LevelLabel() == "" {

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -19,6 +20,16 @@ func TestPlaceFiles(t *testing.T) {
 		var b strings.Builder
 		if err := r.Write(&b, form); err != nil || b.String() != string(want) {
 			t.Errorf("%s: %v\n%s", form, err, b.String())
+		}
+	}
+}
+
+// TestPlaceRefusesNames: a name that a shell or YAML would read is written nowhere.
+func TestPlaceRefusesNames(t *testing.T) {
+	for _, form := range RequestForms()[:4] {
+		r := &Request{Hosts: []string{"n0\ntouch /tmp/x #", `n1"x`}, GPUs: 8, Racks: 1}
+		if err := r.Write(io.Discard, form); err == nil {
+			t.Errorf("%s: written", form)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func ExampleEnv_clusters() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(doc.Rows[0].Ranks, "GPUs,", doc.Rows[0].Parallel)
+	fmt.Println(doc.Rows[0].Ranks, "GPUs,", doc.Rows[0].Job.Parallel)
 	// Output: 16 GPUs, dp=8,tp=2,pp=1,zero=1
 }
 

@@ -42,7 +42,7 @@ type StepDoc struct {
 // StepRow is the step on one layout.
 type StepRow struct {
 	Layout string `json:"layout"`
-	workload.Summary
+	Job    workload.Summary `json:"job"`
 	Schedule string `json:"schedule,omitempty"` // of a pipeline
 	step.Result
 	TFLOPSPerGPU float64               `json:"tflops_per_gpu"`
@@ -158,7 +158,7 @@ func (r *StepRow) mfuNote() []string {
 	case r.MFU > highMFU:
 		return []string{fmt.Sprintf("MFU of %.0f%%: it counts attention without its causal mask (PaLM, appendix B), of "+
 			"which kernels skip half, and products of every precision against the peak of 16 bits", 100*r.MFU)}
-	case r.Precision.Low():
+	case r.Job.Precision.Low():
 		return []string{"MFU counts products of every precision against the peak of 16 bits"}
 	}
 	return nil
@@ -169,7 +169,7 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 	m, f := p.Memory, p.tasks.Fabric()
 	margin := step.Margin(p.job, p.model)
 	row := StepRow{
-		Layout: p.layout, Summary: p.job.Summary(), Result: *p.Result,
+		Layout: p.layout, Job: p.job.Summary(), Result: *p.Result,
 		TFLOPSPerGPU: p.Flops / p.Step.Seconds() / float64(p.Ranks) / 1e12, TokensPerS: p.TokensPerSecond(),
 		PerGPU: p.TokensPerSecond() / float64(p.Ranks),
 		Margin: margin, Low: p.Step / unit.Span(margin), High: p.Step * unit.Span(margin), MarginFrom: p.marginSource(),

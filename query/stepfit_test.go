@@ -51,9 +51,9 @@ func TestStepFitting(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", f.Settings, err)
 			} else if x := asked.Rows[0]; !x.Fits || x.Step != f.Step || x.Memory["total"] != f.Memory ||
-				x.Global != r.Global {
+				x.Job.Global != r.Job.Global {
 				t.Errorf("%s: fits %t, step %v and %v with global batch %d; said are %v, %v and %d", f.Settings, x.Fits, x.Step,
-					x.Memory["total"], x.Global, f.Step, f.Memory, r.Global)
+					x.Memory["total"], x.Job.Global, f.Step, f.Memory, r.Job.Global)
 			}
 		}
 	}

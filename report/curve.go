@@ -65,9 +65,17 @@ func Curves(d *query.PredictDoc) (*Picture, error) {
 	draw(plot{box: right, title: "busbw in GB/s", yTick: func(v float64) string { return fmt.Sprint(v) }},
 		func(r *predict.Row, t unit.Time) float64 { return r.BusBW.GBps() * float64(r.Time) / float64(t) })
 	var samples []Sample
-	for i, name := range lines.order {
-		samples = append(samples, Sample{Text: name, Paint: lineLooks[i]})
-		samples[i].Paint.Width = 2.5
+	for name, rows := range lines.all() {
+		var used []string // from the smallest size to the largest
+		for _, r := range rows {
+			used = append(used, r.Algo+" "+r.Proto)
+		}
+		look := lineLooks[len(samples)]
+		look.Width = 2.5
+		samples = append(samples, Sample{
+			Text:  cmp.Or(name, when(!f.has(false), f.runs()+"'s choice: ")+strings.Join(slices.Compact(used), ", then ")),
+			Paint: look,
+		})
 	}
 	return c.Picture(f.title(), curveW, c.samples(plotLeft, area.bottom()+64, 2*plotW, samples)), nil
 }
@@ -89,11 +97,8 @@ func (f *forecast) heading(c *picture, band string, ringed bool) float64 {
 			key[0] = band + ": widest error bar; no published measurements of this class"
 		}
 	}
-	switch {
-	case ringed:
+	if ringed {
 		key = append(key, "ringed: "+f.runs()+"'s choice")
-	case !f.has(false):
-		key = append(key, "drawn: "+f.runs()+"'s choice")
 	}
 	return c.heading(curveW, f.Op.String()+" on "+f.Cluster, text, strings.Join(key, "; "))
 }
@@ -119,7 +124,7 @@ func (f *forecast) lines() (lines grouped[string, predict.Row]) {
 		if r.Beyond {
 			name = "not NCCL" // whatever was fastest
 		}
-		lines.put(cmp.Or(name, r.Algo+" "+r.Proto), r) // a line for each, where it is chosen
+		lines.put(name, r)
 	}
 	return lines
 }

@@ -150,6 +150,7 @@ func (p *printer) matrix(t *cluster.NodeType) {
 	if 2+cell+(len(m.Names)-skip)*(cell+2) > p.width {
 		tab.Gap = " "
 	}
+	p.send(tab)
 	tab.Style = p.bold
 	p.text.WriteString(tab.Fit(p.width))
 	p.classLegend(m, rows)

@@ -22,12 +22,12 @@ func Step(p *Page, d *query.StepDoc) {
 		return
 	}
 	first := &d.Rows[0]
-	j := &first.Summary
+	j := &first.Job
 	if d.Wrong() {
 		p.printf("does not fit: %s of memory per GPU; times below assume GPUs with enough\n",
 			memoryOf(first.Memory["total"], first.Has))
 	}
-	sameBatch := !slices.ContainsFunc(d.Rows, func(r query.StepRow) bool { return r.Global != first.Global })
+	sameBatch := !slices.ContainsFunc(d.Rows, func(r query.StepRow) bool { return r.Job.Global != first.Job.Global })
 	p.printf("%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model,
 		cmp.Or(d.Cluster, "the cluster"), first.GPU, words.Thousands(j.Params),
 		when(j.Seq != 1, fmt.Sprintf(", sequence length %d", j.Seq)),
@@ -40,7 +40,7 @@ func Step(p *Page, d *query.StepDoc) {
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		t.Add(r.Layout, r.Step, r.Compute, r.Exposed, r.Bubble, r.Optimizer+r.Host, r.TokensPerS, r.PerGPU, r.TFLOPSPerGPU,
-			100*r.MFU, memoryOf(r.Memory["total"], r.Has), r.Global, r.Parallel)
+			100*r.MFU, memoryOf(r.Memory["total"], r.Has), r.Job.Global, r.Job.Parallel)
 	}
 	p.table(t)
 	for i := range d.Rows {
@@ -72,10 +72,10 @@ func stepDetails(p *Page, r *query.StepRow) {
 			x.Time, x.Exposed)
 	}
 	for _, a := range r.Advice[:min(mostAdvice, len(r.Advice))] {
-		p.printf("  would help: %s with %s: %s\n", moreTokens(a.Gain, 0, passed(&r.Summary)), a.Setting, a.Text)
+		p.printf("  would help: %s with %s: %s\n", moreTokens(a.Gain, 0, passed(&r.Job)), a.Setting, a.Text)
 	}
 	if r.CampaignDoc != nil {
-		campaignLines(p, r.CampaignDoc, r.Step, passed(&r.Summary))
+		campaignLines(p, r.CampaignDoc, r.Step, passed(&r.Job))
 	}
 }
 
@@ -116,7 +116,7 @@ func fastestLayout(rows []query.StepRow) string {
 	for _, r := range order[1:] {
 		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.Layout, best.TokensPerS/r.TokensPerS))
 	}
-	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(&best.Summary),
+	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(&best.Job),
 		strings.Join(others, ", "),
 		when(len(small) > 0, "; left out, since it does not fit: "+strings.Join(small, ", ")))
 }
@@ -137,7 +137,7 @@ func StepTrace(w io.Writer, d *query.StepDoc) error {
 
 func stepTitle(d *query.StepDoc) string {
 	r := &d.Rows[0]
-	return fmt.Sprintf("one step of %s on %s %s, %s", r.Model, d.Cluster, r.Layout, r.Parallel) + jobSettings(&r.Summary)
+	return fmt.Sprintf("one step of %s on %s %s, %s", r.Job.Model, d.Cluster, r.Layout, r.Job.Parallel) + jobSettings(&r.Job)
 }
 
 // stepBars are the bars of a step as they are drawn.

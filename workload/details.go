@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"busbar.dev/internal/csvtable"
+	"busbar.dev/internal/lazyre"
 )
 
 //go:embed data/details.csv
@@ -140,7 +141,8 @@ func (c *config) details(kind string) Details {
 		if json.Unmarshal(c.fields[field], &scaling) != nil {
 			continue
 		}
-		if kind := cmp.Or(scaling.Kind, scaling.Type); kind != "" && kind != "default" && scaling.Factor > 1 {
+		kind := cmp.Or(scaling.Kind, scaling.Type)
+		if kind != "default" && ropeKind.MatchString(kind) && scaling.Factor > 1 {
 			d.Scaling = fmt.Sprintf("%s:%g:%d", kind, scaling.Factor, scaling.Original)
 		}
 		d.RotaryBase = cmp.Or(d.RotaryBase, scaling.Theta)
@@ -170,3 +172,6 @@ func (c *config) within(least, most float64, names ...string) float64 {
 	}
 	return x
 }
+
+// ropeKind is what a way to scale positions may be called: it is written into programs.
+var ropeKind = lazyre.New(`^\w+$`)

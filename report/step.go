@@ -137,7 +137,8 @@ func StepTrace(w io.Writer, d *query.StepDoc) error {
 
 func stepTitle(d *query.StepDoc) string {
 	r := &d.Rows[0]
-	return fmt.Sprintf("one step of %s on %s %s, %s", r.Job.Model, d.Cluster, r.Layout, r.Job.Parallel) + jobSettings(&r.Job)
+	j := &r.Job
+	return fmt.Sprintf("one step of %s on %s %s, %s", j.Model, d.Cluster, r.Layout, j.Parallel) + jobSettings(j)
 }
 
 // stepBars are the bars of a step as they are drawn.

@@ -231,7 +231,7 @@ func TestMeasures(t *testing.T) {
 	// A measurement under way ends when it is told to, on both sides.
 	f.until("idle nodes", idle)
 	p = pairPart("long", names[:2], first.Meet)
-	p.What.Iters, p.Caps.Rate = fleet.MaxIters, 10e6
+	p.What.Iters, p.Caps.Rate, p.Caps.Time = fleet.MaxIters, 10e6, 5*time.Minute
 	f.mu.Lock()
 	f.running["a"] = "" // of the one before
 	f.mu.Unlock()

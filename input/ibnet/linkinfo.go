@@ -16,11 +16,12 @@ import (
 //	0x0002c90300300101     22    1[  ] ==( 4X … )==>       4    4[  ] "leaf4" (Could be 12X )
 //	0x0002c90300300101 "   node16 mlx5_0"     22    1[  ] ==( … )==>  0x0002c90300100004      4    4[  ] "leaf4" ( )
 //
-// A bracket holds a chassis' label of the port. A port with nothing on it has an empty one, and no number, behind the
+// A bracket holds a chassis' label of the port. A state in other words is unknown, and its link is
+// there. A port with nothing on it has an empty one, and no number, behind the
 // arrow.
 var (
 	linkLine = lazyre.New(`^(?:0x([0-9a-fA-F]{1,16})\s+)?(".*")?\s*(\d{1,9})\s+([1-9]\d{0,8})\[.*?==\(\s*` +
-		`(?:(\d+[xX])\s+(\S+) Gbps\s+(?:\((FDR10)\)\s*)?)?(\w+)/.*?\)==>\s*` +
+		`(?:(\d+[xX])\s+(\S+) Gbps\s+(?:\((FDR10)\)\s*)?)?([^\d\s/][^/]*)/.*?\)==>\s*` +
 		`(?:(?:0x([0-9a-fA-F]{1,16})\s+)?(\d{1,9})\s+([1-9]\d{0,8})\b[^"]*"(.*)"([^"]*))?`)
 	linkHead = lazyre.New(`^(?:(Switch): 0x([0-9a-fA-F]{1,16})|(CA|Router):)\s*(.*):$`)
 )

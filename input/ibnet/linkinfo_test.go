@@ -79,6 +79,17 @@ func TestLinkInfoSpeeds(t *testing.T) {
 	}
 }
 
+// A state in words that nobody here has seen leaves the link.
+func TestLinkInfoOddState(t *testing.T) {
+	for _, state := range []string{"???", "No state change"} {
+		l, _, ok := parseLink("1    1[  ] ==( 4X          10.0 Gbps " + state +
+			"/  LinkUp)==>       2    1[  ] \"n1 mlx5_0\" ( )")
+		if !ok || l.is.String() != "4xQDR" || l.state == cluster.Up {
+			t.Errorf("%s: %v %+v", state, ok, l)
+		}
+	}
+}
+
 func TestLinkInfoRefuses(t *testing.T) {
 	for _, text := range []string{
 		"", "a ==( b )==> c", "CA: n1:\n", "1 1[ ] ==( 4X fast Active/ LinkUp)==> 1 1[ ] \"x\" ( )",

@@ -41,9 +41,9 @@ type StepDoc struct {
 
 // StepRow is the step on one layout.
 type StepRow struct {
-	Layout string `json:"layout"`
-	Job    workload.Summary `json:"job"`
-	Schedule string `json:"schedule,omitempty"` // of a pipeline
+	Layout   string           `json:"layout"`
+	Job      workload.Summary `json:"job"`
+	Schedule string           `json:"schedule,omitempty"` // of a pipeline
 	step.Result
 	TFLOPSPerGPU float64               `json:"tflops_per_gpu"`
 	TokensPerS   float64               `json:"tokens_per_s"`

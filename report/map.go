@@ -10,7 +10,6 @@ import (
 	"busbar.dev/finding"
 	"busbar.dev/input"
 	"busbar.dev/input/ncclxml"
-	"busbar.dev/internal/texttab"
 	"busbar.dev/query"
 	"busbar.dev/unit"
 )
@@ -71,20 +70,18 @@ func contributed(p *Page, list []input.Contribution) {
 
 // Paths prints paths between devices, hop by hop.
 func Paths(p *Page, d *query.PathDoc) {
-	var text strings.Builder
 	for _, x := range d.Paths {
 		rate := "unknown rate"
 		if x.Origin != cluster.Unknown {
 			rate = when(x.Unknown > 0, "at most ") + fmt.Sprintf("%v one direction (%v)", x.Rate, x.Origin)
 		}
-		fmt.Fprintf(&text, "%s → %s: %v, %s; %s\n  limited by %s\n", x.From, x.To, x.Class, x.Via, rate, x.Bottleneck)
+		p.printf("%s → %s: %v, %s; %s\n  limited by %s\n", x.From, x.To, x.Class, x.Via, rate, x.Bottleneck)
 		for _, h := range x.Hops {
-			fmt.Fprintf(&text, "    %v\n", cluster.Hop{
+			p.printf("    %v\n", cluster.Hop{
 				From: h.From, To: h.To, Kind: h.Kind, Rate: cluster.Fact[unit.Rate]{Value: h.Rate, Origin: h.Origin},
 			})
 		}
 	}
-	p.text.WriteString(texttab.WrapLong(text.String(), p.Width))
 }
 
 // NCCLTopology writes the file for NCCL_TOPO_FILE, which describes one node, and gives what to know before it is used.

@@ -20,14 +20,6 @@ type tableFlags struct {
 	Columns []string `placeholder:"NAME,…" help:"Print the tables alone, with these columns in this order, named by their headings without units (default: all)."`
 }
 
-// sentences are the commands whose text is wrapped between words where lines do not fit on the terminal. What others
-// print is meant for programs, or has a fixed form.
-var sentences = []string{
-	"bench diff", "bench pairs", "bench rdma", "bench step", "calibrate", "check", "doctor", "envelope", "experts",
-	"goodput", "hang", "jobs", "models", "need", "nodes", "order", "place", "plan", "predict", "presets", "scale",
-	"self-test", "step", "trace", "validate",
-}
-
 // tables reads the flags for a stream.
 func (o *stdoutStream) tables(k *kong.Context) error {
 	asJSON := false
@@ -47,9 +39,6 @@ func (o *stdoutStream) tables(k *kong.Context) error {
 		return errors.New("--json prints all fields, --table and --columns print tables; give one of them")
 	}
 	o.used = map[string]bool{}
-	command := commandWords(k.Selected())
-	top, _, _ := strings.Cut(command, " ")
-	o.wrap = !asJSON && !o.alone() && (slices.Contains(sentences, top) || slices.Contains(sentences, command))
 	return nil
 }
 

@@ -194,7 +194,6 @@ type stdoutStream struct {
 	heads   []string        // of all tables
 	written int             // tables
 	inside  bool            // a table is being written
-	wrap    bool            // lines between words where they do not fit
 	passed  bool            // another rank of the job may be the one that prints
 }
 
@@ -207,11 +206,7 @@ func (o *stdoutStream) Write(p []byte) (int, error) {
 
 // through writes p whatever is printed alone.
 func (o *stdoutStream) through(p []byte) (int, error) {
-	text := texttab.Harmless(p)
-	if o.wrap {
-		text = []byte(texttab.WrapLong(string(text), o.Columns()))
-	}
-	_, err := o.w.Write(text)
+	_, err := o.w.Write(texttab.Harmless(p))
 	if err != nil {
 		if o.err == nil {
 			o.err = err

@@ -2,13 +2,20 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
+
 	"busbar.dev/ask"
 	"busbar.dev/engine/bench/gpu"
+	"busbar.dev/query"
+	"busbar.dev/report"
 )
 
 // TestExamples runs the examples of the help texts and of README.md's shell blocks
@@ -63,6 +70,42 @@ func TestExamples(t *testing.T) {
 		if code > exitWrong || stdout.Len()+stderr.Len() == 0 && !strings.Contains(l, " -o ") {
 			t.Errorf("%s: exit %d\n%s", l, code, stderr.String())
 		}
+	}
+}
+
+// TestReadBack asks every question that is a command of its own by its first example: a document that was read from
+// JSON prints the same.
+func TestReadBack(t *testing.T) {
+	t.Chdir("../..")
+	for _, q := range ask.Questions {
+		if q.Help == "" {
+			continue
+		}
+		t.Run(q.Name, func(t *testing.T) {
+			args := strings.Fields(q.Examples[0])[1:]
+			parser, err := kong.New(grammar(args), kong.Name("busbar"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			k, err := parser.Parse(args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			doc, err := q.Run(t.Context(), k.Selected().Target.Interface().(askCmd).Ask, query.Env{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			back := reflect.New(reflect.TypeOf(doc).Elem()).Interface()
+			data, err := json.Marshal(doc)
+			if err = cmp.Or(err, json.Unmarshal(data, back)); err != nil {
+				t.Fatal(err)
+			}
+			var was, is bytes.Buffer
+			verbose := report.TextOptions{Verbose: true, Groups: true}
+			if err := cmp.Or(q.Text(&was, doc, verbose), q.Text(&is, back, verbose)); err != nil || was.String() != is.String() {
+				t.Errorf("%v; was:\n%s\nis:\n%s", err, was.String(), is.String())
+			}
+		})
 	}
 }
 

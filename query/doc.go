@@ -6,16 +6,14 @@
 //
 // # The questions
 //
-// They follow the work with a cluster:
-//   - what there is, and what will slow jobs down: [Map], [Audit], [Path], [Presets], [Hardware], [Models]
-//   - measurements, and what changed since: [BenchDiff], [BenchPairs], [BenchStep], [BenchGPU], [BenchRDMA], [Check]
-//   - how long a collective or a training step takes, and what limits it: [Predict], [Step], [Experts], [Scale],
-//     [Need], [Envelope], [Goodput]
-//   - parallel degrees, placement, launch files: [Plan], [Place], [Sched]
-//   - why a job is slow, broken or hung: [Doctor], [Hang], [Explain], [DoctorBench], [Trace]
-//   - a fleet's nodes and jobs, through a server that Env.Fleet reaches: [Nodes], [Jobs], [Link],
-//     [OrderPairs], [Orders]
-//   - how accurate predictions are, and how to fit them: [Validate], [Calibrate], [Suggest]
+// Every type with a method Run or RunOn is one. Where to begin:
+//   - what there is, and what will slow jobs down: [Map], [Audit]
+//   - measurements, and what changed since: [Bench], [BenchDiff], [Check]
+//   - how long a collective or a training step takes, and what limits it: [Predict], [Step]
+//   - parallel degrees, placement, launch files: [Plan], [Place]
+//   - why a job is slow, broken or hung: [Doctor], [Hang]
+//   - a fleet's nodes and jobs, through a server that Env.Fleet reaches: [Nodes], [Jobs]
+//   - how accurate predictions are, and how to fit them: [Validate], [Calibrate]
 //
 // # Texts and values
 //

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in the manual")
@@ -37,6 +39,43 @@ func TestManual(t *testing.T) {
 	t.Chdir("../../docs/examples")
 	for _, page := range pages { // go test -run TestManual/plan.md is one page
 		t.Run(filepath.Base(page), func(t *testing.T) { checkPage(t, page) })
+	}
+}
+
+// TestManualLinks holds the table of README.md and the list of docs/README.md to the manual: each page is linked there.
+// With -update a new page's link is put behind that of the command which it follows in busbar --help.
+func TestManualLinks(t *testing.T) {
+	parser, err := kong.New(grammar(nil), kong.Name("busbar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, format := range map[string]string{
+		"../../README.md": "[`%s`](docs/manual/%[1]s.md)", "../../docs/README.md": "[%s](manual/%[1]s.md)",
+	} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, before := string(data), ""
+		for _, n := range parser.Model.Children {
+			link := fmt.Sprintf(format, n.Name)
+			if _, err := os.Stat("../../docs/manual/" + n.Name + ".md"); err != nil {
+				continue
+			}
+			if !strings.Contains(text, link) {
+				if !*update || before == "" {
+					t.Errorf("%s does not link the page of %s; make update does it", filepath.Base(file), n.Name)
+					continue
+				}
+				text = strings.Replace(text, before, before+", "+link, 1)
+			}
+			before = link
+		}
+		if text != string(data) {
+			if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

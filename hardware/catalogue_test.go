@@ -37,7 +37,7 @@ func TestInterconnectTables(t *testing.T) {
 		{"NVLink 3", 300, 600, 0},
 		{"NVLink 4", 450, 900, 0},
 		{"NVLink 5", 900, 1800, 0},
-		{"NVLink bridge (sm86)", 56.25, 112.5, 0},
+		{"NVLink 3 bridge", 56.25, 112.5, 0},
 		{"NVSwitch 1", 150, 300, 0},
 		{"NVSwitch 2", 300, 600, 0},
 		{"NVSwitch 3", 450, 900, 0},

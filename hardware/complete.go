@@ -506,7 +506,8 @@ func (f *filler) nvlinkOne(l *cluster.Link) (unit.Rate, string) {
 		if m := f.models[e]; m.LinkKind == cluster.NVLink {
 			r, s = m.Link, m.Source
 		} else if g := f.t.Devices[e].GPU; g != nil && g.SM > 0 {
-			r, s = chipLink(fmt.Sprintf("sm%d", g.SM))
+			row := ChipLink(fmt.Sprintf("sm%d", g.SM))
+			r, s = row.Link, row.Source
 		}
 		if r > 0 && (one == 0 || r < one) {
 			one, source = r, s
@@ -575,8 +576,8 @@ func (f *filler) xgmi(l *cluster.Link) cluster.Fact[unit.Rate] {
 		if g := f.t.Devices[e].GPU; g != nil && g.Arch != "" {
 			arch = g.Arch
 		}
-		if one, source := chipLink(arch); one > 0 {
-			return cluster.FromSpec(one*unit.Rate(lanes), fmt.Sprintf("%d links of %v: %s", lanes, one, source))
+		if row := ChipLink(arch); row.Link > 0 {
+			return cluster.FromSpec(row.Link*unit.Rate(lanes), fmt.Sprintf("%d links of %v: %s", lanes, row.Link, row.Source))
 		}
 	}
 	return cluster.FromAssumed(50*unit.GBps*unit.Rate(lanes), unnamed+"50 GB/s per link as on MI250X")

@@ -111,21 +111,17 @@ func nodeLink(name string) linkRow {
 func NVLinkRate(gen int) unit.Rate { return nodeLink(fmt.Sprintf("NVLink %d", gen)).Link }
 
 // bridgeRow is the NVLink bridge that joins two cards of compute capability 8.6.
-const bridgeRow = "NVLink bridge (sm86)"
+const bridgeRow = "NVLink 3 bridge"
 
-// chipLink is one direction of one link between GPUs of an architecture (sm90,
-// gfx942), with the document that says so; 0 where the chip has none.
-func chipLink(chip string) (unit.Rate, string) {
+// ChipLink is the catalogue's row of the links between GPUs of an architecture (sm90, gfx942); zero where the chip has
+// none.
+func ChipLink(chip string) Interconnect {
 	for _, r := range nodeLinks() {
-		if !slices.ContainsFunc(r.Chips, func(pattern string) bool { return isChip(pattern, chip) }) {
-			continue
+		if slices.ContainsFunc(r.Chips, func(pattern string) bool { return isChip(pattern, chip) }) {
+			return r.Interconnect
 		}
-		if r.Name == bridgeRow {
-			return r.Link, "NVIDIA GA102 white paper, 2020: four links, 112.5 GB/s duplex"
-		}
-		return r.Link, r.Source
 	}
-	return 0, ""
+	return Interconnect{}
 }
 
 // isChip reports whether a pattern such as gfx90a or sm60-69 stands for a chip.

@@ -33,7 +33,7 @@ func TestGPUSpellings(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "H1000", "H300", "TPU v5p", "Trainium2", "Ascend 910B", "RTX 4090 Laptop", "RTX 4090 D", "RTX 3070", "H200 8",
+		"", "H1000", "H101", "TPU v5p", "Trainium2", "Ascend 910B", "RTX 4090 Laptop", "RTX 4090 D", "RTX 3070", "H200 8",
 		"GPU", "8x",
 	} {
 		if m, ok := GPUByName(text); ok && m.Name != "h200" {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/unit"
 )
@@ -222,11 +223,10 @@ func netName(k cluster.NetKind) string {
 	return cmp.Or(netNames[k], string(k))
 }
 
-// nvlinkName is NVLink with its generation, which follows from the compute
-// capability where that is known.
+// nvlinkName is NVLink with its generation, which the catalogue has for the GPU's compute capability.
 func nvlinkName(t *cluster.NodeType, gpu int) string {
-	if g := t.Devices[gpu].GPU; g != nil && g.SM >= 60 && g.SM < 120 {
-		return fmt.Sprintf("NVLink %d", min(g.SM/10-5, 5))
+	if g := t.Devices[gpu].GPU; g != nil {
+		return cmp.Or(hardware.ChipLink(fmt.Sprintf("sm%d", g.SM)).Name, "NVLink")
 	}
 	return "NVLink"
 }

@@ -43,9 +43,11 @@ func TestRatchet(t *testing.T) {
 	write("a/testdata/x.go", "package x\n"+one)
 	write("tools/t.go", "package main\n"+one)
 	write("README.md", "three words here\n")
+	write("a/words.csv", "seven\n,")
+	write("a/data/machines.csv", "as many as are sold\n")
 	first := count()
 	if first["tokens a"] != 20 || first["tokens all"] != 20 || first["tests"] != 11 || first["tokens tools"] != 11 ||
-		first["words of documents"] != 3 {
+		first["words of documents"] != 3 || first["bytes of embedded data"] != 7 {
 		t.Fatalf("%v", first)
 	}
 	limit, err := Read([]byte(first.Text()))

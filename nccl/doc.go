@@ -3,10 +3,10 @@
 // NCCL would find, joins them across nodes, computes NCCL's table of latencies
 // and bandwidths, and chooses algorithm, protocol and channels per size.
 //
-// It follows the rules of the releases 2.18 to 2.30, and the estimates of those
-// from 2.8 on. What releases differ in is data/rules.csv, by release and with its
-// source: constants, limits and which rules hold; code asks the struct rules and
-// compares no versions. Figures are NCCL's own constants, not measurements: what
+// It follows the rules of the releases from 2.18 on, and the estimates of those
+// from 2.8 on; data/releases.csv lists them. What releases differ in is
+// data/rules.csv, by release and with its source: constants, limits and which rules
+// hold; code asks the struct rules and compares no versions. Figures are NCCL's own constants, not measurements: what
 // NCCL believes and what happens are two things.
 //
 // NCCL's nodes are not hosts: an NVLink domain of several hosts is one node, and a
@@ -17,7 +17,8 @@
 //
 // Comments cite NCCL's source by release and file: "NCCL 2.28 src/graph/tuning.cc" is
 // that file at tag v2.28.9-1 of github.com/NVIDIA/nccl. Where releases differ, the
-// files of the same name in the tags v2.18.1-1 to v2.30.7-1 were compared.
+// files of the same name in the tags from v2.18.1-1 to the last of data/releases.csv
+// were compared.
 //
 // Nothing is remembered: the same code that reproduces a log of one cluster
 // decides for every other. The fusion of NICs on different cards is outside its

@@ -25,7 +25,7 @@ import (
 type Jobs struct {
 	Sources []string      `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Rings of busbar's profiler plugin, files of NCCL's Inspector, and folders of them (default: the rings of /dev/shm)."`
 	Cluster string        `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster to predict on: a preset (dgx-h100:4), a cluster file, or any file that map reads (default: this machine, where it has GPUs)."`
-	NCCL    string        `name:"nccl" placeholder:"VERSION" help:"NCCL release, 2.8 to 2.30 (default: the newest known)."`
+	NCCL    string        `name:"nccl" placeholder:"VERSION" help:"NCCL release, from 2.8 on (default: the newest known)."`
 	Since   time.Duration `page:"-" default:"1m" least:"1s" most:"24h" help:"How far back to look, from the last operation on (default 1m)."`
 	Watch   bool          `page:"-" help:"Read again and again, until interrupted."`
 	Every   time.Duration `page:"-" default:"5s" least:"500ms" most:"1h" help:"Time between readings with --watch (default 5s)."`

@@ -35,7 +35,7 @@ type Predict struct {
 	Root    int      `help:"Root rank of broadcast, reduce, gather, scatter."`
 	Algo    string   `placeholder:"ALGO" help:"auto (NCCL's choice), best (the fastest), each (one row per NCCL algorithm), all (also per protocol), or names: ring,tree (default: auto, or each with --compare)."`
 	Proto   proto    `enum:"auto,ll,ll128,simple" default:"auto" help:"auto, ll, ll128 or simple (default auto)."`
-	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"NCCL release, 2.8 to 2.30, as NCCL_DEBUG=VERSION prints it (default: the newest known, named in the first line of the output)."`
+	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"NCCL release, from 2.8 on, as NCCL_DEBUG=VERSION prints it (default: the newest known, named in the first line of the output)."`
 	Plan    bool     `name:"nccl-plan" help:"Also print NCCL's setup: graphs, rings, trees and its table of estimates."`
 	Links   bool     `help:"Also print the load of every link in each direction: bytes, share of the time, which links limit the run. Needs one size, one algorithm and one layout."`
 	Compare Layout   `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`

@@ -79,6 +79,29 @@ func TestManualLinks(t *testing.T) {
 	}
 }
 
+// TestPictures holds the pictures of the documents to what commands draw, in docs/examples. The page's is of a browser.
+func TestPictures(t *testing.T) {
+	t.Chdir("../../docs/examples")
+	for name, command := range map[string]string{
+		"baskerville": "map baskerville:2", "predict": "predict -c dgx-h100:2", "traffic": "doctor explain rings.log",
+	} {
+		file := "../pictures/" + name + ".svg"
+		var drawn, stderr bytes.Buffer
+		code := run(t.Context(), strings.NewReader(""), &drawn, &stderr, strings.Fields(command+" -o svg=-"))
+		if code != exitDone {
+			t.Fatalf("busbar %s: exit %d\n%s", command, code, stderr.String())
+		}
+		if *update {
+			if err := os.WriteFile(file, drawn.Bytes(), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if kept, err := os.ReadFile(file); err != nil || !bytes.Equal(kept, drawn.Bytes()) {
+			t.Errorf("%s is not what busbar %s -o svg draws (%v); make update does it", file, command, err)
+		}
+	}
+}
+
 // checkPage checks one page, or rewrites its outputs.
 func checkPage(t *testing.T, page string) {
 	data, err := os.ReadFile(page)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,6 +47,27 @@ func TestThirdPartyFiles(t *testing.T) {
 	}
 	for name := range want {
 		t.Errorf("%s is missing", name)
+	}
+}
+
+// TestViews: index.html links every module that shows a view, and nothing else.
+func TestViews(t *testing.T) {
+	files, err := fs.Glob(page, "page/*.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var modules []string
+	for _, f := range files {
+		text, err := page.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "export async function show(") && filepath.Base(f) != "main.js" {
+			modules = append(modules, strings.TrimSuffix(filepath.Base(f), ".js"))
+		}
+	}
+	if linked := slices.Sorted(slices.Values(views)); !slices.Equal(linked, modules) {
+		t.Errorf("index.html links %v; expected the modules that show a view: %v", linked, modules)
 	}
 }
 

@@ -100,8 +100,15 @@ func (s *Server) own() []Route {
 	return list
 }
 
-// views are the parts of the page, each under a path of its own.
-var views = []string{"cluster", "predict", "step", "plan", "fleet", "jobs", "doctor"}
+// views are the parts of the page, each under a path of its own and linked by index.html.
+var views = func() (list []string) {
+	html, _ := page.ReadFile("page/index.html") // newAssets reports what is not there
+	for _, link := range strings.Split(string(html), `<a href="/`)[1:] {
+		name, _, _ := strings.Cut(link, `"`)
+		list = append(list, name)
+	}
+	return list
+}()
 
 // Handler is the server as net/http takes it.
 func (s *Server) Handler() http.Handler {

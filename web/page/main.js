@@ -4,11 +4,9 @@ import { State } from './state.js';
 import { term } from './terms.js';
 import { tour } from './tour.js';
 
-// Views, each a module with: export async function show(root, state, api). It fills root, and may return a function
-// that is called when the view is left.
-const views = [
-  ['cluster', 'Cluster'], ['predict', 'Predict'], ['step', 'Step'], ['plan', 'Plan'], ['fleet', 'Fleet'], ['jobs', 'Jobs'], ['doctor', 'Doctor'],
-];
+// Views, which index.html links, each a module with: export async function show(root, state, api). It fills root, and may
+// return a function that is called when the view is left.
+const views = [...document.querySelectorAll('#nav a')].map((a) => [a.pathname.slice(1), a.textContent]);
 
 const api = { ask, request, events, me: null };
 const root = document.getElementById('main');

@@ -77,7 +77,7 @@ FIT    ?= -cross
 fit:
 	cd tools/fit && $(GO) run . $(FIT) $(abspath $(FILES))
 
-# Golden files, the manual's outputs, the list of linked modules, and budget.txt where something shrank.
+# Golden files, the manual's outputs, pictures and links, the list of linked modules, and budget.txt where something shrank.
 update:
 	$(GO) test ./doctor ./fleet/health ./launch ./query ./report ./cmd/busbar ./internal/rules -update
 

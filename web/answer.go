@@ -12,10 +12,7 @@ const (
 
 // Fail answers with an error, in JSON.
 func Fail(w http.ResponseWriter, code int, text string) {
-	w.Header().Set("Content-Type", jsonType)
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client has gone
+	failWith(w, code, map[string]string{"error": text})
 }
 
 // refuse answers that a question is wrong, with the parameter that it is about.
@@ -24,15 +21,19 @@ func refuse(w http.ResponseWriter, err error) {
 	for _, field := range fieldOf(err) {
 		doc["field"] = field
 	}
+	failWith(w, http.StatusBadRequest, doc)
+}
+
+func failWith(w http.ResponseWriter, code int, doc map[string]string) {
 	w.Header().Set("Content-Type", jsonType)
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusBadRequest)
+	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(doc) // the client has gone
 }
 
 // Reply answers with a document, in JSON.
 func Reply(w http.ResponseWriter, v any) {
-	data, err := encoded(v)
+	data, err := encoded(v, maxAnswer)
 	if err != nil {
 		Fail(w, http.StatusInternalServerError, err.Error())
 		return

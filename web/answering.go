@@ -1,18 +1,17 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"runtime/debug"
-	"strings"
-	"sync"
 	"time"
 
 	"busbar.dev/ask"
@@ -27,8 +26,8 @@ const freshFor = 15 * time.Second
 const mostDevices = 160_000
 
 // answer serves a question.
-func (s *Server) answer(q *ask.Question) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) answer(q *ask.Question) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		given := r.URL.Query()
 		a, err := s.read(meant(q, given), given)
 		if err == nil {
@@ -39,7 +38,7 @@ func (s *Server) answer(q *ask.Question) http.Handler {
 			return
 		}
 		s.send(w, r, s.kept(r.Context(), a))
-	})
+	}
 }
 
 // meant is the question of an address that several share.
@@ -72,42 +71,21 @@ func (s *Server) kept(ctx context.Context, a *asked) *given {
 	return g
 }
 
-// bounded is a buffer that refuses to grow without end.
-type bounded struct {
-	bytes.Buffer
-	most int
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > b.most {
-		return 0, fmt.Errorf("the answer has more than %d MiB; ask for less", b.most>>20)
-	}
-	return b.Buffer.Write(p)
-}
-
 // compute answers a question. When the context ends first, the work keeps its place
 // in the pool until it has really ended.
 func (s *Server) compute(ctx context.Context, a *asked) *given {
 	ctx, cancel := context.WithTimeout(ctx, a.Within)
-	after := a.after
-	if after == nil {
-		after = func() {}
-	}
-	leave, err := s.pool.enter(ctx, clientIn(ctx), a.Heavy, a.cost())
+	inside, leave, err := s.pool.enter(ctx, clientIn(ctx), a.Heavy, a.cost())
 	if err != nil {
 		cancel()
-		after()
 		return refusal(http.StatusServiceUnavailable, errBusy.Error(), a)
 	}
-	ctx, unwatch := s.pool.memory.watch(ctx, clientIn(ctx))
+	ctx = inside
 	done := make(chan *given, 1)
 	go func() {
 		defer leave()
 		defer cancel()
-		defer unwatch()
-		g := s.run(ctx, a)
-		after()
-		done <- g
+		done <- s.run(ctx, a)
 	}()
 	select {
 	case g := <-done:
@@ -136,7 +114,7 @@ func (a *asked) cost() int64 {
 	}
 	size := int64(0)
 	for _, path := range a.files {
-		n, packed := weight(path)
+		n, packed := weigh(path)
 		if packed {
 			n = max(n, query.PageLimits.Bytes/4)
 		}
@@ -145,19 +123,27 @@ func (a *asked) cost() int64 {
 	return cost + costOfByte*min(size, query.PageLimits.Bytes)
 }
 
-// weight is how many bytes a file has, and whether it stands for more.
-func weight(path string) (size int64, packed bool) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, false
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil {
-		size = info.Size()
-	}
-	var head [4]byte
-	n, _ := io.ReadFull(f, head[:])
-	return size, unpack.Packed(head[:n])
+// weigh is how many bytes a file or the files of a folder have, and whether one stands for more.
+func weigh(path string) (size int64, packed bool) {
+	_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error { // what is gone weighs nothing
+		if err != nil || d.IsDir() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		var head [4]byte
+		n, _ := io.ReadFull(f, head[:])
+		packed = packed || unpack.Packed(head[:n])
+		info, err := f.Stat()
+		if err == nil {
+			size += info.Size()
+		}
+		return err
+	})
+	return size, packed
 }
 
 func late(ctx context.Context, a *asked) *given {
@@ -176,13 +162,11 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 			g = refusal(http.StatusInternalServerError, fmt.Sprintf("a fault of busbar, not of the question: %v", p), a)
 		}
 	}()
-	notes := &noted{}
-	env := s.env(a, notes)
+	env := s.env(a)
 	doc, err := s.asking(ctx, a, env)
 	timeUp := errors.Is(ctx.Err(), context.DeadlineExceeded)
 	switch {
-	case doc != nil && timeUp && a.Heavy: // the best that was found until then
-		notes.list = append([]string{"the time was up; this is the best so far"}, notes.list...)
+	case doc != nil && timeUp && a.Heavy: // the best that was found until then, as it says
 	case ctx.Err() != nil:
 		return late(ctx, a)
 	case query.Cannot(err):
@@ -190,14 +174,14 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 	case err != nil:
 		return refusal(http.StatusBadRequest, err.Error(), a, fieldOf(err)...)
 	}
-	g = &given{code: http.StatusOK, mime: a.mime, line: a.line, notes: notes.text()}
+	g = &given{code: http.StatusOK, mime: a.mime, line: a.line}
 	if timeUp {
 		g.until = time.Now()
 	}
 	if w, ok := doc.(interface{ Wrong() bool }); ok && w.Wrong() {
 		g.exit = 1
 	}
-	if err := a.write(ctx, g, ask.Answer{Question: a.ask, Document: doc, Env: env}, s.longest()); err != nil {
+	if g.body, err = a.write(ctx, ask.Answer{Question: a.ask, Document: doc, Env: env}, s.longest()); err != nil {
 		return refusal(http.StatusUnprocessableEntity, err.Error(), a)
 	}
 	g.seal()
@@ -220,63 +204,11 @@ func (s *Server) tell(text string) {
 }
 
 // env is what a question may touch: the files that were sent with it, and this machine's topology.
-func (s *Server) env(a *asked, notes *noted) query.Env {
+func (s *Server) env(a *asked) query.Env {
 	limits := query.PageLimits
 	limits.GPUs = mostDevices
 	limits.Held = int64(s.longest())
-	return query.Env{Files: a.files, Machine: s.Machine, Note: notes.add, Limits: limits}
-}
-
-// write makes the body: JSON, a picture, or the files of a plan.
-func (a *asked) write(ctx context.Context, g *given, answer ask.Answer, longest int) error {
-	out := &bounded{most: longest}
-	var err error
-	switch {
-	case a.archive, a.list:
-		return a.writeFiles(g, answer.Document)
-	case a.form != nil:
-		err = a.form.Write(ctx, out, answer)
-	case a.scene:
-		m, ok := answer.Document.(*query.MapDoc)
-		if !ok {
-			return errors.New("there is no cluster to draw")
-		}
-		cl, err := m.Cluster()
-		if err != nil {
-			return err
-		}
-		if err := writeJSON(out, sceneOf(cl, a.at), longest); err != nil {
-			return err
-		}
-	default:
-		err = writeJSON(out, answer.Document, longest)
-	}
-	g.body = out.Bytes()
-	return err
-}
-
-// noted is what is said beside an answer, as far as a header has room.
-type noted struct {
-	mu   sync.Mutex
-	list []string
-	size int
-}
-
-func (n *noted) add(text string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.size += len(text); n.size < 64<<10 {
-		n.list = append(n.list, "note: "+text)
-	}
-}
-
-func (n *noted) text() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.list) == 0 {
-		return ""
-	}
-	return strings.Join(n.list, "\n") + "\n"
+	return query.Env{Files: a.files, Machine: s.Machine, Limits: limits}
 }
 
 // fieldOf is the parameter of the question that an error is about, where one is known.
@@ -313,9 +245,6 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, g *given) {
 	h.Set("X-Busbar-Command", url.PathEscape(g.line))
 	if g.exit >= 0 {
 		h.Set("X-Busbar-Exit", fmt.Sprint(g.exit))
-	}
-	if g.notes != "" {
-		h.Set("X-Busbar-Notes", url.PathEscape(g.notes[:min(len(g.notes), 4000)]))
 	}
 	if g.code == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "2")

@@ -1,11 +1,11 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -21,28 +21,23 @@ type asked struct {
 	*ask.Question
 	ask     any // of package query
 	files   uploads
-	form    *ask.Form // of what comes; nil is JSON
-	mime    string    // of what comes
-	here    bool      // about this machine
-	line    string    // the command that asks the same, for a shell
-	archive bool      // the files of a plan, packed
-	list    bool      // the files of a plan, as JSON
-	scene   bool      // the drawing of a cluster
-	at      string    // of this node of it
-
-	after func() // is called when nothing of it is left running
+	here    bool   // about this machine
+	line    string // the command that asks the same, for a shell
+	mime    string // of what comes
+	drawing string // what else than the line says what comes
+	// write makes the body from the answer, of at most so many bytes.
+	write func(ctx context.Context, answer ask.Answer, most int) ([]byte, error)
 }
 
 // Bounds of what may be said.
 const (
 	maxWord   = 400
-	maxNodes  = 20000
 	maxRepeat = 64
 )
 
 // read turns the parameters of an address into a question.
 func (s *Server) read(q *ask.Question, given url.Values) (*asked, error) {
-	a := &asked{Question: q, ask: q.New(), files: uploads{}, mime: jsonType, here: q.Here}
+	a := &asked{Question: q, ask: q.New(), files: uploads{}, here: q.Here}
 	rest := map[string]bool{}
 	for k := range given {
 		rest[k] = true
@@ -113,7 +108,10 @@ func otherNames(params []query.Param, p *query.Param) (list []string) {
 // as sets what comes: JSON, or one of the question's pictures.
 func (a *asked) as(form string) error {
 	if form == "" || form == "json" {
-		a.line = a.command("--json")
+		a.line, a.mime = a.command("--json"), jsonType
+		a.write = func(_ context.Context, answer ask.Answer, most int) ([]byte, error) {
+			return encoded(answer.Document, most)
+		}
 		return nil
 	}
 	known := pageForms(a.Question)
@@ -126,7 +124,12 @@ func (a *asked) as(form string) error {
 	if a.Also {
 		flag += "=-"
 	}
-	a.form, a.mime, a.line = &known[i], known[i].Mime, a.command("-o", flag)
+	a.line, a.mime = a.command("-o", flag), known[i].Mime
+	a.write = func(ctx context.Context, answer ask.Answer, most int) ([]byte, error) {
+		out := &bounded{most: most}
+		err := known[i].Write(ctx, out, answer)
+		return out.Bytes(), err
+	}
 	return nil
 }
 
@@ -165,19 +168,15 @@ func (s *Server) add(a *asked, p *query.Param, v string) error {
 		return fmt.Errorf("%s=%.40q: expected 1, or nothing", p.Page, v)
 	case p.Names == "cluster":
 		a.here = false
-		if err := counted(p.Page, v); err != nil {
-			return err
-		}
 	}
 	switch file := p.Names == "file" || p.Names == "files"; {
 	case strings.HasPrefix(v, "@") && p.Names == "":
 		return fmt.Errorf("%s=%.40q: expected no upload here", p.Page, v)
 	case strings.HasPrefix(v, "@"):
-		path, name, count, err := s.shelf.find(v)
-		if err != nil {
+		var err error
+		if v, err = s.shelf.find(v, a.files); err != nil {
 			return err
 		}
-		v = a.files.add(name, path) + count
 	case file:
 		return fmt.Errorf("%s=%.40q: expected an upload, as POST /api/files gives it", p.Page, v)
 	case (p.Argument || p.Names != "") && strings.HasPrefix(v, "-"):
@@ -186,22 +185,9 @@ func (s *Server) add(a *asked, p *query.Param, v string) error {
 	return p.Set(a.ask, v)
 }
 
-// counted bounds the nodes of a cluster's word before anything is made of it.
-func counted(name, v string) error {
-	i := strings.LastIndexByte(v, ':')
-	if i < 0 {
-		return nil
-	}
-	n, err := strconv.Atoi(v[i+1:])
-	if err != nil || n < 1 || n > maxNodes {
-		return fmt.Errorf("%s=%.40q: expected a number of nodes from 1 to %d after the colon", name, v, maxNodes)
-	}
-	return nil
-}
-
 // key is what equal questions have in common.
 func (a *asked) key() string {
-	data, err := json.Marshal([]any{a.line, a.scene, a.at, a.files, a.ask})
+	data, err := json.Marshal([]any{a.line, a.drawing, a.files, a.ask})
 	if err != nil {
 		return a.line
 	}

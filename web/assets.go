@@ -1,14 +1,15 @@
 package web
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"io/fs"
 	"mime"
 	"net/http"
 	"path"
-	"strings"
 
 	"busbar.dev/ask"
 )
@@ -40,21 +41,13 @@ func newAssets(version string) (*assets, error) {
 		h.Write(data)
 		return err
 	})
-	if err != nil {
-		return nil, err
+	build := hex.EncodeToString(h.Sum(nil)[:6])
+	html := func(name string) []byte {
+		data, e := page.ReadFile(name)
+		err = errors.Join(err, e)
+		return bytes.ReplaceAll(data, []byte("BUILD"), []byte(build))
 	}
-	a := &assets{build: hex.EncodeToString(h.Sum(nil)[:6])}
-	for _, f := range []struct {
-		name string
-		to   *[]byte
-	}{{"page/index.html", &a.index}, {"page/login.html", &a.login}} {
-		data, err := page.ReadFile(f.name)
-		if err != nil {
-			return nil, err
-		}
-		*f.to = []byte(strings.ReplaceAll(string(data), "BUILD", a.build))
-	}
-	return a, nil
+	return &assets{build: build, index: html("page/index.html"), login: html("page/login.html")}, err
 }
 
 func (a *assets) page(w http.ResponseWriter, _ *http.Request)      { document(w, a.index) }

@@ -21,93 +21,73 @@ const (
 // nobody has shown a token makes room, the oldest first: who only holds connections keeps nobody out. Where all have,
 // the token that holds the most gives its oldest up.
 func Bounded(l net.Listener) net.Listener {
-	return &boundedListener{
-		Listener: l, places: make(chan struct{}, mostConnections), done: make(chan struct{}),
-		client: clientAt, each: map[string]int{},
-	}
+	return &boundedListener{Listener: l, places: mostConnections, client: clientAt}
 }
 
 type boundedListener struct {
 	net.Listener
-	places chan struct{}
-	done   chan struct{}
-	once   sync.Once
+	places int
 	client func(net.Addr) string // whom connections are counted for, "" for nobody
 
-	mu   sync.Mutex // guards following
-	each map[string]int
+	mu   sync.Mutex     // guards following
 	open []*boundedConn // the oldest first
 }
 
-// Accept waits for a client, then for a place.
+// Accept waits for a client that there is a place for.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		who := l.client(c.RemoteAddr())
-		if !l.enter(who) && !(l.evict(who) && l.enter(who)) {
-			c.Close()
-			continue
+		b := &boundedConn{Conn: c, who: l.client(c.RemoteAddr()), of: l}
+		old, ok := l.admit(b)
+		if old != nil {
+			old.Close()
 		}
-		if !l.place() {
-			l.leave(who, nil)
-			c.Close()
-			return nil, net.ErrClosed
+		if ok {
+			return b, nil
 		}
-		b := &boundedConn{Conn: c, who: who}
-		b.leave = func() { l.leave(who, b); <-l.places }
-		l.mu.Lock()
-		l.open = append(l.open, b)
-		l.mu.Unlock()
-		return b, nil
+		c.Close()
 	}
 }
 
-// place takes one of the places, and has another connection give its own up where there is none.
-func (l *boundedListener) place() bool {
-	select {
-	case l.places <- struct{}{}:
-		return true
-	default:
-	}
-	l.evict("")
-	select {
-	case l.places <- struct{}{}:
-		return true
-	case <-l.done:
-		return false
-	}
-}
-
-// evict closes the oldest connection without a token, of one client or of all; of all, else the oldest of the token
-// that holds the most. It is false where there is none.
-func (l *boundedListener) evict(who string) bool {
+// admit takes a connection in; old gives its place up for it.
+func (l *boundedListener) admit(b *boundedConn) (old *boundedConn, ok bool) {
 	l.mu.Lock()
-	i := slices.IndexFunc(l.open,
-		func(c *boundedConn) bool { return c.token.Load() == nil && (who == "" || c.who == who) })
-	if i < 0 && who == "" {
-		i = l.oldestOfLargest()
+	defer l.mu.Unlock()
+	own := 0
+	for _, c := range l.open {
+		if c.who == b.who {
+			own++
+		}
 	}
-	var old *boundedConn
-	if i >= 0 {
-		old = l.open[i]
+	crowded := b.who != "" && own >= mostOfOne
+	if crowded || len(l.open) >= l.places {
+		old = oldest(l.open, func(c *boundedConn) bool { return c.token.Load() == nil && (!crowded || c.who == b.who) })
+		if old == nil && !crowded {
+			old = oldestOfLargest(l.open)
+		}
+		if old == nil {
+			return nil, false
+		}
 	}
-	l.mu.Unlock()
-	if old == nil {
-		return false
-	}
-	old.Close()
-	return true
+	l.open = append(l.open, b)
+	return old, true
 }
 
-// oldestOfLargest is the oldest connection of the token that holds the most, -1 where none holds two. The caller holds
-// mu.
-func (l *boundedListener) oldestOfLargest() int {
+func oldest(open []*boundedConn, is func(*boundedConn) bool) *boundedConn {
+	if i := slices.IndexFunc(open, is); i >= 0 {
+		return open[i]
+	}
+	return nil
+}
+
+// oldestOfLargest is the oldest connection of the token that holds the most, nil where none holds two.
+func oldestOfLargest(open []*boundedConn) *boundedConn {
 	count := map[string]int{}
 	most := ""
-	for _, c := range l.open {
+	for _, c := range open {
 		if t := c.token.Load(); t != nil {
 			if count[*t]++; count[*t] > count[most] {
 				most = *t
@@ -115,30 +95,9 @@ func (l *boundedListener) oldestOfLargest() int {
 		}
 	}
 	if count[most] < 2 {
-		return -1
+		return nil
 	}
-	return slices.IndexFunc(l.open, func(c *boundedConn) bool { t := c.token.Load(); return t != nil && *t == most })
-}
-
-func (l *boundedListener) enter(who string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if who != "" && l.each[who] >= mostOfOne {
-		return false
-	}
-	l.each[who]++
-	return true
-}
-
-func (l *boundedListener) leave(who string, c *boundedConn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.each[who]--; l.each[who] <= 0 {
-		delete(l.each, who)
-	}
-	if i := slices.Index(l.open, c); i >= 0 {
-		l.open = slices.Delete(l.open, i, i+1)
-	}
+	return oldest(open, func(c *boundedConn) bool { t := c.token.Load(); return t != nil && *t == most })
 }
 
 // clientAt is the host of an address, "" for this machine.
@@ -149,25 +108,19 @@ func clientAt(a net.Addr) string {
 	return clientOf(a.String())
 }
 
-// Close ends waiting too.
-func (l *boundedListener) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return l.Listener.Close()
-}
-
 type boundedConn struct {
 	net.Conn
 	who   string
 	token atomic.Pointer[string] // the name of the one that was shown on it; nil for none
-	once  sync.Once
-	leave func()
+	of    *boundedListener
 }
 
 // Close gives the place back.
 func (c *boundedConn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(c.leave)
-	return err
+	c.of.mu.Lock()
+	c.of.open = slices.DeleteFunc(c.of.open, func(x *boundedConn) bool { return x == c })
+	c.of.mu.Unlock()
+	return c.Conn.Close()
 }
 
 type connKey struct{}

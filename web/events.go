@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,8 +11,8 @@ import (
 // Events tells pages what happens, as server-sent events of GET /api/events. Its
 // zero value is ready.
 type Events struct {
-	mu   sync.Mutex             // guards following
-	subs map[chan []byte]string // the token of each
+	mu   sync.Mutex // guards following
+	subs map[chan []byte]bool
 }
 
 const (
@@ -22,31 +21,20 @@ const (
 	// mostListeners bounds the pages that listen at once, and listenersOfOne those of a token: others listen too.
 	mostListeners  = 256
 	listenersOfOne = 64
-	heartbeat      = 15 * time.Second
-	// recheck is how often it is looked at whether who listens still may.
+	slowPage       = 15 * time.Second // may take to take an event
+	// recheck is how often it is looked at whether who listens still may, and is there.
 	recheck = 5 * time.Second
 )
 
 // listen streams events for as long as the token counts that opened the stream.
 func (s *Server) listen(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	go func() {
-		tick := time.NewTicker(s.recheck)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if _, ok := s.who(r); !ok {
-				cancel()
-				return
-			}
-		}
-	}()
-	s.Events.ServeHTTP(w, r.WithContext(ctx))
+	leave, ok := s.listeners.take(clientIn(r.Context()), 1)
+	if !ok {
+		busy(w, "too many pages listen; try again later")
+		return
+	}
+	defer leave()
+	s.Events.stream(w, r, s.recheck, func() bool { _, ok := s.who(r); return ok })
 }
 
 // Publish sends an event to every page that listens. kind is the event's name, v
@@ -71,71 +59,47 @@ func (e *Events) Publish(kind string, v any) error {
 	return nil
 }
 
-func (e *Events) subscribe(token string) chan []byte {
+func (e *Events) subscribe() chan []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	own := 0
-	for _, t := range e.subs {
-		if t == token {
-			own++
-		}
-	}
-	if len(e.subs) >= mostListeners || own >= listenersOfOne {
-		return nil
-	}
 	if e.subs == nil {
-		e.subs = map[chan []byte]string{}
+		e.subs = map[chan []byte]bool{}
 	}
 	c := make(chan []byte, eventsKept)
-	e.subs[c] = token
+	e.subs[c] = true
 	return c
 }
 
 func (e *Events) unsubscribe(c chan []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, listens := e.subs[c]; listens {
+	if e.subs[c] {
 		delete(e.subs, c)
 		close(c)
 	}
 }
 
-// ServeHTTP streams until the page goes away.
-func (e *Events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := e.subscribe(clientIn(r.Context()))
-	if c == nil {
-		w.Header().Set("Retry-After", "10")
-		Fail(w, http.StatusServiceUnavailable, "too many pages listen; try again later")
-		return
-	}
+// stream sends what happens until the page goes away, or may listen no more.
+func (e *Events) stream(w http.ResponseWriter, r *http.Request, recheck time.Duration, may func() bool) {
+	c := e.subscribe()
 	defer e.unsubscribe(c)
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	send := func(text []byte) bool {
-		_ = out.SetWriteDeadline(time.Now().Add(heartbeat)) // where the connection has one
-		if _, err := w.Write(text); err != nil {
-			return false
-		}
-		return out.Flush() == nil
-	}
-	if !send([]byte("retry: 2000\n\n")) {
-		return
-	}
-	tick := time.NewTicker(heartbeat)
+	tick := time.NewTicker(recheck)
 	defer tick.Stop()
-	for {
+	text, ok := []byte("retry: 2000\n\n"), true
+	for ok {
+		_ = out.SetWriteDeadline(time.Now().Add(slowPage)) // where the connection has one
+		if _, err := w.Write(text); err != nil || out.Flush() != nil {
+			return
+		}
 		select {
 		case <-r.Context().Done():
 			return
-		case text, ok := <-c:
-			if !ok || !send(text) {
-				return
-			}
+		case text, ok = <-c:
 		case <-tick.C:
-			if !send([]byte(": still here\n\n")) {
-				return
-			}
+			text, ok = []byte(": still here\n\n"), may()
 		}
 	}
 }

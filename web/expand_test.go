@@ -56,7 +56,7 @@ func TestHostileUploads(t *testing.T) {
 // TestUnpackedIsBounded holds the page to one GiB out of compressed logs.
 func TestUnpackedIsBounded(t *testing.T) {
 	s := newSite(t, nil)
-	if got := s.env(&asked{}, &noted{}).Limits; got.Unpacked != 1<<30 || got.Held != 64<<20 || got.Steps == 0 ||
+	if got := s.env(&asked{}).Limits; got.Unpacked != 1<<30 || got.Held != 64<<20 || got.Steps == 0 ||
 		got.Bytes != 32<<20 {
 		t.Errorf("a question of the page may cost %+v", got)
 	}

@@ -1,8 +1,8 @@
 package web
 
 import (
+	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,7 +18,6 @@ const policy = "default-src 'self'; img-src 'self' data: blob:; base-uri 'none';
 func (s *Server) guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		s.refused.Add(1)
 		Fail(w, http.StatusForbidden, "asked by another site's page")
 	}))
 	next = cross.Handler(next)
@@ -36,10 +35,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		defer s.survive(w)
 		switch {
 		case !s.named(r.Host):
-			s.refused.Add(1)
 			Fail(w, http.StatusMisdirectedRequest, fmt.Sprintf("this server is not %.80q; ask it by its address", r.Host))
 		case !s.requests.take(clientOf(r.RemoteAddr)):
-			s.refused.Add(1)
 			h.Set("Retry-After", "1")
 			Fail(w, http.StatusTooManyRequests, "too many requests; wait a little")
 		default:
@@ -55,10 +52,7 @@ func (s *Server) survive(w http.ResponseWriter) {
 	case http.ErrAbortHandler:
 		panic(p)
 	default:
-		s.broken.Add(1)
-		if s.Note != nil {
-			s.Note(fmt.Sprintf("a handler broke: %v", p))
-		}
+		s.tell(fmt.Sprintf("a handler broke: %v", p))
 		Fail(w, http.StatusInternalServerError, "this is a fault of the server; its log says more")
 	}
 }
@@ -68,12 +62,7 @@ func (s *Server) named(hostport string) bool {
 	if len(s.Hosts) == 0 {
 		return true
 	}
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
-	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
-	return slices.Contains(s.Hosts, host)
+	return slices.Contains(s.Hosts, strings.ToLower((&url.URL{Host: hostport}).Hostname()))
 }
 
 // Loopback are the names of this machine to itself, for Config.Hosts.
@@ -90,8 +79,13 @@ func (s *Server) entry(rt Route) http.Handler {
 		handler = s.computed(handler)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.WithContext(r.Context()) // the server looks at the body of its own
-		r.Body = bound(r, most)
+		if r.ContentLength > most {
+			w.Header().Set("Connection", "close") // or all of it would be waited for
+			Fail(w, http.StatusRequestEntityTooLarge,
+				fmt.Sprintf("the body has %d bytes; expected at most %d", r.ContentLength, most))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, most)
 		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // else what cannot be read would count as not asked
 			Fail(w, http.StatusBadRequest, fmt.Sprintf("malformed query: %.100v; expected name=value&…, percent-encoded", err))
 			return
@@ -102,27 +96,31 @@ func (s *Server) entry(rt Route) http.Handler {
 		}
 		who, ok := s.who(r)
 		switch {
-		case !ok && r.Header.Get("Authorization") != "" && !s.attempts.take(clientOf(r.RemoteAddr)):
-			s.refused.Add(1)
-			w.Header().Set("Retry-After", "10")
-			Fail(w, http.StatusTooManyRequests, "too many attempts; wait a little")
+		case !ok && r.Header.Get("Authorization") != "" && s.guessing(w, r):
 		case !ok && isPage(r):
-			s.refused.Add(1)
 			http.Redirect(w, r, "/login?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 		case !ok:
-			s.refused.Add(1)
 			w.Header().Set("WWW-Authenticate", `Bearer realm="busbar"`)
 			Fail(w, http.StatusUnauthorized, "log in, or send a token that this server knows: Authorization: Bearer TOKEN")
 		case who.Role < rt.Role:
-			s.refused.Add(1)
 			Fail(w, http.StatusForbidden,
 				fmt.Sprintf("the token %s may %v; this takes one that may %v", who.Name, who.Role, rt.Role))
 		default:
 			s.Tokens.touch(who.Name)
 			proven(r.Context(), who.Name)
-			handler.ServeHTTP(w, r.WithContext(withRequester(r.Context(), who)))
+			handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), whoKey{}, who)))
 		}
 	})
+}
+
+// guessing refuses who has shown many tokens that are none.
+func (s *Server) guessing(w http.ResponseWriter, r *http.Request) bool {
+	if s.attempts.take(clientOf(r.RemoteAddr)) {
+		return false
+	}
+	w.Header().Set("Retry-After", "10")
+	Fail(w, http.StatusTooManyRequests, "too many attempts; wait a little")
+	return true
 }
 
 // isPage reports a browser that goes to a page, rather than a script that asks.

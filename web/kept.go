@@ -1,9 +1,9 @@
 package web
 
 import (
-	"container/list"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,7 +15,6 @@ type given struct {
 	body  []byte
 	tag   string // ETag
 	exit  int
-	notes string // what the command said beside it
 	line  string // the command
 	until time.Time
 }
@@ -27,15 +26,10 @@ func (g *given) seal() {
 
 // answers keeps the latest answers, as much as fits.
 type answers struct {
-	mu    sync.Mutex
-	order *list.List // of *kept, latest first
-	index map[string]*list.Element
+	mu    sync.Mutex // guards following
+	each  map[string]*given
+	order []string // the oldest first
 	size  int
-}
-
-type kept struct {
-	key string
-	*given
 }
 
 const (
@@ -43,44 +37,39 @@ const (
 	maxAnswer = 64 << 20
 )
 
-func newAnswers() *answers { return &answers{order: list.New(), index: map[string]*list.Element{}} }
+func newAnswers() *answers { return &answers{each: map[string]*given{}} }
 
 func (a *answers) get(key string, now time.Time) *given {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	e := a.index[key]
-	if e == nil {
+	g := a.each[key]
+	if g != nil && !g.until.IsZero() && now.After(g.until) {
 		return nil
 	}
-	k := e.Value.(*kept)
-	if !k.until.IsZero() && now.After(k.until) {
-		a.drop(e)
-		return nil
-	}
-	a.order.MoveToFront(e)
-	return k.given
+	return g
 }
 
 func (a *answers) put(key string, g *given) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if e := a.index[key]; e != nil {
-		a.drop(e)
-	}
 	if len(g.body) > maxKept/4 {
 		return
 	}
-	a.index[key] = a.order.PushFront(&kept{key, g})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.each[key] != nil {
+		a.drop(slices.Index(a.order, key))
+	}
+	a.each[key] = g
+	a.order = append(a.order, key)
 	a.size += len(g.body) + len(key)
 	for a.size > maxKept {
-		a.drop(a.order.Back())
+		a.drop(0)
 	}
 }
 
 // drop forgets an answer. The caller holds mu.
-func (a *answers) drop(e *list.Element) {
-	k := e.Value.(*kept)
-	a.order.Remove(e)
-	delete(a.index, k.key)
-	a.size -= len(k.body) + len(k.key)
+func (a *answers) drop(i int) {
+	key := a.order[i]
+	a.order = slices.Delete(a.order, i, i+1)
+	a.size -= len(a.each[key].body) + len(key)
+	delete(a.each, key)
 }

@@ -1,32 +1,30 @@
 package web
 
 import (
+	"maps"
 	"net"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // buckets limit how often each client may do something: so many at once, so many a
 // second after.
 type buckets struct {
-	rate  float64 // a second
-	burst float64
+	rate  rate.Limit
+	burst int
 
-	mu   sync.Mutex
-	each map[string]bucket
-}
-
-type bucket struct {
-	left float64
-	at   time.Time
+	mu   sync.Mutex // guards following
+	each map[string]*rate.Limiter
 }
 
 // maxClients bounds what is remembered; whoever has not asked for long is as good as
 // new and is forgotten first.
 const maxClients = 4096
 
-func newBuckets(rate, burst float64) *buckets {
-	return &buckets{rate: rate, burst: burst, each: map[string]bucket{}}
+func newBuckets(perSecond rate.Limit, burst int) *buckets {
+	return &buckets{rate: perSecond, burst: burst, each: map[string]*rate.Limiter{}}
 }
 
 // take reports whether a client may, and counts it.
@@ -35,34 +33,18 @@ func (b *buckets) take(client string) bool { return b.takeAt(client, time.Now())
 func (b *buckets) takeAt(client string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	x, ok := b.each[client]
-	switch {
-	case !ok && len(b.each) >= maxClients:
-		b.forget(now)
+	l := b.each[client]
+	if l == nil {
+		if len(b.each) >= maxClients {
+			maps.DeleteFunc(b.each, func(_ string, l *rate.Limiter) bool { return l.TokensAt(now) >= float64(b.burst) })
+		}
 		if len(b.each) >= maxClients {
 			return false
 		}
-		fallthrough
-	case !ok:
-		x = bucket{b.burst, now}
+		l = rate.NewLimiter(b.rate, b.burst)
+		b.each[client] = l
 	}
-	x.left = min(b.burst, x.left+now.Sub(x.at).Seconds()*b.rate)
-	x.at = now
-	may := x.left >= 1
-	if may {
-		x.left--
-	}
-	b.each[client] = x
-	return may
-}
-
-// forget drops clients whose buckets are full again.
-func (b *buckets) forget(now time.Time) {
-	for k, x := range b.each {
-		if x.left+now.Sub(x.at).Seconds()*b.rate >= b.burst {
-			delete(b.each, k)
-		}
-	}
+	return l.AllowN(now, 1)
 }
 
 // clientOf is whom limits are counted for: an address, and for IPv6 the network that

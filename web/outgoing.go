@@ -4,55 +4,24 @@ import (
 	"compress/gzip"
 	"net/http"
 	"strings"
-	"sync"
 )
 
-// outgoing counts the answers that are on their way: whoever takes them slowly has the server hold them, long after the
-// question gave its place back.
-type outgoing struct {
-	most int64 // bytes, of all
-
-	mu   sync.Mutex // guards following
-	all  int64
-	each map[string]int64
-}
-
-// Bounds of answers on their way. A client may always have one, however long.
+// Bounds of answers that are on their way: whoever takes them slowly has the server hold them, long after the question
+// gave its place back.
 const (
 	outgoingOfOne = 96 << 20
 	outgoingUsual = 512 << 20
 	smallAnswer   = 256 << 10 // is not counted
 )
 
-func newOutgoing(memory int64) *outgoing {
-	o := &outgoing{most: outgoingUsual, each: map[string]int64{}}
+func newOutgoing(memory int64) *shares {
+	most := int64(outgoingUsual)
 	if memory > 0 {
-		o.most = min(o.most, memory/4)
+		most = min(most, memory/4)
 	}
+	o := newShares(most, outgoingOfOne)
+	o.always = true // however long it is
 	return o
-}
-
-// enter is false where a client should first take what it has asked for.
-func (o *outgoing) enter(client string, size int) (leave func(), ok bool) {
-	n := int64(size)
-	if n <= smallAnswer {
-		return func() {}, true
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if have := o.each[client]; have > 0 && (have+n > outgoingOfOne || o.all+n > o.most) {
-		return nil, false
-	}
-	o.all += n
-	o.each[client] += n
-	return func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.all -= n
-		if o.each[client] -= n; o.each[client] == 0 {
-			delete(o.each, client)
-		}
-	}, true
 }
 
 // worthPacking is the least size that is sent compressed: a table of a million pairs has seven megabytes.
@@ -60,14 +29,16 @@ const worthPacking = 2 << 10
 
 // deliver writes an answer whose headers are set, compressed where the client takes that.
 func (s *Server) deliver(w http.ResponseWriter, r *http.Request, code int, body []byte) {
-	leave, ok := s.outgoing.enter(clientIn(r.Context()), len(body))
 	h := w.Header()
-	if !ok {
-		h.Del("ETag")
-		busy(w, "answers to this token are still on their way; take those first")
-		return
+	if len(body) > smallAnswer {
+		leave, ok := s.outgoing.take(clientIn(r.Context()), int64(len(body)))
+		if !ok {
+			h.Del("ETag")
+			busy(w, "answers to this token are still on their way; take those first")
+			return
+		}
+		defer leave()
 	}
-	defer leave()
 	h.Add("Vary", "Accept-Encoding")
 	if len(body) < worthPacking || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.WriteHeader(code)
@@ -90,7 +61,7 @@ func busy(w http.ResponseWriter, why string) {
 // computed has a handler wait for its turn, and gives its place back before what it answers is sent.
 func (s *Server) computed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		leave, err := s.pool.enter(r.Context(), clientIn(r.Context()), false, usualCost)
+		_, leave, err := s.pool.enter(r.Context(), clientIn(r.Context()), false, usualCost)
 		if err != nil {
 			busy(w, errBusy.Error())
 			return

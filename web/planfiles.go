@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -38,25 +39,22 @@ func (s *Server) planFiles(w http.ResponseWriter, r *http.Request) {
 	}
 	q := a.ask.(*query.Plan)
 	q.Emit, q.Pick = planFolder, which
-	a.list, a.archive = list, !list
 	a.line = a.command("--json")
+	a.write = func(_ context.Context, answer ask.Answer, _ int) ([]byte, error) {
+		files := answer.Document.(*query.PlanDoc).Emitted.Texts
+		if list {
+			return json.Marshal(map[string]any{"files": files})
+		}
+		return archive(files)
+	}
+	if !list {
+		a.mime = archiveType
+	}
 	g := s.compute(r.Context(), a)
 	if g.mime == archiveType {
 		w.Header().Set("Content-Disposition", `attachment; filename="plan.tar.gz"`)
 	}
 	s.send(w, r, g)
-}
-
-// writeFiles makes an answer of the files of a plan.
-func (a *asked) writeFiles(g *given, doc any) (err error) {
-	files := doc.(*query.PlanDoc).Emitted.Texts
-	if a.list {
-		g.body, err = json.Marshal(map[string]any{"files": files})
-		return err
-	}
-	g.mime = archiveType
-	g.body, err = archive(files)
-	return err
 }
 
 // archive packs files into a folder.

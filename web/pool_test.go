@@ -12,9 +12,9 @@ import (
 // TestPoolTakesTurns has one client fill the pool and its queue. Another gets the next place, not the last.
 func TestPoolTakesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool(newMemory(0))
+		p := newPool(0)
 		hold := func(client string) {
-			leave, err := p.enter(t.Context(), client, false, 0)
+			_, leave, err := p.enter(t.Context(), client, false, 0)
 			if err == nil {
 				time.Sleep(time.Second)
 				leave()
@@ -29,7 +29,7 @@ func TestPoolTakesTurns(t *testing.T) {
 		}
 		began := time.Now()
 		for range 5 {
-			leave, err := p.enter(t.Context(), "honest", false, 0)
+			_, leave, err := p.enter(t.Context(), "honest", false, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,14 +48,14 @@ func TestPoolTakesTurns(t *testing.T) {
 // TestPoolGivesUp has clients go away while they wait, and when their turn comes.
 func TestPoolGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool(newMemory(0))
-		leave, err := p.enter(t.Context(), "a", true, 0)
+		p := newPool(0)
+		_, leave, err := p.enter(t.Context(), "a", true, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if _, err := p.enter(ctx, "b", true, 0); err == nil {
+			if _, _, err := p.enter(ctx, "b", true, 0); err == nil {
 				t.Error("a second heavy question was let in")
 			}
 			cancel()
@@ -69,12 +69,15 @@ func TestPoolGivesUp(t *testing.T) {
 
 // TestMemoryEndsQuestions has the heap be over its bound: questions that run are ended, and none is let in.
 func TestMemoryEndsQuestions(t *testing.T) {
-	m := newMemory(1 << 10) // less than any program has
-	ctx, done := m.watch(t.Context(), "a")
-	defer done()
+	p := newPool(1 << 10) // less than any program has
+	ctx, leave, err := p.enter(t.Context(), "a", false, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
 	watching, stop := context.WithCancel(t.Context())
 	defer stop()
-	go m.run(watching)
+	go p.watchHeap(watching)
 	select {
 	case <-ctx.Done():
 	case <-time.After(eventually.Limit):
@@ -83,7 +86,7 @@ func TestMemoryEndsQuestions(t *testing.T) {
 	if context.Cause(ctx) != errMemory {
 		t.Errorf("ended for %v; want for memory", context.Cause(ctx))
 	}
-	if _, err := newPool(m).enter(t.Context(), "a", false, 1); err != errBusy {
+	if _, _, err := p.enter(t.Context(), "b", false, 1); err != errBusy {
 		t.Errorf("let in: %v; want busy", err)
 	}
 }
@@ -91,31 +94,26 @@ func TestMemoryEndsQuestions(t *testing.T) {
 // TestMemoryIsShared: a client that fills the memory leaves room for the usual question of another, is the one whose
 // questions are ended where it gets too little, and who waits is let in when there is room again.
 func TestMemoryIsShared(t *testing.T) {
-	m := newMemory(450 << 20)
-	p := newPool(m)
-	many, err := p.enter(t.Context(), "many", true, heavyCost)
+	p := newPool(450 << 20)
+	ofMany, many, err := p.enter(t.Context(), "many", true, heavyCost)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.enter(t.Context(), "many", false, 2*usualCost); err != errBusy {
+	if _, _, err := p.enter(t.Context(), "many", false, 2*usualCost); err != errBusy {
 		t.Errorf("a second one of the same: %v; want busy", err)
 	}
-	ofMany, done := m.watch(t.Context(), "many")
-	defer done()
-	m.look(330<<20, true) // tight
-	few, err := p.enter(t.Context(), "few", false, usualCost)
+	p.look(330<<20, true) // tight
+	ofFew, few, err := p.enter(t.Context(), "few", false, usualCost)
 	if err != nil {
 		t.Fatalf("a usual question of another: %v", err)
 	}
-	ofFew, done := m.watch(t.Context(), "few")
-	defer done()
-	m.look(400<<20, true) // too much
+	p.look(400<<20, true) // too much
 	if context.Cause(ofMany) != errMemory || ofFew.Err() != nil {
 		t.Errorf("who asked for much: %v; who asked for little: %v", context.Cause(ofMany), context.Cause(ofFew))
 	}
 	in := make(chan error, 1)
 	go func() {
-		leave, err := p.enter(t.Context(), "third", false, usualCost)
+		_, leave, err := p.enter(t.Context(), "third", false, usualCost)
 		if err == nil {
 			leave()
 		}
@@ -123,9 +121,7 @@ func TestMemoryIsShared(t *testing.T) {
 	}()
 	many()
 	few()
-	if m.look(100<<20, true) {
-		m.changed()
-	}
+	p.look(100<<20, true)
 	if err := <-in; err != nil {
 		t.Errorf("when there is room again: %v", err)
 	}

@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"mime/multipart"
 	"net/http"
 	"os"
@@ -19,7 +18,7 @@ func TestRefusedFields(t *testing.T) {
 		"predict?c=nope":                           {"cluster", "no such file"},
 		"predict?c=/etc/passwd":                    {"cluster", "no such file"},
 		"predict?c=@zz":                            {"cluster", ""},
-		"predict?c=dgx-h100:99999999":              {"cluster", "20000"},
+		"predict?c=dgx-h100:99999999":              {"cluster", "1 to 1000000"},
 		"predict?c=dgx-h100:2&f=NaN":               {"stepfactor", "expected a number"},
 		"predict?c=dgx-h100:2&links=yes":           {"links", "expected 1"},
 		"predict?c=dgx-h100:2&size=1M&size=2M":     {"size", "given 2 times"},
@@ -43,7 +42,7 @@ func TestRefusedFields(t *testing.T) {
 }
 
 // sendForm sends files as a form.
-func (s *site) sendForm(t *testing.T, path string, files map[string][]byte) (int, string) {
+func (s *site) sendForm(t *testing.T, route string, files map[string][]byte) (int, string) {
 	t.Helper()
 	var b bytes.Buffer
 	form := multipart.NewWriter(&b)
@@ -57,7 +56,7 @@ func (s *site) sendForm(t *testing.T, path string, files map[string][]byte) (int
 		}
 	}
 	form.Close()
-	r, err := http.NewRequestWithContext(t.Context(), "POST", s.http.URL+path, &b)
+	r, err := http.NewRequestWithContext(t.Context(), "POST", s.http.URL+"/api/files", &b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,11 +67,12 @@ func (s *site) sendForm(t *testing.T, path string, files map[string][]byte) (int
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
+	var up struct{ ID string }
+	if err := json.NewDecoder(res.Body).Decode(&up); err != nil || up.ID == "" {
+		t.Fatalf("%d %v", res.StatusCode, err)
 	}
-	return res.StatusCode, string(data)
+	answer, text := s.ask(t, "GET", "/api/"+route+"?file="+up.ID, s.read, nil)
+	return answer.StatusCode, text
 }
 
 // TestHangUpload sends the dumps of a hung job.
@@ -89,7 +89,7 @@ func TestHangUpload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, body := s.sendForm(t, "/api/hang", files); code != http.StatusOK || !strings.Contains(body, `"late-rank"`) ||
+	if code, body := s.sendForm(t, "hang", files); code != http.StatusOK || !strings.Contains(body, `"late-rank"`) ||
 		strings.Contains(body, s.Data) {
 		t.Errorf("%d %s", code, body)
 	}

@@ -1,8 +1,8 @@
 package web
 
 import (
-	"context"
 	"net/http"
+	"slices"
 )
 
 // Role is what a token allows.
@@ -18,16 +18,14 @@ const (
 	Order
 )
 
-// String is the role as the file of tokens has it.
-func (r Role) String() string {
-	switch r {
-	case Read:
-		return "read"
-	case Order:
-		return "order"
-	}
-	return "public"
-}
+// roleNames are the roles as the file of tokens has them.
+var roleNames = []string{"public", "read", "order"}
+
+// String is the role's name.
+func (r Role) String() string { return roleNames[r] }
+
+// roleNamed is the role of a name; one that is none gives no rights.
+func roleNamed(name string) Role { return Role(max(0, slices.Index(roleNames, name))) }
 
 // Route is one thing that can be asked.
 type Route struct {
@@ -56,8 +54,4 @@ type ownUserKey struct{}
 func Requester(r *http.Request) Who {
 	w, _ := r.Context().Value(whoKey{}).(Who)
 	return w
-}
-
-func withRequester(ctx context.Context, w Who) context.Context {
-	return context.WithValue(ctx, whoKey{}, w)
 }

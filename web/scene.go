@@ -1,10 +1,12 @@
 package web
 
 import (
+	"context"
 	"net/http"
 
 	"busbar.dev/ask"
 	topology "busbar.dev/cluster"
+	"busbar.dev/query"
 	"busbar.dev/report"
 )
 
@@ -18,7 +20,14 @@ func (s *Server) scene(w http.ResponseWriter, r *http.Request) {
 		Fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	a.scene, a.at = true, at
+	a.drawing = "scene " + at
+	a.write = func(_ context.Context, answer ask.Answer, most int) ([]byte, error) {
+		cl, err := answer.Document.(*query.MapDoc).Cluster()
+		if err != nil {
+			return nil, err
+		}
+		return encoded(sceneOf(cl, at), most)
+	}
 	s.send(w, r, s.kept(r.Context(), a))
 }
 

@@ -10,31 +10,26 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"busbar.dev/ask"
 	"busbar.dev/query"
 )
 
 // Server is the page and what it asks.
 type Server struct {
 	Config
-	routes   []Route
-	cookie   string
-	requests *buckets
-	attempts *buckets
-	pool     *pool
-	answers  *answers
-	shelf    *uploadStore
-	sending  *sending
-	outgoing *outgoing
-	assets   *assets
-	recheck  time.Duration
+	routes                       []Route
+	cookie                       string
+	requests                     *buckets
+	attempts                     *buckets
+	pool                         *pool
+	answers                      *answers
+	shelf                        *uploadStore
+	sending, listeners, outgoing *shares
+	assets                       *assets
+	recheck                      time.Duration
 	// asking answers a question; tests answer themselves.
 	asking func(ctx context.Context, a *asked, env query.Env) (document any, err error)
-
-	refused, broken atomic.Int64
 }
 
 // Limits of what one client may ask: a page loads some forty files at once, and a
@@ -44,6 +39,8 @@ const (
 	requestBurst = 400
 	attemptRate  = 0.1
 	attemptBurst = 10
+	mostSending  = 8 // uploads at the same time: each may hold the server's disk for minutes
+	sendingOfOne = 3
 )
 
 // New makes a server.
@@ -57,10 +54,11 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		Config: c, cookie: c.Tokens.cookieName(), assets: a, shelf: shelf, sending: &sending{each: map[string]int{}},
+		Config: c, cookie: c.Tokens.cookieName(), assets: a, shelf: shelf,
+		sending: newShares(mostSending, sendingOfOne), listeners: newShares(mostListeners, listenersOfOne),
 		outgoing: newOutgoing(c.Memory),
 		requests: newBuckets(requestRate, requestBurst), attempts: newBuckets(attemptRate, attemptBurst),
-		pool: newPool(newMemory(c.Memory)), answers: newAnswers(), recheck: recheck,
+		pool: newPool(c.Memory), answers: newAnswers(), recheck: recheck,
 		asking: func(ctx context.Context, a *asked, env query.Env) (any, error) { return a.Run(ctx, a.ask, env) },
 	}
 	if s.Events == nil {
@@ -72,30 +70,34 @@ func New(c Config) (*Server, error) {
 
 // own is what this package answers.
 func (s *Server) own() []Route {
+	get := func(path string, role Role, h http.HandlerFunc) Route {
+		return Route{Method: "GET", Path: path, Role: role, Handler: h}
+	}
+	post := func(path string, role Role, body int64, h http.HandlerFunc) Route {
+		return Route{Method: "POST", Path: path, Role: role, Body: body, Handler: h}
+	}
 	list := []Route{
-		{Method: "GET", Path: "/healthz", Role: Public, Handler: http.HandlerFunc(s.health)},
-		{Method: "GET", Path: "/login", Role: Public, Handler: http.HandlerFunc(s.assets.loginPage)},
-		{Method: "POST", Path: "/login", Role: Public, Body: 4 << 10, Handler: http.HandlerFunc(s.login)},
-		{Method: "GET", Path: "/session", Role: Public, Handler: http.HandlerFunc(s.session)},
-		{Method: "GET", Path: "/favicon.ico", Role: Public, Handler: http.HandlerFunc(s.assets.icon)},
-		{Method: "GET", Path: "/open/{build}/{file}", Role: Public, Handler: http.HandlerFunc(s.assets.open)},
-		{Method: "GET", Path: "/assets/{build}/{file...}", Role: Read, Handler: http.HandlerFunc(s.assets.closed)},
-		{Method: "POST", Path: "/logout", Role: Read, Handler: http.HandlerFunc(s.logout)},
-		{Method: "GET", Path: "/{$}", Role: Read, Handler: http.HandlerFunc(s.assets.page)},
-		{Method: "GET", Path: "/api/{$}", Role: Read, Handler: http.HandlerFunc(s.index)},
-		{Method: "GET", Path: "/api/me", Role: Read, Handler: http.HandlerFunc(s.me)},
-		{Method: "GET", Path: "/api/events", Role: Read, Handler: http.HandlerFunc(s.listen)},
-		{Method: "POST", Path: "/api/files", Role: Read, Body: maxUpload, Handler: http.HandlerFunc(s.upload)},
-		{Method: "GET", Path: "/api/scene", Role: Read, Handler: http.HandlerFunc(s.scene)},
-		{Method: "GET", Path: "/api/plan/files", Role: Read, Handler: http.HandlerFunc(s.planFiles)},
-		{Method: "POST", Path: "/api/doctor", Role: Read, Body: maxLogs, Handler: s.examines(ask.Named("doctor"))},
-		{Method: "POST", Path: "/api/hang", Role: Read, Body: maxLogs, Handler: s.examines(ask.Named("hang"))},
+		get("/healthz", Public, s.health),
+		get("/login", Public, s.assets.loginPage),
+		post("/login", Public, 4<<10, s.login),
+		get("/session", Public, s.session),
+		get("/favicon.ico", Public, s.assets.icon),
+		get("/open/{build}/{file}", Public, s.assets.open),
+		get("/assets/{build}/{file...}", Read, s.assets.closed),
+		post("/logout", Read, 0, s.logout),
+		get("/{$}", Read, s.assets.page),
+		get("/api/{$}", Read, s.index),
+		get("/api/me", Read, s.me),
+		get("/api/events", Read, s.listen),
+		post("/api/files", Read, maxUpload, s.upload),
+		get("/api/scene", Read, s.scene),
+		get("/api/plan/files", Read, s.planFiles),
 	}
 	for _, v := range views {
-		list = append(list, Route{Method: "GET", Path: "/" + v, Role: Read, Handler: http.HandlerFunc(s.assets.page)})
+		list = append(list, get("/"+v, Read, s.assets.page))
 	}
 	for _, q := range questions() {
-		list = append(list, Route{Method: "GET", Path: "/api/" + q.Route, Role: Read, Handler: s.answer(q)})
+		list = append(list, get("/api/"+q.Route, Read, s.answer(q)))
 	}
 	return list
 }
@@ -116,28 +118,20 @@ func (s *Server) Handler() http.Handler {
 	for _, rt := range s.routes {
 		mux.Handle(rt.Method+" "+rt.Path, s.entry(rt))
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if methods := allowed(mux, r); len(methods) > 0 {
-			w.Header().Set("Allow", strings.Join(methods, ", "))
-			Fail(w, http.StatusMethodNotAllowed,
-				fmt.Sprintf("%.80q is asked with %s, not with %.20q", r.URL.Path, strings.Join(methods, " or "), r.Method))
+	return s.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		b := &buffered{header: w.Header(), bounded: bounded{most: 1 << 10}}
+		h.ServeHTTP(b, r) // says which methods there are, but not in JSON
+		if methods := w.Header().Get("Allow"); methods != "" {
+			Fail(w, b.code, fmt.Sprintf("%.80q is asked with %s, not with %.20q", r.URL.Path, methods, r.Method))
 			return
 		}
 		Fail(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %.80q", r.URL.Path))
-	})
-	return s.guard(mux)
-}
-
-// allowed are the methods that an address is asked with; none where there is nothing.
-func allowed(mux *http.ServeMux, r *http.Request) (list []string) {
-	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		as := r.Clone(r.Context())
-		as.Method = m
-		if _, pattern := mux.Handler(as); strings.HasPrefix(pattern, m+" ") {
-			list = append(list, m)
-		}
-	}
-	return list
+	}))
 }
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
@@ -155,7 +149,7 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 // Serve answers until the context ends, and then finishes what it began. Who asks over a Unix socket is the server's
 // own user, needs no token and may order: the listener lets nobody else in.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	go s.pool.memory.run(ctx)
+	go s.pool.watchHeap(ctx)
 	base := ctx
 	if l.Addr().Network() == "unix" {
 		base = context.WithValue(ctx, ownUserKey{}, true)

@@ -2,7 +2,6 @@ package web
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -18,18 +17,6 @@ import (
 
 // sessionLasts is how long a browser stays logged in.
 const sessionLasts = 7 * 24 * time.Hour
-
-// roleNamed is the role of a word in the file of tokens; a word that is none gives
-// no rights.
-func roleNamed(text string) Role {
-	switch text {
-	case "read":
-		return Read
-	case "order":
-		return Order
-	}
-	return Public
-}
 
 // check finds the token that a secret belongs to. All entries are compared, each
 // in constant time, so that how long it takes says nothing.
@@ -50,17 +37,26 @@ func (t *Tokens) check(secret string) (Token, bool) {
 	return found, ok && roleNamed(found.Role) != Public
 }
 
-// spend makes a token that is for one session useless to whoever else has its secret, and gives it as it is then. It is
-// false where another was faster.
-func (t *Tokens) spend(x Token) (spent Token, ok bool, err error) {
-	err = t.edit(func(f *tokenFile) error {
+// change changes the token of a name.
+func (t *Tokens) change(name string, change func(*Token)) error {
+	return t.edit(func(f *tokenFile) error {
 		for i := range f.Tokens {
-			if y := &f.Tokens[i]; y.Hash == x.Hash && y.Once {
-				y.Hash, y.Once, y.Spent = hashOf(newSecret()), false, true // which nobody has
-				spent, ok = *y, true
+			if f.Tokens[i].Name == name {
+				change(&f.Tokens[i])
 			}
 		}
 		return nil
+	})
+}
+
+// spend makes a token that is for one session useless to whoever else has its secret, and gives it as it is then. It is
+// false where another was faster.
+func (t *Tokens) spend(x Token) (spent Token, ok bool, err error) {
+	err = t.change(x.Name, func(y *Token) {
+		if y.Hash == x.Hash && y.Once {
+			y.Hash, y.Once, y.Spent = hashOf(newSecret()), false, true // which nobody has
+			spent, ok = *y, true
+		}
 	})
 	return spent, ok, err
 }
@@ -78,27 +74,15 @@ func (t *Tokens) touch(name string) {
 		return
 	}
 	// Not to know when it was used is no reason to refuse.
-	_ = t.edit(func(f *tokenFile) error {
-		for i := range f.Tokens {
-			if f.Tokens[i].Name == name {
-				f.Tokens[i].Used = now.UTC().Truncate(time.Second)
-			}
-		}
-		return nil
-	})
+	_ = t.change(name, func(x *Token) { x.Used = now.UTC().Truncate(time.Second) })
 }
 
-// sign makes the value of a session's cookie: which token opened it and until when
-// it lasts, signed. The token's secret is not in it.
+// sign makes the value of a session's cookie: which token opened it, until when it lasts, and how often the token's
+// sessions had been ended, signed. The token's secret is not in it.
 func (t *Tokens) sign(x Token, until time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if until.Unix() <= x.Until { // those that end by then do not count
-		until = time.Unix(x.Until+1, 0)
-	}
-	var own [9]byte // so that one session can end without the others
-	rand.Read(own[:])
-	text := fmt.Sprintf("%s.%d.%s", x.Hash[:16], until.Unix(), base64.RawURLEncoding.EncodeToString(own[:]))
+	text := fmt.Sprintf("%s.%d.%d", x.Hash[:16], until.Unix(), x.Ended)
 	return text + "." + t.mac(text)
 }
 
@@ -113,74 +97,31 @@ func (t *Tokens) mac(text string) string {
 func (t *Tokens) session(cookie string, now time.Time) (Token, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := strings.LastIndexByte(cookie, '.')
-	if i < 0 || t.refresh() != nil {
+	part := strings.Split(cookie, ".")
+	if len(part) != 4 || t.refresh() != nil {
 		return Token{}, false
 	}
-	text := cookie[:i]
-	if subtle.ConstantTimeCompare([]byte(cookie[i+1:]), []byte(t.mac(text))) != 1 {
+	signed := strings.Join(part[:3], ".")
+	if subtle.ConstantTimeCompare([]byte(part[3]), []byte(t.mac(signed))) != 1 {
 		return Token{}, false
-	}
-	id, until := sessionOf(text)
-	if now.Unix() >= until || t.ended(text) {
-		return Token{}, false
-	}
-	for _, x := range t.file.Tokens {
-		if strings.HasPrefix(x.Hash, id) && roleNamed(x.Role) != Public {
-			return x, until > x.Until
-		}
-	}
-	return Token{}, false
-}
-
-// sessionOf is the token that opened a session, by the beginning of its hash, and when the session ends.
-func sessionOf(text string) (id string, until int64) {
-	part := strings.Split(text, ".")
-	if len(part) < 2 {
-		return "", 0
 	}
 	until, err := strconv.ParseInt(part[1], 10, 64)
-	if err != nil {
-		return "", 0
-	}
-	return part[0], until
-}
-
-// ended reports a session that was logged out. The caller holds mu.
-func (t *Tokens) ended(text string) bool {
-	mark := hashOf(text)[:32]
-	return slices.ContainsFunc(t.file.Ended, func(e endedSession) bool { return e.Mark == mark })
-}
-
-// end ends a session for good, on every server that uses the file.
-func (t *Tokens) end(cookie string, now time.Time) error {
-	if _, ok := t.session(cookie, now); !ok {
-		return nil
-	}
-	text := cookie[:strings.LastIndexByte(cookie, '.')]
-	id, until := sessionOf(text)
-	return t.edit(func(f *tokenFile) error {
-		f.Ended = slices.DeleteFunc(slices.Clone(f.Ended), func(e endedSession) bool { return e.Until <= now.Unix() })
-		f.Ended = append(f.Ended, endedSession{hashOf(text)[:32], until, id})
-		own := func(e endedSession) bool { return e.Token == id }
-		count := 0
-		for _, e := range f.Ended {
-			if own(e) {
-				count++
-			}
-		}
-		if count <= endedOfOne && len(f.Ended) <= maxEnded {
-			return nil
-		}
-		// Nobody logs out as often: all sessions of the token end, and nobody else's.
-		for i := range f.Tokens {
-			if x := &f.Tokens[i]; strings.HasPrefix(x.Hash, id) {
-				x.Until = max(x.Until, now.Add(sessionLasts).Unix())
-			}
-		}
-		f.Ended = slices.DeleteFunc(f.Ended, own)
-		return nil
+	i := slices.IndexFunc(t.file.Tokens, func(x Token) bool {
+		return strings.HasPrefix(x.Hash, part[0]) && strconv.FormatInt(x.Ended, 10) == part[2]
 	})
+	if err != nil || now.Unix() >= until || i < 0 || roleNamed(t.file.Tokens[i].Role) == Public {
+		return Token{}, false
+	}
+	return t.file.Tokens[i], true
+}
+
+// end ends the sessions of a cookie's token for good, on every server that uses the file.
+func (t *Tokens) end(cookie string, now time.Time) error {
+	x, ok := t.session(cookie, now)
+	if !ok {
+		return nil
+	}
+	return t.change(x.Name, func(x *Token) { x.Ended++ })
 }
 
 // cookieName differs between servers: browsers send a cookie to every port of a
@@ -229,13 +170,9 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	switch {
-	case !ok && !s.attempts.take(clientOf(r.RemoteAddr)): // who has a good one is not kept out by others' guesses
-		s.refused.Add(1)
-		w.Header().Set("Retry-After", "10")
-		Fail(w, http.StatusTooManyRequests, "too many attempts; wait a little")
+	case !ok && s.guessing(w, r): // who has a good one is not kept out by others' guesses
 		return
 	case !ok:
-		s.refused.Add(1)
 		Fail(w, http.StatusUnauthorized, "no such token, or it was for one login; busbar serve token add NAME makes one")
 		return
 	}
@@ -251,11 +188,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 // nextPage is where to go after logging in: a view of this page and nothing else, whatever an address says.
 func nextPage(to string) string {
 	u, err := url.Parse(to)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.User != nil ||
-		strings.ContainsAny(to, "\\\t\r\n") {
-		return "/"
-	}
-	if !slices.Contains(views, strings.TrimPrefix(u.Path, "/")) || !strings.HasPrefix(u.Path, "/") {
+	if err != nil || u.Host != "" || !strings.HasPrefix(u.Path, "/") || !slices.Contains(views, u.Path[1:]) {
 		return "/"
 	}
 	return (&url.URL{Path: u.Path, RawQuery: u.RawQuery, Fragment: u.Fragment}).String()
@@ -268,7 +201,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	Reply(w, map[string]any{"open": ok, "to": nextPage(r.URL.Query().Get("to"))})
 }
 
-// logout ends the browser's session: its cookie opens nothing any more, whoever has a copy.
+// logout ends the sessions of the browser's token: their cookies open nothing any more, whoever has a copy.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(s.cookie); err == nil {
 		if err := s.Tokens.end(c.Value, time.Now()); err != nil {

@@ -60,8 +60,8 @@ func TestLogoutEndsTheCookie(t *testing.T) {
 	if code := with("GET", "/api/me", one); code != http.StatusUnauthorized {
 		t.Errorf("a copy of the cookie after logout: %d; want 401", code)
 	}
-	if code := with("GET", "/api/me", other); code != 200 {
-		t.Errorf("another session of the same token: %d; want 200", code)
+	if code := with("GET", "/api/me", other); code != http.StatusUnauthorized {
+		t.Errorf("another session of the same token: %d; want 401", code)
 	}
 	again, err := OpenTokens(s.Tokens.path) // as a server that is started again
 	if err != nil {
@@ -150,8 +150,7 @@ func TestTokenForOneLogin(t *testing.T) {
 	}
 }
 
-// TestLogoutsEndNobodyElses has a token log in and out until the list of ended sessions is full: its own sessions end,
-// and nobody else's.
+// TestLogoutsEndNobodyElses has a token log in and out: its own sessions end, and nobody else's.
 func TestLogoutsEndNobodyElses(t *testing.T) {
 	s := newSite(t, nil)
 	now := time.Now()
@@ -163,7 +162,7 @@ func TestLogoutsEndNobodyElses(t *testing.T) {
 		return s.Tokens.sign(x, now.Add(sessionLasts))
 	}
 	honest, own := session(s.order), session(s.read)
-	for range endedOfOne + 5 {
+	for range 3 {
 		if err := s.Tokens.end(session(s.read), now); err != nil {
 			t.Fatal(err)
 		}
@@ -172,13 +171,10 @@ func TestLogoutsEndNobodyElses(t *testing.T) {
 		t.Error("another token's session ended")
 	}
 	if _, ok := s.Tokens.session(own, now); ok {
-		t.Error("a session of the token that logs out all the time still counts")
+		t.Error("a session of the token that logged out still counts")
 	}
 	if _, ok := s.Tokens.session(session(s.read), now); !ok {
 		t.Error("the token cannot log in any more")
-	}
-	if n := len(s.Tokens.file.Ended); n > endedOfOne {
-		t.Errorf("%d ended sessions are kept", n)
 	}
 }
 
@@ -190,7 +186,7 @@ func TestHeldConnectionsMakeRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := Bounded(inner).(*boundedListener)
-	l.places = make(chan struct{}, 8)
+	l.places = 8
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -228,7 +224,7 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := Bounded(inner).(*boundedListener)
-	l.places = make(chan struct{}, 16)
+	l.places = 16
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()

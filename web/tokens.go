@@ -30,8 +30,8 @@ type Token struct {
 	Once bool `json:"once,omitempty"`
 	// Spent is one that opened it. Nobody has its secret any more.
 	Spent bool `json:"spent,omitempty"`
-	// Until is when the last session ends that counts no more, Unix seconds: all that end by then were ended.
-	Until int64 `json:"sessions_ended,omitempty"`
+	// Ended is how often its sessions were ended; those from before do not count.
+	Ended int64 `json:"sessions_ended,omitempty"`
 }
 
 // tokenFile is what the file holds.
@@ -40,15 +40,6 @@ type tokenFile struct {
 	// Key signs sessions, so that they outlive the server's process.
 	Key    string  `json:"session_key"`
 	Tokens []Token `json:"tokens"`
-	// Ended are sessions that were logged out before their time.
-	Ended []endedSession `json:"ended_sessions,omitempty"`
-}
-
-// endedSession is one, by a hash of what was signed.
-type endedSession struct {
-	Mark  string `json:"sha256"`
-	Until int64  `json:"until"`
-	Token string `json:"token,omitempty"` // the beginning of its hash
 }
 
 // Tokens is the file of tokens. Several processes may use one: changes are made
@@ -65,8 +56,6 @@ type Tokens struct {
 
 const (
 	maxTokens    = 1000
-	maxEnded     = 5000
-	endedOfOne   = 50 // sessions of one token
 	maxTokenFile = 4 << 20
 	usedEvery    = time.Minute
 )
@@ -173,11 +162,11 @@ func (t *Tokens) edit(change func(*tokenFile) error) error {
 		f = tokenFile{Version: 1, Key: hex.EncodeToString(key[:])}
 	}
 	f.Tokens = slices.Clone(f.Tokens)
-	before, beforeEnded := slices.Clone(f.Tokens), slices.Clone(f.Ended)
+	before := slices.Clone(f.Tokens)
 	if err := change(&f); err != nil {
 		return err
 	}
-	if !fresh && slices.Equal(f.Tokens, before) && slices.Equal(f.Ended, beforeEnded) {
+	if !fresh && slices.Equal(f.Tokens, before) {
 		return nil
 	}
 	if err := outfile.PrivateJSON(t.path, f); err != nil {

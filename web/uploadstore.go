@@ -1,15 +1,13 @@
 package web
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
-	"mime"
-	"mime/multipart"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,18 +21,18 @@ import (
 
 // Bounds of what people send.
 const (
-	maxUpload = 16 << 20
-	maxShelf  = 256 << 20
-	maxLogs   = 200 << 20
-	maxParts  = 2000
+	maxUpload  = 200 << 20
+	maxShelf   = 1 << 30
+	maxParts   = 2000            // files of an upload, and uploads
+	uploadTime = 5 * time.Minute // it may take to arrive
 )
 
-// uploadStore keeps uploaded files (a cluster's description, a model's config, a measured
-// sweep) under the hash of what they hold, so that an address that names one can be
-// shared. The oldest of who has sent the most make room for new ones, so that nobody drives out what others sent.
+// uploadStore keeps what was uploaded (a cluster's descriptions, a model's config, a job's logs) under the hash of what
+// it holds, so that an address that names it can be shared. The oldest of who has sent the most make room for new ones,
+// so that nobody drives out what others sent.
 type uploadStore struct {
-	dir string // uploads
-	tmp string // what lives as long as a request
+	dir string // of uploads, each a folder
+	tmp string // of those that arrive
 
 	mu    sync.Mutex        // guards following
 	owner map[string]string // the token that sent an upload, by its folder; of those from before this start nobody's
@@ -53,12 +51,6 @@ func newUploadStore(data string) (*uploadStore, error) {
 		}
 	}
 	return s, nil
-}
-
-// folder makes a folder for one request.
-func (s *uploadStore) folder() (dir string, remove func(), err error) {
-	dir, err = os.MkdirTemp(s.tmp, "r-")
-	return dir, func() { os.RemoveAll(dir) }, err
 }
 
 var (
@@ -81,61 +73,142 @@ func safeName(name string) string {
 	return name
 }
 
-// find is the file that a word such as @3f…:4 names: where it lies, its name, and what
-// stands behind the word's colon.
-func (s *uploadStore) find(word string) (path, name, count string, err error) {
+// freeName is a name that is not taken: the name itself, or with a number.
+func freeName(name string, taken func(name string) bool) string {
+	end := filepath.Ext(name)
+	free := name
+	for n := 2; taken(free); n++ {
+		free = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, end), n, end)
+	}
+	return free
+}
+
+// uploads are the files and folders that one question may name, and all that it may read of the server's disk: a name
+// as whoever sent it knows it, and where it lies.
+type uploads map[string]string
+
+// add puts a file or folder in and gives the name it has there: its own, unless another has that already.
+func (u uploads) add(name, path string) string {
+	name = freeName(name, func(name string) bool { have, taken := u[name]; return taken && have != path })
+	u[name] = path
+	return name
+}
+
+// Open opens one of the files, or what lies in one of the folders; no other name is there. Errors do not tell where.
+func (u uploads) Open(name string) (fs.File, error) {
+	first, rest, _ := strings.Cut(name, "/")
+	f, err := (*os.File)(nil), fs.ErrNotExist
+	if path, ok := u[first]; ok && fs.ValidPath(name) {
+		f, err = os.Open(filepath.Join(path, rest))
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return f, nil
+}
+
+// find puts what a word such as @3f…:4 names into a question's files, and gives the word that the question has for
+// it. An upload of several files is their folder.
+func (s *uploadStore) find(word string, into uploads) (string, error) {
 	m := uploadWord.FindStringSubmatch(word)
 	if m == nil {
-		return "", "", "", fmt.Errorf("%.60q: expected an upload as POST /api/files names it, such as @ and 32 digits", word)
+		return "", fmt.Errorf("%.60q: expected an upload as POST /api/files names it, such as @ and 32 digits", word)
 	}
 	folder := filepath.Join(s.dir, m[1])
 	list, err := os.ReadDir(folder)
-	if err != nil || len(list) != 1 {
-		return "", "", "", fmt.Errorf("the upload %s is not here any more; send the file again", m[0])
+	if err != nil || len(list) == 0 {
+		return "", fmt.Errorf("the upload %s is not here any more; send the file again", m[0])
 	}
 	now := time.Now()
 	_ = os.Chtimes(folder, now, now) // what is used stays
-	name = list[0].Name()
-	return filepath.Join(folder, name), name, m[2], nil
+	if len(list) > 1 {
+		return into.add("upload", folder) + m[2], nil
+	}
+	name := list[0].Name()
+	return into.add(name, filepath.Join(folder, name)) + m[2], nil
 }
 
-// keep puts a file of a client on the shelf, as it comes: none is in memory whole.
-func (s *uploadStore) keep(client, name string, data io.Reader) (id string, size int64, err error) {
-	name = safeName(name)
-	tmp, err := os.MkdirTemp(s.tmp, "u-")
-	if err != nil {
-		return "", 0, err
+// arriving is an upload whose files are written as they come: none is in memory whole.
+type arriving struct {
+	dir   string
+	hash  hash.Hash
+	names []string
+	size  int64
+}
+
+// add takes one file; empty ones count for nothing.
+func (a *arriving) add(name string, data io.Reader) error {
+	if len(a.names) >= maxParts {
+		return fmt.Errorf("more than %d files; send an archive of them", maxParts)
 	}
-	defer os.RemoveAll(tmp)
-	f, err := os.OpenFile(filepath.Join(tmp, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	name = freeName(safeName(name), func(name string) bool { return slices.Contains(a.names, name) })
+	path := filepath.Join(a.dir, name)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return "", 0, err
+		return err
 	}
-	h := sha256.New()
-	_, _ = io.WriteString(h, name+"\x00")
-	size, err = io.Copy(io.MultiWriter(f, h), data)
+	_, _ = io.WriteString(a.hash, name+"\x00")
+	size, err := io.Copy(io.MultiWriter(f, a.hash), data)
 	if err = errors.Join(err, f.Close()); err != nil || size == 0 {
-		return "", size, err
+		return errors.Join(err, os.Remove(path))
 	}
-	id = hex.EncodeToString(h.Sum(nil)[:16])
+	fmt.Fprintf(a.hash, "\x00%d\x00", size)
+	a.names, a.size = append(a.names, name), a.size+size
+	return nil
+}
+
+// read takes what a request brings: the body as one file, or the files of a form; its fields are files of words.
+func (a *arriving) read(r *http.Request) error {
+	form, err := r.MultipartReader()
+	if errors.Is(err, http.ErrNotMultipart) {
+		return a.add(r.URL.Query().Get("name"), r.Body)
+	}
+	for parts := 0; err == nil && parts <= maxParts; parts++ { // empty ones too
+		p, end := form.NextPart()
+		if end == io.EOF {
+			return nil
+		}
+		if err = end; err == nil && p.FileName() == "" {
+			err = a.add("pasted.txt", p)
+		} else if err == nil {
+			err = a.add(p.FileName(), p)
+		}
+	}
+	if _, e := r.Body.Read(make([]byte, 1)); tooLarge(e) {
+		return e // and not what is wrong with a form that was cut off
+	}
+	return err
+}
+
+// keep puts an upload of a client on the shelf.
+func (s *uploadStore) keep(client string, read func(*arriving) error) (id string, up *arriving, err error) {
+	up = &arriving{hash: sha256.New()}
+	if up.dir, err = os.MkdirTemp(s.tmp, "u-"); err != nil {
+		return "", nil, err
+	}
+	defer os.RemoveAll(up.dir)
+	if err := read(up); err != nil || up.size == 0 {
+		return "", up, err
+	}
+	id = hex.EncodeToString(up.hash.Sum(nil)[:16])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	folder := filepath.Join(s.dir, id)
 	if _, err := os.Stat(folder); err == nil {
-		return "@" + id, size, nil
+		return "@" + id, up, nil
 	}
-	if err := s.room(client, size); err != nil {
-		return "", size, err
+	if err := s.makeRoom(client, up.size); err != nil {
+		return "", up, err
 	}
 	s.owner[id] = client
-	return "@" + id, size, os.Rename(tmp, folder)
+	return "@" + id, up, os.Rename(up.dir, folder)
 }
 
-// room removes uploads until there is room for more of a client: the oldest of whoever has the most. The caller holds
-// mu.
-func (s *uploadStore) room(client string, need int64) error {
+// makeRoom removes uploads until there is room for more of a client: the oldest of whoever has the most. The caller
+// holds mu.
+func (s *uploadStore) makeRoom(client string, need int64) error {
 	type old struct {
-		path string
+		id   string
 		at   time.Time
 		size int64
 	}
@@ -147,26 +220,14 @@ func (s *uploadStore) room(client string, need int64) error {
 		return err
 	}
 	for _, d := range list {
-		o := old{path: filepath.Join(s.dir, d.Name())}
-		err := filepath.WalkDir(o.path, func(_ string, e fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			info, err := e.Info()
-			if err == nil && !e.IsDir() {
-				o.size += info.Size()
-			} else if err == nil {
-				o.at = info.ModTime()
-			}
-			return err
-		})
+		info, err := d.Info()
 		if err != nil {
 			return err
 		}
-		const each = maxShelf / maxParts // what one counts for at least: there are only so many
-		o.size = max(o.size, each)
+		size, _ := weigh(filepath.Join(s.dir, d.Name()))
+		o := old{d.Name(), info.ModTime(), max(size, maxShelf/maxParts)} // at least: there are only so many
 		total += o.size
-		held[s.owner[d.Name()]] += o.size
+		held[s.owner[o.id]] += o.size
 		all = append(all, o)
 	}
 	slices.SortFunc(all, func(a, b old) int { return a.at.Compare(b.at) })
@@ -177,141 +238,44 @@ func (s *uploadStore) room(client string, need int64) error {
 				most = c
 			}
 		}
-		i := max(0, slices.IndexFunc(all, func(o old) bool { return s.owner[filepath.Base(o.path)] == most }))
-		if err := os.RemoveAll(all[i].path); err != nil {
+		i := max(0, slices.IndexFunc(all, func(o old) bool { return s.owner[o.id] == most }))
+		o := all[i]
+		if err := os.RemoveAll(filepath.Join(s.dir, o.id)); err != nil {
 			return err
 		}
-		total -= all[i].size
-		held[s.owner[filepath.Base(all[i].path)]] -= all[i].size
-		delete(s.owner, filepath.Base(all[i].path))
+		total -= o.size
+		held[s.owner[o.id]] -= o.size
+		delete(s.owner, o.id)
 		all = slices.Delete(all, i, i+1)
 	}
 	return nil
 }
 
-// sent is the file of a request: the body, or the one file of a form.
-func sent(r *http.Request) (name string, file io.Reader, err error) {
-	name, file = r.URL.Query().Get("name"), r.Body
-	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if !strings.HasPrefix(kind, "multipart/") {
-		return name, file, nil
-	}
-	form, err := r.MultipartReader()
-	if err != nil {
-		return "", nil, fmt.Errorf("a form that cannot be read: %w", err)
-	}
-	for {
-		p, err := form.NextPart()
-		switch {
-		case err == io.EOF:
-			return "", nil, errors.New("a form without a file; expected one: curl -F file=@site.yaml, or the file as the " +
-				"body: curl --data-binary @site.yaml")
-		case err != nil:
-			return "", nil, broken(err)
-		case p.FileName() != "":
-			return cmp.Or(name, p.FileName()), &onlyPart{form, p}, nil
-		}
-	}
-}
-
-// onlyPart reads a file of a form, and fails at its end where another follows.
-type onlyPart struct {
-	form *multipart.Reader
-	part io.Reader
-}
-
-var errSeveral = errors.New("several files; send each in a request of its own")
-
-func (o *onlyPart) Read(p []byte) (int, error) {
-	n, err := o.part.Read(p)
-	if err == io.EOF {
-		for {
-			next, end := o.form.NextPart()
-			if end != nil {
-				return n, end // io.EOF where the form is whole
-			}
-			if next.FileName() != "" {
-				return n, errSeveral
-			}
-		}
-	}
-	return n, err
-}
-
-// upload takes a file whole: POST /api/files?name=NAME with the file as the body, or as the one file of a form.
+// upload answers POST /api/files.
 func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // where the connection has one
-	leave, ok := s.sending.enter(clientIn(r.Context()))
+	leave, ok := s.sending.take(clientIn(r.Context()), 1)
 	if !ok {
-		crowded(w)
+		w.Header().Set("Connection", "close") // or what is still to come would be waited for
+		busy(w, "too many uploads arrive at the same time; try again in a moment")
 		return
 	}
 	defer leave()
-	name, file, err := sent(r)
-	if err != nil {
-		Fail(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	name = safeName(name)
-	id, size, err := s.shelf.keep(clientIn(r.Context()), name, file)
+	id, up, err := s.shelf.keep(clientIn(r.Context()), func(a *arriving) error { return a.read(r) })
 	var disk *fs.PathError
 	switch {
 	case tooLarge(err):
-		Fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d MiB", maxUpload>>20))
-		return
+		Fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d MiB; send logs of a few ranks", maxUpload>>20))
 	case errors.As(err, &disk):
-		Fail(w, http.StatusInternalServerError, "the file could not be kept: "+reason(err))
-		return
-	case errors.Is(err, errSeveral):
-		Fail(w, http.StatusBadRequest, errSeveral.Error())
-		return
+		Fail(w, http.StatusInternalServerError, "the upload could not be kept: "+reason(err))
 	case err != nil:
-		Fail(w, http.StatusBadRequest, "the upload broke off")
-		return
-	case size == 0:
-		Fail(w, http.StatusBadRequest, "the file is empty")
-		return
+		Fail(w, http.StatusBadRequest, "the upload broke off: "+err.Error())
+	case up.size == 0:
+		Fail(w, http.StatusBadRequest, "nothing to read; expected a file that is not empty: curl -F file=@site.yaml, or "+
+			"the file as the body: curl --data-binary @site.yaml")
+	default:
+		Reply(w, map[string]any{"id": id, "name": up.names[0], "files": len(up.names), "bytes": up.size})
 	}
-	Reply(w, map[string]any{"id": id, "name": name, "bytes": size})
-}
-
-// Bounds of uploads that arrive at the same time: each may hold the server's disk for minutes.
-const (
-	mostSending  = 8
-	sendingOfOne = 3
-)
-
-// sending counts uploads that arrive.
-type sending struct {
-	mu   sync.Mutex // guards following
-	all  int
-	each map[string]int
-}
-
-// enter is false where there are too many, of this client or of all.
-func (s *sending) enter(client string) (leave func(), ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all >= mostSending || s.each[client] >= sendingOfOne {
-		return nil, false
-	}
-	s.all++
-	s.each[client]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.all--
-		if s.each[client]--; s.each[client] == 0 {
-			delete(s.each, client)
-		}
-	}, true
-}
-
-// crowded refuses an upload for now.
-func crowded(w http.ResponseWriter) {
-	w.Header().Set("Retry-After", "2")
-	w.Header().Set("Connection", "close") // or what is still to come would be waited for
-	Fail(w, http.StatusServiceUnavailable, "too many uploads arrive at the same time; try again in a moment")
 }
 
 func tooLarge(err error) bool {

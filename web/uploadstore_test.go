@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,13 +57,18 @@ func TestSafeName(t *testing.T) {
 	}
 }
 
+// one is an upload of one file.
+func one(name, text string) func(*arriving) error {
+	return func(a *arriving) error { return a.add(name, strings.NewReader(text)) }
+}
+
 // TestShelfMakesRoom keeps uploads within bounds, the oldest going first.
 func TestShelfMakesRoom(t *testing.T) {
 	s, err := newUploadStore(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, _, err := s.keep("t", "a", strings.NewReader("first"))
+	first, _, err := s.keep("t", one("a", "first"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,14 +77,14 @@ func TestShelfMakesRoom(t *testing.T) {
 	if err := errors.Join(os.Chtimes(folder, old, old), os.Truncate(filepath.Join(folder, "a"), maxShelf-10)); err != nil {
 		t.Fatal(err)
 	}
-	second, _, err := s.keep("t", "b", strings.NewReader("more than ten bytes"))
+	second, _, err := s.keep("t", one("b", "more than ten bytes"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := s.find(first); err == nil {
+	if _, err := s.find(first, uploads{}); err == nil {
 		t.Error("the oldest is still there")
 	}
-	if _, _, _, err := s.find(second); err != nil {
+	if _, err := s.find(second, uploads{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -93,7 +97,7 @@ func TestShelfIsShared(t *testing.T) {
 	}
 	keep := func(client, name string, size int64) string {
 		t.Helper()
-		id, _, err := s.keep(client, name, strings.NewReader(client+name))
+		id, _, err := s.keep(client, one(name, client+name))
 		folder := filepath.Join(s.dir, id[1:])
 		if err := errors.Join(err, os.Truncate(filepath.Join(folder, name), size)); err != nil {
 			t.Fatal(err)
@@ -105,10 +109,10 @@ func TestShelfIsShared(t *testing.T) {
 	for i := range 2 * maxShelf / maxUpload {
 		last = keep("greedy", fmt.Sprint("x", i), maxUpload)
 	}
-	if _, _, _, err := s.find(honest); err != nil {
+	if _, err := s.find(honest, uploads{}); err != nil {
 		t.Errorf("what another sent first: %v", err)
 	}
-	if _, _, _, err := s.find(last); err != nil {
+	if _, err := s.find(last, uploads{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -129,20 +133,28 @@ func form(t *testing.T, files ...string) (io.Reader, string) {
 	return &b, w.FormDataContentType()
 }
 
-func TestLogsAreRemoved(t *testing.T) {
-	var seen []string
+// TestSeveralFiles sends files whose names clash and lead elsewhere: a question has them as a folder.
+func TestSeveralFiles(t *testing.T) {
 	s := newSite(t, nil)
+	var seen []string
 	s.asking = func(_ context.Context, a *asked, env query.Env) (any, error) {
-		seen = slices.Sorted(slices.Values(a.ask.(*query.Doctor).Sources))
-		for _, name := range seen {
-			if _, err := fs.Stat(env.Files, name); err != nil {
-				t.Error(err)
+		source := a.ask.(*query.Doctor).Sources[0]
+		err := fs.WalkDir(env.Files, source, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				seen = append(seen, path)
+				_, err = fs.ReadFile(env.Files, path)
+			}
+			return err
+		})
+		for _, name := range []string{source + "/../x", "../" + source, source + "/no", "/etc/passwd"} {
+			if _, err := fs.Stat(env.Files, name); !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), s.Data) {
+				t.Errorf("%s: %v", name, err)
 			}
 		}
-		return map[string]any{"findings": []string{}}, nil
+		return map[string]any{"findings": []string{}}, err
 	}
 	body, kind := form(t, "a.log", "../../etc/a.log", ".hidden", "a.log")
-	r, _ := http.NewRequestWithContext(t.Context(), "POST", s.http.URL+"/api/doctor", body)
+	r, _ := http.NewRequestWithContext(t.Context(), "POST", s.http.URL+"/api/files", body)
 	r.Header.Set("Authorization", "Bearer "+s.read)
 	r.Header.Set("Content-Type", kind)
 	res, err := http.DefaultClient.Do(r)
@@ -150,19 +162,19 @@ func TestLogsAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	text, _ := io.ReadAll(res.Body)
-	if res.StatusCode != 200 || !strings.Contains(string(text), `"findings"`) {
+	var up struct{ ID string }
+	if err := json.NewDecoder(res.Body).Decode(&up); err != nil {
+		t.Fatal(err)
+	}
+	if res, text := s.ask(t, "GET", "/api/doctor?file="+up.ID, s.read, nil); res.StatusCode != 200 {
 		t.Errorf("%d %s", res.StatusCode, text)
 	}
-	if got := strings.Join(seen, " "); got != "1/a.log 3/a.log a.log hidden" {
+	if got := strings.Join(seen, " "); got != "upload/a-2.log upload/a-3.log upload/a.log upload/hidden" {
 		t.Errorf("files: %s", got)
 	}
 	left, err := os.ReadDir(s.shelf.tmp)
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
-	}
-	if res, text := s.ask(t, "POST", "/api/doctor", s.read, strings.NewReader("no form")); res.StatusCode != 400 {
-		t.Errorf("no form: %d %s", res.StatusCode, text)
 	}
 }
 

@@ -25,7 +25,7 @@ func largeLog(t *testing.T, size int) string {
 	return file
 }
 
-// TestDoctorLarge examines a log that the server does not keep: findings and rings come as for any other.
+// TestDoctorLarge examines a log of many megabytes: findings and rings come as for any other.
 func TestDoctorLarge(t *testing.T) {
 	p := start(t)
 	p.open("/doctor", `document.querySelector('.drop')`)
@@ -33,11 +33,6 @@ func TestDoctorLarge(t *testing.T) {
 	p.
 		wait(`document.querySelector('.findings, .cards .card p') && document.querySelector('.paper img')?.complete && document.querySelector('.paper img').naturalWidth > 100 && !document.querySelector('.busy')`)
 	p.shot("doctor-large")
-	json, err := eval[bool](p,
-		`(() => { const a = [...document.querySelectorAll('.share a')].find((x) => x.textContent === 'JSON'); return a.href.startsWith('blob:') && a.download === 'answer.json'; })()`)
-	if err != nil || !json {
-		t.Errorf("the JSON of what was examined cannot be had: %v", err)
-	}
 	p.run(`document.querySelector('.paper').scrollIntoView()`)
 	p.shot("doctor-large-rings")
 	p.clean("a large log")
@@ -69,6 +64,6 @@ func TestDoctorTooLarge(t *testing.T) {
 	p.open("/cluster", drawn)
 	p.do(chromedp.SetUploadFiles(`.controls input[type=file]`, []string{file}))
 	p.
-		wait(`document.querySelector('.error')?.textContent.includes('huge.log has 201 MiB; the server keeps files of at most 16 MiB')`)
+		wait(`document.querySelector('.error')?.textContent.includes('huge.log has 201 MiB; the server takes 200 MiB at once')`)
 	p.clean("too large a log")
 }

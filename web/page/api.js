@@ -8,7 +8,7 @@ export class Answer {
     this.doc = doc;
     this.url = url;
     this.command = decoded(res.headers.get('X-Busbar-Command'));
-    this.notes = (decoded(res.headers.get('X-Busbar-Notes')) || '').split('\n').filter(Boolean).map((x) => x.replace(/^note: /, ''));
+    this.notes = doc.notes || [];
   }
 }
 
@@ -33,15 +33,6 @@ export async function request(url, options) {
   return new Answer(doc, res, url);
 }
 
-// drawing asks for a picture and gives it as an address within the page, which revoke ends.
-export async function drawing(url, options) {
-  const res = await fetched(url, options);
-  if (!res.ok) refused(res, await res.json().catch(() => ({})));
-  const answer = new Answer(null, res, url);
-  answer.picture = URL.createObjectURL(await res.blob());
-  return answer;
-}
-
 function refused(res, doc) {
   if (!res.ok) throw Object.assign(new Error(doc.error || `the server answered ${res.status}`), { status: res.status, command: doc.command, reading: doc.reading, field: doc.field });
 }
@@ -61,16 +52,27 @@ async function fetched(url, options) {
   return res;
 }
 
-// The server's bounds: of one file that it keeps, and of logs that it examines and removes.
-export const kept = 16 << 20;
-export const logs = { bytes: 200 << 20, files: 2000 };
+// What the server takes at once.
+const most = { bytes: 200 << 20, files: 2000 };
 
-// send uploads a file and gives the word that names it (@…). One that the server would not take is not sent.
-export async function send(file) {
-  if (file.size > kept) throw new Error(`${file.name} has ${bytes(file.size)}; the server keeps files of at most ${bytes(kept)}`);
-  if (!file.size) throw new Error(`${file.name} is empty`);
-  const answer = await request(`/api/files?name=${encodeURIComponent(file.name || 'file')}`, { method: 'POST', body: file });
-  return answer.doc;
+// send uploads files together and gives what names them (@…). What the server would not take is not sent.
+export async function send(...files) {
+  const no = refusal(files);
+  if (no) throw new Error(no);
+  const form = new FormData();
+  for (const f of files) form.append('file', f, f.name);
+  const { doc } = await request('/api/files', { method: 'POST', body: form });
+  return { ...doc, name: files.length > 1 ? `${doc.name} and ${files.length - 1} more` : doc.name };
+}
+
+// refusal is why the server would not take files, said before they are sent.
+function refusal(files) {
+  const frame = 1024; // what a form adds for each
+  const all = files.reduce((n, f) => n + f.size, 0), one = files.length === 1;
+  if (!all) return one ? `${files[0].name} is empty.` : 'All of these files are empty.';
+  if (files.length > most.files) return `These are ${files.length} files; the server takes ${most.files} at once. Send those of a few ranks, or use busbar on the machine that has them.`;
+  if (all + frame * files.length <= most.bytes) return '';
+  return `${one ? `${files[0].name} has` : `These ${files.length} files have`} ${bytes(all)}; the server takes ${bytes(most.bytes)} at once, and nothing was sent. Send the logs of a few ranks, or a gzip or tar.gz of them, or examine them where they are: busbar doctor ${one ? files[0].name : 'FOLDER'}`;
 }
 
 // Latest keeps one question in flight: a newer one waits, and replaces any that waited.

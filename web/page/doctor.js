@@ -1,24 +1,20 @@
 import { h, id, put, failure, say, strange, plain } from './dom.js';
-import { Latest, send, address, drawing, kept, logs } from './api.js';
+import { Latest, send, address } from './api.js';
 import { Share } from './share.js';
-import { bytes, plural } from './units.js';
+import { plural } from './units.js';
 
 const unlikely = 0.2; // what is less sure stands behind the rest
-const several = 64; // files that an address names
 
 // Why a job is slow, broken or hung: logs are dropped here, or somebody says what is wrong.
 export async function show(root, state, api) {
   const share = new Share(state);
-  const about = h('p', { 'aria-live': 'polite' }, 'Logs stay on the server’s machine.');
-  const mine = []; // addresses of what only this page has
-  let last = []; // files that were examined
-  const forget = () => { while (mine.length) URL.revokeObjectURL(mine.pop()); };
+  const about = h('p', { 'aria-live': 'polite' }, 'Why is my job slow, broken or hung?');
   const said = h('div', {}), out = h('div', { class: 'cards' });
   const pick = h('input', { type: 'file', multiple: true, id: id('files'), onchange: () => take([...pick.files]) });
   const words = h('textarea', { id: id('words'), rows: '3', placeholder: 'all_reduce is ten times slower on two nodes than on one …' });
   const drop = h('div', { class: 'drop' }, h('p', {}, h('strong', {}, 'Drop logs here'), ', or choose them:'),
     h('label', { class: 'unseen', for: pick.id }, 'Log files'), pick,
-    h('p', { class: 'quiet' }, 'NCCL logs, output of nccl-tests, nvidia-smi, lspci, ibstat, dmesg, launch scripts, tracebacks; up to 200 MiB in all. Files over 16 MiB are removed after the examination, and their link cannot be shared.'));
+    h('p', { class: 'quiet' }, 'NCCL logs, output of nccl-tests, nvidia-smi, lspci, ibstat, dmesg, launch scripts, tracebacks; up to 200 MiB in all. They stay on the server’s machine until newer uploads need their room.'));
   for (const kind of ['dragenter', 'dragover']) drop.addEventListener(kind, (e) => { e.preventDefault(); drop.classList.add('over'); });
   for (const kind of ['dragleave', 'drop']) drop.addEventListener(kind, () => drop.classList.remove('over'));
   drop.addEventListener('drop', (e) => { e.preventDefault(); take([...e.dataTransfer.files]); });
@@ -34,49 +30,16 @@ export async function show(root, state, api) {
   function examine() {
     if (words.value.trim()) take([new File([words.value], 'pasted.txt', { type: 'text/plain' })]);
     else if (state.all('file').length) refresh.go();
-    else if (last.length) take(last);
     else { put(said, failure(new Error('Paste a log, or say what is wrong, and then examine it.'))); words.focus(); }
   }
 
   async function take(files) {
     if (!files.length) return;
-    last = files;
-    const no = refusal(files);
-    if (no) { put(said, failure(new Error(no))); return; }
-    put(said);
+    put(said, h('p', { class: 'note' }, `Sending ${plural(files.length, 'file')}.`));
     out.classList.add('busy');
     say('examining');
-    try {
-      if (files.length <= several && files.every((f) => f.size <= kept)) {
-        const ids = [];
-        for (const f of files.filter((x) => x.size)) ids.push((await send(f)).id);
-        state.set({ file: ids }, { push: true });
-        return;
-      }
-      if (state.all('file').length) state.set({ file: '' }, { push: true, quiet: true }); // the address is about other files
-      await once(files);
-      put(said);
-    } catch (error) {
-      put(said, failure(error));
-    }
+    try { state.set({ file: [(await send(...files)).id] }, { push: true }); } catch (error) { put(said, failure(error)); }
     out.classList.remove('busy');
-  }
-
-  // once examines logs that the server does not keep: they are sent for the findings, and again for the picture. The
-  // browser reads them from the disk as they go.
-  async function once(files) {
-    const form = () => { const x = new FormData(); for (const f of files) x.append('file', f, f.name); return x; };
-    put(said, h('p', { class: 'note' }, `Sending ${bytes(total(files))} and examining it.`));
-    const found = await api.request('/api/doctor', { method: 'POST', body: form() });
-    found.url = URL.createObjectURL(new Blob([JSON.stringify(found.doc, null, 1)], { type: 'application/json' }));
-    draw(found);
-    mine.push(found.url);
-    put(said, h('p', { class: 'note' }, 'Drawing rings and trees.'));
-    try {
-      const answer = await drawing('/api/doctor?explain=1&o=svg', { method: 'POST', body: form() });
-      out.append(picture(answer.picture, '', h('p', { class: 'quiet' }, 'In words: ', h('code', {}, answer.command.replace(/ -o svg=-/, '')))));
-      mine.push(answer.picture);
-    } catch (error) { unless(error); }
   }
 
   const refresh = new Latest(async () => {
@@ -94,7 +57,6 @@ export async function show(root, state, api) {
 
   function draw(answer) {
     const doc = answer.doc;
-    forget();
     share.of(answer);
     const list = doc.findings, open = doc.undecided;
     about.textContent = open ? 'undecided: answers to these questions would decide' : list.length ? plural(list.length, 'finding') : 'no problems found';
@@ -129,19 +91,6 @@ export async function show(root, state, api) {
 
   state.watch(() => refresh.go());
   await refresh.go();
-  return forget;
-}
-
-function total(files) { return files.reduce((n, f) => n + f.size, 0); }
-
-// refusal is why the server would not take files, said before they are sent.
-function refusal(files) {
-  const frame = 1024; // what a form adds for each
-  const all = total(files);
-  if (!all) return files.length === 1 ? `${files[0].name} is empty.` : 'All of these files are empty.';
-  if (files.length > logs.files) return `These are ${plural(files.length, 'file')}; the server takes ${plural(logs.files, 'file')} at once. Send those of a few ranks, or busbar doctor FOLDER on the machine that has them.`;
-  if (all + frame * files.length <= logs.bytes) return '';
-  return `${files.length === 1 ? `${files[0].name} has` : `These ${plural(files.length, 'file')} have`} ${bytes(all)}; the server takes ${bytes(logs.bytes)} at once, and nothing was sent. Send the logs of a few ranks, or a gzip or tar.gz of them, or examine them where they are: busbar doctor ${files.length === 1 ? files[0].name : 'FOLDER'}`;
 }
 
 // questions are what would separate the likeliest causes best, each with the command that answers it.

@@ -114,9 +114,9 @@ export async function clusterPicker(api, state, { here = true, fleet = false, ot
     state.set({ c: own(v) && !nodes.value ? v : `${name}:${Math.max(1, many || 1)}`, ...(other ? { gpu: '', nic: '' } : {}) });
   };
   tell();
-  const file = h('input', { type: 'file', onchange: async () => {
+  const file = h('input', { type: 'file', multiple: true, onchange: async () => {
     try {
-      const doc = await send(file.files[0]);
+      const doc = await send(...file.files);
       list.prepend(h('option', { value: doc.id }, doc.name));
       list.value = doc.id;
       put(said);
@@ -127,7 +127,7 @@ export async function clusterPicker(api, state, { here = true, fleet = false, ot
   return h('fieldset', {}, h('legend', {}, 'Cluster'), field('Kind', list), about,
     h('div', { class: 'row' }, perNode, count && narrow(field('Nodes', nodes))),
     gpu, nic, h('datalist', { id: 'speeds' }, ['10GbE', '25GbE', '100GbE', '200GbE', '400GbE', 'EDR', 'HDR', 'NDR', '4xHDR', '8xNDR'].map((v) => h('option', { value: v }))),
-    h('details', {}, h('summary', {}, 'From a file'), field('Topology, cluster file or output of a tool', file, 'nvidia-smi topo -m, NCCL or lstopo XML, ibnetdiscover, topology.conf, YAML …')), said);
+    h('details', {}, h('summary', {}, 'From files'), field('Topology, cluster file or output of a tool', file, 'nvidia-smi topo -m, NCCL or lstopo XML, ibnetdiscover, topology.conf, YAML …; several are joined')), said);
 }
 
 // refused shows why there is no answer; what a field of the cluster would mend, leads to it. A question stops at the first

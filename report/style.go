@@ -37,8 +37,9 @@ type Page struct {
 }
 
 // Print writes the report on a document, free of what a name in a file could send to a terminal. A writer that takes
-// tables gets those of the report. Lines that a terminal has no room for are wrapped between words. The report is made without colour first: an escape in what comes is the input's own,
-// and nobody can tell it from ours once there is colour, so such a text stays without.
+// tables gets those of the report. Lines that a terminal has no room for are wrapped between words. The report is made
+// without colour first: an escape in what comes is the input's own, and nobody can tell it from ours once there is
+// colour, so such a text stays without.
 func Print[D any](w io.Writer, o TextOptions, report func(*Page, D), document D) error {
 	p := &Page{TextOptions: o, width: o.width()}
 	report(p, document)

@@ -77,8 +77,8 @@ var untabled = map[string]string{
 	"version":            "one line",
 }
 
-// TestEveryTable: whatever prints a table prints it as CSV and as Markdown, and chosen columns of it. A question that is
-// a command of its own is tried by its first example; any other command has to be in one of the two lists.
+// TestEveryTable: whatever prints a table prints it as CSV and as Markdown, and chosen columns of it. A question that
+// is a command of its own is tried by its first example; any other command has to be in one of the two lists.
 func TestEveryTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes, and takes minutes under the race detector")
@@ -119,8 +119,8 @@ func TestEveryTable(t *testing.T) {
 	}
 }
 
-// everyFormat runs a command for its tables as CSV, and for the first column of the first as Markdown. Where it need not
-// have one, it may say so instead.
+// everyFormat runs a command for its tables as CSV, and for the first column of the first as Markdown. Where it need
+// not have one, it may say so instead.
 func everyFormat(t *testing.T, args []string, must bool) {
 	text := tableOutput(t, append(args, "--table", "csv")...)
 	if text == "" && !must {

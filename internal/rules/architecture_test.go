@@ -71,7 +71,8 @@ func TestIndexNamesDocuments(t *testing.T) {
 		for _, f := range files {
 			name, _ := filepath.Rel("../../docs", f)
 			count++
-			if name != "README.md" && filepath.Dir(name) != "manual" && !strings.Contains(string(index), "("+filepath.ToSlash(name)+")") {
+			if name != "README.md" && filepath.Dir(name) != "manual" &&
+				!strings.Contains(string(index), "("+filepath.ToSlash(name)+")") {
 				t.Errorf("docs/README.md does not link %s", name)
 			}
 		}

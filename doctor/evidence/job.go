@@ -21,10 +21,8 @@ func (r *Reader) jobFile(name string, in io.Reader) error {
 	r.set.Lines += bytes.Count(data, []byte("\n"))
 	r.set.Bytes += int64(len(data))
 	r.set.Waits = true
-	if _, err := r.job().Add(name, data); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
+	_, err = r.job().Add(name, data)
+	return err
 }
 
 // waits are words of a log in which ranks say that they wait, and of stacks. What NCCL's log alone says of ranks that

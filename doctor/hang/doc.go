@@ -13,6 +13,7 @@ package hang
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -191,7 +192,7 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 		return true, nil
 	case flightrec.Match(data):
 		err := c.rec.Add(name, data)
-		if err != nil && flightrec.MatchJSON(data) {
+		if err != nil && flightrec.MatchJSON(data) && !errors.Is(err, flightrec.ErrSeveral) {
 			c.tear(name, len(data))
 			return false, nil
 		}

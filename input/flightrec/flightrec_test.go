@@ -2,6 +2,7 @@ package flightrec
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"busbar.dev/internal/test/synth/livejob"
@@ -53,6 +54,22 @@ func TestJSON(t *testing.T) {
 	if g.Desc != "dp" || len(g.Ranks) != 2 || d.Last[e.Group] != 18 || e.State != Scheduled ||
 		s.Sigs[e.Sig].Sizes != "[262144] -> [262144]" {
 		t.Fatalf("%+v %+v %+v", e, g, d.Last)
+	}
+}
+
+// TestSeveralDumps: a second dump in a file is refused, in either form, instead of left out.
+func TestSeveralDumps(t *testing.T) {
+	j := &livejob.Job{Ranks: 2, Steps: 1, TP: 1}
+	for _, twice := range []string{
+		jsonDumpText + "\n" + jsonDumpText, jsonDumpText + jsonDumpText, string(j.Dump(0)) + string(j.Dump(1)),
+	} {
+		s := NewSet()
+		if err := s.Add("all.json", []byte(twice)); err == nil || !strings.Contains(err.Error(), "one rank's dump") {
+			t.Errorf("%d dumps, %v", len(s.Dumps), err)
+		}
+	}
+	if err := NewSet().Add("active.2.json", []byte(jsonDumpText+"\n\n")); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -96,6 +96,9 @@ type Set struct {
 	kept    int // bytes of texts
 }
 
+// ErrSeveral is wrapped by errors about files that hold more than one dump.
+var ErrSeveral = pickle.ErrSeveral
+
 // NewSet is an empty set.
 func NewSet() *Set {
 	return &Set{

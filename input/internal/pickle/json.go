@@ -43,7 +43,7 @@ func (r *Reader) ReadJSON(data []byte) (Value, error) {
 			return Value{}, err
 		}
 		if len(r.marks) == 0 {
-			return r.stack[0], nil
+			return r.stack[0], alone(data[in.InputOffset():])
 		}
 	}
 }

@@ -48,6 +48,9 @@ const (
 // ErrRefused is wrapped by errors about pickles that hold more than data.
 var ErrRefused = errors.New("refused")
 
+// ErrSeveral is wrapped by errors about files that hold more than one dump.
+var ErrSeveral = errors.New("more than one dump")
+
 // Reader reads pickles and keeps its memory between them: a value is valid until the next Read.
 type Reader struct {
 	data    []byte
@@ -89,7 +92,16 @@ func (r *Reader) Read(data []byte) (Value, error) {
 	if len(r.stack) != 1 || len(r.marks) != 0 || r.stack[0].Kind == mark {
 		return Value{}, fmt.Errorf("pickle leaves %d values, expected 1", len(r.stack))
 	}
-	return r.stack[0], nil
+	return r.stack[0], alone(data[r.at:])
+}
+
+// alone refuses what follows a value: the file's name tells one rank, and a second dump would be nobody's.
+func alone(rest []byte) error {
+	if rest = bytes.Trim(rest, "\x00\t\r\n "); len(rest) > 0 {
+		return fmt.Errorf("%w: %d bytes follow the first, beginning with %.20q; expected one rank's dump in a file; split it",
+			ErrSeveral, len(rest), rest)
+	}
+	return nil
 }
 
 func (r *Reader) reset(data []byte, size int) {

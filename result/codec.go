@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"busbar.dev/internal/words"
 )
 
 // Bounds of a file.
@@ -99,7 +101,6 @@ func readRecord(b []byte) (*record, error) {
 
 // inWords says what is wrong with a line in the words of its fields.
 func inWords(b []byte, err error) error {
-	var kind *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		var by struct {
@@ -111,14 +112,12 @@ func inWords(b []byte, err error) error {
 			by.Format, by.Tool)
 	}
 	switch {
-	case errors.As(err, &kind):
-		return fmt.Errorf("%s has a JSON %s where a %v belongs", kind.Field, kind.Value, kind.Type)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("column %d: %w", syntax.Offset, syntax)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the object has no end; expected one JSON object a line")
 	}
-	return err
+	return words.JSON(err)
 }
 
 // MarshalJSON writes the rows as a list, each as a file has it.

@@ -171,7 +171,7 @@ func TestReadRefuses(t *testing.T) {
 		{"[1]", "x:1: expected one JSON object a line"},
 		{good + "\n\n{", "x:3: the object has no end"},
 		{good + " {}", "x:1: something follows the object"},
-		{swap(`"ranks":8`, `"ranks":"8"`), "x:1: ranks has a JSON string where a int belongs"},
+		{swap(`"ranks":8`, `"ranks":"8"`), "x:1: ranks has a JSON string where a whole number belongs"},
 		{swap(`"ranks":8`, `"ranks":0`), "x:1: ranks is 0; expected"},
 		{swap(`"ranks":8`, `"ranks":9`), "x:1: 2 nodes with 4 ranks each are not 9 ranks"},
 		{swap(`"busbar_result":1`, `"busbar_result":7`), "this release reads up to 1"},

@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
 
 	"busbar.dev/coll"
 	"busbar.dev/internal/lazyre"
+	"busbar.dev/internal/words"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -103,7 +103,7 @@ func Read(name string, r io.Reader) (list result.Sweeps, runs []*Training, left 
 		}
 		var g line
 		if err := json.Unmarshal(b, &g); err != nil {
-			return nil, nil, nil, fmt.Errorf("%s%w; %s", where, plain(err), wanted)
+			return nil, nil, nil, fmt.Errorf("%s%w; %s", where, words.JSON(err), wanted)
 		}
 		g.Ranks = cmp.Or(g.Ranks, g.Nodes*g.PerNode)
 		s := g.sweep()
@@ -135,36 +135,12 @@ func kindOf(b []byte) (kind lineKind, err error) {
 		return kind, errors.New(wanted)
 	}
 	if err := json.Unmarshal(b, &kind); err != nil {
-		return kind, fmt.Errorf("%w; %s", plain(err), wanted)
+		return kind, fmt.Errorf("%w; %s", words.JSON(err), wanted)
 	}
 	if kind.ID == "" {
 		err = errors.New("a line without an id; " + wanted)
 	}
 	return kind, err
-}
-
-// plain says which field has a value of the wrong kind, in the words of JSON.
-func plain(err error) error {
-	var t *json.UnmarshalTypeError
-	if !errors.As(err, &t) || t.Type == nil {
-		return err
-	}
-	expected := "null or nothing"
-	switch t.Type.Kind() {
-	case reflect.Int:
-		expected = "a whole number"
-	case reflect.Float64:
-		expected = "a number"
-	case reflect.String:
-		expected = "text in quotes"
-	case reflect.Bool:
-		expected = "true or false"
-	case reflect.Slice:
-		expected = "a list"
-	case reflect.Map, reflect.Struct:
-		expected = "an object"
-	}
-	return fmt.Errorf("%s has a JSON %s where %s belongs", t.Field, t.Value, expected)
 }
 
 // sweep is the line as a sweep. Where the source gives a bandwidth only, the time follows

@@ -3,11 +3,12 @@ package ras
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/words"
 )
 
 // withCommas puts in what releases 2.28.7 to 2.28.9 leave out in a missing rank: the comma before its status.
@@ -47,7 +48,11 @@ func readJSON(data []byte) (*Report, error) {
 		}
 		return skip(d)
 	})
-	if err == nil && len(r.Comms) < announced {
+	if err != nil {
+		return nil, fmt.Errorf("JSON, byte %d: %w; expected the whole answer of NCCL's RAS service; ask again",
+			d.InputOffset(), words.JSON(err))
+	}
+	if len(r.Comms) < announced {
 		err = fmt.Errorf("the answer is cut off: it announces %d communicators and lists %d; ask again", announced,
 			len(r.Comms))
 	}
@@ -129,9 +134,11 @@ func object(d *json.Decoder, f func(key string) error) error {
 func array(d *json.Decoder, f func() error) error { return inside(d, '[', f) }
 
 func inside(d *json.Decoder, open json.Delim, f func() error) error {
-	if t, err := d.Token(); err != nil || t != open {
-		return errors.Join(fmt.Errorf("JSON, byte %d: expected %v; the answer is cut off or no answer of RAS",
-			d.InputOffset(), open), err)
+	switch t, err := d.Token(); {
+	case err != nil:
+		return err
+	case t != open:
+		return fmt.Errorf("found %v where %v belongs", t, open)
 	}
 	for d.More() {
 		if err := f(); err != nil {

@@ -263,6 +263,23 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// TestErrors: an answer that cannot be read says so in words of JSON, at its place, and what to do.
+func TestErrors(t *testing.T) {
+	const begin = `{"nccl_version": "2.28.9", "communicators_count": 1, "communicators": `
+	for text, want := range map[string]string{
+		begin + `[{"size": "two"}]}`:            "it has a JSON string where a whole number belongs",
+		begin + `[{"ranks": [{"rank": "0"}]}]}`: "ank has a JSON string where a whole number belongs",
+		begin + `[{"hash": "0x1"`:               "the text is cut off",
+		begin + `7}`:                            "found 7 where [ belongs",
+	} {
+		_, err := Read("x", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "x: JSON, byte ") ||
+			!strings.HasSuffix(err.Error(), "; ask again") || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // TestEndless asks a port where something else streams.
 func TestEndless(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

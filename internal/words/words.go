@@ -1,8 +1,13 @@
-// Package words writes numbers as sentences have them.
+// Package words writes numbers, and what is wrong with a JSON text, as sentences have them.
 package words
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -72,4 +77,32 @@ func Distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// JSON says in the words of JSON which field has a value of the wrong kind, or that the text has no end. Other errors are
+// their own.
+func JSON(err error) error {
+	var t *json.UnmarshalTypeError
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the text is cut off")
+	}
+	if !errors.As(err, &t) || t.Type == nil {
+		return err
+	}
+	expected := "null or nothing"
+	switch t.Type.Kind() {
+	case reflect.Int, reflect.Uint64:
+		expected = "a whole number"
+	case reflect.Float64:
+		expected = "a number"
+	case reflect.String:
+		expected = "text in quotes"
+	case reflect.Bool:
+		expected = "true or false"
+	case reflect.Slice:
+		expected = "a list"
+	case reflect.Map, reflect.Struct:
+		expected = "an object"
+	}
+	return fmt.Errorf("%s has a JSON %s where %s belongs", cmp.Or(t.Field, "it"), t.Value, expected)
 }

@@ -16,12 +16,12 @@ import (
 //	0x0002c90300300101     22    1[  ] ==( 4X … )==>       4    4[  ] "leaf4" (Could be 12X )
 //	0x0002c90300300101 "   node16 mlx5_0"     22    1[  ] ==( … )==>  0x0002c90300100004      4    4[  ] "leaf4" ( )
 //
-// A bracket holds a chassis' label of the port. A state in other words is unknown, and its link is
-// there. A port with nothing on it has an empty one, and no number, behind the
-// arrow.
+// A bracket holds a chassis' label of the port. A width, a speed or a state that is absent or in other words
+// ("undefined (8)") is unknown, and its link is there. A port with nothing on it has an empty bracket, and no number,
+// behind the arrow.
 var (
 	linkLine = lazyre.New(`^(?:0x([0-9a-fA-F]{1,16})\s+)?(".*")?\s*(\d{1,9})\s+([1-9]\d{0,8})\[.*?==\(\s*` +
-		`(?:(\d+[xX])\s+(\S+) Gbps\s+(?:\((FDR10)\)\s*)?)?([^\d\s/][^/]*)/.*?\)==>\s*` +
+		`(?:(\d+[xX])\s+)?(?:(\S+) Gbps\s+(?:\((FDR10)\))?)?[^/]*?([^\s/]+)\s*/.*?\)==>\s*` +
 		`(?:(?:0x([0-9a-fA-F]{1,16})\s+)?(\d{1,9})\s+([1-9]\d{0,8})\b[^"]*"(.*)"([^"]*))?`)
 	linkHead = lazyre.New(`^(?:(Switch): 0x([0-9a-fA-F]{1,16})|(CA|Router):)\s*(.*):$`)
 )
@@ -122,7 +122,7 @@ func (l *linkInfo) train(p int32, r row) {
 		pt.could.lanes = 4
 		l.notice(wide, r.line, l.where(p))
 	}
-	if r.is.speed == noSpeed {
+	if !r.is.known() {
 		l.notice(unknownSpeed, r.line, l.where(p))
 	}
 }
@@ -138,7 +138,8 @@ func parseLink(text string) (r row, named, ok bool) {
 		return r, false, false
 	}
 	r.near = end{portGUID: hex(m[1]), desc: strings.Trim(m[2], `"`), lid: decimal(m[3]), num: decimal(m[4])}
-	r.is, _ = parseWidth(m[5] + m[6])
+	r.is, _ = parseWidth(m[5])
+	r.is.speed = speeds[m[6]]
 	if m[7] != "" {
 		r.is.speed = fdr10
 	}

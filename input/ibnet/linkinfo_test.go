@@ -79,20 +79,27 @@ func TestLinkInfoSpeeds(t *testing.T) {
 	}
 }
 
-// A state in words that nobody here has seen leaves the link.
-func TestLinkInfoOddState(t *testing.T) {
-	for _, state := range []string{"???", "No state change"} {
-		l, _, ok := parseLink("1    1[  ] ==( 4X          10.0 Gbps " + state +
-			"/  LinkUp)==>       2    1[  ] \"n1 mlx5_0\" ( )")
-		if !ok || l.is.String() != "4xQDR" || l.state == cluster.Up {
-			t.Errorf("%s: %v %+v", state, ok, l)
+// A width, a speed or a state in words that nobody here has seen, or none, leaves the link.
+func TestLinkInfoOddWords(t *testing.T) {
+	up, speed := cluster.Up, width{speed: qdr}
+	for text, want := range map[string]row{
+		"4X          10.0 Gbps ???":             {is: width{4, qdr}},
+		"4X          10.0 Gbps No state change": {is: width{4, qdr}},
+		"10.0 Gbps Active":                      {is: speed, state: up},
+		"undefined (0)     10.0 Gbps Active":    {state: up},
+		"4X          undefined (9) Active":      {is: width{lanes: 4}, state: up},
+		"Active":                                {state: up},
+	} {
+		l, _, ok := parseLink("1    1[  ] ==( " + text + "/  LinkUp)==>       2    1[  ] \"n1 mlx5_0\" ( )")
+		if !ok || l.is != want.is || l.state != want.state || l.far.num != 1 {
+			t.Errorf("%s: %v %+v", text, ok, l)
 		}
 	}
 }
 
 func TestLinkInfoRefuses(t *testing.T) {
 	for _, text := range []string{
-		"", "a ==( b )==> c", "CA: n1:\n", "1 1[ ] ==( 4X fast Active/ LinkUp)==> 1 1[ ] \"x\" ( )",
+		"", "a ==( b )==> c", "CA: n1:\n", "1 1[ ] ==( 4X 10.0 Gbps )==> 1 1[ ] \"x\" ( )",
 	} {
 		if MatchLinkInfo([]byte(text)) {
 			t.Errorf("taken for iblinkinfo: %q", text)

@@ -8,7 +8,8 @@ import (
 // Kind is what is wrong, without where: slow-host, link-down.
 type Kind string
 
-// Finding is one thing that is wrong, or will be. JSON leaves out what it does not have.
+// Finding is one thing that is wrong, or will be. JSON leaves out what it does not have, but for what scripts index in
+// every finding of a list and whose absence would not say that it is unknown: severity, text, cost and factor.
 type Finding struct {
 	// ID names the finding. The same fault has the same ID in every answer. Findings of
 	// an audit and of the doctor are named by their rule (nic-shared), those of a fleet
@@ -23,12 +24,12 @@ type Finding struct {
 
 	// Text says in a sentence what is wrong. Where there is a Title, that is the sentence, and
 	// Cause says why.
-	Text  string `json:"text,omitempty"`
+	Text  string `json:"text"`
 	Title string `json:"title,omitempty"`
 	Cause string `json:"cause,omitempty"`
 	// Fix is what to do, Cost what it costs a job, Reference a document about it.
 	Fix       string `json:"fix,omitempty"`
-	Cost      string `json:"cost,omitempty"`
+	Cost      string `json:"cost"`
 	Reference string `json:"reference,omitempty"`
 
 	// Nodes are those to look at: one, the two ends of a pair (sender first), all of a leaf.
@@ -47,7 +48,7 @@ type Finding struct {
 	Transport string `json:"transport,omitempty"`
 	// Factor is the part left of what peers have, below 1; 0 where nothing gets through, and
 	// where there is no such figure. Sigma is how many robust deviations that is away from them.
-	Factor float64 `json:"factor,omitempty"`
+	Factor float64 `json:"factor"`
 	Sigma  float64 `json:"sigma,omitempty"`
 
 	// Since is when it began; where Always is set, it was so when first seen. Clearing is set

@@ -18,23 +18,23 @@ var (
 		f    Finding
 		text string
 	}{
-		{"audit", Finding{ID: "nic-shared", Severity: Warn, Where: "node0/mlx5_0", Text: "a & b", Fix: "c"}, `{"id":"nic-shared","severity":"warn","where":"node0/mlx5_0","text":"a & b","fix":"c"}`},
-		{"audit, empty", Finding{ID: "x"}, `{"id":"x","severity":"note"}`},
+		{"audit", Finding{ID: "nic-shared", Severity: Warn, Where: "node0/mlx5_0", Text: "a & b", Fix: "c"}, `{"id":"nic-shared","severity":"warn","where":"node0/mlx5_0","text":"a & b","fix":"c","cost":"","factor":0}`},
+		{"audit, empty", Finding{ID: "x"}, `{"id":"x","severity":"note","text":"","cost":"","factor":0}`},
 		{
 			"doctor",
 			Finding{
 				ID: "i", Severity: Error, Confidence: 0.9, Title: "t", Cause: "<c>", Fix: "f", Where: "w", Reference: "r",
 				Evidence: []Quote{{"log", 12, "l"}, {File: "g", Text: "m"}}, ExplainedBy: "e",
 			},
-			`{"id":"i","severity":"error","confidence":0.9,"where":"w","title":"t","cause":"<c>","fix":"f","reference":"r","evidence":[{"file":"log","line":12,"text":"l"},{"file":"g","line":0,"text":"m"}],"explained_by":"e"}`,
+			`{"id":"i","severity":"error","confidence":0.9,"where":"w","text":"","title":"t","cause":"<c>","fix":"f","cost":"","reference":"r","evidence":[{"file":"log","line":12,"text":"l"},{"file":"g","line":0,"text":"m"}],"explained_by":"e","factor":0}`,
 		},
-		{"doctor, bare", Finding{ID: "i", Title: "t", Evidence: []Quote{}}, `{"id":"i","severity":"note","title":"t","evidence":[]}`},
+		{"doctor, bare", Finding{ID: "i", Title: "t", Evidence: []Quote{}}, `{"id":"i","severity":"note","text":"","title":"t","cost":"","evidence":[],"factor":0}`},
 		{
 			"pairs",
 			Finding{
 				Kind: "slow-host", Severity: Error, Ranks: []int{3}, Figure: "bandwidth", Factor: 0.5, Sigma: 7.25, Text: "t",
 			},
-			`{"kind":"slow-host","severity":"error","text":"t","ranks":[3],"figure":"bandwidth","factor":0.5,"sigma":7.25}`,
+			`{"kind":"slow-host","severity":"error","text":"t","cost":"","ranks":[3],"figure":"bandwidth","factor":0.5,"sigma":7.25}`,
 		},
 		{
 			"fleet",
@@ -42,19 +42,20 @@ var (
 				ID: "slow-host:a", Kind: "slow-host", Severity: Warn, Nodes: []string{"a"}, Figure: "bandwidth", Since: began,
 				Always: true, Factor: 0.7, Confidence: 0.8, Clearing: true, Evidence: Facts("e", "f"), Text: "t", Fix: "x",
 			},
-			`{"id":"slow-host:a","kind":"slow-host","severity":"warn","confidence":0.8,"text":"t","fix":"x","nodes":["a"],"evidence":["e","f"],"figure":"bandwidth","factor":0.7,"since":"2026-01-02T03:04:05Z","always":true,"clearing":true}`,
+			`{"id":"slow-host:a","kind":"slow-host","severity":"warn","confidence":0.8,"text":"t","fix":"x","cost":"","nodes":["a"],"evidence":["e","f"],"figure":"bandwidth","factor":0.7,"since":"2026-01-02T03:04:05Z","always":true,"clearing":true}`,
 		},
 		{
 			"fleet, over",
 			Finding{
 				ID: "silent:a", Kind: "silent", Severity: Error, Where: "p", Since: began, Cleared: began.Add(time.Hour),
 			},
-			`{"id":"silent:a","kind":"silent","severity":"error","where":"p","since":"2026-01-02T03:04:05Z","cleared":"2026-01-02T04:04:05Z"}`,
+			`{"id":"silent:a","kind":"silent","severity":"error","where":"p","text":"","cost":"","factor":0,"since":"2026-01-02T03:04:05Z","cleared":"2026-01-02T04:04:05Z"}`,
 		},
 	}
 )
 
-// TestJSON holds the keys and their order of every document, and that what was stored is read back.
+// TestJSON holds the keys and their order of every document, and that what was stored is read back. What scripts index
+// is there also where it is empty.
 func TestJSON(t *testing.T) {
 	for _, d := range documents {
 		var b bytes.Buffer

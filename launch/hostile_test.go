@@ -1,6 +1,9 @@
 package launch
 
 import (
+	"io/fs"
+	"regexp"
+	"strings"
 	"testing"
 
 	"busbar.dev/nccl"
@@ -37,5 +40,34 @@ func TestPlanSetsNoFiles(t *testing.T) {
 				t.Errorf("busbar plan writes what busbar exec refuses: %v", err)
 			}
 		}
+	}
+}
+
+// TestPythonCoding: a file of Python says its own coding, so that names in the comments of its first lines cannot.
+func TestPythonCoding(t *testing.T) {
+	coding := regexp.MustCompile(`^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)`) // of PEP 263
+	files, err := fs.Glob(texts, "texts/*.py.tmpl")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		text, _ := texts.ReadFile(name)
+		if m := coding.FindSubmatch(text); m == nil || string(m[1]) != "utf-8" {
+			t.Errorf("%s begins with %.40q; expected its coding", name, text)
+		}
+	}
+	w := &writer{Plan: &Plan{Made: "coding: utf-7 +AAo-import os", Job: Job{Model: "coding: utf-7"}}, Hosts: []Host{{}}}
+	text, reason := fill("mesh.py", w)
+	if m := coding.FindStringSubmatch(text); reason != "" || m == nil || m[1] != "utf-8" {
+		t.Errorf("%s\n%s", text, reason)
+	}
+}
+
+// TestPodsQuoteNames: a host's name stays one text of YAML.
+func TestPodsQuoteNames(t *testing.T) {
+	hosts := []Host{{Name: "n1\"\n  - x: \"y"}}
+	text, reason := fill("pods.yaml", pods{writer: &writer{Plan: &Plan{}, Hosts: hosts}, Below: hosts})
+	if reason != "" || !strings.Contains(text, `- "n1\"\n  - x: \"y"`) {
+		t.Errorf("%s\n%s", text, reason)
 	}
 }

@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -172,6 +173,10 @@ func (c *children) wait() {
 	}
 }
 
+// deathGrace is how long the others have to say what they know when a rank is killed or crashes. Its connections closed
+// with it, so all that talked to it notice at once; who has yet to meet it never would.
+const deathGrace = 5 * time.Second
+
 // outlast waits until all ranks have ended. When one fails, the others notice within the
 // timeout; those that do not are ended.
 func (c *children) outlast(ctx context.Context, timeout time.Duration) error {
@@ -194,7 +199,11 @@ func (c *children) outlast(ctx context.Context, timeout time.Duration) error {
 			left--
 			failed[x.rank], ended[x.rank] = x.err, true
 			if x.err != nil && limit == nil {
-				limit = time.After(timeout + 2*time.Second)
+				wait := timeout + 2*time.Second
+				if c.death(x.rank, x.err) != "" {
+					wait = min(wait, deathGrace)
+				}
+				limit = time.After(wait)
 			}
 		case <-limit:
 			for r := range ended {
@@ -226,25 +235,21 @@ func (c *children) verdict(failed []error) error {
 		if !errors.As(err, &exit) {
 			return failure.Cannot(fmt.Errorf("rank %d: %w", r, err))
 		}
-		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-			if c.hung[r] {
-				hung = append(hung, fmt.Sprintf("rank %d hung: it neither went on nor ended by itself, and was ended", r))
-				continue
-			}
-			killed = append(killed, fmt.Sprintf("rank %d was ended by signal %d (%v)", r, ws.Signal(), ws.Signal()))
-			continue
-		}
-		if crash := c.stderr[r].crash(); crash != nil { // which has an exit code that means something else
-			killed = append(killed, fmt.Sprintf("rank %d %s", r, crashCause(crash[0])))
-			continue
-		}
-		code = max(code, exit.ExitCode())
-		if reason == "" {
-			reason = c.stderr[r].last()
+		switch death := c.death(r, err); {
+		case death != "" && c.hung[r]:
+			hung = append(hung, fmt.Sprintf("rank %d hung: it neither went on nor ended by itself, and was ended", r))
+		case death != "":
+			killed = append(killed, fmt.Sprintf("rank %d %s", r, death))
+		default:
+			code = max(code, exit.ExitCode())
+			reason = cmp.Or(reason, c.stderr[r].last())
 		}
 	}
 	switch {
 	case len(killed)+len(hung) > 0:
+		if len(killed) > 0 {
+			hung = nil // who waits for a rank that is gone is not to blame
+		}
 		// What those say who were left comes before what became of the others afterwards.
 		if reason != "" {
 			killed = append(killed, reason)
@@ -261,6 +266,21 @@ func (c *children) verdict(failed []error) error {
 		return errors.New(reason)
 	}
 	return failure.Cannot(errors.New(reason))
+}
+
+// death is how a rank was ended by a signal or crashed; "" where it ended by itself.
+func (c *children) death(rank int, err error) string {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return ""
+	}
+	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return fmt.Sprintf("was ended by signal %d (%v)", ws.Signal(), ws.Signal())
+	}
+	if crash := c.stderr[rank].crash(); crash != nil { // which has an exit code that means something else
+		return crashCause(crash[0])
+	}
+	return ""
 }
 
 // LibrarySetting tells a variable that says where a GPU's libraries are: those of the job are the ranks' own.

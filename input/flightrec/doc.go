@@ -10,6 +10,14 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
+)
+
+// A rank's number stands behind its word, or before the endings of a file that no other word has a number of.
+var (
+	rankWord = lazyre.New(`(?i)^.*rank[_\-.=]*(\d{1,8})`)
+	numbered = lazyre.New(`(?i)^.*?(pid|node|host)?[_\-.=]*(\d+)(?:\.[^.]*[^.\d][^.]*)*$`)
 )
 
 // RankOf is the rank that a file's name gives: nccl_trace_rank_12, rank12.json, stderr.12.log, 12/stderr.log; -1 for
@@ -17,49 +25,17 @@ import (
 func RankOf(name string) int {
 	name = strings.ReplaceAll(name, "\\", "/")
 	base := path.Base(name)
-	lower := strings.ToLower(base)
-	if i := strings.LastIndex(lower, "rank"); i >= 0 {
-		if n, ok := leadingNumber(strings.TrimLeft(lower[i+4:], "_-.=")); ok {
-			return n
+	digits := path.Base(path.Dir(name)) // torchrun keeps one folder a rank
+	if m := rankWord.FindStringSubmatch(base); m != nil {
+		digits = m[1]
+	} else if m := numbered.FindStringSubmatch(base); m != nil {
+		if m[1] != "" {
+			return -1
 		}
+		digits = m[2]
 	}
-	for {
-		ext := path.Ext(base)
-		if ext == "" || ext == base || isNumber(ext[1:]) {
-			break
-		}
-		base = strings.TrimSuffix(base, ext)
-	}
-	end := len(base)
-	start := end
-	for start > 0 && base[start-1] >= '0' && base[start-1] <= '9' {
-		start--
-	}
-	if start < end {
-		before := strings.ToLower(strings.TrimRight(base[:start], "_-.="))
-		n, err := strconv.Atoi(base[start:end])
-		if err == nil && n < 1<<20 && !strings.HasSuffix(before, "pid") &&
-			!(strings.HasSuffix(before, "node") || strings.HasSuffix(before, "host")) {
-			return n
-		}
-		return -1
-	}
-	if n, err := strconv.Atoi(path.Base(path.Dir(name))); err == nil && n >= 0 && n < 1<<20 {
-		return n // torchrun keeps one folder a rank
+	if n, err := strconv.Atoi(digits); err == nil && n >= 0 && n < maxRanks {
+		return n
 	}
 	return -1
-}
-
-func isNumber(s string) bool {
-	_, err := strconv.ParseUint(s, 10, 32)
-	return err == nil
-}
-
-func leadingNumber(s string) (int, bool) {
-	end := 0
-	for end < len(s) && end < 8 && s[end] >= '0' && s[end] <= '9' {
-		end++
-	}
-	n, err := strconv.Atoi(s[:end])
-	return n, err == nil
 }

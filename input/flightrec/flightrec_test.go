@@ -78,6 +78,8 @@ func TestRankOf(t *testing.T) {
 		"nccl_trace_rank_12": 12, "a/rank3.json": 3, "stderr.7.log": 7, "node3-pid4083.log": -1, "attempt_0/5/stderr.log": 5,
 		"x/trace":               -1,
 		"fr_http.active.0.json": 0, "slurm-99999999.out": -1, "job-rank-4.err": 4, "node7.log": -1,
+		"a1.b2.log": 1, "RANK_7.x": 7, "rank/out": -1, "pid_12": -1, "host-3.txt": -1, `d\5\log`: 5, "x.py": -1, "12": 12,
+		"ranks.3.log": 3,
 	} {
 		if got := RankOf(name); got != want {
 			t.Errorf("%s: rank %d, want %d", name, got, want)

@@ -94,6 +94,7 @@ type domain struct {
 func (b *builder) numas() []domain {
 	var list []domain
 	known := map[[2]int]int{} // tray and id → device
+	sockets := map[int]int{}  // of the one host that Write writes
 	for _, c := range b.sys.all("cpu") {
 		tray := b.tray(c.Get("host_hash"))
 		id, err := strconv.Atoi(c.Get("numaid"))
@@ -106,7 +107,16 @@ func (b *builder) numas() []domain {
 			list = append(list, domain{c, d, tray})
 			continue
 		}
-		d := b.t.Add(cluster.Device{Kind: cluster.NUMA, Index: id, Parent: -1, Tray: tray, CPU: b.cpu(c)})
+		parent := -1
+		if s := number(c.Get(socketOf), -1); s >= 0 {
+			at, ok := sockets[s]
+			if !ok {
+				at = b.t.Add(cluster.Device{Kind: cluster.Socket, Index: s, Parent: -1, Tray: tray})
+				sockets[s] = at
+			}
+			parent = at
+		}
+		d := b.t.Add(cluster.Device{Kind: cluster.NUMA, Index: id, Parent: parent, Tray: tray, CPU: b.cpu(c)})
 		known[[2]int{tray, id}] = d
 		list = append(list, domain{c, d, tray})
 	}
@@ -153,7 +163,7 @@ func (b *builder) cpu(c *element) *cluster.CPUInfo {
 	if mask := c.Get("affinity"); mask != "" {
 		cores, err := board.ParseMask(mask)
 		if err != nil {
-			b.f.Warnf(c.Line, "", "affinity %q: %v; left out", shorten(mask), err)
+			b.f.Warnf(c.Line, "", "affinity %.60q: %v; left out", mask, err)
 		}
 		info.Cores = cores.String()
 	}
@@ -187,7 +197,7 @@ func (b *builder) pci(e *element, numa, parent, tray int) {
 	}
 	if kind == cluster.PCISwitch {
 		d := b.t.Add(cluster.Device{
-			Kind: kind, Index: -1, PCI: addr, Parent: parent, Tray: tray, PCIID: pciID(e),
+			Kind: kind, Index: -1, PCI: b.real(addr), Parent: parent, Tray: tray, PCIID: pciID(e),
 		})
 		b.uplink(e, d)
 		if addr != "" {
@@ -275,12 +285,20 @@ func (b *builder) root(addr cluster.PCI, numa, tray int) int {
 	return d
 }
 
+// real is an address of the machine; "" for one that busbar made up when it wrote the file.
+func (b *builder) real(addr cluster.PCI) cluster.PCI {
+	if domain := b.sys.Get(madeUp); domain != "" && strings.HasPrefix(string(addr), domain+":") {
+		return ""
+	}
+	return addr
+}
+
 func (b *builder) address(e *element) cluster.PCI {
 	s := e.Get("busid")
 	addr, err := cluster.ParsePCI(s)
 	if err != nil {
-		b.f.Warnf(e.Line, "", "pci with busid %q; expected domain:bus:device.function such as 0000:07:00.0: kept without an "+
-			"address", shorten(s))
+		b.f.Warnf(e.Line, "", "pci with busid %.60q; expected domain:bus:device.function such as 0000:07:00.0: kept without an "+
+			"address", s)
 	}
 	return addr
 }

@@ -16,8 +16,11 @@ import (
 
 func newElement(name string) *element { return &element{Token: tags.Token{Name: name}} }
 
+// set writes an attribute that is known.
 func (e *element) set(key, value string) {
-	e.Attrs = append(e.Attrs, tags.Attr{Key: key, Value: clean(value)})
+	if value != "" {
+		e.Attrs = append(e.Attrs, tags.Attr{Key: key, Value: clean(value)})
+	}
 }
 
 func (e *element) setInt(key string, v int) { e.set(key, strconv.Itoa(v)) }
@@ -70,9 +73,8 @@ func (p *printer) system() *element {
 	if p.rccl {
 		sys.Attrs[0].Value = "2"
 	}
-	if p.t.Name != "" {
-		sys.set("name", p.t.Name)
-	}
+	sys.set("name", p.t.Name)
+	sys.set(madeUp, p.domain)
 	net := 0 // nets are numbered in the order of the NICs, not of the tree
 	first := map[int]int{}
 	for _, k := range p.t.Of(cluster.NIC) {
@@ -124,28 +126,24 @@ func (p *printer) loose(nets map[int]int) *element {
 }
 
 func (p *printer) cpuInfo(e *element, d *cluster.Device) {
-	var info, socket cluster.CPUInfo
-	if d.CPU != nil {
-		info = *d.CPU
-	}
-	if d.Parent >= 0 && p.t.Devices[d.Parent].CPU != nil {
-		socket = *p.t.Devices[d.Parent].CPU
-	}
-	if info.Cores != "" {
-		if cores, err := board.ParseList(info.Cores); err == nil && len(cores.Mask()) <= maxValue {
-			e.set("affinity", cores.Mask())
+	info := *cmp.Or(d.CPU, &cluster.CPUInfo{})
+	socket := &cluster.CPUInfo{}
+	if d.Parent >= 0 {
+		parent := &p.t.Devices[d.Parent]
+		socket = cmp.Or(parent.CPU, socket)
+		if parent.Index >= 0 {
+			e.setInt(socketOf, parent.Index)
 		}
+	}
+	if cores, err := board.ParseList(info.Cores); err == nil && len(cores.Mask()) <= maxValue {
+		e.set("affinity", cores.Mask())
 	}
 	info.Arch = cmp.Or(info.Arch, socket.Arch)
 	if info.Vendor == "" {
 		info.Vendor, info.Family, info.Model = socket.Vendor, socket.Family, socket.Model
 	}
-	if info.Arch != "" {
-		e.set("arch", info.Arch)
-	}
-	if info.Vendor != "" {
-		e.set("vendor", info.Vendor)
-	}
+	e.set("arch", info.Arch)
+	e.set("vendor", info.Vendor)
 	if info.Family != 0 || info.Model != 0 {
 		e.setInt("familyid", info.Family)
 		e.setInt("modelid", info.Model)
@@ -178,17 +176,16 @@ func (p *printer) pci(i int, nets map[int]int) *element {
 	d := &p.t.Devices[i]
 	e := newElement("pci")
 	e.set("busid", string(p.addr[i]))
-	if id := p.id(i); id != nil {
-		for _, a := range []struct{ key, value string }{
-			{"class", id.Class},
-			{"vendor", id.Vendor},
-			{"device", id.Device},
-			{"subsystem_vendor", id.SubVendor},
-			{"subsystem_device", id.SubDevice},
-		} {
-			if a.value != "" {
-				e.set(a.key, "0x"+a.value)
-			}
+	id := p.id(i)
+	for _, a := range [][2]string{
+		{"class", id.Class},
+		{"vendor", id.Vendor},
+		{"device", id.Device},
+		{"subsystem_vendor", id.SubVendor},
+		{"subsystem_device", id.SubDevice},
+	} {
+		if a[1] != "" {
+			e.set(a[0], "0x"+a[1])
 		}
 	}
 	if l := &p.up[i]; l.GTs > 0 {
@@ -220,9 +217,8 @@ func (p *printer) pci(i int, nets map[int]int) *element {
 // id is what the device answers on the bus, with a class that fits its kind
 // where nobody read one, for NCCL needs it, or where what was read says that the
 // device is another thing.
-func (p *printer) id(i int) *cluster.PCIID {
+func (p *printer) id(i int) (id cluster.PCIID) {
 	d := &p.t.Devices[i]
-	var id cluster.PCIID
 	if d.PCIID != nil {
 		id = *d.PCIID
 	}
@@ -241,25 +237,24 @@ func (p *printer) id(i int) *cluster.PCIID {
 			id.Class = "020000"
 		}
 	}
-	return &id
+	return id
 }
 
 func (p *printer) gpu(i int) *element {
 	d := &p.t.Devices[i]
 	e := newElement("gpu")
 	e.setInt("dev", p.dev[i])
-	if d.GPU != nil && d.GPU.SM > 0 && !p.rccl {
-		e.setInt("sm", d.GPU.SM)
-	}
-	if d.GPU != nil && d.GPU.Arch != "" && p.rccl {
-		e.set("gcn", d.GPU.Arch)
+	info := cmp.Or(d.GPU, &cluster.GPUInfo{})
+	switch {
+	case p.rccl:
+		e.set("gcn", info.Arch)
+	case info.SM > 0:
+		e.setInt("sm", info.SM)
 	}
 	e.setInt("rank", p.rank(i))
-	if d.GPU != nil {
-		e.setTri("gdr", d.GPU.GDR)
-	}
+	e.setTri("gdr", info.GDR)
 	for _, l := range p.out[i] {
-		e.addSub(p.gpuLink(i, l))
+		e.addSub(p.gpuLink(l))
 	}
 	return e
 }
@@ -275,11 +270,8 @@ func (p *printer) rank(gpu int) int {
 	return n
 }
 
-func (p *printer) gpuLink(gpu int, l cluster.Link) *element {
-	to := l.B
-	if to == gpu {
-		to = l.A
-	}
+// gpuLink writes a link from the GPU that reports it.
+func (p *printer) gpuLink(l cluster.Link) *element {
 	if l.Kind == cluster.C2C {
 		e := newElement("c2c")
 		n := max(l.Lanes, 1)
@@ -288,10 +280,10 @@ func (p *printer) gpuLink(gpu int, l cluster.Link) *element {
 		return e
 	}
 	e := newElement(l.Kind.String()) // nvlink, xgmi
-	target, class := string(p.addr[to]), p.id(to).Class
-	switch p.t.Devices[to].Kind {
+	target, class := string(p.addr[l.B]), p.id(l.B).Class
+	switch p.t.Devices[l.B].Kind {
 	case cluster.NVSwitch:
-		target, class = string(p.t.Devices[to].PCI), "068000"
+		target, class = string(p.t.Devices[l.B].PCI), "068000"
 		target = cmp.Or(target, hidden)
 	case cluster.NUMA:
 		target, class = "0000:00:00.0", "068001"

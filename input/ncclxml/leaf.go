@@ -67,7 +67,7 @@ func compareAddr(x, y cluster.PCI) int {
 
 // addLeaf adds a device with what every pci element says, and its link up.
 func (b *builder) addLeaf(l *leaf, d cluster.Device) int {
-	d.PCI, d.Parent, d.Tray = l.addr, l.parent, l.tray
+	d.PCI, d.Parent, d.Tray = b.real(l.addr), l.parent, l.tray
 	if l.el.Name == "pci" {
 		d.PCIID = pciID(l.el)
 	}
@@ -88,7 +88,7 @@ func (b *builder) uplink(e *element, d int) {
 		case w > 0 && w <= 64:
 			l.Lanes = w
 		case e.Get("link_width") != "" && e.Get("link_width") != "0":
-			b.f.Warnf(e.Line, e.Get("busid"), "link_width %q; expected 1 to 32: left out", shorten(e.Get("link_width")))
+			b.f.Warnf(e.Line, e.Get("busid"), "link_width %.60q; expected 1 to 32: left out", e.Get("link_width"))
 		}
 	}
 	b.t.Connect(l)

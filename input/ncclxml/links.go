@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -71,8 +72,8 @@ func (l *linker) gpu(leaf *leaf, g *element) {
 		}
 		n := number(e.Get("count"), 0)
 		if n < 1 || n > maxCount {
-			b.f.Warnf(e.Line, b.t.Devices[from].Name, "%s count %q; expected 1 to %d: left out", e.Name,
-				shorten(e.Get("count")), maxCount)
+			b.f.Warnf(e.Line, b.t.Devices[from].Name, "%s count %.60q; expected 1 to %d: left out", e.Name,
+				e.Get("count"), maxCount)
 			continue
 		}
 		switch e.Name {
@@ -113,11 +114,10 @@ func (l *linker) direct(e *element, kind cluster.LinkKind, tray, from, n int) {
 	to := b.device(tray, addr)
 	switch {
 	case to == from:
-		b.f.Warnf(e.Line, me, "names itself as the target of %d %s: what is at their other end is not in the file; left out",
-			n, plural(kind, n))
+		b.f.Warnf(e.Line, me, "names itself as the target of %s: what is at their other end is not in the file; left out",
+			counted(n, kind))
 	case to < 0 || b.t.Devices[to].Kind != cluster.GPU:
-		b.f.Warnf(e.Line, me, "%d %s to %s, which is no GPU of this file; left out", n, plural(kind, n),
-			shorten(e.Get("target")))
+		b.f.Warnf(e.Line, me, "%s to %.60s, which is no GPU of this file; left out", counted(n, kind), e.Get("target"))
 	default:
 		l.addEdge(edge{kind, from, to}, n, e.Line)
 	}
@@ -138,8 +138,8 @@ func (l *linker) c2c(e *element, gpu, n int) {
 	if bw := number(e.Get("bw"), 0); bw > 0 && bw < 1e9 {
 		link.Rate = cluster.FromRead(unit.Rate(float64(bw)*float64(n))*unit.GBps/1000, l.b.src)
 	} else {
-		l.b.f.Warnf(e.Line, l.b.t.Devices[gpu].Name, "c2c bw %q; expected MB/s per link: rate left unknown",
-			shorten(e.Get("bw")))
+		l.b.f.Warnf(e.Line, l.b.t.Devices[gpu].Name, "c2c bw %.60q; expected MB/s per link: rate left unknown",
+			e.Get("bw"))
 	}
 	l.b.t.Connect(link)
 }
@@ -183,24 +183,20 @@ func (l *linker) pairs() {
 func (l *linker) disagree(e edge, there, here int) {
 	a, c := l.b.t.Devices[e.from].Name, l.b.t.Devices[e.to].Name
 	if here == 0 {
-		l.b.f.Warnf(l.edges[e].line, "", "%s has %d %s to %s, %s has none to %s: traffic back takes another way", a, there,
-			plural(e.kind, there), c, c, a)
+		l.b.f.Warnf(l.edges[e].line, "", "%s has %s to %s, %s has none to %s: traffic back takes another way", a,
+			counted(there, e.kind), c, c, a)
 		return
 	}
-	l.b.f.Warnf(l.edges[e].line, "", "%s has %d %s to %s, %s has %d to %s: a ring is limited by the %d", a, there,
-		plural(e.kind, there), c, c, here, a, min(there, here))
+	l.b.f.Warnf(l.edges[e].line, "", "%s has %s to %s, %s has %d to %s: a ring is limited by the %d", a,
+		counted(there, e.kind), c, c, here, a, min(there, here))
 }
 
-// plural names a kind of link for a count.
-func plural(kind cluster.LinkKind, n int) string {
-	word := "NVLink"
+// counted is a number of links of a kind.
+func counted(n int, kind cluster.LinkKind) string {
 	if kind == cluster.XGMI {
-		word = "xGMI link"
+		return words.Plural(n, "xGMI link")
 	}
-	if n == 1 {
-		return word
-	}
-	return word + "s"
+	return words.Plural(n, "NVLink")
 }
 
 // sideLink is a link of a switch to another on the same chip.
@@ -216,8 +212,8 @@ func (b *builder) pciLinks() {
 		addr, _ := cluster.ParsePCI(s.el.Get("target"))
 		to := b.device(s.tray, addr)
 		if to < 0 || to == s.from {
-			b.f.Warnf(s.el.Line, string(b.t.Devices[s.from].PCI), "pcilink to %s, which is no switch of this file; left out",
-				shorten(s.el.Get("target")))
+			b.f.Warnf(s.el.Line, string(b.t.Devices[s.from].PCI), "pcilink to %.60s, which is no switch of this file; left out",
+				s.el.Get("target"))
 			continue
 		}
 		seen[edge{cluster.Direct, s.from, to}] = true

@@ -38,16 +38,14 @@ func (b *builder) addNIC(l *leaf, position int) {
 }
 
 // commonLabel is the name that all ports share: always so for a single port.
-func commonLabel(ports []cluster.Port) string {
-	for _, p := range ports {
-		if p.Label != ports[0].Label {
+func commonLabel(ports []cluster.Port) (label string) {
+	for i, p := range ports {
+		if i > 0 && p.Label != label {
 			return ""
 		}
+		label = p.Label
 	}
-	if len(ports) == 0 {
-		return ""
-	}
-	return ports[0].Label
+	return label
 }
 
 func (b *builder) port(n *element) cluster.Port {
@@ -64,8 +62,8 @@ func (b *builder) port(n *element) cluster.Port {
 	}
 	mbps := number(s, 0)
 	if mbps <= 0 || mbps > 1e9 {
-		b.f.Warnf(n.Line, n.Get("name"), "speed %q Mb/s; expected more than zero: left unknown (NCCL counts it as 10 Gb/s)",
-			shorten(s))
+		b.f.Warnf(n.Line, n.Get("name"), "speed %.60q Mb/s; expected more than zero: left unknown (NCCL counts it as 10 Gb/s)",
+			s)
 		return p
 	}
 	p.Rate = cluster.FromRead(unit.Rate(float64(mbps))*unit.Gbps/1000, b.src)

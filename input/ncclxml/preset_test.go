@@ -73,7 +73,7 @@ func same(t *testing.T, was, now *cluster.NodeType, tray int) {
 	}
 }
 
-// said lists what a type says that the format can say: no sockets, no host bridges, no models.
+// said lists what a type says that the format can say: no host bridges, no models.
 func said(nt *cluster.NodeType, tray int) []string {
 	var out []string
 	seen := map[int]bool{} // NVSwitches at which links of the tray's GPUs end
@@ -116,11 +116,11 @@ func said(nt *cluster.NodeType, tray int) []string {
 	}
 	for i := range nt.Devices {
 		d := &nt.Devices[i]
-		if !here(i) || d.Kind == cluster.Socket || d.Kind == cluster.RootComplex {
+		if !here(i) || d.Kind == cluster.RootComplex {
 			continue
 		}
-		line := fmt.Sprintf("%s %q", rename(i), d.Label)
-		if d.Kind != cluster.NUMA && d.Parent >= 0 {
+		line := fmt.Sprintf("%s %q %s", rename(i), d.Label, d.PCI)
+		if d.Parent >= 0 {
 			line += " below " + rename(d.Parent)
 		}
 		if d.GPU != nil {

@@ -1,6 +1,7 @@
 package ncclxml
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,14 +45,6 @@ func hexText(s string) string {
 	return s
 }
 
-// shorten makes a value fit for a message.
-func shorten(s string) string {
-	if len(s) > 60 {
-		return s[:57] + "..."
-	}
-	return s
-}
-
 // speeds are the spellings of link_speed that NCCL knows, each a prefix of the
 // value it finds; everything else it counts as 8 GT/s.
 var speeds = []string{
@@ -69,17 +62,12 @@ func (b *builder) speed(e *element) float64 {
 	figure, rest, _ := strings.Cut(s, " ")
 	v, err := strconv.ParseFloat(figure, 64)
 	if err != nil || !(v > 0 && v <= 256) || !strings.HasPrefix(rest, "GT/s") {
-		b.f.Warnf(e.Line, e.Get("busid"), "link_speed %q; expected such as \"16.0 GT/s PCIe\": left unknown", shorten(s))
+		b.f.Warnf(e.Line, e.Get("busid"), "link_speed %.60q; expected such as \"16.0 GT/s PCIe\": left unknown", s)
 		return 0
 	}
-	for _, k := range speeds {
-		if strings.HasPrefix(s, k) {
-			return v
-		}
-	}
-	if v != 8 {
+	if v != 8 && !slices.ContainsFunc(speeds, func(known string) bool { return strings.HasPrefix(s, known) }) {
 		b.f.Warnf(e.Line, e.Get("busid"),
-			"NCCL does not know link_speed %q and counts the link as 8 GT/s; write \"%.1f GT/s PCIe\"", shorten(s), v)
+			"NCCL does not know link_speed %.60q and counts the link as 8 GT/s; write \"%.1f GT/s PCIe\"", s, v)
 	}
 	return v
 }

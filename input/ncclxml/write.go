@@ -26,6 +26,13 @@ const (
 	maxNodes = 255
 )
 
+// Attributes that NCCL skips and Read reads back: the PCI domain of addresses that no machine has, of a system, and the
+// socket of a cpu.
+const (
+	madeUp   = "busbar_made_up"
+	socketOf = "busbar_socket"
+)
+
 // Write writes t as a file for NCCL_TOPO_FILE, in RCCL's dialect when its GPUs
 // are AMD's. It is an error when the format cannot say what t is.
 func Write(w io.Writer, t *cluster.NodeType) error { return Form{}.Write(w, t) }

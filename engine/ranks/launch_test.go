@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestKilledRank: where one rank is killed that the others have yet to meet, it alone is named, and nobody waits as long
-// as for a rank that is silent.
+// TestKilledRank: where one rank is killed that the others have yet to meet, it alone is named, and nobody waits as
+// long as for a rank that is silent.
 func TestKilledRank(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")

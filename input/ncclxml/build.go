@@ -297,7 +297,8 @@ func (b *builder) address(e *element) cluster.PCI {
 	s := e.Get("busid")
 	addr, err := cluster.ParsePCI(s)
 	if err != nil {
-		b.f.Warnf(e.Line, "", "pci with busid %.60q; expected domain:bus:device.function such as 0000:07:00.0: kept without an "+
+		b.f.Warnf(e.Line, "", "pci with busid %.60q; expected domain:bus:device.function such as 0000:07:00.0: kept "+
+			"without an "+
 			"address", s)
 	}
 	return addr

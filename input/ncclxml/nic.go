@@ -62,7 +62,8 @@ func (b *builder) port(n *element) cluster.Port {
 	}
 	mbps := number(s, 0)
 	if mbps <= 0 || mbps > 1e9 {
-		b.f.Warnf(n.Line, n.Get("name"), "speed %.60q Mb/s; expected more than zero: left unknown (NCCL counts it as 10 Gb/s)",
+		b.f.Warnf(n.Line, n.Get("name"),
+			"speed %.60q Mb/s; expected more than zero: left unknown (NCCL counts it as 10 Gb/s)",
 			s)
 		return p
 	}

@@ -79,8 +79,8 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// JSON says in the words of JSON which field has a value of the wrong kind, or that the text has no end. Other errors are
-// their own.
+// JSON says in the words of JSON which field has a value of the wrong kind, or that the text has no end. Other errors
+// are their own.
 func JSON(err error) error {
 	var t *json.UnmarshalTypeError
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

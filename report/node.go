@@ -29,6 +29,7 @@ const (
 // side. Trays that are too many for one shelf stand on several, below each other.
 type panel struct {
 	t           *cluster.NodeType
+	hosts       []int  // that are like it
 	host        string // whose node it is, for what is chosen on a page
 	title, note string
 	small       bool                   // shows its NICs and GPUs by their numbers alone
@@ -70,7 +71,7 @@ type column struct {
 // newPanel deals the devices of a kind of node into columns; it shows what the first of its hosts has.
 func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 	p := &panel{
-		t: t, title: t.Name, stubs: len(c.Network.Switches) > 0, share: map[int]*cluster.Share{}, fast: t.FastSets(),
+		t: t, hosts: hosts, title: t.Name, stubs: len(c.Network.Switches) > 0, share: map[int]*cluster.Share{}, fast: t.FastSets(),
 		second: t.SwitchLinks(), titles: t.Titles(), far: farGPUs(t), up: t.Uplinks(),
 		span: make([][]*column, len(t.Devices)), depth: make([]int, len(t.Devices)),
 		gpuW: 90, gap: 34, socketGap: 78, at: map[cluster.Kind]float64{}, high: map[cluster.Kind]float64{
@@ -393,7 +394,7 @@ func (p *panel) openDevice(pic *picture, class string, d int, names ...string) {
 // draw paints the panel: containers, links, boxes, words.
 func (p *panel) draw(pic *picture) {
 	pic.Open("node", p.title, "")
-	pic.rect(p.frame, 10, brush{Fill: panelFill, Stroke: panelLine})
+	pic.pile(p.frame, len(p.hosts), 10, brush{Fill: panelFill, Stroke: panelLine})
 	p.drawTrays(pic)
 	p.drawKinds(pic, deviceLooks[:2])
 	p.drawSMP(pic)

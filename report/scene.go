@@ -135,10 +135,13 @@ func Drawing(c *cluster.Cluster) *Picture {
 	}
 	y := pic.heading(w, sceneTitle(c), strings.Join(titleParts(c, more), " · "))
 	if scene {
-		y = s.draw(pic, y, w) + edge
+		y = s.draw(pic, y, w) + 1.5*edge
 	}
-	for _, p := range panels {
+	for i, p := range panels {
 		p.lay((w-p.frame.w)/2, y)
+		if scene && i == 0 && len(p.hosts) > 0 {
+			s.zoom(pic, p)
+		}
 		p.draw(pic)
 		y = p.frame.bottom() + edge
 	}
@@ -262,6 +265,14 @@ func linkPaint(l *cluster.Link) brush {
 
 // rect draws a box with corners of radius r.
 func (p *picture) rect(b box, r float64, paint brush) { p.Rect(b.x, b.y, b.w, b.h, r, paint) }
+
+// pile draws a box, on others where it stands for several things that are equal.
+func (p *picture) pile(b box, n int, r float64, paint brush) {
+	for i := min(n-1, 2); i > 0; i-- {
+		p.Rect(b.x+3*float64(i), b.y-3*float64(i), b.w, b.h, r, paint)
+	}
+	p.rect(b, r, paint)
+}
 
 // say sets a text in a room, cut where it is longer.
 func (p *picture) say(x, y, room float64, text string, ty font) {

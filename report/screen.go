@@ -12,30 +12,35 @@ import (
 )
 
 // screen is a cluster as it is drawn: the network, and below it all nodes in groups of those that hang on the same
-// switches. Few nodes show their devices; of more, groups are boxes with a cell for each, and, where a row of the
-// leaves would be too long, with their leaves.
+// switches. Few nodes show their devices; of more, groups are boxes with a cell for each.
 type screen struct {
 	c      *cluster.Cluster
 	net    *strip
 	cloud  *box // stands for a network that nobody described
 	groups []*Group
 	nodes  []*panel // per host, small; nil where nodes are cells
-	leaf   *caption // of the tier that stands in the groups; nil where it stands above
 	of     []int    // per host: its group
 	most   int      // nodes of the largest group
 	cols   int      // cells in a row of a group
 	across int      // groups in a row
+	ends   int      // of cables from groups to boxes of switches
+	framed bool     // cables end at a frame around all groups: each to its group would be too many
 	frame  box      // of the groups
 
-	w, h, gap float64 // of a cell
-	names     bool    // cells have room for the names of nodes
-	head      float64 // room above the cells for the name of the group
-	least     float64 // width of a group
-	pad       float64 // between its edge and what it holds
+	cellForm
+	head  float64 // room above the cells for what the group is
+	least float64 // width of a group
+	pad   float64 // between its edge and what it holds
+}
+
+// cellForm is how large the cells of nodes are.
+type cellForm struct {
+	w, h, gap float64
+	names     bool // they have room for the names of nodes
 }
 
 func newScreen(c *cluster.Cluster) *screen {
-	s := &screen{c: c, net: newStrip(c), of: make([]int, len(c.Hosts)), most: 1, pad: 8, head: 24}
+	s := &screen{c: c, net: newStrip(c), of: make([]int, len(c.Hosts)), most: 1, pad: 8}
 	if s.net.empty() && len(c.Hosts) > 1 && c.Summary().NICs > 0 {
 		s.cloud = &box{}
 	}
@@ -46,18 +51,6 @@ func newScreen(c *cluster.Cluster) *screen {
 		}
 	})
 	s.showDevices()
-	switch n := len(c.Hosts); { // fewer cells are larger
-	case s.nodes != nil:
-		s.gap, s.pad, s.head = nodeGap, 0, 0
-		for _, p := range s.nodes {
-			s.w, s.h = max(s.w, p.frame.w), max(s.h, p.frame.h)
-		}
-	case n <= 96:
-		s.w, s.h, s.gap, s.names, s.least = 78, 30, 6, true, 94
-	default:
-		s.w, s.h, s.gap, s.least = 15, 15, 4, 104
-	}
-	s.takeLeaves(leaves)
 	s.collect(leaves)
 	s.arrange()
 	return s
@@ -65,9 +58,15 @@ func newScreen(c *cluster.Cluster) *screen {
 
 // width is that of the whole.
 func (s *screen) width() float64 {
-	w := float64(s.across)*(s.size(s.most).w+groupGap) - groupGap
-	return max(max(w, s.net.width())+captionW+3*edge, 760)
+	return max(max(s.groupsWidth(), s.net.width())+captionW+3*edge, 760)
 }
+
+func (s *screen) groupsWidth() float64 {
+	return float64(s.across)*(s.size(s.most).w+s.groupGap()) - s.groupGap()
+}
+
+// groupGap is the room between groups.
+func (s *screen) groupGap() float64 { return max(s.pad, s.gap) + 4 }
 
 // draw places everything from y down and draws it; it returns where it ends.
 func (s *screen) draw(pic *picture, y, w float64) float64 {
@@ -83,25 +82,21 @@ func (s *screen) draw(pic *picture, y, w float64) float64 {
 	bottom := s.lay(indent, y, inner)
 	s.net.trunks(wires)
 	s.cables(wires)
-	if s.bus() {
-		s.drawBus(pic)
+	if s.framed {
+		pic.rect(s.frame, 8, brush{Fill: paper, Stroke: netViol, Dash: "2 3"})
 	}
 	for _, g := range s.groups {
 		s.drawGroup(pic, g)
 	}
+	s.net.drawShades(pic)
 	pic.drawWires(wires.list)
 	if s.cloud != nil {
 		s.drawCloud(pic)
 	}
 	s.net.draw(pic)
-	captions, at := s.net.captions(), s.frame.y+40
-	if s.leaf != nil {
-		s.leaf.y = s.frame.y + 30
-		at += 14 * float64(len(s.leaf.text)+1)
-		captions = append(captions, *s.leaf)
-	}
+	captions := s.net.captions()
 	if len(s.c.Hosts) > 0 {
-		captions = append(captions, caption{at, ink, hostCaption(s.c)})
+		captions = append(captions, caption{s.frame.y + 40, ink, s.hostCaption()})
 	}
 	for _, c := range captions {
 		c.draw(pic, edge)
@@ -135,16 +130,17 @@ func eachHostLink(c *cluster.Cluster, call func(l *cluster.NetLink, sw, host int
 	}
 }
 
-// hostCaption says how many hosts there are and what each has to the network.
-func hostCaption(c *cluster.Cluster) []string {
-	all := make([]wire, len(c.Hosts))
-	eachHostLink(c, func(l *cluster.NetLink, _, h int) { all[h].addLink(l) })
+// hostCaption says how many hosts there are, what each has to the network, and how they are grouped.
+func (s *screen) hostCaption() []string {
+	all := make([]wire, len(s.c.Hosts))
+	eachHostLink(s.c, func(l *cluster.NetLink, _, h int) { all[h].addLink(l) })
 	var each []string
 	for _, w := range all {
 		text := w.cables() + when(len(all) > 1 && w.cables() != "", " each")
 		each = append(each, cmp.Or(text, when(w.members == 0, "no cables known")))
 	}
-	return nonEmpty(words.Plural(len(all), "host"), mostly(each))
+	return nonEmpty(words.Plural(len(all), "host"), mostly(each),
+		when(s.framed && len(s.groups) > 1, fmt.Sprintf("%d groups, each under leaves of its own", len(s.groups))))
 }
 
 // Sizes of nodes that show their devices.
@@ -153,8 +149,8 @@ const (
 	devicesPerRow = 18
 	deviceRowH    = 22.0
 	nodeGap       = 14.0
-	groupGap      = 24.0 // between groups
-	chipH         = 18.0 // of a switch in a group
+	maxCables     = 48    // drawn to groups one by one
+	maxGroups     = 470.0 // height of all groups
 )
 
 // showDevices makes the nodes that show their devices, where there is room for those of all.
@@ -214,48 +210,20 @@ func (p *panel) drawSmall(pic *picture) {
 	p.drawKinds(pic, deviceLooks[4:])
 }
 
-// takeLeaves moves the lowest tier of switches from its row into the groups, where the row had to fold it and nothing
-// joins them to each other.
-func (s *screen) takeLeaves(leaves [][]int) {
-	if s.net.empty() || s.nodes != nil {
-		return
-	}
-	last := len(s.net.rows) - 1
-	row := s.net.rows[last]
-	if s.net.across(row) || !slices.ContainsFunc(row, func(n *netBox) bool { return len(n.ids) > 1 }) {
-		return
-	}
-	in := make(map[int]bool)
-	for _, list := range leaves {
-		for _, id := range list {
-			in[id] = true
-		}
-	}
-	for _, n := range row {
-		if slices.ContainsFunc(n.ids, func(id int) bool { return !in[id] }) {
-			return // a switch without nodes would not be drawn at all
-		}
-	}
-	s.leaf = &s.net.captions()[last]
-	s.net.rows = s.net.rows[:last]
-	for id := range in {
-		s.net.of[id] = nil
-	}
-}
-
-// collect puts hosts on the same boxes of switches together, or on the same switches where those have none; hosts
-// without a switch by their kind.
+// collect puts hosts on the same boxes of switches together, or on the same switches where all are on the same boxes;
+// hosts without a switch by their kind.
 func (s *screen) collect(leaves [][]int) {
-	var like grouped[string, int]
-	for h, leaves := range leaves {
-		key := when(leaves == nil, fmt.Sprint("kind ", s.c.Hosts[h].Type))
-		for _, id := range leaves {
-			if n := s.net.of[id]; n != nil {
-				id = n.ids[0]
-			}
-			key += fmt.Sprint(id, " ")
+	boxOf := func(id int) int {
+		if n := s.net.of[id]; n != nil {
+			return n.ids[0]
 		}
-		like.put(key, h)
+		return id
+	}
+	like := s.hostsBy(leaves, boxOf)
+	if len(like.order) == 1 && s.nodes == nil {
+		if exact := s.hostsBy(leaves, func(id int) int { return id }); 2*len(exact.order) <= len(s.c.Hosts) {
+			like = exact
+		}
 	}
 	for _, hosts := range like.all() {
 		g := &Group{
@@ -281,13 +249,30 @@ func (s *screen) collect(leaves [][]int) {
 	for i, g := range s.groups {
 		g.ID = fmt.Sprintf("pod%d", i)
 		s.most = max(s.most, len(g.hosts))
-		if s.leaf != nil {
-			s.least = max(s.least, 20*float64(len(g.leaves)))
-		}
 		for _, h := range g.hosts {
 			s.of[h] = i
 		}
+		ends := map[int]bool{}
+		for _, id := range g.leaves {
+			ends[boxOf(id)] = true
+		}
+		s.ends += len(ends)
 	}
+	if s.cloud != nil {
+		s.ends = len(s.groups)
+	}
+}
+
+// hostsBy groups hosts by what a function says of their switches.
+func (s *screen) hostsBy(leaves [][]int, of func(id int) int) (like grouped[string, int]) {
+	for h, leaves := range leaves {
+		on := map[int]bool{}
+		for _, id := range leaves {
+			on[of(id)] = true
+		}
+		like.put(when(leaves == nil, fmt.Sprint("kind ", s.c.Hosts[h].Type))+fmt.Sprint(on), h)
+	}
+	return like
 }
 
 // size is the box of a group of so many nodes.
@@ -295,52 +280,68 @@ func (s *screen) size(hosts int) box {
 	rows := (hosts + s.cols - 1) / s.cols
 	return box{
 		w: max(float64(s.cols)*(s.w+s.gap)-s.gap+2*s.pad, s.least),
-		h: s.top() + float64(rows)*(s.h+s.gap) - s.gap + s.pad,
+		h: s.head + float64(rows)*(s.h+s.gap) - s.gap + s.pad,
 	}
 }
 
-// top is the room above the cells of a group.
-func (s *screen) top() float64 {
-	if s.leaf != nil {
-		return s.head + chipH + s.gap + s.pad/2
-	}
-	return s.head
-}
-
-// arrange chooses how many cells stand in a row of a group, so that groups are neither towers nor ribbons, and how many
-// groups side by side: all of them where they can hang on switches above, else so that the whole is about as wide as a
-// screen.
+// arrange chooses the largest cells with which all groups fit a screen: side by side, where each can hang on its own
+// switches, or in rows.
 func (s *screen) arrange() {
-	shape := func(n int, each box, ideal float64) int {
-		return max(1, min(n, int(math.Round(math.Sqrt(float64(n)*ideal*each.h/each.w)))))
-	}
-	n := len(s.groups)
-	if s.cols, s.across = s.most, n; s.nodes != nil {
+	if s.nodes != nil {
+		s.across, s.cols, s.gap, s.pad = len(s.groups), s.most, nodeGap, 0
+		for _, p := range s.nodes {
+			s.w, s.h = max(s.w, p.frame.w), max(s.h, p.frame.h)
+		}
 		return
 	}
-	best := shape(s.most, box{w: s.w + s.gap, h: s.h + s.gap}, 1.5)
-	for s.cols = best; s.leaf == nil && !s.net.empty() && s.cols > 0; s.cols-- {
-		if one := s.size(s.most); float64(n)*(one.w+groupGap) <= maxRow && one.h < maxRow/2 {
+	name := 22.0
+	for _, h := range s.c.Hosts {
+		name = max(name, min(78, svg.TextWidth(h.Name, cellType)+8))
+	}
+	forms := []cellForm{{name, 24, 5, true}, {12, 12, 3, false}, {8, 8, 2, false}, {4, 4, 1, false}}
+	// Smaller cells in one row say more than larger ones in several, as long as there is room for words.
+	for i, form := range slices.Concat(forms[:2], forms) {
+		s.cellForm, s.head, s.least, s.pad = form, 38, 76, 8
+		for _, g := range s.groups {
+			s.least = max(s.least, min(150, svg.TextWidth(tightRange(g.Name), groupType)+2*s.pad))
+		}
+		if s.h < 10 {
+			s.head, s.least, s.pad = 4, 0, 4
+		}
+		if s.fits() && (i > 1 || s.across == len(s.groups)) {
 			return
 		}
 	}
-	s.cols = best
-	one := s.size(s.most)
-	one.w, one.h = one.w+groupGap, one.h+groupGap
-	s.across = min(n, max(shape(n, one, 1.7), int(1000/one.w)))
-	rows := (n + s.across - 1) / max(1, s.across)
-	s.across = (n + rows - 1) / max(1, rows) // rows of about the same length
+}
+
+// fits reports whether groups of the present cells fit a screen, and chooses how many cells stand in a row of a group,
+// so that groups are neither towers nor ribbons, and how many groups in a row.
+func (s *screen) fits() bool {
+	n := max(1, len(s.groups))
+	best := max(1, int(math.Round(math.Sqrt(1.5*float64(s.most)*(s.h+s.gap)/(s.w+s.gap)))))
+	for s.cols = best; s.cols < 2*best && s.most%s.cols > 0; s.cols++ { // full rows where that can be had
+	}
+	for s.across = n; s.cols > best/2 && s.groupsWidth() > maxRow; s.cols-- {
+	}
+	if s.cols = max(s.cols, 1); s.groupsWidth() > maxRow {
+		s.cols = best
+		each := max(1, math.Floor(maxRow/(s.size(s.most).w+s.groupGap())))
+		rows := math.Ceil(float64(n) / each)
+		s.across = int(math.Ceil(float64(n) / rows)) // rows of about the same length
+	}
+	s.framed = s.ends > maxCables || s.across < n && s.ends > 0
+	return float64((n+s.across-1)/s.across)*(s.size(s.most).h+s.groupGap()) < maxGroups
 }
 
 func (s *screen) lay(x, y, w float64) float64 {
 	s.frame = box{x, y, w, 0}
-	if s.bus() {
-		y += groupGap
-	}
 	top, bottom := y, y
+	if s.framed {
+		top += s.groupGap()
+	}
 	for i, g := range s.groups {
 		if i > 0 && i%s.across == 0 {
-			top = bottom + groupGap
+			top = bottom + s.groupGap()
 		}
 		b := place(box{x, top, w, s.size(len(g.hosts)).h}, i%s.across, s.across, s.size(s.most).w)
 		bottom = max(bottom, b.bottom())
@@ -351,33 +352,27 @@ func (s *screen) lay(x, y, w float64) float64 {
 			}
 		}
 	}
+	if s.framed {
+		bottom += s.groupGap()
+	}
+	s.frame.h = bottom - y
 	return bottom
 }
 
-// single reports whether the groups stand in one row, where each can hang on its own switches.
-func (s *screen) single() bool { return s.across >= len(s.groups) }
-
-// bus reports whether cables end at a bar above the rows of groups.
-func (s *screen) bus() bool { return !s.single() && !s.net.empty() }
-
-// drawBus paints the bar above rows of groups, and what leads from it to each of them.
-func (s *screen) drawBus(pic *picture) {
-	paint := brush{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}
-	for i, g := range s.groups {
-		x, y := g.box.x-9, g.box.y+s.head/2
-		if i+s.across >= len(s.groups) { // the last of its column
-			pic.Line(x, s.frame.y, x, y, paint)
-		}
-		pic.Open("link network", s.what()+" of "+g.Name, s.what()+"/"+g.ID)
-		pic.Line(x, y, g.box.x, y, paint)
-		pic.Close()
+// zoom leads from where the first node of a panel is drawn small to the panel.
+func (s *screen) zoom(pic *picture, p *panel) {
+	from, to := s.frame, p.frame
+	if s.nodes != nil {
+		from = s.nodes[p.hosts[0]].frame
+	} else if !s.framed {
+		from = s.groups[s.of[p.hosts[0]]].box
 	}
-	pic.Rect(s.frame.x, s.frame.y-1.5, s.frame.w, 3, 1.5, brush{Fill: netViol})
+	for _, x := range [][2]float64{{from.x, to.x + 8}, {from.right(), to.right() - 8}} {
+		pic.Line(x[0], from.bottom(), x[1], to.y, brush{Stroke: inkSoft, Dash: "2 4"})
+	}
 }
 
-// what leads to the groups: cables of nodes, or uplinks of their leaves.
-func (s *screen) what() string { return cmp.Or(when(s.leaf != nil, "uplinks"), "cables") }
-
+// drawGroup paints a group with what it is, and a cell for each of its nodes.
 func (s *screen) drawGroup(pic *picture, g *Group) {
 	if s.nodes != nil {
 		for _, h := range g.hosts {
@@ -386,103 +381,77 @@ func (s *screen) drawGroup(pic *picture, g *Group) {
 		return
 	}
 	b, names := g.box, s.c.NamesOf(g.hosts)
-	pic.Open("pod", g.Name+": "+words.Plural(len(g.hosts), "node")+
-		when(len(g.leaves) > 0, " behind "+tierCount(len(g.leaves), int(cluster.Leaf))), "pod/"+g.ID)
+	behind := when(len(g.leaves) > 0, tierCount(len(g.leaves), int(cluster.Leaf)))
+	pic.Open("pod", g.Name+": "+words.Plural(len(g.hosts), "node")+when(behind != "", " behind "+behind), "pod/"+g.ID)
 	pic.rect(b, 6, brush{Fill: panelFill, Stroke: panelLine})
-	ty := font{Size: boxType, Fill: ink, Bold: true}
-	pic.Text(b.x+s.pad, b.y+17, fitList("", names, ty, b.w-2*s.pad), ty)
-	pic.Close()
-	if s.leaf != nil && len(g.leaves) > 0 {
-		s.drawLeaves(pic, g)
+	if s.least > 0 {
+		pic.Text(b.x+s.pad, b.y+16, fitList("", names, groupType, b.w-2*s.pad), groupType)
+		pic.say(b.x+s.pad, b.y+30, b.w-2*s.pad, s.note(g, b.w-2*s.pad), noteType)
 	}
+	pic.Close()
 	cells := svg.Cells{
 		What: "node", In: g.ID, Hosts: g.Hosts, Cols: s.cols, N: len(names), DX: s.w + s.gap, DY: s.h + s.gap,
 	}
 	for i := 0; s.names && i < len(names); i++ {
 		cells.Labels = append(cells.Labels, svg.FitEnds(names[i], cellType, s.w-6))
 	}
-	pic.cells(box{b.x + s.pad, b.y + s.top(), s.w, s.h}, brush{Fill: paper, Stroke: idleLine}, cells)
-}
-
-// cellType is how cells are labelled.
-var cellType = font{Size: smallType, Fill: ink, Anchor: svg.Middle}
-
-// cells draws cells, the first of which is at a place.
-func (p *picture) cells(b box, paint brush, cells svg.Cells) {
-	p.Add(svg.Mark{
-		Is: svg.Grid, X: svg.Cent(b.x), Y: svg.Cent(b.y), W: svg.Cent(b.w), H: b.h, R: 2, Paint: &paint, Type: &cellType,
-		Cells: &cells,
+	paint := brush{Fill: paper, Stroke: idleLine}
+	pic.Add(svg.Mark{
+		Is: svg.Grid, X: svg.Cent(b.x + s.pad), Y: svg.Cent(b.y + s.head), W: svg.Cent(s.w), H: s.h, R: 2, Paint: &paint,
+		Type: &cellType, Cells: &cells,
 	})
 }
 
-// drawLeaves paints the switches of a group above its nodes.
-func (s *screen) drawLeaves(pic *picture, g *Group) {
-	n, gap := len(g.leaves), 3.0
-	w := (g.box.w-2*s.pad+gap)/float64(n) - gap
-	cells := svg.Cells{What: "switch", In: g.ID, Names: g.Leaves, Cols: n, N: n, DX: svg.Cent(w + gap)}
-	for i, label := range g.Leaves {
-		if rail := s.c.Network.Switches[g.leaves[i]].Rail; svg.TextWidth(label, cellType) > w-4 {
-			label = when(rail >= 0 && w > 14, fmt.Sprintf("r%d", rail))
-		}
-		cells.Labels = append(cells.Labels, label)
+// note says how many GPUs a group has and, where its cables do not show that, below which leaves it is.
+func (s *screen) note(g *Group, room float64) string {
+	note := words.Plural(len(g.hosts), "host")
+	if t := s.c.TypeOf(g.hosts[0]); t != nil && t.Count(cluster.GPU) > 0 {
+		note = fmt.Sprintf("%d × %s", len(g.hosts), words.Plural(t.Count(cluster.GPU), "GPU"))
 	}
-	pic.cells(box{g.box.x + s.pad, g.box.y + s.head, w, chipH}, brush{Fill: netFill, Stroke: netViol}, cells)
+	under := cluster.FormatHosts(railless(s.c, g.leaves))
+	for _, text := range []string{under + " · " + note, under} {
+		if s.framed && under != "" && svg.TextWidth(text, noteType) <= room {
+			return text
+		}
+	}
+	return note
 }
 
-// cables joins nodes that show their devices, or groups, with the switches above them: each group where they stand in
-// one row and cables are few, else all as one.
+// How cells and groups are labelled.
+var (
+	cellType  = font{Size: smallType, Fill: ink, Anchor: svg.Middle}
+	groupType = font{Size: boxType, Fill: ink, Bold: true}
+	noteType  = font{Size: smallType, Fill: inkSoft}
+)
+
+// cables joins nodes that show their devices, or groups or their frame, with the switches above them.
 func (s *screen) cables(w *wiring) {
-	if s.nodes == nil {
-		boxes := 1
-		for _, row := range s.net.rows {
-			boxes = len(row) // of the lowest, in the end
+	if s.nodes != nil {
+		routes := cluster.NewRoutes(s.c)
+		for h, p := range s.nodes {
+			s.net.hostCables(w, routes, s.cloud, h, p)
 		}
-		s.join(w, s.single() && len(s.groups)*boxes <= 640)
 		return
 	}
-	routes := cluster.NewRoutes(s.c)
-	for h, p := range s.nodes {
-		s.net.hostCables(w, routes, s.cloud, h, p)
+	end := func(up *box, group int) (*wire, string) {
+		if s.framed {
+			t := w.between(up, &s.frame)
+			t.plumb = true
+			return t, "all"
+		}
+		return w.between(up, &s.groups[group].box), s.groups[group].ID
 	}
-}
-
-func (s *screen) join(w *wiring, each bool) {
-	for _, g := range s.groups {
-		if s.cloud != nil && each {
-			t := w.between(s.cloud, &g.box)
+	for i := range s.groups {
+		if s.cloud != nil {
+			t, _ := end(s.cloud, i)
 			t.members, t.plumb = 1, true
 		}
 	}
-	add := func(sw, group int, l *cluster.NetLink) {
-		up, down, id := s.net.of[sw], &s.frame, "all"
-		if up == nil {
-			return
+	eachHostLink(s.c, func(l *cluster.NetLink, sw, h int) {
+		if up := s.net.of[sw]; up != nil {
+			t, id := end(&up.box, s.of[h])
+			t.key = "cables/" + id + "/" + up.first
+			t.addLink(l)
 		}
-		if each && group >= 0 {
-			down, id = &s.groups[group].box, s.groups[group].ID
-		}
-		t := w.between(&up.box, down)
-		t.plumb, t.key = down == &s.frame, s.what()+"/"+id+"/"+up.first
-		t.addLink(l)
-	}
-	if s.leaf == nil {
-		eachHostLink(s.c, func(l *cluster.NetLink, sw, h int) { add(sw, s.of[h], l) })
-		return
-	}
-	in := make(map[int]int) // of the switches in groups: which, -1 where it is in several
-	for i, g := range s.groups {
-		for _, id := range g.leaves {
-			_, other := in[id]
-			if in[id] = i; other {
-				in[id] = -1
-			}
-		}
-	}
-	for _, l := range s.net.v.trunks {
-		for _, e := range [][2]int{{l.A.Switch, l.B.Switch}, {l.B.Switch, l.A.Switch}} {
-			if group, ok := in[e[1]]; ok {
-				add(e[0], group, l)
-			}
-		}
-	}
+	})
 }

@@ -16,9 +16,9 @@ import (
 // Sizes of the network part.
 const (
 	maxBoxes = 32     // switches of a tier drawn one by one
-	maxRow   = 2600.0 // width beyond which a tier is folded
+	maxRow   = 1440.0 // width beyond which a tier is folded
 	switchBH = 50.0
-	boxGap   = 14.0
+	boxGap   = 9.0
 	maxName  = 140.0 // room for a name
 	arcRoom  = 120.0 // above a row whose switches are joined to each other
 )
@@ -40,15 +40,28 @@ type netBox struct {
 // strip is the network as it is drawn: rows of boxes, the lowest tier last.
 type strip struct {
 	v    *netView
-	rows [][]*netBox // highest tier first
-	of   []*netBox   // per switch; nil when it is not drawn
+	rows []netRow  // highest tier first
+	of   []*netBox // per switch; nil when it is not drawn
+}
+
+// netRow is a tier as it is drawn.
+type netRow struct {
+	boxes []*netBox
+	says  string // what a box, or what is shaded, has in common
+	shade int    // so many boxes belong together and are shaded; 0 none
+}
+
+// netParts is a way to put the switches of a tier into boxes.
+type netParts struct {
+	ids  [][]int
+	says string
 }
 
 func newStrip(c *cluster.Cluster) *strip {
 	s := &strip{v: newNetView(c), of: make([]*netBox, len(c.Network.Switches))}
 	for _, tier := range slices.Backward(s.v.tiers) {
 		row := s.row(tier)
-		for i, n := range row {
+		for i, n := range row.boxes {
 			n.at = i
 			for _, id := range n.ids {
 				s.of[id] = n
@@ -59,80 +72,120 @@ func newStrip(c *cluster.Cluster) *strip {
 	return s
 }
 
-// row makes the boxes of a tier: with full names where those fit, else with what
-// tells them apart, and where there is still no room, several switches in a box.
-func (s *strip) row(tier []int) (row []*netBox) {
-	for _, parts := range [][][]int{slices.Collect(slices.Chunk(tier, 1)), s.fold(tier), {tier}} {
-		row = nil
-		for _, ids := range parts {
+// row makes the boxes of a tier: one for each switch where those have room, with full names or with what tells them
+// apart; else one for those that belong together, for those that are alike, or for all.
+func (s *strip) row(tier []int) (row netRow) {
+	ways := append([]netParts{{ids: slices.Collect(slices.Chunk(tier, 1))}}, s.together(tier)...)
+	for i, way := range append(ways, netParts{ids: [][]int{tier}}) {
+		if row = (netRow{says: when(way.says != "", "each box: "+way.says)}); i > 0 && len(way.ids) == len(tier) {
+			continue
+		}
+		for _, ids := range way.ids {
 			n := &netBox{ids: ids, first: s.v.c.Network.Switches[ids[0]].Name}
 			for _, id := range ids {
 				n.count += max(s.v.c.Network.Switches[id].Count, 1)
 			}
 			n.lead = when(n.count > 1, fmt.Sprintf("%d × ", n.count))
-			row = append(row, n)
+			row.boxes = append(row.boxes, n)
 		}
-		if s.named(row, false) || s.named(row, true) || len(row) <= maxBoxes && rowWidth(row) <= maxRow {
+		if s.named(row.boxes, false) || s.named(row.boxes, true) ||
+			len(row.boxes) <= maxBoxes && rowWidth(row.boxes) <= maxRow {
 			break
 		}
+	}
+	if each, says := s.topologyGroup(); len(row.boxes) == len(tier) && each > 1 && len(tier) > each && s.leaves(tier) {
+		row.shade, row.says = each, "shaded: "+says
 	}
 	return row
 }
 
+func (s *strip) leaves(tier []int) bool { return s.v.switches[tier[0]].tier == int(cluster.Leaf) }
+
+// together are the ways in which switches of a tier belong together, the one that says most first: as the topology has
+// them; by what they hang on, as rails that are not joined do; by their hosts; those that are alike.
+func (s *strip) together(tier []int) (ways []netParts) {
+	if each, says := s.topologyGroup(); each > 1 && s.leaves(tier) {
+		ways = []netParts{{slices.Collect(slices.Chunk(tier, each)), says}}
+	}
+	above, hosts := map[int][]int{}, map[int][]int{}
+	for _, l := range s.v.trunks {
+		for _, e := range [][2]int{{l.A.Switch, l.B.Switch}, {l.B.Switch, l.A.Switch}} {
+			if s.v.switches[e[0]].tier < s.v.switches[e[1]].tier {
+				above[e[0]] = append(above[e[0]], e[1])
+			}
+		}
+	}
+	eachHostLink(s.v.c, func(_ *cluster.NetLink, sw, h int) { hosts[sw] = append(hosts[sw], h) })
+	ways = append(ways, netParts{joined(tier, above), "under the same switches"},
+		netParts{joined(tier, hosts), "above the same hosts"})
+	ways = slices.DeleteFunc(ways, func(w netParts) bool { return len(w.ids) == 1 })
+	var kinds [][]int
+	for _, a := range s.v.alike(tier) {
+		kinds = append(kinds, a.ids)
+	}
+	return append(ways, netParts{kinds, when(len(kinds) > 1, "switches that are alike")})
+}
+
+// joined puts switches together that have a neighbour in common.
+func joined(tier []int, near map[int][]int) (parts [][]int) {
+	first := make(map[int]int) // of a neighbour: where its first switch stands in the tier
+	for i, id := range slices.Backward(tier) {
+		for _, n := range near[id] {
+			first[n] = i
+		}
+	}
+	var like grouped[int, int]
+	for i, id := range tier {
+		for _, n := range near[id] {
+			i = min(i, first[n])
+		}
+		like.put(i, id)
+	}
+	for _, ids := range like.all() {
+		parts = append(parts, ids)
+	}
+	return parts
+}
+
 // named gives boxes the names of their switches, whole or only what tells them apart, and reports whether all fit.
 func (s *strip) named(row []*netBox, short bool) bool {
-	var names []string
+	name, all := switchNames, []string(nil)
+	if short {
+		name = railless
+	}
 	for _, n := range row {
-		names = append(names, switchNames(s.v.c, n.ids)...)
+		n.names = natural.Sort(name(s.v.c, n.ids))
+		all = append(all, n.names...)
 	}
 	if short {
-		names = shortNames(names)
+		all = shortNames(all)
 	}
 	fit := len(row) <= maxBoxes
 	for _, n := range row {
-		n.names, names = natural.Sort(slices.Clone(names[:len(n.ids)])), names[len(n.ids):]
+		n.names, all = all[:len(n.names)], all[len(n.names):]
 		fit = fit && n.nameWidth() <= maxName
 	}
 	return fit && rowWidth(row) <= maxRow
 }
 
-// fold puts switches that are alike into one box, and where all are, those that belong together.
-func (s *strip) fold(tier []int) [][]int {
-	var kinds, parts [][]int
-	for _, a := range s.v.alike(tier) {
-		kinds = append(kinds, a.ids)
-	}
-	switches, each := s.v.c.Network.Switches, s.groupSize()
-	for i, id := range tier {
-		if i == 0 || switches[id].Rail != switches[tier[i-1]].Rail || each > 1 && i%each == 0 {
-			parts = append(parts, nil)
-		}
-		last := &parts[len(parts)-1]
-		*last = append(*last, id)
-	}
-	if len(kinds) == 1 && len(parts) > 1 && len(parts) <= maxBoxes/2 {
-		return parts
-	}
-	return kinds
-}
-
-// groupSize is how many leaves of the described topology belong together: a group of a dragonfly, a layer of a torus or
-// a hyperx; 0 where it has no groups.
-func (s *strip) groupSize() int {
+// topologyGroup is how many leaves of the described topology belong together, and what those are: a group of a
+// dragonfly, a layer of a torus or a hyperx; 0 where it has no groups.
+func (s *strip) topologyGroup() (each int, says string) {
 	kind, sizes, _ := strings.Cut(s.v.c.Network.Topology, ":")
 	list := strings.Split(sizes, "x")
-	if kind == "torus" || kind == "hyperx" {
+	if says = "one group"; kind == "torus" || kind == "hyperx" {
 		list = list[:len(list)-1] // the last dimension counts the groups
+		says = either(len(list) > 1, "one "+strings.Join(list, "x")+" layer", "one row")
 	}
-	each := 1
+	each = 1
 	for _, text := range list {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 1<<16 {
-			return 0
+			return 0, ""
 		}
 		each = min(each*n, 1<<20)
 	}
-	return each
+	return each, says
 }
 
 func (s *strip) empty() bool { return len(s.rows) == 0 }
@@ -141,7 +194,7 @@ func (s *strip) empty() bool { return len(s.rows) == 0 }
 func (s *strip) width() float64 {
 	w := 0.0
 	for _, r := range s.rows {
-		w = max(w, rowWidth(r))
+		w = max(w, rowWidth(r.boxes))
 	}
 	return w
 }
@@ -153,7 +206,7 @@ func (n *netBox) nameWidth() float64 {
 
 // rowWidth is what boxes with their names need side by side.
 func rowWidth(row []*netBox) float64 {
-	each := 60.0
+	each := 44.0
 	for _, n := range row {
 		each = max(each, min(maxName, n.nameWidth()))
 	}
@@ -161,16 +214,16 @@ func rowWidth(row []*netBox) float64 {
 }
 
 // tierGap is the room between rows of boxes: more where cables go far sideways.
-func tierGap(w float64) float64 { return max(62, min(w/13, 130)) }
+func tierGap(w float64) float64 { return max(62, min(w/18, 90)) }
 
 // lay places the rows in a width from the top down and returns where they end.
 func (s *strip) lay(x, y, w float64) float64 {
 	for i, row := range s.rows {
-		if s.across(row) {
+		if s.across(row.boxes) {
 			y += arcRoom
 		}
-		for j, n := range row {
-			n.box = place(box{x, y, w, switchBH}, j, len(row), min(150, w/float64(len(row))-boxGap))
+		for j, n := range row.boxes {
+			n.box = place(box{x, y, w, switchBH}, j, len(row.boxes), min(150, w/float64(len(row.boxes))-boxGap))
 		}
 		y += switchBH
 		if i < len(s.rows)-1 {
@@ -205,10 +258,30 @@ func (s *strip) trunks(w *wiring) {
 
 func (s *strip) draw(p *picture) {
 	for _, row := range s.rows {
-		for _, n := range row {
+		for _, n := range row.boxes {
 			s.drawBox(p, n)
 		}
 	}
+}
+
+// drawShades shades the boxes that belong together.
+func (s *strip) drawShades(p *picture) {
+	for _, row := range s.rows {
+		for group := range slices.Chunk(row.boxes, max(row.shade, 1)) {
+			if b := group[0].box; row.shade > 0 {
+				p.Rect(b.x-3, b.y-6, group[len(group)-1].box.right()-b.x+6, b.h+12, 8, brush{Fill: netViol, Opacity: 0.2})
+			}
+		}
+	}
+}
+
+// railless are the names of switches without the rail that a picture says anyway, each once.
+func railless(c *cluster.Cluster, ids []int) []string {
+	names := switchNames(c, ids)
+	for i, id := range ids {
+		names[i] = strings.TrimPrefix(names[i], fmt.Sprintf("rail%d-", c.Network.Switches[id].Rail))
+	}
+	return slices.Compact(natural.Sort(names))
 }
 
 func switchNames(c *cluster.Cluster, ids []int) []string {
@@ -219,22 +292,28 @@ func switchNames(c *cluster.Cluster, ids []int) []string {
 	return names
 }
 
-func (s *strip) drawBox(p *picture, n *netBox) {
-	net, over := &s.v.c.Network, ""
-	switch r := s.v.oversubscription(n.ids[0]); {
-	case r > 1+even:
-		over = ratio(r) + " oversubscribed"
-	case r >= 1-even:
-		over = overWords(r)
+// overText says by how much switches are oversubscribed, from the least to the most.
+func (s *strip) overText(ids []int) string {
+	low, high := s.v.overRange(ids)
+	switch {
+	case high < 1-even:
+		return ""
+	case high > max(low, 1)*(1+even):
+		return strings.TrimSuffix(ratio(max(low, 1)), ":1") + "–" + ratio(high) + " oversubscribed"
 	}
+	return ratio(max(high, 1)) + when(high > 1+even, " oversubscribed")
+}
+
+func (s *strip) drawBox(p *picture, n *netBox) {
+	net := &s.v.c.Network
 	first, names := &net.Switches[n.ids[0]], switchNames(s.v.c, n.ids)
 	other := slices.ContainsFunc(n.ids, func(id int) bool { return net.Switches[id].Rail != first.Rail })
 	p.Open("switch "+s.v.tierName(n.ids[0]),
 		strings.TrimSpace(n.lead+cluster.FormatHosts(natural.Sort(slices.Clone(names)))+" "+first.Model),
 		"switch/"+n.first, names...)
-	p.rect(n.box, 6, brush{Fill: netFill, Stroke: netViol, Width: 1.5})
+	p.pile(n.box, n.count, 6, brush{Fill: netFill, Stroke: netViol, Width: 1.5})
 	p.lines(n.box, boxType, ink, fitList(n.lead, n.names, nameType, n.box.w-8),
-		when(net.Rails > 1 && first.Rail >= 0 && !other, fmt.Sprintf("rail %d", first.Rail)), over)
+		when(net.Rails > 1 && first.Rail >= 0 && !other, fmt.Sprintf("rail %d", first.Rail)), s.overText(n.ids))
 	p.Close()
 }
 
@@ -243,10 +322,10 @@ func (s *strip) captions() []caption {
 	net := &s.v.c.Network
 	var out []caption
 	for _, row := range s.rows {
-		id := row[0].ids[0]
+		id := row.boxes[0].ids[0]
 		boxes, model := 0, net.Switches[id].Model
 		var down, up, across []string
-		for _, n := range row {
+		for _, n := range row.boxes {
 			boxes += n.count
 			for _, k := range n.ids {
 				model = when(model == net.Switches[k].Model, model)
@@ -263,13 +342,14 @@ func (s *strip) captions() []caption {
 			say("down ", mostly(down), "")
 			say("up ", mostly(up), "")
 		}
-		if s.across(row) {
+		if s.across(row.boxes) {
 			say("across ", mostly(across), "")
 			say("", topologyWords(net), "")
 		} else if s.v.switches[id].tier == 0 {
 			say("", apartWords[net.Topology], "")
 		}
-		out = append(out, caption{row[0].box.y + switchBH/2, netViol, text})
+		say("", row.says, "")
+		out = append(out, caption{row.boxes[0].box.y + switchBH/2, netViol, text})
 	}
 	return out
 }
@@ -410,8 +490,10 @@ func fan(wires []*wire) (widest float64) {
 		if w.up.y == w.down.y {
 			far = 1 - far
 		}
-		w.x1, w.x2 = w.up.mid()+far*(w.up.w/2-6), w.down.mid()-far*(w.down.w/2-6)
+		// Not at the corners, which are round.
+		w.x1, w.x2 = w.up.mid()+far*min(w.up.w/2-10, 40), w.down.mid()-far*min(w.down.w/2-10, 40)
 		if w.plumb {
+			w.x1 = w.up.mid()
 			w.x2 = max(w.down.x+6, min(w.x1, w.down.right()-6))
 		}
 	}
@@ -428,13 +510,16 @@ func (p *picture) arc(w *wire, room, widest float64, paint brush) {
 
 // drawWires draws cables: straight down, and between switches of one row, as in a torus or a dragonfly, as arcs.
 func (p *picture) drawWires(wires []*wire) {
-	widest := fan(wires)
+	widest, most := fan(wires), 5.0
+	if len(wires) > maxCables/2 {
+		most = 2
+	}
 	markOdd(wires)
 	for _, w := range wires {
 		// Many cables meet at a switch: they are drawn thinner than links inside a
 		// node, on the same scale among themselves.
 		rate, _ := w.rate()
-		paint := brush{Stroke: netViol, Width: min(5, max(unknownStroke, 0.7*stroke(rate))), Opacity: 0.75}
+		paint := brush{Stroke: netViol, Width: min(most, max(unknownStroke, 0.7*stroke(rate))), Opacity: 0.75}
 		what, tip := "network", w.cables()
 		if tip == "" {
 			what, tip = "member", "belongs to; cables unknown"

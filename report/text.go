@@ -1126,6 +1126,16 @@ func (v *netView) oversubscription(s int) float64 {
 	return float64((h + d) / u)
 }
 
+// overRange is the least and the greatest oversubscription of switches, 0 where none is known.
+func (v *netView) overRange(ids []int) (low, high float64) {
+	for _, s := range ids {
+		if r := v.oversubscription(s); r > 0 {
+			low, high = cmp.Or(min(low, r), r), max(high, r)
+		}
+	}
+	return low, high
+}
+
 // ratio prints 2 as 2:1.
 func ratio(r float64) string { return strconv.FormatFloat(r, 'g', 3, 64) + ":1" }
 
@@ -1148,17 +1158,7 @@ func (v *netView) statedWords(o cluster.Fact[float64]) string {
 	if o.Value < 1-even {
 		words = fmt.Sprintf("not oversubscribed [%s]", o.Origin)
 	}
-	low, high := 0.0, 0.0
-	for s := range v.switches {
-		r := v.oversubscription(s)
-		if v.switches[s].tier != int(cluster.Leaf) || r == 0 {
-			continue
-		}
-		if low == 0 || r < low {
-			low = r
-		}
-		high = max(high, r)
-	}
+	low, high := v.overRange(slices.Concat(v.tiers[:min(1, len(v.tiers))]...))
 	switch {
 	case high == 0:
 		return words

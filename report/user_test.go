@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/clusterfile"
 	"busbar.dev/internal/natural"
 	"busbar.dev/internal/svg"
 	"busbar.dev/unit"
@@ -166,7 +167,7 @@ func TestSchedulersKnowNoCables(t *testing.T) {
 }
 
 func TestHostsStandUnderTheirLeaves(t *testing.T) {
-	pic := draw(t, scheduled(20, 20, 2))
+	pic := draw(t, scheduled(20, 12, 2))
 	checkPicture(t, "slurm", pic)
 	all, _, _ := shapes(t, pic)
 	var leaves, hosts []float64
@@ -178,8 +179,8 @@ func TestHostsStandUnderTheirLeaves(t *testing.T) {
 			hosts = append(hosts, s.box.mid())
 		}
 	}
-	if len(leaves) != 20 || len(hosts) != 20 {
-		t.Fatalf("%d leaves and %d boxes of hosts, want 20 of each", len(leaves), len(hosts))
+	if len(leaves) != 12 || len(hosts) != 12 {
+		t.Fatalf("%d leaves and %d boxes of hosts, want 12 of each", len(leaves), len(hosts))
 	}
 	for i := range leaves {
 		if math.Abs(leaves[i]-hosts[i]) > 1 {
@@ -187,7 +188,30 @@ func TestHostsStandUnderTheirLeaves(t *testing.T) {
 		}
 	}
 	hasNot(t, string(pic), "not drawn")
-	has(t, string(pic), ">peta10000–19<", ">peta10380–99<")
+	has(t, string(pic), ">peta10000–19<", ">peta10220–39<")
+	// Where there are too many for one row, each says below which leaf it is.
+	pic = draw(t, fabric(160, 40, 2))
+	checkPicture(t, "40 leaves", pic)
+	has(t, string(pic), ">40 × leaf[0-39]<", ">leaf0 · 4 hosts<", ">leaf39 · 4 hosts<")
+}
+
+// TestUnjoinedRailsAreDrawnApart folds the leaves of a network by rail where nothing joins rails, and by their hosts
+// where every spine has all rails.
+func TestUnjoinedRailsAreDrawnApart(t *testing.T) {
+	for topology, want := range map[string][]string{
+		"rail-only": {">4 × rail7-leaf[0-3]<", ">rail 7<", ">d[097-128]<", "rails are not joined"},
+		"":          {">8 × rail[0-7]-leaf3<", ">4:1 oversubscribed<", ">each box: above the same"},
+	} {
+		f, err := clusterfile.Read("rails.yaml", strings.NewReader(fmt.Sprintf(`nodes: [{hosts: "d[001-128]", type: dgx-h100}]
+network: {kind: infiniband, speed: NDR, rails: 8, nodes_per_leaf: 32, oversubscription: 4, topology: "%s"}
+`, topology)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pic := draw(t, &f.Cluster)
+		checkPicture(t, topology, pic)
+		has(t, string(pic), want...)
+	}
 }
 
 func TestOversubscriptionBelowOne(t *testing.T) {
@@ -256,8 +280,8 @@ func TestCaptionsAreNotCut(t *testing.T) {
 }
 
 func TestNamesOfLeavesDiffer(t *testing.T) {
-	c := fabric(60, 24, 2)
-	for i := range 24 {
+	c := fabric(60, 16, 2)
+	for i := range 16 {
 		c.Network.Switches[i].Name = fmt.Sprintf("%c09-P1-IBLEAF-LONGNAME-%02d-%02d", 'A'+i%2, i/4, i)
 	}
 	pic := draw(t, c)
@@ -272,7 +296,7 @@ func TestNamesOfLeavesDiffer(t *testing.T) {
 			seen[s.text] = true
 		}
 	}
-	if !seen["A09…00-00"] || !seen["B09…05-23"] {
+	if !seen["A09…00-00"] || !seen["B09…03-15"] {
 		t.Errorf("leaves are called %v", seen)
 	}
 }

@@ -87,10 +87,6 @@ export function facts(topo, key, load, mark) {
       return list.length > 1 ? boxFacts(list, load) : switchFacts(topo.switches.get(name), load);
     }
     case 'trunk': return trunkFacts(`uplinks of ${names(load.boxed(name))}`, load.boxed(name), load);
-    case 'uplinks': {
-      const pod = topo.podOf.get(name), leaves = pod ? pod.leaves : topo.pods.flatMap((p) => p.leaves);
-      return trunkFacts(`uplinks of ${pod ? pod.name : 'all groups'}`, leaves, load);
-    }
     case 'cables': {
       const pod = topo.podOf.get(name), list = (pod ? pod.hosts : topo.hosts).flatMap((x) => [...x.leaves.values()]);
       return card(`cables of ${pod ? pod.name : 'all nodes'}`, plural(list.length, 'cable'), rows({ ...list[0]?.link, a: undefined, b: undefined }, '', pod ? load.words(load.about(key)) : []));

@@ -102,7 +102,6 @@ export class Load {
       case 'cables': return pod ? this.group(pod.hosts, (h) => nics(h).flatMap((d) => this.port(h.name, d.name)))?.uses || [] : [];
       case 'switch': return this.uplinks(this.boxed(name, mark));
       case 'trunk': return this.uplinks(this.boxed(name));
-      case 'uplinks': return this.uplinks(pod ? pod.leaves : this.topo.pods.flatMap((p) => p.leaves));
       default: return [];
     }
   }

@@ -31,7 +31,7 @@ export class Measured extends Health {
     const [what, name] = key.split('/');
     switch (what) {
       case 'port': case 'ports': return step(this.links.get(name));
-      case 'uplinks': case 'cables': return step(this.trunks.get(name));
+      case 'cables': return step(this.trunks.get(name));
       case 'trunk': return step(this.behind(name));
       default: return super.step(key, mark);
     }

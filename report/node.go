@@ -16,12 +16,12 @@ import (
 // Sizes of a node's parts.
 const (
 	gutter    = 16.0 // beside a GPU, for the link of the NIC above it
-	barH      = 26.0 // an NVSwitch
-	shelfW    = 1800.0
+	shelfW    = 1420.0
 	cableTop  = 16.0
 	sharedH   = 86.0 // a NIC box with room to say who shares it
 	sharedW   = 122.0
 	secondGap = 14.0 // between NVSwitches and those of a second level
+	maxTrays  = 18   // that are all drawn; of more, the first few
 )
 
 // panel is one node drawn in full. Rows from top to bottom: NICs, NVLink, GPUs,
@@ -53,6 +53,7 @@ type panel struct {
 	box   []box // per device; zero when it is not drawn
 
 	gpuW, gap, socketGap float64
+	barH                 float64                  // of an NVSwitch
 	high, at             map[cluster.Kind]float64 // of the boxes of a kind: height, and place from the top of their shelf
 	shelf                float64                  // its height
 }
@@ -74,7 +75,7 @@ func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 		t: t, hosts: hosts, title: t.Name, stubs: len(c.Network.Switches) > 0, share: map[int]*cluster.Share{}, fast: t.FastSets(),
 		second: t.SwitchLinks(), titles: t.Titles(), far: farGPUs(t), up: t.Uplinks(),
 		span: make([][]*column, len(t.Devices)), depth: make([]int, len(t.Devices)),
-		gpuW: 90, gap: 34, socketGap: 78, at: map[cluster.Kind]float64{}, high: map[cluster.Kind]float64{
+		gpuW: 90, gap: 34, socketGap: 78, barH: 26, at: map[cluster.Kind]float64{}, high: map[cluster.Kind]float64{
 			cluster.NIC: 56, cluster.GPU: 70, cluster.PCISwitch: 26, cluster.RootComplex: 8, cluster.NUMA: 58,
 			cluster.Socket: 88,
 		},
@@ -225,9 +226,19 @@ func (p *panel) sizes() {
 		last := &p.trays[len(p.trays)-1]
 		*last = append(*last, c)
 	}
+	if more := len(p.trays) - 4; len(p.trays) > maxTrays {
+		p.note += fmt.Sprintf("  and %d more trays, not drawn", more)
+		p.trays = p.trays[:4]
+		p.cols = slices.Concat(p.trays...)
+		for d, cols := range p.span {
+			if len(cols) > 0 && !slices.Contains(p.cols, cols[0]) {
+				p.span[d] = nil
+			}
+		}
+	}
 	if len(p.trays) > 1 {
-		p.gpuW, p.gap, p.socketGap = 76, 24, 44
-		p.high[cluster.GPU], p.high[cluster.NIC], p.high[cluster.NUMA], p.high[cluster.Socket] = 36, 36, 32, 62
+		p.gpuW, p.gap, p.socketGap, p.barH = 68, 14, 30, 18
+		p.high[cluster.GPU], p.high[cluster.NIC], p.high[cluster.NUMA], p.high[cluster.Socket] = 26, 24, 32, 0
 	}
 	for _, s := range p.share {
 		if s.Crowded() {
@@ -245,19 +256,21 @@ func (p *panel) sizes() {
 	top, band := pad, 0.0 // the room between NICs and GPUs
 	if p.stubs {
 		top += cableTop
+	} else if len(p.trays) > 1 {
+		top += 8 // for the name of a tray
 	}
 	if p.high[cluster.NIC] > 0 {
 		band = p.gap
 	}
 	for _, s := range p.fast {
-		need := 2*p.gap + 14
+		need := 2*p.gap - 12 + p.barH
 		if s.Via < 0 {
 			need = min(128, 86+6*float64(s.Pairs(p.t)))
 		}
 		band = max(band, need)
 	}
 	if len(p.second) > 0 {
-		band += barH + secondGap
+		band += p.barH + secondGap
 	}
 	for _, row := range []struct {
 		kind  cluster.Kind
@@ -276,7 +289,7 @@ func (p *panel) sizes() {
 	p.at[cluster.Socket] = top - 4
 	p.shelf = top + max(p.high[cluster.NUMA], p.high[cluster.Socket]) + 4
 	if len(p.trays) > 1 {
-		p.shelf += 26 // the name of a tray, and room below it
+		p.shelf += 10
 	}
 }
 
@@ -310,7 +323,12 @@ func (p *panel) lay(x, y float64) {
 	}
 	each := len(p.trays) // on a shelf
 	if each > 1 {
-		each = int(math.Ceil(float64(each) / math.Ceil(wide/shelfW)))
+		least := int(math.Ceil(wide / shelfW))
+		rows := least
+		for rows < 2*least && each%rows > 0 { // full ones where that can be had
+			rows++
+		}
+		each = (each + rows - 1) / rows
 		left += 2 * pad // for the line that joins the shelves
 	}
 	at, top, right := left, y, left
@@ -421,7 +439,7 @@ func (p *panel) drawTrays(pic *picture) {
 		b = box{b.x - pad, b.y + 4, b.w + 2*pad, b.h - 8}
 		pic.Open("tray", name, "")
 		pic.rect(b, 6, brush{Fill: paper, Stroke: trayLine})
-		pic.Text(b.x+8, b.bottom()-7, name, font{Size: 11, Fill: inkSoft, Bold: true})
+		pic.Text(b.x+4, b.y+10, name, font{Size: 9, Fill: inkSoft, Bold: true})
 		pic.Close()
 	}
 }
@@ -478,9 +496,11 @@ func (p *panel) drawCaptions(pic *picture) {
 			(p.at[cluster.NIC]+p.high[cluster.NIC]+p.at[cluster.GPU])/2 + 4, linkColor(p.fast[0].Kind), text,
 		})
 	}
+	slices.SortStableFunc(list, func(a, b caption) int { return cmp.Compare(a.y, b.y) })
+	end := p.frame.y
 	for _, c := range list {
 		c.y += p.frame.y
-		c.draw(pic, p.frame.x+pad)
+		end = c.draw(pic, p.frame.x+pad, end+4)
 	}
 }
 
@@ -582,7 +602,7 @@ func (p *panel) drawKinds(pic *picture, looks []deviceLook) {
 	for _, k := range looks {
 		for i, d := range p.t.Of(k.kind) {
 			b, like := p.box[d], []int{d}
-			if b.w == 0 {
+			if b.w*b.h == 0 {
 				continue
 			}
 			if k.kind == cluster.NIC && !p.small {
@@ -719,7 +739,7 @@ func nicRateText(dev *cluster.Device) string {
 // are joined with each other; drawing each of those lines would say less.
 func (p *panel) drawSMP(pic *picture) {
 	outer := func(numa int) box {
-		if s := p.t.Above(numa, cluster.Socket); s >= 0 {
+		if s := p.t.Above(numa, cluster.Socket); s >= 0 && p.box[s].h > 0 {
 			return p.box[s]
 		}
 		return p.box[numa]
@@ -804,7 +824,7 @@ func (p *panel) drawTreeLink(pic *picture, link int, at box) {
 // drawFast paints NVLink and its like: bars for NVSwitches, with the GPUs on them and below those of a second level;
 // arcs for direct links.
 func (p *panel) drawFast(pic *picture) {
-	low := p.gap + 20 // from a GPU's top to that of its bar
+	low := p.gap - 6 + p.barH // from a GPU's top to that of its bar
 	for _, s := range p.fast {
 		if s.Via < 0 {
 			p.drawArcs(pic, s)
@@ -813,9 +833,12 @@ func (p *panel) drawFast(pic *picture) {
 		bars := p.switchBars(s.GPUs, low)
 		for _, b := range s.Bundles {
 			for _, i := range b.Links {
+				g := p.box[p.t.GPUEnd(&p.t.Links[i])]
+				if g.w == 0 {
+					continue
+				}
 				l := p.openLink(pic, i)
-				g := p.box[p.t.GPUEnd(l)]
-				pic.Line(g.mid(), g.y, g.mid(), g.y-low+barH, linkPaint(l))
+				pic.Line(g.mid(), g.y, g.mid(), g.y-low+p.barH, linkPaint(l))
 				if len(s.Bundles) > 1 {
 					pic.Text(g.mid()-8, g.y-6, shortLink(&b.Link), font{Size: smallType, Fill: nvGreen, Anchor: svg.End})
 				}
@@ -826,16 +849,17 @@ func (p *panel) drawFast(pic *picture) {
 	}
 	var below []int
 	for _, i := range p.second {
-		l := p.openLink(pic, i)
-		one, other := l.A, l.B
+		one, other := p.t.Links[i].A, p.t.Links[i].B
 		if p.box[one].w == 0 {
 			one, other = other, one
 		}
-		b := p.box[one]
-		pic.Line(b.mid(), b.y, b.mid(), b.y-secondGap, linkPaint(l))
-		pic.Close()
-		if below = append(below, one); i == p.second[len(p.second)-1] && p.box[other].w == 0 {
-			p.drawSwitch(pic, other, p.switchBars(below, barH+secondGap))
+		if b := p.box[one]; b.w > 0 {
+			pic.Line(b.mid(), b.y, b.mid(), b.y-secondGap, linkPaint(p.openLink(pic, i)))
+			pic.Close()
+			below = append(below, one)
+		}
+		if i == p.second[len(p.second)-1] && p.box[other].w == 0 {
+			p.drawSwitch(pic, other, p.switchBars(below, p.barH+secondGap))
 		}
 	}
 }
@@ -845,10 +869,13 @@ func (p *panel) switchBars(on []int, above float64) []box {
 	var bars []box
 	for _, d := range on {
 		b := p.box[d]
+		if b.w == 0 {
+			continue
+		}
 		k := slices.IndexFunc(bars, func(o box) bool { return o.y == b.y-above })
 		if k < 0 {
 			k = len(bars)
-			bars = append(bars, box{b.x, b.y - above, b.w, barH})
+			bars = append(bars, box{b.x, b.y - above, b.w, p.barH})
 		}
 		left, right := min(bars[k].x, b.x), max(bars[k].right(), b.right())
 		bars[k].x, bars[k].w = left, right-left

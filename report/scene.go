@@ -307,15 +307,17 @@ type caption struct {
 	text  []string
 }
 
-// draw sets the words on the left of a row; a line that is too long goes on in the next.
-func (c *caption) draw(pic *picture, x float64) {
+// draw sets the words on the left of a row, not above a place, and returns where they end; a line that is too long goes
+// on in the next.
+func (c *caption) draw(pic *picture, x, top float64) float64 {
 	var lines []string
 	for i, s := range c.text {
 		lines = append(lines, svg.Wrap(s, font{Size: captionType, Bold: i == 0}, captionW, 2)...)
 	}
-	y := c.y - float64(len(lines))*6.5 + 10
+	y := max(c.y-float64(len(lines))*6.5, top) + 10
 	for i, text := range lines {
 		pic.Text(x, y, text, font{Size: captionType, Fill: c.color, Bold: i == 0})
 		y += 13.5
 	}
+	return y - 10
 }

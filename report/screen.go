@@ -99,7 +99,7 @@ func (s *screen) draw(pic *picture, y, w float64) float64 {
 		captions = append(captions, caption{s.frame.y + 40, ink, s.hostCaption()})
 	}
 	for _, c := range captions {
-		c.draw(pic, edge)
+		c.draw(pic, edge, 0)
 	}
 	return bottom
 }
@@ -406,7 +406,7 @@ func (s *screen) drawGroup(pic *picture, g *Group) {
 func (s *screen) note(g *Group, room float64) string {
 	note := words.Plural(len(g.hosts), "host")
 	if t := s.c.TypeOf(g.hosts[0]); t != nil && t.Count(cluster.GPU) > 0 {
-		note = fmt.Sprintf("%d × %s", len(g.hosts), words.Plural(t.Count(cluster.GPU), "GPU"))
+		note = when(len(g.hosts) > 1, fmt.Sprintf("%d × ", len(g.hosts))) + words.Plural(t.Count(cluster.GPU), "GPU")
 	}
 	under := cluster.FormatHosts(railless(s.c, g.leaves))
 	for _, text := range []string{under + " · " + note, under} {

@@ -259,8 +259,12 @@ func TestSVGOfEveryPreset(t *testing.T) {
 			if got["gpu"] == 0 || got["node"]+got["node rack"] == 0 {
 				t.Errorf("%s: no node or no GPU is drawn: %v", name, got)
 			}
-			if n == 1 && got["gpu"] != p.GPUs {
-				t.Errorf("%s: %d GPUs drawn of %d", name, got["gpu"], p.GPUs)
+			want := p.GPUs
+			if trays := c.Types[0].Trays; trays > maxTrays {
+				want = 4 * p.GPUs / trays
+			}
+			if n == 1 && got["gpu"] != want {
+				t.Errorf("%s: %d GPUs drawn, want %d", name, got["gpu"], want)
 			}
 			if n > 1 {
 				continue // the node itself is the same

@@ -236,7 +236,11 @@ func drawBars(c *picture, top, wide float64, bars []bar, end unit.Time) (time ax
 		}
 	}
 	time, bottom = evenAxis(float64(end), left, left+wide), top+barStep*float64(len(rows))
+	time.hi = float64(end)
 	for _, v := range time.ticks {
+		if v > time.hi {
+			break
+		}
 		c.Line(time.at(v), top-6, time.at(v), bottom, brush{Stroke: panelLine})
 		text := "0" // in whatever unit
 		if v > 0 {

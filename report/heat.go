@@ -55,9 +55,13 @@ func Heat(t *pairs.Table) (*Picture, error) {
 	}
 	y := at.bottom() + 30
 	for i, f := range t.Findings() {
-		if drawOutline(c, f, at, cell); i < 12 {
-			c.say(at.x, y, width-at.x-40, f.Text, font{Size: 12, Fill: ink})
-			y += 18
+		drawOutline(c, f, at, cell)
+		ty := font{Size: 12, Fill: ink}
+		for _, line := range svg.Wrap(f.Text, ty, width-2*edge, 3) {
+			if i < 12 {
+				c.Text(edge, y, line, ty)
+				y += 16
+			}
 		}
 	}
 	return c.Picture("bandwidth of every pair", width, y+10), nil

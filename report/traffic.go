@@ -110,10 +110,14 @@ func Traffic(r *traffic.Run) *Picture {
 // channelLines is the rings or the trees of a run, those of channels that are alike once.
 type channelLines struct {
 	title, tail string
+	columns     int // of the picture
 	lines       []channelLine
 }
 
-type channelLine struct{ channels, text string }
+type channelLine struct {
+	channels, text string
+	draw           func(c *picture, x, y float64) float64
+}
 
 // channels are the rings and the trees, each where there are some.
 func (v *trafficView) channels() []channelLines {
@@ -128,40 +132,122 @@ func (v *trafficView) channels() []channelLines {
 		}
 	}
 	all := []channelLines{
-		{title: "Rings", tail: "ranks in the order that bytes travel, the last sends to the first; in brackets the " +
-			"NIC that it leaves a host by and the NIC that it enters the next by"},
-		{title: "Trees", tail: "the root first, what sends to it behind it; = between hosts, - within one"},
+		{title: "Rings", columns: 1, tail: "ranks in the order that bytes travel, the last sends to the first; between hosts the " +
+			"NIC that it leaves by and the NIC that it enters by"},
+		{title: "Trees", columns: 2, tail: "the root first, what sends to it behind it; thick: between hosts"},
 	}
-	add := func(to *channelLines, like *grouped[int, *traffic.Channel], text func(*traffic.Channel) string) {
+	add := func(to *channelLines, like *grouped[int, *traffic.Channel], text func(*traffic.Channel) string,
+		draw func(c *picture, like *traffic.Channel, x, y float64) float64,
+	) {
 		for _, list := range like.all() {
 			var ids []int
 			for _, c := range list {
 				ids = append(ids, c.Index)
 			}
-			to.lines = append(to.lines, channelLine{words.Numbers(ids), text(list[0])})
+			to.lines = append(to.lines, channelLine{words.Numbers(ids), text(list[0]),
+				func(c *picture, x, y float64) float64 { return draw(c, list[0], x, y) }})
 		}
 	}
-	add(&all[0], &rings, v.ringText)
-	add(&all[1], &trees, v.treeText)
+	add(&all[0], &rings, v.ringText, v.drawRing)
+	add(&all[1], &trees, v.treeText, v.drawTree)
 	return slices.DeleteFunc(all, func(s channelLines) bool { return s.lines == nil })
 }
 
 func (s *channelLines) draw(c *picture, y float64) float64 {
 	y = drawSection(c, y, s.title, s.tail)
-	for _, l := range s.lines[:min(len(s.lines), maxRings)] {
-		bold, plain := font{Size: 11, Bold: true, Fill: ink}, font{Size: 11, Fill: ink}
-		c.say(edge, y, 150, "channels "+l.channels, bold)
-		for _, line := range svg.Wrap(l.text, plain, trafficW-2*edge-160, 4) {
-			c.Text(edge+160, y, line, plain)
-			y += 15
+	next := y
+	for i, l := range s.lines[:min(len(s.lines), maxRings)] {
+		if i%s.columns == 0 {
+			y = next
 		}
-		y += 3
+		x := edge + float64(i%s.columns)*trafficW/2
+		c.say(x, y, 100, either(strings.ContainsAny(l.channels, ",-"), "channels ", "channel ")+l.channels,
+			font{Size: 11, Bold: true, Fill: ink})
+		next = max(next, l.draw(c, x+106, y)+26)
 	}
 	if n := len(s.lines) - maxRings; n > 0 {
-		c.Text(edge, y, fmt.Sprintf("and %d more that differ", n), font{Fill: inkSoft})
-		y += 18
+		c.Text(edge, next, fmt.Sprintf("and %d more that differ", n), font{Fill: inkSoft})
+		next += 18
+	}
+	return next
+}
+
+// hostFills tell hosts apart; they come again where there are more.
+var hostFills = []string{
+	"#cfe3f7", "#fbe0c3", "#d6ecc9", "#e6d8f5", "#fbd5d5", "#d2efee", "#f4ebb6", "#e0e0e0",
+}
+
+// hostPaint is how what belongs to a host is filled; one that the log does not show is left white.
+func hostPaint(host int, line string) brush {
+	if host < 0 {
+		return brush{Fill: paper, Stroke: line}
+	}
+	return brush{Fill: hostFills[host%len(hostFills)], Stroke: line}
+}
+
+// drawChip draws ranks of a host on a line of text, and returns where they end.
+func drawChip(c *picture, x, y float64, text string, host int) float64 {
+	ty := font{Size: 11, Fill: ink, Anchor: svg.Middle}
+	text = svg.Fit(text, ty, trafficW-edge-x-12)
+	b := box{x, y - 13, svg.TextWidth(text, ty) + 12, 18}
+	c.rect(b, 3, hostPaint(host, panelLine))
+	c.Text(b.mid(), y, text, ty)
+	return b.right()
+}
+
+// drawRing draws the ranks that a ring passes, in the colours of their hosts, and between hosts its NICs.
+func (v *trafficView) drawRing(c *picture, ring *traffic.Channel, left, y float64) float64 {
+	x := left
+	for _, s := range v.stretches(ring) {
+		if x > left && x+svg.TextWidth(s.ranks, font{Size: 11})+60 > trafficW-edge {
+			x, y = left, y+24
+		}
+		if x = drawChip(c, x, y, s.ranks, s.host); s.nics != "" {
+			c.Path(brush{Stroke: netViol, Width: 1.5}, "M", x+2, y-2, "L", x+34, y-2, "m", -5.0, -3.0, "l", 5.0, 3.0, "l", -5.0,
+				3.0)
+			c.Text(x+17, y-6, s.nics, font{Size: 9, Fill: netViol, Anchor: svg.Middle})
+		}
+		x += 38
 	}
 	return y
+}
+
+// drawTree draws a tree with its root at the left; ranks of a host that send to each other stand together.
+func (v *trafficView) drawTree(c *picture, tree *traffic.Channel, x, y float64) float64 {
+	t := v.treeOf(tree)
+	for k, i := range t.roots {
+		if k > 0 {
+			y += 22
+		}
+		y = t.draw(c, i, x, y)
+	}
+	return y
+}
+
+// draw draws what hangs on a rank and returns the last line that it takes.
+func (t *rankTree) draw(c *picture, i int, x, y float64) float64 {
+	text := t.names[i]
+	for len(t.kids[i]) == 1 && t.host[t.kids[i][0]] == t.host[i] {
+		i = t.kids[i][0]
+		text += " " + t.names[i]
+	}
+	x = drawChip(c, x, y, text, t.host[i])
+	if x > trafficW-2*edge {
+		return y
+	}
+	last := y
+	for n, k := range t.kids[i] {
+		if n > 0 {
+			last += 22
+		}
+		paint := brush{Stroke: nvGreen, Width: 1.4}
+		if t.host[k] != t.host[i] {
+			paint = brush{Stroke: netViol, Width: 2.4}
+		}
+		c.Path(paint, "M", x, y-4, "H", x+10, "V", last-4, "H", x+22)
+		last = t.draw(c, k, x+22, last)
+	}
+	return last
 }
 
 // hopLook is how a hop is drawn: with what it passes.
@@ -243,6 +329,7 @@ func (v *trafficView) drawHost(c *picture, alike []int, b box) {
 	name := h.Name + when(len(alike) > 1, fmt.Sprintf(" and %d alike", len(alike)-1))
 	c.Open("host", h.Name, "")
 	c.rect(b, 8, brush{Fill: panelFill, Stroke: panelLine})
+	c.Rect(b.x, b.y, 6, b.h, 3, hostPaint(alike[0], ""))
 	bold, soft := font{Size: 13, Bold: true, Fill: ink}, font{Size: 11, Fill: inkSoft, Anchor: svg.End}
 	c.Text(b.x+pad, b.y+20, svg.FitEnds(name, bold, b.w*0.55), bold)
 	c.say(b.right()-pad, b.y+20, b.w*0.38, "ranks "+words.Numbers(h.Ranks), soft)
@@ -255,7 +342,7 @@ func (v *trafficView) drawHost(c *picture, alike []int, b box) {
 	}
 	v.drawHops(c, gpus, nics)
 	for _, k := range h.Ranks {
-		paint := brush{Fill: nvFill, Stroke: nvGreen, Width: 1.2}
+		paint := hostPaint(alike[0], nvGreen)
 		if !v.Ranks[k].Logged {
 			paint.Dash = "3 3"
 		}

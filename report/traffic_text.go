@@ -159,21 +159,26 @@ func (p *printer) flows(v *trafficView) {
 	p.begin(t, maxTextFlows)
 }
 
-// ringText writes a ring as it passes hosts, with the NICs that it leaves each by and enters the next by, as NCCL
-// numbers them: 0›1.
-func (v *trafficView) ringText(c *traffic.Channel) string {
+// stretch is what a ring has on one host, and by which NICs it goes on to the next, as NCCL numbers them: 0›1.
+type stretch struct {
+	ranks, nics string
+	host        int
+}
+
+// stretches are those of a ring in the order that it passes hosts; a last one says what is left out.
+func (v *trafficView) stretches(c *traffic.Channel) (list []stretch) {
 	hop := func(from, to int) *traffic.Hop { return v.hops[[3]int{c.Index, from, to}] }
-	var stretches [][]int // ranks of one host
+	var ranks [][]int // of one host
 	for i, k := range c.Ring {
 		if i > 0 && v.Ranks[k].Host == v.Ranks[c.Ring[i-1]].Host {
 			// Of hosts that the log does not show, the network tells one from the next.
 			if h := hop(c.Ring[i-1], k); v.Ranks[k].Host >= 0 || h == nil || h.Transport != "NET" {
-				last := &stretches[len(stretches)-1]
+				last := &ranks[len(ranks)-1]
 				*last = append(*last, k)
 				continue
 			}
 		}
-		stretches = append(stretches, []int{k})
+		ranks = append(ranks, []int{k})
 	}
 	number := func(nic int) string {
 		if nic < 0 {
@@ -181,65 +186,90 @@ func (v *trafficView) ringText(c *traffic.Channel) string {
 		}
 		return fmt.Sprint(v.NICs[nic].Dev)
 	}
-	var parts []string
-	for i, ranks := range stretches {
+	for i, on := range ranks {
 		if i == maxStretches {
-			parts = append(parts, fmt.Sprintf("… and on, %d times more to another host", len(stretches)-i))
-			break
+			more := fmt.Sprintf("… and on, %d times more to another host", len(ranks)-i)
+			return append(list, stretch{ranks: more, host: -1})
 		}
-		text, nics := strings.Trim(fmt.Sprint(ranks), "[]"), "?›?"
+		s := stretch{strings.Trim(fmt.Sprint(on), "[]"), "?›?", v.Ranks[on[0]].Host}
 		if len(c.Ring) > maxTreeRanks {
-			text = words.Numbers(slices.Sorted(slices.Values(ranks)))
+			s.ranks = words.Numbers(slices.Sorted(slices.Values(on)))
 		}
-		if h := hop(ranks[len(ranks)-1], stretches[(i+1)%len(stretches)][0]); h != nil {
-			nics = number(h.Out) + "›" + number(h.In)
+		if h := hop(on[len(on)-1], ranks[(i+1)%len(ranks)][0]); h != nil {
+			s.nics = number(h.Out) + "›" + number(h.In)
 		}
-		parts = append(parts, text+when(len(stretches) > 1, " ("+nics+")"))
+		s.nics = when(len(ranks) > 1, s.nics)
+		list = append(list, s)
 	}
-	return strings.Join(parts, " ") + when(c.Cut, " … cut in the log")
+	if c.Cut {
+		list = append(list, stretch{ranks: "… cut in the log", host: -1})
+	}
+	return list
 }
 
-// treeText writes a tree with brackets: root(child child(grandchild)). Where ranks are too many, it is that of hosts.
-func (v *trafficView) treeText(c *traffic.Channel) string {
-	parent, names, host := c.Parent, []string(nil), []int(nil)
+// ringText writes a ring as it passes hosts, with its NICs in brackets.
+func (v *trafficView) ringText(c *traffic.Channel) string {
+	var parts []string
+	for _, s := range v.stretches(c) {
+		parts = append(parts, s.ranks+when(s.nics != "", " ("+s.nics+")"))
+	}
+	return strings.Join(parts, " ")
+}
+
+// rankTree is a tree of ranks or, where those are too many, of hosts.
+type rankTree struct {
+	names []string
+	host  []int
+	kids  [][]int
+	roots []int // then branches whose upper part the log does not show
+}
+
+func (v *trafficView) treeOf(c *traffic.Channel) *rankTree {
+	parent, t := c.Parent, &rankTree{}
 	for i, r := range v.Ranks {
-		names, host = append(names, fmt.Sprint(i)), append(host, r.Host)
+		t.names, t.host = append(t.names, fmt.Sprint(i)), append(t.host, r.Host)
 	}
 	if v.NRanks > maxTreeRanks && len(v.Hosts) > 0 {
-		host = host[:0]
+		t.host = t.host[:0]
 		for i := range v.Hosts {
-			host = append(host, i)
+			t.host = append(t.host, i)
 		}
-		parent, names = v.hostTree(c), shortNames(v.hostNames(host))
+		parent, t.names = v.hostTree(c), shortNames(v.hostNames(t.host))
 	}
-	kids := make([][]int, len(parent))
+	t.kids = make([][]int, len(parent))
 	// Children of the same host come first, so that a host's chain runs straight on.
 	for _, own := range []bool{true, false} {
 		for i, p := range parent {
-			if p >= 0 && p < len(parent) && (host[i] == host[p]) == own {
-				kids[p] = append(kids[p], i)
+			if p >= 0 && p < len(parent) && (t.host[i] == t.host[p]) == own {
+				t.kids[p] = append(t.kids[p], i)
 			}
 		}
 	}
-	var branch func(i int) string
-	branch = func(i int) string {
-		var parts []string
-		for _, k := range kids[i] {
-			parts = append(parts, cmp.Or(when(host[i] != host[k], "="), when(len(kids[i]) == 1, "-"))+branch(k))
-		}
-		text := strings.Join(parts, " ")
-		if len(parts) > 1 {
-			text = " (" + text + ")"
-		}
-		return names[i] + text
-	}
-	var trees []string
-	for _, above := range []int{-1, -2} { // then branches whose upper part the log does not show
+	for _, above := range []int{-1, -2} {
 		for i, p := range parent {
-			if p == above && (p == -1 || len(kids[i]) > 0) {
-				trees = append(trees, branch(i))
+			if p == above && (p == -1 || len(t.kids[i]) > 0) {
+				t.roots = append(t.roots, i)
 			}
 		}
+	}
+	return t
+}
+
+// branch writes what hangs on a rank with brackets: root(child child(grandchild)).
+func (t *rankTree) branch(i int) string {
+	var parts []string
+	for _, k := range t.kids[i] {
+		parts = append(parts, cmp.Or(when(t.host[i] != t.host[k], "="), when(len(t.kids[i]) == 1, "-"))+t.branch(k))
+	}
+	text := strings.Join(parts, " ")
+	return t.names[i] + either(len(parts) > 1, " ("+text+")", text)
+}
+
+func (v *trafficView) treeText(c *traffic.Channel) string {
+	t := v.treeOf(c)
+	var trees []string
+	for _, i := range t.roots {
+		trees = append(trees, t.branch(i))
 	}
 	text := strings.Join(trees, "; ")
 	if len(text) > maxTreeText {

@@ -31,6 +31,17 @@ func (h *Host) Nameless() bool {
 	return ok && len(guid) == 16 && strings.Trim(guid, "0123456789abcdef") == ""
 }
 
+// loneAdapters counts the hosts that are adapters without a host's name; 0 where all are, which is then all that is
+// known of nodes.
+func (c *Cluster) loneAdapters() (n int) {
+	for i := range c.Hosts {
+		if c.Hosts[i].Nameless() {
+			n++
+		}
+	}
+	return n % max(len(c.Hosts), 1)
+}
+
 // Out is a scheduler's word on a host that gets no jobs.
 type Out struct {
 	State  string `json:"state" yaml:"state"`                       // in words: drained, down, not responding
@@ -183,16 +194,7 @@ type Summary struct {
 // Summary counts nodes, GPUs, NICs and switches. Adapters without a host's name are no nodes beside those that have
 // one.
 func (c *Cluster) Summary() Summary {
-	s := Summary{Nodes: len(c.Hosts), NodeTypes: len(c.Types)}
-	nameless := 0
-	for i := range c.Hosts {
-		if c.Hosts[i].Nameless() {
-			nameless++
-		}
-	}
-	if nameless < len(c.Hosts) {
-		s.Nodes -= nameless
-	}
+	s := Summary{Nodes: len(c.Hosts) - c.loneAdapters(), NodeTypes: len(c.Types)}
 	count := make([]int, len(c.Types))
 	for _, h := range c.Hosts {
 		if h.Type >= 0 && h.Type < len(count) {

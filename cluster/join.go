@@ -153,7 +153,8 @@ func (j *joiner) take(host int, p part, f *Fragment) {
 }
 
 // spreadAnonymous gives the nodes without a host name to every named host, or
-// makes one host of them. Several nameless nodes in one fragment are several nodes.
+// makes one host of them. Several nameless nodes in one fragment are several nodes. An adapter
+// without a host's name is none of them: it is part of one that others name.
 func (j *joiner) spreadAnonymous(frags []*Fragment) error {
 	if len(j.anon) == 0 {
 		return nil
@@ -162,9 +163,12 @@ func (j *joiner) spreadAnonymous(frags []*Fragment) error {
 		if err := j.budget.takeSpread(len(j.anon), len(j.out.Hosts)); err != nil {
 			return err
 		}
+		lone := j.out.loneAdapters() > 0
 		for _, p := range j.anon {
 			for h := range j.out.Hosts {
-				j.take(h, p, frags[p.frag])
+				if !lone || !j.out.Hosts[h].Nameless() {
+					j.take(h, p, frags[p.frag])
+				}
 			}
 		}
 		return nil

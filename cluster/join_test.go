@@ -293,3 +293,24 @@ func TestJoinKeepsSchedulerTree(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestJoinLoneAdapters: what a file without a host name says holds for nodes, and not for an adapter of a fabric that
+// carries no host's name. Where there are such alone, they are the nodes.
+func TestJoinLoneAdapters(t *testing.T) {
+	machine := &Fragment{Source: "preset"}
+	kind := &NodeType{Name: "dgx", Tree: Read}
+	kind.Add(Device{Kind: GPU, Index: 0, Parent: -1})
+	machine.AddNode("", kind)
+	for names, want := range map[string][2]int{
+		"n1 n2 ca-0000000000000003":               {2, 2},
+		"ca-0000000000000003 ca-0000000000000004": {2, 2},
+	} {
+		fabric := &Fragment{Source: "fabric"}
+		for name := range strings.FieldsSeq(names) {
+			fabric.Hosts = append(fabric.Hosts, Host{Name: name, Type: -1})
+		}
+		if s := Join(fabric, machine).Summary(); s.Nodes != want[0] || s.GPUs != want[1] {
+			t.Errorf("%s: %d nodes with %d GPUs", names, s.Nodes, s.GPUs)
+		}
+	}
+}

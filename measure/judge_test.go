@@ -44,6 +44,18 @@ func judged(list []Node, t *pairs.Table, x Expectation) *Check {
 	return (&Checker{Expect: x}).judge(nodes, &checkedPairs{by: "tcp", table: t, sweep: &Sweep{}})
 }
 
+// TestComparedWith: nodes without GPUs were not compared with what GPUs have.
+func TestComparedWith(t *testing.T) {
+	locals, table := nodePairs(2, 1, func(int, int) float64 { return 1 })
+	if d := judged(locals, table, Expectation{}); d.Expected != "the median of all pairs" {
+		t.Errorf("no GPUs: %s", d.Expected)
+	}
+	locals[1].GPUs = 8
+	if d := judged(locals, table, Expectation{}); d.Expected != "each GPU's own limits, and the median of all pairs" {
+		t.Errorf("8 GPUs: %s", d.Expected)
+	}
+}
+
 // Faults are named, each at its node and nowhere else; healthy nodes are not blamed.
 func TestCheckVerdict(t *testing.T) {
 	whole := func(int, int) float64 { return 1 }

@@ -127,3 +127,19 @@ func TestNamedGPU(t *testing.T) {
 		}
 	}
 }
+
+// TestKnownFailure: a failure that its own line says is known, also where its cause is not, and the first line says so.
+// Questions ask for nothing that the log was read for.
+func TestKnownFailure(t *testing.T) {
+	for confidence, want := range map[float64]string{
+		0.74: "What failed is known, and its cause is not. The answers", 0.18: "The cause is unknown. The answers",
+	} {
+		r := &Report{
+			Lines: 14, Sources: []string{"log"}, Undecided: true,
+			Findings: []finding.Finding{{ID: "cuda-error", Severity: finding.Error, Confidence: confidence, Title: "CUDA failed"}},
+		}
+		if out := textOf(t, r); !strings.Contains(out, want) {
+			t.Errorf("%.0f%% sure: %s", 100*confidence, out)
+		}
+	}
+}

@@ -65,29 +65,29 @@ func (r *Report) summary() string {
 	if n := len(r.Dropped); n > 0 {
 		read += ", more than is kept of " + strings.Join(slices.Sorted(maps.Keys(r.Dropped))[:min(n, 4)], ", ")
 	}
-	if r.Lines == 0 && len(r.Findings) == 0 {
+	serious := count.Serious() > 0
+	switch {
+	case r.Lines == 0 && len(r.Findings) == 0:
 		return read + ". There was no line in it, so nothing is known."
-	}
-	if r.Traces > 0 && !r.Examined() {
+	case r.Traces > 0 && !r.Examined():
 		return words.Plural(r.Traces, "trace") +
 			" of a profiler given, which busbar trace reads; nothing was examined for faults."
-	}
-	if r.Blank && len(r.Findings) == 0 {
+	case r.Blank && len(r.Findings) == 0:
 		return read + ". Nothing in it was recognised, so nothing is known; expected a job's log, or the output of a tool " +
 			"such as nvidia-smi, ibstat, nccl-tests or dmesg."
-	}
-	if count.Serious() == 0 && r.Undecided && !r.Asked {
+	case !serious && r.Undecided && !r.Asked:
 		return read + ". No certain problem found, " + words.Plural(len(r.Findings), "possible cause") +
 			". The answers to these questions would tell them apart."
-	}
-	if count.Serious() == 0 && !r.Undecided {
+	case !serious && !r.Undecided:
 		return read + ". " + r.onlyNotes(count[finding.Note])
+	case !r.Undecided:
+		return read + ". " + count.String() + "; the likeliest cause first."
+	case serious && r.Findings[0].Confidence >= cause.Threshold: // by its own line in the log
+		read += ". What failed is known, and its cause is not"
+	default:
+		read += ". The cause is unknown"
 	}
-	if r.Undecided {
-		return read +
-			". The cause is unknown. The answers to these questions would tell the leading causes, listed below, apart."
-	}
-	return read + ". " + count.String() + "; the likeliest cause first."
+	return read + ". The answers to these questions would tell the leading causes, listed below, apart."
 }
 
 // onlyNotes says what there is where nothing is above a note: a job may be slow by what a note says, and that is what
@@ -128,9 +128,7 @@ func (t Text) finding(b *strings.Builder, f *finding.Finding) {
 	}
 	fmt.Fprintf(b, "%s %s  %s\n", mark, t.paint(bold, f.Title),
 		t.paint(dim, fmt.Sprintf("[%s, %.0f%% sure]", f.ID, 100*f.Confidence)))
-	if f.ExplainedBy != "" {
-		t.part(b, "", "follows from "+f.ExplainedBy)
-	}
+	t.part(b, "follows from ", f.ExplainedBy)
 	if f.Cause != f.Title {
 		t.part(b, "", f.Cause)
 	}

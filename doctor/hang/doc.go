@@ -185,11 +185,10 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 	switch {
 	case ras.Match(data):
 		r, err := ras.Read(name, data)
-		if err != nil {
-			return true, err
+		if err == nil {
+			c.ras = append(c.ras, r)
 		}
-		c.ras = append(c.ras, r)
-		return true, nil
+		return true, err
 	case flightrec.Match(data):
 		err := c.rec.Add(name, data)
 		if err != nil && flightrec.MatchJSON(data) && !errors.Is(err, flightrec.ErrSeveral) {
@@ -202,11 +201,10 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 		return false, nil
 	case profile.Match(data):
 		r, err := profile.Read(name, data, 0)
-		if err != nil {
-			return true, err
+		if err == nil {
+			c.AddRing(name, r)
 		}
-		c.AddRing(name, r)
-		return true, nil
+		return true, err
 	case inspector.Match(data):
 		if list := inspector.Read(data); len(list) > 0 {
 			c.inspect = append(c.inspect, inspection{name, list})

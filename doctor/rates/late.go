@@ -19,7 +19,7 @@ type Late struct {
 	Ranks []int  `json:"ranks"`
 	Host  string `json:"host"`
 	PID   int    `json:"pid,omitempty"` // of one rank
-	// Share is the part of the span that the median rank waits longer than this one does.
+	// Share is the part of the span that the median of the other ranks waits longer than this one does.
 	Share float64 `json:"share"`
 	// Stretches are equal parts of the calls, Last those of them in which it waited least of all.
 	Stretches  int     `json:"stretches"`
@@ -354,8 +354,8 @@ func (j *Job) lateFinding() (finding.Finding, bool) {
 	if l.Share >= warnShare {
 		f.Severity = finding.Warn
 	}
-	f.Text = fmt.Sprintf("%s comes last to the collectives of %s: the median rank waits %.1f%% of the time for it.",
-		strings.ToUpper(who[:1])+who[1:], j.label(), 100*l.Share)
+	f.Text = fmt.Sprintf("%s comes last to the collectives of %s: the median of the other ranks waits %.1f%% of the time "+
+		"for it.", strings.ToUpper(who[:1])+who[1:], j.label(), 100*l.Share)
 	f.Evidence = finding.Facts(fmt.Sprintf("it waits least of %d ranks in %d of %d equal stretches of the %s seen%s",
 		len(j.Ranks), l.Last, l.Stretches, unit.Seconds(j.Seconds), j.recorded()))
 	return f, true

@@ -63,7 +63,7 @@ func fakeJobs(w http.ResponseWriter, _ *http.Request) {
 			{
 				"id": "late-rank:gpu02/rank5", "kind": "late-rank", "severity": "warn", "confidence": 0.99,
 				"nodes": []string{"gpu02"}, "text": "Rank 5 on gpu02 (process 4005) comes last to the collectives of job 4242: " +
-					"the median rank waits 11.4% of the time for it.",
+					"the median of the other ranks waits 11.4% of the time for it.",
 				"evidence": []string{"it waits least of 8 ranks in 12 of 12 equal stretches of the 58.2 s seen"},
 				"fix":      "look at what this rank does between collectives",
 			},

@@ -6,6 +6,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"strings"
@@ -18,12 +19,8 @@ import (
 
 // Question is one of package query's as people ask it.
 type Question struct {
-	// Name is the words of the command that asks it.
-	Name string
-	// Help, About and Examples are what --help prints. A question that has them is a command of its own, which stands
-	// behind the command After; one without is asked by a command that does more, and says so itself.
-	Help, About, After string
-	Examples           []string
+	// Name is its own; Command are the words of the command that asks it, where they are others.
+	Name, Command string
 	// Route is its address on the page, below /api/; "" where the page does not ask it.
 	Route  string
 	Within time.Duration // the page waits for the answer
@@ -58,12 +55,10 @@ type Answer struct {
 	Env                query.Env // in which it was asked
 }
 
-// Detail is what --help prints below the flags' heading.
-func (q *Question) Detail() string {
-	return q.About + "\n\nExamples:\n  " + strings.Join(q.Examples, "\n  ")
-}
+// Words are those of the command that asks it.
+func (q *Question) Words() string { return cmp.Or(q.Command, q.Name) }
 
-// Named is the question that a command's words ask.
+// Named is the question of a name.
 func Named(name string) *Question {
 	for _, q := range Questions {
 		if q.Name == name {
@@ -73,12 +68,21 @@ func Named(name string) *Question {
 	return nil
 }
 
-// typed is a question of package query with the text of its document.
-func typed[Q interface {
+// asking is a question of package query.
+type asking[D any] interface {
 	Run(ctx context.Context, env query.Env) (*D, error)
-}, D any](text func(*report.Page, *D)) Typed {
+}
+
+// typed is a question of package query with the text of its document.
+func typed[Q asking[D], D any](text func(*report.Page, *D)) Typed { return beginning(*new(Q), text) }
+
+// beginning is a question of which a part is there from the start.
+func beginning[Q asking[D], D any](part Q, text func(*report.Page, *D)) Typed {
 	return Typed{
-		New:    func() any { return new(Q) },
+		New: func() any {
+			q := part
+			return &q
+		},
 		Params: sync.OnceValue(func() []query.Param { return query.Params(*new(Q)) }), // every command starts with the list
 		Run: func(ctx context.Context, question any, env query.Env) (any, error) {
 			d, err := (*question.(*Q)).Run(ctx, env)

@@ -32,28 +32,12 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestCommands: a question that is a command of its own says what it does, has examples, stands behind another command
-// and is in the manual, which TestManualLinks of cmd/busbar holds README to.
+// TestCommands: a question's command is in the manual, which TestManualLinks of cmd/busbar holds README to.
 func TestCommands(t *testing.T) {
 	for _, q := range Questions {
-		top, _, _ := strings.Cut(q.Name, " ")
-		page := "../docs/manual/" + top + ".md"
-		if _, err := os.Stat(page); err != nil && !strings.Contains(catalogues, " "+q.Name+" ") {
-			t.Errorf("%s has no manual page: %v", q.Name, err)
-		}
-		if q.Help == "" {
-			continue
-		}
-		if q.About == "" || q.After == "" || len(q.Examples) == 0 {
-			t.Errorf("%s: expected About, After and Examples", q.Name)
-		}
-		for _, line := range q.Examples {
-			if !strings.Contains(line, "busbar ") {
-				t.Errorf("%s: example %q", q.Name, line)
-			}
+		top, _, _ := strings.Cut(q.Words(), " ")
+		if _, err := os.Stat("../docs/manual/" + top + ".md"); err != nil && top != "version" && top != "self-test" {
+			t.Errorf("%s has no manual page: %v", q.Words(), err)
 		}
 	}
 }
-
-// catalogues are the questions that other pages of the manual describe.
-const catalogues = " presets models hardware version self-test "

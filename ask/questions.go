@@ -114,20 +114,10 @@ var Questions = []*Question{
 		},
 	},
 	{
-		Name: "experts", After: "calibrate",
-		Help: "Predict the dispatch and combine of a mixture of experts.",
-		About: "Predicts how long the tokens of a mixture of experts need to reach the GPUs of their experts " +
-			"(dispatch) and to return (combine), exchanged over NVLink or xGMI and RDMA as DeepEP does. All GPUs " +
-			"of the layout form one expert-parallel group. A token is sent once to every node that holds one of " +
-			"its experts and forwarded there; with --mode low_latency it is sent directly to every expert. Routing " +
-			"is assumed to be balanced.",
-		Examples: []string{
-			"busbar experts -c dgx-h100:4",
-			"busbar experts -c dgx-h100:2 --mode low_latency --tokens 16,128",
-			"busbar experts -c mi300x-8 --tokens 4096 --json",
-		},
-		Route: "experts", Within: shortly, Here: true, Typed: typed[query.Experts](report.Experts),
+		Name: "experts", Command: "predict --op moe_dispatch", Route: "experts", Within: shortly, Here: true,
+		Typed: typed[query.Experts](report.Experts),
 	},
+	{Name: "sched", Command: "predict --rounds", Typed: typed[query.Sched](report.Sched)},
 	{
 		Name: "step", Route: "step", Within: shortly, Also: true, Forms: []Form{
 			played(drawn(report.StepTimeline)), played(written("trace", ".trace.json", JSON, report.StepTrace)),
@@ -135,34 +125,13 @@ var Questions = []*Question{
 		Typed: typed[query.Step](report.Step),
 	},
 	{
-		Name: "envelope", After: "step",
-		Help: "Estimate a training step with simple formulas, each line with its formula and numbers.",
-		About: "Back-of-the-envelope estimates, each line with its formula and numbers: memory, operations, compute, " +
-			"gradient exchange inside and across nodes, and whether it is overlapped. busbar step predicts the " +
-			"step itself.",
-		Examples: []string{
-			"busbar envelope -c dgx-a100:4 -m gpt3-2.7b --global-batch 64",
-			"busbar envelope -c dgx-h100 -m llama3-8b --gpus 64 --json",
-		},
-		Route: "envelope", Within: shortly, Typed: typed[query.Envelope](report.Envelope),
+		Name: "envelope", Command: "step --formulas", Route: "envelope", Within: shortly,
+		Typed: typed[query.Envelope](report.Envelope),
 	},
+	{Name: "need", Route: "need", Within: shortly, Typed: typed[query.Need](report.Need)},
 	{
-		Name: "need", After: "envelope",
-		Help: "Find the slowest network and fewest NICs that keep a job compute-bound, and what to upgrade first.",
-		About: "The inverse of step: the slowest network between nodes, and the fewest NICs, for which the job stays " +
-			"within 5% of what it would take if nothing waited for other nodes; and which layer of the fabric to " +
-			"upgrade first, with the gain of each. The step is priced on variants of the cluster. Exits with 1 " +
-			"when no network that is sold is enough.",
-		Examples: []string{
-			"busbar need -c dgx-h100:4 -m llama2-7b --parallel zero=3",
-			"busbar need -c dgx-a100:16 -m gpt3-13b --parallel tp=4 --micro-batch 2 --within 10",
-			"busbar need -c baskerville -m gpt2-large -l 4x4 --micro-batch 8 --json",
-		},
-		Route: "need", Within: shortly, Typed: typed[query.Need](report.Need),
-	},
-	{
-		Name: "scale", Route: "scale", Within: shortly, Also: true, Forms: []Form{drawn(report.ScaleCurve)},
-		Typed: typed[query.Scale](report.Scale),
+		Name: "scale", Command: "step", Route: "scale", Within: shortly, Also: true, Forms: []Form{drawn(report.ScaleCurve)},
+		Typed: beginning(query.Scale{Nodes: "all"}, report.Scale),
 	},
 	{Name: "goodput", Route: "goodput", Within: shortly, Typed: typed[query.Goodput](report.Goodput)},
 	{Name: "plan", Route: "plan", Within: longer, Heavy: true, Typed: typed[query.Plan](report.Plan)},
@@ -170,39 +139,12 @@ var Questions = []*Question{
 		Name: "place", Route: "place", Within: longer, Heavy: true, Also: true, Forms: requests(),
 		Typed: typed[query.Place](report.Place),
 	},
-	{
-		Name: "presets", After: "order",
-		Help:  "List the machines that can be used by name.",
-		About: "A preset is a cluster by name, with an optional node count: dgx-h100:16.",
-		Examples: []string{
-			"busbar presets",
-			"busbar map baskerville:2",
-		},
-		Route: "presets", Within: shortly, Typed: typed[query.Presets](report.Presets),
-	},
-	{
-		Name: "models", After: "presets",
-		Help: "List the models that can be used by name, with their tensors.",
-		About: "Lists the models that are known by name, with their dimensions and exact numbers of parameters; -v " +
-			"adds the sources. With a name, its tensors in the order in which a framework registers them.",
-		Examples: []string{
-			"busbar models",
-			"busbar models gpt2-large",
-			"busbar models llama3-8b --json",
-		},
-		Route: "models", Within: shortly, Typed: typed[query.Models](report.Models),
-	},
-	{
-		Name: "hardware", After: "models",
-		Help: "List the hardware catalogue with its sources.",
-		About: "-v prints the source below every row; --json has them too. Rates are one direction; the duplex rate " +
-			"is printed too, and which of the two the vendor quotes. Peaks are dense.",
-		Examples: []string{
-			"busbar hardware links",
-			"busbar hardware gpu --json",
-		},
-		Route: "hardware", Within: shortly, Typed: typed[query.Hardware](report.Hardware),
-	},
+	listing("presets", report.Presets),
+	listing("models", report.Models),
+	listing("hardware", report.Hardware),
+	listing("frameworks", report.Named),
+	listing("causes", report.Named),
+	listing("algorithms", report.Algorithms),
 	{Name: "version", Route: "version", Within: shortly, Typed: typed[query.Release](report.Release)},
 	{
 		Name: "doctor", Route: "doctor", Within: longer, Heavy: true, Typed: typed[query.Doctor](report.Doctor),
@@ -210,44 +152,25 @@ var Questions = []*Question{
 	},
 	{Name: "hang", Route: "hang", Within: longer, Heavy: true, Typed: typed[query.Hang](report.Hang)},
 	{
-		Name: "doctor explain", Route: "explain", Within: longer, Heavy: true, Also: true,
+		Name: "explain", Command: "doctor --explain", Route: "explain", Within: longer, Heavy: true, Also: true,
 		Forms: []Form{drawn(func(d *query.ExplainDoc) (*report.Picture, error) { return report.Traffic(d.Run), nil })},
 		Typed: typed[query.Explain](func(p *report.Page, d *query.ExplainDoc) { report.TrafficText(p, d.Run, d.Size) }),
 	},
 	{
-		Name: "doctor bench", Route: "measured", Within: shortly, Typed: typed[query.DoctorBench](report.DoctorBench),
-		Forms: findings(func(d *query.DoctorBenchDoc) *doctor.Report { return d.Report }),
+		Name: "measured", Command: "doctor", Route: "measured", Within: shortly,
+		Typed: typed[query.DoctorBench](report.DoctorBench),
+		Forms: append(findings(func(d *query.DoctorBenchDoc) *doctor.Report { return d.Report }),
+			drawn(report.MeasuredCurve)),
 	},
 	{Name: "jobs", Typed: typed[query.Jobs](report.Jobs)},
-	{
-		Name: "trace", After: "jobs",
-		Help: "Say where the time of real steps went, from a profiler's traces, beside the prediction.",
-		About: "Reads what a profiler recorded of real steps: traces of PyTorch (torch.profiler, export_chrome_trace) " +
-			"and of Nsight Systems (nsys export --type sqlite; nsys stats --report cuda_gpu_trace --format csv). " +
-			"Says how much of a step is computing, exposed communication (a collective runs and nothing is " +
-			"computed), copies and idle time, and lists the collectives by process group and size with their bus " +
-			"bandwidth. The traces of several ranks show which rank is late, and separate waiting from transfer. " +
-			"With -c, every collective is compared with its prediction; with -c and -m, the step is too.\n\nExit " +
-			"code 1: the step takes longer than the range of its prediction, a rank is late, or a transfer is " +
-			"slower than its prediction allows. A sentence names the parts of the step that take longer.",
-		Examples: []string{
-			"busbar trace docs/examples/trace",
-			"busbar trace docs/examples/trace -c dgx-h100:1 -l 1x2",
-			"busbar trace docs/examples/trace -c dgx-h100:1 -l 1x2 -m gpt2 --seq 64",
-			"busbar trace rank0.pt.trace.json.gz rank1.pt.trace.json.gz",
-			"busbar trace report.sqlite --json",
-		},
-		Typed: typed[query.Trace](report.Traced),
-	},
-	{
-		Name: "self-test", After: "schema",
-		Help: "Check that this program works on this machine.",
-		About: "Runs each part once on a case whose answer is known: presets, schedules, collectives in memory, " +
-			"predictions, the doctor. It needs no GPU, no network and no rights; it takes seconds. Exit code 1: a " +
-			"check failed.",
-		Examples: []string{
-			"busbar self-test",
-		},
-		Typed: typed[query.SelfTest](report.SelfTest),
-	},
+	{Name: "trace", Command: "doctor", Typed: typed[query.Trace](report.Traced)},
+	{Name: "diff", Typed: typed[query.BenchDiff](report.BenchDiff)},
+	{Name: "self-test", Typed: typed[query.SelfTest](report.SelfTest)},
+}
+
+// listing is a question for what is known by name.
+func listing(what string, text func(*report.Page, *query.ListDoc)) *Question {
+	return &Question{
+		Name: what, Command: "list " + what, Route: what, Within: shortly, Typed: beginning(query.List{What: what}, text),
+	}
 }

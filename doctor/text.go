@@ -71,7 +71,7 @@ func (r *Report) summary() string {
 		return read + ". There was no line in it, so nothing is known."
 	case r.Traces > 0 && !r.Examined():
 		return words.Plural(r.Traces, "trace") +
-			" of a profiler given, which busbar trace reads; nothing was examined for faults."
+			" of a profiler given, which busbar doctor reads; nothing was examined for faults."
 	case r.Blank && len(r.Findings) == 0:
 		return read + ". Nothing in it was recognised, so nothing is known; expected a job's log, or the output of a tool " +
 			"such as nvidia-smi, ibstat, nccl-tests or dmesg."
@@ -101,7 +101,7 @@ func (r *Report) onlyNotes(n int) string {
 		s += " " + words.Plural(n, "note") + "."
 	}
 	if len(r.Tests) > 0 {
-		s += " How fast this nccl-tests sweep should be is another question: busbar doctor bench " +
+		s += " How fast this nccl-tests sweep should be is another question: busbar doctor " +
 			strings.ReplaceAll(r.Tests[0], "standard input", "-") + " -c CLUSTER."
 	}
 	return s

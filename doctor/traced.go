@@ -25,8 +25,8 @@ func traced(names []string) []finding.Finding {
 		ID: "profiler-trace", Severity: finding.Note, Confidence: 1,
 		Title: words.Plural(len(names), "trace") + " of a profiler",
 		Cause: "It shows how much of a step is computing, exposed communication, copies and idle time, and which rank " +
-			"is late. busbar trace reads it.",
-		Fix:      fmt.Sprintf("busbar trace %s, with -c CLUSTER -m MODEL to compare with the prediction", list),
+			"is late. busbar doctor reads it.",
+		Fix:      fmt.Sprintf("busbar doctor %s, with -c CLUSTER -m MODEL to compare with the prediction", list),
 		Evidence: []finding.Quote{},
 	}}
 }

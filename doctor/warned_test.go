@@ -96,7 +96,7 @@ func TestTraced(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := Examine(s).Findings
-	if len(f) != 1 || f[0].Severity != finding.Note || !strings.HasPrefix(f[0].Fix, "busbar trace rank0.json") {
+	if len(f) != 1 || f[0].Severity != finding.Note || !strings.HasPrefix(f[0].Fix, "busbar doctor rank0.json") {
 		t.Errorf("%+v", f)
 	}
 }

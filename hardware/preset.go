@@ -199,7 +199,7 @@ func find(name string) (*preset, error) {
 	}
 	near := nearest(want, all)
 	if len(near) == 0 {
-		return nil, fmt.Errorf("preset %.40q: no such machine or GPU; `busbar presets` lists them", name)
+		return nil, fmt.Errorf("preset %.40q: no such machine or GPU; `busbar list presets` lists them", name)
 	}
 	return nil, fmt.Errorf("preset %.40q: no such machine or GPU; similar: %s", name, strings.Join(near, ", "))
 }

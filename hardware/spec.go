@@ -40,7 +40,7 @@ type Spec struct {
 func (s *Spec) model() (GPUModel, error) {
 	m, ok := GPUByName(s.GPU)
 	if !ok && s.GPU != "" {
-		return m, fmt.Errorf("no GPU %.60q in the catalogue; `busbar hardware` lists them", s.GPU)
+		return m, fmt.Errorf("no GPU %.60q in the catalogue; `busbar list hardware` lists them", s.GPU)
 	}
 	return m, nil
 }

@@ -318,7 +318,8 @@ func span(sizes []unit.Bytes, gains []gain) string {
 // foreignAdvice tells of algorithms that NCCL does not have.
 func (p *Predictor) foreignAdvice(gains []gain) Advice {
 	g := most(gains)
-	command := fmt.Sprintf("busbar sched --op %s --algo %s -n %d", g.to.run.Op.Kind, g.to.setting.Algo, g.to.Ranks)
+	command := fmt.Sprintf("busbar predict --rounds --op %s --algo %s -n %d", g.to.run.Op.Kind, g.to.setting.Algo,
+		g.to.Ranks)
 	if b, err := schedule.Find(g.to.setting.Algo); err == nil && b.Needs == "groups" {
 		command += fmt.Sprintf(" --groups %d", p.Plan.MaxLocalRanks)
 	}

@@ -15,7 +15,7 @@ import (
 
 // Given is what the caller knows about a cluster whose sources do not say it.
 type Given struct {
-	GPU string // model, as `busbar hardware gpu` lists them; "" unknown
+	GPU string // model, as `busbar list hardware gpu` lists them; "" unknown
 	NIC NICs
 }
 
@@ -36,7 +36,7 @@ func Assume(c *cluster.Cluster, g Given, nets bool) ([]string, error) {
 	if g.GPU != "" {
 		var ok bool
 		if named, ok = hardware.GPUByName(g.GPU); !ok {
-			return nil, fmt.Errorf("GPU %q is not in the catalogue; `busbar hardware gpu` lists it", g.GPU)
+			return nil, fmt.Errorf("GPU %q is not in the catalogue; `busbar list hardware gpu` lists it", g.GPU)
 		}
 	}
 	for _, t := range c.Types {
@@ -140,7 +140,7 @@ func assumeGPUs(t *cluster.NodeType, named hardware.GPUModel) (string, error) {
 		i := slices.IndexFunc(all, func(m hardware.GPUModel) bool { return m.Typical && m.Links == links })
 		if i < 0 {
 			return "", failure.In("gpu", fmt.Errorf("%s: no source names the model of %s, and NCCL decides by it; give it "+
-				"(--gpu a100-80; `busbar hardware gpu` lists them)", t.Name, t.Devices[nameless[0]].Name))
+				"(--gpu a100-80; `busbar list hardware gpu` lists them)", t.Name, t.Devices[nameless[0]].Name))
 		}
 		m, why = all[i], fmt.Sprintf("they have %d NVLinks", links)
 	}

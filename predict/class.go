@@ -8,7 +8,7 @@ import (
 )
 
 // Class is the kind of hardware and network that a prediction is about, in the
-// words of `busbar validate`: nvlink-single-node, pcie-single-node, nvlink-rack,
+// words of `busbar calibrate --check`: nvlink-single-node, pcie-single-node, nvlink-rack,
 // multi-node-infiniband, …. Predictions of one class tend to be wrong by the same
 // amount.
 func (p *Predictor) Class() string {
@@ -56,7 +56,7 @@ func netName(k cluster.NetKind) string {
 	return string(k)
 }
 
-// SizeClass is the size of a message in words, as `busbar validate` prints it:
+// SizeClass is the size of a message in words, as `busbar calibrate --check` prints it:
 // small below 64 KiB, large above 16 MiB, middle between.
 func SizeClass(size unit.Bytes) string {
 	switch {

@@ -25,7 +25,7 @@ type Bench struct {
 	Dtype    Dtype   `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, … (default float)"`
 	Redop    string  `default:"sum" help:"sum, prod, min, max, avg, mulsum (default sum)."`
 	Root     int     `least:"0" help:"Root rank of broadcast, reduce, gather, scatter."`
-	Algo     string  `default:"auto" help:"Algorithm (see busbar sched --list), or auto to choose by size (default auto)."`
+	Algo     string  `default:"auto" help:"Algorithm (see busbar list algorithms), or auto to choose by size (default auto)."`
 	Channels int     `default:"1" least:"1" help:"Number of channels, with --algo NAME (default 1)."`
 	Check    bool    `help:"Check the results: count wrong elements, and exit 1 if there are any."`
 }

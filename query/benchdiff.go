@@ -93,7 +93,7 @@ func notCollective(name string, data []byte) error {
 		return nil
 	}
 	return fmt.Errorf("%s is an output of perftest: messages between two hosts, expected collectives; busbar doctor %s "+
-		"judges it, and busbar bench diff compares two of them", name, name)
+		"judges it, and busbar diff compares two of them", name, name)
 }
 
 // results reads kept results, or makes them of nccl-tests' and perftest's tables. Rows without a time say

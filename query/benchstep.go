@@ -19,7 +19,7 @@ import (
 // BenchStep measures the communication of a step of data-parallel training: a model's gradients in buckets, reduced by
 // all ranks. Computing is only waited for.
 type BenchStep struct {
-	Model    string        `short:"m" required:"" names:"model" placeholder:"NAME" help:"Model whose gradients are reduced: a name (see busbar models), or dimensions such as layers=4,hidden=512."`
+	Model    string        `short:"m" required:"" names:"model" placeholder:"NAME" help:"Model whose gradients are reduced: a name (see busbar list models), or dimensions such as layers=4,hidden=512."`
 	Layout   Layout        `short:"l" placeholder:"NxG" help:"Layout, NODESxRANKS; sets -n and the groups of hierarchical algorithms."`
 	Overlap  string        `enum:"on,off,both" default:"both" help:"Overlap: on reduces buckets during the backward pass, off after it, both measures each (default both)."`
 	Compute  time.Duration `least:"1us" help:"Compute time of a step, a third of it forward (default: the model's FLOPs at --speed)."`
@@ -29,7 +29,7 @@ type BenchStep struct {
 	Dtype    Dtype         `short:"d" default:"float" help:"Data type of the gradients: float, bfloat16, half (default float)."`
 	First    Size          `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"Size of the first bucket (default 1M)."`
 	Cap      Size          `name:"bucket-cap" default:"25M" placeholder:"SIZE" help:"Size of the other buckets (default 25M)."`
-	Algo     string        `default:"auto" help:"Algorithm (see busbar sched --list), or auto to choose by size (default auto)."`
+	Algo     string        `default:"auto" help:"Algorithm (see busbar list algorithms), or auto to choose by size (default auto)."`
 	Channels int           `default:"1" least:"1" help:"Number of channels, with --algo NAME (default 1)."`
 	Warm     int           `short:"w" name:"warmup" default:"1" least:"0" help:"Warm-up steps (default 1)."`
 	Iters    int           `name:"iters" default:"5" least:"1" help:"Measured steps (default 5)."`

@@ -229,7 +229,7 @@ func (e *impossibleError) Is(target error) bool { return target == ErrWrong }
 
 func (e *impossibleError) Error() string {
 	return e.text + "\nthe measurements cannot be of this cluster: most likely another unit (ms for µs, Gb for GB) or " +
-		"another cluster, or where they are slow a fault (busbar doctor bench); nothing was written"
+		"another cluster, or where they are slow a fault (busbar doctor); nothing was written"
 }
 
 // contradictionError says which measurements cannot both be right; nothing was fitted to them.

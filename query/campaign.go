@@ -18,14 +18,15 @@ import (
 // Campaign is what may be asked about a whole run of steps: slow nodes, failures and checkpoints, money and energy.
 type Campaign struct {
 	Slow []string `aliases:"stragglers" placeholder:"NODE=20%" sep:"," help:"Slow node: node3=20% has GPUs 20% slower, node3:nic=50% NICs. 2x20% is two nodes at the worst places. Repeatable."`
-	Failures
-	Tokens string `placeholder:"N" help:"Tokens of the whole run: 300B, 15.6T."`
-	Prices
+	// What belongs to a whole run are flags of goodput alone.
+	Failures `kong:"-"`
+	Tokens   string `kong:"-" help:"Tokens of the whole run: 300B, 15.6T."`
+	Prices   `kong:"-"`
 }
 
 // Failures is how GPUs fail and state is saved.
 type Failures struct {
-	Goodput  bool   `help:"Goodput: the share of time spent in useful steps when GPUs fail, with published figures for what is not given."`
+	Goodput  bool   `kong:"-" help:"Goodput: the share of time spent in useful steps when GPUs fail, with published figures for what is not given."`
 	MTBF     string `name:"mtbf" placeholder:"TIME[/gpu|/node|/job]" help:"Mean time between interruptions, per GPU unless stated: 5y, 2y/node, 3h/job; goodput also takes fleet, the fleet's own history (default: Llama 3's, 419 in 54 days on 16,384 GPUs)."`
 	Save     string `name:"checkpoint-time" placeholder:"TIME" help:"How long a checkpoint stops training (default: its size over --storage)."`
 	Interval string `name:"checkpoint-interval" placeholder:"TIME" help:"Time between checkpoints (default: the best)."`

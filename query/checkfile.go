@@ -172,9 +172,9 @@ const checkAnsible = `# Written by busbar check --emit ansible. Run: ansible-pla
 // A prolog may not start a job step, so a node is judged by itself there; whole jobs are checked by their first step.
 const checkSlurm = `#!/bin/sh
 # Written by busbar check --emit slurm. As Prolog= of slurm.conf it judges the node by itself: an unhealthy one is drained with the reason, and the job
-# waits for others. Where fleet agents run, PrologSlurmctld= with busbar order check judges the network as well (docs/fleet.md).
+# waits for others. Where fleet agents run, PrologSlurmctld= with busbar fleet order check judges the network as well (docs/fleet.md).
 # A whole job is checked by its first step instead:
-#   srun --ntasks-per-node 1 busbar check --junit check.xml || exit 1
+#   srun --ntasks-per-node 1 busbar check -o check.xml || exit 1
 program=@PROGRAM@ # where busbar is on the node; slurmd's PATH is not a login's
 program=${BUSBAR_PROGRAM:-$program}
 #F # The cluster's file must be on every node under the same path: @FILE@

@@ -1,19 +1,26 @@
 package query
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
+	"busbar.dev/input/kineto"
+	"busbar.dev/input/nccltests"
+	"busbar.dev/input/nsys"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/unpack"
+	"busbar.dev/result"
 )
 
 // Doctor asks why a job is slow, broken or hung, from logs, outputs of tools, settings and sentences. Everything that
@@ -62,6 +69,49 @@ func (q Doctor) Check() error {
 		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	}
 	return nil
+}
+
+// Kind is what the sources are: "trace" where most are a profiler's, "measured" where the only one is a table of bench
+// or nccl-tests, which Trace and DoctorBench are for; else "doctor". Standard input is looked at where it is buffered.
+func (q Doctor) Kind(ctx context.Context, env Env) string {
+	var traces, tables, others int
+	look := func(_ string, in io.Reader, inFolder bool) error {
+		r, ok := in.(*bufio.Reader)
+		if !ok {
+			var err error
+			if r, _, err = unpack.Plain(env.logBudget(ctx), in); err != nil {
+				return err
+			}
+		}
+		head, _ := r.Peek(1 << 16) // what is shorter is all there is
+		has := func(text string) bool { return bytes.Contains(head, []byte(text)) }
+		switch {
+		case kineto.Match(head) || nsys.Match(head):
+			traces++
+		case inFolder:
+			others++
+		case result.Match(head),
+			nccltests.Match(head) &&
+				!slices.ContainsFunc([]string{"NCCL INFO", "NCCL WARN", "failure", "died", "Traceback"}, has),
+			bytes.HasPrefix(head, []byte("{")) && (has(`"bus_bw"`) || has(`"time_us"`)):
+			tables++
+		default:
+			others++
+		}
+		return nil
+	}
+	for _, name := range q.Sources {
+		if err := env.eachInput(ctx, name, "the sources", look); err != nil {
+			others++
+		}
+	}
+	switch {
+	case traces > others+tables:
+		return "trace"
+	case tables == 1 && traces+others == 0:
+		return "measured"
+	}
+	return "doctor"
 }
 
 // Run reads all sources and examines them.

@@ -49,7 +49,7 @@ func ExampleNeed() {
 
 // How a job scales.
 func ExampleScale() {
-	q := query.Scale{Job: query.Job{Cluster: "dgx-h100", Model: "llama2-7b", Parallel: "zero=1"}, Nodes: 8}
+	q := query.Scale{Job: query.Job{Cluster: "dgx-h100", Model: "llama2-7b", Parallel: "zero=1"}, Nodes: "1-8"}
 	doc, err := q.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)

@@ -11,7 +11,7 @@ import (
 // A collective as a program, proven: every rank ends with the right result and no lane waits for ever.
 func ExampleSched() {
 	doc, err := query.Sched{
-		Op: "all_reduce", Algo: "hierarchical", Ranks: new(16), Groups: "8", Check: true,
+		Op: "all_reduce", Algo: "hierarchical", Layout: "2x8", Program: query.Program{Check: true},
 	}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)

@@ -16,16 +16,21 @@ import (
 type Experts struct {
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
 	Layout  Layout `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
+	MoE
+	Dtype string `short:"d" enum:"fp8,bf16" default:"fp8" help:"Of dispatched tokens, fp8 (with scales) or bf16; combined ones are bf16 (default fp8)."`
+	GPU   string `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
+	NIC   string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 200Gb/s or HDR sets the rate of existing NICs, 4x200Gb/s or 4xHDR adds four per node."`
+}
+
+// MoE is a layer of a mixture of experts, and how its tokens are exchanged.
+type MoE struct {
 	Tokens  string `default:"128,1024,4096" placeholder:"N,…" help:"Tokens of a GPU, one number or several with commas (default 128,1024,4096)."`
 	Hidden  int    `default:"7168" least:"1" help:"Elements of a token: the model's hidden size (default 7168)."`
 	TopK    int    `name:"topk" default:"8" least:"1" help:"Experts of a token (default 8)."`
 	Experts int    `default:"256" least:"1" help:"Experts of a layer, divided evenly among the GPUs (default 256)."`
 	Mode    string `enum:"normal,low_latency" default:"normal" help:"normal sends a token once to each node and hands it on there (training, prefill); low_latency straight to every expert (decode) (default normal)."`
-	Dtype   string `short:"d" enum:"fp8,bf16" default:"fp8" help:"Of dispatched tokens, fp8 (with scales) or bf16; combined ones are bf16 (default fp8)."`
 	SMs     int    `name:"sms" default:"20" least:"1" help:"normal: multiprocessors that move data (default 20)."`
-	Groups  int    `default:"0" least:"0" help:"normal: nodes that a token's experts are on at most, where the model's routing is limited so (4 in DeepSeek-V3); 0 is no limit (default 0)."`
-	GPU     string `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
-	NIC     string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 200Gb/s or HDR sets the rate of existing NICs, 4x200Gb/s or 4xHDR adds four per node."`
+	Limit   int    `name:"node-limit" default:"0" least:"0" help:"normal: nodes that a token's experts are on at most, where the model's routing is limited so (4 in DeepSeek-V3); 0 is no limit (default 0)."`
 }
 
 // ExpertsDoc is the answer to Experts.
@@ -104,7 +109,7 @@ func (q Experts) Run(ctx context.Context, env Env) (doc *ExpertsDoc, err error) 
 func (q *Experts) row(p *predict.Predictor, tokens int, combine bool) (expertsRow, error) {
 	call := predict.ExpertCall{
 		Combine: combine, LowLatency: q.Mode == "low_latency", Tokens: tokens, Hidden: q.Hidden, TopK: q.TopK,
-		Experts: q.Experts, Width: 2, SMs: q.SMs, Groups: q.Groups,
+		Experts: q.Experts, Width: 2, SMs: q.SMs, Groups: q.Limit,
 	}
 	row := expertsRow{Op: "dispatch", Tokens: tokens, Dtype: "bf16"}
 	switch {

@@ -77,7 +77,7 @@ func (t *OrderTimes) schedule(o *fleet.Order, now time.Time) error {
 		o.Every = span.Duration()
 	}
 	if t.Every != "" && t.Wait {
-		return errors.New("--wait: an order with --every does not end; busbar order watch shows it")
+		return errors.New("--wait: an order with --every does not end; busbar fleet order watch shows it")
 	}
 	if t.From == "" {
 		return nil
@@ -276,7 +276,7 @@ func (q Orders) Run(ctx context.Context, env Env) (doc *OrdersDoc, err error) {
 
 // OrderCancel cancels orders; what runs is stopped.
 type OrderCancel struct {
-	IDs []string `arg:"" name:"id" help:"Order ids, as busbar order list shows them."`
+	IDs []string `arg:"" name:"id" help:"Order ids, as busbar fleet order list shows them."`
 }
 
 // OrderCancelDoc is the answer to OrderCancel.
@@ -458,7 +458,7 @@ func judge(got *fleet.OrderReply) (*OrderCheckDoc, error) {
 	if len(v.Unmeasured) > 0 && len(v.Healthy)+len(v.Unhealthy) == 0 {
 		return nil,
 			failure.Cannot(fmt.Errorf("order %s: nothing can be said of %s; %s", got.ID, cluster.FormatSlurmHosts(v.Unmeasured),
-				cmp.Or(got.Why, strings.Join(v.Notes, "; "), "busbar order watch "+got.ID+" says more")))
+				cmp.Or(got.Why, strings.Join(v.Notes, "; "), "busbar fleet order watch "+got.ID+" says more")))
 	}
 	var names []fleet.Name
 	for _, b := range v.Unhealthy {

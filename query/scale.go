@@ -1,11 +1,12 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/step"
@@ -18,8 +19,8 @@ import (
 type Scale struct {
 	Job
 	Failures
-	Nodes int  `least:"1" placeholder:"N" help:"Maximum number of nodes (default: all)."`
-	Every bool `help:"Every number of nodes, 3 and 5 too, up to 64; beyond that doublings (default: doublings)."`
+	Nodes string `placeholder:"1-N" help:"From one node to so many: 1-64, 64, or all (default: all)."`
+	Every bool   `help:"Every number of nodes, 3 and 5 too, up to 64; beyond that doublings (default: doublings)."`
 }
 
 // ScaleDoc is the answer to Scale.
@@ -86,7 +87,10 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 		return nil, errors.New("--parallel dp: replicas are what scale varies; leave dp out")
 	}
 	per := len(t.cluster.TypeOf(0).Of(cluster.GPU))
-	most := cmp.Or(q.Nodes, len(t.cluster.Hosts))
+	most, err := q.most(len(t.cluster.Hosts))
+	if err != nil {
+		return nil, err
+	}
 	if most > len(t.cluster.Hosts) {
 		quiet := env // which was told of the cluster already
 		quiet.Note, quiet.Verbose = nil, nil
@@ -112,6 +116,18 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 	}
 	d.mark()
 	return d, nil
+}
+
+// most is the largest number of nodes that is asked about.
+func (q *Scale) most(all int) (int, error) {
+	if q.Nodes == "" || q.Nodes == "all" {
+		return all, nil
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(q.Nodes, "1-"))
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("--nodes %.40q; expected 1-N, such as 1-64, or all", q.Nodes)
+	}
+	return n, nil
 }
 
 // everyNodes is up to where every number of nodes is priced.

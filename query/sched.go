@@ -13,13 +13,20 @@ import (
 
 // Sched asks for the program of a collective, every op of every rank and lane, or for the proof that it is right.
 type Sched struct {
-	Op       Op     `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, … (default all_reduce)"`
-	Algo     string `default:"ring" help:"Algorithm (see --list) (default ring)."`
-	Ranks    *int   `short:"n" name:"ranks" default:"8" help:"Number of ranks (default 8)."`
-	Root     int    `help:"Root rank of broadcast, reduce, gather, scatter."`
+	Op      Op     `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, … (default all_reduce)"`
+	Algo    string `default:"ring" help:"Algorithm; busbar list algorithms has all (default ring)."`
+	Root    int    `help:"Root rank of broadcast, reduce, gather, scatter."`
+	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster whose GPUs are the ranks (default: ranks of no cluster)."`
+	Layout  Layout `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node (default: all GPUs)."`
+	Program
+}
+
+// Program is how a schedule is made.
+type Program struct {
+	Ranks    *int   `short:"n" name:"ranks" default:"8" help:"Number of ranks without -c and -l (default 8)."`
 	Channels *int   `default:"1" help:"Number of channels (default 1)."`
 	Pieces   *int   `default:"4" help:"Chunks per channel in a chain or tree (default 4)."`
-	Groups   string `placeholder:"SIZE|LIST" help:"Groups of nearby ranks: 4 is groups of four, 0-3/4-7 names them."`
+	Groups   string `placeholder:"SIZE|LIST" help:"Groups of nearby ranks: 4 is groups of four, 0-3/4-7 names them (default: those of a node)."`
 	Inner    string `placeholder:"ALGO" help:"hierarchical, inside a group: ring, direct, nvls."`
 	Outer    string `placeholder:"ALGO" help:"hierarchical, across groups: ring, tree, halving_doubling, rabenseifner, collnet."`
 	Check    bool   `help:"Verify the schedule without printing it; exit 1 when it is wrong."`
@@ -32,9 +39,12 @@ const maxProven = 1 << 23
 const maxListed = 1 << 22
 
 // Run builds a schedule and lists it, or proves it where that is asked for.
-func (q Sched) Run(_ context.Context, env Env) (doc *SchedDoc, err error) {
+func (q Sched) Run(ctx context.Context, env Env) (doc *SchedDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	if err := q.onLayout(ctx, &env); err != nil {
 		return nil, err
 	}
 	s, err := q.build()
@@ -48,6 +58,31 @@ func (q Sched) Run(_ context.Context, env Env) (doc *SchedDoc, err error) {
 			"alike", maxListed))
 	}
 	return &SchedDoc{Listing: s.Listing()}, nil
+}
+
+// onLayout takes the ranks of a cluster or a layout, and the groups that its nodes are.
+func (q *Sched) onLayout(ctx context.Context, env *Env) error {
+	place := placement{cluster: q.Cluster, layout: string(q.Layout)}
+	shapes, err := place.shapes()
+	if err != nil || q.Cluster+string(q.Layout) == "" {
+		return err
+	}
+	ranks, per := shapes[0].nodes*shapes[0].gpus, shapes[0].gpus
+	if q.Cluster != "" {
+		cl, err := place.loadGPUs(ctx, env, shapes)
+		if err != nil {
+			return err
+		}
+		l, _, err := shapes[0].ranks(cl)
+		if err != nil {
+			return err
+		}
+		ranks, per = len(l), ranksOfFirst(l)
+	}
+	if q.Ranks = &ranks; q.Groups == "" && per < ranks {
+		q.Groups = strconv.Itoa(per)
+	}
+	return nil
 }
 
 // prove proves a built schedule.

@@ -17,12 +17,12 @@ func TestUnflagged(t *testing.T) {
 	for _, c := range []struct{ text, want, first string }{
 		{"--global-batch 0: expected 1 or more", "global-batch 0: expected 1 or more", "global-batch"},
 		{
-			"no cluster; expected -c CLUSTER, such as -c dgx-h100:4 (busbar presets lists them)",
-			"no cluster; expected cluster, such as cluster dgx-h100:4 (busbar presets lists them)", "cluster",
+			"no cluster; expected -c CLUSTER, such as -c dgx-h100:4 (busbar list presets lists them)",
+			"no cluster; expected cluster, such as cluster dgx-h100:4 (busbar list presets lists them)", "cluster",
 		},
 		{
-			"give it (--gpu a100-80; `busbar hardware gpu` lists them)",
-			"give it (gpu a100-80; `busbar hardware gpu` lists them)", "gpu",
+			"give it (--gpu a100-80; `busbar list hardware gpu` lists them)",
+			"give it (gpu a100-80; `busbar list hardware gpu` lists them)", "gpu",
 		},
 		{
 			"busbar map --gpu h100 x.txt -o site.yaml says it, then -c site.yaml",

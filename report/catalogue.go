@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -49,6 +50,15 @@ func Hardware(p *Page, d *query.ListDoc) {
 			p.printf("\n")
 		}
 	}
+}
+
+// Named prints frameworks and causes; -v adds what they are.
+func Named(p *Page, d *query.ListDoc) {
+	t := texttab.New("name", "title", texttab.If(p.Verbose, "what it is"))
+	for _, x := range slices.Concat(d.Frameworks, d.Causes) {
+		t.Row(x.Name, x.Title, x.Text)
+	}
+	p.table(t)
 }
 
 // stated is what a source states, or a dash.

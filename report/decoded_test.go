@@ -81,7 +81,7 @@ func TestDecoded(t *testing.T) {
 		run, _ := reflect.TypeOf(q.New()).MethodByName("Run")
 		t.Run(q.Name, func(t *testing.T) {
 			back := decoded(t, run.Type.Out(0).Elem())
-			err := q.Text(io.Discard, back, report.TextOptions{Verbose: true, Groups: true})
+			err := q.Text(io.Discard, back, report.TextOptions{Verbose: true})
 			if err != nil && q != ask.Map { // one of everything is no cluster, which is refused
 				t.Error(err)
 			}

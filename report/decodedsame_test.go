@@ -71,7 +71,7 @@ func compare[D any](t *testing.T, name string, d *D, show func(w io.Writer, d *D
 // verbosely shows all of a document's text.
 func verbosely[D any](text func(*report.Page, *D)) func(w io.Writer, d *D) error {
 	return func(w io.Writer, d *D) error {
-		return report.Print(w, report.TextOptions{Verbose: true, Groups: true}, text, d)
+		return report.Print(w, report.TextOptions{Verbose: true}, text, d)
 	}
 }
 
@@ -225,10 +225,10 @@ func TestDecodedSame(t *testing.T) {
 		"pairs":          alike(query.BenchPairs{Size: "4K", Iters: 1}, verbosely(report.BenchPairs)),
 		"schedule":       alike(query.Sched{}, verbosely(report.Sched)),
 		"schedule nvls":  alike(query.Sched{Algo: "nvls"}, verbosely(report.Sched)),
-		"schedule proof": alike(query.Sched{Check: true}, verbosely(report.Sched)),
-		"algorithms": alike(query.Algorithms{},
+		"schedule proof": alike(query.Sched{Program: query.Program{Check: true}}, verbosely(report.Sched)),
+		"algorithms": alike(query.List{What: "algorithms"},
 			verbosely(report.Algorithms)),
-		"hardware": alike(query.Hardware{}, verbosely(report.Hardware)),
+		"hardware": alike(query.List{What: "hardware"}, verbosely(report.Hardware)),
 		"version":  alike(query.Release{}, verbosely(report.Release)),
 		"validate training": func(t *testing.T) {
 			run := `{"id":"run","hw_class":"8 H100","grade":"A","model":{"name":"Llama-3.1 8B","seq":8192},"framework":"NeMo",` +
@@ -241,7 +241,7 @@ func TestDecodedSame(t *testing.T) {
 			}
 			compare(t, "", d, validated)
 		},
-		"model": alike(query.Models{Model: "gpt2"}, listed),
+		"model": alike(query.List{What: "models", Words: []string{"gpt2"}}, listed),
 	} {
 		t.Run(name, test)
 	}

@@ -59,7 +59,7 @@ func stepDetails(p *Page, r *query.StepRow) {
 		p.printf("  fits: %s: step %s (%s), %s; busbar plan searches for the best\n", f.Settings, f.Step,
 			spanRange(f.Low, f.High), memoryOf(f.Memory, r.Has))
 	}
-	if p.Groups {
+	if p.Verbose {
 		for _, g := range r.Groups {
 			p.printf("  %-9s %v\n", g.Group, g)
 		}

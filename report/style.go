@@ -13,10 +13,8 @@ import (
 type TextOptions struct {
 	Color bool // SGR codes
 	Width int  // of the terminal; 100 when zero
-	// Verbose shows more: what a time is made of, whole lists.
+	// Verbose shows more: what a time is made of, whole lists, which ranks form the parallel groups of a step.
 	Verbose bool
-	// Groups shows which ranks form the parallel groups of a step.
-	Groups bool
 }
 
 func (o TextOptions) width() int {

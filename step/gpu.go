@@ -279,7 +279,7 @@ func GPUOf(c *cluster.Cluster, l nccl.Layout) (hardware.GPUModel, error) {
 	}
 	m, ok := hardware.GPUByName(name)
 	if !ok {
-		return m, fmt.Errorf("GPU %q is not in the catalogue (busbar hardware lists it); name its like with --gpu", name)
+		return m, fmt.Errorf("GPU %q is not in the catalogue (busbar list hardware lists it); name its like with --gpu", name)
 	}
 	return m, nil
 }

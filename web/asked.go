@@ -75,7 +75,7 @@ func (s *Server) read(q *ask.Question, given url.Values) (*asked, error) {
 	}
 	for k := range rest {
 		return nil, failure.In(fmt.Sprintf("%.40s", k), fmt.Errorf("%.40q is nothing that %s can be asked; GET /api/ lists "+
-			"what can, as does busbar %s --help", k, q.Route, q.Name))
+			"what can, as does busbar %s --help", k, q.Route, q.Words()))
 	}
 	return a, a.as(form)
 }
@@ -135,7 +135,7 @@ func (a *asked) as(form string) error {
 
 // command is the line that asks the same in a shell.
 func (a *asked) command(more ...string) string {
-	return query.ShellLine(append(query.CommandLine(strings.Fields(a.Name), a.ask), more...))
+	return query.ShellLine(append(query.CommandLine(strings.Fields(a.Words()), a.ask), more...))
 }
 
 // pageForms are the forms of a question's document that the page has a use for, by their names.

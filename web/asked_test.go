@@ -34,8 +34,8 @@ func TestQuestions(t *testing.T) {
 			"busbar step -c x -m y --parallel tp=8 --sync --set network.gbps=400 --json",
 		},
 		{"/api/plan?c=x&m=y&top=3", "busbar plan -c x -m y --top 3 --json"},
-		{"/api/presets", "busbar presets --json"},
-		{"/api/models?model=gpt2", "busbar models gpt2 --json"},
+		{"/api/presets", "busbar list presets --json"},
+		{"/api/models?words=gpt2", "busbar list models gpt2 --json"},
 	} {
 		res, text := s.ask(t, "GET", c.path, s.read, nil)
 		var doc struct{ Line string }
@@ -119,7 +119,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 		"/api/predict?op=%1b[31m",
 		"/api/plan?emit=/tmp/x", "/api/plan?force=1", "/api/plan?detected=/etc/passwd", "/api/plan?pick=2",
 		"/api/plan/files?pick=0", "/api/plan/files?pick=x", "/api/plan/files?emit=/tmp",
-		"/api/step?output=x.svg", "/api/models?model=-v", "/api/hardware?table=--json",
+		"/api/step?output=x.svg", "/api/models?words=-v", "/api/hardware?words=--json",
 		"/api/measured?file=/etc/passwd", "/api/measured?file=-", "/api/doctor?file=/etc", "/api/doctor?live=1",
 		"/api/explain?file=..", "/api/version?x=1",
 	} {

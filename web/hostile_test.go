@@ -50,8 +50,8 @@ func TestHostileRequests(t *testing.T) {
 			auth + "\r\n", []int{301, 307, 404}},
 		{"encoded slashes", "GET /assets/" + s.assets.build + "/..%2f..%2fserver.go HTTP/1.1\r\nHost: localhost\r\n" + auth +
 			"\r\n", []int{301, 307, 404}},
-		{"a byte of nothing", "GET /api/models?model=%00 HTTP/1.1\r\nHost: localhost\r\n" + auth + "\r\n", []int{400}},
-		{"no UTF-8", "GET /api/models?model=%ff%fe HTTP/1.1\r\nHost: localhost\r\n" + auth + "\r\n", []int{400}},
+		{"a byte of nothing", "GET /api/models?words=%00 HTTP/1.1\r\nHost: localhost\r\n" + auth + "\r\n", []int{400}},
+		{"no UTF-8", "GET /api/models?words=%ff%fe HTTP/1.1\r\nHost: localhost\r\n" + auth + "\r\n", []int{400}},
 		{
 			"two lengths", "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\ntoken=",
 			[]int{400},

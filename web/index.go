@@ -62,7 +62,7 @@ func questions() []*ask.Question {
 // newIndexCommand is a question as the index lists it.
 func newIndexCommand(q *ask.Question) IndexCommand {
 	c := IndexCommand{
-		Path: "/api/" + q.Route, Command: "busbar " + q.Name, Forms: formNames(pageForms(q)), Parameters: []IndexParam{},
+		Path: "/api/" + q.Route, Command: "busbar " + q.Words(), Forms: formNames(pageForms(q)), Parameters: []IndexParam{},
 	}
 	if q == ask.Audit {
 		c.Path += "?audit=1"

@@ -101,7 +101,7 @@ func TestAnswers(t *testing.T) {
 		code int
 		text string
 	}{
-		{"/api/models?model=x", 400, `"error":"no such model"`},
+		{"/api/models?words=x", 400, `"error":"no such model"`},
 		{"/api/hardware", 422, "a limit"},
 		{"/api/version", 422, "error"},
 	} {

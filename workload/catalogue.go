@@ -184,9 +184,9 @@ func Find(name string) (*Model, error) {
 	}
 	if near := Near(name); len(near) > 0 {
 		return nil,
-			fmt.Errorf("model %q is unknown; did you mean %s? busbar models lists all", name, strings.Join(near, ", "))
+			fmt.Errorf("model %q is unknown; did you mean %s? busbar list models lists all", name, strings.Join(near, ", "))
 	}
-	return nil, fmt.Errorf("model %q is unknown; busbar models lists all %d", name, len(rows()))
+	return nil, fmt.Errorf("model %q is unknown; busbar list models lists all %d", name, len(rows()))
 }
 
 // Bounds of what is suggested instead of a name that is unknown.

@@ -85,6 +85,9 @@ var frameworks = sync.OnceValue(func() []Framework {
 	return list
 })
 
+// Frameworks are all that are known, each release of its own.
+func Frameworks() []Framework { return frameworks() }
+
 // FrameworkNames are the names that ParseFramework knows, without other spellings.
 func FrameworkNames() []string {
 	var list []string

@@ -193,7 +193,7 @@ const (
 // Check reports a job that cannot be.
 func (j *Job) Check() error {
 	if j.Model.Unpriced != "" {
-		return fmt.Errorf("%s: %s; its gradients are known to busbar envelope and busbar bench step", j.Model.Name,
+		return fmt.Errorf("%s: %s; its gradients are known to busbar step --formulas and busbar bench step", j.Model.Name,
 			j.Model.Unpriced)
 	}
 	if err := j.Split.Check(j.Model); err != nil {

@@ -18,7 +18,8 @@ func TestNearNames(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, near, err)
 		}
 	}
-	if _, err := Find("zzzzzz"); err == nil || len(err.Error()) > 100 || !strings.Contains(err.Error(), "busbar models") {
+	if _, err := Find("zzzzzz"); err == nil || len(err.Error()) > 100 ||
+		!strings.Contains(err.Error(), "busbar list models") {
 		t.Error(err)
 	}
 	for alias, want := range aliases {

@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 		"layers=2,hidden=-8":          `hidden is "-8"`,
 		"layers=99999999999999":       "expected 1 to",
 		"layers=65536,hidden=4194304": "at most 1e15",
-		"big":                         "is unknown; busbar models lists all",
+		"big":                         "is unknown; busbar list models lists all",
 	} {
 		if _, err := workload.Parse(word); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", word, err, want)

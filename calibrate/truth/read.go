@@ -157,7 +157,7 @@ func (g *line) sweep() *result.Sweep {
 	}
 	var err error
 	if s.Op, err = coll.ParseKind(g.Collective); err != nil {
-		s.Problem = fmt.Sprintf("%.40q is none of the collectives that busbar models", g.Collective)
+		s.Problem = fmt.Sprintf("%.40q is none of the collectives that busbar list models", g.Collective)
 	}
 	for i, size := range g.Sizes {
 		if !(size >= 0 && size < 1<<60) {

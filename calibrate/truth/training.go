@@ -479,8 +479,9 @@ func (t *Training) model() (*workload.Model, error) {
 		return &m, nil
 	}
 	if pictures.MatchString(name) {
-		return nil, fmt.Errorf("%s: it is no language model, and not among the others that are priced (busbar models lists "+
-			"them)", t.Model.Name)
+		return nil,
+			fmt.Errorf("%s: it is no language model, and not among the others that are priced (busbar list models lists "+
+				"them)", t.Model.Name)
 	}
 	if t.Model.Layers == 0 || t.Model.Hidden == 0 {
 		if known == nil {
@@ -519,7 +520,7 @@ func (t *Training) guessed() (*workload.Model, error) {
 	x := &t.Model
 	if x.Params <= 0 || x.Experts > 0 || x.Active > 0 || x.Scans > 0 {
 		return nil, fmt.Errorf("%s: the source does not state its layers and width, and the catalogue has no such model "+
-			"(busbar models lists it)", x.Name)
+			"(busbar list models lists it)", x.Name)
 	}
 	word := fmt.Sprintf("params=%.0f", x.Params)
 	for _, f := range []struct {

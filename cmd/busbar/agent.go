@@ -21,21 +21,8 @@ import (
 
 type agentCmd struct {
 	common
+	settings
 	agent.Options
-}
-
-// Help ends with examples.
-func (agentCmd) Help() string {
-	return "The node's side of a fleet: reports this node's devices, port states and heartbeats to the server, and runs " +
-		"the measurements that are ordered. " +
-		"Events wait on disk until the server has stored them, so that servers may restart and networks may fail; an agent " +
-		"also starts without a server. " +
-		"It measures in a process of its own within the limits of the order, and refuses while a job uses the network. " +
-		"It runs no programs but itself, busbar-gpu, nvidia-smi and those of perftest. " +
-		"--json prints events as JSON lines. Exit code 3: another agent has the same name or uses the same folder.\n\n" +
-		"Examples:\n" +
-		"  busbar agent --join tls://head:7642 --creds /etc/busbar/node.creds\n" +
-		"  BUSBAR_CREDS=node.creds busbar agent --join tls://head:7642 --tls-ca ca.pem --bind ib0 --json"
 }
 
 // Run is the node until a signal ends it.

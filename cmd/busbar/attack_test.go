@@ -82,11 +82,11 @@ func TestAttack(t *testing.T) {
 	if os.Getenv("BUSBAR_ATTACK") != "" && (p99 > time.Second || peak > 400_000 || judged > 30*time.Second) {
 		t.Error("want at most 400 MB, 1 s and 30 s")
 	}
-	code, out, errs := f.busbar("nodes", "--json")
+	code, out, errs := f.busbar("fleet", "nodes", "--json")
 	if code != exitDone || strings.Count(out, `"state": "up"`) < 3 {
 		t.Errorf("the honest nodes after it: exit %d\n%s%s", code, out, errs)
 	}
-	if _, out, _ := f.busbar("nodes", "--bad"); strings.Contains(out, "gpu") {
+	if _, out, _ := f.busbar("fleet", "nodes", "--bad"); strings.Contains(out, "gpu") {
 		t.Errorf("an honest node is called bad: %s", out)
 	}
 }
@@ -114,7 +114,7 @@ func boundedServer(t *testing.T) *servedFleet {
 	}
 	t.Cleanup(f.kill)
 	eventually.Holds(t, "the server answers",
-		func() bool { code, _, _ := f.busbar("nodes", "--json"); return code == exitDone })
+		func() bool { code, _, _ := f.busbar("fleet", "nodes", "--json"); return code == exitDone })
 	return f
 }
 

@@ -23,38 +23,6 @@ type benchCmd struct {
 	Step        benchStepCmd   `cmd:"" help:"Measure the communication of a data-parallel training step."`
 	GPU         benchGPUAllCmd `cmd:"" name:"gpu" help:"Measure GPUs: NCCL's collectives, pairs, everything inside a node."`
 	RDMA        benchRDMACmd   `cmd:"" name:"rdma" help:"Measure RDMA between hosts with perftest, and name slow hosts, ports and links."`
-	Diff        benchDiffCmd   `cmd:"" help:"Compare stored results and tell change from noise."`
-}
-
-type benchDiffCmd struct {
-	common
-	query.BenchDiff
-	All bool `help:"Also list rows that only one file has."`
-}
-
-// Help ends with examples.
-func (benchDiffCmd) Help() string {
-	return "Compares results row by row: medians with their 95% intervals, the change, and the probability p that " +
-		"chance alone makes such a difference (Mann-Whitney U test, Benjamini-Hochberg correction for the number of rows: " +
-		"at most a share of --alpha of unchanged tables shows a change). " +
-		"± is the distance from the median to the ends of its 95% interval, or to the outermost values with fewer than " +
-		"six observations. " +
-		"~ means no change: p is --alpha or more, the medians differ by less than 3%, or one median lies within the ± of " +
-		"the other. " +
-		"Keep at least six runs in each file (bench -o appends), eight for tables of many rows: runs are then compared " +
-		"with runs, including the noise between them. " +
-		"Output of nccl-tests has one value per row: put several runs into one file.\n\n" +
-		"Examples:\n" +
-		"  busbar bench diff docs/examples/before.jsonl docs/examples/after.jsonl\n" +
-		"  busbar bench diff docs/examples/before.jsonl docs/examples/after.jsonl --threshold 10 --json\n" +
-		"  for i in 1 2 3 4 5 6; do busbar bench -n 4 -o new.jsonl; done"
-}
-
-// Run compares.
-func (c *benchDiffCmd) Run(e *env) error {
-	c.Verbose = c.All
-	return shown(e, c.common, report.BenchDiff)(
-		c.BenchDiff.Run(e.ctx, e.query(c.common)))
 }
 
 // benchGPUAllCmd is what can be measured of GPUs: collectives, when nothing else is named.
@@ -66,27 +34,10 @@ type benchGPUAllCmd struct {
 
 type benchGPUCmd struct {
 	common
+	settings
 	keepFlag
 	query.BenchGPU
 	DryRun bool `help:"Print the commands without running them."`
-}
-
-// Help ends with examples.
-func (benchGPUCmd) Help() string {
-	return "Runs NCCL's collectives on GPUs and prints nccl-tests' columns. busbar-gpu does it, one process per rank, " +
-		"with the NCCL that it finds (BUSBAR_NCCL=FILE names it): no MPI, no Python, no nccl-tests. " +
-		"With --by nccl-tests, or --algos and --channels, it runs once with NCCL's choice and then with every algorithm, " +
-		"protocol and number of channels. It prints the best setting of each size and what NCCL's choice lost against it. " +
-		"A setting that NCCL refuses is skipped, and NCCL's message is printed. Settings reach the ranks of other hosts " +
-		"through env(1). Old releases of NCCL silently use another algorithm when the requested one is impossible.\n\n" +
-		"Examples:\n" +
-		"  busbar bench gpu --op all --check -o gpu.jsonl\n" +
-		"  busbar bench gpu --hosts gpu[01-04] -b 1M -e 1G\n" +
-		"  busbar bench gpu -n 16 --launch \"srun -N 2 --ntasks-per-node 8\" --op all_gather\n" +
-		"  busbar bench gpu --nccl-tests /opt/nccl-tests/build -g 8 -o gpu.jsonl\n" +
-		"  busbar bench gpu --by nccl-tests -g 8 --algos ring,tree --channels auto,8,16 --dry-run\n" +
-		"  busbar bench gpu --by nccl-tests --launch \"mpirun -np 16 -H node0:8,node1:8\" --op all_gather -c dgx-h100:2 -o " +
-		"gpu.jsonl"
 }
 
 // Run tries all settings, or prints what that would run.
@@ -138,17 +89,9 @@ func findHelper() (string, error) {
 
 type benchGPUPairsCmd struct {
 	common
+	settings
 	query.BenchGPUPairs
-	SVG string `name:"svg" placeholder:"FILE" help:"Draw the bandwidths as a heat map, as SVG."`
-}
-
-// Help ends with examples.
-func (benchGPUPairsCmd) Help() string {
-	return "Sends and receives between every two GPUs through NCCL, each direction and both together, in rounds of " +
-		"disjoint pairs, and names what stands out, as bench pairs does for hosts.\n\n" +
-		"Examples:\n" +
-		"  busbar bench gpu pairs --check\n" +
-		"  busbar bench gpu pairs --hosts gpu[01-08] -n 1 --size 256M --svg pairs.svg"
+	SVG string `name:"output" short:"o" placeholder:"FILE.svg" help:"Draw the bandwidths as a heat map."`
 }
 
 // Run measures.
@@ -166,18 +109,9 @@ func (c *benchGPUPairsCmd) Run(e *env) error {
 
 type benchGPUNodeCmd struct {
 	common
+	settings
 	keepFlag
 	query.BenchGPUNode
-}
-
-// Help ends with examples.
-func (benchGPUNodeCmd) Help() string {
-	return "Measures every GPU's memory rate, copies between host and GPU, matrix products with clocks and power while " +
-		"they run, and copies between GPUs. Then it runs three collectives over all of them and checks the values. All of " +
-		"it takes less than a minute. -o keeps the collectives.\n\n" +
-		"Examples:\n" +
-		"  busbar bench gpu node\n" +
-		"  busbar bench gpu node --shapes 8192x8192x8192:bfloat16,4096x4096x4096:f8e4m3 --json"
 }
 
 // Run measures.
@@ -194,25 +128,10 @@ func (c *benchGPUNodeCmd) Run(e *env) error {
 
 type benchPairsCmd struct {
 	common
+	settings
 	ranks.Job
 	query.BenchPairs
-	SVG string `name:"svg" placeholder:"FILE" help:"Draw the bandwidths as a heat map, as SVG."`
-}
-
-// Help ends with examples.
-func (benchPairsCmd) Help() string {
-	return "Measures latency and bandwidth between every two ranks, each direction and both together, in rounds of " +
-		"disjoint pairs, " +
-		"and names outliers: a host that is slow with all others, a slow pair, a slow direction. Exit code 1: an outlier " +
-		"above a note. " +
-		"When there is an outlier, all pairs are measured up to twice more and the best of each counts, so that only what " +
-		"is slow every time remains. " +
-		"Start one rank per host to test a network: pairs on one host share its memory. With --alone one pair uses the " +
-		"network at a time; the default shows what a fabric can carry under load.\n\n" +
-		"Examples:\n" +
-		"  busbar bench pairs -n 4 --transport tcp\n" +
-		"  busbar bench pairs -n 3 --alone --svg pairs.svg --json\n" +
-		"  srun -N 16 --ntasks-per-node 1 busbar bench pairs --size 16M"
+	SVG string `name:"output" short:"o" placeholder:"FILE.svg" help:"Draw the bandwidths as a heat map."`
 }
 
 // Run measures as a rank, or starts ranks that do.
@@ -241,26 +160,10 @@ func (c *benchPairsCmd) answer(e *env, d *query.BenchPairsDoc, keep func([]byte)
 
 type benchRDMACmd struct {
 	common
+	settings
 	ranks.Job
 	keepFlag
 	query.BenchRDMA
-}
-
-// Help ends with examples.
-func (benchRDMACmd) Help() string {
-	return "Runs perftest (ib_write_bw and ib_write_lat, or those of --verb) between the hosts of a job, one rank per " +
-		"host: every active port of a host with the same-numbered port of the others, in rounds of disjoint pairs, one " +
-		"rail at a time, each direction alone and both at once. " +
-		"busbar starts servers and clients; the ranks meet as for bench pairs, and no ssh is needed between hosts. " +
-		"perftest is needed on every host (https://github.com/linux-rdma/perftest), with CUDA for --cuda. " +
-		"It names a host, port or link that is slow beside the others, rails below the rate of their links, and hosts with " +
-		"fewer active ports. Exit code 1 when one of them is worse than a note. " +
-		"Where something stands out, all rounds are measured up to twice more and the best of each counts.\n\n" +
-		"Examples:\n" +
-		"  srun -N 16 --ntasks-per-node 1 busbar bench rdma\n" +
-		"  srun -N 4 --ntasks-per-node 1 busbar bench rdma --verb read --size 64K --qps 4 --devices mlx5_0,mlx5_3 --json\n" +
-		"  srun -N 2 --ntasks-per-node 1 busbar bench rdma --cuda -o rdma.jsonl\n" +
-		"  BUSBAR_SECRET=… busbar bench rdma -n 2 --rank 0 --meet 10.0.0.1:29500"
 }
 
 // Run measures as a rank, or starts ranks that do.
@@ -281,25 +184,10 @@ func (c *benchRDMACmd) answer(e *env, d *measure.RDMA, keep func([]byte) error) 
 // benchRunCmd measures collectives; it is what bench does when no subcommand is named.
 type benchRunCmd struct {
 	common
+	settings
 	ranks.Job
 	keepFlag
 	query.Bench
-}
-
-// Help ends with examples.
-func (benchRunCmd) Help() string {
-	return "Without a command, busbar bench runs the sweep: collectives on real memory, size after size, measured; no " +
-		"GPU, MPI or Python is needed. Columns are those of nccl-tests. " +
-		"Under torchrun, srun, mpirun or in an indexed Kubernetes job the ranks are the launcher's; alone, the command " +
-		"starts -n processes of its own. " +
-		"Ranks started manually take --rank, -n and --meet. The job's secret is read from BUSBAR_SECRET.\n\n" +
-		"Examples:\n" +
-		"  busbar bench -n 4\n" +
-		"  busbar bench -n 8 --op all_gather -b 1K -e 256M -f 4 --algo ring --check\n" +
-		"  busbar bench -n 4 --transport tcp --json\n" +
-		"  busbar bench -n 4 -o before.jsonl\n" +
-		"  srun -N 2 --ntasks-per-node 2 busbar bench -b 1M -e 1G\n" +
-		"  BUSBAR_SECRET=… busbar bench -n 2 --rank 0 --meet 10.0.0.1:29500"
 }
 
 // Run measures as a rank, or starts ranks that do.
@@ -334,22 +222,10 @@ func (c *benchRunCmd) answer(e *env, d *query.BenchDoc, keep func([]byte) error)
 
 type benchStepCmd struct {
 	common
+	settings
 	ranks.Job
 	query.BenchStep
-	Buckets bool   `help:"List all buckets."`
-	Trace   string `placeholder:"FILE" help:"Write the median step as a trace for Perfetto or chrome://tracing."`
-}
-
-// Help ends with examples.
-func (benchStepCmd) Help() string {
-	return "Measures the communication of a step of data-parallel training: the model's real gradients, in the buckets " +
-		"of PyTorch's DistributedDataParallel (25 MiB, the first 1 MiB, from the last parameter to the first), " +
-		"reduced by all ranks. Compute is replaced by waiting. The result is the exposed communication: how long a step " +
-		"continues after its compute has ended.\n\n" +
-		"Examples:\n" +
-		"  busbar bench step --model gpt2 -n 2 --iters 3\n" +
-		"  busbar bench step --model vit-b16 --layout 1x2 --compute 200ms --overlap on --json\n" +
-		"  srun -N 2 --ntasks-per-node 2 busbar bench step --model gpt2-large --dtype bfloat16"
+	Trace string `name:"output" short:"o" placeholder:"FILE.trace.json" help:"Write the median step as a trace for Perfetto or chrome://tracing."`
 }
 
 // Run measures as a rank, or starts ranks that do.
@@ -363,9 +239,8 @@ func (c *benchStepCmd) Run(e *env) error {
 	return fromRanks(err)
 }
 
-func (c *benchStepCmd) answer(e *env, d *query.BenchStepDoc, keep func([]byte) error) (err error) {
-	c.Verbose = c.Buckets
-	err = show(e, c.common, d, report.BenchStep)
+func (c *benchStepCmd) answer(e *env, d *query.BenchStepDoc, keep func([]byte) error) error {
+	err := show(e, c.common, d, report.BenchStep)
 	if err != nil || c.Trace == "" {
 		return err
 	}

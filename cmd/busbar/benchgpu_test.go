@@ -62,7 +62,7 @@ func TestBenchGPUOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range []string{kept, text} { // as records, and as nccl-tests' table
-		if code, out, errs := busbarRun(t, "validate", "-c", "dgx-h100:4", "-l", "4x1", "--nccl", "2.28",
+		if code, out, errs := busbarRun(t, "calibrate", "--check", "-c", "dgx-h100:4", "-l", "4x1", "--nccl", "2.28",
 			file); code > exitWrong || !strings.Contains(out, "predicted") {
 			t.Errorf("validate %s: %d\n%s\n%s", file, code, out, errs)
 		}

@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/alecthomas/kong"
-
 	"busbar.dev/internal/test/budget"
 )
 
@@ -21,7 +19,7 @@ func TestBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parser, err := kong.New(grammar(nil), kong.Name("busbar"))
+	parser, err := newParser(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,31 +16,25 @@ import (
 
 type calibrateCmd struct {
 	common
+	settings
 	query.Calibrate
 	measure.GPURanks
-	Live    bool   `help:"Measure now, through busbar-gpu: products and memory of GPUs for step, and the sizes of collectives that --suggest names; keep the calibration beside the cluster file (or in -o)."`
-	Torch   string `placeholder:"PYTHON" help:"With --live: also measure training steps of seven small models with this Python's PyTorch and transformers (python3, or a path), and fit what step predicts to them."`
-	Output  string `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output. predict -c site.yaml also uses a site.calibration.yaml beside it."`
-	Suggest bool   `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
-	Count   int    `default:"5" least:"1" most:"30" placeholder:"N" help:"With --suggest and --live: number of sizes of a collective, 1 to 30 (default 5)."`
-}
-
-// Help says what is fitted and ends with examples.
-func (calibrateCmd) Help() string {
-	return "Fits the parameters that no data sheet gives (usable share of a link's rate, latency of a hop, launch, cost " +
-		"of a slice, rates through host memory) to measurements on a cluster, " +
-		"keeps those that the measurements determine, and writes them into the cluster file with their range and source. A " +
-		"later prediction uses them and says so. " +
-		"The error on sizes that were left out of the fit is printed beside the error of the fit.\n\n" +
-		"Examples:\n" +
-		"  busbar calibrate --live -c site.yaml --hosts gpu[01-02]\n" +
-		"  busbar calibrate -c dgx-h100:2 --nccl 2.28 docs/examples/two-nodes.log -o site.yaml\n" +
-		"  busbar predict -c site.yaml --op all_gather"
+	Live      bool     `help:"Measure now, through busbar-gpu: products and memory of GPUs for step, and the sizes of collectives that --suggest names; keep the calibration beside the cluster file (or in -o)."`
+	Torch     string   `placeholder:"PYTHON" help:"With --live: also measure training steps of seven small models with this Python's PyTorch and transformers (python3, or a path), and fit what step predicts to them."`
+	Output    string   `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output. predict -c site.yaml also uses a site.calibration.yaml beside it."`
+	Suggest   bool     `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
+	Check     bool     `help:"Fit nothing: predict the measured points and print how far off the predictions are."`
+	Count     int      `default:"5" least:"1" most:"30" placeholder:"N" help:"With --suggest and --live: number of sizes of a collective, 1 to 30 (default 5)."`
+	Class     string   `placeholder:"NAME" help:"With --check: only points of this class (as the table shows it, with or without its size) or of this machine."`
+	MaxMedian *float64 `placeholder:"SHARE" help:"With --check: exit 1 when the median error exceeds this (0.12 is 12%), or nothing was predicted (default: no bound)."`
+	MaxP90    *float64 `name:"max-p90" placeholder:"SHARE" help:"With --check: exit 1 when the 90th percentile of the error exceeds this (0.4 is 40%), or nothing was predicted (default: no bound)."`
 }
 
 // Run fits a cluster's figures, or says what to measure for that.
 func (c *calibrateCmd) Run(e *env) error {
 	switch {
+	case c.Check:
+		return c.validate(e)
 	case c.Suggest:
 		return shown(e, c.common, report.Suggest)(query.Suggest{
 			Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL, Count: c.Count,
@@ -78,6 +72,31 @@ func (c *calibrateCmd) Run(e *env) error {
 		}
 	}
 	return wrong(doc, c.tell(e, doc, out))
+}
+
+// validate predicts measured points, or examines faults, and says how good that is.
+func (c *calibrateCmd) validate(e *env) error {
+	doc, err := query.Validate{
+		Files: c.Files, Cluster: c.Cluster, Layout: c.Layout, NCCL: c.NCCL, Class: c.Class, MaxMedian: c.MaxMedian,
+		MaxP90: c.MaxP90,
+	}.Run(e.ctx, e.query(c.common))
+	if errors.Is(err, query.ErrFaults) {
+		return shown(e, c.common, report.ValidateDoctor)(
+			query.ValidateDoctor{File: c.Files[0], Class: c.Class}.Run(e.ctx, e.query(c.common)))
+	}
+	if err == nil {
+		err = show(e, c.common, doc, report.Validate)
+	}
+	if err == nil {
+		err = doc.Err()
+	}
+	if err != nil {
+		return err
+	}
+	for _, text := range doc.Missed {
+		c.say(e, "%s", text)
+	}
+	return wrong(doc, nil)
 }
 
 // beside has the calibration go where predictions on the cluster's file look for it, unless -o says where.

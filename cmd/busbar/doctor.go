@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,78 +10,47 @@ import (
 	"unicode"
 
 	"busbar.dev/ask"
-	"busbar.dev/internal/failure"
 	"busbar.dev/query"
-	"busbar.dev/report"
 )
 
 // doctorCmd says why a job is slow, broken or hung.
 type doctorCmd struct {
-	Examine doctorRunCmd     `cmd:"" name:"run" default:"withargs" hidden:"" help:"Diagnose why a job is slow, broken or hung, from logs and tool output."`
-	Explain doctorExplainCmd `cmd:"" help:"Draw the rings, trees and channels of a run from its NCCL log, and what passes each NIC."`
-	Bench   doctorBenchCmd   `cmd:"" help:"Compare a measured sweep with what the hardware should reach at each size."`
-}
-
-type doctorRunCmd struct {
 	common
 	query.Doctor
-	Ask    bool   `help:"Ask the questions that tell the leading causes apart, one after another, and weigh the answers: y, n, or an empty line for unknown."`
-	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"Output: text, json, markdown, sarif or junit; FORMAT=FILE writes to a file (default text)."`
-	Width  int    `default:"0" hidden:""`
+	query.Job
+	Explain bool       `help:"Draw the rings, trees and channels that NCCL set up in a run, from its log, and what passes each NIC."`
+	Comm    string     `placeholder:"ID" help:"With --explain: communicator, its id, or its index in the log from 0 (default: the largest)."`
+	Size    query.Size `default:"1G" placeholder:"SIZE" help:"With --explain: size of the all-reduce to count bytes for (default 1G)."`
+	Op      query.Op   `placeholder:"OP" help:"Of a table: the collective, when the output does not name it."`
+	Ask     bool       `help:"Ask the questions that tell the leading causes apart, one after another, and weigh the answers: y, n, or an empty line for unknown."`
+	Output  []string   `short:"o" name:"output" aliases:"format" placeholder:"FILE" sep:"none" help:"Write findings to a file by its ending: .md, .sarif, .xml (JUnit), .json, .txt; .svg draws a table's curve or what --explain found. FORMAT, or FORMAT=FILE, names text, json, markdown, sarif, junit or svg. Repeatable."`
+	Width   int        `default:"0" hidden:""`
 }
 
-// Help says what can be read and ends with examples.
-func (doctorRunCmd) Help() string {
-	return "Reads NCCL and RCCL logs (any release, inside logs of Slurm, torchrun, mpirun, Kubernetes or Docker), " +
-		"outputs of nccl-tests, nvidia-smi, lspci, ibstat, ethtool, perfquery, show_gids, dmesg, lsmod, ulimit and df, " +
-		"topology XML, environments, launch scripts and manifests, Python tracebacks, and sentences about what was seen. " +
-		"All inputs are treated as one job.\n\n" +
-		"Each finding has the cause, the fix, the confidence and the lines of evidence. Root causes come first, their " +
-		"consequences after. docs/doctor.md lists all rules. " +
-		"Exit code 1: something above a note was found, or the cause of a described problem is unknown. 3: nothing in the " +
-		"inputs is known, so nothing was examined. Secrets in quoted lines are hidden.\n\n" +
-		"Examples:\n" +
-		"  busbar doctor docs/examples/job.log\n" +
-		"  busbar doctor \"all_reduce drops at three nodes\"\n" +
-		"  busbar doctor --ask \"training hangs in the first step\"\n" +
-		"  busbar doctor docs/examples/job.log docs/examples/topo.txt --mask addresses -o markdown\n" +
-		"  busbar doctor docs/examples/ -o sarif=findings.sarif\n" +
-		"  busbar doctor --live --fail-on error\n" +
-		"  ssh head busbar nodes --json | busbar doctor docs/examples/job.log -\n" +
-		"  srun ./train.sh 2>&1 | busbar doctor -"
-}
-
-// Run reads, examines, reports.
-func (c *doctorRunCmd) Run(e *env) error {
-	var a ask.Answer
-	f := e.forms(ask.Named("doctor"), &a, c.common)
-	t, err := f.one(markdownWord(c.Output), c.JSON)
-	if err != nil {
-		return err
+// Run recognises what it gets, examines it and reports.
+func (c *doctorCmd) Run(e *env) error {
+	stdin := bufio.NewReaderSize(e.stdin, 1<<16) // so that it can be looked at first
+	e.stdin = stdin
+	kind := c.Kind(e.ctx, e.query(c.common))
+	switch {
+	case c.Explain:
+		question := &query.Explain{Logs: c.Sources, Comm: c.Comm, Size: c.Size}
+		return e.answer(ask.Named("explain"), question, c.common, c.Output, "explain")
+	case kind == "trace":
+		question := &query.Trace{Sources: c.Sources, Job: c.Job, FailOn: c.FailOn}
+		return e.answer(ask.Named(kind), question, c.common, c.Output)
+	case kind == "measured":
+		return e.answer(ask.Named(kind), &query.DoctorBench{
+			Result: c.Sources[0], Cluster: c.Cluster, Layout: c.Layout, Op: c.Op, NCCL: c.NCCL, FailOn: c.FailOn,
+		}, c.common, c.Output)
+	case c.Cluster+c.Job.Model != "":
+		c.note(e, "-c and -m are for tables of bench and for traces; these inputs are examined without them")
 	}
-	run := c.Doctor.Run
+	q := *ask.Named(kind)
 	if c.Ask {
-		run = func(ctx context.Context, env query.Env) (*query.DoctorDoc, error) { return c.walk(ctx, e, env) }
+		q.Run = func(ctx context.Context, _ any, env query.Env) (any, error) { return c.walk(ctx, e, env) }
 	}
-	doc, err := run(e.ctx, e.query(c.common))
-	if err != nil {
-		return err
-	}
-	a.Document = doc
-	if err := wrong(doc, f.write(e, t)); err != nil || !doc.Unexamined() {
-		return err
-	}
-	return failure.Cannot(errors.New("no verdict: nothing that was given could be examined"))
-}
-
-// markdownWord takes the short name of a format that people know by it.
-func markdownWord(output string) string {
-	if name, file, ok := strings.Cut(output, "="); name == "md" {
-		if output = "markdown"; ok {
-			output += "=" + file
-		}
-	}
-	return output
+	return e.writeAnswer(&q, &c.Doctor, c.common, c.Output)
 }
 
 // maxAsked is how many questions a walk has.
@@ -90,7 +58,7 @@ const maxAsked = 12
 
 // walk asks the most telling question and weighs anew, until a cause is sure or no question is left. A question that
 // nobody can answer makes room for another, and is shown again at the end.
-func (c *doctorRunCmd) walk(ctx context.Context, e *env, env query.Env) (*query.DoctorDoc, error) {
+func (c *doctorCmd) walk(ctx context.Context, e *env, env query.Env) (*query.DoctorDoc, error) {
 	set, err := c.Doctor.Read(ctx, env)
 	if err != nil {
 		return nil, err
@@ -168,75 +136,4 @@ func yesOrNo(answer string) (yes, known bool) {
 		return false, true
 	}
 	return false, false
-}
-
-// doctorBenchCmd holds a measured sweep against what should come.
-type doctorBenchCmd struct {
-	common
-	query.DoctorBench
-	SVG    string `name:"svg" placeholder:"FILE" help:"Draw the measured curve over the predicted band, as SVG."`
-	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"Output: text, json, markdown, sarif or junit; FORMAT=FILE writes to a file (default text)."`
-}
-
-// Help ends with examples.
-func (doctorBenchCmd) Help() string {
-	return "Compares every size of a measured sweep with the time predicted for this hardware, with its error bar, and " +
-		"with the thresholds that cloud operators publish for the machine (docs/doctor.md lists them with their sources). " +
-		"Says which part of the curve is wrong and what that pattern means: small sizes only (latency), medium sizes " +
-		"(protocol), large sizes (one NIC of several, half of the links, sockets, host memory). " +
-		"Exit code 1: a finding above a note. Results of busbar bench are judged by the shape of the curve and, with -c, " +
-		"by the rate of the NICs, because predictions are for NCCL.\n\n" +
-		"Examples:\n" +
-		"  busbar doctor bench docs/examples/allreduce.txt -c dgx-h100:2\n" +
-		"  busbar doctor bench docs/examples/allreduce.txt -c dgx-h100:2 --svg curve.svg -o markdown\n" +
-		"  all_reduce_perf -b 8 -e 8G -f 2 -g 8 | busbar doctor bench - -c azure-ndv5"
-}
-
-// Run reads, predicts, judges, reports.
-func (c *doctorBenchCmd) Run(e *env) error {
-	var a ask.Answer
-	f := e.forms(ask.Named("doctor bench"), &a, c.common)
-	t, err := f.one(markdownWord(c.Output), c.JSON)
-	if err != nil {
-		return err
-	}
-	if err := e.drawable(c.SVG); err != nil {
-		return err
-	}
-	doc, err := c.DoctorBench.Run(e.ctx, e.query(c.common))
-	if err != nil {
-		return err
-	}
-	a.Document = doc
-	err = f.write(e, t)
-	if err == nil && c.SVG != "" {
-		err = e.writeFile(c.SVG, pictured(func() (*report.Picture, error) { return report.MeasuredCurve(doc) }))
-	}
-	return wrong(doc, err)
-}
-
-// doctorExplainCmd draws what a run of NCCL set up.
-type doctorExplainCmd struct {
-	common
-	query.Explain
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .json (as --json), .txt (text). FORMAT=FILE names svg, json or text explicitly; FORMAT=- replaces the text. Repeatable."`
-}
-
-// Help ends with examples.
-func (doctorExplainCmd) Help() string {
-	return "Shows what NCCL set up, from its log: rings, trees and channels on hosts, GPUs and NICs, which hosts talk " +
-		"through which NIC, and how much of an all-reduce passes each NIC. It also shows " +
-		"how GPUs are connected (P2P, SHM, NET, with GPUDirect RDMA or not), and what is odd: a NIC with two channels " +
-		"while another idles, a pair through host memory where others talk directly. " +
-		"Logs of a part of the ranks give a part of it. NCCL prints these lines while it sets up, at NCCL_DEBUG=INFO " +
-		"(subsystem INIT; GRAPH adds the links of long rings).\n\n" +
-		"Examples:\n" +
-		"  busbar doctor explain docs/examples/rings.log\n" +
-		"  busbar doctor explain docs/examples/rings.log -o traffic.svg\n" +
-		"  busbar doctor explain docs/examples/rings.log --comm 0 --size 256M --json"
-}
-
-// Run reads the logs and writes what was asked for.
-func (c *doctorExplainCmd) Run(e *env) error {
-	return e.writeAnswer(ask.Named("doctor explain"), &c.Explain, c.common, c.Output)
 }

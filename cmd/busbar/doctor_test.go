@@ -45,7 +45,7 @@ func TestDoctorExitCodes(t *testing.T) {
 			"algbw   busbw #wrong     time   algbw   busbw #wrong\n#        (B)    (elements)                               " +
 			"(us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n     1048576        262144     float     sum      -1    " +
 			"24.00   43.69   43.69      0    24.00   43.69   43.69      0\n# Out of bounds values : 0 OK\n# Avg bus bandwidth " +
-			"   : 43.69\n", "-", exitDone, "busbar doctor bench - -c CLUSTER"},
+			"   : 43.69\n", "-", exitDone, "busbar doctor - -c CLUSTER"},
 		{sick, "- --json", exitWrong, `"id": "duplicate-gpu"`},
 		{sick, "- --fail-on never", exitDone, "duplicate-gpu"},
 		{sick, "- -o sarif", exitWrong, "2.1.0"},

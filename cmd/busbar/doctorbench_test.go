@@ -21,7 +21,7 @@ func TestDoctorBenchOnCorpus(t *testing.T) {
 	slow := map[string]bool{"socket-thread-validation.md": true} // P2P and shared memory switched off
 	count := map[int]int{}
 	for _, f := range files {
-		code, _, stderr := called(t, "doctor bench "+f+" -q")
+		code, _, stderr := calledAs(t, "doctor "+f+" -q")
 		count[code]++
 		switch name := filepath.Base(f); {
 		case code == 1 && !slow[name], code == 0 && slow[name]:
@@ -43,7 +43,7 @@ func TestDoctorBenchReadsJSON(t *testing.T) {
 	if err := os.WriteFile(theirs, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := called(t, "doctor bench "+theirs)
+	code, stdout, stderr := calledAs(t, "doctor "+theirs)
 	if code != 1 || !strings.Contains(stdout, "do not use NVLink") {
 		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
 	}
@@ -52,11 +52,11 @@ func TestDoctorBenchReadsJSON(t *testing.T) {
 	if err := os.WriteFile(ours, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, stdout, stderr = called(t, "doctor bench "+ours+" --json"); code != 0 ||
+	if code, stdout, stderr = calledAs(t, "doctor "+ours+" --json"); code != 0 ||
 		!strings.Contains(stdout, `"unjudged"`) {
 		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
 	}
-	if code, _, stderr = called(t, "doctor bench "+filepath.Join("testdata", "none.json")); code != exitBad ||
+	if code, _, stderr = calledAs(t, "doctor "+filepath.Join("testdata", "none.json")); code != exitBad ||
 		!strings.Contains(stderr, "no such file") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
@@ -64,7 +64,7 @@ func TestDoctorBenchReadsJSON(t *testing.T) {
 
 // Our own engine chooses an algorithm by size: that is one sweep.
 func TestDoctorBenchOneSweep(t *testing.T) {
-	code, stdout, stderr := called(t, "doctor bench ../../docs/examples/before.jsonl")
+	code, stdout, stderr := calledAs(t, "doctor ../../docs/examples/before.jsonl")
 	if code != 0 || strings.Count(stdout, "all_reduce, 4 ranks") != 1 {
 		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
 	}
@@ -76,26 +76,28 @@ func TestDoctorExplainUsage(t *testing.T) {
 		code int
 		says string
 	}{
-		{"doctor explain ../../docs/examples/job.log", exitBad, "no rings and no trees in this log"},
-		{"doctor explain ../../docs/examples/rings.log -o x.png", exitBad, "-o x.png: pictures are SVG; write x.svg"},
-		{"doctor explain ../../docs/examples/rings.log -o x.gif", exitBad, "expected a file name that ends in .txt, .svg"},
-		{"doctor explain ../../docs/examples/rings.log --comm 9", exitBad, "the log has 0 (0xb5b5b5b5, 4 ranks)"},
-		{"doctor explain ../../docs/examples/rings.log --size many", exitBad, "--size"},
-		{"doctor explain nowhere", exitBad, "no such file or folder"},
-		{"doctor explain ../../docs/examples/rings.log -o " + t.TempDir() + "/none/x.svg", exitCannot, "cannot write there"},
+		{"doctor --explain ../../docs/examples/job.log", exitBad, "no rings and no trees in this log"},
+		{"doctor --explain ../../docs/examples/rings.log -o x.png", exitBad, "-o x.png: pictures are SVG; write x.svg"},
+		{"doctor --explain ../../docs/examples/rings.log -o x.gif", exitBad, "expected a file name that ends in .txt, .svg"},
+		{"doctor --explain ../../docs/examples/rings.log --comm 9", exitBad, "the log has 0 (0xb5b5b5b5, 4 ranks)"},
+		{"doctor --explain ../../docs/examples/rings.log --size many", exitBad, "--size"},
+		{"doctor --explain nowhere", exitBad, "no such file or folder"},
+		{
+			"doctor --explain ../../docs/examples/rings.log -o " + t.TempDir() + "/none/x.svg", exitCannot, "cannot write there",
+		},
 	} {
-		if code, _, stderr := called(t, x.line); code != x.code || !strings.Contains(stderr, x.says) {
+		if code, _, stderr := calledAs(t, x.line); code != x.code || !strings.Contains(stderr, x.says) {
 			t.Errorf("%s: exit %d: %s", x.line, code, stderr)
 		}
 	}
-	code, stdout, _ := called(t, "doctor explain ../../docs/examples/rings.log -o svg=-")
+	code, stdout, _ := calledAs(t, "doctor --explain ../../docs/examples/rings.log -o svg=-")
 	if code != 0 || !strings.HasPrefix(stdout, "<svg") {
 		t.Errorf("exit %d: %.80s", code, stdout)
 	}
 }
 
-// called runs a command line of words without blanks in them.
-func called(t *testing.T, line string) (code int, stdout, stderr string) {
+// calledAs runs a command line of words without blanks in them.
+func calledAs(t *testing.T, line string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(context.Background(), strings.NewReader(""), &out, &errs, strings.Fields(line))

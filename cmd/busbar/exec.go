@@ -25,23 +25,6 @@ type execCmd struct {
 	Args    []string `arg:"" optional:"" passthrough:"" name:"command" help:"Program and its arguments, after --."`
 }
 
-// Help ends with examples.
-func (execCmd) Help() string {
-	return "Starts a program as one rank of a job, in place of itself. Finds which rank and GPU this process is from " +
-		"the launcher's variables (torchrun, Open MPI, MPICH, Slurm, Kubernetes, or " +
-		"BUSBAR_RANK and BUSBAR_LOCAL_RANK), binds it to the cores of its GPU's NUMA domain that it is allowed, prefers " +
-		"that domain's memory, and sets NCCL's variables and the ones PyTorch expects. " +
-		"What is already set in the environment stays. A program that ends in .py and may not be executed is started with " +
-		"$PYTHON (default python3) -u.\n\n" +
-		"Examples:\n" +
-		"  srun --cpu-bind=none busbar exec --plan run1 -- python train.py\n" +
-		"  torchrun --nproc_per_node 8 --no_python busbar exec -v -- python train.py\n" +
-		"  mpirun -n 8 busbar exec -- ./all_reduce_perf -g 1\n" +
-		"  srun busbar exec --plan run1 --profile -- python train.py\n" +
-		"  busbar exec --local-rank 3 --dry-run --json -- true\n" +
-		"  busbar exec --pid 4711 --local-rank 3"
-}
-
 // Run becomes the program.
 func (c *execCmd) Run(e *env) error {
 	args := c.Args

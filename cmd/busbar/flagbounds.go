@@ -60,17 +60,33 @@ func unreadable(err error) string {
 
 // meant are flags of other programs and what says the same here.
 var meant = [][2]string{
+	{"--table", "--csv and --markdown print the tables"},
+	{"--trace", "-o FILE.trace.json writes a timeline"},
+	{"--svg", "-o FILE.svg draws"},
+	{"--junit", "-o FILE.xml writes JUnit XML"},
+	{"--goodput", "busbar goodput is about whole runs"},
 	{"--batch-size", "--micro-batch is per GPU and pass, --global-batch of a whole step"},
 	{"--gpus", "-l NODESxGPUS says how many take part, -c 4x4090 how many there are"},
 }
 
 // spelled makes of the arguments what kong reads: numbers below zero are joined to the flags before them, which would
-// be taken for flags themselves and are refused by what the flag expects, and -l=2x8 is -l2x8.
-func spelled(args []string) []string {
-	var list []string
-	for i, a := range args {
+// be taken for flags themselves and are refused by what the flag expects, -l=2x8 is -l2x8, --tp 4 is a part of
+// --parallel, and --set KEY=VALUE of a key is its flag.
+func spelled(args []string, app *kong.Application) []string {
+	n, _ := named(app, args)
+	flags := allFlags(n)
+	has := func(name string) *kong.Flag {
+		if i := slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Name == name }); i >= 0 {
+			return flags[i]
+		}
+		return nil
+	}
+	var list, degrees []string
+	for i := 0; i < len(args); i++ {
+		a := args[i]
 		if a == "--" {
-			return append(list, args[i:]...)
+			list = append(list, args[i:]...)
+			break
 		}
 		if shortEqual.MatchString(a) {
 			a = a[:2] + a[3:]
@@ -79,9 +95,45 @@ func spelled(args []string) []string {
 			list[len(list)-1] += "=" + a
 			continue
 		}
+		name, value, joined := strings.Cut(strings.TrimPrefix(a, "--"), "=")
+		next := func() string {
+			if !joined && i+1 < len(args) {
+				i++
+				value = args[i]
+			}
+			return value
+		}
+		switch {
+		case !strings.HasPrefix(a, "--"):
+		case sameFlag[name] != "" && has(name) == nil && has(sameFlag[name]) != nil:
+			a = "--" + sameFlag[name] + strings.TrimPrefix(a, "--"+name)
+		case name == "parallel" || has("parallel") != nil && has(name) == nil && slices.Contains(degreeFlags, name):
+			if next(); name != "parallel" {
+				value = name + "=" + value
+			}
+			degrees = append(degrees, value)
+			continue
+		case name == "set":
+			key, set, _ := strings.Cut(next(), "=")
+			if a = "--set=" + value; has(key) != nil && isKey(has(key)) {
+				a = "--" + key + "=" + set
+			}
+		}
 		list = append(list, a)
 	}
+	if len(degrees) > 0 {
+		list = slices.Insert(list, strings.Count(commandWords(n), " ")+1, "--parallel="+strings.Join(degrees, ","))
+	}
 	return list
+}
+
+// degreeFlags are parallel degrees that people write as flags.
+var degreeFlags = strings.Fields("dp tp pp vpp cp ep etp zero shard sp")
+
+// sameFlag are flags of other programs that mean the same here.
+var sameFlag = map[string]string{
+	"batch": "global-batch", "gbs": "global-batch", "global-batch-size": "global-batch", "mbs": "micro-batch",
+	"micro-batch-size": "micro-batch", "seq-length": "seq", "seq-len": "seq",
 }
 
 var (

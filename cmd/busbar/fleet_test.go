@@ -93,7 +93,7 @@ func (f *servedFleet) start() {
 			f.t.Fatal("the server ended")
 		default:
 		}
-		code, _, _ := f.busbar("nodes", "--json")
+		code, _, _ := f.busbar("fleet", "nodes", "--json")
 		return code == exitDone
 	})
 }
@@ -154,7 +154,7 @@ func (f *servedFleet) allUp(nodes int) {
 	f.t.Helper()
 	eventually.Holds(f.t, "all nodes are up", func() bool {
 		var doc query.NodesDoc
-		code, out, _ := f.busbar("nodes", "--json")
+		code, out, _ := f.busbar("fleet", "nodes", "--json")
 		return code == exitDone && json.Unmarshal([]byte(out), &doc) == nil && len(doc.Nodes) == nodes &&
 			!slices.ContainsFunc(doc.Nodes, func(n fleet.NodeState) bool { return n.State != fleet.NodeUp || n.Meet == "" })
 	})
@@ -185,7 +185,8 @@ func (f *servedFleet) measure(ctx context.Context, n *testNode, p *fleet.Part) (
 // pairs orders a sweep and waits for its end.
 func (f *servedFleet) pairs(more ...string) (int, fleet.OrderReply) {
 	f.t.Helper()
-	code, out, errs := f.busbar(append([]string{"order", "pairs", "--wait", "--json", "--busy", "any"}, more...)...)
+	code, out, errs := f.busbar(append([]string{"fleet", "order", "pairs", "--wait", "--json", "--busy", "any"},
+		more...)...)
 	var got fleet.OrderReply
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		f.t.Fatalf("exit %d: %v\n%s%s", code, err, out, errs)
@@ -202,10 +203,10 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 			t.Fatalf("exit %d, %+v", code, got)
 		}
 	}
-	if code, out, _ := f.busbar("nodes", "--bad"); code != exitDone || out != "" {
+	if code, out, _ := f.busbar("fleet", "nodes", "--bad"); code != exitDone || out != "" {
 		t.Errorf("all are well: exit %d, %q", code, out)
 	}
-	if code, out, errs := f.busbar("order", "pairs", "--wait", "--busy", "any"); code != exitDone ||
+	if code, out, errs := f.busbar("fleet", "order", "pairs", "--wait", "--busy", "any"); code != exitDone ||
 		!strings.Contains(out, "rate: median ") || !strings.Contains(out, "latency: median ") {
 		t.Errorf("what was measured: exit %d, %s%s", code, out, errs)
 	}
@@ -214,21 +215,22 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 		f.pairs()
 	}
 	eventually.Holds(f.t, "gpu03 is named", func() bool {
-		code, out, errs := f.busbar("nodes", "--bad")
+		code, out, errs := f.busbar("fleet", "nodes", "--bad")
 		return code == exitWrong && out == "gpu03\n" && strings.Contains(errs, "gpu03")
 	})
-	code, out, errs := f.busbar("order", "check", "--nodes", "gpu[01-04]", "--job", "42")
+	code, out, errs := f.busbar("fleet", "order", "check", "--nodes", "gpu[01-04]", "--job", "42")
 	if code != exitWrong || out != "gpu03\n" || !strings.Contains(errs, "gpu03: ") {
 		t.Errorf("check: exit %d, %q, %q", code, out, errs)
 	}
-	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu[01-02],gpu04"); code != exitDone || out != "" ||
+	if code, out, errs := f.busbar("fleet", "order", "check", "--nodes", "gpu[01-02],gpu04"); code != exitDone ||
+		out != "" ||
 		!strings.Contains(errs, "healthy: 3 nodes, measured by tcp") {
 		t.Errorf("check: exit %d, %q, %q", code, out, errs)
 	}
-	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu03"); code != exitWrong || out != "gpu03\n" {
+	if code, out, errs := f.busbar("fleet", "order", "check", "--nodes", "gpu03"); code != exitWrong || out != "gpu03\n" {
 		t.Errorf("check of one: exit %d, %q, %q", code, out, errs)
 	}
-	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu01"); code != exitDone || out != "" {
+	if code, out, errs := f.busbar("fleet", "order", "check", "--nodes", "gpu01"); code != exitDone || out != "" {
 		t.Errorf("check of one: exit %d, %q, %q", code, out, errs)
 	}
 	f.checkUnknown()
@@ -239,11 +241,11 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	}
 	// On a busy machine it may end before it could say so.
 	eventually.Holds(t, "gpu06 is no longer up", func() bool {
-		_, out, _ := f.busbar("nodes", "--json")
+		_, out, _ := f.busbar("fleet", "nodes", "--json")
 		return strings.Count(out, `"state": "up"`) == 5
 	})
 	f.forget("gpu01", "gpu06")
-	code, out, _ = f.busbar("order", "list", "--all")
+	code, out, _ = f.busbar("fleet", "order", "list", "--all")
 	if code != exitDone || strings.Count(out, "done") < 6 ||
 		!regexp.MustCompile(`(?m)^\w{12} +check +42 +done `).MatchString(out) ||
 		!regexp.MustCompile(`(?m)^\w{12} +check +- +done `).MatchString(out) {
@@ -258,9 +260,9 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	for _, n := range f.nodes {
 		n.took.Store(int64(300 * time.Millisecond))
 	}
-	waiting := f.waitFor("order", "pairs", "--busy", "any", "--wait")
+	waiting := f.waitFor("fleet", "order", "pairs", "--busy", "any", "--wait")
 	id := waiting.order()
-	_, every, _ := f.busbar("order", "pairs", "--every", "1h", "--from", "2026-01-01T00:00:00Z")
+	_, every, _ := f.busbar("fleet", "order", "pairs", "--every", "1h", "--from", "2026-01-01T00:00:00Z")
 	order := func(id string) (got fleet.OrderReply) {
 		cl := client.New(client.Options{Folder: client.Folder{Data: f.data}, Server: "http://" + f.page})
 		if err := cl.Call(t.Context(), "GET", "/api/fleet/orders/"+id, nil, &got); err != nil {
@@ -294,19 +296,19 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	for _, n := range f.nodes {
 		n.took.Store(int64(time.Minute))
 	}
-	waiting = f.waitFor("order", "pairs", "--busy", "any", "--max-time", "2m", "--wait")
+	waiting = f.waitFor("fleet", "order", "pairs", "--busy", "any", "--max-time", "2m", "--wait")
 	id = waiting.order()
 	eventually.Holds(f.t, "it runs", func() bool { return order(id).State == fleet.Running })
 	waiting.stop(interrupted{syscall.SIGINT})
-	if code := waiting.end(); code != 130 || !waiting.says(id+": it goes on; ", "busbar order cancel "+id) ||
+	if code := waiting.end(); code != 130 || !waiting.says(id+": it goes on; ", "busbar fleet order cancel "+id) ||
 		order(id).State != fleet.Running {
 		t.Errorf("who was interrupted: exit %d\n%s", code, &waiting.errs)
 	}
-	if code, _, errs := f.busbar("order", "cancel", id); code != exitDone {
+	if code, _, errs := f.busbar("fleet", "order", "cancel", id); code != exitDone {
 		t.Error(errs)
 	}
 	eventually.Holds(f.t, "nobody measures any more", func() bool {
-		_, out, _ := f.busbar("nodes", "--json")
+		_, out, _ := f.busbar("fleet", "nodes", "--json")
 		return !strings.Contains(out, `"doing"`)
 	})
 }
@@ -318,16 +320,16 @@ func TestClientRefuses(t *testing.T) {
 		code int
 		has  string
 	}{
-		{[]string{"nodes", "--data", t.TempDir()}, exitCannot, "no token"},
-		{[]string{"nodes", "--server", "ftp://x"}, exitBad, "--server"},
-		{[]string{"order", "pairs", "--every", "1s"}, exitBad, "at least"},
-		{[]string{"order", "pairs", "--from", "noon"}, exitBad, "--from"},
-		{[]string{"order", "pairs", "--nodes", "a"}, exitBad, "2 to"},
-		{[]string{"order", "pairs", "--nodes", "a[1-"}, exitBad, "--nodes"},
-		{[]string{"order", "pairs", "--every", "1h", "--wait"}, exitBad, "--wait"},
-		{[]string{"order", "pairs", "--busy", "much"}, exitBad, "--busy"},
-		{[]string{"order", "collective", "--op", "x"}, exitBad, "--op"},
-		{[]string{"order", "check"}, exitBad, "--nodes"},
+		{[]string{"fleet", "nodes", "--data", t.TempDir()}, exitCannot, "no token"},
+		{[]string{"fleet", "nodes", "--server", "ftp://x"}, exitBad, "--server"},
+		{[]string{"fleet", "order", "pairs", "--every", "1s"}, exitBad, "at least"},
+		{[]string{"fleet", "order", "pairs", "--from", "noon"}, exitBad, "--from"},
+		{[]string{"fleet", "order", "pairs", "--nodes", "a"}, exitBad, "2 to"},
+		{[]string{"fleet", "order", "pairs", "--nodes", "a[1-"}, exitBad, "--nodes"},
+		{[]string{"fleet", "order", "pairs", "--every", "1h", "--wait"}, exitBad, "--wait"},
+		{[]string{"fleet", "order", "pairs", "--busy", "much"}, exitBad, "--busy"},
+		{[]string{"fleet", "order", "collective", "--op", "x"}, exitBad, "--op"},
+		{[]string{"fleet", "order", "check"}, exitBad, "--nodes"},
 		{[]string{"serve", "--webhook", "file:///etc/passwd"}, exitBad, "expected an address"},
 		{[]string{"serve", "--keep", "1s"}, exitBad, "--keep"},
 		{[]string{"serve", "--nats-creds", "x"}, exitBad, "--nats"},
@@ -421,14 +423,14 @@ func TestSecondServer(t *testing.T) {
 			append(args, "--data", data, "--server", "http://"+page)), out.String()
 	}
 	eventually.Holds(f.t, "the second server knows the nodes", func() bool {
-		code, out := other("nodes", "--json")
+		code, out := other("fleet", "nodes", "--json")
 		return code == exitDone && strings.Count(out, `"state": "up"`) == 3
 	})
-	code, out := other("order", "pairs", "--wait", "--busy", "any", "--json") // the first one carries it out
+	code, out := other("fleet", "order", "pairs", "--wait", "--busy", "any", "--json") // the first one carries it out
 	if code != exitDone || !strings.Contains(out, `"parts_good": 3`) {
 		t.Errorf("exit %d, %s", code, out)
 	}
-	if _, out, _ := f.busbar("order", "list", "--all"); !strings.Contains(out, "3 of 3") {
+	if _, out, _ := f.busbar("fleet", "order", "list", "--all"); !strings.Contains(out, "3 of 3") {
 		t.Errorf("the first server: %s", out)
 	}
 	// A node's credentials are no server's.

@@ -86,7 +86,7 @@ func newLabFleet(t *testing.T, nodes int) *labFleet {
 			filepath.Join(data, name), "--bind", "mlx5_0")
 	}
 	eventually.Holds(f.t, "all nodes are up", func() bool {
-		cmd := f.command("node0", "nodes", "--json", "--data", store)
+		cmd := f.command("node0", "fleet", "nodes", "--json", "--data", store)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Logf("%s", out)
@@ -99,7 +99,8 @@ func newLabFleet(t *testing.T, nodes int) *labFleet {
 // order measures every pair, and returns what became of it.
 func (f *labFleet) order() fleet.OrderReply {
 	f.t.Helper()
-	_, out := f.run("node0", "order", "pairs", "--wait", "--json", "--busy", "any", "--size", "128K", "--iters", "5",
+	_, out := f.run("node0", "fleet", "order", "pairs", "--wait", "--json", "--busy", "any", "--size", "128K", "--iters",
+		"5",
 		"--warmup", "1", "--data", filepath.Join(f.data, "server"))
 	var got fleet.OrderReply
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
@@ -117,8 +118,8 @@ func (f *labFleet) sweep() (bad string, findings int, took time.Duration) {
 		f.t.Errorf("the sweep: %+v", got)
 	}
 	time.Sleep(500 * time.Millisecond) // the look of a real server that follows a sweep, which no answer of it tells
-	_, bad = f.run("node0", "nodes", "--bad", "-q", "--data", store)
-	_, out := f.run("node0", "nodes", "--json", "--data", store)
+	_, bad = f.run("node0", "fleet", "nodes", "--bad", "-q", "--data", store)
+	_, out := f.run("node0", "fleet", "nodes", "--json", "--data", store)
 	var all struct{ Findings []finding.Finding }
 	if err := json.Unmarshal([]byte(out), &all); err != nil {
 		f.t.Fatal(err)
@@ -145,7 +146,7 @@ func TestFleetLab(t *testing.T) {
 		eventually.Holds(t, "every pair is measured", whole)
 		f.run("", fault...)
 		eventually.Holds(t, "every pair is measured with a slow NIC", whole)
-		f.run("node0", "nodes", "--json", "--data", filepath.Join(f.data, "server"))
+		f.run("node0", "fleet", "nodes", "--json", "--data", filepath.Join(f.data, "server"))
 		return
 	}
 	const sweeps, nodes, patience = 50, 8, 2

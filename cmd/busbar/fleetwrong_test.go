@@ -70,19 +70,19 @@ func TestFleetWrong(t *testing.T) {
 				"serve", "--no-agent", "--data", dir, "--listen", gone, "--bus-listen", taken.Addr().String(),
 			}, 3, "or give another port, such as --bus-listen",
 		},
-		{"no server", []string{"nodes", "--server", "http://" + gone}, 3, "does busbar serve run there?"},
-		{"http for https", []string{"nodes", "--server", "https://" + host(plain.URL)}, 3, "expected http://"},
-		{"https for http", []string{"nodes", "--server", "http://" + host(secure.URL)}, 3, "expected https://"},
-		{"unknown certificate", []string{"nodes", "--server", secure.URL}, 3, "BUSBAR_SERVER_CA names"},
+		{"no server", []string{"fleet", "nodes", "--server", "http://" + gone}, 3, "does busbar serve run there?"},
+		{"http for https", []string{"fleet", "nodes", "--server", "https://" + host(plain.URL)}, 3, "expected http://"},
+		{"https for http", []string{"fleet", "nodes", "--server", "http://" + host(secure.URL)}, 3, "expected https://"},
+		{"unknown certificate", []string{"fleet", "nodes", "--server", secure.URL}, 3, "BUSBAR_SERVER_CA names"},
 		{
 			"unknown token",
-			[]string{"order", "list", "--server", plain.URL},
+			[]string{"fleet", "order", "list", "--server", plain.URL},
 			3,
 			"the token (of BUSBAR_TOKEN); busbar serve token add NAME",
 		},
 		{
 			"unknown token of a file",
-			[]string{"order", "list", "--server", plain.URL, "--token-file", old},
+			[]string{"fleet", "order", "list", "--server", plain.URL, "--token-file", old},
 			3,
 			"(of --token-file " + old + ")",
 		},
@@ -169,7 +169,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 			t.Fatalf("the second goes on: %s", second.String())
 		}
 	}
-	_, out, _ := f.busbar("nodes", "--json")
+	_, out, _ := f.busbar("fleet", "nodes", "--json")
 	if !strings.Contains(out, ":"+its) || strings.Contains(out, ":"+others) || !strings.Contains(out, `"state": "up"`) {
 		t.Errorf("the second took the first one's place: %s", out)
 	}

@@ -16,8 +16,9 @@ import (
 
 // tableFlags choose how tables are written. Every command has them.
 type tableFlags struct {
-	Table   string   `enum:",csv,markdown,text" default:"" placeholder:"FORMAT" help:"Print the tables alone, as csv, markdown or text (default: the whole report)."`
-	Columns []string `placeholder:"NAME,…" help:"Print the tables alone, with these columns in this order, named by their headings without units (default: all)."`
+	CSV      bool     `name:"csv" help:"Print the tables alone, as CSV."`
+	Markdown bool     `help:"Print the tables alone, as Markdown."`
+	Columns  []string `placeholder:"NAME,…" help:"Print the tables alone, with these columns in this order, named by their headings without units (default: all)."`
 }
 
 // tables reads the flags for a stream.
@@ -25,8 +26,10 @@ func (o *stdoutStream) tables(k *kong.Context) error {
 	asJSON := false
 	for _, f := range k.Flags() {
 		switch f.Name {
-		case "table":
-			o.format = f.Target.String()
+		case "csv", "markdown":
+			if f.Target.Bool() {
+				o.format = f.Name
+			}
 		case "columns":
 			if list, ok := f.Target.Interface().([]string); ok {
 				o.columns = list
@@ -36,7 +39,7 @@ func (o *stdoutStream) tables(k *kong.Context) error {
 		}
 	}
 	if asJSON && o.alone() {
-		return errors.New("--json prints all fields, --table and --columns print tables; give one of them")
+		return errors.New("--json prints all fields; --csv, --markdown and --columns print tables: give one of them")
 	}
 	o.used = map[string]bool{}
 	return nil
@@ -96,7 +99,7 @@ func (o *stdoutStream) left() error {
 		}
 	}
 	if o.alone() && o.written == 0 {
-		return errors.New("--table: this output has no table; --json prints all of it")
+		return errors.New("this output has no table; --json prints all of it")
 	}
 	return nil
 }

@@ -1,35 +1,36 @@
 package main
 
 import (
+	"os"
+
+	"busbar.dev/ask"
 	"busbar.dev/fleet/client"
 	"busbar.dev/query"
-	"busbar.dev/report"
 )
 
 type goodputCmd struct {
 	common
 	query.Goodput
-	client.Options
-}
-
-// Help ends with examples.
-func (goodputCmd) Help() string {
-	return "How much of a run's time goes into steps that count when nodes fail, and how often to save: with " +
-		"synchronous and asynchronous checkpoints, with spare nodes, and with jobs that continue with fewer replicas. " +
-		"What is not given comes from published figures, whose sources are printed. With --mtbf fleet the time between " +
-		"failures is that of the fleet's own nodes, as busbar serve has seen them.\n\n" +
-		"Examples:\n" +
-		"  busbar goodput -c dgx-h100:2048 -m llama3-405b --parallel tp=8,pp=16,zero=1 --global-batch 2048\n" +
-		"  busbar goodput -c dgx-h100:128 -m llama3-70b --parallel tp=8,pp=4,zero=1 --async-checkpoint --storage 200GB/s " +
-		"--spares 2\n" +
-		"  busbar goodput -c dgx-h100:16 -m llama3-8b --parallel zero=1 --mtbf 90d/node --repair-time 3d --elastic"
+	Tokens string `placeholder:"N" help:"Tokens of the whole run, 300B or 15.6T: how long it takes."`
+	query.Prices
+	Nodes string `placeholder:"1-N" help:"On 1, 2, 4, … nodes up to N, or all: more GPUs fail more often."`
 }
 
 // Run answers the question and prints it.
 func (c *goodputCmd) Run(e *env) error {
-	env := e.query(c.common)
-	if c.MTBF == "fleet" {
-		env = e.fleet(c.common, c.Options)
+	q, question := ask.Named("goodput"), any(&c.Goodput)
+	c.Failures.Goodput = true
+	switch {
+	case c.Nodes != "":
+		q, question = ask.Named("scale"), &query.Scale{Job: c.Job, Failures: c.Failures, Nodes: c.Nodes}
+	case c.Tokens+c.Price+c.Energy+c.Power != "":
+		q = ask.Named("step")
+		question = &query.Step{
+			Job: c.Job, Campaign: query.Campaign{Failures: c.Failures, Tokens: c.Tokens, Prices: c.Prices},
+		}
 	}
-	return shown(e, c.common, report.Goodput)(c.Goodput.Run(e.ctx, env))
+	if c.MTBF == "fleet" {
+		e.server = client.New(client.Options{Server: os.Getenv("BUSBAR_SERVER"), CA: os.Getenv("BUSBAR_SERVER_CA")})
+	}
+	return e.answer(q, question, c.common, nil)
 }

@@ -22,28 +22,8 @@ import (
 // hangCmd says which ranks hold a job up.
 type hangCmd struct {
 	common
+	settings
 	query.Hang
-}
-
-// Help ends with examples.
-func (hangCmd) Help() string {
-	return "Reads NCCL's RAS answers (2.24 to 2.30), dumps of PyTorch's flight recorder of all ranks, logs of PyTorch, " +
-		"NCCL, launchers and the kernel, stacks (faulthandler, py-spy), NCCL Inspector's files and the GPU output of DCGM " +
-		"and nvidia-smi, and asks a running job's RAS service. " +
-		"It names the ranks, the communicator, the collective and the kind of fault: late, exited, killed, stopped, no " +
-		"report, another operation, another size, never joined, opposite order, stuck kernel, GPU error, network, " +
-		"checkpoint, data loading. " +
-		"One RAS answer covers the whole job. All inputs are treated as one job.\n\n" +
-		"Exit code 0: the job is healthy, or it was asked while it runs and waits for what may end by itself. 1: it hangs, " +
-		"stalled, failed or is slow. 3: the verdict is unknown, or nobody answered.\n\n" +
-		"Examples:\n" +
-		"  busbar hang docs/examples/hang\n" +
-		"  busbar hang docs/examples/hang --json\n" +
-		"  busbar hang --pid 4711\n" +
-		"  busbar hang --ras localhost --dumps /tmp\n" +
-		"  busbar hang --job 4242 --watch\n" +
-		"  busbar hang --pods train/llama\n" +
-		"  busbar hang --hosts node[01-16] logs/"
 }
 
 // Run reads, asks and reports.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"busbar.dev/fleet"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/outfile"
 	"busbar.dev/internal/texttab"
@@ -35,43 +36,40 @@ const (
 	exitWrong   = 1 // done, and something is wrong: findings, a missed threshold
 	exitBad     = 2 // bad usage or bad input
 	exitCannot  = 3 // could not do it: missing rights, a dead peer, a limit
-	description = "busbar maps a cluster, measures it, predicts on it, plans jobs, diagnoses them and watches the " +
-		"fleet.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 " +
-		"interrupted."
+	description = "busbar says how fast a training job will go on a cluster, what limits it, and why it is slow."
 )
 
 // errWrong makes a command that did its work exit with 1.
 var errWrong = errors.New("something is wrong")
 
-// command is the subcommands that do more than ask one question; grammar adds the others.
+// command is the commands. Those that are hidden stand on one line below the others.
 type command struct {
-	Map        mapCmd        `cmd:"" help:"Read a machine's or a cluster's topology; print it, convert it, audit it."`
-	Bench      benchCmd      `cmd:"" help:"Run collectives between processes and hosts and measure them; also pairs, steps, GPUs."`
-	Lab        labCmd        `cmd:"" help:"Run a small cluster in network namespaces on this machine."`
-	Predict    predictCmd    `cmd:"" help:"Predict how long a collective takes, what limits it, and which setting would help."`
-	Validate   validateCmd   `cmd:"" help:"Compare predictions with measured points."`
-	Calibrate  calibrateCmd  `cmd:"" help:"Fit the model's parameters to measurements on a cluster."`
-	Sched      schedCmd      `cmd:"" help:"Print or verify the schedule of a collective."`
-	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
-	Scale      scaleCmd      `cmd:"" help:"Predict how a job scales from one node to many, with the knee marked."`
-	Goodput    goodputCmd    `cmd:"" help:"Predict how much of a run's time is useful when nodes fail, and how often to save checkpoints."`
-	Plan       planCmd       `cmd:"" help:"Find the fastest way to run a model on a cluster: parallel degrees, micro-batches, schedule, recomputation, rank order."`
-	Place      placeCmd      `cmd:"" help:"Find which of the free nodes a job should take, in predicted step time, against the scheduler's choice."`
-	Exec       execCmd       `cmd:"" help:"Start a program as one rank of a job, bound to the cores and memory near its GPU, with NCCL settings."`
-	Doctor     doctorCmd     `cmd:"" help:"Diagnose why a job is slow, broken or hung, from logs and tool output."`
-	Hang       hangCmd       `cmd:"" help:"Say which ranks hold a running job up, in which collective, and why."`
-	Jobs       jobsCmd       `cmd:"" help:"Show the rates of running jobs against what is expected, and who is late."`
-	Serve      serveCmd      `cmd:"" help:"Serve the web page, the fleet's bus and its API."`
-	Agent      agentCmd      `cmd:"" help:"Run a node's agent: report its state and measure when asked."`
-	Check      checkCmd      `cmd:"" help:"Check nodes before a job starts on them: each by itself, every pair, all together."`
-	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and the unhealthy ones."`
-	Order      orderCmd      `cmd:"" help:"Order measurements of a fleet, watch and cancel them."`
-	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the cluster file, for editors."`
-	Man        manCmd        `cmd:"" help:"Print manual pages in the format of man, or write them into a folder."`
-	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Map       mapCmd       `cmd:"" group:"Look" help:"Read the topology of a machine or a cluster, convert and audit it."`
+	Check     checkCmd     `cmd:"" group:"Look" help:"Check nodes before a job: each, every pair, all together."`
+	List      listCmd      `cmd:"" group:"Look" help:"List presets, models, hardware, frameworks, causes, commands."`
+	Bench     benchCmd     `cmd:"" group:"Measure" help:"Measure collectives, pairs of nodes, steps, GPUs, RDMA."`
+	Calibrate calibrateCmd `cmd:"" group:"Measure" help:"Fit the model to measurements, or check it against them."`
+	Lab       labCmd       `cmd:"" group:"Measure" help:"Run a small cluster in network namespaces on this machine."`
+	Predict   predictCmd   `cmd:"" group:"Predict" help:"Predict a collective: its time, what limits it, what would help."`
+	Step      stepCmd      `cmd:"" group:"Predict" help:"Predict a training step: its time, what limits it, its memory."`
+	Need      needCmd      `cmd:"" group:"Predict" help:"Find the slowest network that is enough for a job."`
+	Plan      planCmd      `cmd:"" group:"Plan" help:"Find the best way to run a model, and write the launch files."`
+	Place     placeCmd     `cmd:"" group:"Plan" help:"Find which of the free nodes a job should take."`
+	Goodput   goodputCmd   `cmd:"" group:"Plan" help:"Predict a whole run: failures, checkpoints, cost."`
+	Exec      execCmd      `cmd:"" group:"Plan" help:"Start a rank of a job, bound to the cores near its GPU."`
+	Doctor    doctorCmd    `cmd:"" group:"Diagnose" help:"Say why a job is slow or broken, from logs, tables, traces, words."`
+	Diff      diffCmd      `cmd:"" group:"Diagnose" help:"Compare two measured results and tell change from noise."`
+	Hang      hangCmd      `cmd:"" group:"Diagnose" help:"Say which ranks hold a running job up, and why."`
+	Jobs      jobsCmd      `cmd:"" group:"Diagnose" help:"Show the rates of running jobs against what is expected."`
+	Serve     serveCmd     `cmd:"" group:"Watch" help:"Serve the web page, the fleet's bus and its API."`
+	Agent     agentCmd     `cmd:"" group:"Watch" help:"Run a node's agent: report its state, measure when asked."`
+	Fleet     fleetCmd     `cmd:"" group:"Watch" help:"List the nodes of a fleet, order measurements, show links."`
 
-	ShowVersion versionFlag `name:"version" short:"V" help:"Print the version."`
+	Version    versionCmd    `cmd:"" hidden:"" help:"Print the version."`
+	Completion completionCmd `cmd:"" hidden:"" help:"Print a completion script for bash, zsh or fish."`
+	Man        manCmd        `cmd:"" hidden:"" help:"Print manual pages in the format of man, or write them into a folder."`
+	SelfTest   selfTestCmd   `cmd:"" hidden:"" help:"Check that this program works on this machine."`
+	Here       hereCmd       `cmd:"" hidden:"" help:"Show this machine in a few lines."`
 }
 
 // common are the flags every command has.
@@ -91,6 +89,8 @@ type env struct {
 	stderr   io.Writer
 	terminal *os.File          // standard output where it is a file, else nil
 	model    *kong.Application // for completion
+	given    map[string]bool   // flags that were typed
+	server   fleet.Server      // that questions about a fleet are asked of
 	files    outfile.Writer
 	answers  atomic.Bool // what it has when it is told to stop is worth waiting for
 	lasting  atomic.Bool // it runs until it is told to stop, which is how it should end
@@ -110,48 +110,28 @@ func program() int {
 	return run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
 }
 
-// exited carries kong's own exits (--help) out of its parser.
-type exited int
-
 // run is the program as a function of its arguments and streams.
 func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) (code int) {
 	stderr = messages{stderr}
-	var helpless error // the help could not be written
-	help := func(o kong.HelpOptions, k *kong.Context) error {
-		helpless = printHelp(o, k)
-		return helpless
+	if args = called(args); len(args) > 0 {
+		if old, now := renamedTo(args); now != "" {
+			fmt.Fprintf(stderr, "busbar: %s is now: busbar %s\nsee: busbar --help\n", old, now)
+			return exitBad
+		}
+		if args[0] == "help" {
+			return exitCode(stderr, helped(io.WriteString(stdout, helpSection("help "+args[1])+"\n")))
+		}
 	}
-	parser, err := kong.New(grammar(args), kong.Name("busbar"), kong.Description(description),
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.Help(help),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	parser, err := newParser(args)
 	if err != nil {
 		fmt.Fprintln(stderr, "busbar:", err)
 		return exitCannot
 	}
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case exited:
-			code = int(r)
-		default:
-			panic(r)
-		}
-	}()
-	switch {
-	case len(args) == 0:
-		args = []string{"--help"}
-	case args[0] == "help":
-		args = append(args[1:len(args):len(args)], "--help")
+	if n, short := helpAsked(parser.Model, args); n != nil {
+		return exitCode(stderr, helped(io.WriteString(stdout, helpText(n, short))))
 	}
-	k, err := parser.Parse(spelled(args))
-	switch {
-	case errors.Is(helpless, syscall.EPIPE):
-		return exitDone
-	case helpless != nil:
-		fmt.Fprintln(stderr, "busbar: standard output:", helpless)
-		return exitCannot
-	case err != nil:
+	k, err := parser.Parse(spelled(args, parser.Model))
+	if err != nil {
 		fmt.Fprintf(stderr, "busbar: %s\n%s\n", unreadable(err), usageHint(err))
 		return exitBad
 	}
@@ -164,7 +144,14 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 		fmt.Fprintf(stderr, "busbar: %v\nsee: busbar %s --help\n", err, commandWords(k.Selected()))
 		return exitBad
 	}
-	e := &env{ctx: ctx, args: args, stdin: stdin, stdout: out, stderr: stderr, model: parser.Model}
+	e := &env{
+		ctx: ctx, args: args, stdin: stdin, stdout: out, stderr: stderr, model: parser.Model, given: map[string]bool{},
+	}
+	for _, p := range k.Path {
+		if p.Flag != nil {
+			e.given[p.Flag.Name] = true
+		}
+	}
 	if f, ok := stdout.(*os.File); ok {
 		e.terminal = f
 	}
@@ -179,6 +166,15 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 		err = failure.Cannot(fmt.Errorf("standard output: %w", out.err))
 	}
 	return exitCode(stderr, err)
+}
+
+// newParser reads the arguments of a command; help is our own.
+func newParser(args []string) (*kong.Kong, error) {
+	parser, err := kong.New(grammar(args), kong.Name("busbar"), kong.Description(description), kong.NoDefaultHelp())
+	if err == nil {
+		arrange(parser.Model.Children, "")
+	}
+	return parser, err
 }
 
 // stdoutStream remembers that standard output could not be written: that is not the input's fault, whatever the command
@@ -214,6 +210,14 @@ func (o *stdoutStream) through(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// helped is the end of a run that only printed: who closes a pipe has read enough.
+func helped(_ int, err error) error {
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return failure.Cannot(fmt.Errorf("standard output: %w", err))
 }
 
 func usageHint(err error) string {

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/alecthomas/kong"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in the manual")
@@ -45,7 +43,7 @@ func TestManual(t *testing.T) {
 // TestManualLinks holds the table of README.md and the list of docs/README.md to the manual: each page is linked there.
 // With -update a new page's link is put behind that of the command which it follows in busbar --help.
 func TestManualLinks(t *testing.T) {
-	parser, err := kong.New(grammar(nil), kong.Name("busbar"))
+	parser, err := newParser(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +81,7 @@ func TestManualLinks(t *testing.T) {
 func TestPictures(t *testing.T) {
 	t.Chdir("../../docs/examples")
 	for name, command := range map[string]string{
-		"baskerville": "map baskerville:2", "predict": "predict -c dgx-h100:2", "traffic": "doctor explain rings.log",
+		"baskerville": "map baskerville:2", "predict": "predict -c dgx-h100:2", "traffic": "doctor --explain rings.log",
 	} {
 		file := "../pictures/" + name + ".svg"
 		var drawn, stderr bytes.Buffer

@@ -9,7 +9,7 @@ import (
 // forget takes out a node that has left, and tries to with one that is up.
 func (f *servedFleet) forget(up, left fleet.Name) {
 	f.t.Helper()
-	code, out, errs := f.busbar("nodes", "--forget", string(left+","+up))
+	code, out, errs := f.busbar("fleet", "nodes", "--forget", string(left+","+up))
 	if code != exitBad || out != "" || !strings.Contains(errs, string(left)+" is forgotten\n") ||
 		!strings.Contains(errs, "stop its agent first") {
 		f.t.Errorf("one that is up, and one that is not: exit %d, %q, %q", code, out, errs)
@@ -17,7 +17,7 @@ func (f *servedFleet) forget(up, left fleet.Name) {
 	if _, out, _ := f.busbar("nodes"); strings.Contains(out, string(left)) || !strings.Contains(out, string(up)) {
 		f.t.Errorf("%s is forgotten, %s is not:\n%s", left, up, out)
 	}
-	if code, _, errs := f.busbar("nodes", "--forget", string(left)); code != exitBad ||
+	if code, _, errs := f.busbar("fleet", "nodes", "--forget", string(left)); code != exitBad ||
 		!strings.Contains(errs, "has joined") {
 		f.t.Errorf("a second time: exit %d, %s", code, errs)
 	}

@@ -133,8 +133,8 @@ func processes(arguments ...string) (n int) {
 func (f *servedFleet) hangRDMA(folder string) (id string) {
 	f.t.Helper()
 	eventually.Holds(f.t, "programs run on both nodes", func() bool {
-		if _, running, _ := f.busbar("order", "list", "--json"); id == "" || !strings.Contains(running, id) {
-			_, out, _ := f.busbar("order", "rdma", "--nodes", "n[0-1]", "--busy", "any")
+		if _, running, _ := f.busbar("fleet", "order", "list", "--json"); id == "" || !strings.Contains(running, id) {
+			_, out, _ := f.busbar("fleet", "order", "rdma", "--nodes", "n[0-1]", "--busy", "any")
 			id = strings.TrimSpace(out)
 		}
 		return programsOf(folder) >= 2
@@ -167,11 +167,11 @@ func TestOrderRDMA(t *testing.T) {
 	}
 	// whose rates are this machine's, and judged nowhere here
 	eventually.Holds(t, "every pair is measured over TCP", func() bool {
-		_, out, _ := f.busbar("order", "pairs", "--size", "64K", "--wait", "--json", "--busy", "any")
+		_, out, _ := f.busbar("fleet", "order", "pairs", "--size", "64K", "--wait", "--json", "--busy", "any")
 		var got query.OrderDoc
 		return json.Unmarshal([]byte(out), &got) == nil && got.Measured == 6
 	})
-	got := order(exitDone, "order", "rdma") // one sweep names who stands out, and is no verdict
+	got := order(exitDone, "fleet", "order", "rdma") // one sweep names who stands out, and is no verdict
 	if got.Over != fleet.RDMA || got.Measured != 6 || got.Verdict.By != "rdma" || got.Rate.Median < 24 ||
 		got.Rate.Worst > 7 || len(got.Verdict.Unhealthy) != 0 ||
 		!strings.Contains(fmt.Sprint(got.Verdict.Notes), "stands out in this sweep: n2") {
@@ -198,7 +198,7 @@ func TestOrderRDMA(t *testing.T) {
 	if len(link.Ways) != 3 || link.Way.By != "rdma" || len(link.Out) != 1 || link.Out[0].Rate > 7 {
 		t.Errorf("%+v", link)
 	}
-	if code, out, errs := f.busbar("order", "check", "--nodes", "n[0-3]", "--json"); code != exitWrong ||
+	if code, out, errs := f.busbar("fleet", "order", "check", "--nodes", "n[0-3]", "--json"); code != exitWrong ||
 		!strings.Contains(out, `"by": "rdma"`) || !strings.Contains(out, `"hostlist": "n2"`) {
 		t.Errorf("a check by RDMA with a slow port: exit %d, %s%s", code, out, errs)
 	}
@@ -206,10 +206,10 @@ func TestOrderRDMA(t *testing.T) {
 	// One node without a port: of all it is left out, of those that were named it is at fault, and a check goes back to
 	// TCP.
 	f.joinRDMA(t.TempDir(), map[fleet.Name][]string{"n9": nil})
-	_, id, _ := f.busbar("order", "rdma", "--rounds", "1", "--busy", "any")
+	_, id, _ := f.busbar("fleet", "order", "rdma", "--rounds", "1", "--busy", "any")
 	// by a look of the server, which follows sweeps in its own time
 	eventually.Holds(t, "n2 is named after another sweep", func() bool {
-		code, out, _ := f.busbar("order", "watch", strings.TrimSpace(id), "--json")
+		code, out, _ := f.busbar("fleet", "order", "watch", strings.TrimSpace(id), "--json")
 		got = query.OrderDoc{}
 		return code == exitWrong && json.Unmarshal([]byte(out), &got) == nil
 	})
@@ -217,20 +217,20 @@ func TestOrderRDMA(t *testing.T) {
 		got.Verdict.Unhealthy[0].Node != "n2" {
 		t.Errorf("of all: %+v", got.Verdict)
 	}
-	if got := order(exitWrong, "order", "rdma", "--nodes", "n0,n9"); got.Measured != 0 ||
+	if got := order(exitWrong, "fleet", "order", "rdma", "--nodes", "n0,n9"); got.Measured != 0 ||
 		!strings.Contains(got.Why, "n9: cannot be measured by rdma: ib_write_bw of perftest is not installed") ||
 		got.Verdict.Unhealthy[0].Node != "n9" {
 		t.Errorf("of two: %+v %+v", got.OrderReply, got.Verdict)
 	}
-	code, out, errs := f.busbar("order", "check", "--nodes", "n[0-1],n9", "--json")
+	code, out, errs := f.busbar("fleet", "order", "check", "--nodes", "n[0-1],n9", "--json")
 	if code > exitWrong || !strings.Contains(out, `"by": "tcp"`) ||
 		!strings.Contains(out, "not by rdma: n9: ib_write_bw of perftest is not installed") {
 		t.Errorf("a check with a node that has no RDMA: exit %d, %s%s", code, out, errs)
 	}
 	for _, args := range [][]string{
-		{"order", "rdma", "--nodes", "n0,nobody"},
-		{"order", "rdma", "--size", "4GiB"},
-		{"order", "rdma", "--max-rate", "1GB/s"},
+		{"fleet", "order", "rdma", "--nodes", "n0,nobody"},
+		{"fleet", "order", "rdma", "--size", "4GiB"},
+		{"fleet", "order", "rdma", "--max-rate", "1GB/s"},
 	} {
 		if code, _, errs := f.busbar(args...); code != exitBad {
 			t.Errorf("%v: exit %d, %s", args, code, errs)
@@ -247,14 +247,14 @@ func TestOrderRDMAStopped(t *testing.T) {
 	f.joinRDMA(folder, map[fleet.Name][]string{"n0": {"a"}, "n1": {"b"}, "n2": {"c"}})
 	// one that came to its limit meanwhile is not
 	eventually.Holds(t, "an order is cancelled while programs run", func() bool {
-		code, _, _ := f.busbar("order", "cancel", f.hangRDMA(folder))
+		code, _, _ := f.busbar("fleet", "order", "cancel", f.hangRDMA(folder))
 		return code == exitDone
 	})
 	eventually.Holds(t, "programs end with the order", func() bool { return programsOf(folder) == 0 })
 	id := f.hangRDMA(folder)
 	f.nodes["n1"].stop()
 	eventually.Holds(t, "programs end with an agent", func() bool { return programsOf(folder) == 0 })
-	code, out, errs := f.busbar("order", "watch", id, "--json")
+	code, out, errs := f.busbar("fleet", "order", "watch", id, "--json")
 	if code != exitWrong || !strings.Contains(out, `"state": "failed"`) {
 		t.Errorf("an agent that ended: exit %d, %s%s", code, out, errs)
 	}
@@ -276,21 +276,21 @@ func TestOrderGPU(t *testing.T) {
 		}
 		return got
 	}
-	got := order(exitDone, "order", "gpu", "--size", "64K", "--iters", "2", "--max-time", "40s")
+	got := order(exitDone, "fleet", "order", "gpu", "--size", "64K", "--iters", "2", "--max-time", "40s")
 	if got.Over != fleet.NCCL || got.Measured != 1 || len(got.Results) != 1 || got.Results[0].Transport != "nccl" ||
 		got.Results[0].Nodes != 3 || len(got.Verdict.Healthy) != 3 {
 		t.Fatalf("%+v %+v %+v", got.OrderReply, got.Verdict, got.Results)
 	}
-	if got = order(exitDone, "order", "gpu", "--pairs", "--size", "64K", "--iters", "2"); got.Measured != 3 ||
+	if got = order(exitDone, "fleet", "order", "gpu", "--pairs", "--size", "64K", "--iters", "2"); got.Measured != 3 ||
 		got.Verdict.By != "nccl" || got.Rate == nil {
 		t.Fatalf("%+v %+v", got.OrderReply, got.Verdict)
 	}
-	if code, out, errs := f.busbar("order", "check", "--nodes", "n[1-3]", "--json"); code != exitDone ||
+	if code, out, errs := f.busbar("fleet", "order", "check", "--nodes", "n[1-3]", "--json"); code != exitDone ||
 		!strings.Contains(out, `"by": "nccl"`) {
 		t.Errorf("a check: exit %d, %s%s", code, out, errs)
 	}
 	f.joinNode("cpu1", standIns{})
-	if got = order(exitWrong, "order", "gpu", "--nodes", "n1,cpu1"); !strings.Contains(got.Why,
+	if got = order(exitWrong, "fleet", "order", "gpu", "--nodes", "n1,cpu1"); !strings.Contains(got.Why,
 		"cpu1: cannot be measured by nccl: the program busbar-gpu is not installed") {
 		t.Errorf("%+v", got.OrderReply)
 	}

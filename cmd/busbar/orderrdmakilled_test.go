@@ -55,7 +55,7 @@ func TestOrderRDMAKilled(t *testing.T) {
 	}
 	eventually.Holds(t, "programs and the process that measures end with the agent",
 		func() bool { return programsOf(folder)+processes(part...) == 0 })
-	if code, out, errs := f.busbar("order", "watch", id, "--json"); code != exitWrong ||
+	if code, out, errs := f.busbar("fleet", "order", "watch", id, "--json"); code != exitWrong ||
 		!strings.Contains(out, `"state": "failed"`) || !strings.Contains(out, "rank 1 (n1") ||
 		!strings.Contains(out, "its connection to n0 ended") {
 		t.Errorf("an agent that was killed: exit %d, %s%s", code, out, errs)

@@ -65,7 +65,7 @@ func TestWaitSaysARound(t *testing.T) {
 	for _, n := range f.nodes {
 		n.took.Store(int64(time.Second)) // longer than a watcher's turn
 	}
-	w := f.waitFor("order", "pairs", "--busy", "any", "--wait")
+	w := f.waitFor("fleet", "order", "pairs", "--busy", "any", "--wait")
 	id := w.order()
 	if code := w.end(); code != exitDone {
 		t.Errorf("exit %d, %s", code, w.errs.String())
@@ -80,7 +80,8 @@ func TestWaitSaysARound(t *testing.T) {
 	if n := strings.Count(w.errs.String(), " of 6 parts"); len(lines) < 3 || len(lines) > 8 || n < 2 {
 		t.Errorf("expected the start, the sweep and its rounds:\n%s", w.errs.String())
 	}
-	if code, _, errs := f.busbar("order", "pairs", "--busy", "any", "--wait", "-q"); code != exitDone || errs != "" {
+	if code, _, errs := f.busbar("fleet", "order", "pairs", "--busy", "any", "--wait", "-q"); code != exitDone ||
+		errs != "" {
 		t.Errorf("quietly: exit %d, %q", code, errs)
 	}
 }

@@ -66,7 +66,7 @@ func (f forms) find(word string) (target, error) {
 // refusal says what -o takes.
 func (f forms) refusal(word string) error {
 	if f.named("svg") != nil {
-		if err := noPixels("-o", word); err != nil {
+		if err := noPixels(word); err != nil {
 			return err
 		}
 	}
@@ -99,20 +99,6 @@ func (f forms) names() []string {
 		list = append(list, x.name)
 	}
 	return list
-}
-
-// one reads the only word of -o of a command whose document has one format at a time; --json is short for one of them.
-func (f forms) one(word string, asJSON bool) (target, error) {
-	t, err := f.find(word)
-	switch {
-	case err != nil:
-		return t, err
-	case asJSON && t.form == f.list[0].name && t.stdout():
-		t.form = "json"
-	case asJSON && t.form != "json":
-		return t, fmt.Errorf("--json and -o %s are two formats; give one (-o json=FILE writes JSON to a file)", word)
-	}
-	return t, nil
 }
 
 // several reads all words of -o, and refuses what could not be written and two things on standard output.
@@ -148,12 +134,14 @@ func (f forms) write(e *env, t target) error {
 }
 
 // writeAll writes every target, and what stands on standard output where none of them does: the first form, or JSON.
+// Where files are instead of that, they suffice.
 func (f forms) writeAll(e *env, targets []target, asJSON bool) error {
 	rest := target{form: f.list[0].name}
 	if asJSON {
 		rest.form = "json"
 	}
-	if !slices.ContainsFunc(targets, target.stdout) {
+	written := func(t target) bool { return t.stdout() || !f.also && (!asJSON || t.form == rest.form) }
+	if !slices.ContainsFunc(targets, written) {
 		targets = append(slices.Clip(targets), rest)
 	}
 	for _, t := range targets {
@@ -175,21 +163,21 @@ func pictured(draw func() (*report.Picture, error)) func(io.Writer) error {
 	}
 }
 
-// drawable refuses a picture's file that --svg could not write.
+// drawable refuses a picture's file that could not be written.
 func (e *env) drawable(file string) error {
-	if err := noPixels("--svg", file); err != nil {
+	if err := noPixels(file); err != nil {
 		return err
 	}
 	return e.writable(file)
 }
 
 // noPixels refuses a picture's file that is no SVG.
-func noPixels(flag, file string) error {
+func noPixels(file string) error {
 	if !strings.HasSuffix(strings.ToLower(file), ".png") && file != "png" {
 		return nil
 	}
-	return fmt.Errorf("%s %s: pictures are SVG; write x.svg, which browsers show, and make PNG of it: rsvg-convert "+
-		"x.svg -o x.png", flag, file)
+	return fmt.Errorf("-o %s: pictures are SVG; write x.svg, which browsers show, and make PNG of it: rsvg-convert "+
+		"x.svg -o x.png", file)
 }
 
 // jsonForm writes a document as --json does.

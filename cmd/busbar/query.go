@@ -2,22 +2,26 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"busbar.dev/ask"
 	"busbar.dev/cluster"
 	"busbar.dev/input/live"
+	"busbar.dev/internal/failure"
 	"busbar.dev/query"
 	"busbar.dev/report"
 )
 
 // query is what a question of a command may touch.
 func (e *env) query(o common) query.Env {
-	q := query.Env{Stdin: e.stdin, Progress: e.progressOf(o), Flags: true}
+	q := query.Env{Stdin: e.stdin, Progress: e.progressOf(o), Flags: true, Fleet: e.server}
 	if runtime.GOOS == "linux" { // others have no /sys
 		q.Machine = func(ctx context.Context) ([]*cluster.Fragment, error) { return live.Read(ctx, q.Progress) }
 	}
@@ -36,23 +40,9 @@ func (e *env) cluster(o common, words ...string) (*cluster.Cluster, error) {
 	return query.LoadCluster(e.ctx, e.query(o), words...)
 }
 
-// askCmd is a question that is a command of its own: its flags are the question's fields.
-type askCmd struct {
-	common
-	Ask      any `embed:""`
-	question *ask.Question
-}
-
-// Help ends with examples.
-func (c *askCmd) Help() string { return c.question.Detail() }
-
-// Run asks and prints the answer.
-func (c *askCmd) Run(e *env) error {
-	doc, err := c.question.Run(e.ctx, c.Ask, e.query(c.common))
-	if err != nil {
-		return err
-	}
-	return wrong(doc, e.show(c.question, doc, c.common))
+// ask asks a question and prints the answer.
+func (e *env) ask(q *ask.Question, question any, o common) error {
+	return e.writeAnswer(q, question, o, nil)
 }
 
 // show prints the answer to a question.
@@ -81,12 +71,30 @@ func shown[D any](e *env, o common, text func(*report.Page, *D)) func(*D, error)
 	}
 }
 
-// wrong is what a command ends with whose document says that something is wrong.
+// wrong is what a command ends with whose document says that something is wrong, or that nothing could be examined.
 func wrong(document any, err error) error {
 	if w, ok := document.(interface{ Wrong() bool }); ok && err == nil && w.Wrong() {
 		return errWrong
 	}
+	if u, ok := document.(interface{ Unexamined() bool }); ok && err == nil && u.Unexamined() {
+		return failure.Cannot(errors.New("no verdict: nothing that was given could be examined"))
+	}
 	return err
+}
+
+// answer asks one of the questions of a command. A flag that is another's, and would do nothing, is refused; those that
+// chose the question are known.
+func (e *env) answer(q *ask.Question, question any, o common, output []string, known ...string) error {
+	known = append(known, "output", "set")
+	for _, p := range slices.Concat(query.Params(o), q.Params()) {
+		known = append(known, p.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.given)) {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("--%s has no effect on busbar %s; leave it out", name, q.Words())
+		}
+	}
+	return e.writeAnswer(q, question, o, output)
 }
 
 // writeAnswer asks a question and writes its document in every form that -o names.

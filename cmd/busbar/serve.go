@@ -30,23 +30,8 @@ type serveCmd struct {
 
 type serveRunCmd struct {
 	common
+	settings
 	server.Options
-}
-
-// Help ends with examples.
-func (serveRunCmd) Help() string {
-	return "Serves the page: topology, predictions, training steps, plans and the doctor, each answer computed as the " +
-		"command of the same name does. " +
-		"The agents of other machines report to it (busbar agent --join). It stores their events, runs ordered " +
-		"measurements (busbar order) and finds unhealthy nodes (busbar nodes). " +
-		"At the first start it prints an address that logs in once; busbar serve token add creates tokens. " +
-		"Answers read no files of this machine except its own topology. Uploads stay in the folder of --data.\n\n" +
-		"Examples:\n" +
-		"  busbar serve\n" +
-		"  busbar serve --listen 127.0.0.1:8080 --data /var/lib/busbar\n" +
-		"  busbar serve --bus-listen 0.0.0.0:7642 --tls-self-signed --webhook https://chat.example/hook\n" +
-		"  busbar serve --nats tls://nats1:4222,tls://nats2:4222 --nats-creds hub.creds\n" +
-		"  busbar serve --listen 0.0.0.0:7641 --tls-cert server.pem --tls-key server.key"
 }
 
 // Run serves until it is told to stop.
@@ -91,18 +76,10 @@ type issueFlags struct {
 
 type tokenNodeCmd struct {
 	common
+	settings
 	issueFlags
 	Name     string `arg:"" help:"Name of the node; its agent can use no other."`
 	Withdraw bool   `name:"revoke" help:"Revoke all credentials of the node instead."`
-}
-
-// Help ends with an example.
-func (tokenNodeCmd) Help() string {
-	return "The credentials let an agent publish under its own name and answer requests, and nothing else. A running " +
-		"server accepts them immediately, and rejects revoked ones within seconds.\n\n" +
-		"Examples:\n" +
-		"  busbar serve token node gpu01 -o gpu01.creds\n" +
-		"  busbar serve token node gpu01 --revoke"
 }
 
 // Run issues or withdraws.
@@ -177,12 +154,6 @@ type tokenAddCmd struct {
 	Role string `enum:"read,order" default:"read" help:"Role: read may view and compute, order may also start measurements (default read)."`
 }
 
-// Help ends with an example.
-func (tokenAddCmd) Help() string {
-	return "A running server accepts it immediately. Scripts send it: Authorization: Bearer TOKEN.\n\nExample:\n  " +
-		"busbar serve token add alice --role order"
-}
-
 // Run makes a token.
 func (c *tokenAddCmd) Run(e *env) error {
 	tokens, err := server.Tokens(c.Folder)
@@ -217,9 +188,6 @@ type tokenListCmd struct {
 	client.Folder
 }
 
-// Help ends with an example.
-func (tokenListCmd) Help() string { return "Example:\n  busbar serve token list --json" }
-
 // Run lists tokens, without their secrets, which nobody has.
 func (c *tokenListCmd) Run(e *env) error {
 	tokens, err := server.Tokens(c.Folder)
@@ -253,9 +221,6 @@ type tokenRevokeCmd struct {
 	client.Folder
 	Name string `arg:"" help:"Name of the token's holder."`
 }
-
-// Help ends with an example.
-func (tokenRevokeCmd) Help() string { return "Example:\n  busbar serve token revoke alice" }
 
 // Run takes a token away.
 func (c *tokenRevokeCmd) Run(e *env) error {

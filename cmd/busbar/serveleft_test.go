@@ -46,14 +46,14 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 				return run(ctx, strings.NewReader(""), &out, &out, append(args, "--data", data)), out.String()
 			}
 			eventually.Holds(t, "the server's address", func() bool { return strings.Contains(served.String(), page) })
-			for _, args := range [][]string{{"nodes"}, {"order", "list"}} {
+			for _, args := range [][]string{{"nodes"}, {"fleet", "order", "list"}} {
 				if code, out := ask(args...); code != exitDone {
 					t.Errorf("%v: exit %d, %s", args, code, out)
 				}
 			}
 			secure := strings.HasPrefix(strings.Join(more, " "), "--tls")
 			if secure {
-				if code, out := ask("nodes", "--server", "https://"+page); code != exitDone {
+				if code, out := ask("fleet", "nodes", "--server", "https://"+page); code != exitDone {
 					t.Errorf("by its address: exit %d, %s", code, out)
 				}
 			}
@@ -75,7 +75,7 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 				if err := os.WriteFile(token, []byte(secret), 0o600); err != nil || code != exitDone {
 					t.Fatalf("exit %d, %s, %v", code, secret, err)
 				}
-				away := []string{"nodes", "--server", "https://" + page, "--token-file", token, "--data", t.TempDir()}
+				away := []string{"fleet", "nodes", "--server", "https://" + page, "--token-file", token, "--data", t.TempDir()}
 				var out written
 				if code := run(ctx, strings.NewReader(""), &out, &out, away); code != exitCannot ||
 					!strings.Contains(out.String(), "BUSBAR_SERVER_CA") {

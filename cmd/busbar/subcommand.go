@@ -9,35 +9,6 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// printHelp shows a command that does something by itself and has subcommands with the words
-// and flags of what it does by itself, and how it is called both ways.
-func printHelp(o kong.HelpOptions, k *kong.Context) error {
-	n := k.Selected()
-	o.NoExpandSubcommands = n == nil // so that those which do something by themselves are listed too
-	if n == nil || n.DefaultCmd == nil {
-		return kong.DefaultHelpPrinter(o, k)
-	}
-	whole := *n
-	n.Flags, n.Detail = allFlags(n), n.DefaultCmd.Detail
-	var text strings.Builder
-	out := k.Stdout
-	k.Stdout = &text
-	defer func() {
-		*n = whole
-		k.Stdout = out
-	}()
-	if err := kong.DefaultHelpPrinter(o, k); err != nil {
-		return err
-	}
-	head, rest, _ := strings.Cut(text.String(), "\n")
-	if usage, ok := strings.CutPrefix(head, "Usage: "); ok {
-		alone := strings.Replace(n.DefaultCmd.Summary(), n.Name+" "+n.DefaultCmd.Name, n.Name, 1)
-		head = "Usage: busbar " + alone + "\n       " + usage
-	}
-	_, err := fmt.Fprintf(out, "%s\n%s", head, rest)
-	return err
-}
-
 // allFlags are a command's, and those of what it does by itself.
 func allFlags(n *kong.Node) []*kong.Flag {
 	if n.DefaultCmd == nil {

@@ -8,82 +8,73 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/alecthomas/kong"
-
-	"busbar.dev/ask"
 )
 
-// tabled are the commands that print tables and are more than one of ask's questions, with arguments that make them
+// tabled are the commands that print tables, with arguments that make them
 // print one. FLEET stands for the server's folder.
 var tabled = map[string]string{
-	"map":              "map dgx-h100:2",
-	"bench":            "bench -n 2 -b 8 -e 64 -f 8 --iters 1 --warmup 0",
-	"bench pairs":      "bench pairs -n 2 --size 4K --iters 1",
-	"bench step":       "bench step -n 2 -m layers=2,hidden=64,vocab=128 --compute 1ms --iters 1",
-	"bench gpu":        "bench gpu --by nccl-tests -g 8 -b 1K -e 1K --algos ring --protos ll",
-	"bench diff":       "bench diff docs/examples/before.jsonl docs/examples/after.jsonl",
-	"predict":          "predict -c dgx-h100:2 --size 1M",
-	"validate":         "validate docs/examples/points.jsonl",
-	"calibrate":        "calibrate -c dgx-h100:2 --nccl 2.28 docs/examples/two-nodes.log",
-	"sched":            "sched --op all_gather --algo ring -n 2",
-	"step":             "step -c dgx-h100:2 -m llama3-8b --parallel zero=3",
-	"scale":            "scale -c dgx-h100:2 -m llama3-8b --parallel zero=3",
-	"goodput":          "goodput -c dgx-h100:2 -m llama3-8b --parallel zero=3",
-	"plan":             "plan -c dgx-h100:2 -m llama3-8b --global-batch 64",
-	"place":            "place -c dgx-h100:4 -m llama3-8b --parallel zero=3 --nodes 2 --free node[0-3]",
-	"doctor":           "doctor docs/examples/job.log",
-	"doctor explain":   "doctor explain docs/examples/rings.log",
-	"doctor bench":     "doctor bench docs/examples/allreduce.txt -c dgx-h100:2",
-	"hang":             "hang docs/examples/hang",
-	"jobs":             "jobs docs/examples/jobs -c dgx-h100:2",
-	"check":            "check -n 2 --size 4K",
-	"nodes":            "nodes --data FLEET",
-	"order list":       "order list --all --data FLEET",
-	"order pairs":      "order pairs --wait --data FLEET",
-	"serve token list": "serve token list --data FLEET",
+	"map":               "map dgx-h100:2",
+	"bench":             "bench -n 2 -b 8 -e 64 -f 8 --iters 1 --warmup 0",
+	"bench pairs":       "bench pairs -n 2 --size 4K --iters 1",
+	"bench step":        "bench step -n 2 -m layers=2,hidden=64,vocab=128 --compute 1ms --iters 1",
+	"bench gpu":         "bench gpu --by nccl-tests -g 8 -b 1K -e 1K --algos ring --protos ll",
+	"diff":              "diff docs/examples/before.jsonl docs/examples/after.jsonl",
+	"predict":           "predict -c dgx-h100:2 --size 1M",
+	"calibrate":         "calibrate -c dgx-h100:2 --nccl 2.28 docs/examples/two-nodes.log",
+	"step":              "step -c dgx-h100:2 -m llama3-8b --parallel zero=3",
+	"need":              "need -c dgx-h100:2 -m llama3-8b --parallel zero=3",
+	"list":              "list presets",
+	"goodput":           "goodput -c dgx-h100:2 -m llama3-8b --parallel zero=3",
+	"plan":              "plan -c dgx-h100:2 -m llama3-8b --global-batch 64",
+	"place":             "place -c dgx-h100:4 -m llama3-8b --parallel zero=3 --nodes 2 --free node[0-3]",
+	"doctor":            "doctor docs/examples/job.log",
+	"hang":              "hang docs/examples/hang",
+	"jobs":              "jobs docs/examples/jobs -c dgx-h100:2",
+	"check":             "check -n 2 --size 4K",
+	"fleet nodes":       "fleet nodes --data FLEET",
+	"fleet order list":  "fleet order list --all --data FLEET",
+	"fleet order pairs": "fleet order pairs --wait --data FLEET",
+	"serve token list":  "serve token list --data FLEET",
 }
 
 // untabled are the commands whose output is no table, and those whose tables are tried elsewhere.
 var untabled = map[string]string{
-	"lab":                "only has subcommands",
-	"lab up":             "needs root; its table is that of lab status",
-	"lab exec":           "prints what the program prints",
-	"lab shell":          "is a shell",
-	"lab status":         "needs root; testdata/script/lab.txtar",
-	"lab down":           "one line",
-	"lab fault":          "one line",
-	"lab heal":           "one line",
-	"bench rdma":         "needs perftest and ports; TestTablesAreTaken in report",
-	"bench gpu pairs":    "needs GPUs; its report is that of bench pairs",
-	"bench gpu node":     "needs GPUs; TestTablesAreTaken in report",
-	"order":              "only has subcommands",
-	"order watch":        "its report is that of order pairs",
-	"order collective":   "TestTablesAreTaken in report",
-	"order gpu":          "as order collective and order pairs; TestOrderGPU",
-	"order rdma":         "as order pairs; TestOrderRDMA",
-	"order check":        "a hostlist for a scheduler",
-	"order cancel":       "one line per order",
-	"serve":              "runs until it is stopped",
-	"serve token":        "only has subcommands",
-	"serve token add":    "one token",
-	"serve token revoke": "one line",
-	"serve token node":   "credentials",
-	"agent":              "runs until it is stopped",
-	"exec":               "becomes another program",
-	"schema":             "a JSON Schema",
-	"man":                "manual pages",
-	"completion":         "a script",
-	"version":            "one line",
+	"lab":                    "only has subcommands",
+	"lab up":                 "needs root; its table is that of lab status",
+	"lab exec":               "prints what the program prints",
+	"lab shell":              "is a shell",
+	"lab status":             "needs root; testdata/script/lab.txtar",
+	"lab down":               "one line",
+	"lab fault":              "one line",
+	"lab heal":               "one line",
+	"bench rdma":             "needs perftest and ports; TestTablesAreTaken in report",
+	"bench gpu pairs":        "needs GPUs; its report is that of bench pairs",
+	"bench gpu node":         "needs GPUs; TestTablesAreTaken in report",
+	"fleet order":            "only has subcommands",
+	"fleet order watch":      "its report is that of order pairs",
+	"fleet order collective": "TestTablesAreTaken in report",
+	"fleet order gpu":        "as order collective and order pairs; TestOrderGPU",
+	"fleet order rdma":       "as order pairs; TestOrderRDMA",
+	"fleet order check":      "a hostlist for a scheduler",
+	"fleet order cancel":     "one line per order",
+	"serve":                  "runs until it is stopped",
+	"serve token":            "only has subcommands",
+	"serve token add":        "one token",
+	"serve token revoke":     "one line",
+	"serve token node":       "credentials",
+	"agent":                  "runs until it is stopped",
+	"exec":                   "becomes another program",
+	"fleet":                  "only has subcommands",
+	"fleet links":            "needs measurements over time; TestTablesAreTaken in report",
 }
 
-// TestEveryTable: whatever prints a table prints it as CSV and as Markdown, and chosen columns of it. A question that
-// is a command of its own is tried by its first example; any other command has to be in one of the two lists.
+// TestEveryTable: whatever prints a table prints it as CSV and as Markdown, and chosen columns of it. A command
+// has to be in one of the two lists.
 func TestEveryTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes, and takes minutes under the race detector")
 	}
-	parser, err := kong.New(grammar(nil), kong.Name("busbar"))
+	parser, err := newParser(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,14 +84,11 @@ func TestEveryTable(t *testing.T) {
 	}
 	f := newServedFleet(t)
 	f.join("gpu01", "gpu02")
-	if code, _, errs := f.busbar("order", "pairs", "--wait"); code != exitDone {
+	if code, _, errs := f.busbar("fleet", "order", "pairs", "--wait"); code != exitDone {
 		t.Fatal(errs)
 	}
 	for _, name := range names {
 		args := tabled[name]
-		if q := ask.Named(name); q != nil && q.Help != "" {
-			args = strings.TrimPrefix(q.Examples[0], "busbar ")
-		}
 		if args == "" {
 			if untabled[name] == "" {
 				t.Errorf("busbar %s is new: does it print a table? Put it into tabled or untabled", name)
@@ -122,7 +110,7 @@ func TestEveryTable(t *testing.T) {
 // everyFormat runs a command for its tables as CSV, and for the first column of the first as Markdown. Where it need
 // not have one, it may say so instead.
 func everyFormat(t *testing.T, args []string, must bool) {
-	text := tableOutput(t, append(args, "--table", "csv")...)
+	text := tableOutput(t, append(args, "--csv")...)
 	if text == "" && !must {
 		return
 	}
@@ -133,7 +121,7 @@ func everyFormat(t *testing.T, args []string, must bool) {
 	}
 	head := rows[0][slices.IndexFunc(rows[0], func(h string) bool { return h != "" })]
 	name, _, _ := strings.Cut(head, " (")
-	text = tableOutput(t, append(args, "--table", "markdown", "--columns", name)...)
+	text = tableOutput(t, append(args, "--markdown", "--columns", name)...)
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) < 3 || lines[0] != "| "+head+" |" || !strings.HasPrefix(lines[1], "| --") {
 		t.Errorf("--columns %q:\n%s", name, text)

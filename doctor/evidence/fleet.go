@@ -11,7 +11,7 @@ import (
 	"busbar.dev/unit"
 )
 
-// FleetFinding is a fault that the statistics of a fleet name, as `busbar nodes --json` and
+// FleetFinding is a fault that the statistics of a fleet name, as `busbar fleet nodes --json` and
 // the server's /api/fleet/findings print it, and the file that it was read from.
 type FleetFinding struct {
 	File string

@@ -372,7 +372,8 @@ func (j *Job) slowFindings() (list []finding.Finding) {
 			ID: "slow-collective:" +
 				strings.TrimPrefix(fmt.Sprintf("%s/%s/%s/%s", j.Name, r.Group, r.Op, unit.Bytes(1)<<r.Class), "/"),
 			Kind: "slow-collective", Severity: finding.Warn, Nodes: unique(r.hosts), Figure: "bandwidth",
-			Fix: "compare the nodes of this communicator: busbar doctor on its log, counters of its NICs (busbar nodes), and " +
+			Fix: "compare the nodes of this communicator: busbar doctor on its log, counters of its NICs (busbar fleet " +
+				"nodes), and " +
 				"busbar bench pairs between its nodes",
 		}
 		against := ""

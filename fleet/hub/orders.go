@@ -31,7 +31,7 @@ func (h *Hub) Give(ctx context.Context, o fleet.Order) (s fleet.OrderState, err 
 	for _, n := range o.Nodes {
 		// A check before a job goes on without such a node, and calls it bad: a refusal would say nothing of the others.
 		if _, ok := h.Node(n); !ok && o.Job == "" {
-			return s, refused("node %s %s; busbar nodes lists the nodes", n, h.absent(n))
+			return s, refused("node %s %s; busbar fleet nodes lists the nodes", n, h.absent(n))
 		}
 	}
 	if len(h.active()) >= maxOrders {

@@ -205,7 +205,7 @@ func (x *reader) addInstance(v *yamldoc.Value) {
 	if in.typ != "" && x.types[in.typ] == 0 {
 		x.types[in.typ] = 1
 		if len(x.types) == 1 {
-			x.f.Warnf(v.LineNum(), in.name, "instances of type %s; give what they are as HOSTLIST=PRESET (busbar presets)",
+			x.f.Warnf(v.LineNum(), in.name, "instances of type %s; give what they are as HOSTLIST=PRESET (busbar list presets)",
 				in.typ)
 		}
 	}

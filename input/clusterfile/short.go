@@ -121,7 +121,7 @@ func gpuNamed(name string) (hardware.GPUModel, error) {
 	if len(near) > 0 {
 		return g, fmt.Errorf("no GPU %q in the catalogue; similar: %s", name, strings.Join(near[:min(len(near), 8)], ", "))
 	}
-	return g, fmt.Errorf("no GPU %q in the catalogue; `busbar hardware gpu` lists them", name)
+	return g, fmt.Errorf("no GPU %q in the catalogue; `busbar list hardware gpu` lists them", name)
 }
 
 // memory is the size in a GPU's name: 80 of A100-SXM4-80GB.

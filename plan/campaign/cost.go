@@ -16,8 +16,8 @@ type Price struct {
 	Per      string
 }
 
-// ParsePrice reads 2.50/gpu-hour, "EUR 2.50/gpu-hour", $0.12/kWh or 60/MWh: an amount, with a currency
-// before or after it, for one of the units. The currency is a word and nothing is converted.
+// ParsePrice reads 2.50/gpu-hour, 2.50 (for the first of the units), "EUR 2.50/gpu-hour", $0.12/kWh or 60/MWh: an
+// amount, with a currency before or after it, for one of the units. The currency is a word and nothing is converted.
 func ParsePrice(text string, units ...string) (Price, error) {
 	p := Price{Currency: "USD"}
 	bad := func(why string) (Price, error) {
@@ -25,7 +25,7 @@ func ParsePrice(text string, units ...string) (Price, error) {
 	}
 	amount, per, ok := strings.Cut(text, "/")
 	if !ok {
-		return bad("no / with what it is for")
+		per = units[0]
 	}
 	for _, u := range units {
 		if strings.EqualFold(strings.TrimSpace(per), u) {

@@ -12,6 +12,7 @@ import (
 
 func TestParsePrice(t *testing.T) {
 	for in, want := range map[string]campaign.Price{
+		"2.50":              {2.5, "USD", "gpu-hour"},
 		"2.50/gpu-hour":     {2.5, "USD", "gpu-hour"},
 		"$2/GPU-hour":       {2, "USD", "gpu-hour"},
 		"EUR 20/node-hour":  {20, "EUR", "node-hour"},
@@ -24,7 +25,7 @@ func TestParsePrice(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		"", "2.50", "/gpu-hour", "2/kWh", "-2/gpu-hour", "two/gpu-hour", "1e999/gpu-hour", "1.2.3/gpu-hour",
+		"", "/gpu-hour", "2/kWh", "-2/gpu-hour", "two/gpu-hour", "1e999/gpu-hour", "1.2.3/gpu-hour",
 		"2 thousands of dollars/gpu-hour",
 	} {
 		if got, err := campaign.ParsePrice(in, "gpu-hour", "node-hour"); err == nil {

@@ -1,6 +1,6 @@
 // Fit fits the built-in figures of busbar's model to published measurements, and says how far off predictions are of
 // machines, publishers and training clusters that the fit has not seen, with all mechanisms of the model and without
-// some. Files hold measured points as docs/manual/validate.md describes them; where they have no collectives, training
+// some. Files hold measured points as docs/manual/calibrate.md describes them; where they have no collectives, training
 // runs.
 package main
 

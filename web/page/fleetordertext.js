@@ -2,7 +2,7 @@ import { fold } from './fleethosts.js';
 import { busbar } from './fleetwords.js';
 import { hosts } from './units.js';
 
-// What people write into the form of an order, read as busbar order reads it, and the command that gives the same order.
+// What people write into the form of an order, read as busbar fleet order reads it, and the command that gives the same order.
 
 const steps = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, kib: 1024, mib: 1024 ** 2, gib: 1024 ** 3, b: 1, kb: 1e3, mb: 1e6, gb: 1e9 };
 

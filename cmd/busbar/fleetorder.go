@@ -28,48 +28,9 @@ type orderCmd struct {
 // orderingCmd gives or watches an order.
 type orderingCmd[Q ordering] struct {
 	common
+	settings
 	client.Options
 	Order Q `embed:""`
-}
-
-// Help ends with examples.
-func (c *orderingCmd[Q]) Help() string {
-	switch any(c.Order).(type) {
-	case query.OrderPairs:
-		return "Every pair is measured by itself: a node that fails affects its pair only. Nodes that are unreachable, " +
-			"have " +
-			"left or refuse are listed as left out; busy ones are asked again later in the sweep. " +
-			"busbar serve finds faults by comparing sweeps over time: order one every hour.\n\n" +
-			"Examples:\n" +
-			"  busbar order pairs --wait\n" +
-			"  busbar order pairs --every 1h --from 00:30 --max-rate 5GB/s\n" +
-			"  busbar order pairs --nodes gpu[001-512] --rounds 16 --every 10min"
-	case query.OrderCollective:
-		return "One group over all nodes, one rank per node. The page stores and shows the rows. If a node does not join, " +
-			"the measurement fails.\n\nExamples:\n" +
-			"  busbar order collective --wait\n" +
-			"  busbar order collective --nodes gpu[01-08] --op all_gather --size 1M,64M --every 1d --from 03:00"
-	case query.OrderGPU:
-		return "Agents start busbar-gpu. NCCL runs a collective over all GPUs of all nodes, and results are verified; with " +
-			"--pairs, NCCL sends between one GPU of each node of every pair. Nodes without busbar-gpu, a driver or a GPU are " +
-			"listed as left out with the reason.\n\nExamples:\n" +
-			"  busbar order gpu --wait\n" +
-			"  busbar order gpu --pairs --nodes gpu[01-16] --every 6h"
-	case query.OrderRDMA:
-		return "Agents run ib_write_bw and ib_write_lat of perftest between disjoint pairs of nodes, one rail after the " +
-			"other: bandwidth each way, and latency. " +
-			"Nodes without perftest or an active RDMA port are listed as left out with the reason. RDMA has a history of its " +
-			"own, apart from that of TCP.\n\nExamples:\n" +
-			"  busbar order rdma --wait\n" +
-			"  busbar order rdma --nodes gpu[001-512] --rounds 16 --every 1h"
-	case query.OrderWatch:
-		return "Shows the progress of an order until it ends; of a repeating one, until its running or next sweep ends. " +
-			"Progress goes to standard error: one changing line on a terminal, else a line at the start and one per round. If " +
-			"the server restarts meanwhile, it waits. Exit code 1: nothing was measured, or a node is unhealthy.\n\nExample:\n" +
-			" " +
-			" busbar order watch 4f2a9c0d1e3b"
-	}
-	return ""
 }
 
 // Run orders or watches.
@@ -89,7 +50,7 @@ func (e *env) order(o common, server client.Options, ask ordering) error {
 	clear()
 	if err != nil {
 		if doc != nil && (e.ctx.Err() != nil || errors.Is(err, fleet.ErrGone)) {
-			o.say(e, "%s: it goes on; busbar order watch %[1]s shows it, busbar order cancel %[1]s ends it", doc.ID)
+			o.say(e, "%s: it goes on; busbar fleet order watch %[1]s shows it, busbar fleet order cancel %[1]s ends it", doc.ID)
 		}
 		return err
 	}
@@ -130,20 +91,9 @@ func (e *env) watch(o common) (show func(query.OrderProgress), clear func()) {
 
 type orderCheckCmd struct {
 	common
+	settings
 	client.Options
 	query.OrderCheck
-}
-
-// Help ends with an example.
-func (orderCheckCmd) Help() string {
-	return "Exit code 0: all nodes are healthy, which one line on standard error says; 1: the unhealthy ones are on " +
-		"standard output as a hostlist, with reasons on standard error; 2: wrong usage, nothing was checked; 3: no answer " +
-		"in time. " +
-		"A node that never joined is unhealthy, and the others are measured. " +
-		"It takes precedence over other orders, and each part takes a few seconds at most. A node that looks slow is " +
-		"measured a second time, and is unhealthy only if it is slow again.\n\n" +
-		"Example:\n  busbar order check --nodes \"$SLURM_JOB_NODELIST\" --job \"$SLURM_JOB_ID\" --server https://head:7641 " +
-		"--token-file /etc/busbar/token"
 }
 
 // Run measures and judges.
@@ -168,15 +118,9 @@ func (c *orderCheckCmd) Run(e *env) error {
 
 type orderListCmd struct {
 	common
+	settings
 	client.Options
 	query.Orders
-}
-
-// Help ends with an example.
-func (orderListCmd) Help() string {
-	return "Lists what each order measures, or the job that it checks nodes for; its progress, interval, next start, " +
-		"and the token that gave it. A check that measures a second time is two orders.\n\nExample:\n  busbar order list " +
-		"--all"
 }
 
 // Run lists.
@@ -186,12 +130,10 @@ func (c *orderListCmd) Run(e *env) error {
 
 type orderCancelCmd struct {
 	common
+	settings
 	client.Options
 	query.OrderCancel
 }
-
-// Help ends with an example.
-func (orderCancelCmd) Help() string { return "Example:\n  busbar order cancel 4f2a9c0d1e3b" }
 
 // Run cancels.
 func (c *orderCancelCmd) Run(e *env) error {

@@ -9,29 +9,35 @@ import (
 	"busbar.dev/report"
 )
 
+// fleetCmd asks and orders what busbar serve knows and runs.
+type fleetCmd struct {
+	Nodes nodesCmd `cmd:"" help:"List the nodes of a fleet, and the unhealthy ones."`
+	Order orderCmd `cmd:"" help:"Order measurements of a fleet, watch and cancel them."`
+	Links linksCmd `cmd:"" help:"Print what was measured between two nodes over time."`
+}
+
+type linksCmd struct {
+	common
+	settings
+	client.Options
+	Nodes string `arg:"" placeholder:"NODE,NODE" help:"Two nodes, with a comma."`
+}
+
+// Run asks and prints.
+func (c *linksCmd) Run(e *env) error {
+	return shown(e, c.common, report.Link)(query.Link{Nodes: c.Nodes}.Run(e.ctx, e.fleet(c.common, c.Options)))
+}
+
 type nodesCmd struct {
 	common
+	settings
 	client.Options
 	query.Nodes
 	Forget string `placeholder:"HOSTLIST" help:"Remove nodes that are gone for good. A node that is up is refused: stop its agent first. A node returns when it joins again."`
-	Link   string `placeholder:"NODE,NODE" help:"Print what was measured between two nodes over time: samples, median and failures of each direction."`
 	Bad    bool   `help:"Print unhealthy nodes as a hostlist, and exit 1 when there are any."`
 }
 
-// Help ends with examples.
-func (nodesCmd) Help() string {
-	return "Lists the nodes of a fleet as busbar serve knows them: state, activity and findings. " +
-		"With --bad the output is a Slurm hostlist of nodes with a certain fault of their own that is not improving. Slow " +
-		"paths between nodes count against neither node. The reasons go to standard error.\n\n" +
-		"Examples:\n" +
-		"  busbar nodes\n" +
-		"  scontrol show node | busbar nodes --slurm -\n" +
-		"  busbar nodes --link gpu01,gpu02\n" +
-		"  busbar nodes --bad --json --server https://head:7641 --token-file token\n" +
-		"  bad=$(busbar nodes --bad) || [ -z \"$bad\" ] || scontrol update state=drain reason=busbar nodename=\"$bad\""
-}
-
-// Run answers one of its four questions.
+// Run answers one of its three questions.
 func (c *nodesCmd) Run(e *env) error {
 	env := e.fleet(c.common, c.Options)
 	switch {
@@ -51,8 +57,6 @@ func (c *nodesCmd) Run(e *env) error {
 			c.say(e, "%s are forgotten", doc.Hostlist())
 		}
 		return err
-	case c.Link != "":
-		return shown(e, c.common, report.Link)(query.Link{Nodes: c.Link}.Run(e.ctx, env))
 	case c.Bad:
 		doc, err := query.Nodes{Bad: true}.Run(e.ctx, env)
 		if err != nil {

@@ -136,7 +136,9 @@ func TestKnownFailure(t *testing.T) {
 	} {
 		r := &Report{
 			Lines: 14, Sources: []string{"log"}, Undecided: true,
-			Findings: []finding.Finding{{ID: "cuda-error", Severity: finding.Error, Confidence: confidence, Title: "CUDA failed"}},
+			Findings: []finding.Finding{{
+				ID: "cuda-error", Severity: finding.Error, Confidence: confidence, Title: "CUDA failed",
+			}},
 		}
 		if out := textOf(t, r); !strings.Contains(out, want) {
 			t.Errorf("%.0f%% sure: %s", 100*confidence, out)

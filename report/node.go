@@ -72,7 +72,8 @@ type column struct {
 // newPanel deals the devices of a kind of node into columns; it shows what the first of its hosts has.
 func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 	p := &panel{
-		t: t, hosts: hosts, title: t.Name, stubs: len(c.Network.Switches) > 0, share: map[int]*cluster.Share{}, fast: t.FastSets(),
+		t: t, hosts: hosts, title: t.Name, stubs: len(c.Network.Switches) > 0, share: map[int]*cluster.Share{},
+		fast:   t.FastSets(),
 		second: t.SwitchLinks(), titles: t.Titles(), far: farGPUs(t), up: t.Uplinks(),
 		span: make([][]*column, len(t.Devices)), depth: make([]int, len(t.Devices)),
 		gpuW: 90, gap: 34, socketGap: 78, barH: 26, at: map[cluster.Kind]float64{}, high: map[cluster.Kind]float64{

@@ -132,8 +132,11 @@ func (v *trafficView) channels() []channelLines {
 		}
 	}
 	all := []channelLines{
-		{title: "Rings", columns: 1, tail: "ranks in the order that bytes travel, the last sends to the first; between hosts the " +
-			"NIC that it leaves by and the NIC that it enters by"},
+		{
+			title: "Rings", columns: 1,
+			tail: "ranks in the order that bytes travel, the last sends to the first; between hosts the " +
+				"NIC that it leaves by and the NIC that it enters by",
+		},
 		{title: "Trees", columns: 2, tail: "the root first, what sends to it behind it; thick: between hosts"},
 	}
 	add := func(to *channelLines, like *grouped[int, *traffic.Channel], text func(*traffic.Channel) string,
@@ -144,8 +147,10 @@ func (v *trafficView) channels() []channelLines {
 			for _, c := range list {
 				ids = append(ids, c.Index)
 			}
-			to.lines = append(to.lines, channelLine{words.Numbers(ids), text(list[0]),
-				func(c *picture, x, y float64) float64 { return draw(c, list[0], x, y) }})
+			to.lines = append(to.lines, channelLine{
+				words.Numbers(ids), text(list[0]),
+				func(c *picture, x, y float64) float64 { return draw(c, list[0], x, y) },
+			})
 		}
 	}
 	add(&all[0], &rings, v.ringText, v.drawRing)

@@ -16,13 +16,7 @@ func Fail(w http.ResponseWriter, code int, text string) {
 }
 
 // refuse answers that a question is wrong, with the parameter that it is about.
-func refuse(w http.ResponseWriter, err error) {
-	doc := map[string]string{"error": err.Error()}
-	for _, field := range fieldOf(err) {
-		doc["field"] = field
-	}
-	failWith(w, http.StatusBadRequest, doc)
-}
+func refuse(w http.ResponseWriter, err error) { failWith(w, http.StatusBadRequest, refused(err)) }
 
 func failWith(w http.ResponseWriter, code int, doc map[string]string) {
 	w.Header().Set("Content-Type", jsonType)

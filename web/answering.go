@@ -78,7 +78,7 @@ func (s *Server) compute(ctx context.Context, a *asked) *given {
 	inside, leave, err := s.pool.enter(ctx, clientIn(ctx), a.Heavy, a.cost())
 	if err != nil {
 		cancel()
-		return refusal(http.StatusServiceUnavailable, errBusy.Error(), a)
+		return refusal(http.StatusServiceUnavailable, errBusy, a)
 	}
 	ctx = inside
 	done := make(chan *given, 1)
@@ -148,10 +148,10 @@ func weigh(path string) (size int64, packed bool) {
 
 func late(ctx context.Context, a *asked) *given {
 	if errors.Is(context.Cause(ctx), errMemory) {
-		return refusal(http.StatusServiceUnavailable, errMemory.Error(), a)
+		return refusal(http.StatusServiceUnavailable, errMemory, a)
 	}
 	return refusal(http.StatusServiceUnavailable,
-		fmt.Sprintf("no answer within %v; ask for less: fewer sizes, algorithms or nodes", a.Within), a)
+		fmt.Errorf("no answer within %v; ask for less: fewer sizes, algorithms or nodes", a.Within), a)
 }
 
 // run asks package query and makes an answer of its document. It survives its faults: others are being served.
@@ -159,7 +159,7 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.tell(fmt.Sprintf("a fault: %v\n%s", p, debug.Stack())) // for who runs the server, not for who asks
-			g = refusal(http.StatusInternalServerError, fmt.Sprintf("a fault of busbar, not of the question: %v", p), a)
+			g = refusal(http.StatusInternalServerError, fmt.Errorf("a fault of busbar, not of the question: %v", p), a)
 		}
 	}()
 	env := s.env(a)
@@ -170,9 +170,9 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 	case ctx.Err() != nil:
 		return late(ctx, a)
 	case query.Cannot(err):
-		return refusal(http.StatusUnprocessableEntity, err.Error(), a, fieldOf(err)...)
+		return refusal(http.StatusUnprocessableEntity, err, a)
 	case err != nil:
-		return refusal(http.StatusBadRequest, err.Error(), a, fieldOf(err)...)
+		return refusal(http.StatusBadRequest, err, a)
 	}
 	g = &given{code: http.StatusOK, mime: a.mime, line: a.line}
 	if timeUp {
@@ -182,7 +182,7 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 		g.exit = 1
 	}
 	if g.body, err = a.write(ctx, ask.Answer{Question: a.ask, Document: doc, Env: env}, s.longest()); err != nil {
-		return refusal(http.StatusUnprocessableEntity, err.Error(), a)
+		return refusal(http.StatusUnprocessableEntity, err, a)
 	}
 	g.seal()
 	return g
@@ -211,25 +211,24 @@ func (s *Server) env(a *asked) query.Env {
 	return query.Env{Files: a.files, Machine: s.Machine, Limits: limits}
 }
 
-// fieldOf is the parameter of the question that an error is about, where one is known.
-func fieldOf(err error) []string {
+// refused is what is wrong with a question, as the page takes it: the parameter that it is about is named where one is
+// known, so that the page can point to it.
+func refused(err error) map[string]string {
+	doc := map[string]string{"error": err.Error()}
 	var f *query.FieldError
-	if errors.As(err, &f) && f.Field != "" {
-		return []string{f.Field}
-	}
 	var named interface{ Field() string }
-	if errors.As(err, &named) {
-		return []string{named.Field()}
+	if errors.As(err, &f) && f.Field != "" {
+		doc["field"] = f.Field
+	} else if errors.As(err, &named) {
+		doc["field"] = named.Field()
 	}
-	return nil
+	return doc
 }
 
-// refusal is an answer that is none. A field that helps is named, so that the page can point to it.
-func refusal(code int, text string, a *asked, field ...string) *given {
-	doc := map[string]string{"error": text, "command": a.line}
-	if len(field) > 0 {
-		doc["field"] = field[0]
-	}
+// refusal is an answer that is none.
+func refusal(code int, err error, a *asked) *given {
+	doc := refused(err)
+	doc["command"] = a.line
 	body, _ := json.Marshal(doc)
 	g := &given{code: code, mime: jsonType, body: append(body, '\n'), line: a.line, exit: -1}
 	g.seal()

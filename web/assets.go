@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 
@@ -81,17 +80,15 @@ func (a *assets) versioned(w http.ResponseWriter, r *http.Request, name string) 
 	a.file(w, r, name, "private, max-age=31536000, immutable")
 }
 
+// assetTypes are what the page is made of; what the machine's own tables say of them may differ.
+var assetTypes = map[string]string{
+	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": ask.SVG,
+	".log": "text/plain; charset=utf-8",
+}
+
 func (a *assets) file(w http.ResponseWriter, _ *http.Request, name, keep string) {
 	data, err := page.ReadFile("page/" + name)
-	kind := mime.TypeByExtension(path.Ext(name))
-	switch path.Ext(name) { // what the machine's own tables say may differ
-	case ".js":
-		kind = "text/javascript; charset=utf-8"
-	case ".css":
-		kind = "text/css; charset=utf-8"
-	case ".svg":
-		kind = ask.SVG
-	}
+	kind := assetTypes[path.Ext(name)]
 	if err != nil || kind == "" {
 		Fail(w, http.StatusNotFound, "there is no such file")
 		return

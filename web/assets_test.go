@@ -66,8 +66,19 @@ func TestViews(t *testing.T) {
 			modules = append(modules, strings.TrimSuffix(filepath.Base(f), ".js"))
 		}
 	}
-	if linked := slices.Sorted(slices.Values(views)); !slices.Equal(linked, modules) {
+	if linked := slices.Sorted(slices.Values(append([]string{"home"}, views...))); !slices.Equal(linked, modules) {
 		t.Errorf("index.html links %v; expected the modules that show a view: %v", linked, modules)
+	}
+}
+
+// TestExampleLog holds the log that doctor has to try against that of the documents.
+func TestExampleLog(t *testing.T) {
+	want, err := os.ReadFile("../docs/examples/job.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := page.ReadFile("page/example.log"); err != nil || string(got) != string(want) {
+		t.Errorf("page/example.log is not docs/examples/job.log (%v)", err)
 	}
 }
 

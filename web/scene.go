@@ -17,7 +17,7 @@ func (s *Server) scene(w http.ResponseWriter, r *http.Request) {
 	values.Del("at")
 	a, err := s.read(ask.Map, values)
 	if err != nil {
-		Fail(w, http.StatusBadRequest, err.Error())
+		refuse(w, err)
 		return
 	}
 	a.drawing = "scene " + at

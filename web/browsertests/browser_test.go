@@ -53,6 +53,9 @@ func TestMain(m *testing.M) {
 	}())
 }
 
+// home is what the page opens with: the two questions.
+const home = `document.querySelectorAll('.home h1').length === 2`
+
 // page is a browser at a server of its own.
 type page struct {
 	t     *testing.T
@@ -86,19 +89,8 @@ func start(t *testing.T) *page {
 	p.do(chromedp.EmulateViewport(1366, 768),
 		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error { return p.listen(ctx, target) }))
 	p.do(chromedp.Navigate(login))
-	p.wait(`document.querySelector('.stage[data-drawn]') !== null`)
-	p.tour()
+	p.wait(home)
 	return p
-}
-
-// tour takes the first steps, which every new browser is shown once.
-func (p *page) tour() {
-	p.t.Helper()
-	for _, at := range []string{"1 of 3", "2 of 3", "3 of 3"} {
-		p.wait(`document.querySelector('.tour')?.textContent.includes('` + at + `')`)
-		p.run(`(document.querySelector('.tour button.main') || document.querySelector('.tour button:last-child')).click()`)
-	}
-	p.wait(`document.querySelector('.tour') === null && localStorage.getItem('toured') === '1'`)
 }
 
 // serve starts the program and gives the address that logs in.

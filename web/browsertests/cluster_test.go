@@ -9,9 +9,8 @@ const drawn = `document.querySelector('.stage[data-drawn]') && !document.querySe
 
 func TestCluster(t *testing.T) {
 	p := start(t)
-	p.shot("cluster-4")
-	p.clean("cluster")
 	for _, c := range []struct{ name, path string }{
+		{"cluster-4", "/cluster"},
 		{"cluster-this", "/cluster?c=this"},
 		{"cluster-2-load", "/cluster?c=dgx-h100:2&op=all_reduce"},
 		{"cluster-node", "/cluster?c=dgx-h100:2&op=all_reduce&at=node0"},

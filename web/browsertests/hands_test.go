@@ -111,7 +111,7 @@ func TestUploads(t *testing.T) {
 	p.shot("cluster-upload")
 	p.clean("upload")
 	p.open("/predict?c=dgx-h100:2&algo=auto", answered)
-	p.do(chromedp.SetUploadFiles(`.controls fieldset:last-of-type input[type=file]`,
+	p.do(chromedp.SetUploadFiles(`.controls .group input[type=file]`,
 		[]string{example(t, "allreduce.txt")}))
 	p.
 		wait(`location.search.includes('measured=') && !document.querySelector('.busy') && document.body.textContent.includes('Measured against predicted')`)

@@ -85,7 +85,7 @@ func TestJobs(t *testing.T) {
 	f.before(t, p)
 	const shown = `document.querySelector('.jobs[data-shown=job] canvas')`
 	for _, theme := range []string{"light", "dark"} {
-		p.run(`localStorage.setItem('theme', '` + theme + `'); localStorage.setItem('toured', '1')`)
+		p.run(`localStorage.setItem('theme', '` + theme + `')`)
 		for _, w := range []int64{390, 1366, 1920} {
 			p.do(chromedp.EmulateViewport(w, 900))
 			p.open("/jobs?rank=5", shown)

@@ -9,7 +9,7 @@ func TestPredict(t *testing.T) {
 	for _, c := range []struct{ name, path string }{
 		{"predict", "/predict?c=dgx-h100:4"},
 		{"predict-one", "/predict?c=dgx-h100:4&algo=auto"},
-		{"predict-compare", "/predict?c=baskerville:4&layouts=1x4,2x2,4x1&algo=auto"},
+		{"predict-compare", "/predict?c=baskerville:4&l=1x4,2x2,4x1&algo=auto"},
 	} {
 		p.open(c.path, answered)
 		p.shot(c.name)

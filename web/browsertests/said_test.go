@@ -45,7 +45,6 @@ func TestFrameworkPrecision(t *testing.T) {
 	chosen := `[...document.querySelectorAll('.controls select')].find((x) => x.labels?.[0]?.textContent === 'Precision').selectedOptions[0].textContent`
 	for path, want := range map[string]string{
 		"/step?c=4x4090:2&m=gpt2-large&framework=ddp&nic=25GbE": "the framework's (amp-bf16)",
-		"/step?c=dgx-h100:2&m=gpt2-large":                       "bf16",
 		"/plan?c=dgx-h100:1&m=gpt2-large":                       "the framework's",
 	} {
 		until := stepped

@@ -9,12 +9,14 @@ import (
 
 // walked are states of all views, with what people open on them.
 var walked = []struct{ name, path, until, open string }{
+	{"home", "/", home, ""},
 	{"cluster", "/cluster?c=dgx-h100:4&op=all_reduce", drawn, ""},
 	{"cluster-link", "/cluster?c=baskerville:2&l=2x2&op=all_reduce&sel=port/node0/0", drawn, ""},
 	{"cluster-1000", "/cluster?c=dgx-h100:1000&op=all_reduce", drawn, ""},
 	{"node", "/cluster?c=dgx-h100:2&op=all_reduce&at=node0&sel=device/node0/gpu0", drawn, ""},
 	{"predict", "/predict?c=dgx-h100:4", answered, ""},
 	{"predict-compare", "/predict?c=baskerville&layouts=1x4,2x2,4x1", answered, ""},
+	{"step-compare", "/step?c=4x4090:2&nic=25GbE&m=gpt2-large&l=1x4,2x2,2x4", stepped, ""},
 	{"step", "/step?c=dgx-h100:8&m=llama3-70b&pp=2&global-batch=64", `document.querySelector('[data-rested]')`, ""},
 	{"plan", "/plan?c=dgx-h100:8&m=llama3-70b", `document.querySelector('#files details')`, ""},
 	{"doctor", "/doctor", `document.querySelector('.drop')`, ""},
@@ -75,7 +77,7 @@ func TestWalk(t *testing.T) {
 	for _, s := range []struct {
 		name string
 		w, h int64
-	}{{"small", 1366, 768}, {"wall", 3840, 2160}} {
+	}{{"phone", 390, 844}, {"small", 1366, 768}, {"wall", 3840, 2160}} {
 		p.do(chromedp.EmulateViewport(s.w, s.h))
 		for _, c := range walked {
 			if p.url = real; c.open == "fleet" {

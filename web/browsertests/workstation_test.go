@@ -60,7 +60,7 @@ func TestUnnamedGPUs(t *testing.T) {
 			p.wait(`document.querySelector('.said .error')`)
 		})
 		said, err := eval[string](p, `document.querySelector('.said').innerText`)
-		if err != nil || strings.Contains(said, "--") || !strings.Contains(said, "Choose the GPU model") {
+		if err != nil || strings.Contains(said, "--") || !strings.Contains(said, "Choose the GPU model under Cluster") {
 			t.Errorf("%s says %q, %v; expected that it leads to the GPU's field", v.view, said, err)
 		}
 		if old, err := eval[bool](p,
@@ -69,7 +69,7 @@ func TestUnnamedGPUs(t *testing.T) {
 		}
 		p.shot("unnamed-" + v.view)
 		p.run(`document.querySelector('.said button').click()`)
-		if at, err := eval[string](p, `document.activeElement.id`); err != nil || at != "gpu" {
+		if at, err := eval[string](p, `document.activeElement.name`); err != nil || at != "gpu" {
 			t.Errorf("%s: the button of the error leads to %q, %v", v.view, at, err)
 		}
 		p.pick("GPU model", "a6000")
@@ -110,7 +110,7 @@ func TestWorkstation(t *testing.T) {
 		p.open("/step?m=gpt2-large&c=4xa6000:2", `document.querySelector('.said .error')`)
 	})
 	if said, err := eval[string](p, `document.querySelector('.said').innerText`); err != nil ||
-		len(strings.Fields(said)) > 35 || !strings.Contains(said, "Enter the NICs") {
+		len(strings.Fields(said)) > 35 || !strings.Contains(said, "Enter the NICs under Cluster") {
 		t.Errorf("two nodes without NICs: %q, %v", said, err)
 	}
 	p.shot("workstation-two")

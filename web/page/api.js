@@ -69,6 +69,7 @@ export async function send(...files) {
 function refusal(files) {
   const frame = 1024; // what a form adds for each
   const all = files.reduce((n, f) => n + f.size, 0), one = files.length === 1;
+  if (!files.length) return 'Drop files, paste a log, or say what is wrong, and then examine it.';
   if (!all) return one ? `${files[0].name} is empty.` : 'All of these files are empty.';
   if (files.length > most.files) return `These are ${files.length} files; the server takes ${most.files} at once. Send those of a few ranks, or use busbar on the machine that has them.`;
   if (all + frame * files.length <= most.bytes) return '';

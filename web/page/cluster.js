@@ -1,7 +1,7 @@
 import { h, s, put, say, table, failure, strange, plain } from './dom.js';
 import { Latest } from './api.js';
 import { Share } from './share.js';
-import { clusterPicker, clusterWord, hardware, refused, choice, field, text } from './pick.js';
+import { clusterPicker, clusterWord, hardware, refused, choice, entry, field } from './pick.js';
 import { Topology } from './topology.js';
 import { Load, kindNames } from './load.js';
 import { Picture } from './picture.js';
@@ -31,9 +31,7 @@ export async function show(root, state, api) {
 
   const joined = await api.ask('fleet/nodes', { brief: 1 }).then((a) => a.doc.nodes || []).catch(() => []);
   const loads = choice([['', 'nothing'], ...(joined.length ? [['health', 'measured health of the fleet']] : []), ...ops], state.get('op'), (v) => state.set({ op: v, ...(v === 'health' ? { c: 'fleet' } : {}) }));
-  const size = text(state.get('size', '1G'), (v) => state.set({ size: v }), { inputmode: 'text' });
-  const who = text(state.get('l'), (v) => state.set({ l: v }), { placeholder: 'all, or 2x4' });
-  const ofLoad = h('div', { class: 'cards' }, field('Size, bytes', size, 'Such as 64M or 1G, of each rank’s data.'), field('Layout', who, 'Nodes × GPUs per node (default: all GPUs).'));
+  const ofLoad = h('div', { class: 'cards' }, entry(state, 'size', 'Size, bytes', { otherwise: '1G' }, 'Such as 64M or 1G, of each rank’s data.'), entry(state, 'l', 'Layout', { placeholder: 'all, or 2x4' }, 'Nodes × GPUs per node (default: all GPUs).'));
   const turn = () => { ofLoad.hidden = !state.get('op') || state.get('op') === 'health'; }; // nothing else has a size
   turn();
   put(root, h('div', { class: 'view' },
@@ -107,9 +105,9 @@ export async function show(root, state, api) {
     const c = clusterWord(state);
     try {
       scenes.clear();
-      const [answer, next] = await Promise.all([c === 'fleet' ? api.ask('fleet/cluster') : api.ask('map', { c, ...hardware(state) }), drawn(c, nodeAt())]);
+      const [answer, next, checked] = await Promise.all([c === 'fleet' ? api.ask('fleet/cluster') : api.ask('map', { c, ...hardware(state) }), drawn(c, nodeAt()), c === 'fleet' ? null : api.ask('map', { c, audit: 1, ...hardware(state) })]);
       load = new Load(null);
-      put(said);
+      refused(said);
       stage.hidden = false;
       let second = null;
       if (state.get('op') === 'health') load = await measured(api, new Topology(answer.doc, next));
@@ -118,7 +116,7 @@ export async function show(root, state, api) {
         try {
           second = await api.ask('predict', { c, ...hardware(state), l: state.get('l'), op: state.get('op'), size: state.get('size', '1G'), links: true });
           load = new Load(second.doc.rows.find((r) => r.chosen) || second.doc.rows[0]);
-        } catch (error) { put(said, refused(error)); }
+        } catch (error) { refused(said, error); }
       }
       share.of(c === 'fleet' ? shown(answer) : answer, second);
       const sum = answer.doc.summary;
@@ -130,9 +128,9 @@ export async function show(root, state, api) {
       draw();
       picture.svg.getBoundingClientRect(); // lays it out now
       stage.dataset.drawn = String(Math.round(performance.now() - started));
-      put(more, answer.doc.audit && audit(answer.doc), outline(topo), c !== 'fleet' && h('details', { class: 'card' }, h('summary', {}, 'The same as drawn by busbar map -o svg'), h('p', {}, h('a', { href: `${answer.url}${answer.url.includes('?') ? '&' : '?'}o=svg`, target: '_blank', rel: 'noopener' }, 'open the drawing'))));
+      put(more, audit(checked?.doc || answer.doc), outline(topo), c !== 'fleet' && h('details', { class: 'card' }, h('summary', {}, 'The same as drawn by busbar map -o svg'), h('p', {}, h('a', { href: `${answer.url}${answer.url.includes('?') ? '&' : '?'}o=svg`, target: '_blank', rel: 'noopener' }, 'open the drawing'))));
     } catch (error) {
-      put(said, failure(error));
+      refused(said, error);
       stage.hidden = true; // it shows another cluster
       put(more);
       about.textContent = '';
@@ -176,10 +174,13 @@ export function loadLegend(load) {
     !load.each && h('li', {}, 'each link shows the load of the busiest link of its kind'));
 }
 
+// audit is what was found, and what no source says, so that it could not be looked at.
 function audit(doc) {
-  if (!doc.audit?.length) return h('div', { class: 'card' }, h('h2', {}, 'Audit'), h('p', {}, 'No problems found.'));
-  return h('div', { class: 'card' }, h('h2', {}, 'Audit'), h('ul', { class: 'findings' }, doc.audit.map((f) => h('li', { class: `finding ${f.severity}` },
-    h('p', {}, h('span', { class: `tag ${f.severity}` }, f.severity), ' ', h('strong', {}, f.where || ''), ' ', plain(f.text)), f.fix && h('p', { class: 'quiet' }, plain(f.fix))))));
+  if (!doc.audit) return null;
+  return h('div', { class: 'card' }, h('h2', {}, 'Audit'), doc.audit.length ? h('ul', { class: 'findings' }, doc.audit.map((f) => h('li', { class: `finding ${f.severity}` },
+    h('p', {}, h('span', { class: `tag ${f.severity}` }, f.severity), ' ', h('strong', {}, f.where || ''), ' ', plain(f.text)), f.fix && h('p', { class: 'quiet' }, plain(f.fix)))))
+    : h('p', {}, doc.unchecked?.length ? 'No problems found in what could be checked.' : 'No problems found; every rule could be checked.'),
+  doc.unchecked?.length > 0 && h('details', { open: true }, h('summary', {}, `Not checked, as no source says it (${doc.unchecked.length})`), h('ul', {}, doc.unchecked.map((x) => h('li', {}, plain(x))))));
 }
 
 // outline is the picture in words.

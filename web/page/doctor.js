@@ -1,40 +1,38 @@
 import { h, id, put, failure, say, strange, plain } from './dom.js';
 import { Latest, send, address } from './api.js';
-import { Share } from './share.js';
+import { droppable } from './drop.js';
+import { Share, copier, line } from './share.js';
 import { plural } from './units.js';
 
 const unlikely = 0.2; // what is less sure stands behind the rest
+
+// intake is where logs are dropped, chosen, pasted or described; take is given the files, or none to take the same again.
+export function intake(take) {
+  const pick = h('input', { type: 'file', multiple: true, id: id('files'), onchange: () => take([...pick.files]) });
+  const words = h('textarea', { id: id('words'), rows: '3', placeholder: 'all_reduce is ten times slower on two nodes than on one …' });
+  const paste = (text) => take(text.trim() ? [new File([text], 'pasted.txt', { type: 'text/plain' })] : []);
+  const drop = droppable(h('div', { class: 'drop' }, h('p', {}, h('strong', {}, 'Drop logs here'), ', files or a folder, or choose them:'),
+    h('label', { class: 'unseen', for: pick.id }, 'Log files'), pick,
+    h('p', { class: 'quiet' }, 'NCCL logs, output of nccl-tests, nvidia-smi, lspci, ibstat, dmesg, launch scripts, tracebacks; up to 200 MiB in all. They stay on the server’s machine until newer uploads need their room.'),
+    h('button', { type: 'button', onclick: async () => take([new File([await (await fetch(new URL('example.log', import.meta.url))).blob()], 'job.log')]) }, 'Try an example log')), take);
+  return [drop, h('form', { class: 'card cards', onsubmit: (e) => { e.preventDefault(); paste(words.value); } },
+    h('div', { class: 'field' }, h('label', { for: words.id }, 'Or paste a log, or say what is wrong'), words), h('div', {}, h('button', { type: 'submit', class: 'main' }, 'Examine')))];
+}
 
 // Why a job is slow, broken or hung: logs are dropped here, or somebody says what is wrong.
 export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' }, 'Why is my job slow, broken or hung?');
   const said = h('div', {}), out = h('div', { class: 'cards' });
-  const pick = h('input', { type: 'file', multiple: true, id: id('files'), onchange: () => take([...pick.files]) });
-  const words = h('textarea', { id: id('words'), rows: '3', placeholder: 'all_reduce is ten times slower on two nodes than on one …' });
-  const drop = h('div', { class: 'drop' }, h('p', {}, h('strong', {}, 'Drop logs here'), ', or choose them:'),
-    h('label', { class: 'unseen', for: pick.id }, 'Log files'), pick,
-    h('p', { class: 'quiet' }, 'NCCL logs, output of nccl-tests, nvidia-smi, lspci, ibstat, dmesg, launch scripts, tracebacks; up to 200 MiB in all. They stay on the server’s machine until newer uploads need their room.'));
-  for (const kind of ['dragenter', 'dragover']) drop.addEventListener(kind, (e) => { e.preventDefault(); drop.classList.add('over'); });
-  for (const kind of ['dragleave', 'drop']) drop.addEventListener(kind, () => drop.classList.remove('over'));
-  drop.addEventListener('drop', (e) => { e.preventDefault(); take([...e.dataTransfer.files]); });
-  const tell = h('form', { class: 'card', onsubmit: (e) => { e.preventDefault(); examine(); } },
-    h('div', { class: 'field' }, h('label', { for: words.id }, 'Or paste a log, or say what is wrong'), words), h('p', {}), h('button', { type: 'submit', class: 'main' }, 'Examine'));
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Doctor'), about), share.root), strange(state, ['file']),
-    h('section', { class: 'controls', 'aria-label': 'what is examined' }, said, drop, tell),
+    h('section', { class: 'controls', 'aria-label': 'what is examined' }, said, intake(take)),
     h('section', { 'aria-label': 'findings' }, out)));
-  put(out, h('div', { class: 'card empty' }, h('p', {}, 'Findings appear here: the cause, the fix, the confidence and the lines of evidence.')));
+  put(out, h('div', { class: 'card empty' }, h('p', {}, 'Drop a log, paste one or say what is wrong: the causes stand here then, each with its fix, its confidence and the lines of evidence.')));
 
-  // examine takes what is pasted; where nothing is, the files once more.
-  function examine() {
-    if (words.value.trim()) take([new File([words.value], 'pasted.txt', { type: 'text/plain' })]);
-    else if (state.all('file').length) refresh.go();
-    else { put(said, failure(new Error('Paste a log, or say what is wrong, and then examine it.'))); words.focus(); }
-  }
-
+  // take examines files; where none are given, those of the address once more.
   async function take(files) {
-    if (!files.length) return;
+    if (!files.length && state.all('file').length) { refresh.go(); return; }
     put(said, h('p', { class: 'note' }, `Sending ${plural(files.length, 'file')}.`));
     out.classList.add('busy');
     say('examining');
@@ -96,7 +94,19 @@ export async function show(root, state, api) {
 // questions are what would separate the likeliest causes best, each with the command that answers it.
 function questions(list) {
   if (!list.length) return null;
-  return h('div', { class: 'card' }, h('h2', {}, 'Questions that would decide'), h('ol', {}, list.map((q) => h('li', {}, h('p', {}, h('strong', {}, q.ask)), q.command && h('pre', { class: 'command', tabindex: '0', 'aria-label': 'how to find out' }, q.command)))));
+  return h('div', { class: 'card' }, h('h2', {}, 'Questions that would decide'), h('ol', {}, list.map((q) => h('li', {}, h('p', {}, h('strong', {}, q.ask)), q.command && line(q.command, 'how to find out'), steps(q.ask)))));
+}
+
+// What of a sentence can be copied: a setting, or a program with its options. What busbar is asked is a view of this page.
+const copied = /\b[A-Z][A-Z0-9]*_[A-Z0-9_]+=[^\s;()<>]*[^\s;,()<>.]|\b(?:unset(?: [A-Z0-9_]{5,})+|ip -br addr|(?:nvidia-smi|ethtool|lspci|dmesg|mpirun|srun|dcgmi)(?: (?:-{1,2}[\w-]+(?:[= ](?:[A-Z,]{3,}|none))?|topo|diag))+)/g;
+const asked = { predict: 'predict', step: 'step', plan: 'plan', map: 'cluster', nodes: 'fleet', jobs: 'jobs' };
+
+// steps are a sentence's next steps as buttons.
+function steps(text) {
+  const list = [...new Set((text || '').match(copied) || [])].map((x) => copier(`Copy ${x}`, x));
+  const views = new Set([...(text || '').matchAll(/busbar (\w+)/g)].map((m) => asked[m[1]]).filter(Boolean));
+  for (const view of views) list.push(h('a', { class: 'button', href: `/${view}` }, `Open ${view[0].toUpperCase()}${view.slice(1)}`));
+  return list.length > 0 && h('p', { class: 'row steps' }, list);
 }
 
 // cause is what a cause says beyond the title, which an audit's sentence begins with.
@@ -110,6 +120,7 @@ function finding(f) {
   return h('li', { class: `finding ${f.severity}` },
     h('p', {}, h('span', { class: `tag ${f.severity}` }, f.severity), ' ', h('strong', {}, f.title), f.confidence && h('span', { class: 'quiet' }, ` – ${Math.round(100 * f.confidence)}% sure`)),
     f.where && h('p', { class: 'quiet' }, 'Where: ', h('code', {}, f.where)),
-    cause(f) && h('p', {}, plain(cause(f))), f.fix && h('p', {}, h('strong', {}, 'Fix: '), plain(f.fix)), f.cost && h('p', { class: 'quiet' }, f.cost),
+    cause(f) && h('p', {}, plain(cause(f))), f.fix && h('p', {}, h('strong', {}, 'Fix: '), plain(f.fix)), steps(f.fix), f.cost && h('p', { class: 'quiet' }, f.cost),
+    f.reference && h('p', {}, h('a', { href: f.reference, target: '_blank', rel: 'noopener' }, 'Documentation')),
     f.evidence?.length > 0 && h('details', {}, h('summary', {}, `Evidence (${plural(f.evidence.length, 'line')})`), h('pre', { tabindex: '0', 'aria-label': 'lines of evidence' }, f.evidence.map((e) => `${e.file}:${e.line}: ${e.text}`).join('\n'))));
 }

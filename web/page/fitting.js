@@ -1,14 +1,26 @@
-import { clusterWord, cut, hardware, modelList, presetList } from './pick.js';
+import { clusterWord, cut, hardware, layouts, modelList, presetList } from './pick.js';
 
 // What a page asks at first: a job that the chosen cluster can run. What somebody has set himself stands in the address and stays.
 
 export const degrees = ['tp', 'pp', 'cp', 'ep', 'vpp', 'zero', 'sp'];
 
-// parallel is the word for --parallel, of the degrees that are not 1. A framework divides by itself what is not said.
+// parallel is the word for --parallel, of the degrees that somebody set. The server finds those that nobody did.
 export function parallel(state, otherwise = {}) {
-  const none = { zero: state.get('framework') ? '' : '0', sp: '0' };
-  const list = degrees.map((k) => [k, state.get(k, otherwise[k] ?? '')]).filter(([k, v]) => v !== '' && v !== (none[k] ?? '1'));
-  return [...list.filter(([k]) => k !== 'sp' || list.some(([x]) => x === 'tp')).map(([k, v]) => `${k}=${v}`), state.get('parallel')].filter(Boolean).join(',');
+  const tp = state.get('tp', otherwise.tp ?? '');
+  const list = degrees.map((k) => [k, state.get(k, otherwise[k] ?? '')]).filter(([k, v]) => v !== '' && (k !== 'sp' || Number(tp) > 1));
+  return [...list.map(([k, v]) => `${k}=${v}`), state.get('parallel')].filter(Boolean).join(',');
+}
+
+// split is the degrees of an answer's job, which names them in a word or one by one.
+export function split(p) {
+  if (typeof p === 'string') return Object.fromEntries(p.split(',').map((x) => x.split('=')));
+  return { ...p, sp: p.sequence_parallel ? '1' : '0' };
+}
+
+// splitWords are the degrees that are not 1.
+export function splitWords(p) {
+  const d = split(p);
+  return [...['dp', 'tp', 'pp', 'cp', 'ep', 'vpp', 'zero', 'shard'].filter((k) => d[k] > 1 || (k === 'zero' && d[k] > 0)).map((k) => `${k}=${d[k]}`), d.sp === '1' && 'sp', d.order && d.order !== 'tp-cp-dp-pp' && d.order].filter(Boolean).join(' ') || 'one GPU';
 }
 
 // spread takes the degrees out of a --parallel that stands in the address, so that sliders show them.
@@ -40,12 +52,12 @@ async function widest(api, state, name, has) {
   return [8, 4, 2].find((tp) => heads && heads % tp === 0 && gpus % tp === 0 && nodes * gpus % (tp * others) === 0) || 1;
 }
 
-// splits are those to try, the simplest first.
+// splits are those to try: first that of the server, then the simplest.
 function splits(state, tp) {
   const framework = state.get('framework');
-  if (/^(ddp|fsdp|hf|unsloth|llm-foundry)\b/.test(framework)) return [{ tp: 1, zero: '' }];
-  if (framework) return [{ tp: 1, zero: '' }, { tp, zero: '' }];
-  return [{ tp: 1, zero: 1 }, { tp, zero: 1 }, { tp, zero: 2 }, { tp, zero: 3 }, { tp: 1, zero: 3 }];
+  if (/^(ddp|fsdp|hf|unsloth|llm-foundry)\b/.test(framework)) return [{ zero: '' }];
+  if (framework) return [{ zero: '' }, { tp, zero: '' }];
+  return [{ zero: '' }, { tp: 1, zero: 1 }, { tp, zero: 1 }, { tp, zero: 2 }, { tp, zero: 3 }, { tp: 1, zero: 3 }];
 }
 
 // fitting is the model and the split that are asked about where nobody says: the first that fits into memory, else the last that runs.
@@ -55,11 +67,11 @@ export async function fitting(api, state, here, has) {
   for (const m of state.get('m') ? [state.get('m')] : ['llama3-70b', 'llama3-8b', 'gpt2-large']) {
     const tried = new Set();
     for (const { tp, zero } of splits(state, await widest(api, state, m, has))) {
-      const job = { m, tp: state.get('tp', String(tp)), zero: state.get('zero', String(zero)), sp: '1' };
+      const job = { m, tp: state.get('tp', String(tp ?? '')), zero: state.get('zero', String(zero)), sp: tp ? '1' : '' };
       const key = `${job.tp} ${job.zero}`;
       if (tried.has(key)) continue;
       tried.add(key);
-      const q = { c, m, parallel: parallel(state, job), ...hardware(state), ...state.pick('l', 'framework', 'micro-batch', 'global-batch', 'seq', 'precision', 'recompute', 'offload', 'kernels', 'lora') };
+      const q = { c, m, parallel: parallel(state, job), ...hardware(state), ...layouts(state.get('l')), ...state.pick('framework', 'micro-batch', 'global-batch', 'seq', 'precision', 'recompute', 'offload', 'kernels', 'lora') };
       const answer = await api.ask('step', q).catch((error) => error);
       if (answer.doc?.rows[0].fits) return job;
       if (answer.doc || !found) found = job;

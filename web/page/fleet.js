@@ -24,7 +24,7 @@ export async function show(root, state, api) {
   const view = h('div', { class: 'view fleet' }, h('header', {}, h('div', {}, h('h1', {}, 'Fleet'), said), share.root), strange(state, known), lost, tabs, controls, cards);
   put(root, view);
   if (!(await keepsFleet(api))) {
-    put(cards, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server runs without a fleet (--no-fleet, or Windows).')));
+    put(cards, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server runs without a fleet. Nodes are shown when it is started without --no-fleet, on Linux or macOS.')));
     return null;
   }
   const fleet = new Fleet(api);

@@ -42,7 +42,7 @@ export function findings({ state, fleet, share }) {
     was = now;
     const some = fleet.worst().filter(wanted);
     put(list, h('div', { class: 'card' }, h('h2', {}, some.length ? plural(some.length, 'finding') : 'Findings'), some.length ? h('ul', { class: 'findings' }, some.map((f) => finding(state, f)))
-      : h('p', { class: 'empty' }, fleet.findings.length ? 'No finding matches.' : fleet.nodes.size < 2 ? 'No known problems. Problems show once nodes are measured with each other.' : 'No known problems.')));
+      : h('p', { class: 'empty' }, fleet.findings.length ? 'No finding matches.' : fleet.nodes.size < 2 ? ['No known problems. They are found once nodes are measured with each other. ', to(state, { show: 'orders' }, 'Order a measurement'), '.'] : 'No known problems.')));
     const over = fleet.past.filter(wanted).reverse();
     put(past, over.length > 0 && h('details', { class: 'card' }, h('summary', {}, plural(over.length, 'resolved finding')), h('ul', { class: 'findings' }, over.slice(0, 100).map((f) => finding(state, f, true)))));
     put(bad, badCard(fleet));

@@ -3,7 +3,7 @@ import { Fleet } from './fleetdata.js';
 import { ago, tag, to, when } from './fleetwords.js';
 import { number, rate } from './units.js';
 import { drain } from './fleethosts.js';
-import { line } from './fleetwords.js';
+import { line } from './share.js';
 import { has, stateWords } from './fleetnodes.js';
 
 // nodeCard is all that is known of one node: its ports are asked for now.

@@ -2,7 +2,8 @@ import { h, put, failure } from './dom.js';
 import { choice, field } from './pick.js';
 import { Fleet } from './fleetdata.js';
 import { fold, drain } from './fleethosts.js';
-import { ago, busbar, copier, line, shown, tag, to } from './fleetwords.js';
+import { copier, line } from './share.js';
+import { ago, busbar, shown, tag, to } from './fleetwords.js';
 import { nodeCard } from './fleetnode.js';
 import { Topology } from './topology.js';
 import { hosts, number, plural } from './units.js';
@@ -131,7 +132,7 @@ export function nodes({ state, api, fleet, share }) {
     if (want.length !== body.children.length || want.some((r, k) => body.children[k] !== r)) body.replaceChildren(...want);
     const text = list.length === fleet.nodes.size ? plural(list.length, 'node') : `${list.length} of ${plural(fleet.nodes.size, 'node')}`;
     if (said.textContent !== text) said.textContent = text;
-    put(empty, !list.length && h('p', { class: 'empty' }, 'No node matches.'));
+    put(empty, !list.length && h('p', { class: 'empty' }, fleet.nodes.size ? 'No node matches.' : ['No node has joined. ', to(state, {}, 'How nodes join'), '.']));
     if (pager.dataset.now !== `${at}/${pages}`) {
       pager.dataset.now = `${at}/${pages}`;
       const turn = (name, n) => h('button', { type: 'button', disabled: n < 1 || n > pages, onclick: () => state.set({ page: n > 1 ? n : '' }) }, name);

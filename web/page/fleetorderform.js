@@ -1,7 +1,7 @@
 import { h, put, failure, id } from './dom.js';
 import { choice } from './pick.js';
 import { fold } from './fleethosts.js';
-import { copier } from './fleetwords.js';
+import { copier } from './share.js';
 import { command, first, names, size, span, speed, stamp } from './fleetordertext.js';
 
 const ops = ['all_reduce', 'reduce_scatter', 'all_gather', 'broadcast', 'reduce', 'all_to_all'].map((x) => [x, x.replaceAll('_', ' ')]);

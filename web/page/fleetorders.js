@@ -2,7 +2,8 @@ import { h, put, say, table, failure } from './dom.js';
 import { orderForm } from './fleetorderform.js';
 import { fold } from './fleethosts.js';
 import { address } from './api.js';
-import { ago, copier, nanos, shown, span, tag, to, when } from './fleetwords.js';
+import { copier } from './share.js';
+import { ago, nanos, shown, span, tag, to, when } from './fleetwords.js';
 import { bytes, micros, plural, rate } from './units.js';
 
 const tags = { waiting: 'note', running: 'good', done: 'good', cancelled: '', failed: 'error' };
@@ -86,7 +87,7 @@ export function orders({ state, api, fleet, share }) {
       if (o) say(`${what(o)}: ${o.state}, ${progress(o, fleet.doing).words}`);
     }
     const want = open.slice(0, 50).map(liveCard);
-    if (!want.length) { if (!running.querySelector(':scope > .empty')) put(running, h('p', { class: 'card empty small' }, 'No order is waiting or running.')); } else if (want.length !== running.children.length || want.some((r, k) => running.children[k] !== r)) running.replaceChildren(...want);
+    if (!want.length) { if (!running.querySelector(':scope > .empty')) put(running, h('p', { class: 'card empty small' }, 'No order is waiting or running. Choose in the form what to measure: its progress is shown here, its result among the pairs.')); } else if (want.length !== running.children.length || want.some((r, k) => running.children[k] !== r)) running.replaceChildren(...want);
     const over = all.filter(final).reverse();
     const now = over.map((o) => o.id + o.state).join();
     if (past.dataset.now === now) return;

@@ -5,7 +5,8 @@ import { groupsOf, scaleOf, Table } from './fleetscale.js';
 import { finding } from './fleetfindings.js';
 import { badCard } from './fleetnodes.js';
 import { final, progress, what } from './fleetorders.js';
-import { line, move, shown, tag, to } from './fleetwords.js';
+import { line } from './share.js';
+import { move, shown, tag, to } from './fleetwords.js';
 import { count, plural } from './units.js';
 
 // join is how other machines come to this server.

@@ -70,7 +70,7 @@ export function pairs({ state, api, fleet, share }) {
       const n = a.doc.names.length;
       const known = base.known, all = n * (n - 1);
       put(names, n <= 2000 && a.doc.names.map((x) => h('option', { value: x })));
-      put(said, h('p', { class: 'quiet' }, n < 2 ? 'Pairs need two nodes; one more must join.' : known === 0 ? ['Nothing is measured yet. ', to(state, { show: 'orders' }, 'Order a measurement'), '.']
+      put(said, h('p', { class: 'quiet' }, n < 2 ? ['Pairs are measured between two nodes or more. ', to(state, {}, 'How nodes join'), '.'] : known === 0 ? ['Nothing is measured yet. ', to(state, { show: 'orders' }, 'Order a measurement'), '.']
         : `${plural(n, 'node')}, ${count(known)} of ${count(all)} directions measured; the newest ${ago(a.doc.newest)}, the oldest ${ago(a.doc.oldest)}. Rows send, columns receive.${base.groups.length > 1 ? ` ${base.groups.length} groups of nodes.` : ''}`));
       holder.hidden = known === 0;
       if (known) draw(); else put(worst);

@@ -1,4 +1,4 @@
-import { h, say } from './dom.js';
+import { h } from './dom.js';
 import { seconds } from './units.js';
 
 // Words and small things that all parts of the fleet share.
@@ -41,26 +41,6 @@ export function busbar(words) {
 // shown is an answer for the bar that shares it; words are those of the command that gives the same.
 export function shown(answer, words) {
   return { url: answer.url, command: words ? busbar(words) : curl(answer.url) };
-}
-
-// copier is a button that copies a text.
-export function copier(name, text) {
-  const button = h('button', { type: 'button', onclick: async () => {
-    try {
-      await navigator.clipboard.writeText(typeof text === 'function' ? text() : text);
-      button.textContent = 'Copied';
-      say('copied');
-    } catch {
-      button.textContent = 'Could not copy';
-    }
-    setTimeout(() => { button.textContent = name; }, 1500);
-  } }, name);
-  return button;
-}
-
-// line is a command that can be copied.
-export function line(text, label) {
-  return h('div', { class: 'copyline' }, h('pre', { class: 'command', tabindex: '0', 'aria-label': label || 'command line' }, text), copier('Copy', text));
 }
 
 // wayName is a transport, and a rail where there are several.

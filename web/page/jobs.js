@@ -1,6 +1,6 @@
 import { h, put, say, failure, table, ranged, strange } from './dom.js';
 import { Latest } from './api.js';
-import { Share } from './share.js';
+import { Share, line } from './share.js';
 import { Curve } from './curve.js';
 import { choice, field } from './pick.js';
 import { term } from './terms.js';
@@ -61,8 +61,7 @@ export async function show(root, state, api) {
   const current = () => doc.jobs[Math.max(0, doc.jobs.findIndex((j, i) => nameOf(j, i) === state.get('job')))];
 
   function nothing() {
-    put(rows, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'No job reports its collectives yet.'),
-      h('p', {}, 'Jobs are shown when their processes are started with busbar’s profiler plugin for NCCL, on nodes whose agent runs:'), h('pre', { class: 'command', tabindex: '0', 'aria-label': 'command line' }, 'busbar exec --profile -- python train.py'),
+    put(rows, h('div', { class: 'card' }, h('p', {}, 'No job reports its collectives yet. Jobs are shown when their processes are started with busbar’s profiler plugin for NCCL, on nodes whose agent runs:'), line('busbar exec --profile -- python train.py'),
       h('p', { class: 'quiet' }, 'Each process writes a file of fixed size in shared memory, which the agent reads.')));
     put(late);
     put(jobs);
@@ -181,7 +180,7 @@ export async function show(root, state, api) {
   });
   api.me = api.me || (await api.request('/api/me')).doc;
   if (!api.me.fleet) {
-    put(rows, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server runs without a fleet (--no-fleet, or Windows).')));
+    put(rows, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server runs without a fleet. Jobs are shown when it is started without --no-fleet, on Linux or macOS.')));
     return null;
   }
   state.watch(draw);

@@ -1,22 +1,19 @@
 import { h, put, say, failure } from './dom.js';
 import { ask, request, events } from './api.js';
 import { State } from './state.js';
-import { term } from './terms.js';
-import { tour } from './tour.js';
 
-// Views, which index.html links, each a module with: export async function show(root, state, api). It fills root, and may
-// return a function that is called when the view is left.
+// Views, which index.html links, and home, which the page opens with. Each is a module with:
+// export async function show(root, state, api). It fills root, and may return a function that is called when the view is left.
 const views = [...document.querySelectorAll('#nav a')].map((a) => [a.pathname.slice(1), a.textContent]);
 
 const api = { ask, request, events, me: null };
 const root = document.getElementById('main');
-const toured = tour(root);
 let leave = null;
 let shown = 0;
 
 function current() {
   const name = location.pathname.slice(1);
-  return views.some(([v]) => v === name) ? name : 'cluster';
+  return views.some(([v]) => v === name) ? name : 'home';
 }
 
 // remembered are the cluster with what is said about its hardware, and the model, which follow from view to view.
@@ -44,12 +41,11 @@ async function show() {
   if (leave) leave();
   leave = null;
   const name = current();
-  toured(name);
-  const state = new State(name, location.search);
+  const state = new State(name === 'home' ? '' : name, location.search);
   state.watch(() => { remember(state); navigation(name); });
   remember(state);
   navigation(name);
-  const title = views.find(([v]) => v === name)[1];
+  const title = views.find(([v]) => v === name)?.[1] || 'Home';
   document.title = `${title} – busbar`;
   const holder = h('div', {});
   put(root, holder);
@@ -69,7 +65,7 @@ document.addEventListener('click', (event) => {
   const a = event.target.closest('a[href]');
   if (!a || event.button || event.metaKey || event.ctrlKey || event.shiftKey || a.target) return;
   const url = new URL(a.href);
-  if (url.origin !== location.origin || !views.some(([v]) => `/${v}` === url.pathname)) return;
+  if (url.origin !== location.origin || !['', ...views.map(([v]) => v)].includes(url.pathname.slice(1))) return;
   event.preventDefault();
   history.pushState(null, '', url.pathname + url.search);
   show();
@@ -103,8 +99,7 @@ document.getElementById('logout').addEventListener('click', async () => {
 theme();
 request('/api/me').then((a) => {
   api.me = a.doc;
-  const who = document.getElementById('who');
-  put(who, `token “${a.doc.name}”, `, term(`role: ${a.doc.role}`));
-  who.title = `busbar ${a.doc.version}`;
+  document.getElementById('who').textContent = a.doc.role === 'read' ? 'read only' : '';
+  document.getElementById('logout').title = `logged in as ${a.doc.name}; busbar ${a.doc.version}`;
 }).catch(() => {});
 show();

@@ -1,5 +1,6 @@
 import { h, put, id, failure } from './dom.js';
 import { send } from './api.js';
+import { droppable } from './drop.js';
 
 // Controls that several views have.
 
@@ -13,14 +14,29 @@ export function field(label, control, help) {
 
 // choice is a select over [value, text] or [group, [[value, text]…]].
 export function choice(options, value, onchange) {
-  const option = ([v, text]) => h('option', { value: v, selected: v === value }, text);
+  const item = ([v, text]) => h('option', { value: v, selected: v === value }, text);
   return h('select', { onchange: (e) => onchange(e.target.value) },
-    options.map((o) => (Array.isArray(o[1]) ? h('optgroup', { label: o[0] }, o[1].map(option)) : option(o))));
+    options.map((o) => (Array.isArray(o[1]) ? h('optgroup', { label: o[0] }, o[1].map(item)) : item(o))));
 }
 
 // text is an input that speaks when it is left or Enter is pressed.
 export function text(value, onchange, attrs) {
   return h('input', { type: 'text', value, spellcheck: 'false', autocomplete: 'off', ...attrs, onchange: (e) => onchange(e.target.value.trim()) });
+}
+
+// entry is a field of the question's parameter of that name, by which an error of the server finds it; option is one that
+// takes some values alone.
+export function entry(state, name, label, attrs, help) { return field(label, text(state.get(name, attrs?.otherwise), (v) => state.set({ [name]: v }), { name, ...attrs, otherwise: undefined }), help); }
+
+export function option(state, name, label, values, otherwise, help) {
+  const control = choice(values.map((v) => (Array.isArray(v) ? v : [v, v])), state.get(name, otherwise), (v) => state.set({ [name]: v }));
+  control.name = name;
+  return field(label, control, help);
+}
+
+// group is a part of a form that most people leave as it is: on a phone it is closed.
+export function group(title, ...kids) {
+  return h('details', { class: 'group', open: matchMedia('(min-width: 60rem)').matches }, h('summary', {}, title), kids);
 }
 
 // check is a box with its label.
@@ -90,7 +106,7 @@ export async function clusterPicker(api, state, { here = true, fleet = false, ot
   const nodes = h('input', { type: 'number', min: '1', max: '20000', placeholder: 'all', disabled: measuredElsewhere(kind), value: own(kind) && !now.nodes ? '' : String(now.nodes || names[now.name]?.nodes || 1), onchange: () => set() });
   const model = choice([['', 'as the source says'], ...gpuNames(all)], state.get('gpu'), (v) => state.set({ gpu: v }));
   const nics = text(state.get('nic'), (v) => state.set({ nic: v.replaceAll(' ', '') }), { list: 'speeds', placeholder: 'as they are' });
-  [model.id, nics.id] = ['gpu', 'nic']; // errors lead to them
+  [list.name, model.name, nics.name] = ['c', 'gpu', 'nic']; // errors lead to them
   const about = h('small', { class: 'quiet' }), said = h('div', {});
   const perNode = field('GPUs per node', each), gpu = field('GPU model', model), nic = field('NICs', nics, 'Such as 25GbE (one per node) or 4xHDR (four per node).');
   const held = () => cut(state.get('c', otherwise)).nodes || 1;
@@ -114,34 +130,55 @@ export async function clusterPicker(api, state, { here = true, fleet = false, ot
     state.set({ c: own(v) && !nodes.value ? v : `${name}:${Math.max(1, many || 1)}`, ...(other ? { gpu: '', nic: '' } : {}) });
   };
   tell();
-  const file = h('input', { type: 'file', multiple: true, onchange: async () => {
+  const take = async (files) => {
+    if (!files.length) return;
     try {
-      const doc = await send(...file.files);
+      const doc = await send(...files);
       list.prepend(h('option', { value: doc.id }, doc.name));
       list.value = doc.id;
       put(said);
       nodes.value = ''; // as many as the file tells of
       set(true);
     } catch (error) { put(said, failure(error)); }
-  } });
-  return h('fieldset', {}, h('legend', {}, 'Cluster'), field('Kind', list), about,
+  };
+  const file = h('input', { type: 'file', multiple: true, onchange: () => take([...file.files]) });
+  return droppable(h('fieldset', {}, h('legend', {}, 'Cluster'), field('Kind', list), about,
     h('div', { class: 'row' }, perNode, count && narrow(field('Nodes', nodes))),
     gpu, nic, h('datalist', { id: 'speeds' }, ['10GbE', '25GbE', '100GbE', '200GbE', '400GbE', 'EDR', 'HDR', 'NDR', '4xHDR', '8xNDR'].map((v) => h('option', { value: v }))),
-    h('details', {}, h('summary', {}, 'From files'), field('Topology, cluster file or output of a tool', file, 'nvidia-smi topo -m, NCCL or lstopo XML, ibnetdiscover, topology.conf, YAML …; several are joined')), said);
+    h('details', {}, h('summary', {}, 'From files'), field('Topology, cluster file or output of a tool', file, 'nvidia-smi topo -m, NCCL or lstopo XML, ibnetdiscover, topology.conf, YAML …; several, or a folder dropped here, are joined')), said), take);
 }
 
-// refused shows why there is no answer; what a field of the cluster would mend, leads to it. A question stops at the first
-// fault, such as the model's name: what else is wrong, the cluster's, is shown below it.
-export function refused(error, other) {
-  if (other && other.message !== error.message) return [refused(error), failure(other)];
-  const [text, name] = {
-    gpu: ['No source names the GPUs of this cluster. Choose the GPU model under Cluster.', 'Choose the GPU model'],
-    nic: ['Nothing says which NICs the nodes have, and the job needs several nodes. Enter the NICs under Cluster, or ask about 1 node.', 'Enter the NICs'],
-  }[error.field] || [];
-  const control = error.field && document.getElementById(error.field);
-  if (!text || !control) return failure(error);
-  control.parentElement.hidden = false;
-  return h('p', { class: 'error', role: 'alert' }, text, ' ', h('button', { type: 'button', onclick: () => { control.focus(); control.scrollIntoView({ block: 'center' }); } }, name));
+// missing are what a question needs that no source says, with the field that would say it.
+const missing = {
+  gpu: 'No source names the GPUs of this cluster. Choose the GPU model under Cluster.',
+  nic: 'Nothing says which NICs the nodes have, and the job needs several nodes. Enter the NICs under Cluster, or ask about 1 node.',
+};
+
+// controlNames are the controls of parameters that the server calls otherwise.
+const controlNames = { cluster: 'c', source: 'c', model: 'm', layout: 'l', compare: 'l', minbytes: 'b', maxbytes: 'e', datatype: 'd' };
+
+// refused shows why there is no answer, in said and at the field that it is about; without an error both go. A question stops
+// at the first fault, such as the model's name: what else is wrong, the cluster's, is shown below it.
+export function refused(said, error, other) {
+  for (const x of document.querySelectorAll('.controls .wrong')) x.remove();
+  for (const x of document.querySelectorAll('.controls [aria-invalid]')) x.removeAttribute('aria-invalid');
+  put(said, error && atField(error), error && other && other.message !== error.message && failure(other));
+}
+
+function atField(error) {
+  const control = error.field && document.querySelector(`.controls [name="${CSS.escape(controlNames[error.field] || error.field)}"]`);
+  if (!control) return failure(error);
+  const lacks = !control.value && missing[error.field];
+  control.setAttribute('aria-invalid', 'true');
+  for (let x = control.parentElement; !x.matches('.controls'); x = x.parentElement) if (x.matches('details')) x.open = true; else x.hidden = false;
+  if (!lacks) control.after(h('small', { class: 'wrong' }, error.message));
+  return h('p', { class: 'error', role: 'alert' }, lacks || error.message, ' ', h('button', { type: 'button', onclick: () => { control.focus(); control.scrollIntoView({ block: 'center' }); } }, 'Go to the field'));
+}
+
+// layouts are one layout, or several that are compared: 1x4,2x2,4x1.
+export function layouts(text) {
+  const list = text.replaceAll(' ', '');
+  return list.includes(',') ? { compare: list } : { l: list };
 }
 
 // hardware is what is said about a cluster's hardware, in a question.
@@ -153,16 +190,15 @@ export function frameworkPicker(state, otherwise) {
   const list = [['ddp', 'PyTorch DDP'], ['fsdp', 'PyTorch FSDP'], ['deepspeed', 'DeepSpeed'], ['megatron', 'Megatron-LM'], ['torchtitan', 'torchtitan'], ['hf', 'Hugging Face Trainer'], ['nemo', 'NeMo'], ['maxtext', 'MaxText'], ['colossalai', 'Colossal-AI'],
     ['megatron-deepspeed', 'Megatron-DeepSpeed'], ['llm-foundry', 'LLM Foundry'], ['internevo', 'InternEvo'], ['unsloth', 'Unsloth'], ['paddle', 'PaddlePaddle']];
   if (now && !list.some(([v]) => v === now)) list.unshift([now, now]);
-  return field('Framework', choice([['', otherwise], ...list], now, (v) => state.set({ framework: v })));
+  return option(state, 'framework', 'Framework', [['', otherwise], ...list]);
 }
 
 // adapting are settings that fewer jobs have: offload, kernels, LoRA.
 export function adapting(state, otherwise) {
-  const set = (name) => (v) => state.set({ [name]: v });
   return h('details', { open: ['offload', 'kernels', 'lora'].some((k) => state.get(k)) }, h('summary', {}, 'Offload, kernels, LoRA'),
-    field('Offload to host memory', choice([['', otherwise], ['none', 'none'], ['optimizer', 'optimizer'], ['parameters', 'optimizer and parameters']], state.get('offload'), set('offload'))),
-    field('Kernels', choice([['', "the framework's"], ['eager', 'eager'], ['compiled', 'torch.compile'], ['fused', 'fused, as Megatron-LM']], state.get('kernels'), set('kernels'))),
-    field('LoRA', text(state.get('lora'), set('lora'), { placeholder: 'none' }), 'Such as rank=16, or rank=16,bits=4 for QLoRA.'));
+    option(state, 'offload', 'Offload to host memory', [['', otherwise], 'none', 'optimizer', ['parameters', 'optimizer and parameters']]),
+    option(state, 'kernels', 'Kernels', [['', "the framework's"], 'eager', ['compiled', 'torch.compile'], ['fused', 'fused, as Megatron-LM']]),
+    entry(state, 'lora', 'LoRA', { placeholder: 'none' }, 'Such as rank=16, or rank=16,bits=4 for QLoRA.'));
 }
 
 function narrow(node) { node.style.setProperty('flex', '0 0 5.5rem'); return node; }
@@ -181,6 +217,7 @@ export async function modelPicker(api, state, otherwise) {
   if (!all.some((m) => m.name === value)) options.unshift([value, value.startsWith('@') ? 'uploaded config.json' : value]);
   const said = h('div', {});
   const list = choice(options, value, (v) => state.set({ m: v }));
+  list.name = 'm';
   const own = text('', (v) => { if (v) { list.prepend(h('option', { value: v }, v)); list.value = v; state.set({ m: v }); } }, { placeholder: 'params=20B,layers=48' });
   const file = h('input', { type: 'file', accept: '.json', onchange: async () => {
     try {

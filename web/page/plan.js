@@ -1,8 +1,8 @@
 import { h, put, table, ranged, failure, say, changes } from './dom.js';
 import { Latest, address } from './api.js';
 import { Share } from './share.js';
-import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, refused, choice, field, text, cut } from './pick.js';
-import { sizes, fitting } from './fitting.js';
+import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, refused, entry, option, group, cut } from './pick.js';
+import { sizes, fitting, splitWords } from './fitting.js';
 import { term } from './terms.js';
 import { seconds, memory, percent, short, count, counted } from './units.js';
 
@@ -13,49 +13,60 @@ export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' });
   const said = h('div', { class: 'said' }), cards = h('section', { class: 'cards', 'aria-label': 'answer' });
-  const set = (name) => (v) => state.set({ [name]: v });
   const model = state.get('m') || (await fitting(api, state, here, await sizes(api, state, here))).m;
+  const price = entry(state, 'price', 'Price', { placeholder: '2.50/gpu-hour' }, 'Per GPU and hour.');
+  const priced = () => { price.hidden = state.get('objective') !== 'cost'; }; // nothing else asks for it
+  priced();
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Plan'), about), share.root), said,
     h('section', { class: 'controls', 'aria-label': 'the job' }, await modelPicker(api, state, model), await clusterPicker(api, state, { here: false, otherwise: here }),
-      h('fieldset', {}, h('legend', {}, 'Job'),
-        h('div', { class: 'row' }, field('Global batch, sequences', text(state.get('global-batch', '512'), set('global-batch'), { inputmode: 'numeric' })), field('Sequence length, tokens', text(state.get('seq'), set('seq'), { placeholder: "model's" }))),
-        field('Precision', choice([['', "the framework's"], ...['bf16', 'fp16', 'fp8', 'fp32', 'amp-bf16'].map((x) => [x, x])], state.get('precision'), set('precision')))),
-      h('fieldset', {}, h('legend', {}, 'Software'), frameworkPicker(state, 'the best'), adapting(state, 'the best')),
-      h('fieldset', {}, h('legend', {}, 'Goal'),
-        field('Minimize', choice([['time', 'time'], ['cost', 'cost'], ['energy', 'energy']], state.get('objective', 'time'), set('objective'))),
-        field('Price', text(state.get('price'), set('price'), { placeholder: '2.50/gpu-hour' }), 'For the cost: per GPU and hour.')),
-      h('fieldset', {}, h('legend', {}, 'Fixed'),
-        field('Parallel degrees', text(state.get('parallel'), set('parallel'), { placeholder: 'nothing; or tp=8,zero=1' })),
-        field('Hosts', text(state.get('hosts'), set('hosts'), { placeholder: 'gpu[01-08]' }), 'Names for the launch files.'),
-        field('Plans to show', choice(['3', '5', '10', '20'].map((x) => [x, x]), state.get('top', '5'), set('top'))))),
+      group('Job',
+        h('div', { class: 'row' }, entry(state, 'global-batch', 'Global batch, sequences', { placeholder: 'default', inputmode: 'numeric' }), entry(state, 'seq', 'Sequence length, tokens', { placeholder: "model's" })),
+        option(state, 'precision', 'Precision', [['', "the framework's"], 'bf16', 'fp16', 'fp8', 'fp32', 'amp-bf16'])),
+      group('Software', frameworkPicker(state, 'the best'), adapting(state, 'the best')),
+      group('Goal', option(state, 'objective', 'Minimize', ['time', 'cost', 'energy'], 'time'), price),
+      group('Fixed',
+        entry(state, 'parallel', 'Parallel degrees', { placeholder: 'nothing; or tp=8,zero=1' }),
+        entry(state, 'hosts', 'Hosts', { placeholder: 'gpu[01-08]' }, 'Names for the launch files.'),
+        option(state, 'top', 'Plans to show', ['3', '5', '10', '20'], '5'))),
     cards));
 
   function question() {
-    const q = { c: clusterWord(state, here), m: state.get('m', model), 'global-batch': '512', top: '5', ...state.rest('c', 'm', 'price', 'o') };
-    if (q.objective && q.objective !== 'time') q.price = state.get('price');
-    return q;
+    const q = { c: clusterWord(state, here), m: state.get('m', model), top: '5', ...state.rest('c', 'm', 'price', 'o') };
+    return price.hidden ? q : { ...q, price: state.get('price') };
   }
 
   const refresh = new Latest(async () => {
-    cards.classList.add('busy');
-    say('searching');
-    about.textContent = 'searching …';
+    const done = searching();
     try {
       const q = question();
       const answer = await api.ask('plan', q);
-      put(said);
-      cards.hidden = false;
+      refused(said);
       share.of(answer);
       draw(answer.doc, q, answer.notes);
-      cards.classList.remove('busy');
     } catch (error) {
       about.textContent = '';
-      put(said, refused(error, (await sizes(api, state, here)).wrong));
+      refused(said, error, (await sizes(api, state, here)).wrong);
       cards.hidden = true; // what is there answers another question
       share.none();
     }
+    done();
   });
+
+  // searching shows, where the answer will be, that it is looked for and for how long; it gives what ends that.
+  function searching() {
+    const began = Date.now(), passed = h('span', {});
+    const tick = () => put(passed, `${Math.round((Date.now() - began) / 1000)} s`);
+    tick();
+    refused(said);
+    about.textContent = 'searching';
+    say('searching');
+    cards.hidden = false;
+    put(cards, h('div', { class: 'card', 'aria-busy': 'true' }, h('h2', {}, 'Searching the best plan'), h('progress', { 'aria-label': 'search' }),
+      h('p', {}, 'Degrees, batches, recomputation and schedules are priced for this cluster: ', passed, ' so far. Large clusters take up to a minute; then the best that was found is shown.')));
+    const timer = setInterval(tick, 1000);
+    return () => clearInterval(timer);
+  }
 
   function draw(doc, q, notes) {
     const best = doc.plans[0];
@@ -91,20 +102,14 @@ export async function show(root, state, api) {
 
   const kind = cut(clusterWord(state, here)).name;
   state.watch(() => {
+    priced();
     if (!state.get('m') && cut(clusterWord(state, here)).name !== kind) window.dispatchEvent(new PopStateEvent('popstate')); // another model may fit
     else refresh.go();
   });
   await refresh.go();
 }
 
-// words are a plan's degrees that are not 1.
+// words are a plan's degrees that are not 1, and its other settings.
 function words(p) {
-  const d = p.parallel || {};
-  const list = ['dp', 'tp', 'pp', 'cp', 'ep', 'vpp', 'zero', 'shard'].filter((k) => d[k] > 1 || (k === 'zero' && d[k])).map((k) => `${k}=${d[k]}`);
-  if (d.sequence_parallel) list.push('sp');
-  if (d.order && d.order !== 'tp-cp-dp-pp') list.push(d.order);
-  if (p.micro_batch) list.push(`micro-batch ${p.micro_batch}`);
-  if (p.recompute && p.recompute !== 'none') list.push(`recompute ${p.recompute}`);
-  if (p.schedule) list.push(p.schedule);
-  return list.join(' ') || 'one GPU';
+  return [splitWords(p.parallel || {}), p.micro_batch && `micro-batch ${p.micro_batch}`, p.recompute && p.recompute !== 'none' && `recompute ${p.recompute}`, p.schedule].filter(Boolean).join(' ');
 }

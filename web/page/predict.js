@@ -1,7 +1,9 @@
 import { h, put, table, ranged, failure, say, plain } from './dom.js';
 import { Latest, send } from './api.js';
 import { Share } from './share.js';
-import { clusterPicker, clusterWord, hardware, refused, choice, field, text } from './pick.js';
+import { clusterPicker, clusterWord, hardware, layouts, refused, entry, option, group, field } from './pick.js';
+import { sideBySide } from './bars.js';
+import { slider } from './slider.js';
 import { Curve } from './curve.js';
 import { Topology } from './topology.js';
 import { Load, kindNames } from './load.js';
@@ -13,6 +15,7 @@ import { bytes, micros, rate, percent } from './units.js';
 
 // How long a collective takes: layouts and algorithms side by side, measured points over predicted ones.
 export async function show(root, state, api) {
+  if (state.get('layouts')) state.set({ l: state.get('layouts'), layouts: '' }, { quiet: true }); // as links had it
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' });
   const said = h('div', { class: 'said' });
@@ -21,42 +24,38 @@ export async function show(root, state, api) {
   const detail = h('div', {});
   let seen = null; // what the picture shows: {topo, scene, load}
   const picture = new Picture({ onchoose: (key) => put(detail, facts(seen.topo, key, seen.load, seen.scene.marks.find((m) => m.key === key))), onopen: () => {} });
-  const verdict = h('div', { class: 'cards' }), rows = h('div', {}), where = h('div', {}), fit = h('div', {}), colours = h('div', {});
+  const compared = h('div', {}), verdict = h('div', { class: 'cards' }), rows = h('div', {}), where = h('div', {}), fit = h('div', {}), colours = h('div', {});
   const measured = h('input', { type: 'file', onchange: async () => {
     try { state.set({ measured: (await send(measured.files[0])).id }); } catch (error) { put(said, failure(error)); }
   } });
   const away = h('button', { type: 'button', hidden: !state.get('measured'), onclick: () => { measured.value = ''; state.set({ measured: '' }); } }, 'Remove');
-  const set = (name) => (v) => state.set({ [name]: v });
 
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Predict'), about), share.root), said,
     h('section', { class: 'controls', 'aria-label': 'question' }, await clusterPicker(api, state, { here: false }),
-      h('fieldset', {}, h('legend', {}, 'Collective'), field('Operation', choice(ops, state.get('op', 'all_reduce'), set('op'))),
-        h('div', { class: 'row' }, field('From, bytes', text(state.get('b', '1K'), set('b'))), field('To, bytes', text(state.get('e', '4G'), set('e')))),
-        field('Data type', choice(['float', 'half', 'bfloat16', 'int8', 'f8e4m3'].map((x) => [x, x]), state.get('d', 'float'), set('d')))),
-      h('fieldset', {}, h('legend', {}, 'Compare'),
-        field('Layouts', text(state.get('layouts'), set('layouts'), { placeholder: 'all GPUs; or 1x8,2x4' }), 'NODESxGPUS, one or several with commas'),
-        field('Algorithms', choice([['auto', "NCCL's choice"], ['each', 'every algorithm of NCCL'], ['best', 'the fastest']], state.get('algo', 'each'), set('algo'))),
-        field('NCCL', text(state.get('nccl'), set('nccl'), { placeholder: 'newest known' }))),
-      h('fieldset', {}, h('legend', {}, 'Measured'), field('Output of nccl-tests, or a result file', measured),
-        away)),
+      h('fieldset', {}, h('legend', {}, 'Collective'), option(state, 'op', 'Operation', ops, 'all_reduce'),
+        entry(state, 'l', 'Layouts', { placeholder: 'all GPUs; or 1x8,2x4' }, 'NODESxGPUS; several with commas are compared.')),
+      group('Sizes', h('div', { class: 'row' }, entry(state, 'b', 'From, bytes', { otherwise: '1K' }), entry(state, 'e', 'To, bytes', { otherwise: '4G' })),
+        option(state, 'd', 'Data type', ['float', 'half', 'bfloat16', 'int8', 'f8e4m3'], 'float')),
+      group('NCCL', option(state, 'algo', 'Algorithms', [['auto', "NCCL's choice"], ['each', 'every algorithm of NCCL'], ['best', 'the fastest']], 'each'),
+        entry(state, 'nccl', 'Release', { placeholder: 'newest known' })),
+      group('Measured', field('Output of nccl-tests, or a result file', measured), away)),
     cards));
-  put(cards, h('div', { class: 'card' }, h('h2', {}, term('Bus bandwidth', 'bus bandwidth'), ' over size'), curve.root, fit), verdict,
+  put(cards, compared, h('div', { class: 'card' }, h('h2', {}, term('Bus bandwidth', 'bus bandwidth'), ' over size'), curve.root, fit), verdict,
     h('div', { class: 'card' }, h('h2', {}, 'Bottleneck'), where, picture.root, colours, detail), rows);
 
   const refresh = new Latest(async () => {
     cards.classList.add('busy');
     away.hidden = !state.get('measured');
     const c = clusterWord(state);
-    const layouts = (state.get('layouts') || state.get('l')).replaceAll(' ', '');
     const question = {
-      ...state.rest('layouts', 'measured', 'o'),
+      ...state.rest('l', 'measured', 'o'),
       c, op: state.get('op', 'all_reduce'), b: state.get('b', '1K'), e: state.get('e', '4G'), f: state.get('f', '4'), d: state.get('d'), nccl: state.get('nccl'), algo: state.get('algo', 'each'),
-      l: layouts.includes(',') ? '' : layouts, compare: layouts.includes(',') ? layouts : '',
+      ...layouts(state.get('l')),
     };
     try {
       const answer = await api.ask('predict', question);
-      put(said);
+      refused(said);
       cards.hidden = false;
       let held = null;
       if (state.get('measured')) {
@@ -66,7 +65,7 @@ export async function show(root, state, api) {
       draw(answer.doc, held?.doc, answer.notes);
       if (!refresh.stale) await place(c, answer.doc);
     } catch (error) {
-      put(said, refused(error));
+      refused(said, error);
       cards.hidden = true; // what is there answers another question
       about.textContent = '';
       share.none();
@@ -102,6 +101,7 @@ export async function show(root, state, api) {
       series.push({ name: `measured ${sweep.layout || ''}`, points: true, xs: points.map((p) => p.size_bytes), ys: points.map((p) => p.measured_busbw_GBps ?? p.busbw_GBps) });
     }
     const top = doc.rows[doc.rows.length - 1];
+    put(compared, several && compare(doc));
     about.textContent = `${doc.op.replaceAll('_', ' ')} on ${doc.cluster}, NCCL ${doc.nccl}`;
     curve.draw(series, `${series.length} curves from ${bytes(doc.rows[0].size_bytes)} to ${bytes(top.size_bytes)}; the table below has the values.`);
     put(fit, series.some((x) => x.low) && h('p', { class: 'quiet' }, 'The band is the expected error: about 90% of measurements on similar hardware are within it.'), notes.length > 0 && h('p', { class: 'quiet' }, notes.join(' ')));
@@ -112,9 +112,23 @@ export async function show(root, state, api) {
       [...(doc.caveats || []), ...(doc.skipped || [])].map((x) => h('p', { class: 'quiet' }, plain(x)))), findings(held));
     const chosen = doc.rows.filter((r) => r.chosen);
     const others = chosen.length > 0 && chosen.length < doc.rows.length;
-    put(rows, h('div', { class: 'card' }, h('h2', {}, 'Results'), figures(others ? chosen : doc.rows),
+    const shown = figures(others ? chosen : doc.rows);
+    put(rows, h('div', { class: 'card' }, h('h2', {}, 'Results'), several ? h('details', {}, h('summary', {}, 'Every size and layout'), shown) : shown,
       others && h('details', {}, h('summary', {}, `Every algorithm (${doc.rows.length} rows)`), figures(doc.rows), h('p', { class: 'quiet' }, '✓ marks NCCL’s choice.'))));
     say(`${doc.rows.length} rows; at ${bytes(top.size_bytes)}: ${rate(top.busbw_GBps)}, ${top.bottleneck.text}`);
+  }
+
+  // compare is the layouts side by side: what NCCL chooses for each at a size, and what limits it.
+  function compare(doc) {
+    const sizes = [...new Set(doc.rows.map((r) => r.asked_bytes))].sort((a, b) => a - b);
+    const holder = h('div', {});
+    const at = (size) => {
+      const list = [...new Set(doc.rows.map((r) => r.layout))].map((l) => doc.rows.filter((r) => r.layout === l && r.asked_bytes === size).sort((a, b) => Boolean(b.chosen) - Boolean(a.chosen) || a.time_us - b.time_us)[0]).filter(Boolean);
+      put(holder, sideBySide('time of a call', list.map((r) => ({ name: r.layout, total: r.time_us, range: `${micros(r.low_us)} – ${micros(r.high_us)}`, parts: [{ name: 'time', value: r.time_us, colour: 1 }],
+        text: [`${rate(r.busbw_GBps)} by ${r.algo}: ${r.bottleneck.text}`, r.busy?.length > 0 && h('span', {}, '. Busiest: ', busiest(new Load(r)))] })), micros));
+    };
+    at(sizes.at(-1));
+    return h('div', { class: 'card' }, h('h2', {}, 'Layouts side by side'), slider('Size', sizes.map((x) => [x, bytes(x)]), sizes.at(-1), at), holder);
   }
 
   let mapped = null;
@@ -128,7 +142,7 @@ export async function show(root, state, api) {
     const load = new Load(links?.doc.rows[0] || row);
     load.over(mapped.topo, mapped.scene);
     put(where, h('p', {}, `At ${bytes(row.size_bytes)} by ${row.algo}: `, h('strong', {}, row.bottleneck.text), row.bottleneck.where && ` (${row.bottleneck.where})`),
-      h('p', { class: 'quiet' }, 'Busiest: ', Object.entries(load.kinds).map(([k, x]) => `${kindNames[k] || k} ${percent(x)}`).join(' · '), ' · ', h('a', { href: `/cluster?${new URLSearchParams(at)}${l ? `&l=${l}` : ''}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'open in the Cluster view')));
+      h('p', { class: 'quiet' }, 'Busiest: ', busiest(load), ' · ', h('a', { href: `/cluster?${new URLSearchParams(at)}${l ? `&l=${l}` : ''}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'open in the Cluster view')));
     seen = { ...mapped, load };
     put(detail);
     put(colours, loadLegend(load));
@@ -139,6 +153,9 @@ export async function show(root, state, api) {
   await refresh.go();
   return () => curve.end();
 }
+
+// busiest are the kinds of links with the share of the time in which they are busy.
+function busiest(load) { return Object.entries(load.kinds).map(([k, x]) => `${kindNames[k] || k} ${percent(x)}`).join(' · '); }
 
 // figures is a table of predicted calls, what people look for first.
 function figures(list) {

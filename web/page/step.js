@@ -1,11 +1,11 @@
 import { h, put, table, say, changes, plain } from './dom.js';
 import { Latest, address } from './api.js';
 import { Share } from './share.js';
-import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, refused, choice, check, field, text, cut } from './pick.js';
-import { degrees, parallel, spread, sizes, fitting } from './fitting.js';
+import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, refused, entry, option, group, check, layouts, cut } from './pick.js';
+import { degrees, parallel, split, splitWords, spread, sizes, fitting } from './fitting.js';
 import { slider, powers } from './slider.js';
 import { term } from './terms.js';
-import { stacked } from './bars.js';
+import { sideBySide, stacked } from './bars.js';
 import { Curve } from './curve.js';
 import { seconds, memory, percent, short, count, counted, plural, bytes } from './units.js';
 
@@ -17,23 +17,30 @@ let focused = ''; // the control that a view shown again goes back to
 export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' });
-  const said = h('div', { class: 'said' }), figures = h('div', {}), time = h('div', {}), room = h('div', {}), limits = h('div', {}), knee = h('div', {}), ends = h('p', { class: 'quiet' }), line = h('div', { class: 'paper timeline', tabindex: '0', role: 'region', 'aria-label': 'timeline' });
+  const said = h('div', { class: 'said' }), compared = h('div', {}), figures = h('div', {}), time = h('div', {}), room = h('div', {}), limits = h('div', {}), knee = h('div', {}), ends = h('p', { class: 'quiet' }), line = h('div', { class: 'paper timeline', tabindex: '0', role: 'region', 'aria-label': 'timeline' });
   const curve = new Curve({ label: 'efficiency over nodes', x: { name: 'nodes', show: count }, y: { name: 'efficiency', show: (v) => percent(v) }, height: 260 });
   const set = (name) => (v) => state.set({ [name]: v });
   spread(state);
   const has = await sizes(api, state, here);
   const usual = await fitting(api, state, here, has);
   const sequence = check('Sequence parallel', false, (on) => state.set({ sp: on ? '1' : '0' }));
-  const split = () => { // sequence parallelism is among tensor-parallel ranks
-    const box = sequence.firstChild;
-    box.disabled = state.get('tp', usual.tp) === '1';
-    box.checked = !box.disabled && state.get('sp', usual.sp) === '1';
+  const precision = option(state, 'precision', 'Precision', [['', "the framework's"], 'bf16', 'fp16', 'fp8', 'fp32', 'tf32', 'amp-bf16']);
+  const degree = (k, label, values) => slider(term(label), values, state.get(k, usual[k] || '1'), set(k), k === 'tp' ? 'parallel' : k);
+  const sliders = {
+    tp: degree('tp', 'Tensor parallel', powers(Math.max(2, has.gpus))), pp: degree('pp', 'Pipeline stages', powers(64)), cp: degree('cp', 'Context parallel', powers(32)),
+    ep: degree('ep', 'Expert parallel', powers(64)), vpp: degree('vpp', 'Virtual stages', powers(16)),
+    zero: slider(term('ZeRO'), [['0', 'none'], ['1', '1: optimizer'], ['2', '2: and gradients'], ['3', '3: and parameters']], state.get('zero', usual.zero || '0'), set('zero'), 'zero'),
   };
-  split();
-  const named = Boolean(state.get('framework'));
-  const precision = choice([...(named ? [['', "the framework's"]] : []), ...['bf16', 'fp16', 'fp8', 'fp32', 'tf32', 'amp-bf16'].map((x) => [x, x])], state.get('precision', named ? '' : 'bf16'), set('precision'));
+
+  // follow shows the degrees that were found where nobody set them; sequence parallelism is among tensor-parallel ranks.
+  function follow(found) {
+    for (const [k, s] of Object.entries(sliders)) if (!state.get(k)) s.moveTo(found[k] || (k === 'zero' ? '0' : '1'));
+    const box = sequence.firstChild;
+    box.disabled = Number(found.tp) === 1;
+    box.checked = !box.disabled && Boolean(Number(found.sp));
+  }
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' },
-    h('div', { class: 'card' }, figures, time), h('div', { class: 'two' }, h('div', { class: 'card' }, h('h2', {}, 'Memory per GPU'), room), h('div', { class: 'card' }, h('h2', {}, 'What limits it'), limits)),
+    compared, h('div', { class: 'card' }, figures, time), h('div', { class: 'two' }, h('div', { class: 'card' }, h('h2', {}, 'Memory per GPU'), room), h('div', { class: 'card' }, h('h2', {}, 'What limits it'), limits)),
     h('div', { class: 'card' }, h('h2', {}, 'Timeline of the step'), ends, line), h('div', { class: 'card' }, h('h2', {}, 'Scaling to more nodes'), knee, curve.root));
 
   put(root, h('div', { class: 'view' },
@@ -42,29 +49,21 @@ export async function show(root, state, api) {
       await modelPicker(api, state, usual.m), await clusterPicker(api, state, { here: false, otherwise: here, count: false }),
       h('fieldset', {}, h('legend', {}, 'Machine'),
         slider('Nodes', powers(4096, count), String(cut(clusterWord(state, here)).nodes || has.nodes), (v) => state.set({ c: `${cut(clusterWord(state, here)).name}:${v}` })),
-        has.nics > 0 && [slider('Network, per NIC', [['', 'as it is'], ...[10, 25, 50, 100, 200, 400, 800, 1600].map((x) => [String(x), `${x} Gb/s`])], state.get('gbps'), set('gbps')),
+        has.nics > 0 && [slider('Network, per NIC', [['', 'as it is'], ...[10, 25, 50, 100, 200, 400, 800, 1600].map((x) => [String(x), `${x} Gb/s`])], state.get('gbps'), set('gbps'), 'set'),
           slider('NICs per node', [...powers(has.nics).filter(([n]) => n < has.nics).map(([n]) => [String(n), String(n)]), ['', String(has.nics)]], state.get('nics'), set('nics'))]),
-      h('fieldset', {}, h('legend', {}, 'Software'), frameworkPicker(state, 'none named'), adapting(state, 'none')),
-      h('fieldset', {}, h('legend', {}, 'Parallelism'),
-        slider(term('Tensor parallel'), powers(Math.max(2, has.gpus)), state.get('tp', usual.tp), set('tp')),
-        sequence,
-        slider(term('Pipeline stages'), powers(64), state.get('pp', '1'), set('pp')),
-        slider(term('Context parallel'), powers(32), state.get('cp', '1'), set('cp')),
-        slider(term('Expert parallel'), powers(64), state.get('ep', '1'), set('ep')),
-        slider(term('Virtual stages'), powers(16), state.get('vpp', '1'), set('vpp')),
-        slider(term('ZeRO'), [...(state.get('framework') ? [['', "the framework's"]] : []), ['0', 'none'], ['1', '1: optimizer'], ['2', '2: and gradients'], ['3', '3: and parameters']], state.get('zero', usual.zero), set('zero'))),
-      h('fieldset', {}, h('legend', {}, 'Batch'),
-        slider(term('Global batch, sequences', 'global batch'), [['', 'default'], ...powers(16384, count).map(([v, t]) => [String(v), t])], state.get('global-batch'), set('global-batch')),
-        slider(term('Micro-batch, sequences', 'micro-batch'), [['', 'default'], ...powers(64).map(([v, t]) => [String(v), t])], state.get('micro-batch'), set('micro-batch')),
-        slider('Sequence length, tokens', [['', "the model's"], ...[1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072].map((x) => [String(x), count(x)])], state.get('seq'), set('seq'))),
-      h('fieldset', {}, h('legend', {}, 'Compute'),
-        field('Precision', precision), field('Recompute', choice(['none', 'selective', 'full'].map((x) => [x, x]), state.get('recompute', 'none'), set('recompute'))),
-        field('Layout', text(state.get('l'), set('l'), { placeholder: 'all GPUs; or 4x8' })))),
+      group('Software', frameworkPicker(state, 'the simplest that is fast'), adapting(state, 'none')),
+      group('Parallelism', sliders.tp, sequence, sliders.pp, sliders.cp, sliders.ep, sliders.vpp, sliders.zero,
+        entry(state, 'l', 'Layout', { placeholder: 'all GPUs; or 1x4,2x2' }, 'NODESxGPUS; several with commas are compared.')),
+      group('Batch',
+        slider(term('Global batch, sequences', 'global batch'), [['', 'default'], ...powers(16384, count).map(([v, t]) => [String(v), t])], state.get('global-batch'), set('global-batch'), 'global-batch'),
+        slider(term('Micro-batch, sequences', 'micro-batch'), [['', 'default'], ...powers(64).map(([v, t]) => [String(v), t])], state.get('micro-batch'), set('micro-batch'), 'micro-batch'),
+        slider('Sequence length, tokens', [['', "the model's"], ...[1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072].map((x) => [String(x), count(x)])], state.get('seq'), set('seq'), 'seq')),
+      group('Compute', precision, option(state, 'recompute', 'Recompute', [['', 'default'], 'none', 'selective', 'full']))),
     cards));
 
   function question() {
     const q = {
-      c: clusterWord(state, here), m: state.get('m', usual.m), l: state.get('l'), parallel: parallel(state, usual), ...state.rest(...own),
+      c: clusterWord(state, here), m: state.get('m', usual.m), ...layouts(state.get('l')), parallel: parallel(state, usual), ...state.rest(...own),
     };
     q.set = [...state.all('set'), state.get('gbps') && `network.gbps=${state.get('gbps')}`, state.get('nics') && `nics_per_node=${state.get('nics')}`].filter(Boolean);
     return q;
@@ -76,13 +75,13 @@ export async function show(root, state, api) {
     moved = 0;
     try {
       const answer = await api.ask('step', question());
-      put(said);
+      refused(said);
       cards.hidden = false;
       share.of(answer);
       draw(answer.doc);
       cards.dataset.answered = String(Math.round(performance.now() - began));
     } catch (error) {
-      put(said, refused(error, has.wrong));
+      refused(said, error, has.wrong);
       cards.hidden = true; // what is there answers another question
       about.textContent = '';
       share.none();
@@ -99,7 +98,7 @@ export async function show(root, state, api) {
     going = new AbortController();
     if (cards.hidden) return;
     const q = question();
-    put(line, h('img', { src: address('step', { ...q, o: 'svg' }), alt: `timeline of the step: ${about.textContent}`, onerror: () => put(line, h('p', { class: 'quiet' }, 'The timeline is too long to be drawn.')) }));
+    put(line, h('img', { src: address('step', { ...q, compare: '', l: q.l || best.layout, o: 'svg' }), alt: `timeline of the step: ${about.textContent}`, onerror: () => put(line, h('p', { class: 'quiet' }, 'The timeline is too long to be drawn.')) }));
     const now = cut(q.c);
     curve.root.hidden = true;
     if (!has.nics) {
@@ -108,7 +107,7 @@ export async function show(root, state, api) {
       return;
     }
     try {
-      const answer = await api.ask('scale', { ...q, l: '', c: now.name, nodes: Math.max(64, 8 * (now.nodes || 1)) }, { signal: going.signal });
+      const answer = await api.ask('scale', { ...q, l: '', compare: '', c: now.name, nodes: Math.max(64, 8 * (now.nodes || 1)) }, { signal: going.signal });
       scaling(answer.doc);
     } catch (error) {
       if (error.name === 'AbortError') return;
@@ -117,18 +116,31 @@ export async function show(root, state, api) {
     cards.dataset.rested = '1';
   });
 
-  let unit = 'tokens'; // what rates count
+  let unit = 'tokens', best = null; // what rates count, and the row that is shown: of several layouts the fastest that fits
+  const timeParts = (r) => [
+    { name: 'compute', value: r.compute_s, colour: 1 }, { name: 'exposed communication', value: r.exposed_comm_s, colour: 2 }, { name: 'bubble', value: r.bubble_s, colour: 3 },
+    { name: 'optimizer', value: r.optimizer_s, colour: 4 }, { name: 'host', value: r.host_s, colour: 6 }];
+
+  // compare is the layouts side by side, where there are several.
+  function compare(doc) {
+    const list = doc.rows.map((r) => ({ name: r.layout, total: r.step_s, range: `${seconds(r.low_s)} – ${seconds(r.high_s)}`, parts: timeParts(r), text: `${short(r.tokens_per_s)} ${unit}/s, ${splitWords(r.job.parallel)}${r.fits ? '' : ', does not fit'}: ${plain(r.bottleneck.text)}` }));
+    put(compared, (list.length > 1 || doc.skipped) && h('div', { class: 'card' }, h('h2', {}, 'Layouts side by side'), sideBySide('time of a step', list, seconds),
+      (doc.skipped || []).map((x) => h('p', { class: 'quiet' }, plain(x))), h('p', { class: 'quiet' }, `Below: ${best.layout}.`)));
+  }
+
   function draw(doc) {
-    const r = doc.rows[0];
+    best = doc.rows.reduce((a, b) => (b.fits > a.fits || (b.fits === a.fits && b.tokens_per_s > a.tokens_per_s) ? b : a));
+    const r = best, job = r.job;
     unit = counted(r);
-    if (precision.value === '') precision.selectedOptions[0].textContent = `the framework's (${r.precision})`;
-    about.textContent = `${r.model} on ${doc.cluster} ${r.layout}, ${r.parallel}, global batch ${r.seq === 1 ? plural(r.global_batch, 'sample') : `${plural(r.global_batch, 'sequence')} of ${count(r.seq)} tokens`}`;
+    follow(split(job.parallel));
+    precision.querySelector('option').textContent = `the framework's${state.get('precision') ? '' : ` (${job.precision})`}`;
+    about.textContent = `${job.model} on ${doc.cluster} ${r.layout}${job.framework ? ` with ${job.framework}` : ''}, ${splitWords(job.parallel)}, global batch ${job.seq === 1 ? plural(job.global_batch, 'sample') : `${plural(job.global_batch, 'sequence')} of ${count(job.seq)} tokens`}`;
+    about.title = job.framework_reason || '';
+    compare(doc);
     const one = (name, value, small) => h('div', {}, h('dt', {}, name), h('dd', {}, value, small && [' ', h('small', {}, small)]));
     put(figures, h('dl', { class: 'figures' }, one('step time', seconds(r.step_s), r.low_s && `${seconds(r.low_s)} – ${seconds(r.high_s)}`), one(`${counted(r)}/s`, short(r.tokens_per_s)), one(`${counted(r)}/s/GPU`, short(r.tokens_per_s_per_gpu)), one(term('MFU'), percent(r.mfu)), one('TFLOPS/GPU', r.tflops_per_gpu.toFixed(0)),
       one('GPUs', count(r.gpus)), one('fits', r.fits ? 'yes' : 'no', `${memory(r.memory_bytes.total)} of ${memory(r.gpu_memory_bytes)}`)));
-    put(time, stacked('where the time of a step goes', [
-      { name: 'compute', value: r.compute_s, colour: 1 }, { name: 'exposed communication', value: r.exposed_comm_s, colour: 2 }, { name: 'bubble', value: r.bubble_s, colour: 3 },
-      { name: 'optimizer', value: r.optimizer_s, colour: 4 }, { name: 'host', value: r.host_s, colour: 6 }], seconds));
+    put(time, stacked('where the time of a step goes', timeParts(r), seconds));
     const m = r.memory_bytes;
     put(room, stacked('memory per GPU', [
       { name: 'parameters', value: m.params, colour: 1 }, { name: 'gradients', value: m.grads, colour: 2 }, { name: 'optimizer', value: m.optimizer, colour: 4 },
@@ -145,7 +157,7 @@ export async function show(root, state, api) {
   function fits(f, r) {
     const given = Object.fromEntries([...f.settings.matchAll(/--([a-z-]+) (\S+)/g)].map((x) => x.slice(1)));
     const use = () => {
-      state.set({ ...Object.fromEntries(degrees.map((k) => [k, ''])), zero: named ? '' : '0', sp: '0', ...given }, { push: true, quiet: true });
+      state.set({ ...Object.fromEntries(degrees.map((k) => [k, ''])), ...given }, { push: true, quiet: true });
       window.dispatchEvent(new PopStateEvent('popstate'));
     };
     return h('p', { class: 'fits' }, 'This fits: ', h('code', {}, plain(f.settings.replaceAll(' --', ', --'))), `: step ${seconds(f.step_s)} (${seconds(f.low_s)} – ${seconds(f.high_s)}), ${memory(f.memory_bytes)} of ${memory(r.gpu_memory_bytes)}. `, h('button', { type: 'button', onclick: use }, 'Use these settings'));
@@ -174,7 +186,6 @@ export async function show(root, state, api) {
       window.dispatchEvent(new PopStateEvent('popstate'));
       return;
     }
-    split();
     moved = moved || performance.now();
     delete cards.dataset.rested;
     clearTimeout(later);

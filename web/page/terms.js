@@ -27,8 +27,6 @@ const terms = {
   Recompute: 'Activations are computed again in the backward pass instead of being kept: less memory, more computing.',
   'Weak scaling': 'Every node gets as much work as before: the global batch grows with the nodes.',
   'Strong scaling': 'The global batch stays the same and is divided among more nodes.',
-  'role: read': 'This token may look at everything and ask questions.',
-  'role: order': 'This token may look at everything, ask questions, and start and stop measurements on nodes.',
   oversubscribed: 'Bandwidth of a leaf switch towards its nodes, divided by its bandwidth towards the spine.',
 };
 

@@ -187,9 +187,9 @@ func (s *FastSet) Pairs(t *NodeType) int {
 	return len(seen)
 }
 
-// Full reports whether every pair of the GPUs has the same direct link.
+// Full reports whether every pair of the node's GPUs has the same direct link.
 func (s *FastSet) Full(t *NodeType) bool {
-	n := len(s.GPUs)
+	n := t.Count(GPU)
 	return s.Via < 0 && len(s.Bundles) == 1 && !s.Bundles[0].OneWay && s.Pairs(t) == n*(n-1)/2
 }
 

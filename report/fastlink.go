@@ -40,7 +40,7 @@ func fastCaption(t *cluster.NodeType, s *cluster.FastSet) []string {
 	rate := func(b *cluster.Bundle, way string) string {
 		return cmp.Or(when(b.Rate.Known(), b.Rate.Value.String()+way+assumed(b.Rate.Origin)), "rate unknown")
 	}
-	first, via := s.Bundles[0], cmp.Or(when(s.Via >= 0, " via NVSwitch"), " mesh")
+	first, via := s.Bundles[0], cmp.Or(when(s.Via >= 0, " via NVSwitch"), when(len(s.GPUs) == 2, " of 2 GPUs"), " mesh")
 	switch {
 	case s.Via >= 0 && len(s.Bundles) == 1:
 		return nonEmpty(fastName(t, s)+via, when(first.Lanes > 0, words.Plural(first.Lanes, "link")+" per GPU"),

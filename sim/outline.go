@@ -319,6 +319,11 @@ func (m *Machine) noRoute(a, b int) error {
 		p := m.at(r)
 		return fmt.Sprintf("rank %d (%s/%s)", r, m.c.Hosts[p.Host].Name, m.c.TypeOf(p.Host).Devices[p.Device].Name)
 	}
+	if a < m.n && b < m.n && m.at(a).Host == m.at(b).Host {
+		return fmt.Errorf("how %s and %s are joined is not known; give the node's topology too (nvidia-smi topo -m, or NCCL's "+
+			"by NCCL_TOPO_DUMP_FILE), or say what it is: busbar map FILE %s=dgx-h100 -o site.yaml, then -c site.yaml",
+			name(a), name(b), m.c.Hosts[m.at(a).Host].Name)
+	}
 	return fmt.Errorf("no way is known from %s to %s; describe the NICs of the nodes, or an NVSwitch for in-switch "+
 		"reduction", name(a), name(b))
 }

@@ -59,6 +59,27 @@ func parseTopology(text string) (t topology, err error) {
 	return t, nil
 }
 
+// TopologyGroup is how many leaves of a topology belong together, and what those are: a group of a dragonfly, a layer of
+// a torus or a hyperx; 0 where it has no groups.
+func TopologyGroup(text string) (each int, says string) {
+	t, err := parseTopology(text)
+	if err != nil || len(t.sizes) == 0 {
+		return 0, ""
+	}
+	says, each = "one group", 1
+	if t.kind == "torus" || t.kind == "hyperx" { // the last size counts the groups
+		t.sizes = t.sizes[:len(t.sizes)-1]
+		says = "one " + strings.Trim(strings.ReplaceAll(fmt.Sprint(t.sizes), " ", "x"), "[]") + " layer"
+		if len(t.sizes) == 1 {
+			says = "one row"
+		}
+	}
+	for _, n := range t.sizes {
+		each = min(each*n, 1<<20)
+	}
+	return each, says
+}
+
 // check refuses more leaves than the sizes have room for.
 func (t *topology) check(leaves int) error {
 	switch t.kind {

@@ -136,8 +136,9 @@ func (s *screen) hostCaption() []string {
 	eachHostLink(s.c, func(l *cluster.NetLink, _, h int) { all[h].addLink(l) })
 	var each []string
 	for _, w := range all {
-		text := w.cables() + when(len(all) > 1 && w.cables() != "", " each")
-		each = append(each, cmp.Or(text, when(w.members == 0, "no cables known")))
+		text := cablesText(&w.Trunk)
+		text += when(len(all) > 1 && text != "", " each")
+		each = append(each, cmp.Or(text, when(w.Members == 0, "no cables known")))
 	}
 	return nonEmpty(words.Plural(len(all), "host"), mostly(each),
 		when(s.framed && len(s.groups) > 1, fmt.Sprintf("%d groups, each under leaves of its own", len(s.groups))))
@@ -381,7 +382,7 @@ func (s *screen) drawGroup(pic *picture, g *Group) {
 		return
 	}
 	b, names := g.box, s.c.NamesOf(g.hosts)
-	behind := when(len(g.leaves) > 0, tierCount(len(g.leaves), int(cluster.Leaf)))
+	behind := when(len(g.leaves) > 0, tierCount(len(g.leaves), cluster.Leaf))
 	pic.Open("pod", g.Name+": "+words.Plural(len(g.hosts), "node")+when(behind != "", " behind "+behind), "pod/"+g.ID)
 	pic.rect(b, 6, brush{Fill: panelFill, Stroke: panelLine})
 	if s.least > 0 {
@@ -444,7 +445,7 @@ func (s *screen) cables(w *wiring) {
 	for i := range s.groups {
 		if s.cloud != nil {
 			t, _ := end(s.cloud, i)
-			t.members, t.plumb = 1, true
+			t.Members, t.plumb = 1, true
 		}
 	}
 	eachHostLink(s.c, func(l *cluster.NetLink, sw, h int) {

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/internal/natural"
 	"busbar.dev/internal/svg"
-	"busbar.dev/unit"
 )
 
 // Sizes of the network part.
@@ -93,24 +92,24 @@ func (s *strip) row(tier []int) (row netRow) {
 			break
 		}
 	}
-	if each, says := s.topologyGroup(); len(row.boxes) == len(tier) && each > 1 && len(tier) > each && s.leaves(tier) {
+	if each, says := hardware.TopologyGroup(s.v.c.Network.Topology); len(row.boxes) == len(tier) && each > 1 && len(tier) > each && s.leaves(tier) {
 		row.shade, row.says = each, "shaded: "+says
 	}
 	return row
 }
 
-func (s *strip) leaves(tier []int) bool { return s.v.switches[tier[0]].tier == int(cluster.Leaf) }
+func (s *strip) leaves(tier []int) bool { return s.v.tier(tier[0]) == cluster.Leaf }
 
 // together are the ways in which switches of a tier belong together, the one that says most first: as the topology has
 // them; by what they hang on, as rails that are not joined do; by their hosts; those that are alike.
 func (s *strip) together(tier []int) (ways []netParts) {
-	if each, says := s.topologyGroup(); each > 1 && s.leaves(tier) {
+	if each, says := hardware.TopologyGroup(s.v.c.Network.Topology); each > 1 && s.leaves(tier) {
 		ways = []netParts{{slices.Collect(slices.Chunk(tier, each)), says}}
 	}
 	above, hosts := map[int][]int{}, map[int][]int{}
 	for _, l := range s.v.trunks {
 		for _, e := range [][2]int{{l.A.Switch, l.B.Switch}, {l.B.Switch, l.A.Switch}} {
-			if s.v.switches[e[0]].tier < s.v.switches[e[1]].tier {
+			if s.v.tier(e[0]) < s.v.tier(e[1]) {
 				above[e[0]] = append(above[e[0]], e[1])
 			}
 		}
@@ -168,26 +167,6 @@ func (s *strip) named(row []*netBox, short bool) bool {
 	return fit && rowWidth(row) <= maxRow
 }
 
-// topologyGroup is how many leaves of the described topology belong together, and what those are: a group of a
-// dragonfly, a layer of a torus or a hyperx; 0 where it has no groups.
-func (s *strip) topologyGroup() (each int, says string) {
-	kind, sizes, _ := strings.Cut(s.v.c.Network.Topology, ":")
-	list := strings.Split(sizes, "x")
-	if says = "one group"; kind == "torus" || kind == "hyperx" {
-		list = list[:len(list)-1] // the last dimension counts the groups
-		says = either(len(list) > 1, "one "+strings.Join(list, "x")+" layer", "one row")
-	}
-	each = 1
-	for _, text := range list {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 1<<16 {
-			return 0, ""
-		}
-		each = min(each*n, 1<<20)
-	}
-	return each, says
-}
-
 func (s *strip) empty() bool { return len(s.rows) == 0 }
 
 // width is what the widest row needs.
@@ -236,7 +215,7 @@ func (s *strip) lay(x, y, w float64) float64 {
 // across reports whether switches of a row are joined to each other.
 func (s *strip) across(row []*netBox) bool {
 	return slices.ContainsFunc(row, func(n *netBox) bool {
-		return slices.ContainsFunc(n.ids, func(id int) bool { return len(s.v.switches[id].across.speeds) > 0 })
+		return slices.ContainsFunc(n.ids, func(id int) bool { return len(s.v.sides[id].Across.Speeds) > 0 })
 	})
 }
 
@@ -330,10 +309,10 @@ func (s *strip) captions() []caption {
 			for _, k := range n.ids {
 				model = when(model == net.Switches[k].Model, model)
 				down, up = append(down, s.v.downWords(k, false)), append(up, s.v.upWords(k))
-				across = append(across, s.v.switches[k].across.each(net.Switches[k].Count).cables())
+				across = append(across, cablesText(s.v.sides[k].Across.Each(net.Switches[k].Count)))
 			}
 		}
-		text := []string{strings.Join(nonEmpty(tierCount(boxes, s.v.switches[id].tier), model), " · ")}
+		text := []string{strings.Join(nonEmpty(tierCount(boxes, s.v.tier(id)), model), " · ")}
 		say := func(lead, words, end string) { text = append(text, nonEmpty(when(words != "", lead+words+end))...) }
 		if s.v.grouped(id) {
 			say("", mostly(down), when(boxes > 1, " each"))
@@ -345,7 +324,7 @@ func (s *strip) captions() []caption {
 		if s.across(row.boxes) {
 			say("across ", mostly(across), "")
 			say("", topologyWords(net), "")
-		} else if s.v.switches[id].tier == 0 {
+		} else if s.v.tier(id) == cluster.Leaf {
 			say("", apartWords[net.Topology], "")
 		}
 		say("", row.says, "")
@@ -356,7 +335,7 @@ func (s *strip) captions() []caption {
 
 // wire is the cables between two boxes.
 type wire struct {
-	trunk
+	cluster.Trunk
 	up, down *box // of one row: the left and the right one
 	broken   int  // cables that are down
 	bad      bool // one is slower than it could be, or than its like
@@ -388,43 +367,22 @@ func (w *wire) addLink(l *cluster.NetLink) {
 			w.nics = append(w.nics, e.NIC)
 		}
 	}
-	w.trunk.addLink(l, l.Cables(), 0)
+	w.AddLink(l, l.Cables(), cluster.Leaf)
 	if l.State == cluster.Down {
 		w.broken += l.Cables()
 	}
 	w.bad = w.bad || l.State == cluster.Down || cableTrouble(l) != ""
 }
 
-// count is how many of the cables are faster than a rate.
-func (t *trunk) count(than unit.Rate) int {
-	n := 0
-	for _, s := range t.speeds {
-		if s.rate > than {
-			n += s.n
-		}
-	}
-	return n
-}
-
-// slowest is the rate of the slowest cable, 0 where none is known.
-func (t *trunk) slowest() unit.Rate {
-	for _, s := range t.speeds {
-		if s.rate > 0 {
-			return s.rate
-		}
-	}
-	return 0
-}
-
 // label says what is wrong with the cables.
 func (w *wire) label() string {
-	switch all := w.count(-1); {
+	switch all := w.Faster(-1); {
 	case w.broken > 0 && w.broken == all:
 		return "down"
 	case w.broken > 0:
 		return fmt.Sprintf("%d of %d down", w.broken, all)
-	case w.bad && w.slowest() > 0:
-		return w.slowest().Bits()
+	case w.bad && w.Slowest() > 0:
+		return w.Slowest().Bits()
 	}
 	return ""
 }
@@ -459,19 +417,19 @@ func (s *strip) hostCables(w *wiring, routes *cluster.Routes, cloud *box, host i
 // markOdd marks the few cables of a tier that are slower than nearly all others
 // of that tier: an eighth at most, so that a network of two speeds stays as it is.
 func markOdd(wires []*wire) {
-	tiers := make(map[[2]float64]*trunk)
+	tiers := make(map[[2]float64]*cluster.Trunk)
 	for _, w := range wires {
 		k := [2]float64{w.up.y, w.down.y}
 		if tiers[k] == nil {
-			tiers[k] = &trunk{}
+			tiers[k] = &cluster.Trunk{}
 		}
-		for _, s := range w.speeds {
-			tiers[k].add(s.n, s.rate)
+		for _, s := range w.Speeds {
+			tiers[k].Add(s.N, s.Rate)
 		}
 	}
 	for _, w := range wires {
 		all := tiers[[2]float64{w.up.y, w.down.y}]
-		if r := w.slowest(); r > 0 && 8*all.count(r) >= 7*all.count(-1) {
+		if r := w.Slowest(); r > 0 && 8*all.Faster(r) >= 7*all.Faster(-1) {
 			w.bad = true
 		}
 	}
@@ -518,9 +476,9 @@ func (p *picture) drawWires(wires []*wire) {
 	for _, w := range wires {
 		// Many cables meet at a switch: they are drawn thinner than links inside a
 		// node, on the same scale among themselves.
-		rate, _ := w.rate()
+		rate, _ := w.Rate()
 		paint := brush{Stroke: netViol, Width: min(most, max(unknownStroke, 0.7*stroke(rate))), Opacity: 0.75}
-		what, tip := "network", w.cables()
+		what, tip := "network", cablesText(&w.Trunk)
 		if tip == "" {
 			what, tip = "member", "belongs to; cables unknown"
 		}

@@ -683,7 +683,7 @@ func (p *printer) switches(v *netView) {
 				left += a.boxes
 				continue
 			}
-			s, r := &v.c.Network.Switches[a.first], v.oversubscription(a.first)
+			s, r := &v.c.Network.Switches[a.first], v.sides[a.first].Oversubscription()
 			over := overWords(r)
 			if r > 1+even {
 				over = p.yellow(over)
@@ -710,8 +710,8 @@ func (v *netView) alike(tier []int) []alike {
 	var kinds grouped[key, int]
 	for _, i := range tier {
 		s := &v.c.Network.Switches[i]
-		x := &v.switches[i]
-		kinds.put(key{s.Model, s.Ports, fmt.Sprint(x.hosts, x.down, x.up), s.Reduction}, i)
+		x := &v.sides[i]
+		kinds.put(key{s.Model, s.Ports, fmt.Sprint(x.Hosts, x.Down, x.Up), s.Reduction}, i)
 	}
 	var out []alike
 	for _, ids := range kinds.all() {
@@ -1114,22 +1114,10 @@ func (v *treePrinter) signature(ids []int) string {
 // far as three digits do not show it.
 const even = 0.005
 
-// oversubscription is the ratio of a switch's capacity towards the hosts to that
-// away from them, 0 when either is missing or not fully known.
-func (v *netView) oversubscription(s int) float64 {
-	h, ok1 := v.switches[s].hosts.rate()
-	d, ok2 := v.switches[s].down.rate()
-	u, ok3 := v.switches[s].up.rate()
-	if !ok1 || !ok2 || !ok3 || h+d == 0 || u == 0 {
-		return 0
-	}
-	return float64((h + d) / u)
-}
-
 // overRange is the least and the greatest oversubscription of switches, 0 where none is known.
 func (v *netView) overRange(ids []int) (low, high float64) {
 	for _, s := range ids {
-		if r := v.oversubscription(s); r > 0 {
+		if r := v.sides[s].Oversubscription(); r > 0 {
 			low, high = cmp.Or(min(low, r), r), max(high, r)
 		}
 	}

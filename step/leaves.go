@@ -43,36 +43,11 @@ const enough = 0.99
 
 // oversubscribed reports whether a leaf's uplinks carry less than its hosts' links.
 func oversubscribed(n *cluster.Network) bool {
-	down, up := make([]float64, len(n.Switches)), make([]float64, len(n.Switches))
-	for i := range n.Links {
-		l := &n.Links[i]
-		rate := float64(l.Rate.Value) * float64(l.Cables())
-		if l.Loose() || l.State == cluster.Down || rate <= 0 {
-			continue
-		}
-		a, b := l.A, l.B
-		if a.ToHosts() {
-			a, b = b, a
-		}
-		switch {
-		case a.ToHosts():
-		case b.ToHosts():
-			for _, s := range b.Hosts {
-				down[a.Switch] += rate * float64(s.N)
-			}
-		default:
-			if n.Switches[a.Switch].Tier > n.Switches[b.Switch].Tier {
-				a, b = b, a
-			}
-			up[a.Switch] += rate
-		}
-	}
-	for i := range down {
-		if up[i] > 0 && up[i] < enough*down[i] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Sides(), func(s cluster.Sides) bool {
+		hosts, _ := s.Hosts.Rate()
+		up, _ := s.Up.Rate()
+		return up > 0 && up < enough*hosts
+	})
 }
 
 // differ reports whether two hosts hang on different leaves of a tight network.

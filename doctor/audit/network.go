@@ -22,9 +22,9 @@ func (a *auditor) network() {
 	}
 	a.slowCables()
 	a.slowerThanNIC()
-	caps := a.capacities()
-	a.oversubscribed(caps)
-	a.uplinks(caps)
+	sides := a.c.Network.Sides()
+	a.oversubscribed(sides)
+	a.uplinks(sides)
 	a.loose()
 	a.islands()
 	a.uncabled()
@@ -132,65 +132,21 @@ func hostsOf(l *cluster.NetLink) int {
 	return n * l.Cables()
 }
 
-// capacity is what a switch has towards hosts and lower tiers, and upwards.
-type capacity struct {
-	down, up     unit.Rate
-	downN, upN   int
-	upUnknown    bool
-	downFromHost bool
-}
-
-func (a *auditor) capacities() []capacity {
-	net := &a.c.Network
-	caps := make([]capacity, len(net.Switches))
-	for i := range net.Links {
-		l := &net.Links[i]
-		if l.State == cluster.Down {
-			continue
-		}
-		n := hostsOf(l)
-		rate := l.Rate.Value * unit.Rate(n)
-		if l.A.ToHosts() || l.B.ToHosts() {
-			sw := max(l.A.Switch, l.B.Switch)
-			if sw < 0 {
-				continue
-			}
-			caps[sw].down += rate
-			caps[sw].downN += n
-			caps[sw].downFromHost = true
-			continue
-		}
-		lower, upper := l.A.Switch, l.B.Switch
-		if net.Switches[lower].Tier > net.Switches[upper].Tier {
-			lower, upper = upper, lower
-		}
-		if net.Switches[lower].Tier == net.Switches[upper].Tier {
-			continue
-		}
-		caps[lower].up += rate
-		caps[lower].upN += n
-		caps[lower].upUnknown = caps[lower].upUnknown || !l.Rate.Known()
-		caps[upper].down += rate
-		caps[upper].downN += n
-	}
-	return caps
-}
-
 // oversubscribed reports leaves whose hosts could send more than goes up,
 // leaves of equal ratio together.
-func (a *auditor) oversubscribed(caps []capacity) {
+func (a *auditor) oversubscribed(sides []cluster.Sides) {
 	net := &a.c.Network
 	groups := map[string][]string{}
-	first := map[string]capacity{}
+	first := map[string]*cluster.Sides{}
 	var order []string
 	for i, s := range net.Switches {
-		c := caps[i]
-		if s.Domain || s.Tier != cluster.Leaf || c.down == 0 || c.up == 0 || c.upUnknown || c.down <= c.up*1.05 {
+		ratio := sides[i].Oversubscription()
+		if s.Domain || s.Tier != cluster.Leaf || ratio <= 1.05 {
 			continue
 		}
-		key := fmt.Sprintf("%.3g", float64(c.down/c.up))
+		key := fmt.Sprintf("%.3g", ratio)
 		if groups[key] == nil {
-			order, first[key] = append(order, key), c
+			order, first[key] = append(order, key), &sides[i]
 		}
 		groups[key] = append(groups[key], s.Name)
 	}
@@ -201,20 +157,24 @@ func (a *auditor) oversubscribed(caps []capacity) {
 	}
 	for _, key := range order {
 		c := first[key]
+		hosts, _ := c.Hosts.Rate()
+		down, _ := c.Down.Rate()
+		up, _ := c.Up.Rate()
 		a.addFinding("leaf-oversubscribed", finding.Warn, cluster.FormatHosts(groups[key]),
 			fmt.Sprintf("%s:1 oversubscribed: %v from %d host links against %v up: traffic that leaves the leaf gets 1/%s of "+
-				"its NICs when all send", key, c.down, c.downN, c.up, key),
+				"its NICs when all send", key, hosts+down, c.Hosts.Faster(0)+c.Down.Faster(0), up, key),
 			fix)
 	}
 }
 
 // uplinks reports leaves with fewer cables up than their peers: failed or
 // missing links.
-func (a *auditor) uplinks(caps []capacity) {
+func (a *auditor) uplinks(sides []cluster.Sides) {
 	count := map[int]int{}
+	cables := func(i int) int { return sides[i].Up.Faster(-1) + sides[i].Up.Members }
 	for i, s := range a.c.Network.Switches {
-		if s.Tier == cluster.Leaf && !s.Domain && caps[i].upN > 0 {
-			count[caps[i].upN]++
+		if s.Tier == cluster.Leaf && !s.Domain && cables(i) > 0 {
+			count[cables(i)]++
 		}
 	}
 	usual := 0
@@ -225,7 +185,7 @@ func (a *auditor) uplinks(caps []capacity) {
 	}
 	short := map[int][]string{}
 	for i, s := range a.c.Network.Switches {
-		if n := caps[i].upN; s.Tier == cluster.Leaf && !s.Domain && n > 0 && n < usual {
+		if n := cables(i); s.Tier == cluster.Leaf && !s.Domain && n > 0 && n < usual {
 			short[n] = append(short[n], s.Name)
 		}
 	}

@@ -29,8 +29,11 @@ func examplePlan() *launch.Plan {
 	if err != nil {
 		log.Fatal(err)
 	}
-	job := &workload.Job{Model: model, Split: split, Precision: workload.BF16, Recompute: workload.None}
-	job.Complete()
+	job := &workload.Job{
+		Model: model, Split: split, Precision: workload.BF16, Recompute: workload.None,
+		Kernels: workload.Fused,
+	}
+	job.Complete(len(layout))
 	p, err := launch.New(c, layout, nccl.Newest, job, []string{"gpu01", "gpu02"}, false)
 	if err != nil {
 		log.Fatal(err)

@@ -29,19 +29,36 @@ func parts(r *step.Result) []part {
 	return list
 }
 
-// Compare says why a plan is not the best: the parts of its step that are longer by most, and what it
-// gains elsewhere. Worse is the word for more of the objective. Where every GPU counts and the plans have
-// different numbers of them, times are what they would be on as many GPUs.
+// Compare says why a plan is not the best. Worse is the word for more of the objective. Where every GPU counts and the
+// plans have different numbers of them, times are what they would be on as many GPUs.
 func (q *Query) Compare(best, other Plan, worse string) string {
+	if other.Value-best.Value < 1e-6*best.Value {
+		return "no " + worse
+	}
 	scale := unit.Span(1)
 	if q.Objective.PerGPU {
 		scale = unit.Span(other.Result.Ranks) / unit.Span(best.Result.Ranks)
 	}
+	text := fmt.Sprintf("%.1f%% %s", 100*(other.Value/best.Value-1), worse)
+	if why := differences(best.Result, other.Result, scale); why != "" {
+		text += ": " + why
+	}
+	return text
+}
+
+// Differences says what a step has more and less of than another, for as many tokens of a GPU.
+func Differences(was, is *step.Result) string {
+	work := func(r *step.Result) float64 { return r.Tokens / float64(r.Ranks) }
+	return differences(was, is, unit.Span(work(was)/work(is)))
+}
+
+// differences are the parts of a step, times a scale, that are longer than another's by most, and what is shorter.
+func differences(was, is *step.Result, scale unit.Span) string {
 	have := map[string]unit.Span{}
-	for _, p := range parts(best.Result) {
+	for _, p := range parts(was) {
 		have[p.Name] -= p.Time
 	}
-	for _, p := range parts(other.Result) {
+	for _, p := range parts(is) {
 		have[p.Name] += p.Time * scale
 	}
 	var list []part
@@ -49,10 +66,6 @@ func (q *Query) Compare(best, other Plan, worse string) string {
 		list = append(list, part{name, d})
 	}
 	slices.SortFunc(list, func(a, b part) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
-	text := fmt.Sprintf("%.1f%% %s", 100*(other.Value/best.Value-1), worse)
-	if other.Value-best.Value < 1e-6*best.Value {
-		return "no " + worse
-	}
 	// What is a tenth of the largest difference or less does not decide.
 	worth := 0.1 * max(list[0].Time, -list[len(list)-1].Time)
 	var why []string
@@ -64,10 +77,7 @@ func (q *Query) Compare(best, other Plan, worse string) string {
 	if p := list[len(list)-1]; p.Time < 0 && -p.Time > worth {
 		why = append(why, fmt.Sprintf("%v less for %s", (-p.Time).Time(), p.Name))
 	}
-	if len(why) > 0 {
-		text += ": " + strings.Join(why, ", ")
-	}
-	return text
+	return strings.Join(why, ", ")
 }
 
 // worthSaying is the share of a plan's value that a setting other than the usual one must gain.

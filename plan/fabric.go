@@ -24,6 +24,7 @@ func (q *Query) fabric(ranks int) *step.Fabric {
 		k = &fabrics{
 			q.Cluster, q.Layout, step.NewFabric(q.Cluster, q.Layout, workload.Split{}, q.Version), map[int]*step.Fabric{},
 		}
+		k.all.Env = q.Env
 		if q.Tuned {
 			k.all = k.all.Tuned()
 		}
@@ -42,7 +43,6 @@ func (q *Query) Fabric(j *workload.Job) *step.Fabric {
 
 // WithMemory is the best plan on GPUs with so many times the memory; nil where the search was ended.
 func (q *Query) WithMemory(ctx context.Context, times float64) (*Plan, error) {
-	q.fabric(q.Spaces[0].Ranks)
 	own := *q
 	own.Reserve = 1 - times*(1-q.Reserve)
 	return own.Best(ctx)
@@ -50,6 +50,7 @@ func (q *Query) WithMemory(ctx context.Context, times float64) (*Plan, error) {
 
 // Best is the best plan alone. Settings are not counted, which takes as long as a search of few.
 func (q *Query) Best(ctx context.Context) (*Plan, error) {
+	q.fabric(q.Spaces[0].Ranks) // which the next search knows too
 	own := *q
 	own.Top, own.Watch, own.uncounted = 1, nil, true
 	a, err := Search(ctx, &own)

@@ -52,11 +52,6 @@ func (s *Space) Restrict(f *workload.Framework, sm int) {
 		func(r workload.Recompute) bool { return !slices.Contains(f.Recompute, string(r)) })
 	s.Offload = slices.DeleteFunc(s.Offload,
 		func(o workload.Offload) bool { return o != "" && !slices.Contains(f.Offload, string(o)) })
-	// Hooks of DDP cast for the wire alone. Where the sums themselves would be narrower, results change: that is for who
-	// asks.
-	s.Compress = slices.DeleteFunc(s.Compress, func(w workload.Wire) bool {
-		return w != "" && (f.Weights != "amp" || !slices.Contains(f.Compress, string(w)))
-	})
 	if f.Weights == "wide" || f.Bucket > workload.DefaultBucket { // block by block, or a size of its own
 		s.Bucket = []unit.Bytes{cmp.Or(f.Bucket, workload.DefaultBucket)}
 	}

@@ -33,6 +33,8 @@ type Query struct {
 	HostMemory unit.Bytes
 	// Tuned prices collectives as under a tuner plugin that knows the job.
 	Tuned bool
+	// Env are settings of NCCL.
+	Env map[string]string
 	// Each bounds every setting by itself and cuts no groups, which takes longer and finds the same.
 	Each bool
 	// Watch, where there is one, is called now and then with how far the search is.

@@ -94,7 +94,7 @@ func NewSpace(base workload.Job, ranks, node int) *Space {
 	s.Recompute = []workload.Recompute{workload.None, workload.Selective, workload.Full}
 	s.Context = []workload.Context{"", workload.Gather, workload.Ulysses}
 	s.Offload = []workload.Offload{"", workload.OffloadOptimizer, workload.OffloadParams}
-	s.Compress = []workload.Wire{"", workload.WireBF16}
+	s.Compress = []workload.Wire{""}
 	s.Bucket = step.Buckets()
 	return s
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar.dev/cluster"
 	"busbar.dev/plan/campaign"
 	"busbar.dev/step"
 	"busbar.dev/unit"
@@ -260,11 +259,11 @@ type campaignRun struct {
 }
 
 // of works out what was asked about a run of priced steps.
-func (r *running) of(t *training, s shape, p *pricedStep) (*CampaignDoc, error) {
+func (r *running) of(p *pricedStep) (*CampaignDoc, error) {
 	d := &CampaignDoc{}
 	now := p.Result
 	if len(r.slow) > 0 {
-		late, doc, err := r.behind(t, s, p)
+		late, doc, err := r.behind(p)
 		if err != nil {
 			return nil, err
 		}
@@ -296,13 +295,13 @@ func (r *running) of(t *training, s shape, p *pricedStep) (*CampaignDoc, error) 
 }
 
 // behind prices the step with slow nodes.
-func (r *running) behind(t *training, s shape, p *pricedStep) (*step.Result, *straggler, error) {
+func (r *running) behind(p *pricedStep) (*step.Result, *straggler, error) {
 	hosts := p.tasks.Hosts()
 	var slow, nics []step.Host
 	doc := &straggler{}
 	seen, places := map[int]bool{}, map[int]int{} // hosts, and where those with slow NICs stand
 	for _, x := range r.slow {
-		list, err := slowHosts(t.cluster, p, hosts, x)
+		list, err := slowHosts(p, hosts, x)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -314,7 +313,7 @@ func (r *running) behind(t *training, s shape, p *pricedStep) (*step.Result, *st
 				kind = "nic"
 				at, ok := places[h]
 				if !ok {
-					if at = hosts[len(places)]; t.cluster.Hosts[at].Type != t.cluster.Hosts[h].Type {
+					if at = hosts[len(places)]; p.cluster.Hosts[at].Type != p.cluster.Hosts[h].Type {
 						at = h
 					}
 					places[h] = at
@@ -324,7 +323,7 @@ func (r *running) behind(t *training, s shape, p *pricedStep) (*step.Result, *st
 				slow = append(slow, step.Host{Index: h, Loss: x.Loss})
 			}
 			if len(doc.Slow) < 16 {
-				doc.Slow = append(doc.Slow, slowNode{Node: t.cluster.Hosts[h].Name, What: kind, Loss: x.Loss})
+				doc.Slow = append(doc.Slow, slowNode{Node: p.cluster.Hosts[h].Name, What: kind, Loss: x.Loss})
 			}
 			seen[h] = true
 		}
@@ -332,12 +331,12 @@ func (r *running) behind(t *training, s shape, p *pricedStep) (*step.Result, *st
 	doc.Nodes = len(seen)
 	on := p
 	if len(nics) > 0 {
-		cl, ok := step.SlowNICs(t.cluster, nics)
+		cl, ok := step.SlowNICs(p.cluster, nics)
 		if !ok {
-			return nil, nil, fmt.Errorf("%s does not say how fast its NICs are; give --nic", t.cluster.Name)
+			return nil, nil, fmt.Errorf("%s does not say how fast its NICs are; give --nic", p.cluster.Name)
 		}
 		var err error
-		if on, err = t.price(cl, s); err != nil {
+		if on, err = p.on(cl); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -350,7 +349,7 @@ func (r *running) behind(t *training, s shape, p *pricedStep) (*step.Result, *st
 }
 
 // slowHosts are the hosts that a word of --slow means.
-func slowHosts(c *cluster.Cluster, p *pricedStep, hosts []int, x step.Slow) ([]int, error) {
+func slowHosts(p *pricedStep, hosts []int, x step.Slow) ([]int, error) {
 	if x.Node == "" {
 		if x.NIC {
 			if x.Count > len(hosts) {
@@ -364,13 +363,13 @@ func slowHosts(c *cluster.Cluster, p *pricedStep, hosts []int, x step.Slow) ([]i
 		}
 		return list, err
 	}
-	at := c.HostIndex(x.Node)
+	at := p.cluster.HostIndex(x.Node)
 	if n, err := strconv.Atoi(x.Node); at < 0 && err == nil && n >= 0 && n < len(hosts) {
 		at = hosts[n]
 	}
 	if !slices.Contains(hosts, at) {
 		return nil, fmt.Errorf("--slow %s: no such node takes part; expected a name such as %s, or a number below %d", x.Node,
-			c.Hosts[hosts[0]].Name, len(hosts))
+			p.cluster.Hosts[hosts[0]].Name, len(hosts))
 	}
 	return []int{at}, nil
 }

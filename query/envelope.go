@@ -60,7 +60,7 @@ func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err e
 	if err := q.check(); err != nil {
 		return none, err
 	}
-	t, err := q.read(ctx, env)
+	t, err := q.read(ctx, env, 0)
 	if err != nil {
 		return none, err
 	}
@@ -69,9 +69,10 @@ func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err e
 		per := len(cl.TypeOf(0).Of(cluster.GPU))
 		s = shape{nodes: (q.GPUs + max(per, 1) - 1) / max(per, 1), gpus: min(q.GPUs, per)}
 		if s.nodes > len(cl.Hosts) {
-			if cl, err = q.load(ctx, env, []shape{s}); err != nil {
+			if t, err = q.read(ctx, env, s.nodes); err != nil {
 				return none, err
 			}
+			cl = t.cluster
 		}
 		s.text = fmt.Sprintf("%dx%d", s.nodes, s.gpus)
 	}
@@ -87,14 +88,14 @@ func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err e
 	if err != nil {
 		return none, err
 	}
-	m, nodes, n := t.job.Model, hostsOf(layout), int64(len(layout))
-	seq := cmp.Or(q.Seq, m.Seq)
+	j, nodes := t.job, hostsOf(layout)
+	j.Complete(len(layout))
+	m := j.Model
 	x := workload.Envelope{
 		Title: fmt.Sprintf("%s on %s, %s of %s", m.Name, cl.Name, name, gpu.Title), Params: float64(m.Params()),
 		Active: float64(m.Active()),
-		Seq:    seq, Batch: cmp.Or(q.Global, cmp.Or(q.Micro, workload.DefaultMicroBatch(seq, n, 0))*n), GPUs: len(layout),
-		Nodes:     nodes,
-		Recompute: t.job.Recompute == workload.Full, GPU: gpu.Title, Peak: g.Peak(t.job.Precision), MFU: *q.MFU,
+		Seq:    j.Seq, Batch: j.GlobalBatch, GPUs: len(layout), Nodes: nodes, Recompute: q.Recompute == workload.Full,
+		GPU: gpu.Title, Peak: g.Peak(cmp.Or(j.Precision, workload.BF16)), MFU: *q.MFU,
 	}
 	kind := cluster.PCIe
 	if x.Intra, kind = insideRate(cl, layout); kind == cluster.PCIe {

@@ -10,19 +10,21 @@ import (
 
 // A training step: how long, where the time goes, whether it fits.
 func ExampleStep() {
-	q := query.Step{Job: query.Job{Cluster: "dgx-h100:2", Model: "llama2-7b", Parallel: "zero=3", Micro: 2}}
+	q := query.Step{Job: query.Job{Cluster: "dgx-h100:2", Model: "llama2-7b", Parallel: "zero=3", Global: 32, Micro: 2}}
 	doc, err := q.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	row := doc.Rows[0]
 	fmt.Println(row.Ranks, "GPUs,", row.Step.Short(), "per step, limited by", row.Bottleneck.Kind+", fits:", row.Fits)
-	// Output: 16 GPUs, 663 ms per step, limited by compute, fits: true
+	// Output: 16 GPUs, 680 ms per step, limited by compute, fits: true
 }
 
 // Layouts side by side.
 func ExampleStep_compare() {
-	q := query.Step{Job: query.Job{Cluster: "baskerville", Model: "gpt2-large", Compare: "1x4,2x2,4x1", Micro: 8}}
+	q := query.Step{Job: query.Job{
+		Cluster: "baskerville", Model: "gpt2-large", Compare: "1x4,2x2,4x1", Global: 32, Micro: 8,
+	}}
 	doc, err := q.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
@@ -31,9 +33,9 @@ func ExampleStep_compare() {
 		fmt.Println(row.Layout, row.Step.Short())
 	}
 	// Output:
-	// 1x4 401 ms
-	// 2x2 843 ms
-	// 4x1 431 ms
+	// 1x4 286 ms
+	// 2x2 624 ms
+	// 4x1 310 ms
 }
 
 // Which network a job needs.
@@ -59,9 +61,9 @@ func ExampleScale() {
 	}
 	// Output:
 	// nodes 1: 100%
-	// nodes 2: 99%
-	// nodes 4: 98%
-	// nodes 8: 96%
+	// nodes 2: 98%
+	// nodes 4: 97%
+	// nodes 8: 95%
 }
 
 // The best plan, and the files that start it.

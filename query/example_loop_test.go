@@ -87,7 +87,7 @@ func ExampleEnv_clusters() {
 		log.Fatal(err)
 	}
 	fmt.Println(doc.Rows[0].Ranks, "GPUs,", doc.Rows[0].Job.Parallel)
-	// Output: 16 GPUs, dp=8,tp=2,pp=1,zero=1
+	// Output: 16 GPUs, dp=8,tp=2,pp=1,zero=1,sp=1
 }
 
 // Which of the free nodes to take.

@@ -54,7 +54,7 @@ func TestFieldsOfErrors(t *testing.T) {
 		{Env{}, asked[Step, StepDoc]{job(Job{Model: "lama"})}, "model", "lama"},
 		{Env{}, asked[Step, StepDoc]{job(Job{Model: "a\x00b"})}, "model", `"a\x00b"`},
 		{Env{}, asked[Step, StepDoc]{job(Job{Parallel: "tp=3"})}, "parallel", "layout 2x8"},
-		{Env{}, asked[Step, StepDoc]{job(Job{Global: 7})}, "global-batch", "a global batch of 7"},
+		{Env{}, asked[Step, StepDoc]{job(Job{Global: 7, Parallel: "zero=3"})}, "global-batch", "a global batch of 7"},
 		{Env{}, asked[Doctor, DoctorDoc]{Doctor{}}, "path", "nothing to read"},
 		{Env{}, asked[Hang, HangDoc]{Hang{}}, "path", "nothing to read"},
 		{Env{}, asked[Explain, ExplainDoc]{Explain{}}, "log", "no log given"},

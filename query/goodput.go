@@ -20,6 +20,8 @@ type Goodput struct {
 // GoodputDoc is the answer to Goodput.
 type GoodputDoc struct {
 	Cluster string            `json:"cluster"`
+	Job     workload.Summary  `json:"job"`
+	GPU     string            `json:"gpu"`
 	Model   string            `json:"model"`
 	Layout  string            `json:"layout"`
 	GPUs    int               `json:"gpus"`
@@ -73,20 +75,21 @@ func (q Goodput) Run(ctx context.Context, env Env) (doc *GoodputDoc, err error) 
 			f.repair, f.repairs = f.history.Repair, true
 		}
 	}
-	t, err := q.Job.read(ctx, &env)
+	t, err := q.Job.read(ctx, &env, 0)
 	if err != nil {
 		return nil, err
 	}
 	if len(t.shapes) != 1 {
 		return nil, fmt.Errorf("--compare: goodput is of one layout; expected -l")
 	}
-	p, err := t.price(t.cluster, t.shapes[0])
+	p, err := t.resolve(ctx, t.shapes[0])
 	if err != nil {
 		return nil, err
 	}
 	nodes := len(p.tasks.Hosts())
 	d := &GoodputDoc{
-		Cluster: t.cluster.Name, Model: p.job.Model.Name, Layout: p.layout, GPUs: p.Ranks, Nodes: nodes,
+		Cluster: t.cluster.Name, Job: p.summary(), GPU: p.model.Title, Model: p.job.Model.Name, Layout: p.layout,
+		GPUs: p.Ranks, Nodes: nodes,
 		Replica: replicaNodes(&p.job.Split, p.Ranks, nodes),
 		Step:    p.Step, Tokens: p.TokensPerSecond(), History: f.history, Pictures: p.job.Model.Pictures(),
 	}

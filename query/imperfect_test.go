@@ -266,9 +266,6 @@ func TestPlaceImperfect(t *testing.T) {
 			if doc.Free != "g[1-4]" || doc.PerNode != 4 || !strings.Contains(notes, "left out g6") {
 				t.Errorf("%s: %s, %d, %s", word, doc.Free, doc.PerNode, notes)
 			}
-			if !strings.HasPrefix(doc.Text, "The job does not fit") {
-				t.Errorf("%s", doc.Text)
-			}
 		}
 	}
 }

@@ -1,11 +1,13 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -16,27 +18,28 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/internal/failure"
 	"busbar.dev/nccl"
+	"busbar.dev/plan"
 	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
 
-// Job is a training job and where it runs, as Step, Envelope, Need and Scale ask about it.
+// Job is a training job and where it runs, as all questions ask about it.
 type Job struct {
 	Cluster   string             `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes)."`
 	Layout    Layout             `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
 	Model     string             `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48,hidden=6144."`
-	Parallel  Parallel           `placeholder:"dp=8,tp=4,…" help:"Parallel degrees: dp (data), tp (tensor), pp (pipeline), vpp (virtual stages per rank), cp (context), ep (expert), etp (tensor ranks of experts), zero (0 to 3), shard (ranks that shard parameters: a number, or node), sp=1 (sequence parallelism). dp fills what is left."`
-	Global    int64              `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: one micro-batch per replica; in a pipeline four per stage)."`
-	Micro     int64              `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Micro-batch in sequences (default: about 2,048 tokens, at least one sequence)."`
+	Parallel  Parallel           `placeholder:"dp=8,tp=4,…" help:"Parallel degrees: dp (data), tp (tensor), pp (pipeline), vpp (virtual stages per rank), cp (context), ep (expert), etp (tensor ranks of experts), zero (0 to 3), shard (ranks that shard parameters: a number, or node), sp=1 (sequence parallelism). dp fills what is left (default: the first plan of busbar plan)."`
+	Global    int64              `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: about 65,536 tokens per GPU, 4 million in all at most)."`
+	Micro     int64              `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Micro-batch in sequences (default: about 2,048 tokens with --parallel where it fits, else as busbar plan finds)."`
 	Seq       int64              `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's; 1024 for dimensions; for a config.json that of the same model in busbar models, or at most 4096)."`
-	Precision workload.Precision `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
-	Recompute workload.Recompute `enum:"none,selective,full,per-op,light" default:"none" help:"Activation recomputation: none, selective (core attention), full, per-op (all but attention and every second matrix product, as torchtitan), light (norms and activation functions) (default none)."`
+	Precision workload.Precision `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's)."`
+	Recompute workload.Recompute `enum:",none,selective,full,per-op,light" default:"" placeholder:"MODE" help:"Activation recomputation: none, selective (core attention), full, per-op (all but attention and every second matrix product, as torchtitan), light (norms and activation functions) (default: none with --parallel where it fits, else as busbar plan finds)."`
 	FineTuning
 	Graphs    bool              `help:"Launch kernels as CUDA graphs."`
-	Framework string            `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused."`
-	Kernels   workload.Kernels  `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's; without one eager for data parallelism only, else fused)."`
+	Framework string            `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused (default: on one node ddp, or fsdp where that does not fit; on more the simplest of ddp, fsdp and megatron within 10% of the best; with --lora hf)."`
+	Kernels   workload.Kernels  `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	Unfused   bool              `help:"Attention without a fused kernel: scores are written to memory, as before FlashAttention."`
 	Padded    bool              `help:"With --kernels eager: pad the vocabulary to a multiple of 64, as compilers and Megatron-LM do."`
 	Sync      bool              `help:"Reduce gradients after the backward pass, without overlap."`
@@ -44,8 +47,8 @@ type Job struct {
 	Order     workload.Order    `enum:",tp-cp-dp-pp,tp-cp-pp-dp" default:"" placeholder:"ORDER" help:"Rank order, nearest first: tp-cp-dp-pp (Megatron-LM's; default), or tp-cp-pp-dp, which keeps pipeline stages close and replicas apart."`
 	Bucket    Size              `placeholder:"SIZE" help:"Gradient bucket size (default: 25MiB, as PyTorch's DDP)."`
 	Context   workload.Context  `enum:",ring,gather,ulysses" default:"" placeholder:"NAME" help:"Context-parallel exchange: ring (overlapped with attention; default), gather (all-gather before attention, as Llama 3), ulysses (all-to-all over heads)."`
-	Offload   workload.Offload  `enum:"none,optimizer,parameters" default:"none" help:"Offload to host memory: none, optimizer (state and update, as ZeRO-Offload), parameters (these too, with zero=3) (default none)."`
-	Compress  workload.Wire     `enum:"none,fp16,bf16,int8" default:"none" help:"Gradient compression by PyTorch DDP hooks: none, fp16, bf16, int8 (all-gathered, not reduced: bytes grow with the number of replicas) (default none)."`
+	Offload   workload.Offload  `enum:",none,optimizer,parameters" default:"" placeholder:"WHAT" help:"Offload to host memory: none, optimizer (state and update, as ZeRO-Offload), parameters (these too, with zero=3) (default: none where it fits so)."`
+	Compress  workload.Wire     `enum:",none,fp16,bf16,int8" default:"" placeholder:"WIRE" help:"Gradient compression by PyTorch DDP hooks: none, fp16, bf16, int8 (all-gathered, not reduced: bytes grow with the number of replicas) (default none)."`
 	NCCL      string            `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
 	Compare   Layout            `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
 	GPU       string            `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
@@ -56,79 +59,59 @@ type Job struct {
 	ChannelsFirst bool `help:"Pictures in memory channel by channel, PyTorch's default, which tensor cores need transposed (default: channels last)."`
 }
 
+// jobSite is the ranks of a cluster that a job runs on, and the NCCL that joins them.
+type jobSite struct {
+	cluster *cluster.Cluster
+	ranks   nccl.Layout
+	layout  string // what the ranks are called
+	version nccl.Version
+	setting map[string]string // of NCCL
+	tuned   bool              // collectives run as under busbar's tuner plugin
+}
+
 // training is a job as it was asked for, and the cluster it runs on.
 type training struct {
-	job       workload.Job // without the split of a layout
-	framework *workload.Framework
-	parallel  string // as it was asked for
-	version   nccl.Version
-	shapes    []shape
-	cluster   *cluster.Cluster
-	env       map[string]string // settings of NCCL
-	tuner     bool              // collectives run as under busbar's tuner plugin
-	pairs     int64             // sequences of a unit of the batch
+	*Plan
+	jobSite
+	env        *Env
+	model      *workload.Model
+	frameworks []*workload.Framework // the one that was named, or those to choose from, the simplest first
+	reason     string                // why, where there is one that nobody named
+	job        workload.Job          // what all forms of it share, before a framework gives it its style
+	shapes     []shape
+	reserve    float64
 }
 
-// requireJob refuses a question without a cluster or a model.
-func requireJob(cluster, model string) error {
-	switch {
-	case cluster == "":
-		return errors.New("no cluster; expected -c CLUSTER, such as -c dgx-h100:4 (busbar presets lists them)")
-	case model == "":
-		return errors.New("no model; expected -m MODEL, such as -m llama2-7b (busbar models lists them)")
+// read reads what the fields name, as a plan that keeps to it, with at least so many nodes where the cluster's source
+// does not say how many there are.
+func (q *Job) read(ctx context.Context, env *Env, nodes int) (*training, error) {
+	p := &Plan{
+		Cluster: q.Cluster, Layout: q.Layout, Model: q.Model, Global: q.Global, Seq: q.Seq, Precision: q.Precision,
+		Framework: q.Framework, Kernels: q.Kernels, FineTuning: q.FineTuning, Parallel: q.Parallel, Micro: q.Micro,
+		Recompute: q.Recompute, Schedule: listed(q.Schedule), Context: listed(q.Context), Offload: listed(q.Offload),
+		Compress: listed(q.Compress), Bucket: listed(string(q.Bucket)), NCCL: q.NCCL, GPU: q.GPU, NIC: q.NIC,
 	}
-	return nil
-}
-
-// read reads what the fields name.
-func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
-	if err := requireJob(q.Cluster, q.Model); err != nil {
+	if err := prepare(p); err != nil {
 		return nil, err
 	}
-	model, err := LoadModel(*env, q.Model)
+	place := q.placement()
+	place.least = nodes
+	t, err := p.read(ctx, env, place, q.Set)
 	if err != nil {
 		return nil, err
 	}
-	if err := q.FineTuning.checkModel(model, q.Seq); err != nil {
-		return nil, err
+	j := &t.job
+	j.Unfused, j.Padded, j.Sync, j.Graphs, j.ChannelsFirst = q.Unfused, q.Padded, q.Sync, q.Graphs, q.ChannelsFirst
+	j.Split.Order = q.Order
+	return t, nil
+}
+
+// listed is a list of one value, or empty where nobody gave it.
+func listed[T ~string](value T) []T {
+	if value == "" {
+		return nil
 	}
-	t := &training{pairs: q.FineTuning.pairs(), job: workload.Job{
-		Model: model, Seq: q.Seq, MicroBatch: q.Micro, GlobalBatch: q.Global,
-		Recompute: workload.Recompute(q.Recompute), Unfused: q.Unfused, Padded: q.Padded,
-		Sync: q.Sync, Schedule: pipeline.Schedule(q.Schedule), Context: workload.Context(q.Context),
-		Offload:  workload.Offload(q.Offload),
-		Compress: workload.Wire(q.Compress), Graphs: q.Graphs, ChannelsFirst: q.ChannelsFirst,
-	}}
-	if t.framework, t.job.Kernels, err = readFramework(env, q.Framework, string(q.Kernels)); err != nil {
-		return nil, err
-	}
-	env.note(takenAs(q.Framework, t.framework, string(q.Parallel), q.LoRA != "")...)
-	t.parallel, t.job.Precision = string(q.Parallel), readPrecision("", t.framework)
-	if q.Precision != "" {
-		if t.job.Precision, err = workload.ParsePrecision(string(q.Precision)); err != nil {
-			return nil, fmt.Errorf("--%w", err)
-		}
-	}
-	if err := q.FineTuning.apply(&t.job); err != nil {
-		return nil, err
-	}
-	if t.job.Split, err = q.Parallel.split(); err != nil {
-		return nil, fmt.Errorf("--parallel: %w", err)
-	}
-	t.job.Split.Order = workload.Order(q.Order)
-	if q.Bucket != "" {
-		if t.job.Bucket, err = parseBucket(string(q.Bucket)); err != nil {
-			return nil, err
-		}
-	}
-	if t.version, err = env.parseNCCL(q.NCCL); err != nil {
-		return nil, err
-	}
-	if t.shapes, err = q.placement().shapes(); err != nil {
-		return nil, err
-	}
-	t.cluster, err = q.load(ctx, env, t.shapes)
-	return t, err
+	return []T{value}
 }
 
 func parseBucket(text string) (unit.Bytes, error) {
@@ -144,97 +127,162 @@ func (q *Job) placement() *placement {
 	return &placement{cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), gpu: q.GPU, nic: q.NIC}
 }
 
-// load reads the cluster with as many nodes as the layouts ask for.
-func (q *Job) load(ctx context.Context, env *Env, shapes []shape) (*cluster.Cluster, error) {
-	cl, err := q.placement().load(ctx, env, shapes)
-	if err != nil {
-		return nil, err
-	}
-	for _, text := range q.Set {
-		if cl, err = step.Vary(cl, text); err != nil {
-			return nil, fmt.Errorf("--set %s: %w", text, err)
-		}
-	}
-	return cl, nil
-}
-
 // pricedStep is a step on a layout with what priced it.
 type pricedStep struct {
+	jobSite
 	*step.Result
-	layout string
 	nodes  int
 	job    *workload.Job
 	model  hardware.GPUModel
 	gpu    *step.GPU
 	tasks  *step.Prepared
+	chosen string // why its framework, where nobody named one
 }
 
-// price prices a layout of a cluster.
-func (t *training) price(cl *cluster.Cluster, s shape) (*pricedStep, error) {
-	layout, name, err := s.ranks(cl)
+// price prices a job that is resolved.
+func (at jobSite) price(j *workload.Job) (*pricedStep, error) {
+	model, _, err := step.SlowestGPU(at.cluster, at.ranks)
 	if err != nil {
 		return nil, err
 	}
-	return t.priceOn(cl, layout, name)
-}
-
-// priceOn prices ranks of a cluster; name is what messages call them.
-func (t *training) priceOn(cl *cluster.Cluster, layout nccl.Layout, name string) (*pricedStep, error) {
-	j, model, err := t.jobOn(cl, layout, name)
+	g, err := gpuOn(at.cluster, model)
 	if err != nil {
 		return nil, err
 	}
-	g, err := gpuOn(cl, model)
-	if err != nil {
-		return nil, err
-	}
-	f := step.NewFabric(cl, layout, j.Split, t.version)
-	f.Env = t.env
-	if t.tuner {
+	f := step.NewFabric(at.cluster, at.ranks, j.Split, at.version)
+	f.Env = at.setting
+	if at.tuned {
 		f = f.Tuned()
 	}
 	p := step.Prepare(j, f)
 	r, err := p.Price(g)
 	if err != nil {
-		return nil, fmt.Errorf("layout %s: %w", name, err)
+		return nil, fmt.Errorf("layout %s: %w", at.layout, err)
 	}
-	return &pricedStep{Result: r, layout: name, nodes: hostsOf(layout), job: j, model: model, gpu: g, tasks: p}, nil
+	return &pricedStep{jobSite: at, Result: r, nodes: hostsOf(at.ranks), job: j, model: model, gpu: g, tasks: p}, nil
 }
 
-// jobOn is the job on ranks of a cluster, with what nobody said, and the GPU that it runs on.
-func (t *training) jobOn(cl *cluster.Cluster, layout nccl.Layout,
-	name string,
-) (_ *workload.Job, model hardware.GPUModel, err error) {
-	j := t.job
-	if j.Split, err = j.Split.Within(ranksOfFirst(layout)); err == nil {
-		j.Split, err = j.Split.On(len(layout))
+// on prices the same step on a variant of its cluster.
+func (p *pricedStep) on(cl *cluster.Cluster) (*pricedStep, error) {
+	at := p.jobSite
+	at.cluster = cl
+	return at.price(p.job)
+}
+
+// resolve is the job on a layout with all that nobody named. Where degrees are named, the others are 1 and the rest is
+// what its framework's recipes have; where none are, or that does not fit, it is the first plan. An error is a *misfit
+// where nothing fits.
+func (t *training) resolve(ctx context.Context, s shape) (*pricedStep, error) {
+	at := t.jobSite
+	var err error
+	if at.ranks, at.layout, err = s.ranks(t.cluster); err != nil {
+		return nil, err
 	}
+	if s.hosts == "" {
+		at.ranks = plan.NetworkOrder(t.cluster, at.ranks)
+	}
+	return t.resolveOn(ctx, at)
+}
+
+func (t *training) resolveOn(ctx context.Context, at jobSite) (*pricedStep, error) {
+	_, mixed, err := step.SlowestGPU(at.cluster, at.ranks)
 	if err != nil {
-		return nil, model, failure.In("parallel", fmt.Errorf("layout %s: %w", name, err))
+		return nil, err
 	}
-	if model, err = step.GPUOf(cl, layout); err != nil {
-		return nil, model, err
+	if mixed != "" {
+		t.env.note(mixed)
 	}
-	adopt(t.framework, &j, t.parallel, model.SM)
-	j.Complete()
-	if err := j.Check(); err != nil {
-		return nil, model, fmt.Errorf("layout %s: %w", name, err)
-	}
-	if err := t.checkShard(j.Split); err != nil {
-		return nil, model, err
-	}
-	if t.framework != nil {
-		if err := t.framework.Refuses(&j); err != nil {
-			return nil, model, fmt.Errorf("layout %s: %w", name, err)
+	if t.Parallel != "" {
+		if p, err := t.filled(at); p != nil || err != nil {
+			return p, err
 		}
 	}
-	return &j, model, nil
+	x, err := t.search(ctx, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	return x.step(0), nil
+}
+
+// filled is the job with the degrees that were named and what a framework's recipes have beside them; nil where that
+// fits by no framework.
+func (t *training) filled(at jobSite) (*pricedStep, error) {
+	steps, ran := map[*workload.Framework]*pricedStep{}, false
+	var refused error
+	f, why, err := t.choose(hostsOf(at.ranks), func(f *workload.Framework, _ float64) (float64, string, error) {
+		if ran && !slices.Contains(simplest, f.Name) {
+			return math.Inf(1), "was not tried", nil // a simpler one may do with other settings
+		}
+		j, err := t.fill(at, f)
+		if err != nil {
+			refused = err
+			return math.Inf(1), "does not run it", nil
+		}
+		ran = true
+		p, err := at.price(j)
+		if err != nil {
+			return 0, "", err
+		}
+		if !p.fits() {
+			return math.Inf(1), "does not fit", nil
+		}
+		steps[f] = p
+		return p.Step.Seconds(), "", nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !ran:
+		return nil, refused
+	case f == nil:
+		return nil, nil
+	}
+	steps[f].chosen = why
+	return steps[f], nil
+}
+
+// fill is the job by a framework, with the degrees that were named.
+func (t *training) fill(at jobSite, f *workload.Framework) (*workload.Job, error) {
+	j, ranks := t.job, len(at.ranks)
+	named, err := t.Parallel.split()
+	if err == nil {
+		named.Order = j.Split.Order
+		j.Split, err = named.Within(ranksOfFirst(at.ranks))
+	}
+	if err == nil {
+		j.Split, err = j.Split.On(ranks)
+	}
+	if err != nil {
+		return nil, failure.In("parallel", fmt.Errorf("layout %s: %w", at.layout, err))
+	}
+	j.Recompute = f.Recomputes(cmp.Or(t.Recompute, workload.None))
+	j.Schedule, j.Context = pipeline.Schedule(commas(t.Schedule)), workload.Context(commas(t.Context))
+	j.Offload, j.Compress = workload.Offload(commas(t.Offload)), workload.Wire(commas(t.Compress))
+	for _, text := range t.Bucket {
+		if j.Bucket, err = parseBucket(text); err != nil {
+			return nil, err
+		}
+	}
+	model, _, err := step.SlowestGPU(at.cluster, at.ranks)
+	if err != nil {
+		return nil, err
+	}
+	adopt(f, &j, string(t.Parallel), model.SM)
+	j.Complete(ranks)
+	err = j.Check()
+	if err == nil {
+		err = f.Refuses(&j)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("layout %s: %w", at.layout, err)
+	}
+	return &j, checkShard(named.Shard, j.Split)
 }
 
 // checkShard refuses a group of replicas to shard over that has nothing to shard, or more ranks than hold the same
 // parameters.
-func (t *training) checkShard(s workload.Split) error {
-	asked, same := t.job.Split.Shard, s.DP*max(s.CP, 1)
+func checkShard(asked int, s workload.Split) error {
+	same := s.DP * max(s.CP, 1)
 	switch {
 	case asked != 0 && s.ZeRO == 0:
 		return errors.New("--parallel: shard without zero, which says what is sharded; expected zero=1 to zero=3 too")
@@ -244,19 +292,18 @@ func (t *training) checkShard(s workload.Split) error {
 	return nil
 }
 
+// summary is the job as documents have it.
+func (p *pricedStep) summary() workload.Summary {
+	s := p.job.Summary()
+	s.Reason = p.chosen
+	return s
+}
+
 // limit is what the step is bounded by.
-func (p *pricedStep) limit() step.Limit { return p.Limit(p.job, p.model.Memory) }
+func (p *pricedStep) limit() step.Limit { return p.Limit(p.job) }
 
 // fits reports whether the GPUs have the memory.
 func (p *pricedStep) fits() bool { return p.Memory.Total() <= unit.Volume(p.model.Memory) }
-
-// memoryShortfall says that the job does not fit the GPUs' memory, and what would; "" where it does.
-func (p *pricedStep) memoryShortfall() string {
-	if l := p.limit(); l.Kind == "memory" {
-		return l.Text
-	}
-	return ""
-}
 
 // ranksOfFirst is how many ranks the first host of a layout has.
 func ranksOfFirst(l nccl.Layout) int {
@@ -377,51 +424,31 @@ func (q *Step) feed(batch int64, nodes int) (unit.Span, string, error) {
 	return data, text, nil
 }
 
-// readFramework is the framework of a word, none where none is named, and the kernels, none where they are left to it.
-// The kinds of kernels are taken as a framework too, as they were before frameworks had names: then any framework will
-// do.
-func readFramework(env *Env, framework, kernels string) (*workload.Framework, workload.Kernels, error) {
-	switch workload.Kernels(framework) {
-	case "":
-		return nil, workload.Kernels(kernels), nil
+// readFramework is the framework of a word.
+func readFramework(env *Env, word string) (*workload.Framework, error) {
+	switch workload.Kernels(word) {
 	case workload.Eager, workload.Compiled, workload.Fused:
-		if kernels != "" && kernels != framework {
-			return nil, "", fmt.Errorf("--framework %s and --kernels %s; expected one of them", framework, kernels)
-		}
-		return nil, workload.Kernels(framework), nil
+		return nil,
+			fmt.Errorf("--framework %s: that is a kind of kernels; expected --kernels %s, with or without a framework",
+				word, word)
 	}
-	f, err := workload.ParseFramework(framework)
+	f, err := workload.ParseFramework(word)
 	if err != nil {
-		return nil, "", fmt.Errorf("--%w", err)
+		return nil, fmt.Errorf("--%w", err)
 	}
 	if f.Newer != "" {
-		env.note(fmt.Sprintf("--framework %s: %s is newer than what is known of %s; %s is taken", framework, f.Newer, f.Name,
+		env.note(fmt.Sprintf("--framework %s: %s is newer than what is known of %s; %s is taken", word, f.Newer, f.Name,
 			f.Release))
 	}
-	if name, _, _ := strings.Cut(f.ID, "@"); !strings.Contains(strings.ToLower(framework), name) &&
-		!configured(frameworkName(framework)) {
-		env.note(fmt.Sprintf("--framework %.60s is taken as %s", framework, name))
+	if name, _, _ := strings.Cut(f.ID, "@"); !strings.Contains(strings.ToLower(word), name) {
+		env.note(fmt.Sprintf("--framework %.60s is taken as %s", word, name))
 	}
-	return f, workload.Kernels(kernels), nil
-}
-
-// readPrecision is that of a word, or the framework's own.
-func readPrecision(word string, f *workload.Framework) workload.Precision {
-	switch {
-	case word != "":
-		return workload.Precision(word)
-	case f != nil:
-		return f.DefaultPrecision()
-	}
-	return workload.BF16
+	return f, nil
 }
 
 // adopt gives a job the framework's style on GPUs of a compute capability, and what it divides among ranks where the
 // words of --parallel do not say.
 func adopt(f *workload.Framework, j *workload.Job, parallel string, sm int) {
-	if f == nil {
-		return
-	}
 	f.Adopt(j, sm)
 	said := map[string]bool{}
 	for _, part := range strings.Split(parallel, ",") {
@@ -435,32 +462,6 @@ func adopt(f *workload.Framework, j *workload.Job, parallel string, sm int) {
 		slices.Contains(f.ZeRO, 0) {
 		j.Split.ZeRO = 0
 	}
-}
-
-// frameworkName is a framework's word without its release.
-func frameworkName(word string) string {
-	name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(word)), "@")
-	return name
-}
-
-// configured reports names of launchers that run DDP with eager kernels unless they are told otherwise.
-func configured(name string) bool { return name == "lightning" || name == "accelerate" }
-
-// takenAs says where the name of a framework is taken for sharding that its programs do only where they are configured
-// so; nil where it is not.
-func takenAs(word string, f *workload.Framework, parallel string, lora bool) []string {
-	if f == nil || strings.Contains(parallel, "zero") {
-		return nil
-	}
-	switch name := frameworkName(word); {
-	case f.Name == "hf" && !lora && f.DefaultZeRO(workload.Split{DP: 2}) == 3:
-		return []string{fmt.Sprintf("--framework %s is taken with FSDP (zero=3); unless it is configured so it runs DDP: "+
-			"--parallel zero=0", word)}
-	case configured(name):
-		return []string{fmt.Sprintf("--framework %s is taken as %s with %s kernels; unless it is configured so it runs DDP "+
-			"with eager kernels: --framework ddp", word, f.Title, f.Kernels)}
-	}
-	return nil
 }
 
 // LoadModel is the model of a word: a name (busbar models lists them), dimensions (params=20B,layers=48), a config.json

@@ -590,6 +590,7 @@ func LoadCluster(ctx context.Context, env Env, sources ...string) (*cluster.Clus
 type placement struct {
 	cluster, layout, compare string
 	gpu, nic                 string
+	least                    int // nodes, where the source does not say how many there are
 }
 
 // shape is a layout as asked for; no nodes are all GPUs.
@@ -681,7 +682,7 @@ func (p *placement) shapedGPUs(ctx context.Context, e *Env) ([]shape, *cluster.C
 }
 
 func (p *placement) enough(ctx context.Context, e *Env, shapes []shape) (*cluster.Cluster, error) {
-	need := 0
+	need := p.least
 	for _, s := range shapes {
 		need = max(need, s.nodes)
 	}

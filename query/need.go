@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/step"
 	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 // Need asks which network a job needs, the inverse of Step: the slowest ports and the fewest NICs for which the step
@@ -25,17 +27,19 @@ type Need struct {
 
 // NeedDoc is the answer to Need.
 type NeedDoc struct {
-	Cluster  string    `json:"cluster"`
-	Layout   string    `json:"layout"`
-	Model    string    `json:"model"`
-	Parallel string    `json:"parallel"`
-	Within   float64   `json:"within"`          // as a share: 0.05
-	Bound    unit.Span `json:"compute_bound_s"` // the step without any waiting for other nodes
-	Endless  NeedRow   `json:"endless"`         // with a network that limits nothing
-	Now      NeedRow   `json:"now"`
-	Rates    []NeedRow `json:"rates"`    // with ports and cables of other rates, the slowest first
-	NICs     []NeedRow `json:"nics"`     // with fewer ports per node, the fewest first
-	Upgrades []NeedRow `json:"upgrades"` // with one layer twice as fast, twice the NICs, or RDMA, the greatest gain first
+	Cluster  string           `json:"cluster"`
+	Layout   string           `json:"layout"`
+	Job      workload.Summary `json:"job"`
+	GPU      string           `json:"gpu"`
+	Model    string           `json:"model"`
+	Parallel workload.Split   `json:"parallel"`
+	Within   float64          `json:"within"`          // as a share: 0.05
+	Bound    unit.Span        `json:"compute_bound_s"` // the step without any waiting for other nodes
+	Endless  NeedRow          `json:"endless"`         // with a network that limits nothing
+	Now      NeedRow          `json:"now"`
+	Rates    []NeedRow        `json:"rates"`    // with ports and cables of other rates, the slowest first
+	NICs     []NeedRow        `json:"nics"`     // with fewer ports per node, the fewest first
+	Upgrades []NeedRow        `json:"upgrades"` // with one layer twice as fast, twice the NICs, or RDMA, the greatest gain first
 	// Free are settings of the job that cost nothing.
 	Free []needFree `json:"free,omitempty"`
 	// Sockets says where the figure comes from that bounds kernel sockets; "" where NICs are not driven by them.
@@ -49,8 +53,6 @@ type NeedDoc struct {
 	Slower     string  `json:"slower_by_choice,omitempty"`
 	Margin     float64 `json:"margin"` // every step is expected between step/margin and step×margin
 	MarginFrom string  `json:"margin_source"`
-	// Misfit says that the job does not fit the GPUs' memory, and what would; "" where it does.
-	Misfit string `json:"does_not_fit,omitempty"`
 	Noted
 }
 
@@ -99,7 +101,7 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	if q.Compare != "" {
 		return nil, fmt.Errorf("--compare %s: need asks about one layout; give it with -l", q.Compare)
 	}
-	t, err := q.read(ctx, &env)
+	t, err := q.read(ctx, &env, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +109,7 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 		return nil, err
 	}
 	defer env.working("pricing variants of the cluster")()
-	now, err := t.price(t.cluster, t.shapes[0])
+	now, err := t.resolve(ctx, t.shapes[0])
 	if err != nil {
 		return nil, err
 	}
@@ -122,17 +124,17 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	}
 	waits, _ := now.tasks.Fabric().NetworkWait(now.Result)
 	d := &NeedDoc{
-		Cluster: t.cluster.Name, Layout: now.layout, Model: t.job.Model.Name, Parallel: now.job.Split.String(),
-		Within: within / 100,
-		Bound:  now.Step - waits, Misfit: now.memoryShortfall(), Margin: step.Margin(now.job, now.model),
+		Cluster: t.cluster.Name, Layout: now.layout, Job: now.summary(), GPU: now.model.Title, Model: t.job.Model.Name,
+		Parallel: now.job.Split, Within: within / 100,
+		Bound: now.Step - waits, Margin: step.Margin(now.job, now.model),
 		MarginFrom: now.marginSource(),
 	}
-	n := &needing{t: t, doc: d}
+	n := &needing{now: now, doc: d}
 	_, n.sockets = step.WithRoCE(t.cluster)
 	if n.twice, n.twiceWhat, err = q.twiceNICs(ctx, env, t.shapes, count); err != nil {
 		return nil, err
 	}
-	if err := n.free(now); err != nil {
+	if err := n.free(); err != nil {
 		return nil, err
 	}
 	if err := n.answer(port.Gbps(), count); err != nil {
@@ -147,7 +149,7 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 
 // needing is the work on one answer.
 type needing struct {
-	t         *training
+	now       *pricedStep
 	doc       *NeedDoc
 	sockets   bool             // NICs are driven by the kernel
 	twice     *cluster.Cluster // with twice the NICs; nil where nobody knows where they would be
@@ -166,7 +168,7 @@ func (q *Need) twiceNICs(ctx context.Context, env Env, shapes []shape, count int
 	more := q.Job
 	more.NIC = fmt.Sprintf("%dx%s", 2*count, countNICs.ReplaceAllString(q.NIC, ""))
 	env.Note, env.notes = nil, &notes{} // what was assumed was said already
-	cl, err := more.load(ctx, &env, shapes)
+	cl, err := more.placement().load(ctx, &env, shapes)
 	if err != nil {
 		return nil, "", err
 	}
@@ -178,15 +180,16 @@ func (q *Need) twiceNICs(ctx context.Context, env Env, shapes []shape, count int
 
 // free prices settings that cost nothing: gradients that cross the network in 16 bits where the framework has a hook
 // for it.
-func (n *needing) free(now *pricedStep) error {
+func (n *needing) free() error {
+	now := n.now
 	j := now.job
-	if j.Framework == nil || j.Split.DP < 2 || j.GradWidth() <= 2 || j.Compresses() ||
+	if j.Split.DP < 2 || j.GradWidth() <= 2 || j.Compresses() ||
 		!slices.Contains(j.Framework.Compress, "bf16") {
 		return nil
 	}
-	less := *n.t
-	less.job.Compress = "bf16"
-	x, err := less.price(n.t.cluster, n.t.shapes[0])
+	less := *j
+	less.Compress = "bf16"
+	x, err := now.price(&less)
 	if err != nil {
 		return err
 	}
@@ -198,10 +201,10 @@ func (n *needing) free(now *pricedStep) error {
 
 // answer prices the job on the cluster, with other rates, fewer NICs, and faster layers.
 func (n *needing) answer(port float64, count int) (err error) {
-	if n.doc.Now, err = n.row(n.t.cluster, NeedRow{What: "now", Gbps: port, NICs: count, Now: true}); err != nil {
+	if n.doc.Now, err = n.row(n.now.cluster, NeedRow{What: "now", Gbps: port, NICs: count, Now: true}); err != nil {
 		return err
 	}
-	best, _ := step.Faster(n.t.cluster, endless, step.Ports, step.Trunks)
+	best, _ := step.Faster(n.now.cluster, endless, step.Ports, step.Trunks)
 	if n.doc.Endless, err = n.row(best, NeedRow{What: "endless"}); err != nil {
 		return err
 	}
@@ -213,7 +216,7 @@ func (n *needing) answer(port float64, count int) (err error) {
 
 // row prices a variant of the cluster.
 func (n *needing) row(cl *cluster.Cluster, r NeedRow) (NeedRow, error) {
-	x, err := n.t.price(cl, n.t.shapes[0])
+	x, err := n.now.on(cl)
 	if err != nil {
 		return r, err
 	}
@@ -245,7 +248,7 @@ func (n *needing) filled(r NeedRow, x *pricedStep) NeedRow {
 func (n *needing) networks(port float64, count int) error {
 	for _, rate := range hardware.PortRates() {
 		v := rate.Gbps()
-		cl, _ := step.Faster(n.t.cluster, v/port, step.Ports, step.Trunks)
+		cl, _ := step.Faster(n.now.cluster, v/port, step.Ports, step.Trunks)
 		r, err := n.row(cl, NeedRow{What: fmt.Sprintf("%d × %g Gb/s", count, v), Gbps: v, NICs: count, Now: v == port})
 		if err != nil {
 			return err
@@ -253,7 +256,7 @@ func (n *needing) networks(port float64, count int) error {
 		n.doc.Rates = append(n.doc.Rates, r)
 	}
 	for k := 1; k <= count; k *= 2 {
-		cl, ok := step.WithPorts(n.t.cluster, k)
+		cl, ok := step.WithPorts(n.now.cluster, k)
 		if !ok {
 			break
 		}
@@ -271,7 +274,7 @@ func (n *needing) purchases(add func(cl *cluster.Cluster, ok bool, what string) 
 	if err := add(n.twice, n.twice != nil, fmt.Sprintf("twice the NICs (--nic %s)", n.twiceWhat)); err != nil {
 		return err
 	}
-	rdma, ok := step.WithRoCE(n.t.cluster)
+	rdma, ok := step.WithRoCE(n.now.cluster)
 	if err := add(rdma, ok, "RDMA (RoCE) instead of kernel sockets"); err != nil || !ok {
 		return err
 	}
@@ -297,21 +300,22 @@ func (n *needing) upgrades() error {
 		return err
 	}
 	for _, t := range step.Tiers() {
-		cl, ok := step.Faster(n.t.cluster, 2, t)
+		cl, ok := step.Faster(n.now.cluster, 2, t)
 		if err := add(cl, ok, t.String()); err != nil {
 			return err
 		}
 	}
-	cl, ok := step.WithGPUDirect(n.t.cluster)
+	cl, ok := step.WithGPUDirect(n.now.cluster)
 	if err := add(cl, ok, "NICs that reach GPU memory (GPUDirect RDMA)"); err != nil {
 		return err
 	}
 	if err := n.purchases(add); err != nil {
 		return err
 	}
-	far := *n.t
-	far.env = map[string]string{"NCCL_NET_GDR_LEVEL": "SYS"}
-	if x, err := far.price(n.t.cluster, n.t.shapes[0]); err == nil {
+	far := n.now.jobSite
+	far.setting = map[string]string{"NCCL_NET_GDR_LEVEL": "SYS"}
+	maps.Copy(far.setting, n.now.setting)
+	if x, err := far.price(n.now.job); err == nil {
 		if r := n.filled(NeedRow{What: "NCCL_NET_GDR_LEVEL=SYS, where the platform allows it"}, x); r.Gain >= 0.005 {
 			n.doc.Upgrades = append(n.doc.Upgrades, r)
 		}

@@ -12,7 +12,8 @@ import (
 func TestNeedFasterNIC(t *testing.T) {
 	for _, nic := range []string{"25GbE", "100GbE", "100Gb/s RoCE", "4xHDR"} {
 		d, err := Need{Job: Job{
-			Cluster: "4xa6000:2", NIC: nic, Model: "gpt2-large", Framework: "ddp", Seq: 1024, Micro: 4,
+			Cluster: "4xa6000:2", NIC: nic, Model: "gpt2-large", Framework: "ddp", Parallel: "zero=0",
+			Seq: 1024, Micro: 4, Global: 32,
 		}}.Run(t.Context(), Env{})
 		if err != nil {
 			t.Fatal(nic, err)
@@ -51,7 +52,8 @@ func TestNeedFasterNIC(t *testing.T) {
 func TestNeedSockets(t *testing.T) {
 	ask := func(nic string) *NeedDoc {
 		d, err := Need{Job: Job{
-			Cluster: "4xa6000:2", NIC: nic, Model: "gpt2-large", Framework: "ddp", Seq: 1024, Micro: 4,
+			Cluster: "4xa6000:2", NIC: nic, Model: "gpt2-large", Framework: "ddp", Parallel: "zero=0",
+			Seq: 1024, Micro: 4, Global: 32,
 		}}.Run(t.Context(), Env{})
 		if err != nil {
 			t.Fatal(nic, err)
@@ -76,7 +78,7 @@ func TestNeedSockets(t *testing.T) {
 // TestNeedPurchases checks that twice the NICs and faster NICs with RDMA are among the upgrades, at what the same
 // question about them says, and that what costs nothing is said first.
 func TestNeedPurchases(t *testing.T) {
-	job := Job{Cluster: "4x4090:2", NIC: "25GbE", Model: "gpt2-large", Framework: "ddp"}
+	job := Job{Cluster: "4x4090:2", NIC: "25GbE", Model: "gpt2-large", Framework: "ddp", Micro: 2, Global: 16}
 	d, err := Need{Job: job}.Run(t.Context(), Env{})
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"busbar.dev/predict"
 	"busbar.dev/step"
 	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 // Place asks which of the free nodes a job should take: sets of nodes are priced as steps of the job on the cluster's
@@ -38,18 +39,20 @@ type Place struct {
 
 // PlaceDoc is the answer to Place.
 type PlaceDoc struct {
-	Cluster   string     `json:"cluster"`
-	Model     string     `json:"model"`
-	Parallel  string     `json:"parallel"`
-	Nodes     int        `json:"nodes"`
-	PerNode   int        `json:"gpus_per_node"`
-	Free      string     `json:"free"` // as a hostlist
-	FreeNodes int        `json:"free_nodes"`
-	Tried     int        `json:"tried"`
-	Best      PlaceRow   `json:"best"`
-	Scheduler *PlaceRow  `json:"scheduler"` // null where the job would wait
-	Worst     PlaceRow   `json:"worst"`
-	Rows      []PlaceRow `json:"rows"` // the shortest steps first
+	Cluster   string           `json:"cluster"`
+	Job       workload.Summary `json:"job"`
+	GPU       string           `json:"gpu"`
+	Model     string           `json:"model"`
+	Parallel  workload.Split   `json:"parallel"`
+	Nodes     int              `json:"nodes"`
+	PerNode   int              `json:"gpus_per_node"`
+	Free      string           `json:"free"` // as a hostlist
+	FreeNodes int              `json:"free_nodes"`
+	Tried     int              `json:"tried"`
+	Best      PlaceRow         `json:"best"`
+	Scheduler *PlaceRow        `json:"scheduler"` // null where the job would wait
+	Worst     PlaceRow         `json:"worst"`
+	Rows      []PlaceRow       `json:"rows"` // the shortest steps first
 	// Take is the row to take: the scheduler's where it ties with the best.
 	Take PlaceRow `json:"take"`
 	Text string   `json:"text"`
@@ -96,7 +99,9 @@ func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
 		return nil, err
 	}
 	defer env.working("pricing placements")()
-	first, err := x.job.priceOn(x.job.cluster, x.layoutOf(plainNumbers(x.n)), fmt.Sprintf("%dx%d", x.n, x.each))
+	at := x.job.jobSite
+	at.ranks, at.layout = x.layoutOf(plainNumbers(x.n)), fmt.Sprintf("%dx%d", x.n, x.each)
+	first, err := x.job.resolveOn(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -120,14 +125,12 @@ func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
 		return nil, err
 	}
 	d := &PlaceDoc{
-		Cluster: x.job.cluster.Name, Model: first.job.Model.Name, Parallel: first.job.Split.String(), Nodes: x.n,
+		Cluster: x.job.cluster.Name, Job: first.summary(), GPU: first.model.Title, Model: first.job.Model.Name,
+		Parallel: first.job.Split, Nodes: x.n,
 		PerNode: x.each,
 		Free:    cluster.FormatHosts(x.free.Names), FreeNodes: len(x.free.Names), Tried: all.Tried, Rows: []PlaceRow{},
 	}
 	x.fill(d, all, given.name, q.Top)
-	if short := first.memoryShortfall(); short != "" {
-		d.Text = "The job " + short + ". " + d.Text
-	}
 	return d, nil
 }
 
@@ -153,7 +156,7 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 	}
 	var found map[string][]string
 	env.loaded = func(cl *cluster.Cluster) { found = audit.OnHosts(cl) }
-	t, err := q.Job.read(ctx, env)
+	t, err := q.Job.read(ctx, env, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/audit"
 	"busbar.dev/hardware"
-	"busbar.dev/nccl"
 	"busbar.dev/plan"
 	"busbar.dev/plan/campaign"
 	"busbar.dev/step"
@@ -44,18 +43,18 @@ type Plan struct {
 	Model     string             `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48."`
 	Global    int64              `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: about 65,536 tokens per GPU, 4 million in all at most)."`
 	Seq       int64              `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
-	Precision workload.Precision `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
-	Framework string             `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: the simplest of ddp, fsdp, torchtitan whose plan is within 10% of the best of megatron; else the first of megatron, torchtitan, fsdp, deepspeed, ddp that has the model, runs what is fixed and has a plan that fits; with --lora hf, else nemo)"`
+	Precision workload.Precision `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's)."`
+	Framework string             `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: on one node ddp, or fsdp where that does not fit; on more the simplest of ddp, fsdp and megatron within 10% of the best; with --lora hf, else nemo)"`
 	Kernels   workload.Kernels   `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	FineTuning
 	Parallel  Parallel            `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
 	Micro     int64               `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Use this micro-batch size only."`
-	Recompute workload.Recompute  `enum:",none,selective,full,per-op" default:"" placeholder:"MODE" help:"Use this recomputation mode only: none, selective, full or per-op (torchtitan's selective)."`
+	Recompute workload.Recompute  `enum:",none,selective,full,per-op,light" default:"" placeholder:"MODE" help:"Use this recomputation mode only: none, selective, full, per-op (torchtitan's selective) or light."`
 	Schedule  []pipeline.Schedule `placeholder:"NAME,…" help:"Pipeline schedules: gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v (default: 1f1b and interleaved where the framework has them)."`
 	Bucket    []string            `placeholder:"SIZE,…" help:"Gradient bucket sizes to try (default: 25, 50, 100, 200 and 400 MiB)."`
 	Context   []workload.Context  `placeholder:"NAME,…" help:"Context-parallel exchange: ring, gather, ulysses (default: try all)."`
 	Offload   []workload.Offload  `placeholder:"WHAT,…" help:"Offload to host memory: none, optimizer, parameters (default: try all)."`
-	Compress  []workload.Wire     `placeholder:"WIRE,…" help:"Gradient compression to try: none, fp16, bf16, int8 (default: none, and bf16 where gradients are wider)."`
+	Compress  []workload.Wire     `placeholder:"WIRE,…" help:"Gradient compression to try: none, fp16, bf16, int8 (default: none)."`
 	Top       int                 `default:"10" least:"1" most:"1000" help:"Number of plans to show; they differ in parallel degrees or ZeRO stage (default 10)."`
 	Reserve   *float64            `default:"0.05" help:"Share of GPU memory to leave free (default 0.05)."`
 	Host      string              `name:"host-memory" placeholder:"SIZE" help:"Host memory per node for offload: 2TB (default: as the cluster states, or 1TB)."`
@@ -77,22 +76,6 @@ type Plan struct {
 	Made string `kong:"-"`
 }
 
-// planning is a plan as it was asked for.
-type planning struct {
-	*Plan
-	env       *Env
-	model     *workload.Model
-	framework *workload.Framework   // none where kernels alone are asked for
-	chosen    string                // why that framework, where nobody named it
-	next      []*workload.Framework // those to take in turn where nothing fits by that one and nobody named it
-	kernels   workload.Kernels
-	version   nccl.Version
-	shape     shape
-	cluster   *cluster.Cluster
-	reserve   float64
-	unfit     []string // names of frameworks that were taken before, by which nothing fits
-}
-
 // Run searches on the cluster, and on what Set makes of it.
 func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
@@ -108,23 +91,28 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 			env.noteFindings(audit.OnHosts(cl), names)
 		}
 	}
-	p, err := q.read(ctx, &env)
+	place := placement{cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC}
+	if q.GPUs > 0 && q.Cluster != "" {
+		if place.layout, err = q.wholeNodes(ctx, &env); err != nil {
+			return nil, err
+		}
+	}
+	t, err := q.read(ctx, &env, &place, nil)
 	if err != nil {
 		return nil, err
 	}
-	variants, err := p.variants()
+	variants, err := t.variants()
 	if err != nil {
 		return nil, err
 	}
 	var list []*planned
 	for _, v := range variants {
-		x, err := p.plan(ctx, v)
-		if x != nil {
-			list = append(list, x)
-		}
+		x, err := t.planOn(ctx, v)
 		if err != nil && (x == nil || ctx.Err() == nil) {
 			return nil, err
 		}
+		x.set = v.set
+		list = append(list, x)
 	}
 	d := list[0].document()
 	env.note(d.Plans[0].Row.mfuNote()...)
@@ -142,13 +130,6 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 // check refuses fields that contradict each other.
 func (q *Plan) check() error {
 	reserve := *q.Reserve
-	if q.Precision != "" {
-		p, err := workload.ParsePrecision(string(q.Precision))
-		if err != nil {
-			return fmt.Errorf("--%w", err)
-		}
-		q.Precision = p
-	}
 	switch {
 	case !(reserve >= 0 && reserve < 1):
 		return fmt.Errorf("--reserve %g; expected a share from 0 to below 1", reserve)
@@ -174,56 +155,66 @@ func (q *Plan) check() error {
 	return nil
 }
 
-// read reads what the fields name.
-func (q *Plan) read(ctx context.Context, env *Env) (*planning, error) {
-	p := &planning{Plan: q, env: env, reserve: *q.Reserve}
-	place := placement{cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC}
-	var err error
-	if q.GPUs > 0 && q.Cluster != "" {
-		if place.layout, err = q.wholeNodes(ctx, env); err != nil {
-			return nil, err
-		}
+// requireJob refuses a question without a cluster or a model.
+func requireJob(cluster, model string) error {
+	switch {
+	case cluster == "":
+		return errors.New("no cluster; expected -c CLUSTER, such as -c dgx-h100:4 (busbar presets lists them)")
+	case model == "":
+		return errors.New("no model; expected -m MODEL, such as -m llama2-7b (busbar models lists them)")
 	}
+	return nil
+}
+
+// read reads what the fields name, for every question with a job: the cluster with what is set of it, the model, the
+// frameworks that may run it, and what is fixed.
+func (q *Plan) read(ctx context.Context, env *Env, place *placement, set []string) (t *training, err error) {
 	if err := requireJob(q.Cluster, q.Model); err != nil {
 		return nil, err
 	}
-	if p.model, err = LoadModel(*env, q.Model); err != nil {
+	t = &training{Plan: q, env: env, reserve: *q.Reserve}
+	if t.model, err = LoadModel(*env, q.Model); err != nil {
 		return nil, err
 	}
-	if err := q.FineTuning.checkModel(p.model, q.Seq); err != nil {
+	if err := q.FineTuning.checkModel(t.model, q.Seq); err != nil {
 		return nil, err
 	}
-	if p.framework, p.kernels, err = readFramework(env, q.Framework, string(q.Kernels)); err != nil {
-		return nil, err
+	t.job = workload.Job{
+		Model: t.model, Seq: cmp.Or(q.Seq, t.model.Seq), MicroBatch: q.Micro, GlobalBatch: q.Global, Kernels: q.Kernels,
 	}
-	if q.Framework == "" {
-		p.chooseFramework()
-	}
-	if p.framework != nil {
-		if err := p.framework.RefusesModel(p.model); err != nil {
-			return nil, err
+	if q.Precision != "" {
+		if t.job.Precision, err = workload.ParsePrecision(string(q.Precision)); err != nil {
+			return nil, fmt.Errorf("--%w", err)
 		}
-		if lora, err := workload.ParseLoRA(q.LoRA); q.LoRA != "" && err == nil {
-			if err := p.framework.RefusesLoRA(lora); err != nil {
-				return nil, err
+	}
+	if err := q.FineTuning.apply(&t.job); err != nil {
+		return nil, err
+	}
+	if _, err := q.Parallel.split(); err != nil {
+		return nil, fmt.Errorf("--parallel: %w", err)
+	}
+	if err := t.readFrameworks(); err != nil {
+		return nil, err
+	}
+	if t.version, err = env.parseNCCL(q.NCCL); err != nil {
+		return nil, err
+	}
+	if err := checkTuner(q.Tuner, t.version); err != nil {
+		return nil, err
+	}
+	t.tuned = q.Tuner
+	if t.shapes, err = place.shapes(); err != nil {
+		return nil, err
+	}
+	t.cluster, err = place.load(ctx, env, t.shapes)
+	for _, text := range set {
+		if err == nil {
+			if t.cluster, err = step.Vary(t.cluster, text); err != nil {
+				err = fmt.Errorf("--set %s: %w", text, err)
 			}
 		}
-	} else if p.kernels == "" {
-		p.kernels = workload.Fused
 	}
-	if p.version, err = env.parseNCCL(q.NCCL); err != nil {
-		return nil, err
-	}
-	if err := checkTuner(q.Tuner, p.version); err != nil {
-		return nil, err
-	}
-	shapes, err := place.shapes()
-	if err != nil {
-		return nil, err
-	}
-	p.shape = shapes[0]
-	p.cluster, err = place.load(ctx, env, shapes)
-	return p, err
+	return t, err
 }
 
 // wholeNodes is the layout of so many GPUs on whole nodes.
@@ -330,7 +321,7 @@ func (x *planned) document() *PlanDoc {
 		Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Failed: a.Failed,
 		Seconds:  x.took.Seconds(),
 		Complete: a.Whole, Objective: x.goal.Name, Bound: a.Bound, Gap: x.gap(), Holds: x.holds, Plans: []PlanRow{},
-		Goal: x.goal, Job: q.Spaces[0].Base.Summary(), Spaces: len(q.Spaces), PerNode: q.Spaces[0].Node,
+		Goal: x.goal, Job: x.steps[0].summary(), Spaces: len(q.Spaces), PerNode: q.Spaces[0].Node,
 		GPU: q.GPU.Model.Title, Mixed: x.mixed, Nearby: x.nearby, Tuner: q.Tuned, Memory: q.HostMemory,
 		MemFrom: x.hostMemory, Batch: q.Spaces[0].Base.GlobalBatch / x.pairs(),
 	}
@@ -343,9 +334,7 @@ func (x *planned) document() *PlanDoc {
 	if x.order != nil {
 		d.Hosts = &x.order.doc
 	}
-	if x.framework != nil {
-		d.Framework, d.Chosen, d.Others = x.framework.String(), x.chosen, x.others
-	}
+	d.Framework, d.Chosen, d.Others = x.framework.String(), x.chosen, x.others
 	for i, p := range x.steps {
 		var help []step.Change
 		if i == 0 {
@@ -372,7 +361,7 @@ func (x *planned) document() *PlanDoc {
 
 // planOptions are what a plan has beyond its degrees.
 func planOptions(j *workload.Job) (list []string) {
-	if j.Bucket != 0 && j.Bucket != workload.DefaultBucket && (j.Framework == nil || j.Bucket != j.Framework.Bucket) {
+	if j.Bucket != 0 && j.Bucket != workload.DefaultBucket && j.Bucket != j.Framework.Bucket {
 		list = append(list, "buckets of "+j.Bucket.String())
 	}
 	if j.Context != "" {
@@ -417,15 +406,11 @@ func (x *planned) command(p *pricedStep) string {
 		text += " --set " + shellWord(x.set)
 	}
 	text += fmt.Sprintf(" -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s",
-		shellWord(x.Model), x.said(j.Split), j.GlobalBatch/x.pairs(), j.MicroBatch/x.pairs(), j.Seq, j.Precision,
+		shellWord(x.Model), said(x.framework, j.Split), j.GlobalBatch/x.pairs(), j.MicroBatch/x.pairs(), j.Seq, j.Precision,
 		j.Recompute) + x.words()
-	if x.framework == nil {
+	text += " --framework " + x.framework.String()
+	if string(j.Kernels) != x.framework.Kernels {
 		text += " --kernels " + string(j.Kernels)
-	} else {
-		text += " --framework " + x.framework.String()
-		if string(j.Kernels) != x.framework.Kernels {
-			text += " --kernels " + string(j.Kernels)
-		}
 	}
 	if j.Split.PP > 1 {
 		text += " --schedule " + string(j.Schedule)
@@ -434,9 +419,7 @@ func (x *planned) command(p *pricedStep) string {
 		}
 	}
 	own := workload.Job{Split: j.Split}
-	if x.framework != nil { // whose own size step takes
-		x.framework.Adopt(&own, p.model.SM)
-	}
+	x.framework.Adopt(&own, p.model.SM) // whose own size step takes
 	if j.Bucket != 0 && j.Bucket != cmp.Or(own.Bucket, workload.DefaultBucket) {
 		text += " --bucket " + j.Bucket.Exact()
 	}
@@ -779,7 +762,7 @@ func parallelKinds(j *workload.Job) []string {
 		}
 	}
 	usual := 1
-	if j.Framework != nil && !slices.Contains(j.Framework.ZeRO, 0) { // what runs without sharding has to be told to shard
+	if !slices.Contains(j.Framework.ZeRO, 0) { // what runs without sharding has to be told to shard
 		usual = max(1, j.Framework.DefaultZeRO(*s))
 	}
 	if s.ZeRO > usual {
@@ -802,7 +785,7 @@ func parallelKinds(j *workload.Job) []string {
 
 // spaces are what may vary, for every number of nodes that is tried, all of them first. Hosts that a scheduler gave are
 // all used.
-func (p *planning) spaces(q *plan.Query, given bool) ([]*plan.Space, error) {
+func (p *training) spaces(f *workload.Framework, q *plan.Query, given bool) ([]*plan.Space, error) {
 	node := ranksOfFirst(q.Layout)
 	counts := []int{len(q.Layout)}
 	if given && (p.MaxNodes > 0 || p.Avoid != "") {
@@ -825,7 +808,7 @@ func (p *planning) spaces(q *plan.Query, given bool) ([]*plan.Space, error) {
 	}
 	var list []*plan.Space
 	for _, ranks := range counts {
-		s, err := p.space(ranks, counts[0], min(node, ranks), q.GPU.Model.SM)
+		s, err := p.space(f, ranks, counts[0], min(node, ranks), q.GPU.Model.SM)
 		if err != nil {
 			return nil, err
 		}
@@ -837,30 +820,20 @@ func (p *planning) spaces(q *plan.Query, given bool) ([]*plan.Space, error) {
 
 // space is what may vary on so many ranks, of at most most, with GPUs of a compute capability: all that makes sense and
 // the framework runs, but what the fields fix.
-func (p *planning) space(ranks, most, node, sm int) (*plan.Space, error) {
-	base := workload.Job{
-		Model: p.model, Seq: p.Seq, GlobalBatch: p.Global, Precision: readPrecision(string(p.Precision), p.framework),
-		Kernels: p.kernels,
-	}
-	base.Seq = cmp.Or(base.Seq, p.model.Seq)
-	if base.GlobalBatch == 0 {
-		base.GlobalBatch = max(1, workload.DefaultGlobalBatch(base.Seq, most)/p.pairs())
-	}
-	if err := p.FineTuning.apply(&base); err != nil {
-		return nil, err
-	}
+func (p *training) space(f *workload.Framework, ranks, most, node, sm int) (*plan.Space, error) {
+	base := p.job
+	base.Complete(most)
 	s := plan.NewSpace(base, ranks, node)
 	s.Micro = slices.DeleteFunc(s.Micro, func(n int64) bool { return n%p.pairs() != 0 })
-	if p.framework != nil {
-		s.Restrict(p.framework, sm)
-	} else {
-		s.Schedule = []pipeline.Schedule{pipeline.Alternate, pipeline.Interleaved}
+	s.Restrict(f, sm)
+	if order := base.Split.Order; order != "" {
+		s.Order = []workload.Order{order}
 	}
 	if p.Micro > 0 {
 		s.Micro = []int64{p.Micro * p.pairs()}
 	}
 	if p.Recompute != "" {
-		s.Recompute = []workload.Recompute{p.framework.Recomputes(workload.Recompute(p.Recompute))}
+		s.Recompute = []workload.Recompute{f.Recomputes(p.Recompute)}
 	}
 	if err := p.lists(s); err != nil {
 		return nil, err

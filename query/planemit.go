@@ -29,7 +29,7 @@ type PlanFiles struct {
 }
 
 // emit makes the files of the plan that was picked.
-func (p *planning) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
+func (p *training) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
 	if p.Pick > len(x.steps) {
 		return nil, fmt.Errorf("--pick %d; there are %d plans (--top)", p.Pick, len(x.steps))
 	}
@@ -73,7 +73,7 @@ func (p *planning) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
 
 // chosenFiles are those of the kinds that were asked for. Where nobody asks, one machine that is no preset of a
 // cluster's node gets those that start a plan without a scheduler, and everybody else all of them.
-func (p *planning) chosenFiles(files []launch.File, left []launch.Left) ([]launch.File, []launch.Left, error) {
+func (p *training) chosenFiles(files []launch.File, left []launch.Left) ([]launch.File, []launch.Left, error) {
 	all := append(launch.Kinds(), "all", "none")
 	kinds := slices.Clone(p.Files)
 	if err := choose("--files", p.Files, all, &kinds); err != nil {
@@ -105,7 +105,7 @@ func clusterNode(name string) bool {
 }
 
 // launch is the plan that was picked with NCCL's settings, and who takes part: it may take fewer nodes than there are.
-func (p *planning) launch(x *planned) (*launch.Plan, nccl.Layout, error) {
+func (p *training) launch(x *planned) (*launch.Plan, nccl.Layout, error) {
 	var hosts []string
 	var err error
 	q, picked := x.query, x.steps[p.Pick-1]
@@ -129,7 +129,7 @@ func (p *planning) launch(x *planned) (*launch.Plan, nccl.Layout, error) {
 }
 
 // detected is what a node shows of itself, or nil.
-func (p *planning) detected(ctx context.Context) (*cluster.NodeType, error) {
+func (p *training) detected(ctx context.Context) (*cluster.NodeType, error) {
 	if p.Detected == "" {
 		return nil, nil
 	}

@@ -15,13 +15,13 @@ func TestPlanEndedEarly(t *testing.T) {
 	if err := prepare(&q); err != nil {
 		t.Fatal(err)
 	}
-	p, err := q.read(t.Context(), &env)
+	p, err := q.read(t.Context(), &env, &placement{cluster: q.Cluster}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = p.plan(ctx, planVariant{"", p.cluster})
+	_, err = p.planOn(ctx, planVariant{"", p.cluster})
 	if !errors.Is(err, context.Canceled) ||
 		!strings.Contains(strings.Join(notes, "\n"), "before its first plan was priced") {
 		t.Errorf("%v, with notes %q", err, notes)

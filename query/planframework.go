@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -13,25 +14,107 @@ import (
 	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
-	"busbar.dev/workload/pipeline"
 )
 
-// planFrameworks are those that are chosen from where nobody names one, the first that runs what is fixed, and those
-// that a plan is compared with.
-var planFrameworks = []string{"megatron", "torchtitan", "fsdp", "deepspeed", "ddp"}
+// simplest are the frameworks to choose from where nobody names one, the simplest first. Those of lastResorts are taken
+// in turn where the job fits by none of them.
+var (
+	simplest    = []string{"ddp", "fsdp", "megatron"}
+	lastResorts = []string{"torchtitan", "deepspeed"}
+)
 
-// candidates are the frameworks that a search without a named one takes in turn: for adapters those that are made for
-// them, of which busbar writes files for the Trainer.
-func (p *planning) candidates() []string {
+// candidates are the frameworks that may be chosen: for adapters those that are made for them, of which busbar writes
+// files for the Trainer.
+func (t *training) candidates() []string {
 	switch {
-	case p.LoRA != "" && p.Emit != "":
+	case t.LoRA != "" && t.Emit != "":
 		return []string{"hf"}
-	case p.LoRA != "":
+	case t.LoRA != "":
 		return []string{"hf", "nemo"}
-	case p.model.Replicated(): // the others' layers are not its own
+	case t.model.Replicated(): // the others' layers are not its own
 		return []string{"ddp", "fsdp", "deepspeed"}
 	}
-	return planFrameworks
+	return slices.Concat(simplest, lastResorts)
+}
+
+// readFrameworks reads the framework that was named, or those that have the model and run what is fixed.
+func (t *training) readFrameworks() error {
+	if t.Framework != "" {
+		f, err := readFramework(t.env, t.Framework)
+		if err == nil {
+			err = f.RefusesModel(t.model)
+		}
+		if err == nil && t.LoRA != "" {
+			err = f.RefusesLoRA(t.job.LoRA)
+		}
+		t.frameworks = []*workload.Framework{f}
+		return err
+	}
+	var most *workload.Framework // of those that do not run it, the one that runs most: it says why
+	for i, name := range t.candidates() {
+		f, err := workload.ParseFramework(name)
+		if err != nil {
+			return err
+		}
+		if i < len(simplest) {
+			most = f
+		}
+		if t.misses(f) == nil {
+			t.frameworks = append(t.frameworks, f)
+		}
+	}
+	if len(t.frameworks) == 0 {
+		t.frameworks = append(t.frameworks, most)
+	}
+	return nil
+}
+
+// keepFramework has all layouts run by the framework of one of them.
+func (t *training) keepFramework(p *pricedStep) {
+	t.frameworks, t.reason = []*workload.Framework{p.job.Framework}, p.chosen
+}
+
+// choose is the framework of a job on so many nodes, and why where nobody named it: on one node, and for adapters, the
+// first by which the job fits; on several the simplest whose step is within 10% of the shortest. Nil where it fits by
+// none. try is the value of the objective by a framework, and infinite, with the reason, where none is below a bound.
+func (t *training) choose(nodes int,
+	try func(f *workload.Framework, below float64) (value float64, why string, err error),
+) (*workload.Framework, string, error) {
+	alone := nodes == 1 || t.LoRA != ""
+	best := math.Inf(1)
+	var values []float64
+	var reasons []string
+	for _, f := range t.frameworks {
+		if best < math.Inf(1) && (alone || !slices.Contains(simplest, f.Name)) {
+			break
+		}
+		v, why, err := try(f, best)
+		if err != nil {
+			return nil, "", err
+		}
+		values, reasons = append(values, v), append(reasons, f.Name+" "+why)
+		best = min(best, v)
+	}
+	at := slices.IndexFunc(values, func(v float64) bool { return v <= best*step.TieMargin && v < math.Inf(1) })
+	switch {
+	case at < 0:
+		return nil, "", nil
+	case len(t.frameworks) == 1:
+		return t.frameworks[at], t.reason, nil
+	}
+	text := "the simplest of those by which it fits"
+	if !alone {
+		text = fmt.Sprintf("the simplest within %.0f%% of the best", 100*(step.TieMargin-1))
+	}
+	for i, v := range values[:at] {
+		if v < math.Inf(1) {
+			reasons[i] = fmt.Sprintf("%s takes %.0f%% longer", t.frameworks[i].Name, 100*(v/best-1))
+		}
+	}
+	if at > 0 {
+		text += ": " + strings.Join(reasons[:at], ", ")
+	}
+	return t.frameworks[at], text, nil
 }
 
 // planOther is what another framework would make of the job.
@@ -48,190 +131,103 @@ type planOther struct {
 	Kernels    float64 `json:"kernels_share,omitempty"` // what they make of the gain: 1 is all of it
 }
 
-// chooseFramework takes the first that has the model and runs what is fixed, and says why it is not the first of all.
-// Those that would do too come next where nothing fits. Kernels that somebody names are asked of them too.
-func (p *planning) chooseFramework() {
-	p.chosen = byDefault
-	for _, name := range p.candidates() {
-		f, err := workload.ParseFramework(name)
-		if err != nil {
-			continue // the names are of the table: a test has read them
-		}
-		reason := p.misses(f)
-		switch {
-		case reason != nil:
-			if p.framework == nil && p.chosen == byDefault {
-				p.chosen = strings.TrimSuffix(reason.Error(), ".")
-			}
-		case p.framework == nil:
-			p.framework = f
-		default:
-			p.next = append(p.next, f)
-		}
-	}
-	if p.framework == nil {
-		p.chosen = ""
-	}
-}
-
-// plan searches on one cluster: by the framework that was named or chosen and, where nobody named one and nothing fits,
-// by the next that runs what is fixed.
-func (p *planning) plan(ctx context.Context, v planVariant) (*planned, error) {
-	x, err := p.search(ctx, v)
-	first, other := x, *p
-	for _, f := range p.next {
-		if !errors.Is(err, plan.ErrNone) {
-			return x, err
-		}
-		other.unfit = append(other.unfit, other.framework.Name)
-		other.framework, other.chosen = f,
-			fmt.Sprintf("nothing fits by %s: %s", strings.Join(other.unfit, ", "), first.lacks())
-		next := other
-		x, err = next.search(ctx, v)
-	}
-	if errors.Is(err, plan.ErrNone) {
-		return nil, first.none(p.next)
-	}
-	return x, err
-}
-
-// fitting is another framework by which something fits where none does by the one that was named, and the setting; ""
-// where there is none, or where all were tried.
-func (x *planned) fitting() string {
-	if x.framework == nil || x.Framework == "" {
-		return ""
-	}
-	for _, name := range x.candidates() {
-		f, err := workload.ParseFramework(name)
-		if err != nil || name == x.framework.Name || x.misses(f) != nil {
-			continue
-		}
-		_, s, err := x.spaceBy(f, "")
-		if err != nil {
-			continue
-		}
-		if y := x.query.Fits(s); y != nil {
-			return fmt.Sprintf("with --framework %s %s would fit: %.1f GiB", name, settings(&y.Job), y.Memory.Total().GiB())
-		}
-	}
-	return ""
-}
-
-// spaceBy is what another framework may vary on the same ranks, with kernels; "" are its own.
-func (x *planned) spaceBy(f *workload.Framework, kernels workload.Kernels) (*planning, *plan.Space, error) {
-	p, own := *x.planning, x.query.Spaces[0]
-	p.framework, p.kernels = f, kernels
-	s, err := p.space(own.Ranks, own.Ranks, own.Node, x.query.GPU.Model.SM)
-	if err != nil {
-		return nil, nil, err
-	}
-	s.Leaf = own.Leaf
-	return &p, s, nil
-}
-
-// bestIn is the best plan of a space by a framework whose step is at most so long; nil where there is none, or the time
-// is up.
-func (x *planned) bestIn(ctx context.Context, s *plan.Space, f *workload.Framework,
-	most unit.Span,
-) (*plan.Plan, error) {
+// bestBy is the best plan by a framework whose step is at most so long; 0 is any time. The error is plan.ErrNone where
+// there is none.
+func (x *planned) bestBy(ctx context.Context, f *workload.Framework, most unit.Span) (*plan.Plan, error) {
 	q := *x.query
-	q.Spaces, q.MaxStep = []*plan.Space{s}, most
-	best, err := q.Best(ctx)
+	defer func() { x.query.Spaces, x.query.MaxStep = q.Spaces, q.MaxStep }()
+	var err error
+	if x.query.Spaces, err = x.spaces(f, x.query, x.order != nil); err != nil {
+		return nil, err
+	}
+	if most > 0 && (q.MaxStep == 0 || most < q.MaxStep) {
+		x.query.MaxStep = most
+	}
+	best, err := x.query.Best(ctx)
 	if err != nil && !errors.Is(err, plan.ErrNone) && ctx.Err() == nil {
-		return nil, fmt.Errorf("%s: %w", f.Title, err)
+		err = fmt.Errorf("%s: %w", f.Title, err)
 	}
-	return best, nil
+	return best, err
 }
 
-// simplest are frameworks that need least to be installed and told, the simplest first.
-var simplest = []string{"ddp", "fsdp", "torchtitan"}
-
-// simpler is the plan by the simplest framework whose best cannot be told from the first, where nobody named one; nil
-// where that is the framework at hand.
-func (x *planned) simpler(ctx context.Context) (*planned, error) {
-	if x.Framework != "" || x.LoRA != "" || x.chosen != byDefault || x.order != nil || len(x.query.Spaces) != 1 ||
-		x.goal.Name != "time" {
-		return nil, nil
+// chooseFramework takes the framework of the search.
+func (x *planned) chooseFramework(ctx context.Context) (err error) {
+	x.framework, x.chosen, err = x.choose(hostsOf(x.ranks), func(f *workload.Framework, below float64) (float64, string,
+		error,
+	) {
+		if len(x.frameworks) == 1 {
+			return 0, "", nil // which is searched whatever it finds
+		}
+		most := unit.Span(0)
+		if x.goal.Name == "time" && below < math.Inf(1) {
+			most = unit.Span(below)
+		}
+		best, err := x.bestBy(ctx, f, most)
+		switch {
+		case ctx.Err() != nil:
+			return math.Inf(1), "was not searched", nil
+		case errors.Is(err, plan.ErrNone) && most > 0:
+			return math.Inf(1), "is no faster", nil
+		case errors.Is(err, plan.ErrNone):
+			return math.Inf(1), "does not fit", nil
+		case err != nil:
+			return 0, "", err
+		}
+		return best.Value, "", nil
+	})
+	if x.framework == nil { // what says why there is none
+		x.framework = x.frameworks[len(x.frameworks)-1]
 	}
-	for _, name := range simplest {
-		f, err := workload.ParseFramework(name)
-		if err != nil || x.misses(f) != nil {
-			continue
-		}
-		if f.Name == x.framework.Name {
-			return nil, nil
-		}
-		p, s, err := x.spaceBy(f, x.kernels)
-		if err != nil {
-			return nil, err
-		}
-		best, err := x.bestIn(ctx, s, f, x.answer.Plans[0].Result.Step*step.TieMargin)
-		if err != nil {
-			return nil, err
-		}
-		if best == nil {
-			continue
-		}
-		p.next = nil
-		p.chosen = fmt.Sprintf("the simplest within %.0f%% of %s", 100*(step.TieMargin-1), x.framework.Title)
-		y, err := p.search(ctx, x.planVariant)
-		if ctx.Err() != nil {
-			return nil, nil // who ends the search gets the plans that there are, of the search that was whole
-		}
-		return y, err
-	}
-	return nil, nil
+	return err
 }
-
-// byDefault is why a framework was chosen where nothing speaks against the first.
-const byDefault = "the default"
 
 // misses is what of the fixed settings a framework does not run; nil where it runs them all.
-func (p *planning) misses(f *workload.Framework) error {
-	split, err := p.Parallel.split()
+func (t *training) misses(f *workload.Framework) error {
+	split, err := t.Parallel.split()
 	if err != nil {
-		return nil // which is said where it is read
+		return err
 	}
 	if split.Shard == workload.ShardNode {
 		split.Shard = 2
 	}
 	// Replicas enough that all that is fixed has a meaning.
 	split.DP = max(split.DP, 1) * max(split.Shard, 2) * max(split.EP, 1)
-	j := workload.Job{
-		Model: p.model, Seq: p.Seq, Split: split, Precision: readPrecision(string(p.Precision), f), Kernels: p.kernels,
-		Recompute: workload.Recompute(p.Recompute),
+	zero := strings.Contains(string(t.Parallel), "zero=")
+	if !zero {
+		split.ZeRO = f.DefaultZeRO(split)
 	}
-	j.Seq = cmp.Or(j.Seq, p.model.Seq)
-	if p.LoRA != "" {
-		if j.LoRA, err = workload.ParseLoRA(p.LoRA); err != nil {
-			return nil // which is said where it is read
-		}
-	}
-	if !strings.Contains(string(p.Parallel), "zero=") {
-		j.Split.ZeRO = f.DefaultZeRO(split)
-	}
+	j := t.job
+	j.Split, j.Precision, j.Recompute = split, cmp.Or(j.Precision, f.DefaultPrecision()), t.Recompute
 	j.MicroBatch, j.GlobalBatch = 1, int64(split.Ranks())
 	if split.PP > 1 {
 		j.GlobalBatch *= int64(split.PP)
 	}
-	for _, word := range p.Schedule {
-		if j.Schedule = pipeline.Schedule(word); j.Split.PP < 2 {
+	for _, word := range t.Schedule {
+		if j.Schedule = word; j.Split.PP < 2 {
 			j.Split.PP, j.Split.ZeRO = 2, min(j.Split.ZeRO, 1)
 		}
 	}
-	for _, word := range p.Offload {
-		j.Offload = workload.Offload(word)
+	for _, word := range t.Offload {
+		j.Offload = word
 	}
-	for _, word := range p.Compress {
-		j.Compress = workload.Wire(word)
+	for _, word := range t.Compress {
+		j.Compress = word
 	}
-	for _, word := range p.Context {
-		j.Context, j.Split.CP = workload.Context(word), max(j.Split.CP, 2)
+	for _, word := range t.Context {
+		j.Context, j.Split.CP = word, max(j.Split.CP, 2)
 	}
-	if strings.Contains(string(p.Parallel), "zero=") && !slices.Contains(f.ZeRO, j.Split.ZeRO) && p.Framework == "" {
-		return fmt.Errorf("%s has zero=%d by another mode, where it is named", f.Title, j.Split.ZeRO)
+	if err := f.Refuses(&j); err != nil || t.Framework != "" {
+		return err
 	}
-	return f.Refuses(&j)
+	for degree, n := range map[string]int{"tp": split.TP, "pp": split.PP, "cp": split.CP, "ep": split.EP} {
+		if n > 1 && !slices.Contains(f.Planned, degree) {
+			return fmt.Errorf("%s has %s=%d where it is named alone", f.Title, degree, n)
+		}
+	}
+	if zero && !slices.Contains(f.ZeRO, split.ZeRO) {
+		return fmt.Errorf("%s has zero=%d by another mode, where it is named", f.Title, split.ZeRO)
+	}
+	return nil
 }
 
 // leastGain is how much better another framework's plan must be to be spoken of.
@@ -243,7 +239,7 @@ const leastCompare = 10 * time.Second
 // compare finds what other frameworks would gain: their best plan, where it is better than the first by leastGain. What
 // cannot be is cut by that bound, so that this takes a fraction of the search.
 func (x *planned) compare(ctx context.Context) ([]planOther, error) {
-	if x.framework == nil || x.order != nil || len(x.query.Spaces) != 1 || x.goal.Name != "time" {
+	if x.order != nil || x.goal.Name != "time" {
 		return nil, nil
 	}
 	// This may take as long as the search itself, which nobody asked for.
@@ -253,20 +249,12 @@ func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 	var list []planOther
 	for _, name := range x.candidates() {
 		f, err := workload.ParseFramework(name)
-		if err != nil || name == x.framework.Name || name == "megatron" && x.framework.Name == "nemo" ||
-			slices.Contains(x.unfit, name) {
-			continue // both are Megatron-Core
-		}
-		own := *x.planning
-		if own.kernels = ""; own.misses(f) != nil {
+		if err != nil || name == x.framework.Name || name == "megatron" && x.framework.Name == "nemo" || // both Megatron-Core
+			x.misses(f) != nil {
 			continue
 		}
-		_, s, err := x.spaceBy(f, "")
-		if err != nil {
-			return nil, err
-		}
-		best, err := x.bestIn(ctx, s, f, first.Result.Step*(1-leastGain))
-		if err != nil {
+		best, err := x.bestBy(ctx, f, first.Result.Step*(1-leastGain))
+		if err != nil && !errors.Is(err, plan.ErrNone) && ctx.Err() == nil {
 			return nil, err
 		}
 		if best != nil {
@@ -316,20 +304,17 @@ func (o *planOther) explain(q *plan.Query, first, best *plan.Plan) error {
 	return nil
 }
 
-// said is a split in the words of --parallel: with a framework what is left out is the framework's default, so that
-// zero and sp are always said.
-func (x *planned) said(s workload.Split) string {
+// said is a split in the words of --parallel: what is left out is the framework's default, so that zero and sp are
+// always said.
+func said(f *workload.Framework, s workload.Split) string {
 	text := s.String()
-	if x.framework == nil {
-		return text
-	}
 	if s.ZeRO == 0 && s.DP*s.CP > 1 {
 		text += ",zero=0"
 	}
-	if s.EP > 1 && s.TP > 1 && s.ExpertTensor() == s.TP && x.framework.Experts == "folded" {
+	if s.EP > 1 && s.TP > 1 && s.ExpertTensor() == s.TP && f.Experts == "folded" {
 		text += fmt.Sprintf(",etp=%d", s.TP)
 	}
-	if !s.SeqParallel && s.TP > 1 && x.framework.Sequence {
+	if !s.SeqParallel && s.TP > 1 && f.Sequence {
 		text += ",sp=0"
 	}
 	return text

@@ -51,10 +51,10 @@ func (q *Plan) ownHosts(cl *cluster.Cluster) ([]int, []string, error) {
 	return nil, nil, noHostOf(cl, strange)
 }
 
-// layout is what to search on: all or some of the cluster's hosts in their order, or those that Hosts names, in the
+// hostLayout is what to search on: all or some of the cluster's hosts in their order, or those that Hosts names, in the
 // order of the network.
-func (p *planning) layout(cl *cluster.Cluster) (nccl.Layout, string, *hostOrder, error) {
-	s := p.shape
+func (p *training) hostLayout(cl *cluster.Cluster) (nccl.Layout, string, *hostOrder, error) {
+	s := p.shapes[0]
 	hosts, names, err := p.ownHosts(cl)
 	if err != nil {
 		return nil, "", nil, err

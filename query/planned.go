@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/words"
 	"busbar.dev/plan"
 	"busbar.dev/step"
@@ -25,10 +26,10 @@ type planVariant struct {
 }
 
 // variants are the cluster as it is, and one for every Set.
-func (p *planning) variants() ([]planVariant, error) {
-	list := []planVariant{{"", p.cluster}}
-	for _, text := range p.Set {
-		cl, err := step.Vary(p.cluster, text)
+func (t *training) variants() ([]planVariant, error) {
+	list := []planVariant{{"", t.cluster}}
+	for _, text := range t.Set {
+		cl, err := step.Vary(t.cluster, text)
 		if err != nil {
 			return nil, fmt.Errorf("--set %s: %w", text, err)
 		}
@@ -37,10 +38,13 @@ func (p *planning) variants() ([]planVariant, error) {
 	return list, nil
 }
 
-// planned is the answer for one cluster.
+// planned is the answer on one site.
 type planned struct {
-	*planning
-	planVariant
+	*training
+	jobSite
+	set        string
+	framework  *workload.Framework
+	chosen     string // why that framework, where nobody named it
 	query      *plan.Query
 	goal       planGoal
 	hostMemory string     // where the size of a node's own memory comes from
@@ -56,85 +60,117 @@ type planned struct {
 	others     []planOther // frameworks whose best plan is better
 }
 
-// search searches on one cluster, by one framework.
-func (p *planning) search(ctx context.Context, v planVariant) (*planned, error) {
-	x, name, err := p.prepare(v)
+// planOn plans on one cluster, and explains the plans.
+func (t *training) planOn(ctx context.Context, v planVariant) (*planned, error) {
+	at := t.jobSite
+	at.cluster = v.cluster
+	var order *hostOrder
+	var err error
+	if at.ranks, at.layout, order, err = t.hostLayout(v.cluster); err != nil {
+		return nil, err
+	}
+	nearby := false
+	if order == nil {
+		if at.ranks, at.layout, err = t.without(v.cluster, at.ranks, at.layout); err != nil {
+			return nil, err
+		}
+		near := plan.NetworkOrder(v.cluster, at.ranks)
+		nearby, at.ranks = !slices.Equal(near, at.ranks), near
+	}
+	x, err := t.search(ctx, at, order)
 	if err != nil {
 		return nil, err
 	}
-	x.query.Watch = p.watch()
-	at := p.env.now()
+	x.set, x.nearby = v.set, nearby
+	for i := range x.answer.Plans {
+		x.steps = append(x.steps, x.step(i))
+	}
+	return x, x.explain(ctx)
+}
+
+// search finds the best plans on a site, in the order in which they should be taken: by the framework that was named,
+// or the one that suits.
+func (t *training) search(ctx context.Context, at jobSite, order *hostOrder) (*planned, error) {
+	x, err := t.prepare(at, order)
+	if err != nil {
+		return nil, err
+	}
+	began := t.env.now()
+	if err := x.chooseFramework(ctx); err != nil {
+		return nil, err
+	}
+	if x.query.Spaces, err = t.spaces(x.framework, x.query, order != nil); err != nil {
+		return nil, err
+	}
+	x.query.Watch = t.watch()
 	x.answer, err = plan.Search(ctx, x.query)
 	if err == nil && x.order != nil {
 		x.answer, err = x.arrange(ctx)
 	}
-	x.took = p.env.now().Sub(at)
-	p.env.progress("")
+	x.took = t.env.now().Sub(began)
+	t.env.progress("")
 	switch {
 	case errors.Is(err, plan.ErrNone):
-		return x, err
+		return nil, x.none()
 	case err != nil && ctx.Err() != nil:
-		p.env.note(fmt.Sprintf("%s: the search was ended before its first plan was priced; --framework, --parallel or "+
-			"--recompute make it shorter", p.model.Name))
+		t.env.note(fmt.Sprintf("%s: the search was ended before its first plan was priced; --framework, --parallel or "+
+			"--recompute make it shorter", t.model.Name))
 		return nil, err
 	case err != nil:
 		return nil, err
 	}
-	if y, err := x.simpler(ctx); y != nil || err != nil {
-		return y, err
-	}
 	if err := x.arrangePlans(ctx); err != nil {
 		return nil, err
 	}
-	return x, x.explain(ctx, name)
+	return x, x.query.PreferDefaults(x.answer.Plans)
 }
 
-// prepare is the search on one cluster, and the name of its layout.
-func (p *planning) prepare(v planVariant) (*planned, string, error) {
-	x := &planned{planning: p, planVariant: v}
-	layout, name, order, err := p.layout(v.cluster)
+// step is a plan as a step.
+func (x *planned) step(i int) *pricedStep {
+	best, at, q := &x.answer.Plans[i], x.jobSite, x.query
+	at.ranks = q.Layout
+	if ranks := best.Job.Split.Ranks(); ranks < len(q.Layout) {
+		at.ranks = q.Layout[:ranks]
+		at.layout = fmt.Sprintf("%dx%d", ranks/ranksOfFirst(q.Layout), ranksOfFirst(q.Layout))
+	}
+	return &pricedStep{
+		jobSite: at, Result: best.Result, nodes: hostsOf(at.ranks), job: &best.Job, model: q.GPU.Model, gpu: q.GPU,
+		tasks: step.Prepare(&best.Job, q.Fabric(&best.Job)), chosen: x.chosen,
+	}
+}
+
+// prepare is the search on a site, but for what may vary.
+func (t *training) prepare(at jobSite, order *hostOrder) (*planned, error) {
+	x := &planned{training: t, jobSite: at, order: order}
+	model, mixed, err := step.SlowestGPU(at.cluster, at.ranks)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	if order == nil {
-		if layout, name, err = p.without(v.cluster, layout, name); err != nil {
-			return nil, "", err
-		}
-		near := plan.NetworkOrder(v.cluster, layout)
-		x.nearby, layout = !slices.Equal(near, layout), near
-	}
-	var model hardware.GPUModel
-	if model, x.mixed, err = step.SlowestGPU(v.cluster, layout); err != nil {
-		return nil, "", err
-	}
-	g, err := gpuOn(v.cluster, model)
+	x.mixed = mixed
+	g, err := gpuOn(at.cluster, model)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	if x.goal, err = p.goal(model, ranksOfFirst(layout)); err != nil {
-		return nil, "", err
+	if x.goal, err = t.goal(model, ranksOfFirst(at.ranks)); err != nil {
+		return nil, err
 	}
-	x.order = order
 	x.query = &plan.Query{
-		Cluster: v.cluster, Layout: layout, Version: p.version, GPU: g, Top: p.Top, Reserve: p.reserve,
-		Objective: x.goal.objective, Tuned: p.Tuner,
+		Cluster: at.cluster, Layout: at.ranks, Version: at.version, GPU: g, Top: t.Top, Reserve: t.reserve,
+		Objective: x.goal.objective, Tuned: at.tuned, Env: at.setting,
 	}
-	if x.query.Spaces, err = p.spaces(x.query, order != nil); err != nil {
-		return nil, "", err
+	if x.query.MaxStep, err = t.maxStep(); err != nil {
+		return nil, err
 	}
-	if x.query.MaxStep, err = p.maxStep(); err != nil {
-		return nil, "", err
+	if err := t.checkHosts(order, hostsOf(at.ranks)); err != nil {
+		return nil, err
 	}
-	if err := p.checkHosts(order, hostsOf(layout)); err != nil {
-		return nil, "", err
-	}
-	x.query.HostMemory, x.hostMemory, err = p.memoryOfHost(v.cluster.TypeOf(layout[0].Host))
-	return x, name, err
+	x.query.HostMemory, x.hostMemory, err = t.memoryOfHost(at.cluster.TypeOf(at.ranks[0].Host))
+	return x, err
 }
 
 // checkHosts refuses real names that are no names for so many nodes, whether files are written or not, and notes more
 // nodes than there are.
-func (p *planning) checkHosts(order *hostOrder, nodes int) error {
+func (p *training) checkHosts(order *hostOrder, nodes int) error {
 	if p.MaxNodes > nodes {
 		p.env.note(fmt.Sprintf("--max-nodes %d: there are %s", p.MaxNodes, words.Plural(nodes, "node")))
 	}
@@ -179,7 +215,7 @@ func (q *Plan) memoryOfHost(t *cluster.NodeType) (unit.Bytes, string, error) {
 }
 
 // watch tells how far a search is.
-func (p *planning) watch() func(plan.Progress) {
+func (p *training) watch() func(plan.Progress) {
 	if p.env.Progress == nil && p.env.Steps == nil {
 		return nil
 	}
@@ -196,22 +232,8 @@ func (p *planning) watch() func(plan.Progress) {
 }
 
 // explain works out what is said about the plans.
-func (x *planned) explain(ctx context.Context, name string) error {
+func (x *planned) explain(ctx context.Context) error {
 	q := x.query
-	if err := q.PreferDefaults(x.answer.Plans); err != nil {
-		return err
-	}
-	for i := range x.answer.Plans {
-		best := &x.answer.Plans[i]
-		text, ranks := name, best.Job.Split.Ranks()
-		if ranks < len(q.Layout) {
-			text = fmt.Sprintf("%dx%d", ranks/ranksOfFirst(q.Layout), ranksOfFirst(q.Layout))
-		}
-		x.steps = append(x.steps, &pricedStep{
-			Result: best.Result, layout: text, job: &best.Job, model: q.GPU.Model, gpu: q.GPU,
-			tasks: step.Prepare(&best.Job, q.Fabric(&best.Job)),
-		})
-	}
 	// Who ends the search wants the plans, and no more of it.
 	for _, work := range []func() error{
 		func() error { return x.findHelp(ctx) },
@@ -262,28 +284,18 @@ func (x *planned) findHelp(ctx context.Context) error {
 	return nil
 }
 
-// lacks says in a few words why there is no plan.
-func (x *planned) lacks() string {
-	q, a := x.query, x.answer
-	switch {
-	case a.Considered == 0:
-		return "no setting is possible"
-	case a.Late > 0:
-		return fmt.Sprintf("the shortest step takes %s at least", a.Late.Short())
-	case a.Leanest == nil:
-		return "every setting needs more memory than there is"
-	}
-	if need := a.Leanest.Memory.Total(); need > q.Room() {
-		return fmt.Sprintf("the smallest setting needs %.1f GiB per GPU, which has %.1f GiB without --reserve", need.GiB(),
-			q.Room().GiB())
-	}
-	return fmt.Sprintf("the smallest setting needs %.1f GB of host memory per node, which has %.1f GB",
-		(a.Leanest.Memory.Host * unit.Volume(q.Spaces[0].Node)).GB(), unit.Volume(q.HostMemory).GB())
+// misfit is the error of a job that fits the GPUs in no form that it may have.
+type misfit struct {
+	error
+	step    *pricedStep // the form that needs least, without a price
+	fitting *stepFitting
 }
 
-// none says why there is no plan, nor one by other frameworks that were tried: settings that exclude each other, or by
-// how much the leanest does not fit and what would make it fit.
-func (x *planned) none(others []*workload.Framework) error {
+func (m *misfit) Unwrap() error { return failure.ErrWrong }
+
+// none says why there is no plan: settings that exclude each other, or by how much the leanest does not fit and what
+// would make it fit.
+func (x *planned) none() error {
 	q, answer := x.query, x.answer
 	space := q.Spaces[0]
 	base := &space.Base
@@ -291,34 +303,32 @@ func (x *planned) none(others []*workload.Framework) error {
 		return fmt.Errorf("no setting is possible on %s: %s", words.Plural(space.Ranks, "GPU"), x.clash(space))
 	}
 	if answer.Late > 0 {
-		return fmt.Errorf("no setting of %s has a step within --max-step %s on %s: the shortest takes %s at least",
-			base.Model.Name, x.MaxStep, words.Plural(space.Ranks, "GPU"), answer.Late.Short())
+		return failure.Wrong(fmt.Errorf("no setting of %s has a step within --max-step %s on %s: the shortest takes %s at "+
+			"least", base.Model.Name, x.MaxStep, words.Plural(space.Ranks, "GPU"), answer.Late.Short()))
 	}
-	lean, have := answer.Leanest, q.Room()
-	text := fmt.Sprintf("%s on %s of %.1f GiB: none of the %s settings that were tried fits", base.Model.Name,
-		words.Plural(space.Ranks, "GPU"), unit.Volume(q.GPU.Model.Memory).GiB(), words.Thousands(answer.Considered))
+	have := q.Room()
+	text := fmt.Sprintf("does not fit: %s on %s of %.1f GiB by %s", base.Model.Name, words.Plural(space.Ranks, "GPU"),
+		unit.Volume(q.GPU.Model.Memory).GiB(), x.framework.Title)
+	lean := answer.Leanest
 	if lean == nil {
-		return errors.New(text)
+		return failure.Wrong(errors.New(text))
 	}
 	m := lean.Memory
 	if need := m.Total(); need > have {
-		text += fmt.Sprintf("; the smallest, %s, needs %.1f GiB per GPU, %.1f GiB more than available with --reserve %g "+
-			"(in GiB: parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
-			settings(&lean.Job), need.GiB(), (need - have).GiB(), q.Reserve, m.Params.GiB(), m.Grads.GiB(), m.Optimizer.GiB(),
-			m.Activations.GiB(), m.Other.GiB())
+		text += fmt.Sprintf("; the smallest of %s settings, %s, needs %.1f GiB per GPU, %.1f GiB more than available with "+
+			"--reserve %g (in GiB: parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
+			words.Thousands(answer.Considered), settings(&lean.Job), need.GiB(), (need - have).GiB(), q.Reserve, m.Params.GiB(),
+			m.Grads.GiB(), m.Optimizer.GiB(), m.Activations.GiB(), m.Other.GiB())
 	} else {
 		text += fmt.Sprintf("; the smallest, %s, needs %.1f GB of host memory per node, which has %.1f GB",
 			settings(&lean.Job), (m.Host * unit.Volume(space.Node)).GB(), unit.Volume(q.HostMemory).GB())
 	}
-	for i, f := range others {
-		if i == 0 {
-			text += "; nor by "
-		} else {
-			text += ", "
-		}
-		text += f.Name
-	}
-	return fmt.Errorf("%s; %s", text, x.remedy())
+	fitting, remedy := x.remedy()
+	at := x.jobSite
+	return &misfit{fmt.Errorf("%s; %s", text, remedy), &pricedStep{
+		jobSite: at, Result: &step.Result{Ranks: len(at.ranks), Memory: m}, job: &lean.Job, model: q.GPU.Model,
+		chosen: x.chosen,
+	}, fitting}
 }
 
 // Bounds of a remedy.
@@ -327,31 +337,74 @@ const (
 	mostGPUs  = 1 << 17
 )
 
-// remedy is what would make something fit: fewer settings fixed, or so many times the GPUs.
-func (x *planned) remedy() string {
-	own := x.query.Spaces[0]
-	question := *x.Plan
-	question.Parallel, question.Micro, question.Recompute, question.Offload, question.Schedule = "", 0, "", nil, nil
-	free := *x.planning
-	free.Plan = &question
-	if s, err := free.space(own.Ranks, own.Ranks, own.Node, x.query.GPU.Model.SM); err == nil {
-		if y := x.query.Fits(s); y != nil {
-			return fmt.Sprintf("without what is fixed %s would fit: %.1f GiB", settings(&y.Job), y.Memory.Total().GiB())
+// stepFitting is the smallest change by which a job fits that does not.
+type stepFitting struct {
+	Settings string     `json:"settings"` // flags of busbar step
+	GPUs     int        `json:"gpus"`
+	Memory   unit.Bytes `json:"memory_bytes"` // of a GPU
+}
+
+// remedy is the smallest change by which the job fits, and that in words: 4 bits for what adapters leave frozen, one of
+// the fixed settings left out, all of them, another framework, or so many times the GPUs. Nil where none was found.
+func (x *planned) remedy() (*stepFitting, string) {
+	free := func(change func(q *Plan)) *training {
+		y, question := *x.training, *x.Plan
+		change(&question)
+		y.Plan = &question
+		return &y
+	}
+	narrow := *x.training
+	if narrow.job.LoRA.Frozen() {
+		narrow.job.LoRA.Bits = 4
+	}
+	ways := []*training{
+		&narrow, free(func(q *Plan) { q.Micro = 0 }), free(func(q *Plan) { q.Recompute = "" }),
+		free(func(q *Plan) { q.Offload = nil }),
+		free(func(q *Plan) { q.Parallel = "" }),
+		free(func(q *Plan) { q.Parallel, q.Micro, q.Recompute, q.Offload, q.Schedule = "", 0, "", nil, nil }),
+	}
+	all, ranks := ways[len(ways)-1], len(x.ranks)
+	for _, w := range ways {
+		if fit := x.fitting(w, x.framework, ranks); fit != nil {
+			return fit, fmt.Sprintf("%s would fit: %.1f GiB", fit.Settings, unit.Volume(fit.Memory).GiB())
 		}
 	}
-	if text := x.fitting(); text != "" {
-		return text
-	}
-	for times := 2; times <= mostTimes && own.Ranks*times <= mostGPUs; times *= 2 {
-		s, err := free.space(own.Ranks*times, own.Ranks*times, own.Node, x.query.GPU.Model.SM)
-		if err != nil {
-			break
+	for times := 1; times <= mostTimes && ranks*times <= mostGPUs; times *= 2 {
+		for _, name := range x.candidates() {
+			f, err := workload.ParseFramework(name)
+			if err != nil || all.misses(f) != nil {
+				continue
+			}
+			if fit := x.fitting(all, f, ranks*times); fit != nil {
+				return fit, fmt.Sprintf("on %d GPUs %s would fit: %.1f GiB", fit.GPUs, fit.Settings,
+					unit.Volume(fit.Memory).GiB())
+			}
 		}
-		if y := x.query.Fits(s); y != nil {
-			return fmt.Sprintf("on %d GPUs %s would fit: %.1f GiB", s.Ranks, settings(&y.Job), y.Memory.Total().GiB())
-		}
 	}
-	return "more or larger GPUs, shorter sequences, or a smaller model would help"
+	return nil, "more or larger GPUs, shorter sequences, or a smaller model would help"
+}
+
+// fitting is the setting that needs least on so many GPUs of the site's nodes, by a framework; nil where none fits.
+func (x *planned) fitting(t *training, f *workload.Framework, ranks int) *stepFitting {
+	s, err := t.space(f, ranks, ranks, x.query.Spaces[0].Node, x.query.GPU.Model.SM)
+	if err != nil {
+		return nil
+	}
+	y := x.query.Fits(s)
+	if y == nil {
+		return nil
+	}
+	j := &y.Job
+	flags := fmt.Sprintf("--framework %s --parallel %s --global-batch %d --micro-batch %d --recompute %s", f,
+		said(f, j.Split),
+		j.GlobalBatch/t.pairs(), j.MicroBatch/t.pairs(), j.Recompute)
+	if j.Offloads() {
+		flags += " --offload " + string(j.Offload)
+	}
+	if j.LoRA != x.job.LoRA {
+		flags += " --lora " + j.LoRA.String()
+	}
+	return &stepFitting{flags, ranks, y.Memory.Total().Bytes()}
 }
 
 // settings is a job in a few words.
@@ -420,10 +473,8 @@ func (x *planned) contradiction(s *plan.Space, j *workload.Job) string {
 	if err := j.Check(); err != nil {
 		return err.Error()
 	}
-	if x.framework != nil {
-		if err := x.framework.Refuses(j); err != nil {
-			return err.Error()
-		}
+	if err := x.framework.Refuses(j); err != nil {
+		return err.Error()
 	}
 	switch {
 	case split.ZeRO > 1 && split.PP > 1:

@@ -1,16 +1,20 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/plan"
 	"busbar.dev/step"
 	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 // Scale asks how a job scales from one node to many: tokens per second and efficiency against the fewest nodes that it
@@ -25,12 +29,14 @@ type Scale struct {
 
 // ScaleDoc is the answer to Scale.
 type ScaleDoc struct {
-	Cluster string      `json:"cluster"`
-	Model   string      `json:"model"`
-	Strong  bool        `json:"strong"` // the work is divided, not repeated
-	Rows    []ScaleRow  `json:"rows"`   // by nodes
-	Skipped []scaleSkip `json:"skipped"`
-	Knee    int         `json:"knee_nodes"` // the last doubling that gives at least 1.6 times as much; 0: not reached
+	Cluster string           `json:"cluster"`
+	Job     workload.Summary `json:"job"` // on the most nodes
+	GPU     string           `json:"gpu"`
+	Model   string           `json:"model"`
+	Strong  bool             `json:"strong"` // the work is divided, not repeated
+	Rows    []ScaleRow       `json:"rows"`   // by nodes
+	Skipped []scaleSkip      `json:"skipped"`
+	Knee    int              `json:"knee_nodes"` // the last doubling that gives at least 1.6 times as much; 0: not reached
 
 	Pictures bool `json:"samples,omitempty"` // rates count samples, not tokens
 	Noted
@@ -57,11 +63,14 @@ type ScaleRow struct {
 	Memory unit.Bytes `json:"memory_bytes"` // of a GPU
 	Has    unit.Bytes `json:"gpu_memory_bytes"`
 
-	Parallel string `json:"parallel"`
-	Misfit   string `json:"misfit,omitempty"` // why it does not fit
+	Parallel  workload.Split `json:"parallel"`
+	Micro     int64          `json:"micro_batch"`
+	Recompute string         `json:"recompute"`
+	// Why says what is longer or shorter than on fewer nodes where the rate of a GPU changes.
+	Why string `json:"why,omitempty"`
 }
 
-// scaleSkip is a number of nodes that the job does not run on.
+// scaleSkip is a number of nodes that the job does not run on, or does not fit.
 type scaleSkip struct {
 	Nodes  int    `json:"nodes"`
 	Reason string `json:"reason"`
@@ -79,25 +88,19 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 	if q.Compare != "" || q.Layout != "" {
 		return nil, errors.New("scale varies the layout; expected --nodes instead of -l and --compare")
 	}
-	t, err := q.Job.read(ctx, &env)
+	least, err := q.most()
 	if err != nil {
 		return nil, err
 	}
-	if t.job.Split.DP > 0 {
+	t, err := q.Job.read(ctx, &env, least)
+	if err != nil {
+		return nil, err
+	}
+	if split, _ := q.Parallel.split(); split.DP > 0 {
 		return nil, errors.New("--parallel dp: replicas are what scale varies; leave dp out")
 	}
 	per := len(t.cluster.TypeOf(0).Of(cluster.GPU))
-	most, err := q.most(len(t.cluster.Hosts))
-	if err != nil {
-		return nil, err
-	}
-	if most > len(t.cluster.Hosts) {
-		quiet := env // which was told of the cluster already
-		quiet.Note, quiet.Verbose = nil, nil
-		if t.cluster, err = q.load(ctx, &quiet, []shape{{nodes: most, gpus: per}}); err != nil {
-			return nil, err
-		}
-	}
+	most := cmp.Or(least, len(t.cluster.Hosts))
 	fails, err := q.Failures.read()
 	if err != nil {
 		return nil, err
@@ -107,21 +110,29 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 		Cluster: t.cluster.Name, Model: t.job.Model.Name, Strong: q.Global > 0, Pictures: t.job.Model.Pictures(),
 		Rows: []ScaleRow{}, Skipped: []scaleSkip{},
 	}
-	d.price(ctx, &env, t, fails, per, most, q.Every)
-	if err := ctx.Err(); err != nil {
+	// All numbers of nodes have the framework of the most, and with weak scaling its batch per GPU.
+	whole, err := t.resolve(ctx, wholeNodes(most, per))
+	if err != nil {
 		return nil, err
 	}
-	if len(d.Rows) == 0 {
-		return nil, fmt.Errorf("the job runs on none of 1 to %d nodes: %s", most, d.Skipped[0].Reason)
+	d.Job, d.GPU = whole.summary(), whole.model.Title
+	t.keepFramework(whole)
+	each := int64(0)
+	if !d.Strong {
+		each = whole.job.GlobalBatch / int64(whole.Ranks)
+	}
+	d.price(ctx, &env, t, fails, whole, each, q.Every)
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	d.mark()
 	return d, nil
 }
 
-// most is the largest number of nodes that is asked about.
-func (q *Scale) most(all int) (int, error) {
+// most is the largest number of nodes that is asked about; 0 is all.
+func (q *Scale) most() (int, error) {
 	if q.Nodes == "" || q.Nodes == "all" {
-		return all, nil
+		return 0, nil
 	}
 	n, err := strconv.Atoi(strings.TrimPrefix(q.Nodes, "1-"))
 	if err != nil || n < 1 {
@@ -130,11 +141,20 @@ func (q *Scale) most(all int) (int, error) {
 	return n, nil
 }
 
+// wholeNodes is so many nodes with so many GPUs each.
+func wholeNodes(nodes, gpus int) shape {
+	return shape{nodes: nodes, gpus: gpus, text: fmt.Sprintf("%dx%d", nodes, gpus)}
+}
+
 // everyNodes is up to where every number of nodes is priced.
 const everyNodes = 64
 
-// price prices 1, 2, 4, … and the most nodes; or every number while there are few.
-func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails failing, per, most int, every bool) {
+// price prices 1, 2, 4, … and the most nodes; or every number while there are few. each is the batch of a GPU; 0 is
+// one batch for all.
+func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails failing, whole *pricedStep, each int64,
+	every bool,
+) {
+	most, per := whole.nodes, whole.Ranks/whole.nodes
 	next := func(n int) int {
 		if every && n < everyNodes {
 			return n + 1
@@ -145,13 +165,26 @@ func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails faili
 	for n := 1; n < most; n = next(n) {
 		total++
 	}
+	var before *pricedStep
 	for n, done := 1, 0; ctx.Err() == nil; n = next(n) {
 		env.steps(done, total)
 		done++
-		if row, err := scaleRow(t, fails, n, per); err != nil {
+		p, err := whole, error(nil)
+		if n < most {
+			own := *t
+			if each > 0 {
+				own.job.GlobalBatch = each * int64(n*per)
+			}
+			p, err = own.resolve(ctx, wholeNodes(n, per))
+		}
+		var row ScaleRow
+		if err == nil {
+			row, err = scaleRow(p, before, fails)
+		}
+		if err != nil {
 			d.Skipped = append(d.Skipped, scaleSkip{Nodes: n, Reason: err.Error()})
 		} else {
-			d.Rows = append(d.Rows, row)
+			before, d.Rows = p, append(d.Rows, row)
 		}
 		if n >= most {
 			env.steps(done, total)
@@ -160,21 +193,26 @@ func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails faili
 	}
 }
 
-// scaleRow is the job on so many nodes with so many GPUs each.
-func scaleRow(t *training, fails failing, nodes, per int) (ScaleRow, error) {
-	p, err := t.price(t.cluster, shape{nodes: nodes, gpus: per, text: fmt.Sprintf("%dx%d", nodes, per)})
-	if err != nil {
-		return ScaleRow{}, err
-	}
+// worthReason is the share by which the rate of a GPU must differ from that on fewer nodes for the row to say why.
+const worthReason = 0.03
+
+// scaleRow is a row, beside that of fewer nodes.
+func scaleRow(p, before *pricedStep, fails failing) (ScaleRow, error) {
 	margin := unit.Span(step.Margin(p.job, p.model))
 	row := ScaleRow{
-		Nodes: nodes, GPUs: p.Ranks, Step: p.Step, Exposed: p.Exposed, Tokens: p.TokensPerSecond(),
+		Nodes: p.nodes, GPUs: p.Ranks, Step: p.Step, Exposed: p.Exposed, Tokens: p.TokensPerSecond(),
 		PerGPU: p.TokensPerSecond() / float64(p.Ranks), MFU: p.MFU,
-		Low: p.Step / margin, High: p.Step * margin, Memory: p.Memory.Total().Bytes(), Has: p.model.Memory, Fits: p.fits(),
-		Bottleneck: p.limit().Kind, Parallel: p.job.Split.String(), Misfit: p.memoryShortfall(),
+		Low: p.Step / margin, High: p.Step * margin, Memory: p.Memory.Total().Bytes(), Has: p.model.Memory, Fits: true,
+		Bottleneck: p.limit().Kind, Parallel: p.job.Split, Micro: p.job.MicroBatch, Recompute: string(p.job.Recompute),
+	}
+	if before != nil {
+		was := before.TokensPerSecond() / float64(before.Ranks)
+		if gain := row.PerGPU/was - 1; math.Abs(gain) >= worthReason {
+			row.Why = fmt.Sprintf("%+.0f%% per GPU: %s", 100*gain, plan.Differences(before.Result, p.Result))
+		}
 	}
 	if fails.asked {
-		g, err := fails.goodput(p, nodes, p.Step, p.TokensPerSecond())
+		g, err := fails.goodput(p, p.nodes, p.Step, p.TokensPerSecond())
 		if err != nil {
 			return ScaleRow{}, err
 		}
@@ -183,11 +221,10 @@ func scaleRow(t *training, fails failing, nodes, per int) (ScaleRow, error) {
 	return row, nil
 }
 
-// mark works out efficiencies against the first row that fits, or the first where none does, and the knee.
+// mark works out efficiencies against the first row, and the knee.
 func (d *ScaleDoc) mark() {
-	base := max(0, slices.IndexFunc(d.Rows, func(r ScaleRow) bool { return r.Fits }))
 	for i := range d.Rows {
-		r, first := &d.Rows[i], &d.Rows[base]
+		r, first := &d.Rows[i], &d.Rows[0]
 		r.Efficiency = r.Counted() / float64(r.Nodes) / (first.Counted() / float64(first.Nodes))
 		half := slices.IndexFunc(d.Rows[:i], func(x ScaleRow) bool { return 2*x.Nodes == r.Nodes })
 		if half < 0 {

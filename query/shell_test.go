@@ -65,7 +65,8 @@ func TestPlanBounds(t *testing.T) {
 // Replicas shard what zero says, over ranks that there are.
 func TestShard(t *testing.T) {
 	for text, want := range map[string]string{
-		"shard=node": "shard without zero", "zero=1,shard=1000": "16 ranks hold the same parameters", "zero=3,shard=8": "",
+		"zero=0,shard=node": "shard without zero", "zero=1,shard=1000": "16 ranks hold the same parameters",
+		"zero=3,shard=8": "",
 	} {
 		_, err := Step{Job: Job{Cluster: "dgx-h100:2", Model: "gpt2", Parallel: Parallel(text)}}.Run(t.Context(), Env{})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

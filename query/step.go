@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/step"
 	"busbar.dev/unit"
@@ -35,6 +34,7 @@ type Step struct {
 type StepDoc struct {
 	Cluster  string     `json:"cluster"`
 	Rows     []StepRow  `json:"rows"`
+	Skipped  []string   `json:"skipped,omitempty"`  // layouts of a comparison that cannot be priced, and why
 	Timeline []step.Bar `json:"timeline,omitempty"` // where it was asked for
 	Noted
 }
@@ -45,13 +45,13 @@ type StepRow struct {
 	Job      workload.Summary `json:"job"`
 	Schedule string           `json:"schedule,omitempty"` // of a pipeline
 	step.Result
-	TFLOPSPerGPU float64               `json:"tflops_per_gpu"`
-	TokensPerS   float64               `json:"tokens_per_s"`
-	PerGPU       float64               `json:"tokens_per_s_per_gpu"`
-	Margin       float64               `json:"margin"` // the step is expected between step/margin and step×margin
-	Low          unit.Span             `json:"low_s"`
-	High         unit.Span             `json:"high_s"`
-	MarginFrom   string                `json:"margin_source"`
+	TFLOPSPerGPU float64               `json:"tflops_per_gpu,omitzero"`
+	TokensPerS   float64               `json:"tokens_per_s,omitzero"`
+	PerGPU       float64               `json:"tokens_per_s_per_gpu,omitzero"`
+	Margin       float64               `json:"margin,omitzero"` // the step is expected between step/margin and step×margin
+	Low          unit.Span             `json:"low_s,omitzero"`
+	High         unit.Span             `json:"high_s,omitzero"`
+	MarginFrom   string                `json:"margin_source,omitempty"`
 	Memory       map[string]unit.Bytes `json:"memory_bytes"` // of a GPU: total, params, grads, optimizer, activations, other; of its host: host
 	Has          unit.Bytes            `json:"gpu_memory_bytes"`
 	Fits         bool                  `json:"fits"`
@@ -64,8 +64,7 @@ type StepRow struct {
 	HostMemory string `json:"host_memory,omitempty"` // what of a node's own memory it takes, in words
 }
 
-// Wrong reports that the job fits the GPUs' memory on none of the layouts: its times are then those of GPUs with enough
-// of it.
+// Wrong reports that the job fits the GPUs' memory on none of the layouts.
 func (d *StepDoc) Wrong() bool {
 	return !slices.ContainsFunc(d.Rows, func(r StepRow) bool { return r.Fits })
 }
@@ -88,7 +87,7 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 			return nil, err
 		}
 	}
-	t, err := q.Job.read(ctx, &env)
+	t, err := q.Job.read(ctx, &env, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -101,44 +100,33 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 	if err := checkTuner(q.Tuner, t.version); err != nil {
 		return nil, err
 	}
-	t.tuner = q.Tuner
+	t.tuned = q.Tuner
 	defer env.working("pricing the step")()
-	d, assumed := &StepDoc{Cluster: t.cluster.Name, Rows: []StepRow{}}, false
+	d := &StepDoc{Cluster: t.cluster.Name, Rows: []StepRow{}}
+	if len(t.shapes) > 1 {
+		widest := slices.MaxFunc(t.shapes, func(a, b shape) int { return a.nodes - b.nodes })
+		if p, err := t.resolve(ctx, widest); err == nil {
+			t.keepFramework(p)
+		}
+	}
 	for _, s := range t.shapes {
-		p, err := t.price(t.cluster, s)
-		if err != nil {
+		p, err := t.resolve(ctx, s)
+		none := (*misfit)(nil)
+		switch {
+		case errors.As(err, &none):
+			d.Rows = append(d.Rows, none.row())
+			continue
+		case err != nil && q.Compare != "" && ctx.Err() == nil: // the others can still be compared
+			d.Skipped = append(d.Skipped, sideError(s, err))
+			continue
+		case err != nil:
 			return nil, err
 		}
-		changes, err := p.tasks.Changes(p.gpu, p.Result, q.Advise || p.Ranks <= fewRanks)
+		row, err := q.row(p, campaign)
 		if err != nil {
-			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
-		}
-		data, feed, err := q.feed(p.job.GlobalBatch, p.nodes)
-		if err != nil {
-			return nil, err
-		}
-		p.Feed(data)
-		row := p.row(changes)
-		if !row.Fits {
-			row.Fitting = t.fitting(s, p)
-		}
-		if row.Starved > 0.1*row.Step && row.Fits {
-			row.Bottleneck = step.Limit{
-				Kind: "data", Text: fmt.Sprintf("%.0f%% of the step waits for data: %s", 100*float64(row.Starved/row.Step), feed),
-			}
-		}
-		if row.CampaignDoc, err = campaign.of(t, s, p); err != nil {
 			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
 		}
 		env.note(row.mfuNote()...)
-		list := slices.DeleteFunc(assumedRates(t.cluster, p.nodes == 1), func(s string) bool {
-			// predict.Assume notes those
-			return strings.Contains(s, predict.AsGiven) || strings.HasPrefix(s, step.Trunks.String())
-		})
-		if len(list) > 0 && !assumed {
-			assumed = true
-			env.note("assumed, since no source says it: " + strings.Join(list, "; "))
-		}
 		d.Rows = append(d.Rows, row)
 		if q.Drawn {
 			if d.Timeline, err = p.tasks.Timeline(p.gpu); err != nil {
@@ -146,7 +134,55 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 			}
 		}
 	}
+	if len(d.Rows) == 0 {
+		return nil, fmt.Errorf("none of the layouts can be priced: %s", strings.Join(d.Skipped, "; "))
+	}
+	list := slices.DeleteFunc(assumedRates(t.cluster, len(t.cluster.Hosts) == 1 || t.shapes[0].nodes == 1),
+		func(s string) bool { // predict.Assume notes those
+			return strings.Contains(s, predict.AsGiven) || strings.HasPrefix(s, step.Trunks.String())
+		})
+	if len(list) > 0 {
+		env.note("assumed, since no source says it: " + strings.Join(list, "; "))
+	}
 	return d, nil
+}
+
+// row is a step with what would help, and what a whole run of it takes.
+func (q *Step) row(p *pricedStep, campaign *running) (row StepRow, err error) {
+	changes, err := p.tasks.Changes(p.gpu, p.Result, q.Advise || p.Ranks <= fewRanks)
+	if err != nil {
+		return row, err
+	}
+	data, feed, err := q.feed(p.job.GlobalBatch, p.nodes)
+	if err != nil {
+		return row, err
+	}
+	p.Feed(data)
+	row = p.row(changes)
+	if row.Starved > 0.1*row.Step {
+		row.Bottleneck = step.Limit{
+			Kind: "data", Text: fmt.Sprintf("%.0f%% of the step waits for data: %s", 100*float64(row.Starved/row.Step), feed),
+		}
+	}
+	row.CampaignDoc, err = campaign.of(p)
+	return row, err
+}
+
+// row is a job that does not fit, without times.
+func (m *misfit) row() StepRow {
+	p := m.step
+	return StepRow{
+		Layout: p.layout, Job: p.summary(), Result: *p.Result, Memory: memoryBytes(p.Memory), Has: p.model.Memory,
+		Bottleneck: step.Limit{Kind: "memory", Text: m.Error()}, Fitting: m.fitting, GPU: p.model.Title,
+	}
+}
+
+// memoryBytes is what a GPU and its host hold, by what it is.
+func memoryBytes(m workload.Memory) map[string]unit.Bytes {
+	return map[string]unit.Bytes{
+		"total": m.Total().Bytes(), "params": m.Params.Bytes(), "grads": m.Grads.Bytes(), "optimizer": m.Optimizer.Bytes(),
+		"activations": m.Activations.Bytes(), "other": m.Other.Bytes(), "host": m.Host.Bytes(),
+	}
 }
 
 // highMFU is more than well-tuned training reaches: where a prediction says so, the reader asks what was counted.
@@ -169,15 +205,12 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 	m, f := p.Memory, p.tasks.Fabric()
 	margin := step.Margin(p.job, p.model)
 	row := StepRow{
-		Layout: p.layout, Job: p.job.Summary(), Result: *p.Result,
+		Layout: p.layout, Job: p.summary(), Result: *p.Result,
 		TFLOPSPerGPU: p.Flops / p.Step.Seconds() / float64(p.Ranks) / 1e12, TokensPerS: p.TokensPerSecond(),
 		PerGPU: p.TokensPerSecond() / float64(p.Ranks),
 		Margin: margin, Low: p.Step / unit.Span(margin), High: p.Step * unit.Span(margin), MarginFrom: p.marginSource(),
-		Memory: map[string]unit.Bytes{
-			"total": m.Total().Bytes(), "params": m.Params.Bytes(), "grads": m.Grads.Bytes(), "optimizer": m.Optimizer.Bytes(),
-			"activations": m.Activations.Bytes(), "other": m.Other.Bytes(), "host": m.Host.Bytes(),
-		},
-		Has: p.model.Memory, Fits: p.fits(), Bottleneck: p.limit(), Groups: orEmpty(f.Groups()), Advice: orEmpty(changes),
+		Memory: memoryBytes(m),
+		Has:    p.model.Memory, Fits: true, Bottleneck: p.limit(), Groups: orEmpty(f.Groups()), Advice: orEmpty(changes),
 		GPU: p.model.Title,
 	}
 	row.Traffic = orEmpty(row.Traffic)
@@ -193,141 +226,4 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 // marginSource says where the error bar of a step comes from.
 func (p *pricedStep) marginSource() string {
 	return "clusters left out of the fit, jobs of class " + step.Class(p.job, p.model)
-}
-
-// stepFitting is the fastest form of a job that does not fit, of those that were tried and do.
-type stepFitting struct {
-	Settings string     `json:"settings"` // flags of busbar step
-	Step     unit.Span  `json:"step_s"`
-	Low      unit.Span  `json:"low_s"` // the error bar
-	High     unit.Span  `json:"high_s"`
-	Memory   unit.Bytes `json:"memory_bytes"` // of a GPU
-}
-
-// mostFitting is the number of ranks up to which forms that fit are priced: each is as much work as the job itself.
-const mostFitting = 1 << 12
-
-// fitting is the fastest form of a job that fits: other degrees, sharding, recomputation and smaller micro-batches,
-// with the same global batch, for adapters also frozen weights of 4 bits, for frameworks that shard no parameters FSDP,
-// and where none of these fits, offload. nil where none of them fits. The search of busbar plan looks at far more of
-// them.
-func (t *training) fitting(s shape, p *pricedStep) *stepFitting {
-	layout, name, err := s.ranks(t.cluster)
-	if err != nil || p.Ranks > mostFitting {
-		return nil
-	}
-	own := *t
-	own.job.GlobalBatch, own.job.MicroBatch = p.job.GlobalBatch, p.job.MicroBatch
-	flags := ""
-	if t.job.Kernels != "" {
-		flags = " --kernels " + string(t.job.Kernels)
-	}
-	fit := own.fittingBy(flags, layout, name)
-	if fit == nil && t.framework == nil && t.job.Kernels == "" { // other degrees bring other kernels
-		own.job.Kernels = p.job.Kernels
-		fit = own.fittingBy(" --kernels "+string(p.job.Kernels), layout, name)
-		own.job.Kernels = ""
-	}
-	if fit == nil && t.framework != nil && !slices.Contains(t.framework.ZeRO, 3) {
-		fsdp, err := workload.ParseFramework("fsdp")
-		if err != nil {
-			return nil // the name is of the table: a test has read it
-		}
-		own.framework, own.job.Precision, own.job.Kernels = fsdp, readPrecision("", fsdp), ""
-		flags = " --framework fsdp"
-		fit = own.fittingBy(flags, layout, name)
-	}
-	for _, o := range []workload.Offload{workload.OffloadOptimizer, workload.OffloadParams} { // slowest, so last
-		if own.job.Offload = o; fit == nil && !t.job.Offloads() {
-			fit = own.fittingBy(" --offload "+string(o)+flags, layout, name)
-		}
-	}
-	return fit
-}
-
-// fittingBy is the fastest form that fits by one framework, and what else its command says.
-func (t *training) fittingBy(flags string, layout nccl.Layout, name string) *stepFitting {
-	var best *stepFitting
-	for tp := 1; tp <= ranksOfFirst(layout); tp *= 2 {
-		for pp := 1; tp*pp <= len(layout) && int64(pp) <= max(1, t.job.Model.Dims.Layers); pp *= 2 {
-			for _, x := range t.lighter(tp, pp, layout, name) {
-				p, err := x.priceOn(t.cluster, layout, name)
-				if err != nil || best != nil && p.Step >= best.Step {
-					continue
-				}
-				margin := unit.Span(step.Margin(p.job, p.model))
-				best = &stepFitting{
-					Settings: x.fittingFlags(p.job, t.job.LoRA) + flags,
-					Step:     p.Step, Low: p.Step / margin, High: p.Step * margin, Memory: p.Memory.Total().Bytes(),
-				}
-			}
-		}
-	}
-	return best
-}
-
-// fittingFlags are the flags of busbar step for a form of a job; asked are the adapters that the job was asked with.
-func (t *training) fittingFlags(j *workload.Job, asked workload.LoRA) string {
-	text := fmt.Sprintf("--parallel %s --recompute %s --global-batch %d --micro-batch %d", t.parallel, j.Recompute,
-		j.GlobalBatch/t.pairs, j.MicroBatch/t.pairs)
-	if j.LoRA != asked {
-		text += " --lora " + j.LoRA.String()
-	}
-	return text
-}
-
-// lighter are the forms of a job by two degrees that fit. What takes more sharding, recomputation and smaller
-// micro-batches than a form that fits is left out where it can only be slower: where nothing is sharded yet, and less
-// of the others does.
-func (t *training) lighter(tp, pp int, layout nccl.Layout, name string) []*training {
-	var list []*training
-	for _, lora := range t.adapters() {
-		for micro := t.job.MicroBatch; micro >= t.pairs; micro /= 2 {
-			for _, recompute := range []workload.Recompute{workload.None, workload.Selective, workload.Full} {
-				for zero := range 4 {
-					x := *t
-					x.job.LoRA, x.job.MicroBatch, x.job.Recompute = lora, micro, recompute
-					if !x.divide(tp, pp, zero) {
-						continue
-					}
-					j, model, err := x.jobOn(t.cluster, layout, name)
-					if err != nil || j.Memory().Total() > step.Room(model.Memory, step.Reserve) {
-						continue
-					}
-					if list = append(list, &x); zero == 0 && recompute == workload.None {
-						return list
-					}
-				}
-			}
-		}
-	}
-	return list
-}
-
-// adapters are the adapters of a job as asked for and, where that is less, with frozen weights of 4 bits.
-func (t *training) adapters() []workload.LoRA {
-	list := []workload.LoRA{t.job.LoRA}
-	if l := t.job.LoRA; l.Frozen() && l.Bits != 4 {
-		l.Bits = 4
-		list = append(list, l)
-	}
-	return list
-}
-
-// divide gives a job degrees and sharding; those of context and experts stay. False where no job has them.
-func (t *training) divide(tp, pp, zero int) bool {
-	was := t.job.Split
-	t.parallel = fmt.Sprintf("tp=%d,pp=%d,zero=%d", tp, pp, zero)
-	for _, d := range []struct {
-		key string
-		n   int
-	}{{"cp", was.CP}, {"ep", was.EP}} {
-		if d.n > 1 {
-			t.parallel += fmt.Sprintf(",%s=%d", d.key, d.n)
-		}
-	}
-	var err error
-	t.job.Split, err = workload.ParseSplit(t.parallel)
-	t.job.Split.Order = was.Order
-	return err == nil
 }

@@ -13,9 +13,9 @@ import (
 
 // Goodput prints how much of a run's time is useful, and what would change that.
 func Goodput(p *Page, d *query.GoodputDoc) {
-	p.printf("%s on %s, %s: %s on %s, step time %s, %.0f %s/s without failures\n", d.Model, d.Cluster, d.Layout,
-		words.Plural(d.GPUs, "GPU"),
-		words.Plural(d.Nodes, "node"), d.Step, d.Tokens, counted(d.Pictures))
+	jobLine(p, d.Cluster, d.GPU, &d.Job, true)
+	p.printf("%s, %s: step time %s, %.0f %s/s without failures\n", d.Layout, d.Job.Parallel, d.Step, d.Tokens,
+		counted(d.Pictures))
 	goodputLines(p, &d.Asked, d.Step)
 	p.printf("  %-9s %.1f%%, with failures drawn one by one\n\n", "simulated", 100*d.Played)
 	of := counted(d.Pictures)

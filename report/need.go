@@ -9,13 +9,12 @@ import (
 
 // Need prints the networks, the numbers of NICs and the upgrades that were tried, and the answer.
 func Need(p *Page, d *query.NeedDoc) {
-	p.printf("%s on %s, %s, %s: step time %s, %s without waiting for other nodes; tolerance %g%%\n", d.Model,
-		d.Cluster, d.Layout, d.Parallel, d.Now.Step, d.Bound, 100*d.Within)
+	jobLine(p, d.Cluster, d.GPU, &d.Job, true)
+	p.printf("%s, %s: step time %s, %s without waiting for other nodes; tolerance %g%%\n", d.Layout, d.Parallel,
+		d.Now.Step,
+		d.Bound, 100*d.Within)
 	p.printf("  expected: %s to %s, and every step time below within ×%.2f (from clusters left out of the fit)\n",
 		d.Now.Low, d.Now.High, d.Margin)
-	if d.Misfit != "" {
-		p.printf("the job %s; figures assume GPUs with enough memory\n", d.Misfit)
-	}
 	for _, x := range []struct {
 		title string
 		rows  []query.NeedRow

@@ -14,8 +14,9 @@ import (
 
 // Place prints placements, the scheduler's among them, and which to take.
 func Place(p *Page, d *query.PlaceDoc) {
-	p.printf("%s on %d of %d free nodes of %s, %s each, %s; %s priced\n\n", d.Model, d.Nodes, d.FreeNodes,
-		cmp.Or(d.Cluster, "the cluster"), words.Plural(d.PerNode, "GPU"), d.Parallel, words.Plural(d.Tried, "placement"))
+	jobLine(p, d.Cluster, d.GPU, &d.Job, true)
+	p.printf("%d of %d free nodes, %s each, %s; %s priced\n\n", d.Nodes, d.FreeNodes, words.Plural(d.PerNode, "GPU"),
+		d.Parallel, words.Plural(d.Tried, "placement"))
 	t := texttab.New("nodes", "leaves", ">step", ">expected", ">exposed", ">longer", "", "chosen by")
 	var rows []*query.PlaceRow
 	for i := range d.Rows {

@@ -70,9 +70,6 @@ func planHead(p *Page, d *query.PlanDoc) {
 	if d.BatchRule != "" {
 		p.printf("global batch %d by default: %s; --global-batch names another\n", d.Batch, d.BatchRule)
 	}
-	if d.Chosen != "" {
-		p.printf("planned for %s (%s); --framework names another\n", base.Framework, d.Chosen)
-	}
 	p.lines(d.Mixed)
 	rest := fmt.Sprintf("stopped early: the others could be up to %.0f%% %s", 100*d.Gap, d.Goal.Better())
 	if d.Complete {
@@ -89,7 +86,7 @@ func planHead(p *Page, d *query.PlanDoc) {
 // runBy is the framework of a job with its kernels: frameworks differ in them, and a comparison of two is one of those
 // too.
 func runBy(j *workload.Summary) string {
-	return either(j.Framework != "", j.Framework+" with "+j.Kernels+" kernels", j.Kernels)
+	return j.Framework + " with " + j.Kernels + " kernels" + when(j.Reason != "", " ("+j.Reason+")")
 }
 
 // batchOf is a global batch in words.

@@ -12,7 +12,7 @@ import (
 
 // Scale prints a job on more and more nodes.
 func Scale(p *Page, d *query.ScaleDoc) {
-	p.lines(scaleTitle(d))
+	jobLine(p, d.Cluster, d.GPU, &d.Job, d.Strong)
 	p.table(scaleTable(d))
 	wide := 1.0
 	for _, r := range d.Rows {
@@ -27,12 +27,6 @@ func Scale(p *Page, d *query.ScaleDoc) {
 	} else {
 		p.printf("no knee up to %s: every doubling gives at least 80%% of its nodes' rate\n",
 			words.Plural(d.Rows[len(d.Rows)-1].Nodes, "node"))
-	}
-	for i := len(d.Rows) - 1; i >= 0; i-- { // the most nodes that are not enough say what would be
-		if r := &d.Rows[i]; r.Misfit != "" {
-			p.printf("on %s the job %s\n", words.Plural(r.Nodes, "node"), r.Misfit)
-			break
-		}
 	}
 	for _, s := range d.Skipped {
 		p.printf("%s left out: %s\n", words.Plural(s.Nodes, "node"), s.Reason)
@@ -52,12 +46,15 @@ func counted(pictures bool) string {
 func scaleTable(d *query.ScaleDoc) *texttab.Table {
 	of := counted(d.Pictures)
 	t := texttab.New(">nodes", ">GPUs", ">step", ">exposed", ">"+of+"/s|%.0f", ">"+of+"/s/GPU|%.0f", ">MFU|%.1f%%",
-		">memory", texttab.If(d.Rows[0].Goodput > 0, ">goodput|%.1f%%"), ">efficiency|%.1f%%", "", "limit", "parallel")
+		">memory", texttab.If(d.Rows[0].Goodput > 0, ">goodput|%.1f%%"), ">efficiency|%.1f%%", "", "limit", "parallel",
+		">micro-batch",
+		"recompute", "?against fewer nodes")
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		bar := strings.Repeat("▇", max(0, int(r.Efficiency*20+0.5)))
 		t.Add(r.Nodes, r.GPUs, r.Step, r.Exposed, r.Counted(), r.Counted()/float64(r.GPUs), 100*r.MFU,
-			memoryOf(r.Memory, r.Has), 100*r.Goodput, 100*r.Efficiency, bar+when(r.Knee, " knee"), r.Bottleneck, r.Parallel)
+			memoryOf(r.Memory, r.Has), 100*r.Goodput, 100*r.Efficiency, bar+when(r.Knee, " knee"), r.Bottleneck, r.Parallel,
+			r.Micro, r.Recompute, r.Why)
 	}
 	return t
 }

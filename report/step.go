@@ -24,41 +24,53 @@ func Step(p *Page, d *query.StepDoc) {
 	first := &d.Rows[0]
 	j := &first.Job
 	if d.Wrong() {
-		p.printf("does not fit: %s of memory per GPU; times below assume GPUs with enough\n",
-			memoryOf(first.Memory["total"], first.Has))
+		p.lines(first.Bottleneck.Text)
 	}
 	sameBatch := !slices.ContainsFunc(d.Rows, func(r query.StepRow) bool { return r.Job.Global != first.Job.Global })
-	p.printf("%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model,
-		cmp.Or(d.Cluster, "the cluster"), first.GPU, words.Thousands(j.Params),
-		when(j.Seq != 1, fmt.Sprintf(", sequence length %d", j.Seq)),
-		when(sameBatch, fmt.Sprintf(", global batch %d", j.Global)), j.Micro, j.Precision, j.Recompute, runBy(j),
-		jobSettings(j))
+	jobLine(p, d.Cluster, first.GPU, j, sameBatch)
 	of := passed(j)
 	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">"+of+"/s|%.0f",
 		">"+of+"/s/GPU|%.0f", ">TFLOPS/GPU|%.1f", ">MFU|%.1f%%", ">memory", texttab.If(!sameBatch, ">global batch"),
 		"parallel")
 	for i := range d.Rows {
 		r := &d.Rows[i]
+		if !r.Fits {
+			continue
+		}
 		t.Add(r.Layout, r.Step, r.Compute, r.Exposed, r.Bubble, r.Optimizer+r.Host, r.TokensPerS, r.PerGPU, r.TFLOPSPerGPU,
 			100*r.MFU, memoryOf(r.Memory["total"], r.Has), r.Job.Global, r.Job.Parallel)
 	}
-	p.table(t)
+	if !d.Wrong() {
+		p.table(t)
+	}
 	for i := range d.Rows {
-		stepDetails(p, &d.Rows[i])
+		if r := &d.Rows[i]; r.Fits {
+			stepDetails(p, r)
+		} else if !d.Wrong() {
+			p.printf("\n%s: %s\n", r.Layout, r.Bottleneck.Text)
+		}
+	}
+	for _, s := range d.Skipped {
+		p.printf("\nleft out: %s\n", s)
 	}
 	if len(d.Rows) > 1 {
 		p.printf("\n%s\n", fastestLayout(d.Rows))
 	}
 }
 
+// jobLine says which job was understood, on which GPUs of a cluster; its batch where that is everywhere the same.
+func jobLine(p *Page, cluster, gpu string, j *workload.Summary, sameBatch bool) {
+	p.printf("%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model,
+		cmp.Or(cluster, "the cluster"), gpu, words.Thousands(j.Params),
+		when(j.Seq != 1, fmt.Sprintf(", sequence length %d", j.Seq)),
+		when(sameBatch, fmt.Sprintf(", global batch %d", j.Global)), j.Micro, j.Precision, j.Recompute, runBy(j),
+		jobSettings(j))
+}
+
 // stepDetails is what stands below the table about one layout.
 func stepDetails(p *Page, r *query.StepRow) {
 	p.printf("\n%s: %s\n", r.Layout, r.Bottleneck.Text)
 	p.printf("  expected: %s to %s (×%.2f, from clusters left out of the fit)\n", r.Low, r.High, r.Margin)
-	if f := r.Fitting; f != nil {
-		p.printf("  fits: %s: step %s (%s), %s; busbar plan searches for the best\n", f.Settings, f.Step,
-			spanRange(f.Low, f.High), memoryOf(f.Memory, r.Has))
-	}
 	if p.Verbose {
 		for _, g := range r.Groups {
 			p.printf("  %-9s %v\n", g.Group, g)

@@ -48,7 +48,7 @@ func TestCompression(t *testing.T) {
 func TestLimitOfLargestCall(t *testing.T) {
 	p, g := prepared(t, "4xa6000", "a6000", "gpt2-large", "zero=3", 1, 4, 4, 16)
 	r := changed(t, p, g, func(*workload.Job) {})
-	if text := r.Limit(p.Job(), g.Model.Memory).Text; !strings.Contains(text, "PCIe link carries 31.5 GB/s") {
+	if text := r.Limit(p.Job()).Text; !strings.Contains(text, "PCIe link carries 31.5 GB/s") {
 		t.Error(text)
 	}
 }

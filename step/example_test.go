@@ -29,8 +29,11 @@ func exampleJob() (*workload.Job, *step.GPU, *step.Fabric) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	job := &workload.Job{Model: model, Split: split, Precision: workload.BF16, Recompute: workload.None, MicroBatch: 2}
-	job.Complete()
+	job := &workload.Job{
+		Model: model, Split: split, Precision: workload.BF16, Recompute: workload.None,
+		MicroBatch: 2, GlobalBatch: 32, Kernels: workload.Fused,
+	}
+	job.Complete(len(layout))
 	chip, err := step.GPUOf(c, layout)
 	if err != nil {
 		log.Fatal(err)
@@ -53,7 +56,7 @@ func ExampleStep() {
 	fmt.Printf("%.0f ms, of which %.0f ms wait for the network; %.0f%% MFU\n", r.Step.Seconds()*1e3,
 		r.Exposed.Seconds()*1e3, 100*r.MFU)
 	fmt.Printf("%.0f GB of %v\n", r.Memory.Total().GB(), gpu.Model.Memory)
-	fmt.Println("limited by:", r.Limit(job, gpu.Model.Memory).Kind)
+	fmt.Println("limited by:", r.Limit(job).Kind)
 	// Output:
 	// 16 ranks, global batch 32
 	// 663 ms, of which 11 ms wait for the network; 58% MFU

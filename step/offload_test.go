@@ -2,7 +2,6 @@ package step_test
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"busbar.dev/hardware"
@@ -115,18 +114,5 @@ func TestOffloadedParameters(t *testing.T) {
 	if all.Memory.Params != 0 || all.Memory.Host <= state.Memory.Host || all.Step <= state.Step {
 		t.Errorf("parameters offloaded: %g s and %+v; the optimizer only: %g s and %+v", all.Step, all.Memory, state.Step,
 			state.Memory)
-	}
-}
-
-// Where a job does not fit, the words say whether the host's memory would do.
-func TestOffloadIsProposed(t *testing.T) {
-	p, g := prepared(t, "dgx-h100", "h100", "llama2-13b", "", 1, 1, 1, 1)
-	r, err := p.Price(g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := r.Limit(p.Job(), 80e9).Text; !strings.Contains(text, "does not fit") ||
-		!strings.Contains(text, "--offload optimizer would fit: ") {
-		t.Error(text)
 	}
 }

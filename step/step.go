@@ -15,7 +15,7 @@ import (
 // Result is one training step. Parts of its time do not add up where they overlap: Step is Compute, the exposed part of
 // Comm, Bubble, Optimizer, Host and Starved.
 type Result struct {
-	Step      unit.Span `json:"step_s"`
+	Step      unit.Span `json:"step_s,omitzero"`
 	Compute   unit.Span `json:"compute_s"` // of a rank's own work in its slowest stage
 	Bubble    unit.Span `json:"bubble_s"`  // that a pipeline leaves ranks idle
 	Optimizer unit.Span `json:"optimizer_s"`
@@ -30,7 +30,7 @@ type Result struct {
 	Again   float64         `json:"recomputed_flop,omitempty"` // in a step
 	Tokens  float64         `json:"tokens"`                    // of a step
 	Ranks   int             `json:"gpus"`
-	MFU     float64         `json:"mfu"`
+	MFU     float64         `json:"mfu,omitzero"`
 	HFU     float64         `json:"hfu"` // with what is computed again
 	Memory  workload.Memory `json:"memory_bytes"`
 }

@@ -14,15 +14,9 @@ type Limit struct {
 	Text string `json:"text"`
 }
 
-// Limit names the largest part beyond products themselves, on a GPU with so much memory; 0 is any amount.
-func (r *Result) Limit(j *workload.Job, have unit.Bytes) Limit {
+// Limit names the largest part beyond products themselves.
+func (r *Result) Limit(j *workload.Job) Limit {
 	s := j.Split
-	if need := r.Memory.Total(); have > 0 && need > unit.Volume(have) {
-		return Limit{
-			"memory", fmt.Sprintf("does not fit: %.1f GiB of memory needed, %.1f GiB there; %s", need.GiB(),
-				unit.Volume(have).GiB(), whatFits(j, have)),
-		}
-	}
 	worst := -1
 	for i := range r.Traffic {
 		if worst < 0 || r.Traffic[i].Exposed > r.Traffic[worst].Exposed {

@@ -5,34 +5,24 @@ import (
 	"math"
 )
 
-// Complete fills what a job leaves open: the model's own sequences, the framework that runs such splits, a micro-batch,
-// and a global batch of one micro-batch per replica, four per stage in a pipeline.
-func (j *Job) Complete() {
-	s := j.Split.filled()
+// Complete fills what a job on so many ranks leaves open: the model's own sequences, a global batch of which every rank
+// has whole micro-batches, and a micro-batch that divides it.
+func (j *Job) Complete(ranks int) {
 	j.Seq = cmp.Or(j.Seq, j.Model.Seq)
-	j.Kernels = cmp.Or(j.Kernels, DefaultKernels(s))
+	drawn := j.Model.Pictures() && j.Model.attends()
+	if n := int64(max(1, ranks)); j.GlobalBatch == 0 {
+		each, micro := DefaultGlobalBatch(j.Seq, ranks)/n, max(1, j.MicroBatch)
+		if drawn {
+			each = drawnPictures
+		}
+		j.GlobalBatch = (each + micro - 1) / micro * micro * n
+	}
 	if j.MicroBatch == 0 {
-		j.MicroBatch = DefaultMicroBatch(j.Seq, int64(s.DP), j.GlobalBatch)
-		if j.Model.Pictures() && j.Model.attends() && j.GlobalBatch == 0 {
+		j.MicroBatch = DefaultMicroBatch(j.Seq, int64(j.Split.filled().DP), j.GlobalBatch)
+		if drawn {
 			j.MicroBatch = min(j.MicroBatch, drawnPictures)
 		}
 	}
-	if j.GlobalBatch == 0 {
-		each := int64(1)
-		if s.PP > 1 {
-			each = 4 * int64(s.PP)
-		}
-		j.GlobalBatch = j.MicroBatch * int64(s.DP) * each
-	}
-}
-
-// DefaultKernels is what runs a split: replicas alone are PyTorch's DDP around a model as it was written; whoever
-// divides states, layers or sequences has a framework for it, and that brings kernels of its own.
-func DefaultKernels(s Split) Kernels {
-	if s.TP > 1 || s.PP > 1 || s.CP > 1 || s.EP > 1 || s.ZeRO > 0 || s.SeqParallel {
-		return Fused
-	}
-	return Eager
 }
 
 // microTokens is how many tokens a micro-batch has by default: the published runs of GPT-3 and of Megatron-LM's models

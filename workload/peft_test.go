@@ -20,7 +20,7 @@ func TestWideAdapters(t *testing.T) {
 		}
 		j := workload.Job{Model: m, LoRA: workload.LoRA{Rank: 16}, Precision: workload.BF16, MicroBatch: 1, Seq: 2048}
 		f.Adopt(&j, 90)
-		j.Complete()
+		j.Complete(1)
 		found := false
 		for i := range m.Blocks {
 			for _, x := range j.Pass(&m.Blocks[i]).Forward {

@@ -10,13 +10,14 @@ import (
 type Summary struct {
 	Model     string    `json:"model"`
 	Params    int64     `json:"parameters"`
-	Parallel  string    `json:"parallel"`
+	Parallel  Split     `json:"parallel"`
 	Seq       int64     `json:"seq"`
 	Global    int64     `json:"global_batch"`
 	Micro     int64     `json:"micro_batch"`
 	Precision Precision `json:"precision"`
 	Recompute string    `json:"recompute"`
 	Framework string    `json:"framework,omitempty"`
+	Reason    string    `json:"framework_reason,omitempty"` // why that one, where nobody named it
 	Kernels   string    `json:"kernels"`
 	Settings  []string  `json:"settings,omitempty"` // that differ from the usual ones
 }
@@ -24,7 +25,7 @@ type Summary struct {
 // Summary is the job as documents have it.
 func (j *Job) Summary() Summary {
 	d := Summary{
-		Model: j.Model.Name, Params: j.Model.Params(), Parallel: j.Split.String(), Seq: j.Seq, Global: j.GlobalBatch,
+		Model: j.Model.Name, Params: j.Model.Params(), Parallel: j.Split, Seq: j.Seq, Global: j.GlobalBatch,
 		Micro: j.MicroBatch, Precision: j.Precision, Recompute: string(j.Recompute), Kernels: string(j.Kernels),
 	}
 	if f := j.Framework; f != nil {
@@ -39,7 +40,10 @@ func (j *Job) Summary() Summary {
 		text string
 	}{
 		{shape.Ranks > 1, fmt.Sprintf("%s schedule", shape.Schedule)},
-		{j.Split.Order != "", fmt.Sprintf("ranks %s", j.Split.Order)},
+		{j.Split.Order == TensorPipelineData, fmt.Sprintf("ranks %s", j.Split.Order)},
+		{j.Framework != nil && j.Bucket != 0 && j.Bucket != DefaultBucket &&
+			j.Bucket != j.Framework.bucket(j.Framework.Bucket, j.Split) &&
+			j.Split.DP > 1, fmt.Sprintf("buckets of %s", j.Bucket)},
 		{j.Context != "", fmt.Sprintf("context %s", j.Context)},
 		{j.Offloads(), fmt.Sprintf("%s offloaded", j.Offload)},
 		{j.Compresses(), fmt.Sprintf("gradients as %s", j.Compress)},

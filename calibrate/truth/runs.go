@@ -21,7 +21,7 @@ type RunRow struct {
 }
 
 // Limit is what the step is bounded by, in words.
-func (r *RunRow) Limit() string { return r.Result.Limit(r.Step.Job(), 0).Text }
+func (r *RunRow) Limit() string { return r.Result.Limit(r.Step.Job()).Text }
 
 // Use takes a predicted time.
 func (r *RunRow) Use(seconds float64) {

@@ -123,7 +123,7 @@ export async function show(root, state, api) {
 
   // compare is the layouts side by side, where there are several.
   function compare(doc) {
-    const list = doc.rows.map((r) => ({ name: r.layout, total: r.step_s, range: `${seconds(r.low_s)} – ${seconds(r.high_s)}`, parts: timeParts(r), text: `${short(r.tokens_per_s)} ${unit}/s, ${splitWords(r.job.parallel)}${r.fits ? '' : ', does not fit'}: ${plain(r.bottleneck.text)}` }));
+    const list = doc.rows.filter((r) => r.fits).map((r) => ({ name: r.layout, total: r.step_s, range: `${seconds(r.low_s)} – ${seconds(r.high_s)}`, parts: timeParts(r), text: `${short(r.tokens_per_s)} ${unit}/s, ${splitWords(r.job.parallel)}: ${plain(r.bottleneck.text)}` }));
     put(compared, (list.length > 1 || doc.skipped) && h('div', { class: 'card' }, h('h2', {}, 'Layouts side by side'), sideBySide('time of a step', list, seconds),
       (doc.skipped || []).map((x) => h('p', { class: 'quiet' }, plain(x))), h('p', { class: 'quiet' }, `Below: ${best.layout}.`)));
   }
@@ -138,7 +138,8 @@ export async function show(root, state, api) {
     about.title = job.framework_reason || '';
     compare(doc);
     const one = (name, value, small) => h('div', {}, h('dt', {}, name), h('dd', {}, value, small && [' ', h('small', {}, small)]));
-    put(figures, h('dl', { class: 'figures' }, one('step time', seconds(r.step_s), r.low_s && `${seconds(r.low_s)} – ${seconds(r.high_s)}`), one(`${counted(r)}/s`, short(r.tokens_per_s)), one(`${counted(r)}/s/GPU`, short(r.tokens_per_s_per_gpu)), one(term('MFU'), percent(r.mfu)), one('TFLOPS/GPU', r.tflops_per_gpu.toFixed(0)),
+    for (const card of [figures.parentNode, line.parentNode]) card.hidden = !r.fits; // what does not fit has no time
+    if (r.fits) put(figures, h('dl', { class: 'figures' }, one('step time', seconds(r.step_s), r.low_s && `${seconds(r.low_s)} – ${seconds(r.high_s)}`), one(`${counted(r)}/s`, short(r.tokens_per_s)), one(`${counted(r)}/s/GPU`, short(r.tokens_per_s_per_gpu)), one(term('MFU'), percent(r.mfu)), one('TFLOPS/GPU', r.tflops_per_gpu.toFixed(0)),
       one('GPUs', count(r.gpus)), one('fits', r.fits ? 'yes' : 'no', `${memory(r.memory_bytes.total)} of ${memory(r.gpu_memory_bytes)}`)));
     put(time, stacked('where the time of a step goes', timeParts(r), seconds));
     const m = r.memory_bytes;
@@ -147,10 +148,10 @@ export async function show(root, state, api) {
       { name: 'activations', value: m.activations, colour: 3 }, { name: 'other', value: m.other, colour: 6 }], memory, { name: 'the GPU has', value: r.gpu_memory_bytes }),
     !r.fits && h('p', {}, h('span', { class: 'tag error' }, 'does not fit'), ` ${memory(m.total - r.gpu_memory_bytes)} too much`));
     put(limits, h('p', {}, plain(r.bottleneck.text)), r.would_fit && fits(r.would_fit, r), changes(r.advice?.slice(0, 4), counted(r), percent),
-      r.traffic.length > 0 && h('details', {}, h('summary', {}, 'Traffic of the step'), table('', [{ text: 'group' }, { text: 'what' }, { text: 'calls', n: true }, { text: 'size per call', n: true }, { text: 'time', n: true }, { text: 'exposed', n: true }],
+      r.traffic?.length > 0 && h('details', {}, h('summary', {}, 'Traffic of the step'), table('', [{ text: 'group' }, { text: 'what' }, { text: 'calls', n: true }, { text: 'size per call', n: true }, { text: 'time', n: true }, { text: 'exposed', n: true }],
         r.traffic.map((t) => [t.group, t.what, count(t.calls), bytes(t.bytes_per_call), seconds(t.comm_s), seconds(t.exposed_s)]))));
     put(ends, `The dashed line marks the end of the step, after ${seconds(r.step_s)}.`, h('span', { class: 'narrow' }, ' The picture scrolls sideways.'));
-    say(`a step takes ${seconds(r.step_s)}; ${r.bottleneck.text}`);
+    say(r.fits ? `a step takes ${seconds(r.step_s)}; ${r.bottleneck.text}` : r.bottleneck.text);
   }
 
   // fits is a form of the job that has enough memory; its button asks about it.
@@ -160,7 +161,7 @@ export async function show(root, state, api) {
       state.set({ ...Object.fromEntries(degrees.map((k) => [k, ''])), ...given }, { push: true, quiet: true });
       window.dispatchEvent(new PopStateEvent('popstate'));
     };
-    return h('p', { class: 'fits' }, 'This fits: ', h('code', {}, plain(f.settings.replaceAll(' --', ', --'))), `: step ${seconds(f.step_s)} (${seconds(f.low_s)} – ${seconds(f.high_s)}), ${memory(f.memory_bytes)} of ${memory(r.gpu_memory_bytes)}. `, h('button', { type: 'button', onclick: use }, 'Use these settings'));
+    return h('p', { class: 'fits' }, 'This fits: ', h('code', {}, plain(f.settings.replaceAll(' --', ', --'))), `: ${memory(f.memory_bytes)} of ${memory(r.gpu_memory_bytes)}${f.gpus > r.gpus ? `, on ${count(f.gpus)} GPUs` : ''}. `, f.gpus === r.gpus && h('button', { type: 'button', onclick: use }, 'Use these settings'));
   }
 
   function scaling(doc) {

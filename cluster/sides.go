@@ -7,7 +7,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Sides is what a switch has in each direction. Down and Up lead to switches of other tiers, Across to those of its own.
+// Sides is what a switch has in each direction. Down and Up lead to switches of other tiers, Across to those of its
+// own.
 type Sides struct{ Hosts, Down, Up, Across Trunk }
 
 // Trunk is the cables of a switch in one direction, or, where a scheduler only says what belongs to what, hosts or
@@ -131,7 +132,8 @@ func (t *Trunk) Each(boxes int) *Trunk {
 	return &one
 }
 
-// Oversubscription is what a switch has towards the hosts as a multiple of what it has upwards; 0 where that is unknown.
+// Oversubscription is what a switch has towards the hosts as a multiple of what it has upwards; 0 where that is
+// unknown.
 func (s *Sides) Oversubscription() float64 {
 	h, ok1 := s.Hosts.Rate()
 	d, ok2 := s.Down.Rate()
@@ -140,4 +142,60 @@ func (s *Sides) Oversubscription() float64 {
 		return 0
 	}
 	return float64((h + d) / u)
+}
+
+// EachHostLink calls a function for every host that a link of the network joins to a switch.
+func (c *Cluster) EachHostLink(call func(l *NetLink, sw, host int)) {
+	for i := range c.Network.Links {
+		l := &c.Network.Links[i]
+		hosts, sw, ok := l.HostEnd()
+		if !ok || sw.Switch >= len(c.Network.Switches) || c.Network.Switches[sw.Switch].Domain {
+			continue
+		}
+		for h := range hosts.EachHost(len(c.Hosts)) {
+			call(l, sw.Switch, h)
+		}
+	}
+}
+
+// UnderSame parts switches of a tier by what they hang on: as rails that are not joined do.
+func (c *Cluster) UnderSame(tier []int) [][]int {
+	above, all := map[int][]int{}, c.Network.Switches
+	for _, l := range c.Network.Links {
+		for _, e := range [][2]int{{l.A.Switch, l.B.Switch}, {l.B.Switch, l.A.Switch}} {
+			if min(e[0], e[1]) >= 0 && max(e[0], e[1]) < len(all) && all[e[0]].Tier < all[e[1]].Tier {
+				above[e[0]] = append(above[e[0]], e[1])
+			}
+		}
+	}
+	return joined(tier, above)
+}
+
+// AboveSame parts leaves by their hosts.
+func (c *Cluster) AboveSame(tier []int) [][]int {
+	hosts := map[int][]int{}
+	c.EachHostLink(func(_ *NetLink, sw, h int) { hosts[sw] = append(hosts[sw], h) })
+	return joined(tier, hosts)
+}
+
+// joined puts switches together that have a neighbour in common.
+func joined(tier []int, near map[int][]int) (parts [][]int) {
+	first := make(map[int]int) // of a neighbour: where its first switch stands in the tier
+	for i, id := range slices.Backward(tier) {
+		for _, n := range near[id] {
+			first[n] = i
+		}
+	}
+	at := make(map[int]int) // of a part that begins there
+	for i, id := range tier {
+		for _, n := range near[id] {
+			i = min(i, first[n])
+		}
+		if _, ok := at[i]; !ok {
+			at[i] = len(parts)
+			parts = append(parts, nil)
+		}
+		parts[at[i]] = append(parts[at[i]], id)
+	}
+	return parts
 }

@@ -59,8 +59,8 @@ func parseTopology(text string) (t topology, err error) {
 	return t, nil
 }
 
-// TopologyGroup is how many leaves of a topology belong together, and what those are: a group of a dragonfly, a layer of
-// a torus or a hyperx; 0 where it has no groups.
+// TopologyGroup is how many leaves of a topology belong together, and what those are: a group of a dragonfly, a layer
+// of a torus or a hyperx; 0 where it has no groups.
 func TopologyGroup(text string) (each int, says string) {
 	t, err := parseTopology(text)
 	if err != nil || len(t.sizes) == 0 {

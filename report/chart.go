@@ -73,51 +73,6 @@ func (p *picture) samples(x, y, w float64, list []Sample) float64 {
 	return y + 24
 }
 
-// axis maps values to a direction of a picture.
-type axis struct {
-	log      bool
-	lo, hi   float64 // values
-	from, to float64 // where they lie
-	ticks    []float64
-}
-
-func (a *axis) at(v float64) float64 {
-	lo, hi := a.lo, a.hi
-	if a.log {
-		v, lo, hi = math.Log2(max(v, a.lo/2)), math.Log2(lo), math.Log2(hi)
-	}
-	return a.from + (v-lo)/(hi-lo)*(a.to-a.from)
-}
-
-// powerAxis goes in powers of a base, from the one below the values to the one above, with as many ticks as have room.
-func powerAxis(base, lo, hi, from, to float64) axis {
-	const near = 1e-9 // so much a logarithm may be off
-	first := math.Floor(math.Log2(lo)/math.Log2(base) + near)
-	last := max(first+1, math.Ceil(math.Log2(hi)/math.Log2(base)-near))
-	a := axis{log: true, lo: math.Pow(base, first), hi: math.Pow(base, last), from: from, to: to}
-	for e := first; e <= last; e += math.Ceil((last - first) / 8) {
-		a.ticks = append(a.ticks, math.Pow(base, e))
-	}
-	return a
-}
-
-// evenAxis goes from zero in round steps.
-func evenAxis(hi, from, to float64) axis {
-	step := math.Pow(10, math.Floor(math.Log10(hi)))
-	for _, part := range []float64{2, 1, 0.5, 0.2} {
-		if hi/(step*part) >= 5 || part == 0.2 {
-			step *= part
-			break
-		}
-	}
-	n := math.Ceil(hi/step - 1e-9)
-	a := axis{hi: n * step, from: from, to: to}
-	for i := range int(n) + 1 {
-		a.ticks = append(a.ticks, float64(i)*step)
-	}
-	return a
-}
-
 // lineLooks tell lines from others: in colour, brightness and dash, so that they can be printed in grey.
 var lineLooks = []brush{
 	{Stroke: "#14406b"},
@@ -148,7 +103,7 @@ type plot struct {
 	least         float64 // of an axis upwards in powers of ten; 0 where it goes evenly from zero
 	xTick, yTick  func(float64) string
 	lines         [][]point
-	x, y          axis
+	x, y          svg.Axis
 }
 
 func (p *plot) draw(c *picture) {
@@ -157,21 +112,21 @@ func (p *plot) draw(c *picture) {
 		low.x, low.y = min(low.x, v.x), min(low.y, v.low, v.y)
 		high.x, high.y = max(high.x, v.x), max(high.y, v.high, v.y)
 	}
-	p.x, p.y = powerAxis(2, low.x, high.x, p.box.x, p.right()), evenAxis(high.y, p.bottom(), p.box.y)
+	p.x, p.y = svg.PowerAxis(2, low.x, high.x, p.box.x, p.right()), svg.EvenAxis(high.y, p.bottom(), p.box.y)
 	if p.least > 0 {
-		p.y = powerAxis(10, max(low.y, p.least), high.y, p.bottom(), p.box.y)
+		p.y = svg.PowerAxis(10, max(low.y, p.least), high.y, p.bottom(), p.box.y)
 	}
 	c.Open("plot", p.title, "")
 	left, middle := font{Size: 11, Fill: inkSoft, Anchor: svg.End},
 		font{Size: 11, Fill: inkSoft, Anchor: svg.Middle}
 	c.Text(p.box.x-50, p.box.y-12, p.title, font{Size: 13, Bold: true, Fill: ink})
-	for _, v := range p.y.ticks {
-		c.Line(p.box.x, p.y.at(v), p.right(), p.y.at(v), brush{Stroke: panelLine})
-		c.Text(p.box.x-8, p.y.at(v)+4, p.yTick(v), left)
+	for _, v := range p.y.Ticks {
+		c.Line(p.box.x, p.y.At(v), p.right(), p.y.At(v), brush{Stroke: panelLine})
+		c.Text(p.box.x-8, p.y.At(v)+4, p.yTick(v), left)
 	}
-	for _, v := range p.x.ticks {
-		c.Line(p.x.at(v), p.bottom(), p.x.at(v), p.bottom()+5, brush{Stroke: inkSoft})
-		c.Text(p.x.at(v), p.bottom()+19, p.xTick(v), middle)
+	for _, v := range p.x.Ticks {
+		c.Line(p.x.At(v), p.bottom(), p.x.At(v), p.bottom()+5, brush{Stroke: inkSoft})
+		c.Text(p.x.At(v), p.bottom()+19, p.xTick(v), middle)
 	}
 	c.Line(p.box.x, p.bottom(), p.right(), p.bottom(), brush{Stroke: inkSoft})
 	c.Text(p.mid(), p.bottom()+37, p.across, middle)
@@ -185,9 +140,9 @@ func (p *plot) draw(c *picture) {
 func (p *plot) drawLine(c *picture, paint brush, points []point) {
 	var high, low, line []any
 	for k, v := range points {
-		x := p.x.at(v.x)
-		high, low = append(high, "L", x, p.y.at(v.high)), append([]any{"L", x, p.y.at(v.low)}, low...)
-		line = append(line, []string{"M", "L"}[min(k, 1)], x, p.y.at(v.y))
+		x := p.x.At(v.x)
+		high, low = append(high, "L", x, p.y.At(v.high)), append([]any{"L", x, p.y.At(v.low)}, low...)
+		line = append(line, []string{"M", "L"}[min(k, 1)], x, p.y.At(v.y))
 	}
 	if high[0] = "M"; points[0].low < points[0].high {
 		c.Path(brush{Fill: paint.Stroke, Opacity: 0.12}, append(append(high, low...), "Z")...)
@@ -195,7 +150,7 @@ func (p *plot) drawLine(c *picture, paint brush, points []point) {
 	paint.Width, paint.Round = 1.8, true
 	c.Path(paint, line...)
 	for _, v := range points {
-		x, y := p.x.at(v.x), p.y.at(v.y)
+		x, y := p.x.At(v.x), p.y.At(v.y)
 		c.Open("point", v.tip, "")
 		c.Rect(x-2.8, y-2.8, 5.6, 5.6, 2.8, brush{Fill: paint.Stroke})
 		if v.ringed {
@@ -218,7 +173,7 @@ const barStep, barHigh = 28.0, 22.0
 
 // drawBars draws bars over time, a row for every track of every group in the order in which they come, and returns the
 // axis and where they end. Neighbours of one colour that are thinner than a dot are drawn as one.
-func drawBars(c *picture, top, wide float64, bars []bar, end unit.Time) (time axis, bottom float64) {
+func drawBars(c *picture, top, wide float64, bars []bar, end unit.Time) (time svg.Axis, bottom float64) {
 	type row struct {
 		y, drawn float64
 		fill     string
@@ -235,22 +190,22 @@ func drawBars(c *picture, top, wide float64, bars []bar, end unit.Time) (time ax
 			c.say(left-8, rows[name].y+15, left-edge, name, names)
 		}
 	}
-	time, bottom = evenAxis(float64(end), left, left+wide), top+barStep*float64(len(rows))
-	time.hi = float64(end)
-	for _, v := range time.ticks {
-		if v > time.hi {
+	time, bottom = svg.EvenAxis(float64(end), left, left+wide), top+barStep*float64(len(rows))
+	time.High = float64(end)
+	for _, v := range time.Ticks {
+		if v > time.High {
 			break
 		}
-		c.Line(time.at(v), top-6, time.at(v), bottom, brush{Stroke: panelLine})
+		c.Line(time.At(v), top-6, time.At(v), bottom, brush{Stroke: panelLine})
 		text := "0" // in whatever unit
 		if v > 0 {
 			text = unit.Time(v).String()
 		}
-		c.Text(time.at(v), top-12, text, font{Size: 10, Fill: inkSoft, Anchor: svg.Middle})
+		c.Text(time.At(v), top-12, text, font{Size: 10, Fill: inkSoft, Anchor: svg.Middle})
 	}
 	for i := range bars {
 		r := rows[bars[i].Group+" "+bars[i].Track]
-		if to := time.at(float64(bars[i].To)); to-r.drawn >= 0.5 || r.fill != bars[i].fill {
+		if to := time.At(float64(bars[i].To)); to-r.drawn >= 0.5 || r.fill != bars[i].fill {
 			bars[i].draw(c, &time, r.y)
 			r.drawn, r.fill = to, bars[i].fill
 		}
@@ -258,8 +213,8 @@ func drawBars(c *picture, top, wide float64, bars []bar, end unit.Time) (time ax
 	return time, bottom
 }
 
-func (b *bar) draw(c *picture, time *axis, y float64) {
-	from, to := time.at(float64(b.From)), time.at(float64(b.To))
+func (b *bar) draw(c *picture, time *svg.Axis, y float64) {
+	from, to := time.At(float64(b.From)), time.At(float64(b.To))
 	c.Open("bar", b.Name+": "+(b.To-b.From).String()+" from "+b.From.String(), "")
 	paint := brush{Fill: b.fill}
 	if to-from > 3 {
@@ -272,7 +227,7 @@ func (b *bar) draw(c *picture, time *axis, y float64) {
 	}
 	if b.low < b.high {
 		// White below the line, so that it shows on a dark bar too.
-		lo, hi, mid := time.at(float64(b.low)), time.at(float64(b.high)), y+barHigh/2
+		lo, hi, mid := time.At(float64(b.low)), time.At(float64(b.high)), y+barHigh/2
 		for _, p := range []brush{{Stroke: paper, Width: 3}, {Stroke: ink, Width: 1.2}} {
 			c.Path(p, "M", lo, mid, "L", hi, mid, "M", lo, mid-4, "L", lo, mid+4, "M", hi, mid-4, "L", hi, mid+4)
 		}

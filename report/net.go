@@ -14,10 +14,10 @@ import (
 // netView is the network sorted by tier, with what every switch has below and
 // above it.
 type netView struct {
-	c        *cluster.Cluster
-	sides    []cluster.Sides
-	tiers    [][]int            // boxes of each tier, lowest first, by name
-	trunks   []*cluster.NetLink // between switches
+	c      *cluster.Cluster
+	sides  []cluster.Sides
+	tiers  [][]int            // boxes of each tier, lowest first, by name
+	trunks []*cluster.NetLink // between switches
 }
 
 func newNetView(c *cluster.Cluster) *netView {

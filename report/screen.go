@@ -45,7 +45,7 @@ func newScreen(c *cluster.Cluster) *screen {
 		s.cloud = &box{}
 	}
 	leaves := make([][]int, len(c.Hosts)) // of each host, in the order of links
-	eachHostLink(c, func(_ *cluster.NetLink, sw, h int) {
+	c.EachHostLink(func(_ *cluster.NetLink, sw, h int) {
 		if !slices.Contains(leaves[h], sw) {
 			leaves[h] = append(leaves[h], sw)
 		}
@@ -116,24 +116,10 @@ func (s *screen) drawCloud(pic *picture) {
 	pic.Close()
 }
 
-// eachHostLink calls a function for every host that a link of the network joins to a switch.
-func eachHostLink(c *cluster.Cluster, call func(l *cluster.NetLink, sw, host int)) {
-	for i := range c.Network.Links {
-		l := &c.Network.Links[i]
-		hosts, sw, ok := l.HostEnd()
-		if !ok || sw.Switch >= len(c.Network.Switches) || c.Network.Switches[sw.Switch].Domain {
-			continue
-		}
-		for h := range hosts.EachHost(len(c.Hosts)) {
-			call(l, sw.Switch, h)
-		}
-	}
-}
-
 // hostCaption says how many hosts there are, what each has to the network, and how they are grouped.
 func (s *screen) hostCaption() []string {
 	all := make([]wire, len(s.c.Hosts))
-	eachHostLink(s.c, func(l *cluster.NetLink, _, h int) { all[h].addLink(l) })
+	s.c.EachHostLink(func(l *cluster.NetLink, _, h int) { all[h].addLink(l) })
 	var each []string
 	for _, w := range all {
 		text := cablesText(&w.Trunk)
@@ -304,7 +290,7 @@ func (s *screen) arrange() {
 	for i, form := range slices.Concat(forms[:2], forms) {
 		s.cellForm, s.head, s.least, s.pad = form, 38, 76, 8
 		for _, g := range s.groups {
-			s.least = max(s.least, min(150, svg.TextWidth(tightRange(g.Name), groupType)+2*s.pad))
+			s.least = max(s.least, min(150, svg.TextWidth(cluster.TightRange(g.Name), groupType)+2*s.pad))
 		}
 		if s.h < 10 {
 			s.head, s.least, s.pad = 4, 0, 4
@@ -448,7 +434,7 @@ func (s *screen) cables(w *wiring) {
 			t.Members, t.plumb = 1, true
 		}
 	}
-	eachHostLink(s.c, func(l *cluster.NetLink, sw, h int) {
+	s.c.EachHostLink(func(l *cluster.NetLink, sw, h int) {
 		if up := s.net.of[sw]; up != nil {
 			t, id := end(&up.box, s.of[h])
 			t.key = "cables/" + id + "/" + up.first

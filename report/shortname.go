@@ -1,49 +1,9 @@
 package report
 
 import (
-	"slices"
-	"strings"
-
 	"busbar.dev/cluster"
-	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/svg"
 )
-
-// separators part the words of a name.
-const separators = "_.-"
-
-// shortNames leaves out of names what all of them have in common: of
-// A09-P1-LEAF-01 and B09-P1-LEAF-02 remain A09…01 and B09…02. Names of unlike build stay as they are.
-func shortNames(names []string) []string {
-	parts := make([][]string, len(names))
-	for i, n := range names {
-		parts[i] = nameParts.FindAllString(n, -1)
-		if len(parts[i]) != len(parts[0]) {
-			return names
-		}
-	}
-	short := make([]string, len(names))
-	for k := range parts[0] {
-		differs := slices.ContainsFunc(parts, func(p []string) bool { return p[k] != parts[0][k] })
-		for i, s := range short {
-			switch cut := strings.HasSuffix(s, "…"); {
-			case differs && cut:
-				short[i] += strings.TrimLeft(parts[i][k], separators)
-			case differs:
-				short[i] += parts[i][k]
-			case !cut:
-				short[i] += "…"
-			}
-		}
-	}
-	if slices.Contains(short, "…") {
-		return names
-	}
-	return short
-}
-
-// nameParts cuts a name before each separator, so that the parts joined are the name.
-var nameParts = lazyre.New(`(?s).[^` + separators + `]*`)
 
 // maxListed is how many names of a box are tried to be set before the rest is only
 // hinted at.
@@ -54,7 +14,7 @@ const maxListed = 12
 // ends.
 func fitList(lead string, names []string, ty font, w float64) string {
 	list := cluster.FormatHosts(names)
-	for _, s := range []string{lead + list, lead + tightRange(list)} {
+	for _, s := range []string{lead + list, lead + cluster.TightRange(list)} {
 		if svg.TextWidth(s, ty) <= w {
 			return s
 		}
@@ -67,18 +27,3 @@ func fitList(lead string, names []string, ty font, w float64) string {
 	rest := when(len(names) > 1, ", …")
 	return lead + svg.FitEnds(names[0], ty, w-svg.TextWidth(lead+rest, ty)) + rest
 }
-
-// tightRange writes node[0010-0019] as node0010–19; other lists stay as they are.
-func tightRange(list string) string {
-	m := oneRange.FindStringSubmatch(list)
-	if m == nil {
-		return list
-	}
-	low, high, same := m[2], m[3], 0
-	for same < len(high)-2 && len(low) == len(high) && low[same] == high[same] {
-		same++
-	}
-	return m[1] + low + "–" + high[same:]
-}
-
-var oneRange = lazyre.New(`^([^\[]*)\[([0-9]+)-([0-9]+)\]$`)

@@ -81,9 +81,7 @@ func (s *strip) row(tier []int) (row netRow) {
 		}
 		for _, ids := range way.ids {
 			n := &netBox{ids: ids, first: s.v.c.Network.Switches[ids[0]].Name}
-			for _, id := range ids {
-				n.count += max(s.v.c.Network.Switches[id].Count, 1)
-			}
+			n.count = s.v.boxes(ids)
 			n.lead = when(n.count > 1, fmt.Sprintf("%d × ", n.count))
 			row.boxes = append(row.boxes, n)
 		}
@@ -92,58 +90,32 @@ func (s *strip) row(tier []int) (row netRow) {
 			break
 		}
 	}
-	if each, says := hardware.TopologyGroup(s.v.c.Network.Topology); len(row.boxes) == len(tier) && each > 1 && len(tier) > each && s.leaves(tier) {
+	if each, says := s.topologyGroup(tier); len(row.boxes) == len(tier) && each > 1 {
 		row.shade, row.says = each, "shaded: "+says
 	}
 	return row
 }
 
-func (s *strip) leaves(tier []int) bool { return s.v.tier(tier[0]) == cluster.Leaf }
+// topologyGroup is how many of a tier belong together by the topology, and what those are; 0 where none do.
+func (s *strip) topologyGroup(tier []int) (each int, says string) {
+	each, says = hardware.TopologyGroup(s.v.c.Network.Topology)
+	if s.v.tier(tier[0]) != cluster.Leaf || len(tier) <= each {
+		return 0, ""
+	}
+	return each, says
+}
 
 // together are the ways in which switches of a tier belong together, the one that says most first: as the topology has
 // them; by what they hang on, as rails that are not joined do; by their hosts; those that are alike.
 func (s *strip) together(tier []int) (ways []netParts) {
-	if each, says := hardware.TopologyGroup(s.v.c.Network.Topology); each > 1 && s.leaves(tier) {
+	if each, says := s.topologyGroup(tier); each > 1 {
 		ways = []netParts{{slices.Collect(slices.Chunk(tier, each)), says}}
 	}
-	above, hosts := map[int][]int{}, map[int][]int{}
-	for _, l := range s.v.trunks {
-		for _, e := range [][2]int{{l.A.Switch, l.B.Switch}, {l.B.Switch, l.A.Switch}} {
-			if s.v.tier(e[0]) < s.v.tier(e[1]) {
-				above[e[0]] = append(above[e[0]], e[1])
-			}
-		}
-	}
-	eachHostLink(s.v.c, func(_ *cluster.NetLink, sw, h int) { hosts[sw] = append(hosts[sw], h) })
-	ways = append(ways, netParts{joined(tier, above), "under the same switches"},
-		netParts{joined(tier, hosts), "above the same hosts"})
+	ways = append(ways, netParts{s.v.c.UnderSame(tier), "under the same switches"},
+		netParts{s.v.c.AboveSame(tier), "above the same hosts"})
 	ways = slices.DeleteFunc(ways, func(w netParts) bool { return len(w.ids) == 1 })
-	var kinds [][]int
-	for _, a := range s.v.alike(tier) {
-		kinds = append(kinds, a.ids)
-	}
+	kinds := s.v.alike(tier)
 	return append(ways, netParts{kinds, when(len(kinds) > 1, "switches that are alike")})
-}
-
-// joined puts switches together that have a neighbour in common.
-func joined(tier []int, near map[int][]int) (parts [][]int) {
-	first := make(map[int]int) // of a neighbour: where its first switch stands in the tier
-	for i, id := range slices.Backward(tier) {
-		for _, n := range near[id] {
-			first[n] = i
-		}
-	}
-	var like grouped[int, int]
-	for i, id := range tier {
-		for _, n := range near[id] {
-			i = min(i, first[n])
-		}
-		like.put(i, id)
-	}
-	for _, ids := range like.all() {
-		parts = append(parts, ids)
-	}
-	return parts
 }
 
 // named gives boxes the names of their switches, whole or only what tells them apart, and reports whether all fit.
@@ -157,7 +129,7 @@ func (s *strip) named(row []*netBox, short bool) bool {
 		all = append(all, n.names...)
 	}
 	if short {
-		all = shortNames(all)
+		all = cluster.ShortNames(all)
 	}
 	fit := len(row) <= maxBoxes
 	for _, n := range row {

@@ -664,32 +664,25 @@ func (p *printer) networkWords(v *netView) []string {
 	return list
 }
 
-// alike is switches that a reader of the table need not tell apart.
-type alike struct {
-	first int
-	ids   []int
-	names []string
-	boxes int
-}
-
 func (p *printer) switches(v *netView) {
 	// A column of which no source says anything takes no room.
 	tab := p.columns("?tier", "?>count", "?switches", "?model", "?>ports", "?downlinks each", "?uplinks each",
 		"?>oversubscribed")
 	left := 0
 	for _, tier := range v.tiers {
-		for _, a := range v.alike(tier) {
+		for _, ids := range v.alike(tier) {
+			first, boxes := ids[0], v.boxes(ids)
 			if tab.Len() == maxSwitches {
-				left += a.boxes
+				left += boxes
 				continue
 			}
-			s, r := &v.c.Network.Switches[a.first], v.sides[a.first].Oversubscription()
+			s, r := &v.c.Network.Switches[first], v.sides[first].Oversubscription()
 			over := overWords(r)
 			if r > 1+even {
 				over = p.yellow(over)
 			}
-			tab.Add(v.tierName(a.first), a.boxes, hostList(a.names, 44), s.Model, when(s.Ports > 0, fmt.Sprint(s.Ports)),
-				v.downWords(a.first, true), v.upWords(a.first), over)
+			tab.Add(v.tierName(first), boxes, hostList(switchNames(v.c, ids), 44), s.Model,
+				when(s.Ports > 0, fmt.Sprint(s.Ports)), v.downWords(first, true), v.upWords(first), over)
 		}
 	}
 	if left > 0 {
@@ -700,30 +693,31 @@ func (p *printer) switches(v *netView) {
 
 // alike folds the switches of a tier that have the same model and the same
 // cables, in the order of the first of each kind.
-func (v *netView) alike(tier []int) []alike {
+func (v *netView) alike(tier []int) (kinds [][]int) {
 	type key struct {
 		model  string
 		ports  int
 		cables string
 		reduce cluster.Tri
 	}
-	var kinds grouped[key, int]
+	var like grouped[key, int]
 	for _, i := range tier {
 		s := &v.c.Network.Switches[i]
 		x := &v.sides[i]
-		kinds.put(key{s.Model, s.Ports, fmt.Sprint(x.Hosts, x.Down, x.Up), s.Reduction}, i)
+		like.put(key{s.Model, s.Ports, fmt.Sprint(x.Hosts, x.Down, x.Up), s.Reduction}, i)
 	}
-	var out []alike
-	for _, ids := range kinds.all() {
-		a := alike{first: ids[0], ids: ids}
-		for _, i := range ids {
-			s := &v.c.Network.Switches[i]
-			a.names = append(a.names, s.Name)
-			a.boxes += max(s.Count, 1)
-		}
-		out = append(out, a)
+	for _, ids := range like.all() {
+		kinds = append(kinds, ids)
 	}
-	return out
+	return kinds
+}
+
+// boxes is how many switches entries of the network stand for.
+func (v *netView) boxes(ids []int) (n int) {
+	for _, i := range ids {
+		n += max(v.c.Network.Switches[i].Count, 1)
+	}
+	return n
 }
 
 // domains prints what schedulers group nodes by.

@@ -66,8 +66,8 @@ func timeline(title string, bars []bar, ends unit.Time) (*Picture, error) {
 
 // drawStepEnd marks where the step ends, and says why the last bar ends elsewhere. Traffic behind the mark runs beside
 // the next step's forward pass, and takes no time of its own.
-func drawStepEnd(c *picture, time *axis, ends, last unit.Time, top, bottom float64) {
-	x := time.at(float64(ends))
+func drawStepEnd(c *picture, time *svg.Axis, ends, last unit.Time, top, bottom float64) {
+	x := time.At(float64(ends))
 	c.Line(x, top-6, x, bottom+8, brush{Stroke: ink, Width: 1.5, Dash: "5 3"})
 	text := fmt.Sprintf("step ends: %v", ends)
 	switch gap := float64(last-ends) / float64(ends); {

@@ -234,7 +234,7 @@ func (v *trafficView) treeOf(c *traffic.Channel) *rankTree {
 		for i := range v.Hosts {
 			t.host = append(t.host, i)
 		}
-		parent, t.names = v.hostTree(c), shortNames(v.hostNames(t.host))
+		parent, t.names = v.hostTree(c), cluster.ShortNames(v.hostNames(t.host))
 	}
 	t.kids = make([][]int, len(parent))
 	// Children of the same host come first, so that a host's chain runs straight on.

@@ -312,7 +312,7 @@ func TestShortNames(t *testing.T) {
 		{[]string{"same-1", "same-1"}, []string{"same-1", "same-1"}},
 		{[]string{"", ""}, []string{"", ""}},
 	} {
-		if got := shortNames(x.in); !slices.Equal(got, x.want) {
+		if got := cluster.ShortNames(x.in); !slices.Equal(got, x.want) {
 			t.Errorf("%q: %q, want %q", x.in, got, x.want)
 		}
 	}

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	"busbar.dev/internal/lazyre"
+)
+
+// separators part the words of a name.
+const separators = "_.-"
+
+// ShortNames leaves out of names what all of them have in common: of
+// A09-P1-LEAF-01 and B09-P1-LEAF-02 remain A09…01 and B09…02. Names of unlike build stay as they are.
+func ShortNames(names []string) []string {
+	parts := make([][]string, len(names))
+	for i, n := range names {
+		parts[i] = nameParts.FindAllString(n, -1)
+		if len(parts[i]) != len(parts[0]) {
+			return names
+		}
+	}
+	short := make([]string, len(names))
+	for k := range parts[0] {
+		differs := slices.ContainsFunc(parts, func(p []string) bool { return p[k] != parts[0][k] })
+		for i, s := range short {
+			switch cut := strings.HasSuffix(s, "…"); {
+			case differs && cut:
+				short[i] += strings.TrimLeft(parts[i][k], separators)
+			case differs:
+				short[i] += parts[i][k]
+			case !cut:
+				short[i] += "…"
+			}
+		}
+	}
+	if slices.Contains(short, "…") {
+		return names
+	}
+	return short
+}
+
+// nameParts cuts a name before each separator, so that the parts joined are the name.
+var nameParts = lazyre.New(`(?s).[^` + separators + `]*`)
+
+// TightRange writes node[0010-0019] as node0010–19; other lists stay as they are.
+func TightRange(list string) string {
+	m := oneRange.FindStringSubmatch(list)
+	if m == nil {
+		return list
+	}
+	low, high, same := m[2], m[3], 0
+	for same < len(high)-2 && len(low) == len(high) && low[same] == high[same] {
+		same++
+	}
+	return m[1] + low + "–" + high[same:]
+}
+
+var oneRange = lazyre.New(`^([^\[]*)\[([0-9]+)-([0-9]+)\]$`)

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"sort"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -37,38 +36,4 @@ func deviceNames(titles []string, ids []int) string {
 		names[i] = titles[d]
 	}
 	return strings.ReplaceAll(cluster.FormatHosts(names), ",", ", ")
-}
-
-// shortCores writes a cpulist in few characters: every second core of a socket as
-// 0-62:2, which taskset reads too, and a list that is still longer than width cut.
-func shortCores(list string, width int) string {
-	if len(list) <= width/2 {
-		return list
-	}
-	parts := strings.Split(list, ",")
-	if step, ok := stride(parts); ok && len(parts) > 2 {
-		list = fmt.Sprintf("%s-%s:%d", parts[0], parts[len(parts)-1], step)
-	}
-	if len(list) > width {
-		list = cut1(list, width)
-	}
-	return list
-}
-
-// stride is the step between numbers that all differ by the same.
-func stride(parts []string) (int, bool) {
-	prev, step := 0, 0
-	for i, s := range parts {
-		n, err := strconv.Atoi(s)
-		switch {
-		case err != nil:
-			return 0, false
-		case i == 1:
-			step = n - prev
-		case i > 1 && n-prev != step:
-			return 0, false
-		}
-		prev = n
-	}
-	return step, step > 0
 }

@@ -711,7 +711,7 @@ func (p *panel) socketTexts(d int) []string {
 func (p *panel) numaTexts(d int) []string {
 	texts, cpu := []string{p.t.DomainTitle(d)}, p.t.Devices[d].CPU
 	if cpu != nil && cpu.Cores != "" {
-		texts = append(texts, svg.Wrap("cores "+shortCores(cpu.Cores, 60), font{Size: boxType}, p.box[d].w-8, 2)...)
+		texts = append(texts, svg.Wrap("cores "+cluster.ShortCores(cpu.Cores, 60), font{Size: boxType}, p.box[d].w-8, 2)...)
 	}
 	if cpu != nil && cpu.Memory.Known() {
 		texts = append(texts, memory(cpu.Memory.Value))

@@ -255,8 +255,8 @@ func TestShortCores(t *testing.T) {
 		{"0,2,4,6,8,10,12,14,16,18,20", "0-20:2"},
 		{"1,2,4,8,16,32,64,128,256,512,1024", "1,2,4,8,16,32,64,128…"},
 	} {
-		if got := shortCores(c.in, 21); got != c.want {
-			t.Errorf("shortCores(%q) = %q, want %q", c.in, got, c.want)
+		if got := cluster.ShortCores(c.in, 21); got != c.want {
+			t.Errorf("cluster.ShortCores(%q) = %q, want %q", c.in, got, c.want)
 		}
 	}
 }

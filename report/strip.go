@@ -80,8 +80,7 @@ func (s *strip) row(tier []int) (row netRow) {
 			continue
 		}
 		for _, ids := range way.ids {
-			n := &netBox{ids: ids, first: s.v.c.Network.Switches[ids[0]].Name}
-			n.count = s.v.boxes(ids)
+			n := &netBox{ids: ids, first: s.v.c.Network.Switches[ids[0]].Name, count: s.v.boxes(ids)}
 			n.lead = when(n.count > 1, fmt.Sprintf("%d × ", n.count))
 			row.boxes = append(row.boxes, n)
 		}

@@ -507,7 +507,7 @@ func (p *printer) nearest(t *cluster.NodeType) {
 			nic, path, share = p.yellow("?"), p.yellow("?"), p.yellow("?")
 		}
 		tab.Add(p.green(t.Devices[n.GPU].Name), either(numa >= 0, strconv.Itoa(numa), "?"),
-			cmp.Or(shortCores(t.CoresOf(n.GPU), 40), "?"), nic, path, share)
+			cmp.Or(cluster.ShortCores(t.CoresOf(n.GPU), 40), "?"), nic, path, share)
 	}
 	p.below(tab)
 	if n := len(near) - len(shown); n > 0 {
@@ -702,8 +702,7 @@ func (v *netView) alike(tier []int) (kinds [][]int) {
 	}
 	var like grouped[key, int]
 	for _, i := range tier {
-		s := &v.c.Network.Switches[i]
-		x := &v.sides[i]
+		s, x := &v.c.Network.Switches[i], &v.sides[i]
 		like.put(key{s.Model, s.Ports, fmt.Sprint(x.Hosts, x.Down, x.Up), s.Reduction}, i)
 	}
 	for _, ids := range like.all() {
@@ -1000,7 +999,7 @@ func (l *fieldList) cpu(c *cluster.CPUInfo, named bool) {
 		l.say(fmt.Sprintf("%s family %d model %d", c.Vendor, c.Family, c.Model))
 	}
 	if c.Cores != "" {
-		l.add(field{text: "cores " + shortCores(c.Cores, 80), what: "cores", value: c.Cores})
+		l.add(field{text: "cores " + cluster.ShortCores(c.Cores, 80), what: "cores", value: c.Cores})
 	}
 	if c.Memory.Known() {
 		l.fact("memory", memory(c.Memory.Value), c.Memory.Origin)

@@ -184,10 +184,11 @@ var hostFills = []string{
 
 // hostPaint is how what belongs to a host is filled; one that the log does not show is left white.
 func hostPaint(host int, line string) brush {
-	if host < 0 {
-		return brush{Fill: paper, Stroke: line}
+	fill := paper
+	if host >= 0 {
+		fill = hostFills[host%len(hostFills)]
 	}
-	return brush{Fill: hostFills[host%len(hostFills)], Stroke: line}
+	return brush{Fill: fill, Stroke: line}
 }
 
 // drawChip draws ranks of a host on a line of text, and returns where they end.

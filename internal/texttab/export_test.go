@@ -3,6 +3,8 @@ package texttab
 import (
 	"strings"
 	"testing"
+
+	"busbar.dev/unit"
 )
 
 func TestExport(t *testing.T) {
@@ -59,5 +61,42 @@ func TestTitled(t *testing.T) {
 	var b strings.Builder
 	if err := tab.Titled().CSV(&b); err != nil || b.String() != "of,rank,wait\njob 7,0,1%\njob 7,1,2%\n" {
 		t.Errorf("CSV: %q, %v", b.String(), err)
+	}
+}
+
+// TestOneUnit: a column of a file has numbers of one unit, and what is no quantity stays as it is.
+func TestOneUnit(t *testing.T) {
+	tab := New("layout", ">step", ">exposed", "memory", ">rate", "model", "size")
+	tab.Row("1x8", "1.2 s", "0", "48.5 of 80 GiB", "400 Gb/s", "8 B", "64 KiB")
+	tab.Row("2x8", "819 ms", "12.6 µs", "31 of 80 GiB", "6.25 GB/s", "llama", "1 MiB")
+	tab.Row("4x8", "2.5 min", "", "", "–", "", "")
+	var b strings.Builder
+	if err := tab.CSV(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `layout,step (s),exposed (s),memory,rate (GB/s),model,size (B)
+1x8,1.2,0,48.5 of 80 GiB,50,8 B,65536
+2x8,0.819,1.26e-05,31 of 80 GiB,6.25,llama,1048576
+4x8,150,,,–,,
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+	if tab.Select([]string{"step (s)"}, map[string]bool{}) == nil {
+		t.Error("a column by its heading in a file")
+	}
+	none := New("bubble")
+	none.Add(unit.Span(0))
+	b.Reset()
+	if err := none.CSV(&b); err != nil || b.String() != "bubble (s)\n0\n" {
+		t.Errorf("a time of none: %q, %v", b.String(), err)
+	}
+	none.Add("does not fit")
+	b.Reset()
+	if err := none.CSV(&b); err != nil || b.String() != "bubble\n0\ndoes not fit\n" {
+		t.Errorf("a time and a text: %q, %v", b.String(), err)
+	}
+	if !strings.Contains(tab.String(), "819 ms") {
+		t.Error("the text has lost its units")
 	}
 }

@@ -41,6 +41,8 @@ type Column struct {
 	Hidden bool // left out, with the cells of every row that stand in it
 	// Optional is left out where all its cells are empty.
 	Optional bool
+
+	span bool // its values are times
 }
 
 // Table is a grid of cells. The zero value is a table without columns; rows may
@@ -114,7 +116,7 @@ func (t *Table) Add(values ...any) {
 		case string:
 			cells[i] = v
 		case interface{ Short() string }:
-			cells[i] = v.Short()
+			cells[i], t.Columns[i].span = v.Short(), true
 		default:
 			cells[i] = fmt.Sprintf(cmp.Or(t.Columns[i].Format, "%v"), value)
 		}

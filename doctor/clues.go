@@ -245,10 +245,10 @@ func (c *Case) nodesMiscounted() *clue {
 		for _, r := range m.Ranks {
 			seen[r.Host], ranks[r.Rank] = true, true
 		}
-		if m.NNodes == 0 || m.NRanks == 0 || len(ranks) != m.NRanks || len(seen) == 0 || len(seen) == m.NNodes || seen[""] {
+		if m.NNodes == 0 || m.NRanks == 0 || len(ranks) != m.NRanks || len(seen) == m.NNodes || seen[""] {
 			continue
 		}
-		k := &clue{args: []string{strconv.Itoa(m.NNodes), strconv.Itoa(len(seen)), "more"}}
+		k := &clue{args: []string{words.Plural(m.NNodes, "node"), words.Plural(len(seen), "host"), "more"}}
 		if m.NNodes < len(seen) {
 			k.args[2] = "fewer"
 		}

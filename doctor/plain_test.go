@@ -145,3 +145,18 @@ func TestKnownFailure(t *testing.T) {
 		}
 	}
 }
+
+// TestNodesMiscounted: numbers and their nouns agree.
+func TestNodesMiscounted(t *testing.T) {
+	text := ""
+	for rank := range "ab" {
+		text += fmt.Sprintf("n1:%[1]d:9 [%[2]d] NCCL INFO comm 0x%[1]d rank %[2]d nRanks 2 nNodes 2 localRanks 1 localRank "+
+			"0 MNNVL 0\nn1:%[1]d:9 [%[2]d] NCCL INFO ncclCommInitRank comm 0x%[1]d rank %[2]d nranks 2 cudaDev %[2]d nvmlDev "+
+			"%[2]d busId 1000 commId 0xab - Init START\n", 7+rank, rank)
+	}
+	r := examine(t, text)
+	i := slices.IndexFunc(r.Findings, func(f finding.Finding) bool { return f.ID == "nodes-miscounted" })
+	if i < 0 || r.Findings[i].Title != "NCCL counts 2 nodes on 1 host" {
+		t.Errorf("%+v", r.Findings)
+	}
+}

@@ -1,7 +1,9 @@
 package texttab
 
 import (
+	"cmp"
 	"encoding/csv"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -92,74 +94,60 @@ func cells(row []string, columns []int) []string {
 	return list
 }
 
-// quantities are what columns of a file are counted in: a terminal has 819 ms below 1.2 s, which no program adds up.
-var quantities = []struct {
-	unit  string
-	parse func(s string) (float64, error)
-}{
-	{"s", func(s string) (float64, error) { v, err := unit.ParseSpan(s); return v.Seconds(), err }},
-	{"B", func(s string) (float64, error) { v, err := unit.ParseBytes(s); return float64(v), err }},
-	{"GB/s", func(s string) (float64, error) { v, err := unit.ParseRate(s); return v.GBps(), err }},
+// quantity reads a time, a size or a rate as terminals have them: 819 ms, which no program adds to 1.2 s. base is the
+// unit of the value; "" where the text is another.
+func quantity(text string) (v float64, base string) {
+	if !strings.Contains(text, " ") {
+		return 0, "" // 8B is a model
+	}
+	if span, err := unit.ParseSpan(text); err == nil {
+		return span.Seconds(), seconds
+	}
+	if size, err := unit.ParseBytes(text); err == nil {
+		return float64(size), "B"
+	}
+	if rate, err := unit.ParseRate(text); err == nil {
+		return rate.GBps(), "GB/s"
+	}
+	return 0, ""
 }
 
-// inOneUnit is the table whose columns of quantities have numbers, with the unit behind the heading.
-func (t *Table) inOneUnit() *Table {
-	all := make([]int, len(t.Columns))
-	for i := range all {
-		all[i] = i
-	}
-	same := &Table{Columns: slices.Clone(t.Columns)}
-	for _, r := range t.rows {
-		same.rows = append(same.rows, cells(r, all))
-	}
-	for i := range same.Columns {
-		for _, q := range quantities {
-			numbers, ok := same.numbers(i, q.parse)
-			none := same.Columns[i].span && q.unit == "s" && len(numbers) == len(same.rows) // times of 0 alone
-			if !ok && !none {
-				continue
-			}
-			same.Columns[i].Head += " (" + q.unit + ")"
-			for k, text := range numbers {
-				same.rows[k][i] = text
-			}
-			break
-		}
-	}
-	return same
-}
+const seconds = "s"
 
-// numbers are the cells of a column without their units. ok is false where some are no such quantities, or none is one.
-func (t *Table) numbers(column int, parse func(string) (float64, error)) (list []string, ok bool) {
-	for _, r := range t.rows {
-		text := r[column]
-		v, err := parse(text)
-		switch {
-		case err == nil && strings.Contains(text, " "):
-			text, ok = strconv.FormatFloat(v, 'g', 12, 64), true
-		case text != "" && text != "0" && text != "–":
-			return nil, false
+// inOneUnit makes numbers of a column of quantities, with their unit behind its heading.
+func inOneUnit(lines [][]string, column int, base string) {
+	numbers := make([]string, len(lines))
+	for k, line := range lines[1:] {
+		text := line[column]
+		if text != "" && text != "0" && text != "–" {
+			v, found := quantity(text)
+			if found == "" || found != cmp.Or(base, found) {
+				return
+			}
+			text, base = strconv.FormatFloat(v, 'g', 12, 64), found
 		}
-		list = append(list, text)
+		numbers[k+1] = text
 	}
-	return list, ok
+	if base == "" {
+		return
+	}
+	numbers[0] = fmt.Sprintf("%s (%s)", lines[0][column], base)
+	for k, text := range numbers {
+		lines[k][column] = text
+	}
 }
 
 // CSV writes the table with a line of headings, as RFC 4180 has it, and each column in one unit.
 func (t *Table) CSV(w io.Writer) error {
-	c := csv.NewWriter(w)
-	t = t.inOneUnit()
 	columns := t.shown()
-	if err := c.Write(t.Heads()); err != nil {
-		return err
-	}
+	lines := [][]string{t.Heads()}
 	for _, r := range t.rows {
-		if err := c.Write(cells(r, columns)); err != nil {
-			return err
-		}
+		lines = append(lines, cells(r, columns))
 	}
-	c.Flush()
-	return c.Error()
+	for k, i := range columns {
+		inOneUnit(lines, k, t.Columns[i].base)
+	}
+	return csv.NewWriter(w).WriteAll(lines)
 }
 
 // Markdown writes the table as GitHub's Markdown has it.

@@ -42,7 +42,7 @@ type Column struct {
 	// Optional is left out where all its cells are empty.
 	Optional bool
 
-	span bool // its values are times
+	base string // the unit of a file's numbers, where values have one
 }
 
 // Table is a grid of cells. The zero value is a table without columns; rows may
@@ -116,7 +116,7 @@ func (t *Table) Add(values ...any) {
 		case string:
 			cells[i] = v
 		case interface{ Short() string }:
-			cells[i], t.Columns[i].span = v.Short(), true
+			cells[i], t.Columns[i].base = v.Short(), seconds
 		default:
 			cells[i] = fmt.Sprintf(cmp.Or(t.Columns[i].Format, "%v"), value)
 		}

@@ -34,8 +34,8 @@ func (h *Host) Nameless() bool {
 // loneAdapters counts the hosts that are adapters without a host's name; 0 where all are, which is then all that is
 // known of nodes.
 func (c *Cluster) loneAdapters() (n int) {
-	for i := range c.Hosts {
-		if c.Hosts[i].Nameless() {
+	for _, h := range c.Hosts {
+		if h.Nameless() {
 			n++
 		}
 	}

@@ -388,10 +388,15 @@ func notesOf(nodes []*Node) []string {
 // heldAgainst says what nodes were held against.
 func (x Expectation) heldAgainst(nodes []*Node) string {
 	const always = "each GPU's own limits, and the median of all pairs"
+	gpus, loads := 0, 0
+	for _, n := range nodes {
+		gpus += n.GPUs
+		loads += len(n.Loads)
+	}
 	switch {
-	case !slices.ContainsFunc(nodes, func(n *Node) bool { return n.GPUs > 0 }):
+	case gpus == 0:
 		return "the median of all pairs"
-	case !slices.ContainsFunc(nodes, func(n *Node) bool { return len(n.Loads) > 0 }):
+	case loads == 0:
 		return always
 	case x.Cluster != nil && x.Cluster.Calibration != nil:
 		return "the calibrated prediction of products and memory with its error bar, " + always

@@ -321,8 +321,8 @@ func (m *Machine) noRoute(a, b int) error {
 	}
 	if a < m.n && b < m.n && m.at(a).Host == m.at(b).Host {
 		return fmt.Errorf("how %s and %s are joined is not known; give the node's topology too (nvidia-smi topo -m, or NCCL's "+
-			"by NCCL_TOPO_DUMP_FILE), or say what it is: busbar map FILE %s=dgx-h100 -o site.yaml, then -c site.yaml",
-			name(a), name(b), m.c.Hosts[m.at(a).Host].Name)
+			"by NCCL_TOPO_DUMP_FILE), or say what it is: busbar map FILE HOST=dgx-h100 -o site.yaml, then -c site.yaml",
+			name(a), name(b))
 	}
 	return fmt.Errorf("no way is known from %s to %s; describe the NICs of the nodes, or an NVSwitch for in-switch "+
 		"reduction", name(a), name(b))

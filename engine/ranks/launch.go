@@ -247,10 +247,11 @@ func (c *children) verdict(failed []error) error {
 	}
 	switch {
 	case len(killed)+len(hung) > 0:
+		// What those say who were left comes before what became of the others afterwards. Who waits for a rank that is
+		// gone is not to blame.
 		if len(killed) > 0 {
-			hung = nil // who waits for a rank that is gone is not to blame
+			hung = nil
 		}
-		// What those say who were left comes before what became of the others afterwards.
 		if reason != "" {
 			killed = append(killed, reason)
 		}
@@ -275,7 +276,7 @@ func (c *children) death(rank int, err error) string {
 		return ""
 	}
 	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return fmt.Sprintf("was ended by signal %d (%v)", ws.Signal(), ws.Signal())
+		return fmt.Sprintf("was ended by signal %d (%[1]v)", ws.Signal())
 	}
 	if crash := c.stderr[rank].crash(); crash != nil { // which has an exit code that means something else
 		return crashCause(crash[0])

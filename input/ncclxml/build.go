@@ -287,7 +287,7 @@ func (b *builder) root(addr cluster.PCI, numa, tray int) int {
 
 // real is an address of the machine; "" for one that busbar made up when it wrote the file.
 func (b *builder) real(addr cluster.PCI) cluster.PCI {
-	if domain := b.sys.Get(madeUp); domain != "" && strings.HasPrefix(string(addr), domain+":") {
+	if strings.HasPrefix(string(addr), b.sys.Get(madeUp)+":") {
 		return ""
 	}
 	return addr

@@ -35,9 +35,6 @@ const (
 
 // Write writes t as a file for NCCL_TOPO_FILE, in RCCL's dialect when its GPUs
 // are AMD's. It is an error when the format cannot say what t is.
-func Write(w io.Writer, t *cluster.NodeType) error { return Form{}.Write(w, t) }
-
-// Write writes t in this form.
 func (form Form) Write(w io.Writer, t *cluster.NodeType) error {
 	if err := t.Check(); err != nil {
 		return err
@@ -66,7 +63,7 @@ func (form Form) MadeUp(t *cluster.NodeType) string {
 		return ""
 	}
 	for _, g := range t.Of(cluster.GPU) {
-		if p.domain != "" && strings.HasPrefix(string(p.addr[g]), p.domain+":") {
+		if p.here(g) && p.addr[g] != t.Devices[g].PCI {
 			return p.domain
 		}
 	}

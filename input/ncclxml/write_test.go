@@ -2,6 +2,7 @@ package ncclxml
 
 import (
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,6 +48,9 @@ func accepted(text string) error {
 	}
 	return nil
 }
+
+// Write writes a node of one host.
+func Write(w io.Writer, t *cluster.NodeType) error { return Form{}.Write(w, t) }
 
 // server is a described node as a preset has it: two sockets, one host bridge
 // for two switches, no addresses, no NIC names.

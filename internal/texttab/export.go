@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/unit"
@@ -58,11 +57,10 @@ func (t *Table) Select(names []string, used map[string]bool) *Table {
 	var columns []int
 	shown := t.shown()
 	for _, name := range names {
-		bare, _, _ := strings.Cut(name, " (") // a file has units that a text has in its cells
 		k := slices.IndexFunc(shown, func(i int) bool {
 			head := Strip(t.Columns[i].Head)
 			short, _, _ := strings.Cut(head, " (")
-			return strings.EqualFold(head, name) || strings.EqualFold(short, bare)
+			return strings.EqualFold(head, name) || strings.EqualFold(short, name)
 		})
 		if k >= 0 {
 			used[name] = true
@@ -98,10 +96,10 @@ func cells(row []string, columns []int) []string {
 // unit of the value; "" where the text is another.
 func quantity(text string) (v float64, base string) {
 	if !strings.Contains(text, " ") {
-		return 0, "" // 8B is a model
+		return // 8B is a model
 	}
 	if span, err := unit.ParseSpan(text); err == nil {
-		return span.Seconds(), seconds
+		return span.Seconds(), "s"
 	}
 	if size, err := unit.ParseBytes(text); err == nil {
 		return float64(size), "B"
@@ -109,10 +107,8 @@ func quantity(text string) (v float64, base string) {
 	if rate, err := unit.ParseRate(text); err == nil {
 		return rate.GBps(), "GB/s"
 	}
-	return 0, ""
+	return
 }
-
-const seconds = "s"
 
 // inOneUnit makes numbers of a column of quantities, with their unit behind its heading.
 func inOneUnit(lines [][]string, column int, base string) {
@@ -124,7 +120,7 @@ func inOneUnit(lines [][]string, column int, base string) {
 			if found == "" || found != cmp.Or(base, found) {
 				return
 			}
-			text, base = strconv.FormatFloat(v, 'g', 12, 64), found
+			text, base = fmt.Sprintf("%.12g", v), found
 		}
 		numbers[k+1] = text
 	}

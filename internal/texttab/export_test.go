@@ -82,9 +82,6 @@ func TestOneUnit(t *testing.T) {
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
-	if tab.Select([]string{"step (s)"}, map[string]bool{}) == nil {
-		t.Error("a column by its heading in a file")
-	}
 	none := New("bubble")
 	none.Add(unit.Span(0))
 	b.Reset()

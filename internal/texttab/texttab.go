@@ -116,7 +116,7 @@ func (t *Table) Add(values ...any) {
 		case string:
 			cells[i] = v
 		case interface{ Short() string }:
-			cells[i], t.Columns[i].base = v.Short(), seconds
+			cells[i], t.Columns[i].base = v.Short(), "s"
 		default:
 			cells[i] = fmt.Sprintf(cmp.Or(t.Columns[i].Format, "%v"), value)
 		}

@@ -320,7 +320,8 @@ func (m *Machine) noRoute(a, b int) error {
 		return fmt.Sprintf("rank %d (%s/%s)", r, m.c.Hosts[p.Host].Name, m.c.TypeOf(p.Host).Devices[p.Device].Name)
 	}
 	if a < m.n && b < m.n && m.at(a).Host == m.at(b).Host {
-		return fmt.Errorf("how %s and %s are joined is not known; give the node's topology too (nvidia-smi topo -m, or NCCL's "+
+		return fmt.Errorf("how %s and %s are joined is not known; give the node's topology too (nvidia-smi topo -m, or "+
+			"NCCL's "+
 			"by NCCL_TOPO_DUMP_FILE), or say what it is: busbar map FILE HOST=dgx-h100 -o site.yaml, then -c site.yaml",
 			name(a), name(b))
 	}

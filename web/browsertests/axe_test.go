@@ -15,7 +15,7 @@ var checked = []struct{ name, path, until string }{
 	{"cluster-1000", "/cluster?c=dgx-h100:1000", drawn},
 	{"node", "/cluster?c=dgx-h100:2&op=all_reduce&at=node0&sel=device/node0/gpu0", drawn},
 	{"predict", "/predict?c=dgx-h100:4", answered},
-	{"step", "/step?c=dgx-h100:8&m=llama3-70b&pp=2&global-batch=64", `document.querySelector('[data-rested]')`},
+	{"step", "/step?c=dgx-h100:8&m=llama3-70b&tp=8&sp=1&pp=2&zero=1&global-batch=64", `document.querySelector('[data-rested]')`},
 	{"plan", "/plan?c=dgx-h100:8&m=llama3-70b", `document.querySelector('#files details')`},
 	{"fleet", "/fleet", `document.querySelector('h1')`},
 	{"jobs", "/jobs", `document.querySelector('.jobs[data-shown]')`},

@@ -11,7 +11,7 @@ import (
 func TestPlainNames(t *testing.T) {
 	p := start(t)
 	for _, v := range []struct{ path, until, want string }{
-		{"/step?c=dgx-h100:8&m=llama3-70b&pp=2&global-batch=64", stepped, "vpp=2"},
+		{"/step?c=dgx-h100:8&m=llama3-70b&tp=8&sp=1&pp=2&zero=1&global-batch=64", stepped, "vpp=2"},
 		{"/predict?c=dgx-h100:4", answered, "ask about one size"},
 		{"/plan?c=dgx-h100:8&m=llama3-70b", planned, ""},
 	} {

@@ -22,9 +22,9 @@ func (p *page) text(selector string) string {
 // TestFits asks about a job that does not fit: the page names a form that does, and its button asks about that.
 func TestFits(t *testing.T) {
 	p := start(t)
-	p.open("/step?c=4x4090&m=llama3-8b&framework=hf&lora=rank=16&seq=2048", stepped)
+	p.open("/step?c=dgx-h100:1&m=llama3-70b", stepped)
 	said := p.text(".fits")
-	if !strings.Contains(said, "This fits") || strings.Contains(said, "--") || !strings.Contains(said, "GiB of 24") {
+	if !strings.Contains(said, "This fits") || strings.Contains(said, "--") || !strings.Contains(said, "GiB of 80") {
 		t.Errorf("the page says %q; expected settings that fit, without flags", said)
 	}
 	p.shot("fits-not")
@@ -58,7 +58,7 @@ func TestFrameworkPrecision(t *testing.T) {
 	}
 	box := `[...document.querySelectorAll('.controls .check')].find((x) => x.textContent === 'Sequence parallel').firstChild`
 	for tp, want := range map[string]bool{"1": false, "2": true} {
-		p.open("/step?c=dgx-h100:1&m=llama3-8b&tp="+tp, stepped)
+		p.open("/step?c=dgx-h100:1&m=llama3-8b&sp=1&tp="+tp, stepped)
 		if on, err := eval[bool](p, box+`.checked`); err != nil || on != want {
 			t.Errorf("tp=%s: Sequence parallel is ticked: %v, %v", tp, on, err)
 		}

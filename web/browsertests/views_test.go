@@ -9,7 +9,7 @@ import (
 
 func TestStep(t *testing.T) {
 	p := start(t)
-	p.open("/step?c=dgx-h100:8&m=llama3-70b&pp=2&global-batch=64",
+	p.open("/step?c=dgx-h100:8&m=llama3-70b&tp=8&sp=1&pp=2&zero=1&global-batch=64",
 		`document.querySelector('[data-rested]') && document.querySelector('.paper img')?.complete`)
 	p.shot("step")
 	p.run(`window.scrollTo(0, 560)`)

@@ -3,17 +3,6 @@ import { bytes } from './units.js';
 // What the page asks the server. Every answer is a command's --json, and comes with the command line that gives
 // the same.
 
-export class Answer {
-  constructor(doc, res, url) {
-    this.doc = doc;
-    this.url = url;
-    this.command = decoded(res.headers.get('X-Busbar-Command'));
-    this.notes = doc.notes || [];
-  }
-}
-
-function decoded(text) { return text ? decodeURIComponent(text) : ''; }
-
 // address is a question's URL: parameters that are empty are left out.
 export function address(name, params) {
   const q = new URLSearchParams();
@@ -26,15 +15,12 @@ export function address(name, params) {
 
 export async function ask(name, params, options) { return request(address(name, params), options); }
 
+// request gives an answer: its document, its address, the command line that gives the same, and what is said besides.
 export async function request(url, options) {
   const res = await fetched(url, options);
   const doc = await res.json().catch(() => ({}));
-  refused(res, doc);
-  return new Answer(doc, res, url);
-}
-
-function refused(res, doc) {
   if (!res.ok) throw Object.assign(new Error(doc.error || `the server answered ${res.status}`), { status: res.status, command: doc.command, reading: doc.reading, field: doc.field });
+  return { doc, url, command: decodeURIComponent(res.headers.get('X-Busbar-Command') || ''), notes: doc.notes || [] };
 }
 
 async function fetched(url, options) {

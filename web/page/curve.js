@@ -9,11 +9,10 @@ const colours = 8;
 function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 
 export class Curve {
-  constructor({ label, x, y, log = true, ylog = false, height = 320 }) {
+  constructor({ label, x, y, log = true, height = 320 }) {
     this.x = x;
     this.y = y;
     this.log = log;
-    this.ylog = ylog;
     this.height = height;
     this.label = label;
     this.root = h('div', { class: 'curve', role: 'img', 'aria-label': label });
@@ -72,7 +71,7 @@ export class Curve {
     this.plot?.destroy();
     this.plot = new uPlot({
       width, height: this.height * k, bands, series: lines,
-      scales: { x: { time: Boolean(this.x.time), distr: this.log ? 3 : 1, log: 2 }, y: { distr: this.ylog ? 3 : 1, range: this.ylog ? undefined : (_, lo, hi) => [0, (hi || 1) * 1.06] } },
+      scales: { x: { time: Boolean(this.x.time), distr: this.log ? 3 : 1, log: 2 }, y: { range: (_, lo, hi) => [0, (hi || 1) * 1.06] } },
       axes: [
         { stroke: ink, grid, ticks: grid, font, labelFont: font, label: this.x.name, labelSize: 30 * k, size: 34 * k, space: 70 * k, values: (_, list) => list.map((v) => (v === null ? '' : this.x.show(v))), filter: this.log ? (u, list) => thin(list, Math.floor(u.width / (75 * k))) : undefined },
         { stroke: ink, grid, ticks: grid, font, labelFont: font, label: this.y.name, labelSize: 30 * k, size: 74 * k, values: (_, list) => list.map((v) => (v === null ? '' : this.y.show(v))) },

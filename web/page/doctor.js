@@ -67,24 +67,14 @@ export async function show(root, state, api) {
     say(`${about.textContent}${doc.findings[0] ? `: ${doc.findings[0].title}` : ''}`);
   }
 
-  // rings are what NCCL set up, where a log says so.
+  // rings are what NCCL set up, where a log says so; else why there is no picture.
   async function rings(file) {
     try {
-      const answer = await api.ask('explain', { file });
-      const doc = answer.doc;
-      out.append(picture(address('explain', { file, o: 'svg' }), doc.ranks ? ` for ${doc.ranks} ranks` : '', h('p', {}, h('a', { href: answer.url, target: '_blank', rel: 'noopener' }, 'the same as JSON'))));
-    } catch (error) { unless(error); }
-  }
-
-  function picture(src, whose, below) {
-    return h('div', { class: 'card' }, h('h2', {}, 'Rings, trees and NICs'),
-      h('div', { class: 'paper', tabindex: '0', role: 'region', 'aria-label': 'drawing of rings, trees and NICs' }, h('img', { src, alt: `what NCCL set up${whose}: rings, trees and what passes each NIC; the findings and the JSON say the same in words` })), below);
-  }
-
-  // unless says why there is no picture, but for logs that have nothing to draw.
-  function unless(error) {
-    if (error.status !== 400 && error.status !== 422) out.append(failure(error));
-    else out.append(h('p', { class: 'card quiet' }, `Rings are not drawn: ${error.message}`));
+      const { doc, url } = await api.ask('explain', { file });
+      out.append(h('div', { class: 'card' }, h('h2', {}, 'Rings, trees and NICs'),
+        h('div', { class: 'paper', tabindex: '0', role: 'region', 'aria-label': 'drawing of rings, trees and NICs' }, h('img', { src: address('explain', { file, o: 'svg' }), alt: `what NCCL set up${doc.ranks ? ` for ${doc.ranks} ranks` : ''}: rings, trees and what passes each NIC; the findings and the JSON say the same in words` })),
+        h('p', {}, h('a', { href: url, target: '_blank', rel: 'noopener' }, 'the same as JSON'))));
+    } catch (error) { out.append(error.status === 400 || error.status === 422 ? h('p', { class: 'card quiet' }, `Rings are not drawn: ${error.message}`) : failure(error)); }
   }
 
   state.watch(() => refresh.go());
@@ -99,7 +89,7 @@ function questions(list) {
 
 // What of a sentence can be copied: a setting, or a program with its options. What busbar is asked is a view of this page.
 const copied = /\b[A-Z][A-Z0-9]*_[A-Z0-9_]+=[^\s;()<>]*[^\s;,()<>.]|\b(?:unset(?: [A-Z0-9_]{5,})+|ip -br addr|(?:nvidia-smi|ethtool|lspci|dmesg|mpirun|srun|dcgmi)(?: (?:-{1,2}[\w-]+(?:[= ](?:[A-Z,]{3,}|none))?|topo|diag))+)/g;
-const asked = { predict: 'predict', step: 'step', plan: 'plan', map: 'cluster', nodes: 'fleet', jobs: 'jobs' };
+const asked = { predict: 'predict', step: 'step', plan: 'plan', map: 'cluster', nodes: 'fleet', fleet: 'fleet', jobs: 'jobs' };
 
 // steps are a sentence's next steps as buttons.
 function steps(text) {

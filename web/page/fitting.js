@@ -1,4 +1,4 @@
-import { clusterWord, cut, hardware, layouts, modelList, presetList } from './pick.js';
+import { clusterWord, cut, hardware, layouts, presetList } from './pick.js';
 
 // What a page asks at first: a job that the chosen cluster can run. What somebody has set himself stands in the address and stays.
 
@@ -44,39 +44,20 @@ export async function sizes(api, state, here) {
   return sum ? { nodes: sum.nodes, gpus: sum.gpus_per_node || Math.floor(sum.gpus / sum.nodes), nics: Math.floor(sum.nics / sum.nodes) } : { nodes: nodes || 1, gpus: 1, nics: 0, wrong };
 }
 
-// widest is the most tensor-parallel ranks that divide a node's GPUs and the model's heads, at most 8.
-async function widest(api, state, name, has) {
-  const heads = (await modelList(api)).find((m) => m.name === name)?.heads;
-  const [nodes, gpus] = /^(\d+)x(\d+)$/.exec(state.get('l'))?.slice(1).map(Number) || [has.nodes, has.gpus];
-  const others = state.number('pp', 1) * state.number('cp', 1);
-  return [8, 4, 2].find((tp) => heads && heads % tp === 0 && gpus % tp === 0 && nodes * gpus % (tp * others) === 0) || 1;
-}
+// settingsOf are the flags of a text such as --parallel tp=8 --recompute full, by their names.
+export function settingsOf(text) { return Object.fromEntries([...text.matchAll(/--([a-z-]+) (\S+)/g)].map((x) => x.slice(1))); }
 
-// splits are those to try: first that of the server, then the simplest.
-function splits(state, tp) {
-  const framework = state.get('framework');
-  if (/^(ddp|fsdp|hf|unsloth|llm-foundry)\b/.test(framework)) return [{ zero: '' }];
-  if (framework) return [{ zero: '' }, { tp, zero: '' }];
-  return [{ zero: '' }, { tp: 1, zero: 1 }, { tp, zero: 1 }, { tp, zero: 2 }, { tp, zero: 3 }, { tp: 1, zero: 3 }];
-}
-
-// fitting is the model and the split that are asked about where nobody says: the first that fits into memory, else the last that runs.
-export async function fitting(api, state, here, has) {
-  const c = clusterWord(state, here);
-  let found = null;
-  for (const m of state.get('m') ? [state.get('m')] : ['llama3-70b', 'llama3-8b', 'gpt2-large']) {
-    const tried = new Set();
-    for (const { tp, zero } of splits(state, await widest(api, state, m, has))) {
-      const job = { m, tp: state.get('tp', String(tp ?? '')), zero: state.get('zero', String(zero)), sp: tp ? '1' : '' };
-      const key = `${job.tp} ${job.zero}`;
-      if (tried.has(key)) continue;
-      tried.add(key);
-      const q = { c, m, parallel: parallel(state, job), ...hardware(state), ...layouts(state.get('l')), ...state.pick('framework', 'micro-batch', 'global-batch', 'seq', 'precision', 'recompute', 'offload', 'kernels', 'lora') };
-      const answer = await api.ask('step', q).catch((error) => error);
-      if (answer.doc?.rows[0].fits) return job;
-      if (answer.doc || !found) found = job;
-      if (!answer.doc && (['gpu', 'nic'].includes(answer.field) || state.get('m'))) return found; // another split would not help
-    }
+// fitting is the job that is asked about where nobody says: the first model that the cluster holds without offload, with the
+// settings by which the server says that it fits, unless they are others than somebody set.
+export async function fitting(api, state, here) {
+  const models = state.get('m') ? [state.get('m')] : ['llama3-70b', 'llama3-8b', 'gpt2-large'];
+  for (const m of models) {
+    const q = { c: clusterWord(state, here), m, parallel: parallel(state), ...hardware(state), ...layouts(state.get('l')), ...state.pick('framework', 'micro-batch', 'global-batch', 'seq', 'precision', 'recompute', 'offload', 'kernels', 'lora') };
+    const row = await api.ask('step', q).then((a) => a.doc.rows[0], () => null);
+    if (row?.fits) return { m, settings: {} };
+    const { parallel: found, recompute, 'micro-batch': micro, offload } = settingsOf(row?.would_fit?.settings || '--offload unknown');
+    const form = offload ? {} : split(found);
+    if (!offload && degrees.every((k) => [undefined, state.get(k, form[k])].includes(form[k]))) return { m, ...form, settings: { recompute, 'micro-batch': micro } };
   }
-  return found;
+  return { m: models.at(-1), settings: {} };
 }

@@ -23,7 +23,7 @@ export async function show(root, state, api) {
   const lost = h('div', { class: 'wide' });
   const view = h('div', { class: 'view fleet' }, h('header', {}, h('div', {}, h('h1', {}, 'Fleet'), said), share.root), strange(state, known), lost, tabs, controls, cards);
   put(root, view);
-  if (!(await keepsFleet(api))) {
+  if (!(await api.me).fleet) {
     put(cards, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server runs without a fleet. Nodes are shown when it is started without --no-fleet, on Linux or macOS.')));
     return null;
   }
@@ -66,10 +66,4 @@ export async function show(root, state, api) {
   state.watch((changes) => { if (state.get('show') !== name) turn(); else now.changed(changes); });
   await turn();
   return () => { now?.end(); fleet.end(); };
-}
-
-// keepsFleet asks whether there is a fleet at all.
-async function keepsFleet(api) {
-  api.me = api.me || (await api.request('/api/me')).doc;
-  return api.me.fleet;
 }

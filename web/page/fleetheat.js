@@ -8,9 +8,8 @@ const gap = 6;
 const widest = 84; // of a cell: few nodes need no large picture
 
 export class Heat {
-  constructor({ label, onopen, oncursor }) {
+  constructor({ label, onopen }) {
     this.onopen = onopen;
-    this.oncursor = oncursor;
     this.canvas = h('canvas', { 'aria-hidden': 'true' });
     this.over = h('canvas', { 'aria-hidden': 'true', class: 'over' });
     this.said = h('output', { class: 'readout' });
@@ -235,7 +234,6 @@ export class Heat {
     if (this.shown !== key) {
       this.shown = key;
       this.said.textContent = this.describe(at.i, at.j);
-      this.oncursor?.(at);
     }
   }
 

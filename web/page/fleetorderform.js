@@ -186,7 +186,7 @@ export function orderForm({ state, api, fleet, given }) {
   }
 
   form.start = async () => {
-    const me = api.me || (await api.request('/api/me')).doc;
+    const me = await api.me;
     form.may = me.role === 'order';
     own = entries(state, fleet.list().filter((n) => n.state === 'up').map((n) => n.name));
     own.check = () => measure.value === 'check';

@@ -1,3 +1,5 @@
+import { number } from './units.js';
+
 // What figures of pairs mean: which is worse, how they are coloured, and how they are said.
 
 // Lightness falls (on paper) or rises (in the dark) evenly from good to bad, and the hue goes from blue to orange, so that
@@ -14,25 +16,13 @@ export function dark() {
 
 export function stops() { return palettes[dark() ? 'dark' : 'light']; }
 
-function rgb(hex) { return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)); }
-
-// colour is that of a badness from 0 to 1.
-export function colour(t) {
-  const list = stops();
-  const x = Math.min(Math.max(t, 0), 1) * (list.length - 1);
-  const i = Math.min(Math.floor(x), list.length - 2);
-  const a = rgb(list[i]), b = rgb(list[i + 1]);
-  return a.map((v, k) => Math.round(v + (b[k] - v) * (x - i)));
-}
-
-// table is 256 colours as canvas pixels.
+// pixels are 256 colours from good to bad, as a canvas has them.
 export function pixels() {
-  const out = new Uint32Array(256);
-  for (let i = 0; i < 256; i++) {
-    const [r, g, b] = colour(i / 255);
-    out[i] = 0xff000000 | b << 16 | g << 8 | r;
-  }
-  return out;
+  const g = Object.assign(document.createElement('canvas'), { width: 256, height: 1 }).getContext('2d');
+  const list = stops();
+  g.fillStyle = list.reduce((ramp, c, i) => { ramp.addColorStop(i / (list.length - 1), c); return ramp; }, g.createLinearGradient(0, 0, 256, 0));
+  g.fillRect(0, 0, 256, 1);
+  return new Uint32Array(g.getImageData(0, 0, 256, 1).data.buffer);
 }
 
 // sorted is a sample of what is known, in order: a million figures have the same quantiles as some thousands of them.
@@ -45,8 +35,6 @@ function sorted(values) {
 
 function quantile(list, q) { return list.length ? list[Math.min(list.length - 1, Math.floor(q * list.length))] : 0; }
 
-function digits(x) { return String(Number(x.toPrecision(3))); }
-
 // scaleOf makes a figure's scale from all its values: bad(v) from 0 to 1, show(v), and ticks of the legend.
 export function scaleOf(figure, values) {
   const list = sorted(values);
@@ -56,8 +44,8 @@ export function scaleOf(figure, values) {
     const ratio = Math.log(high / low);
     const at = (t) => low * Math.exp(t * ratio);
     return {
-      unit: 'µs', bad: (v) => Math.log(v / low) / ratio, show: (v) => `${digits(v)} µs`, short: digits,
-      ticks: [0, 0.25, 0.5, 0.75, 1].map((t) => [t, `${t === 0 ? '≤ ' : t === 1 ? '≥ ' : ''}${digits(at(t))}`]), worse: 'longer',
+      unit: 'µs', bad: (v) => Math.log(v / low) / ratio, show: (v) => `${number(v)} µs`, short: number,
+      ticks: [0, 0.25, 0.5, 0.75, 1].map((t) => [t, `${t === 0 ? '≤ ' : t === 1 ? '≥ ' : ''}${number(at(t))}`]), worse: 'longer',
     };
   }
   if (figure === 'peers') {
@@ -72,8 +60,8 @@ export function scaleOf(figure, values) {
   }
   const top = quantile(list, 0.98) || 1;
   return {
-    unit: 'GB/s', bad: (v) => 1 - v / top, show: (v) => `${digits(v)} GB/s`, short: digits,
-    ticks: [[0, `≥ ${digits(top)}`], [0.25, digits(0.75 * top)], [0.5, digits(0.5 * top)], [0.75, digits(0.25 * top)], [1, '0']], worse: 'slower',
+    unit: 'GB/s', bad: (v) => 1 - v / top, show: (v) => `${number(v)} GB/s`, short: number,
+    ticks: [[0, `≥ ${number(top)}`], [0.25, number(0.75 * top)], [0.5, number(0.5 * top)], [0.75, number(0.25 * top)], [1, '0']], worse: 'slower',
   };
 }
 

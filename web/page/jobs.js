@@ -107,19 +107,11 @@ export async function show(root, state, api) {
   function rowsCard(j, list) {
     const heads = [{ text: 'communicator' }, { text: 'verdict' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'transfer', n: true }, { text: 'expected', n: true }, { text: 'wait', n: true }, { text: term('busbw'), n: true }, { text: 'last rank' }, { text: 'calls', n: true }, { text: 'algorithm' }];
     const open = keyOf(list.find((r) => keyOf(r) === state.get('row')) || list.find((r) => r.transfer_us) || list[0] || { comm: '' });
-    return h('div', { class: 'card' }, h('h2', {}, 'Collectives'), list.length ? scrolled('collectives', table('', heads, list.slice(0, 200).map((r) => [
+    return h('div', { class: 'card' }, h('h2', {}, 'Collectives'), list.length ? table('', heads, list.slice(0, 200).map((r) => [
       h('button', { type: 'button', class: 'link', 'aria-pressed': String(keyOf(r) === open), onclick: () => { state.set({ row: keyOf(r) }, { push: true }); say(`${r.op} on ${r.group} is shown`); } }, r.group),
       r.verdict ? tag(r.verdict, verdicts[r.verdict]) : '–', r.op, bytes(r.bytes), r.transfer_us ? micros(r.transfer_us) : '–', r.expected ? ranged(micros(r.expected.time_us), micros(r.expected.low_us), micros(r.expected.high_us)) : '–', r.transfer_us ? micros(r.wait_us || 0) : '–', r.busbw_GBps ? rate(r.busbw_GBps) : '–',
-      r.late_rank >= 0 ? `${r.late_rank} (${percent(r.late_share || 0)})` : '–', count(r.count), `${r.algo || ''} ${r.proto || ''}`.trim() || '–']), (i) => keyOf(list[i]) === open)) : h('p', { class: 'empty' }, 'No row matches.'),
+      r.late_rank >= 0 ? `${r.late_rank} (${percent(r.late_share || 0)})` : '–', count(r.count), `${r.algo || ''} ${r.proto || ''}`.trim() || '–']), (i) => keyOf(list[i]) === open) : h('p', { class: 'empty' }, 'No row matches.'),
     list.length > 200 && h('p', { class: 'quiet' }, `… and ${count(list.length - 200)} more: the JSON has all.`));
-  }
-
-  // scrolled lets those who use a keyboard scroll a table.
-  function scrolled(name, box) {
-    box.setAttribute('tabindex', '0');
-    box.setAttribute('role', 'region');
-    box.setAttribute('aria-label', name);
-    return box;
   }
 
   function drawRow(j, r) {
@@ -146,11 +138,11 @@ export async function show(root, state, api) {
     const part = new Map((row?.each || []).map((e) => [e.rank, e]));
     const open = j.ranks.find((r) => String(r.rank) === state.get('rank'));
     const heads = [{ text: 'rank', n: true }, { text: 'host' }, { text: 'process', n: true }, { text: 'waiting', n: true }, { text: 'time per call, this row', n: true }, { text: 'last to arrive', n: true }, { text: 'state' }];
-    put(ranks, h('p', { class: 'quiet' }, 'The rank that the others wait for waits least itself.'), scrolled('ranks', table('', heads, list.map((r) => {
+    put(ranks, h('p', { class: 'quiet' }, 'The rank that the others wait for waits least itself.'), table('', heads, list.map((r) => {
       const e = part.get(r.rank);
       return [h('button', { type: 'button', class: 'link', 'aria-pressed': String(r === open), onclick: () => state.set({ rank: r === open ? '' : String(r.rank) }, { push: true }) }, String(r.rank)), r.host, String(r.pid), percent(r.wait),
         e ? micros(e.time_us) : '–', e ? `${percent(e.last)} of calls` : '–', is(r) ? tag('last', 'warn') : r.oldest_s > 30 ? `in ${r.oldest} for ${seconds(r.oldest_s)}` : ''];
-    }), (i) => list[i] === open)), j.ranks.length > list.length && h('p', { class: 'quiet' }, `… and ${plural(j.ranks.length - list.length, 'rank')} that wait longer.`), open && rankCard(j, open));
+    }), (i) => list[i] === open), j.ranks.length > list.length && h('p', { class: 'quiet' }, `… and ${plural(j.ranks.length - list.length, 'rank')} that wait longer.`), open && rankCard(j, open));
     const some = open ? [open, ...list.filter((r) => r !== open).slice(0, 3)] : list.slice(0, 6);
     const series = some.map((r) => ({ r, points: history.get(rankKey(r)) || [] })).filter((s) => s.points.length)
       .map(({ r, points }, i) => ({ name: `rank ${r.rank}`, colour: i, width: r === open ? 3 : 2, xs: points.map((p) => p.at), ys: points.map((p) => p.wait || 0) }));
@@ -163,8 +155,8 @@ export async function show(root, state, api) {
     const list = j.rows.map((row) => [row, row.each?.find((e) => e.rank === r.rank)]).filter(([, e]) => e);
     return h('section', { class: 'one', 'aria-label': `rank ${r.rank}` }, h('h3', {}, `Rank ${r.rank} on ${r.host}, process ${r.pid}`),
       h('p', { class: 'quiet' }, r.open ? `${plural(r.open, 'operation')} not ended; the oldest, ${r.oldest}, was launched ${seconds(r.oldest_s || 0)} ago. busbar hang --pid ${r.pid} says for whom it waits.` : 'All its operations have ended.'),
-      list.length > 0 && scrolled(`rank ${r.rank} by communicator`, table('', [{ text: 'communicator' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'time per call', n: true }, { text: 'wait', n: true }, { text: 'last to arrive', n: true }],
-        list.map(([row, e]) => [row.group, row.op, bytes(row.bytes), micros(e.time_us), micros(e.wait_us), `${percent(e.last)} of calls`]))));
+      list.length > 0 && table('', [{ text: 'communicator' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'time per call', n: true }, { text: 'wait', n: true }, { text: 'last to arrive', n: true }],
+        list.map(([row, e]) => [row.group, row.op, bytes(row.bytes), micros(e.time_us), micros(e.wait_us), `${percent(e.last)} of calls`])));
   }
 
   const refresh = new Latest(async () => {
@@ -178,8 +170,7 @@ export async function show(root, state, api) {
       draw();
     } catch (error) { put(wrong, failure(error)); }
   });
-  api.me = api.me || (await api.request('/api/me')).doc;
-  if (!api.me.fleet) {
+  if (!(await api.me).fleet) {
     put(rows, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server runs without a fleet. Jobs are shown when it is started without --no-fleet, on Linux or macOS.')));
     return null;
   }

@@ -6,7 +6,7 @@ import { State } from './state.js';
 // export async function show(root, state, api). It fills root, and may return a function that is called when the view is left.
 const views = [...document.querySelectorAll('#nav a')].map((a) => [a.pathname.slice(1), a.textContent]);
 
-const api = { ask, request, events, me: null };
+const api = { ask, request, events, me: request('/api/me').then((a) => a.doc) }; // me is who asks
 const root = document.getElementById('main');
 let leave = null;
 let shown = 0;
@@ -97,9 +97,8 @@ document.getElementById('logout').addEventListener('click', async () => {
 });
 
 theme();
-request('/api/me').then((a) => {
-  api.me = a.doc;
-  document.getElementById('who').textContent = a.doc.role === 'read' ? 'read only' : '';
-  document.getElementById('logout').title = `logged in as ${a.doc.name}; busbar ${a.doc.version}`;
+api.me.then((me) => {
+  document.getElementById('who').textContent = me.role === 'read' ? 'read only' : '';
+  document.getElementById('logout').title = `logged in as ${me.name}; busbar ${me.version}`;
 }).catch(() => {});
 show();

@@ -1,13 +1,18 @@
 import { h, s } from './dom.js';
-import { Health } from './health.js';
+import { Load } from './load.js';
 import { groupsOf, Table } from './fleetscale.js';
 import { percent, plural } from './units.js';
 
-// Measured is the health of a fleet with its links: a node's link is as good as the slower of its two directions, in the
-// middle of its pairs, against their peers; the uplinks of a group as the pairs that lead out of it.
-export class Measured extends Health {
+// Measured is what the fleet's measurements say about nodes, switches and links, in the place of a load: a node's link is as
+// good as the slower of its two directions, in the middle of its pairs, against their peers; the uplinks of a group as the
+// pairs that lead out of it.
+class Measured extends Load {
   constructor(nodes, findings, pairs, topo) {
-    super(nodes, findings);
+    super(null);
+    this.findings = findings;
+    this.nodes = new Map(nodes.map((n) => [n.name, n]));
+    this.of = new Map();
+    for (const f of findings) for (const n of f.nodes || []) this.of.set(n, [...(this.of.get(n) || []), f]);
     const t = new Table(pairs, groupsOf(topo)).relative();
     this.links = new Map();
     this.trunks = new Map();
@@ -27,14 +32,42 @@ export class Measured extends Health {
     }
   }
 
+  // state is how a node is: bad, watch (something was found), silent, good, or '' for one that never joined.
+  state(host) {
+    const n = this.nodes.get(host);
+    if (!n) return '';
+    if (n.bad) return 'bad';
+    if (n.state !== 'up') return 'silent';
+    return this.of.has(host) ? 'watch' : 'good';
+  }
+
+  // step is the class of a thing: nodes by their state, devices and switches where a finding names them. Inside a node
+  // nothing is measured link by link.
   step(key, mark) {
-    const [what, name] = key.split('/');
+    const [what, name, device] = key.split('/');
     switch (what) {
+      case 'node': return { bad: ' load load4 tight', watch: ' load load2', silent: ' silent', good: ' load load1', '': '' }[this.state(name)];
+      case 'pod': return mark?.closed ? this.groupStep(this.topo.podOf.get(name).hosts) : '';
+      case 'device': return this.named(name, device, this.topo.byName.get(name)?.type?.devices.find((d) => d.name === device)?.label) ? ' tight' : '';
+      case 'switch': return (mark?.names || [name]).some((n) => this.named('', n)) ? ' tight' : '';
       case 'port': case 'ports': return step(this.links.get(name));
       case 'cables': return step(this.trunks.get(name));
       case 'trunk': return step(this.behind(name));
-      default: return super.step(key, mark);
+      default: return '';
     }
+  }
+
+  // groupStep is that of the worst node of a group that is closed.
+  groupStep(list) {
+    const worst = ['bad', 'watch', 'silent', 'good'].find((s) => list.some((x) => this.state(x.name) === s));
+    return { bad: ' load load4 tight', watch: ' load load2', silent: ' silent', good: ' load load1' }[worst] || '';
+  }
+
+  mark(host) { return { bad: '!', watch: '?', silent: '–' }[this.state(host)] || ''; }
+
+  named(host, ...names) {
+    const list = host ? this.of.get(host) || [] : this.findings;
+    return list.some((f) => f.where && names.includes(f.where));
   }
 
   // behind is how the groups behind a switch do that are measured worst.
@@ -44,15 +77,19 @@ export class Measured extends Health {
     return list.length ? Math.min(...list) : undefined;
   }
 
+  // said is what was measured of a node and found about it, for its facts.
   said(host) {
-    const x = this.links.get(host);
-    return [x !== undefined && h('p', {}, `Its link was measured at ${percent(x)} of its peers.`), super.said(host)];
+    const x = this.links.get(host), list = this.of.get(host) || [];
+    return [x !== undefined && h('p', {}, `Its link was measured at ${percent(x)} of its peers.`), list.length > 0 && h('ul', {}, list.map((f) => h('li', {}, f.text)))];
   }
 
   legend() {
-    if (!this.links.size) return super.legend();
+    const count = { good: 0, watch: 0, bad: 0, silent: 0 };
+    for (const n of this.nodes.keys()) count[this.state(n)]++;
     const steps = ['as their peers, 95% or more', 'from 85%', 'from 70%', 'from 55%', 'below'];
-    return h('div', {}, super.legend(), h('ul', { class: 'legend', 'aria-label': 'measured rate of links against their peers' },
+    return h('div', {}, h('ul', { class: 'legend', 'aria-label': 'health of nodes' },
+      [['good', 'healthy', 1], ['watch', '? with findings', 2], ['bad', '! unhealthy', 4], ['silent', '– unreachable', '']].map(([k, text, i]) => h('li', {}, h('span', { class: `swatch health health${i}` }), `${text}: ${count[k]}`))),
+    this.links.size > 0 && h('ul', { class: 'legend', 'aria-label': 'measured rate of links against their peers' },
       h('li', {}, `links, of ${plural(this.links.size, 'node')}:`), steps.map((text, i) => h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: `wire load load${i}`, d: 'M0 6H30' })), text))));
   }
 }

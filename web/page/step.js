@@ -2,7 +2,7 @@ import { h, put, table, say, changes, plain } from './dom.js';
 import { Latest, address } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, refused, entry, option, group, check, layouts, cut } from './pick.js';
-import { degrees, parallel, split, splitWords, spread, sizes, fitting } from './fitting.js';
+import { degrees, parallel, settingsOf, split, splitWords, spread, sizes, fitting } from './fitting.js';
 import { slider, powers } from './slider.js';
 import { term } from './terms.js';
 import { sideBySide, stacked } from './bars.js';
@@ -22,7 +22,7 @@ export async function show(root, state, api) {
   const set = (name) => (v) => state.set({ [name]: v });
   spread(state);
   const has = await sizes(api, state, here);
-  const usual = await fitting(api, state, here, has);
+  const usual = await fitting(api, state, here);
   const sequence = check('Sequence parallel', false, (on) => state.set({ sp: on ? '1' : '0' }));
   const precision = option(state, 'precision', 'Precision', [['', "the framework's"], 'bf16', 'fp16', 'fp8', 'fp32', 'tf32', 'amp-bf16']);
   const degree = (k, label, values) => slider(term(label), values, state.get(k, usual[k] || '1'), set(k), k === 'tp' ? 'parallel' : k);
@@ -56,14 +56,14 @@ export async function show(root, state, api) {
         entry(state, 'l', 'Layout', { placeholder: 'all GPUs; or 1x4,2x2' }, 'NODESxGPUS; several with commas are compared.')),
       group('Batch',
         slider(term('Global batch, sequences', 'global batch'), [['', 'default'], ...powers(16384, count).map(([v, t]) => [String(v), t])], state.get('global-batch'), set('global-batch'), 'global-batch'),
-        slider(term('Micro-batch, sequences', 'micro-batch'), [['', 'default'], ...powers(64).map(([v, t]) => [String(v), t])], state.get('micro-batch'), set('micro-batch'), 'micro-batch'),
+        slider(term('Micro-batch, sequences', 'micro-batch'), [['', 'default'], ...powers(64).map(([v, t]) => [String(v), t])], state.get('micro-batch', usual.settings['micro-batch']), set('micro-batch'), 'micro-batch'),
         slider('Sequence length, tokens', [['', "the model's"], ...[1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072].map((x) => [String(x), count(x)])], state.get('seq'), set('seq'), 'seq')),
-      group('Compute', precision, option(state, 'recompute', 'Recompute', [['', 'default'], 'none', 'selective', 'full']))),
+      group('Compute', precision, option(state, 'recompute', 'Recompute', [['', 'default'], 'none', 'selective', 'full'], usual.settings.recompute))),
     cards));
 
   function question() {
     const q = {
-      c: clusterWord(state, here), m: state.get('m', usual.m), ...layouts(state.get('l')), parallel: parallel(state, usual), ...state.rest(...own),
+      c: clusterWord(state, here), m: state.get('m', usual.m), ...usual.settings, ...layouts(state.get('l')), parallel: parallel(state, usual), ...state.rest(...own),
     };
     q.set = [...state.all('set'), state.get('gbps') && `network.gbps=${state.get('gbps')}`, state.get('nics') && `nics_per_node=${state.get('nics')}`].filter(Boolean);
     return q;
@@ -156,9 +156,8 @@ export async function show(root, state, api) {
 
   // fits is a form of the job that has enough memory; its button asks about it.
   function fits(f, r) {
-    const given = Object.fromEntries([...f.settings.matchAll(/--([a-z-]+) (\S+)/g)].map((x) => x.slice(1)));
     const use = () => {
-      state.set({ ...Object.fromEntries(degrees.map((k) => [k, ''])), ...given }, { push: true, quiet: true });
+      state.set({ ...Object.fromEntries(degrees.map((k) => [k, ''])), ...settingsOf(f.settings) }, { push: true, quiet: true });
       window.dispatchEvent(new PopStateEvent('popstate'));
     };
     return h('p', { class: 'fits' }, 'This fits: ', h('code', {}, plain(f.settings.replaceAll(' --', ', --'))), `: ${memory(f.memory_bytes)} of ${memory(r.gpu_memory_bytes)}${f.gpus > r.gpus ? `, on ${count(f.gpus)} GPUs` : ''}. `, f.gpus === r.gpus && h('button', { type: 'button', onclick: use }, 'Use these settings'));

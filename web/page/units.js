@@ -1,6 +1,7 @@
 // Numbers as people read them, with their units.
 
-function digits(x) {
+// number has three digits, or as many as stand before its point.
+export function number(x) {
   if (x === 0) return '0';
   const a = Math.abs(x);
   if (a >= 1000) return Math.round(x).toLocaleString('en');
@@ -12,41 +13,39 @@ export function bytes(x) {
   const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let i = 0;
   while (Math.abs(x) >= 1024 && i < names.length - 1) { x /= 1024; i++; }
-  return `${digits(x)} ${names[i]}`;
+  return `${number(x)} ${names[i]}`;
 }
 
 // memory of a GPU is 1024-based: a card that is sold as 80 GB has 80 GiB.
-export function memory(x) { return `${digits(x / 2 ** 30)} GiB`; }
+export function memory(x) { return `${number(x / 2 ** 30)} GiB`; }
 
 // micros is a time given in µs.
 export function micros(x) {
-  if (x >= 1e6) return `${digits(x / 1e6)} s`;
-  if (x >= 1e3) return `${digits(x / 1e3)} ms`;
-  return `${digits(x)} µs`;
+  if (x >= 1e6) return `${number(x / 1e6)} s`;
+  if (x >= 1e3) return `${number(x / 1e3)} ms`;
+  return `${number(x)} µs`;
 }
 
 export function seconds(x) {
-  if (x >= 3600) return `${digits(x / 3600)} h`;
+  if (x >= 3600) return `${number(x / 3600)} h`;
   return micros(x * 1e6);
 }
 
 // rate is given in GB/s, one direction.
 export function rate(x) {
-  if (x >= 1000) return `${digits(x / 1000)} TB/s`;
-  if (x >= 1 || x <= 0) return `${digits(x)} GB/s`;
-  return x >= 1e-3 ? `${digits(1e3 * x)} MB/s` : `${digits(1e6 * x)} kB/s`;
+  if (x >= 1000) return `${number(x / 1000)} TB/s`;
+  if (x >= 1 || x <= 0) return `${number(x)} GB/s`;
+  return x >= 1e-3 ? `${number(1e3 * x)} MB/s` : `${number(1e6 * x)} kB/s`;
 }
 
 export function percent(x) { return `${(100 * x).toFixed(x !== 0 && Math.abs(x) < 0.1 ? 1 : 0)}%`; }
 
 export function count(x) { return Math.round(x).toLocaleString('en'); }
 
-export function number(x) { return digits(x); }
-
 // short is a count with the letter that people say.
 export function short(x) {
-  for (const [v, letter] of [[1e12, 'T'], [1e9, 'B'], [1e6, 'M'], [1e3, 'K']]) if (x >= v) return digits(x / v) + letter;
-  return digits(x);
+  for (const [v, letter] of [[1e12, 'T'], [1e9, 'B'], [1e6, 'M'], [1e3, 'K']]) if (x >= v) return number(x / v) + letter;
+  return number(x);
 }
 
 // counted is what the rates of a step count: a picture is a sequence of one token.

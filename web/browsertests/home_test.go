@@ -1,11 +1,14 @@
 package browsertests
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -106,13 +109,43 @@ func TestSeveralFiles(t *testing.T) {
 	}
 	p.shot("several-files")
 	p.clean("several files")
-	// The same, dropped.
+	// The same as a folder of the nodes' folders, dropped.
+	folder := filepath.Join(t.TempDir(), "site")
+	for _, name := range []string{"gpu1", "gpu2"} {
+		if err := os.MkdirAll(filepath.Join(folder, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name, "topo.txt"), []byte(cards), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p.open("/cluster", drawn)
-	p.run(`(() => { const d = new DataTransfer();
-		for (const name of ['gpu1.txt', 'gpu2.txt']) d.items.add(new File([` + "`" + cards + "`" + `], name));
-		document.querySelector('.controls fieldset').dispatchEvent(new DragEvent('drop', {dataTransfer: d, bubbles: true})); })()`)
+	p.drop(`.controls fieldset`, folder)
 	p.wait(`location.search.includes('@') && document.querySelector('.view header p').textContent.startsWith('2 nodes') && ` + drawn)
-	p.clean("dropped files")
+	p.clean("a dropped folder")
+}
+
+// drop drags files or folders onto an element, as from a desktop.
+func (p *page) drop(selector string, files ...string) {
+	p.t.Helper()
+	at, err := eval[[]float64](p, `(() => { const r = document.querySelector('`+selector+
+		`').getBoundingClientRect(); return [r.left + r.width / 2, r.top + 30]; })()`)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		for _, kind := range []input.DispatchDragEventType{
+			input.DispatchDragEventTypeDragEnter, input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop,
+		} {
+			if _, err := cdp.Call(ctx, target, input.DispatchDragEvent, input.DispatchDragEventParams{
+				Type: kind, X: at[0], Y: at[1],
+				Data: &input.DragData{Items: []*input.DragDataItem{}, Files: files, DragOperationsMask: 1},
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 }
 
 // TestPhone holds a phone to the form first, and to tables that scroll in their own box.

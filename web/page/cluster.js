@@ -128,7 +128,7 @@ export async function show(root, state, api) {
       draw();
       picture.svg.getBoundingClientRect(); // lays it out now
       stage.dataset.drawn = String(Math.round(performance.now() - started));
-      put(more, audit(checked?.doc || answer.doc), outline(topo), c !== 'fleet' && h('details', { class: 'card' }, h('summary', {}, 'The same as drawn by busbar map -o svg'), h('p', {}, h('a', { href: `${answer.url}${answer.url.includes('?') ? '&' : '?'}o=svg`, target: '_blank', rel: 'noopener' }, 'open the drawing'))));
+      put(more, audit(checked?.doc || answer.doc), outline(topo), c !== 'fleet' && h('details', { class: 'card' }, h('summary', {}, 'The same as drawn by busbar map -o FILE.svg'), h('p', {}, h('a', { href: `${answer.url}${answer.url.includes('?') ? '&' : '?'}o=svg`, target: '_blank', rel: 'noopener' }, 'open the drawing'))));
     } catch (error) {
       refused(said, error);
       stage.hidden = true; // it shows another cluster

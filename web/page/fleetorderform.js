@@ -193,7 +193,7 @@ export function orderForm({ state, api, fleet, given }) {
     own.large.control.addEventListener('input', () => { own.large.touched = true; });
     const row = (...list) => h('div', { class: 'row', 'data-part': '' }, list.map((n) => own[n].root));
     put(root, h('form', { class: 'cards', novalidate: true, onsubmit: submit, onchange: tell, 'aria-label': 'order a measurement' },
-      !form.may && h('p', { class: 'note' }, `Your token (${me.name}) may read, not order. Who runs the server gives one that may: `, h('code', {}, 'busbar serve token add NAME --role order')),
+      !form.may && h('p', { class: 'note' }, 'You may look, not measure. Who runs the server gives you a login that may: ', h('code', {}, 'busbar serve token add NAME --role order')),
       h('fieldset', { disabled: !form.may }, h('legend', {}, 'Order a measurement'),
         entry('Measure', measure).root, own.nodes.root, own.op.root, own.sizes.root, own.job.root, own.large.root, own.every.root, own.from.root, row('cap', 'time'),
         h('details', {}, h('summary', {}, 'More'), h('div', { class: 'cards more' }, own.busy.root, own.rounds.root, own.once.root, own.small.root, own.algo.root, row('warm', 'iters'))),

@@ -32,10 +32,10 @@ export function curl(url) {
   return `curl -H "Authorization: Bearer $BUSBAR_TOKEN" '${location.origin}${url.replaceAll("'", '%27')}'`;
 }
 
-// busbar is a command line that asks this server.
+// busbar is a command of the fleet that asks this server.
 export function busbar(words) {
   const usual = location.protocol === 'http:' && location.host === '127.0.0.1:7641';
-  return `busbar ${words}${usual ? '' : ` --server ${location.origin}`}`;
+  return `busbar fleet ${words}${usual ? '' : ` --server ${location.origin}`}`;
 }
 
 // shown is an answer for the bar that shares it; words are those of the command that gives the same.

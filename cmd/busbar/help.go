@@ -45,7 +45,7 @@ var keys = map[string]string{
 	"diff":      "alpha",
 	"lab":       "inside spines mtu staging staging-local rootless",
 	"hang":      "trigger gap",
-	"serve":     "nats-ca nats-creds bus-plain keep webhook-secret-file no-fleet no-agent host account-key expires",
+	"serve":     "nats-ca nats-creds bus-plain keep webhook-secret-file no-fleet no-agent host expires",
 	"agent":     "meet-port max-memory look",
 	"fleet":     "busy at-once small within server-ca rounds",
 }
@@ -128,8 +128,8 @@ func named(app *kong.Application, args []string) (n *kong.Node, rest []string) {
 	return n, nil
 }
 
-// helpWidth is how wide help is.
-const helpWidth = 80
+// helpWidth is how wide help is; behind flags and commands what they are begins at a column.
+const helpWidth, flagColumn, commandColumn = 80, 28, 14
 
 // What -h shows at most: flags, of them those of a group, and examples.
 const shortFlags, shortOfGroup, shortExamples = 15, 5, 3
@@ -160,13 +160,14 @@ func helpText(n *kong.Node, short bool) string {
 		if i == 0 {
 			fmt.Fprintln(&b)
 		}
-		writeEntry(&b, p.Summary(), p.Help, short)
+		writeEntry(&b, flagColumn, p.Summary(), p.Help, short)
 	}
 	writeFlags(&b, n, short)
 	writeCommands(&b, n)
 	if examples != "" {
 		lines := strings.Split(examples, "\n")
 		if short {
+			lines = slices.DeleteFunc(lines, func(l string) bool { return len(l) > helpWidth })
 			lines = lines[:min(len(lines), shortExamples)]
 		}
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", strings.Join(lines, "\n"))
@@ -205,7 +206,7 @@ func writeFlags(b *strings.Builder, n *kong.Node, short bool) {
 			fmt.Fprintf(b, "\n%s\n", title)
 		}
 		for _, f := range list {
-			writeEntry(b, flagName(f), f.Help, short)
+			writeEntry(b, flagColumn, flagName(f), f.Help, short)
 		}
 	}
 	if short && len(flags) > 0 {
@@ -253,21 +254,16 @@ func flagName(f *kong.Flag) string {
 	return "--" + f.Name + value
 }
 
-// writeEntry writes a name with what it is; for -h on one line, cut where that is full.
-func writeEntry(b *strings.Builder, name, text string, short bool) {
-	column := 28
-	if !strings.ContainsAny(name, "-=") { // a command
-		column = 14
-	}
+// writeEntry writes a name and, from a column on, what it is; for -h on one line, cut where that is full.
+func writeEntry(b *strings.Builder, column int, name, text string, short bool) {
 	lines := texttab.Wrap(text, helpWidth-column)
 	if short {
 		first, _, _ := strings.Cut(strings.TrimSuffix(text, "."), ". ")
-		lines = texttab.Wrap(first, helpWidth-column-2)
-		if len(lines) > 1 {
+		if lines = texttab.Wrap(first, helpWidth-column-2); len(lines) > 1 {
 			lines = []string{lines[0] + " …"}
 		}
-		if len(name) > column-4 {
-			name = name[:strings.LastIndexAny(name[:column-4], "=,|/")] + "=…"
+		if flag, _, ok := strings.Cut(name, "="); ok && len(name) > column-4 {
+			name = flag + "=…"
 		}
 	}
 	if len(name) > column-4 {
@@ -295,7 +291,7 @@ func writeCommands(b *strings.Builder, n *kong.Node) {
 			fmt.Fprintf(b, "\n%s:\n", title)
 			group = title
 		}
-		writeEntry(b, c.Name, c.Help, n.Type != kong.ApplicationNode)
+		writeEntry(b, commandColumn, c.Name, c.Help, n.Type != kong.ApplicationNode)
 	}
 	if n.Type == kong.ApplicationNode {
 		fmt.Fprintln(b, "\nAlso: help clusters|exit-codes|models|units; version, completion, man, self-test")

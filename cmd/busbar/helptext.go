@@ -440,6 +440,11 @@ Examples:
   busbar serve --nats tls://nats1:4222,tls://nats2:4222 --nats-creds hub.creds
   busbar serve --listen 0.0.0.0:7641 --tls-cert server.pem --tls-key server.key
 
+# serve token
+Examples:
+  busbar serve token add alice --role order
+  busbar serve token node gpu01 -o gpu01.creds
+
 # serve token add
 A running server accepts it immediately. Scripts send it: Authorization: Bearer TOKEN.
 
@@ -474,6 +479,14 @@ Examples:
   busbar agent --join tls://head:7642 --creds /etc/busbar/node.creds
   BUSBAR_CREDS=node.creds busbar agent --join tls://head:7642 --tls-ca ca.pem --bind ib0 --json
 
+# fleet
+busbar serve knows the nodes of a fleet by what their agents report, and runs the measurements that are ordered.
+
+Examples:
+  busbar fleet nodes --bad
+  busbar fleet order pairs --wait
+  busbar fleet links gpu01,gpu02
+
 # fleet nodes
 Lists the nodes of a fleet as busbar serve knows them: state, activity and findings. With --bad the output is a
 Slurm hostlist of nodes with a certain fault of their own that is not improving. Slow paths between nodes count
@@ -484,6 +497,11 @@ Examples:
   scontrol show node | busbar fleet nodes --slurm -
   busbar fleet nodes --bad --json --server https://head:7641 --token-file token
   bad=$(busbar fleet nodes --bad) || [ -z "$bad" ] || scontrol update state=drain reason=busbar nodename="$bad"
+
+# fleet order
+Examples:
+  busbar fleet order pairs --wait
+  busbar fleet order list --all
 
 # fleet order pairs
 Every pair is measured by itself: a node that fails affects its pair only. Nodes that are unreachable, have left or

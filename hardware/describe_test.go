@@ -174,7 +174,7 @@ func TestDescribeErrors(t *testing.T) {
 		{Oversubscription: math.NaN()},
 		{Oversubscription: 1e9},
 		{Rate: -1},
-		{Speed: "400G"},
+		{Speed: "400"},
 		{Speed: "warp"},
 		{Radix: -1},
 		{Radix: 1 << 20},

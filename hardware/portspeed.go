@@ -30,8 +30,8 @@ func (p PortSpeed) String() string {
 	return p.Rate.Bits()
 }
 
-// bareSpeed is a speed whose unit or network is left out: bits or bytes, Ethernet or InfiniBand, is not guessed.
-var bareSpeed = lazyre.New(`(?i)^(\d{1,4})\s*(?:G|gbit|gbits)?$`)
+// bareSpeed is a speed whose unit is left out: bits or bytes is not guessed.
+var bareSpeed = lazyre.New(`(?i)^(\d{1,4})\s*(?:gbit|gbits)?$`)
 
 // ParsePortSpeed reads a port speed as tools and people write it: "4xHDR", "4X
 // HDR", "NDR" (four lanes), "HDR100" and "NDR200" (two lanes), "100GbE", "25G
@@ -56,6 +56,9 @@ func ParsePortSpeed(s string) (PortSpeed, error) {
 	}
 	if p, ok := namedSpeed(text); ok {
 		return p, nil
+	}
+	if n, ok := strings.CutSuffix(strings.ToUpper(text), "G"); ok { // 400G, as NICs are sold
+		text = n + "Gb/s"
 	}
 	if r, err := unit.ParseRate(text); err == nil && r > 0 {
 		return PortSpeed{Rate: r, Nominal: r}, nil

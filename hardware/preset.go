@@ -139,6 +139,11 @@ func Preset(name string, count int) (*cluster.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Node == "" && p.cards == nil && count > 1 { // a100:4 are GPUs of one machine
+		if own, err := nodeOf(fmt.Sprintf("%dx%s", count, p.Name), presetTable()); own != nil && err == nil {
+			p, count = own, 1
+		}
+	}
 	count = cmp.Or(count, max(p.Nodes, 1))
 	if count < 0 || count > MaxNodes {
 		return nil, fmt.Errorf("preset %s: %d nodes; expected 1 to %d", p.Name, count, MaxNodes)
@@ -194,6 +199,9 @@ func find(name string) (*preset, error) {
 	if p, err := nodeOf(want, all); p != nil || err != nil {
 		return p, err
 	}
+	if g, ok := GPUByName(want); ok && g.Name != want {
+		return find(g.Name)
+	}
 	if why := foreign(want); why != "" {
 		return nil, fmt.Errorf("preset %.40q: %s; NVIDIA's GPUs (NCCL) and AMD's (RCCL) are modelled", name, why)
 	}
@@ -214,6 +222,9 @@ const maxCards = 16
 // PCIe cards one that has them on root ports. Both results are nil where the name is none of this kind.
 func nodeOf(want string, all []preset) (*preset, error) {
 	count, name, _ := strings.Cut(want, "x")
+	if end := strings.LastIndexByte(want, 'x'); end > 0 && strings.Trim(want[end+1:], "0123456789") == "" { // h100x8
+		name, count = want[:end], want[end+1:]
+	}
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 1 {
 		return nil, nil
@@ -221,6 +232,9 @@ func nodeOf(want string, all []preset) (*preset, error) {
 	g, ok := GPUByName(name)
 	if !ok {
 		return nil, nil
+	}
+	if n == 1 {
+		return find(g.Name)
 	}
 	var others []string
 	for _, p := range all {

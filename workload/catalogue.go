@@ -176,6 +176,10 @@ var aliases = map[string]string{
 func Find(name string) (*Model, error) {
 	want := strings.ToLower(name)
 	want = cmp.Or(aliases[want[strings.LastIndexByte(want, '/')+1:]], want)
+	longer := slices.DeleteFunc(Names(), func(n string) bool { return !strings.HasPrefix(n, want+"-") })
+	if len(longer) == 1 && !slices.Contains(Names(), want) { // qwen3-235b is qwen3-235b-a22b alone
+		want = longer[0]
+	}
 	for i := range rows() {
 		if r := &rows()[i]; r.Name == want {
 			m := r.model()
@@ -204,7 +208,7 @@ func Near(name string) (list []string) {
 	far := map[string]int{}
 	for i := range rows() {
 		r := rows()[i].Name
-		d := words.Distance(want, r)
+		d := min(words.Distance(want, r), 1+words.Distance(want, r[:min(len(r), len(want))]))
 		if d <= max(1, len(want)/4) || strings.HasPrefix(r, want[:min(len(want), alike)]) {
 			far[r], list = d, append(list, r)
 		}

@@ -20,6 +20,7 @@ func Parse(word string) (*Model, error) {
 	d := Dims{Vocab: 50257, Context: 1024}
 	fields := map[string]*int64{
 		"layers": &d.Layers, "hidden": &d.Hidden, "heads": &d.Heads, "ffn": &d.FFN, "vocab": &d.Vocab, "context": &d.Context,
+		"kv_heads": &d.KVHeads,
 	}
 	params := 0.0
 	said := map[string]bool{}
@@ -39,8 +40,10 @@ func Parse(word string) (*Model, error) {
 		}
 		to, ok := fields[key]
 		if !ok {
-			return nil, fmt.Errorf("model %q: %q is no dimension; expected params, layers, hidden, heads, ffn, vocab, context",
-				word, key)
+			return nil,
+				fmt.Errorf("model %q: %q is no dimension; expected params, layers, hidden, heads, kv_heads, ffn, vocab, "+
+					"context",
+					word, key)
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 		if err != nil || n < 1 {
@@ -61,9 +64,13 @@ func Parse(word string) (*Model, error) {
 	if err := d.Check(); err != nil {
 		return nil, fmt.Errorf("model %q: %w", word, err)
 	}
+	family, blocks := "GPT", GPT2
+	if d.KVHeads > 0 {
+		family, blocks = "Llama", Llama
+	}
 	d = d.filled()
 	return &Model{
-		Name: word, Title: fmt.Sprintf("a GPT of %d layers, %d units", d.Layers, d.Hidden), Dims: d, Seq: d.Context,
-		Blocks: GPT2(d), Source: "the command line",
+		Name: word, Title: fmt.Sprintf("a %s of %d layers, %d units", family, d.Layers, d.Hidden), Dims: d, Seq: d.Context,
+		Blocks: blocks(d), Source: "the command line",
 	}, nil
 }

@@ -621,7 +621,7 @@ Wherever a command takes a cluster (-c), it is one of these, with an optional no
 Wherever a command takes a model (-m), it is one of these:
   llama3-8b                          a name (busbar list models, busbar list models qwen)
   config.json                        a configuration of Hugging Face, or the folder that it is in
-  params=20B,layers=48,hidden=6144   dimensions; heads, kv_heads, ffn, vocab, experts and topk too
+  params=20B,layers=48,hidden=6144   dimensions; heads, kv_heads, ffn, vocab and context too
 --parallel dp=8,tp=4,pp=2 or --tp 4 --pp 2 divides it; --framework NAME says what runs it (busbar list frameworks).
 
 # names

@@ -102,3 +102,38 @@ func TestKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestSpellings: what people write is taken, and old and guessed names are answered with the new ones.
+func TestSpellings(t *testing.T) {
+	whole := "step -c dgx-h100:2 -m llama3-8b --parallel tp=2,zero=1 --global-batch 32 --micro-batch 2 --seq 4096 --json"
+	_, want, _ := calledAs(t, whole)
+	for _, line := range []string{
+		"step -c dgx-h100:2 -m llama3-8b --tp 2 --zero=1 --batch 32 --mbs 2 --seq-len 4096 --json",
+		"step -c dgx-h100:2 -m llama3-8b --parallel tp=2 --zero 1 --gbs=32 --micro-batch-size 2 --seq 4096 --json",
+	} {
+		if _, got, errs := calledAs(t, line); got != want || want == "" {
+			t.Errorf("%s: another answer than %s: %s", line, whole, errs)
+		}
+	}
+	for _, line := range []string{
+		"predict 8xh100 --size 1M", "predict h100x8 --size 1M", "predict a100:4 --size 1M", "predict 1xh200 --rounds",
+		"predict dgx-h100:2 --nic 400G --size 1M", "predict dgx-h100:2 --nic 100G --size 1M",
+		"step -c dgx-h100:1 -m layers=2,hidden=512,heads=8,kv_heads=2,vocab=1000 --micro-batch 1",
+		"goodput -c dgx-h100:2 -m gpt2 --price 2.5", "step -c dgx-h100:32 -m qwen3-235b --parallel tp=8,pp=4,ep=8,zero=1",
+		"predict -c baskerville --compare 1x4,9x9 --size 1M",
+	} {
+		if code, _, errs := calledAs(t, line); code > exitWrong {
+			t.Errorf("%s: exit %d: %s", line, code, errs)
+		}
+	}
+	for line, says := range map[string]string{
+		"why": "busbar doctor", "validate x.jsonl": "busbar calibrate --check", "experts": "busbar predict --op moe_dispatch",
+		"models qwen": "busbar list models", "order pairs": "busbar fleet order", "doctor bench x": "busbar doctor TABLE",
+		"step --table csv": "--csv and --markdown", "step --goodput": "busbar goodput",
+		"predict h10 --size 1M": "h100", "step -c dgx-h100 -m qwen3-236b": "qwen3-235b-a22b",
+	} {
+		if code, out, errs := calledAs(t, line); code != exitBad || out != "" || !strings.Contains(errs, says) {
+			t.Errorf("%s: exit %d: %s%s", line, code, out, errs)
+		}
+	}
+}

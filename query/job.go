@@ -29,11 +29,11 @@ import (
 type Job struct {
 	Cluster   string             `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes)."`
 	Layout    Layout             `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
-	Model     string             `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48,hidden=6144."`
+	Model     string             `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar list models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48,hidden=6144."`
 	Parallel  Parallel           `placeholder:"dp=8,tp=4,…" help:"Parallel degrees: dp (data), tp (tensor), pp (pipeline), vpp (virtual stages per rank), cp (context), ep (expert), etp (tensor ranks of experts), zero (0 to 3), shard (ranks that shard parameters: a number, or node), sp=1 (sequence parallelism). dp fills what is left (default: the first plan of busbar plan)."`
 	Global    int64              `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: about 65,536 tokens per GPU, 4 million in all at most)."`
 	Micro     int64              `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Micro-batch in sequences (default: about 2,048 tokens with --parallel where it fits, else as busbar plan finds)."`
-	Seq       int64              `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's; 1024 for dimensions; for a config.json that of the same model in busbar models, or at most 4096)."`
+	Seq       int64              `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's; 1024 for dimensions; for a config.json that of the same model in busbar list models, or at most 4096)."`
 	Precision workload.Precision `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's)."`
 	Recompute workload.Recompute `enum:",none,selective,full,per-op,light" default:"" placeholder:"MODE" help:"Activation recomputation: none, selective (core attention), full, per-op (all but attention and every second matrix product, as torchtitan), light (norms and activation functions) (default: none with --parallel where it fits, else as busbar plan finds)."`
 	FineTuning
@@ -464,7 +464,7 @@ func adopt(f *workload.Framework, j *workload.Job, parallel string, sm int) {
 	}
 }
 
-// LoadModel is the model of a word: a name (busbar models lists them), dimensions (params=20B,layers=48), a config.json
+// LoadModel is the model of a word: a name (busbar list models lists them), dimensions (params=20B,layers=48), a config.json
 // of Hugging Face, or the folder that it is in. A name is taken before a folder that is called the same; ./NAME is the
 // folder. What is neither may be a name as Hugging Face has it (meta-llama/Llama-3.1-8B).
 func LoadModel(env Env, word string) (*workload.Model, error) {
@@ -505,7 +505,7 @@ func loadModel(env Env, word string) (*workload.Model, error) {
 		return known, nil
 	}
 	if strings.ContainsRune(word, os.PathSeparator) {
-		return nil, fmt.Errorf("model %q: no such folder, and not a name that is known; expected a name (busbar models "+
+		return nil, fmt.Errorf("model %q: no such folder, and not a name that is known; expected a name (busbar list models "+
 			"lists them), a Hugging Face config.json (-m config.json), or the folder that it is in", word)
 	}
 	return nil, err

@@ -40,7 +40,7 @@ type Plan struct {
 	Cluster   string             `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads."`
 	Layout    Layout             `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node (default: all GPUs, or --gpus)."`
 	GPUs      int                `name:"gpus" least:"1" placeholder:"N" help:"Number of GPUs, on whole nodes; a preset without a node count gets as many nodes as needed."`
-	Model     string             `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48."`
+	Model     string             `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar list models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48."`
 	Global    int64              `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: about 65,536 tokens per GPU, 4 million in all at most)."`
 	Seq       int64              `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
 	Precision workload.Precision `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's)."`
@@ -159,9 +159,9 @@ func (q *Plan) check() error {
 func requireJob(cluster, model string) error {
 	switch {
 	case cluster == "":
-		return errors.New("no cluster; expected -c CLUSTER, such as -c dgx-h100:4 (busbar presets lists them)")
+		return errors.New("no cluster; expected -c CLUSTER, such as -c dgx-h100:4 (busbar list presets lists them)")
 	case model == "":
-		return errors.New("no model; expected -m MODEL, such as -m llama2-7b (busbar models lists them)")
+		return errors.New("no model; expected -m MODEL, such as -m llama2-7b (busbar list models lists them)")
 	}
 	return nil
 }

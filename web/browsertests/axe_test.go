@@ -16,7 +16,10 @@ var checked = []struct{ name, path, until string }{
 	{"cluster-1000", "/cluster?c=dgx-h100:1000", drawn},
 	{"node", "/cluster?c=dgx-h100:2&op=all_reduce&at=node0&sel=device/node0/gpu0", drawn},
 	{"predict", "/predict?c=dgx-h100:4", answered},
-	{"step", "/step?c=dgx-h100:8&m=llama3-70b&tp=8&sp=1&pp=2&zero=1&global-batch=64", `document.querySelector('[data-rested]')`},
+	{
+		"step", "/step?c=dgx-h100:8&m=llama3-70b&tp=8&sp=1&pp=2&zero=1&global-batch=64",
+		`document.querySelector('[data-rested]')`,
+	},
 	{"step-compare", "/step?c=4x4090:2&nic=25GbE&m=gpt2-large&l=1x4,2x2,2x4", stepped},
 	{"predict-compare", "/predict?c=baskerville&l=1x4,2x2,4x1", answered},
 	{"plan", "/plan?c=dgx-h100:8&m=llama3-70b", `document.querySelector('#files details')`},

@@ -66,7 +66,8 @@ func TestFleetOrder(t *testing.T) {
 	p.clean("orders")
 	f.role = "read"
 	p.open("/fleet?show=orders", part("orders"))
-	p.wait(`document.querySelector('form fieldset').disabled && document.body.textContent.includes('You may look, not measure')`)
+	p.
+		wait(`document.querySelector('form fieldset').disabled && document.body.textContent.includes('You may look, not measure')`)
 	p.shot("fleet-orders-reader")
 	p.clean("a reader")
 }

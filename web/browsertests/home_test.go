@@ -103,7 +103,8 @@ func TestSeveralFiles(t *testing.T) {
 	}
 	p.open("/cluster", drawn)
 	p.do(chromedp.SetUploadFiles(`.controls input[type=file]`, files))
-	p.wait(`location.search.includes('@') && document.querySelector('.view header p').textContent.startsWith('2 nodes') && ` + drawn)
+	p.
+		wait(`location.search.includes('@') && document.querySelector('.view header p').textContent.startsWith('2 nodes') && ` + drawn)
 	if said := p.text(".stage"); !strings.Contains(said, "Not checked, as no source says it") {
 		t.Errorf("the audit does not say what was not checked:\n%s", said)
 	}
@@ -121,7 +122,8 @@ func TestSeveralFiles(t *testing.T) {
 	}
 	p.open("/cluster", drawn)
 	p.drop(`.controls fieldset`, folder)
-	p.wait(`location.search.includes('@') && document.querySelector('.view header p').textContent.startsWith('2 nodes') && ` + drawn)
+	p.
+		wait(`location.search.includes('@') && document.querySelector('.view header p').textContent.startsWith('2 nodes') && ` + drawn)
 	p.clean("a dropped folder")
 }
 
@@ -176,6 +178,7 @@ func TestSearching(t *testing.T) {
 		c.value = '3';
 		c.dispatchEvent(new Event('change', {bubbles: true}));
 		return document.querySelector('.view > .cards progress') && !document.querySelector('#files'); })()`)
-	p.wait(planned + ` && !document.querySelector('.view > .cards progress') && document.querySelectorAll('.cards tbody tr').length === 3`)
+	p.
+		wait(planned + ` && !document.querySelector('.view > .cards progress') && document.querySelectorAll('.cards tbody tr').length === 3`)
 	p.clean("a search")
 }

@@ -17,7 +17,10 @@ var walked = []struct{ name, path, until, open string }{
 	{"predict", "/predict?c=dgx-h100:4", answered, ""},
 	{"predict-compare", "/predict?c=baskerville&layouts=1x4,2x2,4x1", answered, ""},
 	{"step-compare", "/step?c=4x4090:2&nic=25GbE&m=gpt2-large&l=1x4,2x2,2x4", stepped, ""},
-	{"step", "/step?c=dgx-h100:8&m=llama3-70b&tp=8&sp=1&pp=2&zero=1&global-batch=64", `document.querySelector('[data-rested]')`, ""},
+	{
+		"step", "/step?c=dgx-h100:8&m=llama3-70b&tp=8&sp=1&pp=2&zero=1&global-batch=64",
+		`document.querySelector('[data-rested]')`, "",
+	},
 	{"plan", "/plan?c=dgx-h100:8&m=llama3-70b", `document.querySelector('#files details')`, ""},
 	{"doctor", "/doctor", `document.querySelector('.drop')`, ""},
 	{"fleet", "/fleet", part("overview"), "fleet"},

@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/unit"
 )
 
-// Vary is a cluster with some of its network changed, by a text: network.gbps=400 (every NIC and cable),
-// nics_per_node=4, or several with commas.
+// Vary is a cluster with some of its network changed, by a text: nic=100G (every NIC and cable; network.gbps=100 is the
+// same), nics=4 (or nics_per_node), gdr=on, or several with commas.
 func Vary(c *cluster.Cluster, text string) (*cluster.Cluster, error) {
 	for _, one := range strings.Split(text, ",") {
 		var err error
@@ -24,10 +25,18 @@ func Vary(c *cluster.Cluster, text string) (*cluster.Cluster, error) {
 func varied(c *cluster.Cluster, text string) (*cluster.Cluster, error) {
 	key, value, _ := strings.Cut(strings.TrimSpace(text), "=")
 	switch key {
-	case "network.gbps":
+	case "network.gbps", "nic":
 		gbps, err := strconv.ParseFloat(value, 64)
+		if key == "nic" {
+			var port hardware.PortSpeed
+			if strings.HasSuffix(value, "G") {
+				value += "b/s"
+			}
+			port, err = hardware.ParsePortSpeed(value)
+			gbps = port.Rate.Gbps()
+		}
 		if err != nil || !(gbps >= 0.001 && gbps <= 1e6) {
-			return nil, fmt.Errorf("%q; expected the Gb/s of a NIC, such as 400", value)
+			return nil, fmt.Errorf("%q; expected the rate of a NIC, such as nic=400G or network.gbps=400", value)
 		}
 		have, _ := NodePorts(c.TypeOf(0))
 		if have == 0 {
@@ -35,7 +44,7 @@ func varied(c *cluster.Cluster, text string) (*cluster.Cluster, error) {
 		}
 		n, _ := Faster(c, gbps/have.Gbps(), Ports, Trunks)
 		return n, nil
-	case "nics_per_node":
+	case "nics_per_node", "nics":
 		k, err := strconv.Atoi(value)
 		if err != nil || k < 1 {
 			return nil, fmt.Errorf("%q; expected a number of NICs", value)
@@ -46,7 +55,14 @@ func varied(c *cluster.Cluster, text string) (*cluster.Cluster, error) {
 		}
 		return n, nil
 	}
-	return nil, fmt.Errorf("%q cannot be set; expected network.gbps or nics_per_node", key)
+	if key == "gdr" && value == "on" {
+		n, ok := WithGPUDirect(c)
+		if !ok {
+			return nil, fmt.Errorf("every NIC reaches GPU memory already, as far as it is known; leave it out")
+		}
+		return n, nil
+	}
+	return nil, fmt.Errorf("%q cannot be set; expected nic=100G, nics=4 or gdr=on", strings.TrimSpace(text))
 }
 
 // NodePorts is the rate of the slowest live port of a node's NICs, and how many ports are live.

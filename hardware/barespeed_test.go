@@ -3,6 +3,8 @@ package hardware
 import (
 	"strings"
 	"testing"
+
+	"busbar.dev/cluster"
 )
 
 // A speed without its unit is refused with what may be meant; 25G is 25 Gb/s, as NICs are sold.
@@ -15,5 +17,23 @@ func TestBareSpeed(t *testing.T) {
 	}
 	if p, err := ParsePortSpeed("25G"); err != nil || p.Rate.Gbps() != 25 {
 		t.Errorf("25G: %v, %v", p, err)
+	}
+}
+
+// TestCountedGPUs: a machine is also a number of GPUs before or behind their name, in a name that ends in a number too.
+func TestCountedGPUs(t *testing.T) {
+	for name, gpus := range map[string]int{
+		"4xrtx4090": 4, "rtx4090x4": 4, "8xh100": 8, "h100x8": 8, "1xh200": 1, "rtx4090": 1, "4xa100": 4,
+	} {
+		c, err := Preset(name, 0)
+		if err != nil || len(c.Hosts) != 1 || c.TypeOf(0).Count(cluster.GPU) != gpus {
+			t.Errorf("%s: %v, %v; want one node with %d GPUs", name, c, err, gpus)
+		}
+	}
+	if c, err := Preset("rtx4090", 4); err != nil || len(c.Hosts) != 1 || c.TypeOf(0).Count(cluster.GPU) != 4 {
+		t.Errorf("rtx4090:4: %v, %v; want one node with 4 GPUs", c, err)
+	}
+	if c, err := Preset("2x4xrtx4090", 0); err == nil {
+		t.Errorf("2x4xrtx4090 is %v; want an error", c)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/words"
 )
 
@@ -218,15 +219,19 @@ const AssumedNode = "assumed to be"
 // maxCards is more PCIe cards than a server takes.
 const maxCards = 16
 
+// countedName is a name that has a number of GPUs itself.
+var countedName = lazyre.New(`^[0-9]+x`)
+
 // nodeOf is a node of several GPUs, as 4xa100-40: that of the first machine whose nodes have as many of them, else for
 // PCIe cards one that has them on root ports. Both results are nil where the name is none of this kind.
 func nodeOf(want string, all []preset) (*preset, error) {
 	count, name, _ := strings.Cut(want, "x")
-	if end := strings.LastIndexByte(want, 'x'); end > 0 && strings.Trim(want[end+1:], "0123456789") == "" { // h100x8
-		name, count = want[:end], want[end+1:]
-	}
 	n, err := strconv.Atoi(count)
-	if err != nil || n < 1 {
+	if end := strings.LastIndexByte(want, 'x'); err != nil && end > 0 { // h100x8
+		name = want[:end]
+		n, err = strconv.Atoi(want[end+1:])
+	}
+	if err != nil || n < 1 || countedName.MatchString(name) {
 		return nil, nil
 	}
 	g, ok := GPUByName(name)

@@ -464,9 +464,9 @@ func adopt(f *workload.Framework, j *workload.Job, parallel string, sm int) {
 	}
 }
 
-// LoadModel is the model of a word: a name (busbar list models lists them), dimensions (params=20B,layers=48), a config.json
-// of Hugging Face, or the folder that it is in. A name is taken before a folder that is called the same; ./NAME is the
-// folder. What is neither may be a name as Hugging Face has it (meta-llama/Llama-3.1-8B).
+// LoadModel is the model of a word: a name (busbar list models lists them), dimensions (params=20B,layers=48), a
+// config.json of Hugging Face, or the folder that it is in. A name is taken before a folder that is called the same;
+// ./NAME is the folder. What is neither may be a name as Hugging Face has it (meta-llama/Llama-3.1-8B).
 func LoadModel(env Env, word string) (*workload.Model, error) {
 	m, err := loadModel(env, word)
 	return m, env.aboutNamed("model", err)

@@ -23,6 +23,7 @@ import (
 	wording "busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
+	"busbar.dev/step"
 )
 
 // load turns the words of a command line into a cluster: files, presets, folders,
@@ -653,7 +654,7 @@ func (p *placement) load(ctx context.Context, e *Env, shapes []shape) (*cluster.
 	if err != nil {
 		return nil, err
 	}
-	return cl, p.assume(e, cl, shapes)
+	return p.assume(e, cl, shapes)
 }
 
 // loadGPUs reads the cluster as load does, and refuses one without GPUs before anything is assumed of it.
@@ -668,7 +669,7 @@ func (p *placement) loadGPUs(ctx context.Context, e *Env, shapes []shape) (*clus
 	if err := p.requireGPUs(cl); err != nil {
 		return nil, err
 	}
-	return cl, p.assume(e, cl, shapes)
+	return p.assume(e, cl, shapes)
 }
 
 // shapedGPUs reads the layouts and the cluster that has the GPUs for them.
@@ -740,13 +741,20 @@ func LoadAtLeast(ctx context.Context, e Env, word string, need int) (*cluster.Cl
 	return more, nil
 }
 
-// assume fills what the cluster's source does not say, and notes it.
-func (p *placement) assume(e *Env, cl *cluster.Cluster, shapes []shape) error {
+// assume fills what the cluster's source does not say, and notes it. NICs that are known become what is given: that is
+// a question about another network.
+func (p *placement) assume(e *Env, cl *cluster.Cluster, shapes []shape) (*cluster.Cluster, error) {
 	g := predict.Given{GPU: p.gpu}
+	var other predict.NICs
 	if p.nic != "" {
 		var err error
 		if g.NIC, err = predict.ParseNICs(p.nic); err != nil {
-			return fmt.Errorf("--nic: %w", err)
+			return nil, fmt.Errorf("--nic: %w", err)
+		}
+		if len(cl.Hosts) > 0 && cl.TypeOf(0) != nil {
+			if rate, _ := step.NodePorts(cl.TypeOf(0)); rate > 0 {
+				g.NIC, other = other, g.NIC
+			}
 		}
 	}
 	if e.loaded != nil {
@@ -755,7 +763,17 @@ func (p *placement) assume(e *Env, cl *cluster.Cluster, shapes []shape) error {
 	nets := slices.ContainsFunc(shapes, func(s shape) bool { return s.nodes != 1 }) && len(cl.Hosts) > 1
 	notes, err := predict.Assume(cl, g, nets)
 	e.note(notes...)
-	return err
+	if err != nil || other.Rate == 0 {
+		return cl, err
+	}
+	text := fmt.Sprintf("network.gbps=%g", other.Rate.Gbps())
+	if other.Count > 0 {
+		text = fmt.Sprintf("nics=%d,%s", other.Count, text)
+	}
+	if cl, err = step.Vary(cl, text); err != nil {
+		return nil, fmt.Errorf("--nic %s: %w", p.nic, err)
+	}
+	return cl, nil
 }
 
 // requireGPUs refuses a cluster without GPUs, which is mostly the machine that somebody sits at.
@@ -772,7 +790,8 @@ func (p *placement) requireGPUs(cl *cluster.Cluster) error {
 		}
 		return fmt.Errorf("-c %s: no node of it has a GPU; nothing to predict", p.cluster)
 	}
-	return fmt.Errorf("no cluster given, and this machine (%s) has no GPU; give one with -c: a preset (busbar list presets "+
+	return fmt.Errorf("no cluster given, and this machine (%s) has no GPU; give one with -c: a preset (busbar list "+
+		"presets "+
 		"lists them), a cluster file, or any file that busbar map reads", cl.Name)
 }
 

@@ -32,7 +32,8 @@ func (g Given) load(ctx context.Context, env *Env, sources []string) (*cluster.C
 	if err != nil || g == (Given{}) {
 		return cl, from, err
 	}
-	return cl, from, (&placement{gpu: g.GPU, nic: g.NIC}).assume(env, cl, []shape{{}})
+	cl, err = (&placement{gpu: g.GPU, nic: g.NIC}).assume(env, cl, []shape{{}})
+	return cl, from, err
 }
 
 // MapDoc is the answer to Map: the cluster's written form with what follows from it.

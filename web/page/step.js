@@ -24,6 +24,7 @@ export async function show(root, state, api) {
   const has = await sizes(api, state, here);
   const usual = await fitting(api, state, here);
   const sequence = check('Sequence parallel', false, (on) => state.set({ sp: on ? '1' : '0' }));
+  const framework = frameworkPicker(state, 'none named');
   const precision = option(state, 'precision', 'Precision', [['', "the framework's"], 'bf16', 'fp16', 'fp8', 'fp32', 'tf32', 'amp-bf16']);
   const degree = (k, label, values) => slider(term(label), values, state.get(k, usual[k] || '1'), set(k), k === 'tp' ? 'parallel' : k);
   const sliders = {
@@ -51,7 +52,7 @@ export async function show(root, state, api) {
         slider('Nodes', powers(4096, count), String(cut(clusterWord(state, here)).nodes || has.nodes), (v) => state.set({ c: `${cut(clusterWord(state, here)).name}:${v}` })),
         has.nics > 0 && [slider('Network, per NIC', [['', 'as it is'], ...[10, 25, 50, 100, 200, 400, 800, 1600].map((x) => [String(x), `${x} Gb/s`])], state.get('gbps'), set('gbps'), 'set'),
           slider('NICs per node', [...powers(has.nics).filter(([n]) => n < has.nics).map(([n]) => [String(n), String(n)]), ['', String(has.nics)]], state.get('nics'), set('nics'))]),
-      group('Software', frameworkPicker(state, 'the simplest that is fast'), adapting(state, 'none')),
+      group('Software', framework, adapting(state, 'none')),
       group('Parallelism', sliders.tp, sequence, sliders.pp, sliders.cp, sliders.ep, sliders.vpp, sliders.zero,
         entry(state, 'l', 'Layout', { placeholder: 'all GPUs; or 1x4,2x2' }, 'NODESxGPUS; several with commas are compared.')),
       group('Batch',
@@ -133,6 +134,7 @@ export async function show(root, state, api) {
     const r = best, job = r.job;
     unit = counted(r);
     follow(split(job.parallel));
+    if (job.framework && !state.get('framework')) framework.querySelector('option').textContent = `none named: ${job.framework}`;
     precision.querySelector('option').textContent = `the framework's${state.get('precision') ? '' : ` (${job.precision})`}`;
     about.textContent = `${job.model} on ${doc.cluster} ${r.layout}${job.framework ? ` with ${job.framework}` : ''}, ${splitWords(job.parallel)}, global batch ${job.seq === 1 ? plural(job.global_batch, 'sample') : `${plural(job.global_batch, 'sequence')} of ${count(job.seq)} tokens`}`;
     about.title = job.framework_reason || '';

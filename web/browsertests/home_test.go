@@ -155,7 +155,7 @@ func TestPhone(t *testing.T) {
 	p := start(t)
 	p.do(chromedp.EmulateViewport(390, 844))
 	for path, until := range map[string]string{
-		"/step?c=dgx-h100:8&m=llama3-70b": stepped, "/plan?c=dgx-h100:2&m=gpt2-large": planned,
+		"/step?c=dgx-h100:8&m=llama3-70b&global-batch=64": stepped, "/plan?c=dgx-h100:2&m=gpt2-large": planned,
 		"/predict?c=dgx-h100:2": answered, "/cluster?c=dgx-h100:2": drawn, "/doctor": `document.querySelector('.drop')`,
 	} {
 		p.open(path, until)

@@ -52,7 +52,7 @@ func TestUnnamedGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range []struct{ view, first, until string }{
-		{"step", "/step", stepped}, {"plan", "/plan?m=gpt2-large", planned}, {"predict", "/predict", answered},
+		{"step", "/step?m=gpt2-large", stepped}, {"plan", "/plan?m=gpt2-large", planned}, {"predict", "/predict", answered},
 	} {
 		p.open(v.first, v.until)
 		p.provoked(func() {

@@ -5,22 +5,14 @@ import { clusterWord, cut, hardware, layouts, presetList } from './pick.js';
 export const degrees = ['tp', 'pp', 'cp', 'ep', 'vpp', 'zero', 'sp'];
 
 // parallel is the word for --parallel, of the degrees that somebody set. The server finds those that nobody did.
-export function parallel(state, otherwise = {}) {
-  const tp = state.get('tp', otherwise.tp ?? '');
-  const list = degrees.map((k) => [k, state.get(k, otherwise[k] ?? '')]).filter(([k, v]) => v !== '' && (k !== 'sp' || Number(tp) > 1));
-  return [...list.map(([k, v]) => `${k}=${v}`), state.get('parallel')].filter(Boolean).join(',');
-}
-
-// split is the degrees of an answer's job, which names them in a word or one by one.
-export function split(p) {
-  if (typeof p === 'string') return Object.fromEntries(p.split(',').map((x) => x.split('=')));
-  return { ...p, sp: p.sequence_parallel ? '1' : '0' };
+export function parallel(state) {
+  const list = degrees.filter((k) => state.get(k) && (k !== 'sp' || state.get('tp') !== '1')).map((k) => `${k}=${state.get(k)}`);
+  return [...list, state.get('parallel')].filter(Boolean).join(',');
 }
 
 // splitWords are the degrees that are not 1.
-export function splitWords(p) {
-  const d = split(p);
-  return [...['dp', 'tp', 'pp', 'cp', 'ep', 'vpp', 'zero', 'shard'].filter((k) => d[k] > 1 || (k === 'zero' && d[k] > 0)).map((k) => `${k}=${d[k]}`), d.sp === '1' && 'sp', d.order && d.order !== 'tp-cp-dp-pp' && d.order].filter(Boolean).join(' ') || 'one GPU';
+export function splitWords(d) {
+  return [...['dp', 'tp', 'pp', 'cp', 'ep', 'vpp', 'zero', 'shard'].filter((k) => d[k] > 1 || (k === 'zero' && d[k] > 0)).map((k) => `${k}=${d[k]}`), d.sequence_parallel && 'sp', d.order && d.order !== 'tp-cp-dp-pp' && d.order].filter(Boolean).join(' ') || 'one GPU';
 }
 
 // spread takes the degrees out of a --parallel that stands in the address, so that sliders show them.
@@ -47,17 +39,12 @@ export async function sizes(api, state, here) {
 // settingsOf are the flags of a text such as --parallel tp=8 --recompute full, by their names.
 export function settingsOf(text) { return Object.fromEntries([...text.matchAll(/--([a-z-]+) (\S+)/g)].map((x) => x.slice(1))); }
 
-// fitting is the job that is asked about where nobody says: the first model that the cluster holds without offload, with the
-// settings by which the server says that it fits, unless they are others than somebody set.
+// fitting is the model that is asked about where nobody names one: the first that the cluster holds. The server finds the rest.
 export async function fitting(api, state, here) {
   const models = state.get('m') ? [state.get('m')] : ['llama3-70b', 'llama3-8b', 'gpt2-large'];
-  for (const m of models) {
+  for (const m of models.slice(0, -1)) {
     const q = { c: clusterWord(state, here), m, parallel: parallel(state), ...hardware(state), ...layouts(state.get('l')), ...state.pick('framework', 'micro-batch', 'global-batch', 'seq', 'precision', 'recompute', 'offload', 'kernels', 'lora') };
-    const row = await api.ask('step', q).then((a) => a.doc.rows[0], () => null);
-    if (row?.fits) return { m, settings: {} };
-    const { parallel: found, recompute, 'micro-batch': micro, offload } = settingsOf(row?.would_fit?.settings || '--offload unknown');
-    const form = offload ? {} : split(found);
-    if (!offload && degrees.every((k) => [undefined, state.get(k, form[k])].includes(form[k]))) return { m, ...form, settings: { recompute, 'micro-batch': micro } };
+    if (await api.ask('step', q).then((a) => a.doc.rows[0].fits, () => false)) return m;
   }
-  return { m: models.at(-1), settings: {} };
+  return models.at(-1);
 }

@@ -4,7 +4,7 @@ import { groupsOf, Table } from './fleetscale.js';
 import { percent, plural } from './units.js';
 
 // Measured is what the fleet's measurements say about nodes, switches and links, in the place of a load: a node's link is as
-// good as the slower of its two directions, in the middle of its pairs, against their peers; the uplinks of a group as the
+// good as the slower of its two directions, the median of its pairs against their peers; the uplinks of a group as the
 // pairs that lead out of it.
 class Measured extends Load {
   constructor(nodes, findings, pairs, topo) {

@@ -13,7 +13,7 @@ export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' });
   const said = h('div', { class: 'said' }), cards = h('section', { class: 'cards', 'aria-label': 'answer' });
-  const model = state.get('m') || (await fitting(api, state, here)).m;
+  const model = await fitting(api, state, here);
   const price = entry(state, 'price', 'Price', { placeholder: '2.50/gpu-hour' }, 'Per GPU and hour.');
   const priced = () => { price.hidden = state.get('objective') !== 'cost'; }; // nothing else asks for it
   priced();

@@ -19,7 +19,7 @@ export function slider(label, values, value, onmove, param) {
     input.setAttribute('aria-valuetext', values[k][1]);
   };
   show(at);
-  return Object.assign(h('div', { class: 'field' }, h('label', { for: name }, label, shown), input), { moveTo: (v) => { if (find(v) >= 0) show(find(v)); } }); // without speaking
+  return Object.assign(h('div', { class: 'field' }, h('label', { for: name }, label, shown), input), { moveTo: (v) => { if (find(v) >= 0) show(find(v)); else shown.textContent = v; } }); // without speaking
 }
 
 // powers are 1, 2, 4 … up to a number.

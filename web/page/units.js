@@ -49,7 +49,7 @@ export function short(x) {
 }
 
 // counted is what the rates of a step count: a picture is a sequence of one token.
-export function counted(row) { return row?.job.seq === 1 ? 'samples' : 'tokens'; }
+export function counted(job) { return job?.seq === 1 ? 'samples' : 'tokens'; }
 
 export function plural(n, word) { return `${count(n)} ${word}${n === 1 ? '' : 's'}`; }
 

@@ -140,11 +140,6 @@ func Preset(name string, count int) (*cluster.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Node == "" && p.cards == nil && count > 1 { // a100:4 are GPUs of one machine
-		if own, err := nodeOf(fmt.Sprintf("%dx%s", count, p.Name), presetTable()); own != nil && err == nil {
-			p, count = own, 1
-		}
-	}
 	count = cmp.Or(count, max(p.Nodes, 1))
 	if count < 0 || count > MaxNodes {
 		return nil, fmt.Errorf("preset %s: %d nodes; expected 1 to %d", p.Name, count, MaxNodes)
@@ -218,6 +213,12 @@ const AssumedNode = "assumed to be"
 
 // maxCards is more PCIe cards than a server takes.
 const maxCards = 16
+
+// IsGPU reports a preset that is a GPU by its name alone, without a number of them.
+func IsGPU(name string) bool {
+	p, err := find(name)
+	return err == nil && p.Node == "" && p.cards == nil && !countedName.MatchString(name)
+}
 
 // countedName is a name that has a number of GPUs itself.
 var countedName = lazyre.New(`^[0-9]+x`)

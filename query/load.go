@@ -215,6 +215,9 @@ func (e *Env) cutCount(name string) (string, int, error) {
 		return "", 0, fmt.Errorf("%s: after the colon %q; expected a number of nodes from 1 to %d", name, name[i+1:],
 			hardware.MaxNodes)
 	}
+	if n > 1 && hardware.IsGPU(name[:i]) { // a100:4 are GPUs of one machine, 1xa100:4 are machines
+		return fmt.Sprintf("%dx%s", n, name[:i]), 0, nil
+	}
 	return name[:i], n, nil
 }
 
@@ -727,6 +730,9 @@ func LoadAtLeast(ctx context.Context, e Env, word string, need int) (*cluster.Cl
 	s, err := e.source(e.budget(ctx), word)
 	if err != nil || !s.Preset && len(cl.Hosts) != 1 {
 		return cl, err
+	}
+	if hardware.IsGPU(word) {
+		word = "1x" + word
 	}
 	quiet := e
 	quiet.Verbose = nil

@@ -152,7 +152,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 	mine := t.TempDir()
 	first, over := start(mine, its)
 	eventually.Holds(f.t, "n1 is up", func() bool {
-		_, out, _ := f.busbar("nodes")
+		_, out, _ := f.busbar("fleet", "nodes")
 		return strings.Contains(out, "n1") && strings.Contains(out, "up")
 	})
 	for range 4 { // as something does that starts it again and again
@@ -174,7 +174,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 		t.Errorf("the second took the first one's place: %s", out)
 	}
 	eventually.Holds(f.t, "a finding", func() bool {
-		_, out, _ := f.busbar("nodes")
+		_, out, _ := f.busbar("fleet", "nodes")
 		return strings.Contains(out, "two agents use the name n1")
 	})
 	// The folder of one that runs is no other's either.

@@ -14,7 +14,7 @@ func (f *servedFleet) forget(up, left fleet.Name) {
 		!strings.Contains(errs, "stop its agent first") {
 		f.t.Errorf("one that is up, and one that is not: exit %d, %q, %q", code, out, errs)
 	}
-	if _, out, _ := f.busbar("nodes"); strings.Contains(out, string(left)) || !strings.Contains(out, string(up)) {
+	if _, out, _ := f.busbar("fleet", "nodes"); strings.Contains(out, string(left)) || !strings.Contains(out, string(up)) {
 		f.t.Errorf("%s is forgotten, %s is not:\n%s", left, up, out)
 	}
 	if code, _, errs := f.busbar("fleet", "nodes", "--forget", string(left)); code != exitBad ||

@@ -46,7 +46,7 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 				return run(ctx, strings.NewReader(""), &out, &out, append(args, "--data", data)), out.String()
 			}
 			eventually.Holds(t, "the server's address", func() bool { return strings.Contains(served.String(), page) })
-			for _, args := range [][]string{{"nodes"}, {"fleet", "order", "list"}} {
+			for _, args := range [][]string{{"fleet", "nodes"}, {"fleet", "order", "list"}} {
 				if code, out := ask(args...); code != exitDone {
 					t.Errorf("%v: exit %d, %s", args, code, out)
 				}

@@ -233,7 +233,7 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"node:\n  - hosts: a[1-4]\n    type: dgx-h100\n", "did you mean nodes"},
 		{"nodes:\n  - host: a[1-4]\n    type: dgx-h100\n", "did you mean hosts"},
 		{"types:\n  x: {nics: 8 x 400}\nnodes:\n  - hosts: a\n    type: x\n", "nics:"},
-		{"types:\n  x: {nics: 2 x 400G}\nnodes:\n  - hosts: a\n    type: x\n", "nics:"},
+		{"types:\n  x: {nics: 2 x 400}\nnodes:\n  - hosts: a\n    type: x\n", "nics:"},
 		{"types:\n  x: {gpus: 8 x L40S, nvlink: switch}\nnodes:\n  - hosts: a\n    type: x\n", "has none"},
 		{"types:\n  x: {gpus: -1 x H100}\nnodes:\n  - hosts: a\n    type: x\n", "gpus:"},
 		{"nodes:\n  - count: 0\n    type: dgx-h100\n", "expected hosts"},

@@ -124,7 +124,7 @@ export async function clusterPicker(api, state, { here = true, fleet = false, ot
     if (nodes.disabled) nodes.value = ''; // what is there is counted elsewhere
     const many = count || other ? Number(nodes.value) : held();
     const n = Math.max(1, Number(each.value) || 1);
-    const name = alone(names[v]) && n > 1 ? `${n}x${v}` : v;
+    const name = alone(names[v]) ? `${n}x${v}` : v;
     if (other) model.value = nics.value = '';
     tell();
     state.set({ c: own(v) && !nodes.value ? v : `${name}:${Math.max(1, many || 1)}`, ...(other ? { gpu: '', nic: '' } : {}) });

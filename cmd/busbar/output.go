@@ -180,11 +180,6 @@ func noPixels(file string) error {
 		"x.svg -o x.png", file)
 }
 
-// jsonForm writes a document as --json does.
-func jsonForm(document any) form {
-	return form{"json", []string{".json"}, func(w io.Writer) error { return report.JSON(w, document) }}
-}
-
 // enumerated are words as a sentence has them.
 func enumerated(words []string, end, joint string) string {
 	list := make([]string, len(words))

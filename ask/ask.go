@@ -1,6 +1,5 @@
-// Package ask is the registry of questions: of each its type, how it is asked, and how its document is written. The
-// command line with its completion and manual pages, the page's routes and the tests that walk all questions are made
-// from it.
+// Package ask is the registry of questions: of each its type, how the page asks it, and how its document is written.
+// The page's routes and the tests that walk all questions are made from it; commands find their question here.
 //
 // The package is not promised: it may change with the program.
 package ask

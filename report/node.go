@@ -778,13 +778,13 @@ func namesOf(t *cluster.NodeType, ids []int) []string {
 
 // drawTreeLinks paints the PCIe tree: each device to what holds it, straight down, with what is wrong with the link.
 func (p *panel) drawTreeLinks(pic *picture) {
-	for d, b := range p.box {
-		h := p.t.Devices[d].Parent
-		if h < 0 || b.w == 0 || p.box[h].y <= b.y || p.up[d] < 0 || p.t.Links[p.up[d]].Kind == cluster.OnDie {
+	for d, cols := range p.span {
+		h, b := p.t.Devices[d].Parent, p.box[d]
+		if h < 0 || len(cols) == 0 || p.box[h].y <= b.y || p.up[d] < 0 || p.t.Links[p.up[d]].Kind == cluster.OnDie {
 			continue
 		}
-		c := p.span[d][0]
-		if len(c.nics) > 0 && slices.Contains(c.nics[1:], d) { // stacked on the first
+		c := cols[0]
+		if slices.Index(c.nics, d) > 0 { // stacked on the first
 			continue
 		}
 		x, room := b.mid(), p.gpuW/2-3

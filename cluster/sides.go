@@ -178,6 +178,15 @@ func (c *Cluster) AboveSame(tier []int) [][]int {
 	return joined(tier, hosts)
 }
 
+// OfSameRail parts switches of a tier by their rails.
+func (c *Cluster) OfSameRail(tier []int) [][]int {
+	rails := map[int][]int{}
+	for _, id := range tier {
+		rails[id] = []int{c.Network.Switches[id].Rail}
+	}
+	return joined(tier, rails)
+}
+
 // joined puts switches together that have a neighbour in common.
 func joined(tier []int, near map[int][]int) (parts [][]int) {
 	first := make(map[int]int) // of a neighbour: where its first switch stands in the tier

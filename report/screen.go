@@ -116,17 +116,20 @@ func (s *screen) drawCloud(pic *picture) {
 	pic.Close()
 }
 
-// hostCaption says how many hosts there are, what each has to the network, and how they are grouped.
+// hostCaption says how many hosts there are, which where groups have no room for that, what each has to the network,
+// and how they are grouped.
 func (s *screen) hostCaption() []string {
 	all := make([]wire, len(s.c.Hosts))
 	s.c.EachHostLink(func(l *cluster.NetLink, _, h int) { all[h].addLink(l) })
-	var each []string
-	for _, w := range all {
+	var each, names []string
+	for h, w := range all {
+		names = append(names, s.c.Hosts[h].Name)
 		text := cablesText(&w.Trunk)
 		text += when(len(all) > 1 && text != "", " each")
 		each = append(each, cmp.Or(text, when(w.Members == 0, "no cables known")))
 	}
-	return nonEmpty(words.Plural(len(all), "host"), mostly(each),
+	return nonEmpty(words.Plural(len(all), "host"), when(s.nodes == nil && s.least == 0, hostList(names, 40)),
+		mostly(each),
 		when(s.framed && len(s.groups) > 1, fmt.Sprintf("%d groups, each under leaves of its own", len(s.groups))))
 }
 

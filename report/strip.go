@@ -105,13 +105,13 @@ func (s *strip) topologyGroup(tier []int) (each int, says string) {
 }
 
 // together are the ways in which switches of a tier belong together, the one that says most first: as the topology has
-// them; by what they hang on, as rails that are not joined do; by their hosts; those that are alike.
+// them; by what they hang on, as rails that are not joined do; by their hosts; by their rails; those that are alike.
 func (s *strip) together(tier []int) (ways []netParts) {
 	if each, says := s.topologyGroup(tier); each > 1 {
 		ways = []netParts{{slices.Collect(slices.Chunk(tier, each)), says}}
 	}
 	ways = append(ways, netParts{s.v.c.UnderSame(tier), "under the same switches"},
-		netParts{s.v.c.AboveSame(tier), "above the same hosts"})
+		netParts{s.v.c.AboveSame(tier), "above the same hosts"}, netParts{s.v.c.OfSameRail(tier), "one rail"})
 	ways = slices.DeleteFunc(ways, func(w netParts) bool { return len(w.ids) == 1 })
 	kinds := s.v.alike(tier)
 	return append(ways, netParts{kinds, when(len(kinds) > 1, "switches that are alike")})
@@ -169,7 +169,7 @@ func tierGap(w float64) float64 { return max(62, min(w/18, 90)) }
 // lay places the rows in a width from the top down and returns where they end.
 func (s *strip) lay(x, y, w float64) float64 {
 	for i, row := range s.rows {
-		if s.across(row.boxes) {
+		if len(row.boxes) > 1 && s.across(row.boxes) {
 			y += arcRoom
 		}
 		for j, n := range row.boxes {

@@ -193,18 +193,26 @@ func TestHostsStandUnderTheirLeaves(t *testing.T) {
 	pic = draw(t, fabric(160, 40, 2))
 	checkPicture(t, "40 leaves", pic)
 	has(t, string(pic), ">40 × leaf[0-39]<", ">leaf0 · 4 hosts<", ">leaf39 · 4 hosts<")
+	// Where groups have no room for names, the tier of hosts has them.
+	has(t, string(draw(t, scheduled(20, 500, 2))), ">peta[10000-19999]<")
 }
 
 // TestUnjoinedRailsAreDrawnApart folds the leaves of a network by rail where nothing joins rails, and by their hosts
-// where every spine has all rails.
+// where every spine has all rails; by rail, too, where groups of a topology and hosts are too many.
 func TestUnjoinedRailsAreDrawnApart(t *testing.T) {
 	for topology, want := range map[string][]string{
 		"rail-only": {">4 × rail7-leaf[0-3]<", ">rail 7<", ">d[097-128]<", "rails are not joined"},
 		"":          {">8 × rail[0-7]-leaf3<", ">4:1 oversubscribed<", ">each box: above the same"},
+		// 256 leaves in 64 groups
+		"dragonfly:4": {">32 × rail0-leaf[0-31]<", ">rail 7<", ">each box: one rail<"},
 	} {
+		perLeaf := 32
+		if topology == "dragonfly:4" {
+			perLeaf = 4
+		}
 		f, err := clusterfile.Read("rails.yaml", strings.NewReader(fmt.Sprintf(`nodes: [{hosts: "d[001-128]", type: dgx-h100}]
-network: {kind: infiniband, speed: NDR, rails: 8, nodes_per_leaf: 32, oversubscription: 4, topology: "%s"}
-`, topology)))
+network: {kind: infiniband, speed: NDR, rails: 8, nodes_per_leaf: %d, oversubscription: 4, topology: "%s"}
+`, perLeaf, topology)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,6 +25,9 @@ type Question struct {
 	Within time.Duration // the page waits for the answer
 	Heavy  bool          // takes all cores for long
 	Here   bool          // is about this machine where it names no cluster
+	// Group, Help and About make it a command of its own, whose flags are the question's: where it stands among the
+	// commands, what it does in a line, and in full with its examples last.
+	Group, Help, About string
 	// Forms are how its document is written beside text and JSON; Also says that they are files besides the text.
 	Forms []Form
 	Also  bool

@@ -128,7 +128,19 @@ var Questions = []*Question{
 		Name: "envelope", Command: "step --formulas", Route: "envelope", Within: shortly,
 		Typed: typed[query.Envelope](report.Envelope),
 	},
-	{Name: "need", Route: "need", Within: shortly, Typed: typed[query.Need](report.Need)},
+	{
+		Name: "need", Route: "need", Within: shortly, Typed: typed[query.Need](report.Need),
+		Group: "Predict", Help: "Find the slowest network that is enough for a job.", About: `
+The inverse of step: the slowest network between nodes, and the fewest NICs, for which the job stays within 5% of
+what it would take if nothing waited for other nodes; and which layer of the fabric to upgrade first, with the gain
+of each. The step is priced on variants of the cluster. Exits with 1 when no network that is sold is enough.
+
+Examples:
+  busbar need -c dgx-h100:4 -m llama2-7b --parallel zero=3
+  busbar need -c dgx-a100:16 -m gpt3-13b --parallel tp=4 --micro-batch 2 --within 10
+  busbar need -c baskerville -m gpt2-large -l 4x4 --micro-batch 8 --json
+`,
+	},
 	{
 		Name: "scale", Command: "step", Route: "scale", Within: shortly, Also: true, Forms: []Form{drawn(report.ScaleCurve)},
 		Typed: beginning(query.Scale{Nodes: "all"}, report.Scale),

@@ -35,9 +35,12 @@ func TestExamples(t *testing.T) {
 	var lines []string
 	texts := []string{string(readme)}
 	for _, command := range []string{
-		"map", "list", "calibrate", "predict", "step", "need", "goodput", "doctor", "diff", "self-test",
+		"map", "list", "calibrate", "predict", "step", "goodput", "doctor", "diff", "self-test",
 	} {
 		texts = append(texts, helpSection(command))
+	}
+	for _, q := range ask.Questions {
+		texts = append(texts, q.About)
 	}
 	for _, text := range texts {
 		for _, l := range strings.Split(text, "\n") {
@@ -68,38 +71,65 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestReadBack asks questions that few fields make: a document that was read from JSON prints the same.
+// firstExample is how the help of a question first asks it, behind the program's name.
+func firstExample(q *ask.Question) string {
+	_, line, _ := strings.Cut(q.About, "Examples:\n  busbar ")
+	line, _, _ = strings.Cut(line, "\n")
+	return line
+}
+
+// TestReadBack asks questions that few fields make, and those that are commands of their own by their first example: a
+// document that was read from JSON prints the same.
 func TestReadBack(t *testing.T) {
 	job := map[string]string{"cluster": "dgx-h100:2", "model": "llama3-8b", "parallel": "zero=3"}
 	for name, fields := range map[string]map[string]string{
 		"presets": {}, "models": {}, "hardware": {}, "frameworks": {}, "causes": {}, "algorithms": {}, "self-test": {},
-		"sched": {"layout": "2x2"}, "experts": {"cluster": "dgx-h100:2"}, "need": job, "envelope": job, "scale": job,
+		"sched": {"layout": "2x2"}, "experts": {"cluster": "dgx-h100:2"}, "envelope": job, "scale": job,
 	} {
-		t.Run(name, func(t *testing.T) {
-			q := ask.Named(name)
-			question := q.New()
-			for _, p := range q.Params() {
-				if text := fields[p.Name]; text != "" {
-					if err := p.Set(question, text); err != nil {
-						t.Fatal(err)
-					}
+		q := ask.Named(name)
+		question := q.New()
+		for _, p := range q.Params() {
+			if text := fields[p.Name]; text != "" {
+				if err := p.Set(question, text); err != nil {
+					t.Fatal(err)
 				}
 			}
-			doc, err := q.Run(t.Context(), question, query.Env{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			back := reflect.New(reflect.TypeOf(doc).Elem()).Interface()
-			data, err := json.Marshal(doc)
-			if err = cmp.Or(err, json.Unmarshal(data, back)); err != nil {
-				t.Fatal(err)
-			}
-			var was, is bytes.Buffer
-			verbose := report.TextOptions{Verbose: true}
-			if err := cmp.Or(q.Text(&was, doc, verbose), q.Text(&is, back, verbose)); err != nil || was.String() != is.String() {
-				t.Errorf("%v; was:\n%s\nis:\n%s", err, was.String(), is.String())
-			}
-		})
+		}
+		t.Run(name, func(t *testing.T) { readBack(t, q, question) })
+	}
+	for _, q := range ask.Questions {
+		if q.Group == "" {
+			continue
+		}
+		words := strings.Fields(firstExample(q))
+		parser, err := newParser(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := parser.Parse(words)
+		if err != nil {
+			t.Fatalf("%s: the first example of its help, %q: %v", q.Name, words, err)
+		}
+		c := k.Selected().Target.Addr().Interface().(*questionCmd)
+		t.Run(q.Name, func(t *testing.T) { readBack(t, q, c.Question) })
+	}
+}
+
+// readBack prints the answer to a question as it comes, and after JSON.
+func readBack(t *testing.T, q *ask.Question, question any) {
+	doc, err := q.Run(t.Context(), question, query.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := reflect.New(reflect.TypeOf(doc).Elem()).Interface()
+	data, err := json.Marshal(doc)
+	if err = cmp.Or(err, json.Unmarshal(data, back)); err != nil {
+		t.Fatal(err)
+	}
+	var was, is bytes.Buffer
+	verbose := report.TextOptions{Verbose: true}
+	if err := cmp.Or(q.Text(&was, doc, verbose), q.Text(&is, back, verbose)); err != nil || was.String() != is.String() {
+		t.Errorf("%v; was:\n%s\nis:\n%s", err, was.String(), is.String())
 	}
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"sync"
+
+	"busbar.dev/ask"
 )
 
 // helpSection is the text below a heading of a heading: what help tells of a command, its examples last; help TOPIC;
@@ -11,6 +13,9 @@ func helpSection(heading string) string { return helpSections()[heading] }
 
 var helpSections = sync.OnceValue(func() map[string]string {
 	sections := map[string]string{}
+	for _, q := range ask.Questions {
+		sections[q.Name] = q.About
+	}
 	for part := range strings.SplitSeq(helpTexts, "\n# ") {
 		heading, text, _ := strings.Cut(part, "\n")
 		sections[heading] = strings.TrimSpace(text)
@@ -280,16 +285,6 @@ Examples:
   busbar step -c dgx-h100:2 -m llama2-13b --parallel tp=4,pp=4 --global-batch 16 -o step.svg
   busbar step -c dgx-h100:16 -m llama3-8b --parallel zero=2 --slow node3=20%
   busbar step -c dgx-a100:4 -m gpt3-2.7b --global-batch 64 --formulas
-
-# need
-The inverse of step: the slowest network between nodes, and the fewest NICs, for which the job stays within 5% of
-what it would take if nothing waited for other nodes; and which layer of the fabric to upgrade first, with the gain
-of each. The step is priced on variants of the cluster. Exits with 1 when no network that is sold is enough.
-
-Examples:
-  busbar need -c dgx-h100:4 -m llama2-7b --parallel zero=3
-  busbar need -c dgx-a100:16 -m gpt3-13b --parallel tp=4 --micro-batch 2 --within 10
-  busbar need -c baskerville -m gpt2-large -l 4x4 --micro-batch 8 --json
 
 # plan
 Searches the best way to run a model on a cluster: data, tensor, pipeline, context and expert parallel degrees, what

@@ -17,13 +17,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"busbar.dev/ask"
 	"busbar.dev/fleet"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/outfile"
@@ -42,7 +46,8 @@ const (
 // errWrong makes a command that did its work exit with 1.
 var errWrong = errors.New("something is wrong")
 
-// command is the commands. Those that are hidden stand on one line below the others.
+// command is the commands, with those of questions that ask has as such. Those that are hidden stand on one line below
+// the others.
 type command struct {
 	Map       mapCmd       `cmd:"" group:"Look" help:"Read the topology of a machine or a cluster, convert and audit it."`
 	Check     checkCmd     `cmd:"" group:"Look" help:"Check nodes before a job: each, every pair, all together."`
@@ -52,7 +57,6 @@ type command struct {
 	Lab       labCmd       `cmd:"" group:"Measure" help:"Run a small cluster in network namespaces on this machine."`
 	Predict   predictCmd   `cmd:"" group:"Predict" help:"Predict a collective: its time, what limits it, what would help."`
 	Step      stepCmd      `cmd:"" group:"Predict" help:"Predict a training step: its time, what limits it, its memory."`
-	Need      needCmd      `cmd:"" group:"Predict" help:"Find the slowest network that is enough for a job."`
 	Plan      planCmd      `cmd:"" group:"Plan" help:"Find the best way to run a model, and write the launch files."`
 	Place     placeCmd     `cmd:"" group:"Plan" help:"Find which of the free nodes a job should take."`
 	Goodput   goodputCmd   `cmd:"" group:"Plan" help:"Predict a whole run: failures, checkpoints, cost."`
@@ -170,11 +174,26 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 
 // newParser reads the arguments of a command; help is our own.
 func newParser(args []string) (*kong.Kong, error) {
-	parser, err := kong.New(grammar(args), kong.Name("busbar"), kong.Description(description), kong.NoDefaultHelp())
+	options := []kong.Option{kong.Name("busbar"), kong.Description(description), kong.NoDefaultHelp()}
+	for _, q := range ask.Questions {
+		if q.Group != "" {
+			options = append(options, kong.DynamicCommand(q.Name, q.Help, q.Group, &questionCmd{q.New(), q, common{}}))
+		}
+	}
+	parser, err := kong.New(grammar(args), options...)
 	if err == nil {
+		slices.SortStableFunc(parser.Model.Children, func(a, b *kong.Node) int { return groupAt(a) - groupAt(b) })
 		arrange(parser.Model.Children, "")
 	}
 	return parser, err
+}
+
+// groupAt is where the group of a command stands in the list of commands.
+func groupAt(n *kong.Node) int {
+	if n.Group == nil {
+		return math.MaxInt
+	}
+	return strings.Index("Look Measure Predict Plan Diagnose Watch", n.Group.Title)
 }
 
 // stdoutStream remembers that standard output could not be written: that is not the input's fault, whatever the command

@@ -35,6 +35,17 @@ func (e *env) query(o common) query.Env {
 	return q
 }
 
+// questionCmd is a command whose flags are those of a question.
+type questionCmd struct {
+	Question any `embed:""`
+
+	asked *ask.Question
+	common
+}
+
+// Run asks the question and prints the answer.
+func (c *questionCmd) Run(e *env) error { return e.ask(c.asked, c.Question, c.common) }
+
 // cluster reads what words describe.
 func (e *env) cluster(o common, words ...string) (*cluster.Cluster, error) {
 	return query.LoadCluster(e.ctx, e.query(o), words...)

@@ -27,12 +27,3 @@ func (c *stepCmd) Run(e *env) error {
 	}
 	return e.answer(q, question, c.common, c.Output, "formulas")
 }
-
-// needCmd asks for the network of a job.
-type needCmd struct {
-	common
-	query.Need
-}
-
-// Run prices the job on other networks.
-func (c *needCmd) Run(e *env) error { return e.ask(ask.Named("need"), &c.Need, c.common) }

@@ -117,7 +117,10 @@ var Questions = []*Question{
 		Name: "experts", Command: "predict --op moe_dispatch", Route: "experts", Within: shortly, Here: true,
 		Typed: typed[query.Experts](report.Experts),
 	},
-	{Name: "sched", Command: "predict --rounds", Typed: typed[query.Sched](report.Sched)},
+	{
+		Name: "sched", Command: "predict --rounds", Route: "rounds", Within: shortly, Here: true,
+		Typed: typed[query.Sched](report.Sched),
+	},
 	{
 		Name: "step", Route: "step", Within: shortly, Also: true, Forms: []Form{
 			played(drawn(report.StepTimeline)), played(written("trace", ".trace.json", JSON, report.StepTrace)),

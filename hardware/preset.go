@@ -21,7 +21,8 @@ type PresetInfo struct {
 	Source  string   `json:"source"`
 	GPUs    int      `json:"gpus_per_node"`
 	NICs    int      `json:"nics_per_node"`
-	Nodes   int      `json:"nodes"` // that Preset builds when the caller names no count
+	Nodes   int      `json:"nodes"`            // that Preset builds when the caller names no count
+	Fabric  string   `json:"fabric,omitempty"` // presets of one fabric are on one network
 }
 
 // preset is a row of presets.csv: a node with its GPUs and NICs, and what joins
@@ -102,7 +103,7 @@ func (p *preset) info() PresetInfo {
 	t := p.node()
 	return PresetInfo{
 		Name: p.Name, Aliases: slices.Clone(p.Aliases), Summary: p.Summary, Source: p.Source,
-		GPUs: t.Count(cluster.GPU), NICs: t.Count(cluster.NIC), Nodes: max(p.Nodes, 1),
+		GPUs: t.Count(cluster.GPU), NICs: t.Count(cluster.NIC), Nodes: max(p.Nodes, 1), Fabric: p.Network,
 	}
 }
 

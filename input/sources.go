@@ -209,7 +209,7 @@ func arrange(read []Source) error {
 		}
 		c := &s.Fragments[0].Cluster
 		if len(s.Hosts) > 0 {
-			if others(read, i, func(f *cluster.Fragment) bool { return len(f.Network.Links) > 0 }) {
+			if others(read, i, func(f *cluster.Fragment) bool { return f.Format != "preset" && len(f.Network.Links) > 0 }) {
 				c.Network = cluster.Network{}
 			}
 			continue

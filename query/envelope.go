@@ -165,7 +165,9 @@ func nicRate(cl *cluster.Cluster, l nccl.Layout) unit.Rate {
 	for _, i := range t.Of(cluster.NIC) {
 		if n := t.Devices[i].NIC; n != nil {
 			for k := range n.Ports {
-				all += n.Ports[k].Rate.Value
+				if n.Ports[k].State != cluster.Down {
+					all += n.Ports[k].Rate.Value
+				}
 			}
 		}
 	}

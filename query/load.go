@@ -74,6 +74,10 @@ func (e *Env) readCluster(ctx context.Context, words []string) (*cluster.Cluster
 	if err := input.Arrange(read); err != nil {
 		return nil, nil, err
 	}
+	apart, err := joinFabrics(read)
+	if err != nil {
+		return nil, nil, err
+	}
 	c, err := join(b, read)
 	if err == nil {
 		err = hardware.CompleteWithin(b, c)
@@ -81,7 +85,7 @@ func (e *Env) readCluster(ctx context.Context, words []string) (*cluster.Cluster
 	if err != nil {
 		return nil, nil, err
 	}
-	c.Warnings = append(c.Warnings, input.Strangers(read)...)
+	c.Warnings = append(append(c.Warnings, apart...), input.Strangers(read)...)
 	if c.Name == "" {
 		c.Name = nameOf(words, c)
 	}

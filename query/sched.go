@@ -1,31 +1,43 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"busbar.dev/coll"
 	"busbar.dev/internal/failure"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/result"
 	"busbar.dev/schedule"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
-// Sched asks for the program of a collective, every op of every rank and lane, or for the proof that it is right.
+// Sched asks for a collective round by round: which rank sends what to which, in which phase, and how that loads the links
+// of the cluster; or for the proof that its schedule is right.
 type Sched struct {
 	Op      Op     `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, … (default all_reduce)"`
 	Algo    string `default:"ring" help:"Algorithm; busbar list algorithms has all (default ring)."`
 	Root    int    `help:"Root rank of broadcast, reduce, gather, scatter."`
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster whose GPUs are the ranks (default: ranks of no cluster)."`
 	Layout  Layout `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node (default: all GPUs)."`
+	Size    Size   `placeholder:"SIZE" help:"Size of the call (default 1 GiB)."`
+	GPU     string `name:"gpu" placeholder:"MODEL" help:"GPU model, as for predict."`
+	NIC     string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs, as for predict."`
+	NCCL    string `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
 	Program
 }
 
 // Program is how a schedule is made.
 type Program struct {
 	Ranks    *int   `short:"n" name:"ranks" default:"8" help:"Number of ranks without -c and -l (default 8)."`
-	Channels *int   `default:"1" help:"Number of channels (default 1)."`
-	Pieces   *int   `default:"4" help:"Chunks per channel in a chain or tree (default 4)."`
+	Channels *int   `help:"Number of channels (default: as many as NCCL uses on the cluster; 1 without -c)."`
+	Pieces   *int   `help:"Chunks per channel in a chain or tree (default 4)."`
 	Groups   string `placeholder:"SIZE|LIST" help:"Groups of nearby ranks: 4 is groups of four, 0-3/4-7 names them (default: those of a node)."`
 	Inner    string `placeholder:"ALGO" help:"hierarchical, inside a group: ring, direct, nvls."`
 	Outer    string `placeholder:"ALGO" help:"hierarchical, across groups: ring, tree, halving_doubling, rabenseifner, collnet."`
@@ -35,54 +47,114 @@ type Program struct {
 // maxProven bounds the ops of a proof, which takes a minute for so many.
 const maxProven = 1 << 23
 
-// maxListed bounds the ops of a document, which is made in memory.
-const maxListed = 1 << 22
-
-// Run builds a schedule and lists it, or proves it where that is asked for.
+// Run plays a schedule round by round, or proves it where that is asked for.
 func (q Sched) Run(ctx context.Context, env Env) (doc *SchedDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
-	if err := q.onLayout(ctx, &env); err != nil {
+	p, name, err := q.onLayout(ctx, &env)
+	if err != nil {
 		return nil, err
 	}
-	s, err := q.build()
+	op, err := q.call()
+	if err != nil {
+		return nil, err
+	}
+	s, row, err := q.schedule(p, op)
 	switch {
 	case err != nil:
 		return nil, err
 	case q.Check:
 		return prove(&env, s)
-	case s.MoreOps(maxListed):
-		return nil, failure.Cannot(fmt.Errorf("more than %d ops; ask for fewer ranks, channels or pieces: the programs are "+
-			"alike", maxListed))
+	case s.MoreOps(sim.MostOps):
+		return nil, failure.Cannot(fmt.Errorf("more than %d ops are too many to play round by round; ask for fewer ranks, "+
+			"channels or pieces", sim.MostOps))
 	}
-	return &SchedDoc{Listing: s.Listing()}, nil
+	d := &SchedDoc{Schedule: s.Head(), Cluster: q.Cluster, Layout: name, Size: op.Bytes}
+	if p == nil {
+		d.Rounds = sim.Rounds(s, op)
+		return d, nil
+	}
+	for r := range min(s.Ranks, mostNamed) {
+		d.Names = append(d.Names, p.Name(r))
+	}
+	d.Time, d.Limit = row.Time, &row.Limit
+	d.Rounds, err = p.Rounds(row, s)
+	return d, failure.Cannot(err)
 }
 
-// onLayout takes the ranks of a cluster or a layout, and the groups that its nodes are.
-func (q *Sched) onLayout(ctx context.Context, env *Env) error {
-	place := placement{cluster: q.Cluster, layout: string(q.Layout)}
+// mostNamed is how many ranks are named.
+const mostNamed = 1024
+
+// onLayout takes the ranks of a cluster or a layout, and the groups that its nodes are; nil is a predictor of no cluster.
+func (q *Sched) onLayout(ctx context.Context, env *Env) (p *predict.Predictor, name string, err error) {
+	place := placement{cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC}
 	shapes, err := place.shapes()
 	if err != nil || q.Cluster+string(q.Layout) == "" {
-		return err
+		return nil, "", err
 	}
 	ranks, per := shapes[0].nodes*shapes[0].gpus, shapes[0].gpus
 	if q.Cluster != "" {
 		cl, err := place.loadGPUs(ctx, env, shapes)
 		if err != nil {
-			return err
+			return nil, "", err
 		}
-		l, _, err := shapes[0].ranks(cl)
+		var l nccl.Layout
+		if l, name, err = shapes[0].ranks(cl); err != nil {
+			return nil, "", err
+		}
+		version, err := env.parseNCCL(q.NCCL)
 		if err != nil {
-			return err
+			return nil, "", err
+		}
+		if p, err = predict.New(cl, l, version, nil, nil); err != nil {
+			return nil, "", err
 		}
 		ranks, per = len(l), ranksOfFirst(l)
 	}
-	if q.Ranks = &ranks; q.Groups == "" && per < ranks {
+	if q.Ranks = &ranks; q.Groups == "" && per < ranks && (p == nil || !q.native()) {
 		q.Groups = strconv.Itoa(per)
 	}
-	return nil
+	return p, name, nil
+}
+
+// native reports that nothing is said of how the schedule is made, so that it is NCCL's own on the cluster.
+func (q *Sched) native() bool {
+	return q.Groups+q.Inner+q.Outer == "" && q.Channels == nil && q.Pieces == nil
+}
+
+// call is the operation that is played.
+func (q *Sched) call() (op coll.Op, err error) {
+	op = coll.Op{Type: coll.Float, Root: q.Root, Bytes: comparedSize}
+	if op.Kind, err = q.Op.kind(); err != nil {
+		return op, fmt.Errorf("--op: %w", err)
+	}
+	if q.Size != "" {
+		op.Bytes, err = q.Size.bytes()
+	}
+	return op, err
+}
+
+// schedule is the one that is asked for, with its row where the cluster's library makes it.
+func (q *Sched) schedule(p *predict.Predictor, op coll.Op) (*schedule.Schedule, *predict.Row, error) {
+	if p == nil {
+		s, err := q.build()
+		return s, nil, err
+	}
+	a, err := p.Ask(predict.Query{
+		Kind: op.Kind, Type: op.Type, Root: op.Root, Sizes: []unit.Bytes{op.Bytes}, Algos: []string{q.Algo},
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("--algo %s: %w", q.Algo, err)
+	}
+	row := &a.Rows[0]
+	if !q.native() {
+		s, err := q.build()
+		return s, row, err
+	}
+	s, err := p.Schedule(op, row.Setting())
+	return s, row, err
 }
 
 // prove proves a built schedule.
@@ -97,11 +169,12 @@ func prove(env *Env, s *schedule.Schedule) (*SchedDoc, error) {
 	if errors.As(err, &fault) && fault.Class == schedule.TooBig { // not tried, which says nothing about the schedule
 		return nil, failure.Cannot(err)
 	}
-	return &SchedDoc{Listing: schedule.Listing{Schedule: s.Head()}, Check: &schedCheck{err == nil, fault}}, nil
+	return &SchedDoc{Schedule: s.Head(), Check: &schedCheck{err == nil, fault}}, nil
 }
 
 // build makes the schedule that the question describes.
 func (q *Sched) build() (*schedule.Schedule, error) {
+	q.Channels, q.Pieces = cmp.Or(q.Channels, new(1)), cmp.Or(q.Pieces, new(4))
 	kind, err := q.Op.kind()
 	if err != nil {
 		return nil, fmt.Errorf("--op: %w", err)
@@ -174,10 +247,17 @@ func equalGroups(size, ranks int) ([][]int, error) {
 	return groups, nil
 }
 
-// SchedDoc is the answer to Sched: a schedule with its programs, or the outcome of a proof.
+// SchedDoc is the answer to Sched: a schedule with its rounds, or the outcome of a proof.
 type SchedDoc struct {
-	schedule.Listing
-	Check *schedCheck `json:"check,omitempty"`
+	Schedule *schedule.Head `json:"schedule,omitempty"`
+	Cluster  string         `json:"cluster,omitempty"`
+	Layout   string         `json:"layout,omitempty"`
+	Size     unit.Bytes     `json:"size_bytes,omitempty"`
+	Names    []string       `json:"names,omitempty"`   // of the ranks on a cluster, in their order
+	Time     unit.Time      `json:"time_us,omitempty"` // of the call on a cluster, as predict has it
+	Limit    *result.Limit  `json:"bottleneck,omitempty"`
+	Rounds   []result.Round `json:"rounds,omitempty"`
+	Check    *schedCheck    `json:"check,omitempty"`
 	Noted
 }
 

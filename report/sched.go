@@ -2,20 +2,23 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"busbar.dev/coll"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 	"busbar.dev/query"
-	"busbar.dev/schedule"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
-// Sched prints the programs of a schedule, or the outcome of its proof.
+// Sched prints a schedule round by round, or the outcome of its proof.
 func Sched(p *Page, d *query.SchedDoc) {
 	switch {
 	case d.Check == nil:
-		p.send(opsTable(d.Programs))
-		p.err = d.Print(&p.text)
+		rounds(p, d)
 	case !d.Check.Proven:
 		p.printf("%s\nwrong: %v\n", d.Schedule, d.Check.Fault)
 	default:
@@ -24,26 +27,41 @@ func Sched(p *Page, d *query.SchedDoc) {
 	}
 }
 
-// opsTable is every op of a schedule, for writers that take tables.
-func opsTable(list []schedule.LaneProgram) *texttab.Table {
-	t := texttab.New(">rank", "switch", ">lane", ">op", "action", "buffer", ">first chunk", ">chunks", ">peer", "to",
-		">after lane", ">after op")
-	for _, p := range list {
-		for i, o := range p.Ops {
-			cells := []any{p.Rank, p.Switch, p.Lane, i, o.Verb, o.Buf, "", "", "", o.Target()}
-			if o.Buf != "" {
-				cells[6], cells[7] = o.From, o.To-o.From
-			}
-			if o.Peer != nil {
-				cells[8] = *o.Peer
-			}
-			if o.After != nil {
-				cells = append(cells, o.After.Lane, o.After.Op)
-			}
-			t.Add(cells...)
+// rounds is a line for each round, with the busiest link of the cluster; every op of every rank is for those who ask.
+func rounds(p *Page, d *query.SchedDoc) {
+	s := d.Schedule
+	p.printf("%s %s of %v over %d ranks%s, %s: %s one after the other\n", s.Op, s.Name, d.Size, s.Ranks,
+		when(d.Cluster != "", fmt.Sprintf(" (%s, %s)", d.Cluster, d.Layout)), words.Plural(s.Channels, "channel"),
+		words.Plural(len(d.Rounds), "round"))
+	t := texttab.New(">round", "phase", ">a send", texttab.If(d.Cluster != "", "busiest link"),
+		texttab.If(d.Cluster != "", ">its time"), "from›to")
+	for i, r := range d.Rounds {
+		link, most := "", unit.Bytes(0)
+		if len(r.Links) > 0 {
+			link = busiestLink(r.Links)
+		}
+		var sends []string
+		for _, x := range r.Sends {
+			sends = append(sends, fmt.Sprintf("%d›%d", x.From, x.To))
+			most = max(most, x.Bytes)
+		}
+		t.Add(i+1, r.Phase, most, link, r.Time, strings.Join(firstOf(sends, 12, ""), " "))
+	}
+	p.table(t)
+	if d.Cluster != "" {
+		p.para("", fmt.Sprintf("rounds overlap: in all %v; %s", d.Time, d.Limit.Text))
+	}
+}
+
+// busiestLink names the first of the busiest links of a round.
+func busiestLink(list []result.Links) string {
+	at, best := "", result.LinkUse{}
+	for _, g := range list {
+		if len(g.Uses) > 0 && g.Uses[0].Share > best.Share {
+			at, best = g.Hosts, g.Uses[0]
 		}
 	}
-	return t
+	return fmt.Sprintf("%s %s %s", best.Kind, at, best.Which[0])
 }
 
 // algorithmKinds are the columns of the list of algorithms.

@@ -22,3 +22,19 @@ type LinkUse struct {
 	Share  float64    `json:"share"`
 	Tight  bool       `json:"bottleneck,omitempty"` // it limits the run
 }
+
+// Round is the messages of a call before each of which as many others must come.
+type Round struct {
+	Phase string    `json:"phase"` // reduce-scatter, all-gather, … and where
+	Sends []Send    `json:"sends"`
+	Time  unit.Time `json:"time_us,omitempty"` // that the busiest link needs for its bytes
+	Links []Links   `json:"links,omitempty"`   // their shares are of that time
+}
+
+// Send is what one rank sends another in a round, by all channels; numbers from the number of ranks on are switches.
+type Send struct {
+	From    int        `json:"from"`
+	To      int        `json:"to"`
+	Bytes   unit.Bytes `json:"bytes"`
+	Reduces bool       `json:"reduces,omitempty"` // the receiver adds it to its own
+}

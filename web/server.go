@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"busbar.dev/docs"
 	"busbar.dev/query"
 )
 
@@ -88,6 +89,7 @@ func (s *Server) own() []Route {
 		get("/{$}", Read, s.assets.page),
 		get("/api/{$}", Read, s.index),
 		get("/api/me", Read, s.me),
+		get("/api/sources", Read, sources),
 		get("/api/events", Read, s.listen),
 		post("/api/files", Read, maxUpload, s.upload),
 		get("/api/scene", Read, s.scene),
@@ -137,6 +139,12 @@ func (s *Server) Handler() http.Handler {
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "ok\n")
+}
+
+// sources is the page of the source documents as it was executed.
+func sources(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+	_, _ = io.WriteString(w, docs.Seeds)
 }
 
 // me is who is logged in, for the page's head, and whether there is a fleet to ask about.

@@ -15,7 +15,7 @@ type predictCmd struct {
 	query.MoE
 	query.Program
 	Machine string   `arg:"" optional:"" name:"cluster" help:"Cluster, as for -c."`
-	Rounds  bool     `help:"Print what every rank sends and receives, op by op, instead of the time (--algo, default ring); --set check=1 verifies it without printing."`
+	Rounds  bool     `help:"Play the collective round by round instead: who sends what to whom, in which phase, and the load of every link (--algo, default ring); --set check=1 verifies the schedule instead."`
 	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .trace.json (Perfetto), .json (as --json), .txt (table). FORMAT=FILE names svg, trace, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
 }
 
@@ -39,7 +39,8 @@ func (c *predictCmd) Run(e *env) error {
 	case c.Rounds:
 		q = ask.Named("sched")
 		question = &query.Sched{
-			Op: c.Op, Algo: c.Algo, Root: c.Root, Cluster: c.Cluster, Layout: c.Layout, Program: c.Program,
+			Op: c.Op, Algo: c.Algo, Root: c.Root, Cluster: c.Cluster, Layout: c.Layout, Size: c.Size, GPU: c.GPU, NIC: c.NIC,
+			NCCL: c.NCCL, Program: c.Program,
 		}
 	}
 	return e.answer(q, question, c.common, c.Output, "op", "rounds")

@@ -25,7 +25,7 @@ function remember(state) {
 
 function href(view) {
   const q = new URLSearchParams();
-  if (remembered.c && !['doctor', 'fleet', 'jobs'].includes(view)) for (const k of ['c', 'gpu', 'nic']) if (remembered[k]) q.set(k, remembered[k]);
+  if (remembered.c && !['doctor', 'fleet', 'jobs', 'sources'].includes(view)) for (const k of ['c', 'gpu', 'nic']) if (remembered[k]) q.set(k, remembered[k]);
   if (remembered.m && (view === 'step' || view === 'plan')) q.set('m', remembered.m);
   const text = q.toString().replaceAll('%3A', ':').replaceAll('%40', '@');
   return `/${view}${text ? `?${text}` : ''}`;

@@ -9,6 +9,7 @@ import { Topology } from './topology.js';
 import { Load, kindNames } from './load.js';
 import { Picture } from './picture.js';
 import { facts } from './facts.js';
+import { rounds } from './rounds.js';
 import { ops, loadLegend } from './cluster.js';
 import { term } from './terms.js';
 import { bytes, micros, rate, percent } from './units.js';
@@ -24,7 +25,7 @@ export async function show(root, state, api) {
   const detail = h('div', {});
   let seen = null; // what the picture shows: {topo, scene, load}
   const picture = new Picture({ onchoose: (key) => put(detail, facts(seen.topo, key, seen.load, seen.scene.marks.find((m) => m.key === key))), onopen: () => {} });
-  const compared = h('div', {}), verdict = h('div', { class: 'cards' }), rows = h('div', {}), where = h('div', {}), fit = h('div', {}), colours = h('div', {});
+  const compared = h('div', {}), verdict = h('div', { class: 'cards' }), rows = h('div', {}), where = h('div', {}), fit = h('div', {}), colours = h('div', {}), played = h('div', {});
   const measured = h('input', { type: 'file', onchange: async () => {
     try { state.set({ measured: (await send(measured.files[0])).id }); } catch (error) { put(said, failure(error)); }
   } });
@@ -42,7 +43,7 @@ export async function show(root, state, api) {
       group('Measured', field('Output of nccl-tests, or a result file', measured), away)),
     cards));
   put(cards, compared, h('div', { class: 'card' }, h('h2', {}, term('Bus bandwidth', 'bus bandwidth'), ' over size'), curve.root, fit), verdict,
-    h('div', { class: 'card' }, h('h2', {}, 'Bottleneck'), where, picture.root, colours, detail), rows);
+    h('div', { class: 'card' }, h('h2', {}, 'Bottleneck'), where, picture.root, colours, played, detail), rows);
 
   const refresh = new Latest(async () => {
     cards.classList.add('busy');
@@ -147,6 +148,8 @@ export async function show(root, state, api) {
     put(detail);
     put(colours, loadLegend(load));
     picture.draw(mapped.scene, load);
+    const ways = new Map(doc.rows.filter((r) => r.asked_bytes === row.asked_bytes).map((r) => [`${r.layout} ${r.algo}`, { ...at, l: r.layout === 'all' ? '' : r.layout, op: doc.op, size: r.asked_bytes, algo: r.algo, nccl: state.get('nccl') }]));
+    put(played, rounds(api, [...ways.values()], mapped, picture));
   }
 
   state.watch(() => refresh.go());

@@ -27,14 +27,15 @@ type Case struct {
 // Report is what an examination gave.
 type Report struct {
 	Findings []finding.Finding `json:"findings"`
-	Healthy  bool              `json:"healthy"` // nothing above a note
+	Healthy  bool              `json:"healthy"` // nothing above a note, no unknown warning
 	// Undecided says that no cause is likely enough: the first findings are the leading ones, and Questions tell them
 	// apart.
 	Undecided bool             `json:"undecided,omitempty"`
 	Asked     bool             `json:"described,omitempty"` // somebody described a problem to the program itself
 	Questions []cause.Question `json:"questions,omitempty"`
 	Lines     int              `json:"lines"`
-	Unknown   int              `json:"not_understood"` // lines
+	Unknown   int              `json:"not_understood"`             // lines
+	Unread    int              `json:"unknown_warnings,omitempty"` // of NCCL, among them
 	Sources   []string         `json:"sources"`
 	Samples   []finding.Quote  `json:"not_understood_samples,omitempty"`
 	Dropped   map[string]int   `json:"not_kept,omitempty"`           // what bounds on memory kept out, by kind
@@ -42,6 +43,8 @@ type Report struct {
 	Slowing   bool             `json:"notes_on_speed,omitempty"`     // a note is a cause of slow jobs
 	Tests     []string         `json:"nccl_tests_files,omitempty"`   // with output of nccl-tests
 	Traces    int              `json:"traces,omitempty"`             // files that a profiler wrote
+	// Training is by its log.
+	Training *evidence.Training `json:"training,omitempty"`
 }
 
 // Examine weighs the built-in causes.
@@ -66,9 +69,10 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool, skipped ...
 		detected[x.ID] = detected[x.ID] || slices.ContainsFunc(x.Rules, func(id string) bool { return detected[id] })
 	}
 	r := &Report{
-		Lines: s.Lines, Unknown: s.Unknown, Sources: append([]string{}, s.Sources...), Samples: s.Samples, Dropped: s.Dropped,
-		Blank: s.Blank(),
-		Asked: s.Asked,
+		Lines: s.Lines, Unknown: s.Unknown, Unread: s.Unread, Sources: append([]string{}, s.Sources...), Samples: s.Samples,
+		Dropped: s.Dropped,
+		Blank:   s.Blank(),
+		Asked:   s.Asked,
 	}
 	if c.complains() || answers != nil {
 		found = c.weigh(m, found, cause.Case{Answers: answers, Skipped: skipped}, r)
@@ -99,9 +103,9 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool, skipped ...
 	r.Findings = slices.DeleteFunc(found,
 		func(f finding.Finding) bool { return f.Confidence < 0.005 && len(f.Evidence) == 0 })
 	r.Slowing = slowing(m, r.Findings)
-	r.Findings = append(append([]finding.Finding{}, r.Findings...), traced(s.Traces)...)
-	r.Healthy = !finding.Serious(r.Findings)
-	r.Traces = len(s.Traces)
+	r.Findings = append(append([]finding.Finding{}, r.Findings...), append(trained(s.Training), traced(s.Traces)...)...)
+	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings)
+	r.Traces, r.Training = len(s.Traces), s.Training
 	for i := range s.Tables {
 		if f := s.Tables[i].File; !slices.Contains(r.Tests, f) {
 			r.Tests = append(r.Tests, f)

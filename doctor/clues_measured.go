@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
+	"busbar.dev/input/nccllog"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/internal/stats"
 	"busbar.dev/result"
@@ -148,7 +149,7 @@ func (c *Case) mtuDiffers() *clue {
 	sizes := map[string]map[string][]*evidence.Observation{} // interface, MTU
 	for _, o := range c.All(evidence.MTU) {
 		name, _, _ := strings.Cut(o.Arg(0), "@")
-		if name == "lo" || virtual(name) != "" {
+		if name == "lo" || nccllog.Virtual(name) != "" {
 			continue
 		}
 		if sizes[name] == nil {

@@ -8,56 +8,37 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
+	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/lazyre"
 )
 
-// virtualNames begin the names of interfaces that exist on one host only, or
-// that no training traffic should take.
-var virtualNames = []struct{ prefix, what string }{
-	{"docker", "Docker's bridge"},
-	{"br-", "a Docker bridge"},
-	{"virbr", "libvirt's bridge"},
-	{"veth", "one end of a container's cable"},
-	{"lo", "the loopback"},
-	{"ip6tnl", "a tunnel"},
-	{"tunl", "a tunnel"},
-	{"sit", "a tunnel"},
-	{"gre", "a tunnel"},
-	{"tun", "a VPN's tunnel"},
-	{"tap", "a virtual machine's cable"},
-	{"wg", "WireGuard"},
-	{"tailscale", "Tailscale"},
-	{"zt", "ZeroTier"},
-	{"cni", "a bridge of Kubernetes"},
-	{"cali", "Calico's cable"},
-	{"flannel", "Flannel's tunnel"},
-	{"kube", "a bridge of Kubernetes"},
-	{"lxc", "a container's cable"},
-	{"lxd", "LXD's bridge"},
-	{"vmnet", "a virtual machine's network"},
-	{"vboxnet", "VirtualBox's network"},
-	{"usb", "a USB network"},
-	{"enx", "a USB network"},
-	{"wlan", "wireless"},
-	{"wlp", "wireless"},
-	{"dummy", "a dummy interface"},
-	{"podman", "Podman's bridge"},
-	{"nodelocaldns", "a DNS cache"},
-	{"idrac", "the management controller"},
-	{"ipmi", "the management controller"},
-	{"bmc", "the management controller"},
-}
-
-// virtual says what an interface is when its name tells that it leads nowhere.
-func virtual(name string) string {
-	for _, v := range virtualNames {
-		rest, ok := strings.CutPrefix(name, v.prefix)
-		if ok && (v.prefix != "lo" || rest == "") && (v.prefix != "usb" && v.prefix != "tun" && v.prefix != "sit" &&
-			v.prefix != "tap" && v.prefix != "wg" || rest == "" || rest[0] >= '0' && rest[0] <= '9') {
-			return v.what
+// layersMixed is a list of devices with InfiniBand and RoCE among them, unless the log shows that channels use those of
+// one kind alone.
+func (c *Case) layersMixed() *evidence.Observation {
+	list := c.Find(evidence.IBUsing, func(o *evidence.Observation) bool { return o.Arg(1) == "IB+RoCE" })
+	if list == nil || c.Log == nil {
+		return list
+	}
+	type device struct {
+		host  string
+		index int
+	}
+	layer := map[device]string{}
+	for i := range c.Log.NICs {
+		if n := &c.Log.NICs[i]; n.Layer != "" {
+			layer[device{n.Host, n.Index}] = n.Layer
 		}
 	}
-	return ""
+	used := map[string]bool{}
+	for i := range c.Log.Connections {
+		if x := &c.Log.Connections[i]; x.NetDev >= 0 && x.Net != "Socket" {
+			used[layer[device{x.Host, x.NetDev}]] = true
+		}
+	}
+	if delete(used, ""); len(used) == 1 {
+		return nil
+	}
+	return list
 }
 
 // badInterface is an interface in use that cannot reach other hosts, and what it is.
@@ -67,7 +48,7 @@ func (c *Case) badInterface() *clue {
 			classes := strings.Split(o.Arg(1), ",")
 			for i, n := range strings.Split(o.Arg(0), ",") {
 				class := classes[min(i, len(classes)-1)]
-				if what := virtual(n); what != "" &&
+				if what := nccllog.Virtual(n); what != "" &&
 					(i == 0 || c.multinode() || c.Has(evidence.ConnectError, evidence.ConnectRetry)) {
 					return &clue{[]string{n, what}, first(o.Quotes, 1)} // a further one is of no use on one host, and no harm
 				}
@@ -117,7 +98,7 @@ func (c *Case) toldVirtual() string {
 	if name == "" || name[0] == '^' || strings.Contains(name, ",") || name == "lo" || c.experiment() {
 		return ""
 	}
-	return virtual(name)
+	return nccllog.Virtual(name)
 }
 
 // devicesDiffer reports that UCX and NCCL are told to use different NICs.
@@ -160,7 +141,7 @@ func (c *Case) whyUnreachable(value string) string {
 	names, avoid := strings.CutPrefix(value, "^")
 	for _, n := range strings.Split(strings.TrimPrefix(names, "="), ",") {
 		n = strings.TrimPrefix(n, "=")
-		switch what := virtual(n); {
+		switch what := nccllog.Virtual(n); {
 		case avoid && n == "lo":
 			return ""
 		case !avoid && what != "":
@@ -250,8 +231,8 @@ func (c *Case) sharedNet() *clue {
 	list := c.All(evidence.Subnet)
 	for i, a := range list {
 		for _, b := range list[i+1:] {
-			if a.Arg(0) == b.Arg(0) && a.Arg(2) == b.Arg(2) && a.Arg(1) != b.Arg(1) && virtual(a.Arg(1)) == "" &&
-				virtual(b.Arg(1)) == "" {
+			if a.Arg(0) == b.Arg(0) && a.Arg(2) == b.Arg(2) && a.Arg(1) != b.Arg(1) && nccllog.Virtual(a.Arg(1)) == "" &&
+				nccllog.Virtual(b.Arg(1)) == "" {
 				return &clue{[]string{a.Arg(1), b.Arg(1), a.Arg(0)}, slices.Concat(first(a.Quotes, 1), first(b.Quotes, 1))}
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/words"
 )
@@ -27,7 +28,7 @@ func (c *Case) verdictOf(nameAndCode ...string) *evidence.Observation {
 func (c *Case) smallMTU() *evidence.Observation {
 	for _, o := range c.All(evidence.MTU) {
 		n := atoi(o.Arg(1))
-		if n <= 0 || n > 1500 || virtual(o.Arg(0)) != "" {
+		if n <= 0 || n > 1500 || nccllog.Virtual(o.Arg(0)) != "" {
 			continue
 		}
 		if strings.HasPrefix(o.Arg(0), "ib") || c.usesInterface(o.Arg(0)) {

@@ -40,6 +40,7 @@ var facts = map[string]any{
 	"told-virtual": (*Case).toldVirtual, "named-interface": (*Case).namedInterface,
 	"devices-differ": (*Case).devicesDiffer, "named-by-ipv4": (*Case).namedByIPv4,
 	"interface-unreachable": (*Case).unreachable,
+	"layers-mixed":          (*Case).layersMixed,
 	"networks-differ":       (*Case).networksDiffer, "adapters-differ": (*Case).adaptersDiffer,
 	"releases-differ": (*Case).releasesDiffer,
 	"slow-provider":   (*Case).slowProvider, "libfabric-settings": (*Case).libfabricSettings,

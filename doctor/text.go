@@ -45,7 +45,7 @@ func (t Text) Write(w io.Writer, r *Report) error {
 		b.WriteString("\n")
 		t.finding(&b, &r.Findings[i])
 	}
-	if t.All && len(r.Samples) > 0 {
+	if (t.All || r.Unread > 0 && len(r.Findings) == 0) && len(r.Samples) > 0 {
 		b.WriteString("\nNot understood, among others:\n")
 		for _, q := range r.Samples {
 			b.WriteString("  " + q.Place() + "  " + q.Text + "\n")
@@ -95,6 +95,8 @@ func (r *Report) summary() string {
 func (r *Report) onlyNotes(n int) string {
 	s := "No problems found."
 	switch {
+	case r.Unread > 0:
+		s = "No known problem, but " + words.Plural(r.Unread, "warning") + " of NCCL that is not known (-v shows them)."
 	case r.Slowing:
 		s = "No errors or warnings. " + words.Plural(n, "note") + " on what can slow the job."
 	case n > 0:

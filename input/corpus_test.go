@@ -52,9 +52,9 @@ var holders = map[string]struct{ pkg, as string }{
 // TestEverySampleIsRecognised reads every file of the sample folder by content
 // alone. What each must give is held by the tests of the packages in holders.
 func TestEverySampleIsRecognised(t *testing.T) {
-	table := map[string]format{}
-	for _, f := range formats() {
-		table[f.name] = f
+	table := map[string]Kind{}
+	for _, f := range kinds {
+		table[f.Name] = f
 	}
 	count := map[string]int{}
 	for _, e := range corpus.Index(t) {
@@ -72,7 +72,7 @@ func TestEverySampleIsRecognised(t *testing.T) {
 			}
 		case err != nil:
 			t.Errorf("%s: %v", e.File, err)
-		case h.as != "archive" && !table[h.as].match(data):
+		case h.as != "archive" && !table[h.as].Match(data):
 			t.Errorf("%s: not recognised as %s", e.File, h.as)
 		}
 		for _, f := range frags {

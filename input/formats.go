@@ -1,78 +1,186 @@
 package input
 
 import (
+	"bytes"
 	"io"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/cloud"
 	"busbar.dev/input/clusterfile"
 	"busbar.dev/input/ethtool"
+	"busbar.dev/input/flightrec"
+	"busbar.dev/input/gpustate"
 	"busbar.dev/input/hwloc"
 	"busbar.dev/input/ibnet"
 	"busbar.dev/input/ibstat"
+	"busbar.dev/input/inspector"
+	"busbar.dev/input/joblog"
 	"busbar.dev/input/k8s"
+	"busbar.dev/input/kineto"
 	"busbar.dev/input/lldp"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/input/ncclxml"
+	"busbar.dev/input/nsys"
 	"busbar.dev/input/nvbandwidth"
 	"busbar.dev/input/nvsmi"
 	"busbar.dev/input/p2pbw"
+	"busbar.dev/input/perftest"
+	"busbar.dev/input/profile"
+	"busbar.dev/input/ras"
 	"busbar.dev/input/rocmsmi"
 	"busbar.dev/input/slurm"
+	"busbar.dev/input/stacks"
 	"busbar.dev/input/topograph"
+	"busbar.dev/result"
+	"busbar.dev/result/trace"
 )
 
-// formats is the table of readers: documents that are one thing from end to end
-// first, then what may stand anywhere in a log.
-func formats() []format {
-	return []format{
-		{"NCCL topology XML", ncclxml.Match, plain(ncclxml.Read), true},
-		{"NCCL graph XML", ncclxml.MatchGraph, plain(ncclxml.ReadGraph), true},
-		{"lstopo XML", hwloc.Match, plain(hwloc.Read), true},
-		{"nvidia-smi -q -x", nvsmi.MatchXML, plain(nvsmi.ReadXML), true},
-		{"cluster file", clusterfile.Match, clusterfile.ReadWithin, true},
-		{"Kubernetes nodes", k8s.Match, plain(k8s.Read), true},
-		{"cloud instance topology", cloud.Match, plain(cloud.Read), true},
-		{"topograph model", topograph.MatchModel, topograph.ReadModelWithin, true},
-		{"NetQ topology", topograph.MatchNetQ, plain(topograph.ReadNetQ), true},
-		{"Slurm topology.yaml", slurm.MatchYAML, slurm.ReadYAMLWithin, true},
-		{"ibnetdiscover", ibnet.MatchDiscover, plain(ibnet.ReadDiscover), false},
-		{"ibnetdiscover -p", ibnet.MatchPorts, plain(ibnet.ReadPorts), false},
-		{"iblinkinfo", ibnet.MatchLinkInfo, plain(ibnet.ReadLinkInfo), false},
-		{"ibdiagnet2.lst", ibnet.MatchLST, plain(ibnet.ReadLST), true},
-		{"ibdiagnet2.db_csv", ibnet.MatchDB, plain(ibnet.ReadDB), true},
-		{"ibdiagnet2.net_dump", ibnet.MatchNetDump, plain(ibnet.ReadNetDump), true},
-		{"UFM links", ibnet.MatchUFM, plain(ibnet.ReadUFM), true},
-		{"Slurm topology.conf", slurm.MatchConf, slurm.ReadConfWithin, true},
-		{"scontrol show topology", slurm.MatchShow, slurm.ReadShowWithin, true},
-		{"scontrol show node", slurm.MatchNodes, slurm.ReadNodesWithin, true},
-		{"lldpctl", lldp.Match, plain(lldp.Read), true},
-		{"LLDP neighbours of a switch", lldp.MatchTable, plain(lldp.ReadTable), true},
-		{"nvidia-smi -q", nvsmi.MatchPlain, plain(nvsmi.ReadPlain), false},
-		{"nvidia-smi topo -m", nvsmi.MatchTopo, plain(nvsmi.ReadTopo), false},
-		{"nvidia-smi topo -p2p", nvsmi.MatchP2P, plain(nvsmi.ReadP2P), false},
-		{"nvidia-smi -L", nvsmi.MatchList, plain(nvsmi.ReadList), false},
-		{"nvidia-smi --query-gpu", nvsmi.MatchQuery, plain(nvsmi.ReadQuery), false},
-		{"nvidia-smi", nvsmi.MatchSMI, plain(nvsmi.ReadSMI), false},
-		{"/proc/driver/nvidia", nvsmi.MatchProc, plain(nvsmi.ReadProc), false},
-		{"rocm-smi --showtopo", rocmsmi.Match, plain(rocmsmi.Read), false},
-		{"p2pBandwidthLatencyTest", p2pbw.Match, plain(p2pbw.Read), false},
-		{"nvbandwidth", nvbandwidth.Match, plain(nvbandwidth.Read), false},
-		{"ibstat", ibstat.Stat.Match, plain(ibstat.Stat.Read), false},
-		{"ibstatus", ibstat.Status.Match, plain(ibstat.Status.Read), false},
-		{"ibv_devinfo", ibstat.Devinfo.Match, plain(ibstat.Devinfo.Read), false},
-		{"show_gids", ibstat.MatchGIDs, plain(ibstat.ReadGIDs), false},
-		{"ethtool", ethtool.Match, plain(ethtool.Read), false},
-		{"ibqueryerrors", ibnet.MatchErrors, plain(ibnet.ReadErrors), false},
-		{"perfquery", ibnet.MatchPerf, plain(ibnet.ReadPerf), false},
-		{"nccl-tests", nccltests.Match, plain(nccltests.Read), false},
-		{"NCCL log", nccllog.Match, plain(nccllog.Read), false},
+// Class is what a text is for. Who asks for texts names the classes that it takes, and is handed nothing else.
+type Class uint8
+
+// The classes, and what Kind.Read gives of their texts.
+const (
+	Part  Class = 1 << iota // of a cluster: *cluster.Fragment
+	Table                   // that a benchmark printed: result.Sweeps, *nccltests.Output, []perftest.Table
+	Log                     // of a job: *joblog.Log
+	Trace                   // of a profiler: *trace.Trace, or several
+	// that a live job wrote about itself: *ras.Report, *profile.Ring, []inspector.Record, Recorder
+	Dump
+	State  // of processes and GPUs at a moment: []stacks.Stack, []gpustate.Fault
+	Rates  // of collectives: *profile.Ring, []inspector.Record, []inspector.Mean
+	Entire // no class: the text is of this kind from end to end, and no other is looked for in it
+)
+
+// Kind is one kind of text.
+type Kind struct {
+	Name string
+	Class
+	Match func(data []byte) bool // reports a text of the kind, or one that begins like it
+	read  reader
+}
+
+type reader func(b *cluster.Budget, name string, data []byte) (any, error)
+
+// Recorder is a dump of PyTorch's flight recorder: what it says is known when those of all ranks are read.
+type Recorder []byte
+
+// Ring is the kind of rings of busbar's profiler plugin, which change while they are read.
+const Ring = "ring of busbar's profiler"
+
+// kinds are tried in this order: what is one thing from end to end first, then what may stand anywhere in a log.
+var kinds = []Kind{
+	{"NCCL topology XML", Part | Entire, ncclxml.Match, stream(ncclxml.Read)},
+	{"NCCL graph XML", Part | Entire, ncclxml.MatchGraph, stream(ncclxml.ReadGraph)},
+	{"lstopo XML", Part | Entire, hwloc.Match, stream(hwloc.Read)},
+	{"nvidia-smi -q -x", Part | Entire, nvsmi.MatchXML, stream(nvsmi.ReadXML)},
+	{"cluster file", Part | Entire, clusterfile.Match, within(clusterfile.ReadWithin)},
+	{"Kubernetes nodes", Part | Entire, k8s.Match, stream(k8s.Read)},
+	{"cloud instance topology", Part | Entire, cloud.Match, stream(cloud.Read)},
+	{"topograph model", Part | Entire, topograph.MatchModel, within(topograph.ReadModelWithin)},
+	{"NetQ topology", Part | Entire, topograph.MatchNetQ, stream(topograph.ReadNetQ)},
+	{"Slurm topology.yaml", Part | Entire, slurm.MatchYAML, within(slurm.ReadYAMLWithin)},
+	{"ibnetdiscover", Part, ibnet.MatchDiscover, stream(ibnet.ReadDiscover)},
+	{"ibnetdiscover -p", Part, ibnet.MatchPorts, stream(ibnet.ReadPorts)},
+	{"iblinkinfo", Part, ibnet.MatchLinkInfo, stream(ibnet.ReadLinkInfo)},
+	{"ibdiagnet2.lst", Part | Entire, ibnet.MatchLST, stream(ibnet.ReadLST)},
+	{"ibdiagnet2.db_csv", Part | Entire, ibnet.MatchDB, stream(ibnet.ReadDB)},
+	{"ibdiagnet2.net_dump", Part | Entire, ibnet.MatchNetDump, stream(ibnet.ReadNetDump)},
+	{"UFM links", Part | Entire, ibnet.MatchUFM, stream(ibnet.ReadUFM)},
+	{"Slurm topology.conf", Part | Entire, slurm.MatchConf, within(slurm.ReadConfWithin)},
+	{"scontrol show topology", Part | Entire, slurm.MatchShow, within(slurm.ReadShowWithin)},
+	{"scontrol show node", Part | Entire, slurm.MatchNodes, within(slurm.ReadNodesWithin)},
+	{"lldpctl", Part | Entire, lldp.Match, stream(lldp.Read)},
+	{"LLDP neighbours of a switch", Part | Entire, lldp.MatchTable, stream(lldp.ReadTable)},
+	{"nvidia-smi -q", Part, nvsmi.MatchPlain, stream(nvsmi.ReadPlain)},
+	{"nvidia-smi topo -m", Part, nvsmi.MatchTopo, stream(nvsmi.ReadTopo)},
+	{"nvidia-smi topo -p2p", Part, nvsmi.MatchP2P, stream(nvsmi.ReadP2P)},
+	{"nvidia-smi -L", Part, nvsmi.MatchList, stream(nvsmi.ReadList)},
+	{"nvidia-smi --query-gpu", Part, nvsmi.MatchQuery, stream(nvsmi.ReadQuery)},
+	{"nvidia-smi", Part, nvsmi.MatchSMI, stream(nvsmi.ReadSMI)},
+	{"/proc/driver/nvidia", Part, nvsmi.MatchProc, stream(nvsmi.ReadProc)},
+	{"rocm-smi --showtopo", Part, rocmsmi.Match, stream(rocmsmi.Read)},
+	{"p2pBandwidthLatencyTest", Part, p2pbw.Match, stream(p2pbw.Read)},
+	{"nvbandwidth", Part, nvbandwidth.Match, stream(nvbandwidth.Read)},
+	{"ibstat", Part, ibstat.Stat.Match, stream(ibstat.Stat.Read)},
+	{"ibstatus", Part, ibstat.Status.Match, stream(ibstat.Status.Read)},
+	{"ibv_devinfo", Part, ibstat.Devinfo.Match, stream(ibstat.Devinfo.Read)},
+	{"show_gids", Part, ibstat.MatchGIDs, stream(ibstat.ReadGIDs)},
+	{"ethtool", Part, ethtool.Match, stream(ethtool.Read)},
+	{"ibqueryerrors", Part, ibnet.MatchErrors, stream(ibnet.ReadErrors)},
+	{"perfquery", Part, ibnet.MatchPerf, stream(ibnet.ReadPerf)},
+	{"nccl-tests", Part, nccltests.Match, stream(nccltests.Read)},
+	{"NCCL log", Part, nccllog.Match, stream(nccllog.Read)},
+
+	{"NCCL RAS", Dump | Entire, ras.Match, whole(ras.Read)},
+	{"PyTorch flight recorder", Dump | Entire, flightrec.Match, bare(func(data []byte) Recorder { return data })},
+	{Ring, Dump | Rates | Entire, profile.Match, whole(ring)},
+	{"NCCL Inspector", Dump | Rates | Entire, inspector.Match, bare(inspector.Read)},
+	{"NCCL Inspector's metrics", Rates, inspector.MatchProm, bare(inspector.ReadProm)},
+	{"stacks", State, stacks.Match, named(stacks.Read)},
+	{"state of GPUs", State, gpustate.Match, bare(gpustate.Read)},
+	{"job's log", Log, joblog.Match, named(joblog.Read)},
+	{"results of busbar bench", Table | Entire, result.Match, stream(result.Read)},
+	{"table of nccl-tests", Table, nccltests.Match, stream(nccltests.ReadOutput)},
+	{"perftest", Table, perftest.Match, bare(perftest.Read)},
+	{"trace of PyTorch", Trace | Entire, kineto.Match, stream(kineto.Read)},
+	{"trace of Nsight Systems", Trace | Entire, nsys.Match, whole(nsight)},
+}
+
+// Find lists the kinds of a text that are of one of the classes, in the order of trying. The beginning of a text is
+// enough where a kind is one thing from end to end.
+func Find(data []byte, c Class) (found []Kind) {
+	for _, k := range kinds {
+		if k.Class&c != 0 && k.Match(data) {
+			if found = append(found, k); k.Class&Entire != 0 {
+				break
+			}
+		}
+	}
+	return found
+}
+
+// Read gives what the class of the kind says.
+func (k *Kind) Read(b *cluster.Budget, name string, data []byte) (any, error) {
+	return k.read(b, name, data)
+}
+
+// As reads a text as the first kind of the classes that it is of; nil where it is of none.
+func (c Class) As(name string, data []byte) (any, error) {
+	for _, k := range Find(data, c) {
+		return k.read(nil, name, data)
+	}
+	return nil, nil
+}
+
+// The forms that readers have.
+
+func within(read func(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error)) reader {
+	return func(b *cluster.Budget, name string, data []byte) (any, error) {
+		return read(b, name, stopping{bytes.NewReader(data), b})
 	}
 }
 
-// plain is a reader of texts that stand for no more than is written in them.
-func plain(read func(name string, r io.Reader) (*cluster.Fragment, error)) func(*cluster.Budget, string,
-	io.Reader) (*cluster.Fragment, error) {
-	return func(_ *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) { return read(name, r) }
+func stream[T any](read func(name string, r io.Reader) (T, error)) reader {
+	return func(b *cluster.Budget, name string, data []byte) (any, error) {
+		return read(name, stopping{bytes.NewReader(data), b})
+	}
+}
+
+func whole[T any](read func(name string, data []byte) (T, error)) reader {
+	return func(_ *cluster.Budget, name string, data []byte) (any, error) { return read(name, data) }
+}
+
+func named[T any](read func(name string, data []byte) T) reader {
+	return func(_ *cluster.Budget, name string, data []byte) (any, error) { return read(name, data), nil }
+}
+
+func bare[T any](read func(data []byte) T) reader {
+	return func(_ *cluster.Budget, _ string, data []byte) (any, error) { return read(data), nil }
+}
+
+func ring(name string, data []byte) (*profile.Ring, error) { return profile.Read(name, data, 0) }
+
+func nsight(name string, data []byte) ([]*trace.Trace, error) {
+	return nsys.Read(name, bytes.NewReader(data), int64(len(data)))
 }

@@ -29,21 +29,13 @@ const MaxBytes = 256 << 20
 // ErrUnknown is wrapped by errors about texts that no reader knows.
 var ErrUnknown = errors.New("no known format in it")
 
-// format is one row of the table of readers.
-type format struct {
-	name  string
-	match func(data []byte) bool
-	read  func(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error)
-	// whole marks a format that takes a document from end to end: no other reader
-	// is tried on it.
-	whole bool
-}
-
 // Formats lists what Read recognises, in the order of trying.
 func Formats() []string {
 	var names []string
-	for _, f := range formats() {
-		names = append(names, f.name)
+	for _, k := range kinds {
+		if k.Class&Part != 0 {
+			names = append(names, k.Name)
+		}
 	}
 	return names
 }
@@ -94,14 +86,12 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 	data = fromUTF16(data)
 	var frags []*cluster.Fragment
 	var failed []error
-	for _, f := range formats() {
+	for _, k := range Find(data, Part) {
 		if err := b.Stopped(); err != nil {
 			return nil, err
 		}
-		if !f.match(data) {
-			continue
-		}
-		frag, err := f.read(b, name, stopping{bytes.NewReader(data), b})
+		x, err := k.read(b, name, data)
+		frag, _ := x.(*cluster.Fragment)
 		if err == nil {
 			err = b.Keep(frag)
 		}
@@ -109,9 +99,6 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 			failed = append(failed, err)
 		} else {
 			frags = append(frags, frag)
-		}
-		if f.whole {
-			break
 		}
 	}
 	if len(frags) == 0 && len(failed) == 0 && clusterfile.Resembles(data) {
@@ -149,6 +136,9 @@ type stopping struct {
 }
 
 func (s stopping) Read(p []byte) (int, error) {
+	if s.b == nil {
+		return s.Reader.Read(p)
+	}
 	if err := s.b.Stopped(); err != nil {
 		return 0, err
 	}

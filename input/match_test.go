@@ -27,11 +27,11 @@ func BenchmarkMatch(b *testing.B) {
 			otherwise(data)
 		}
 	})
-	for _, f := range formats() {
-		b.Run(f.name, func(b *testing.B) {
+	for _, f := range kinds {
+		b.Run(f.Name, func(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
-				f.match(data)
+				f.Match(data)
 			}
 		})
 	}

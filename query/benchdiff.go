@@ -1,10 +1,10 @@
 package query
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
+	"busbar.dev/input"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/input/perftest"
 	"busbar.dev/internal/words"
@@ -87,11 +87,8 @@ func (q BenchDiff) Run(_ context.Context, env Env) (doc *BenchDiffDoc, err error
 	}, nil
 }
 
-// notCollective is an error about measurements that are not of collectives, nil for all others.
-func notCollective(name string, data []byte) error {
-	if !perftest.Match(data) {
-		return nil
-	}
+// notCollective is an error about an output of perftest.
+func notCollective(name string) error {
 	return fmt.Errorf("%s is an output of perftest: messages between two hosts, expected collectives; busbar doctor %s "+
 		"judges it, and busbar diff compares two of them", name, name)
 }
@@ -103,28 +100,27 @@ func (e *Env) results(name string) (list result.Sweeps, untimed int, err error) 
 	if err != nil {
 		return nil, 0, err
 	}
-	switch {
-	case result.Match(data):
-		if list, err = result.Read(inputName(name), bytes.NewReader(data)); err == nil {
-			list, untimed = withTimes(list)
+	name = inputName(name)
+	found, err := input.Table.As(name, data)
+	switch x := found.(type) {
+	case result.Sweeps:
+		list, untimed = withTimes(x)
+	case *nccltests.Output:
+		if err == nil {
+			list, err = x.Sweeps()
+			untimed = x.Untimed
 		}
-	case nccltests.Match(data):
-		var out *nccltests.Output
-		if out, err = nccltests.ReadOutput(inputName(name), bytes.NewReader(data)); err == nil {
-			list, err = out.Sweeps()
-			untimed = out.Untimed
-		}
-	case perftest.Match(data):
-		list = perftest.Sweeps(inputName(name), perftest.Read(data))
+	case []perftest.Table:
+		list = perftest.Sweeps(name, x)
 	default:
 		return nil, 0, fmt.Errorf("%s: neither results that busbar bench -o kept nor an output of nccl-tests or perftest",
-			inputName(name))
+			name)
 	}
 	switch {
 	case err == nil && len(list) == 0 && untimed > 0:
-		err = fmt.Errorf("%s: %s, none with a time above 0", inputName(name), words.Plural(untimed, "row"))
+		err = fmt.Errorf("%s: %s, none with a time above 0", name, words.Plural(untimed, "row"))
 	case err == nil && len(list) == 0:
-		err = fmt.Errorf("%s: no results in it", inputName(name))
+		err = fmt.Errorf("%s: no results in it", name)
 	}
 	return list, untimed, err
 }

@@ -16,7 +16,9 @@ import (
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/input"
 	"busbar.dev/input/nccltests"
+	"busbar.dev/input/perftest"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
@@ -276,22 +278,25 @@ func (m *measurements) read(file string) (f measuredFile, err error) {
 		return f, err
 	}
 	name := inputName(file)
-	switch {
-	case result.Match(data):
-		list, err := result.Read(name, bytes.NewReader(data))
+	found, err := input.Table.As(name, data)
+	switch x := found.(type) {
+	case result.Sweeps:
 		if err == nil {
-			f.sweeps, f.left, err = truth.Kept(list, m.layout)
+			f.sweeps, f.left, err = truth.Kept(x, m.layout)
 		}
 		return f, err
-	case nccltests.Match(data) && m.cluster == "":
-		return f, fmt.Errorf("%s is an output of nccl-tests, which does not say what the cluster is; give it with -c CLUSTER",
-			name)
-	case nccltests.Match(data):
-		f.sweeps, err = m.tables(name, data)
+	case *nccltests.Output:
+		if m.cluster == "" {
+			return f,
+				fmt.Errorf("%s is an output of nccl-tests, which does not say what the cluster is; give it with -c CLUSTER",
+					name)
+		}
+		if err == nil {
+			f.sweeps, err = m.tables(name, x)
+		}
 		return f, err
-	}
-	if err = notCollective(name, data); err != nil {
-		return f, err
+	case []perftest.Table:
+		return f, notCollective(name)
 	}
 	f.lines = true
 	f.published, f.runs, f.left, err = truth.Read(name, bytes.NewReader(data))
@@ -341,11 +346,7 @@ func (m *measurements) sweeps(name string) (result.Sweeps, error) {
 }
 
 // tables are the sweeps of nccl-tests' tables.
-func (m *measurements) tables(name string, data []byte) (result.Sweeps, error) {
-	out, err := nccltests.ReadOutput(name, bytes.NewReader(data))
-	if err != nil {
-		return nil, err
-	}
+func (m *measurements) tables(name string, out *nccltests.Output) (result.Sweeps, error) {
 	var list result.Sweeps
 	for i := range out.Tables {
 		if len(out.Tables[i].Sweeps) == 0 {

@@ -15,9 +15,8 @@ import (
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
-	"busbar.dev/input/kineto"
+	"busbar.dev/input"
 	"busbar.dev/input/nccltests"
-	"busbar.dev/input/nsys"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/unpack"
 	"busbar.dev/result"
@@ -86,7 +85,7 @@ func (q Doctor) Kind(ctx context.Context, env Env) string {
 		head, _ := r.Peek(1 << 16) // what is shorter is all there is
 		has := func(text string) bool { return bytes.Contains(head, []byte(text)) }
 		switch {
-		case kineto.Match(head) || nsys.Match(head):
+		case len(input.Find(head, input.Trace)) > 0:
 			traces++
 		case inFolder:
 			others++

@@ -12,7 +12,9 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/doctor"
 	"busbar.dev/hardware"
+	"busbar.dev/input"
 	"busbar.dev/input/nccltests"
+	"busbar.dev/input/perftest"
 	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
@@ -267,25 +269,28 @@ func (q *DoctorBench) shape(s *result.Sweep) (nodes, per int, err error) {
 // read reads any of the formats.
 func (q *DoctorBench) read(name string, data []byte) (result.Sweeps, *about, error) {
 	text := bytes.TrimSpace(data)
-	if err := notCollective(name, data); err != nil {
-		return nil, nil, err
+	found, err := input.Table.As(name, data)
+	switch x := found.(type) {
+	case []perftest.Table:
+		return nil, nil, notCollective(name)
+	case result.Sweeps:
+		return x, &about{}, err
+	case *nccltests.Output:
+		if text[0] != '{' {
+			return q.tables(name, data, x, err)
+		}
 	}
-	switch {
-	case result.Match(data):
-		list, err := result.Read(name, bytes.NewReader(data))
-		return list, &about{}, err
-	case len(text) > 0 && text[0] == '{':
+	if len(text) > 0 && text[0] == '{' {
 		list, err := q.document(name, text)
 		return list, &about{}, err
-	case nccltests.Match(data):
-		return q.tables(name, data)
 	}
 	return nil, nil, fmt.Errorf("%s: neither an output of nccl-tests (text or JSON) nor results of busbar bench", name)
 }
 
 // tables reads the text of nccl-tests.
-func (q *DoctorBench) tables(name string, data []byte) (result.Sweeps, *about, error) {
-	out, err := nccltests.ReadOutput(name, bytes.NewReader(data))
+func (q *DoctorBench) tables(name string, data []byte, out *nccltests.Output,
+	err error,
+) (result.Sweeps, *about, error) {
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"busbar.dev/doctor/rates"
 	"busbar.dev/finding"
+	"busbar.dev/input"
 	"busbar.dev/input/inspector"
 	"busbar.dev/input/profile"
 	"busbar.dev/internal/failure"
@@ -153,34 +154,42 @@ func (r *jobsReader) file(name string) error {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return failure.Cannot(err)
 	}
-	switch head = head[:n]; {
-	case profile.Match(head):
-		ring, err := profile.ReadFile(r.env.files(), name)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			r.env.note(err.Error()) // its job took it away meanwhile
-			return nil
-		}
-		if err != nil {
-			r.doc.Damaged = append(r.doc.Damaged, err.Error())
-			return nil
-		}
-		r.rings = append(r.rings, ring)
-		r.doc.Lost += ring.Lost
-	case inspector.Match(head), inspector.MatchProm(head):
-		data, done, err := unpack.Whole(nil, io.MultiReader(bytes.NewReader(head), f))
-		if err != nil {
-			return failure.Cannot(err)
-		}
-		defer done()
-		if inspector.Match(head) {
-			r.records = append(r.records, inspector.Read(data))
-		} else {
-			r.means = append(r.means, inspector.ReadProm(data)...)
-		}
-	default:
+	found := input.Find(head[:n], input.Rates)
+	if len(found) == 0 {
 		return nil
 	}
-	r.doc.Read++
+	if r.doc.Read++; found[0].Name == input.Ring {
+		return r.ring(name)
+	}
+	data, done, err := unpack.Whole(nil, io.MultiReader(bytes.NewReader(head[:n]), f))
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	defer done()
+	x, err := found[0].Read(nil, name, data)
+	switch x := x.(type) {
+	case []inspector.Record:
+		r.records = append(r.records, x)
+	case []inspector.Mean:
+		r.means = append(r.means, x...)
+	}
+	return err
+}
+
+// ring reads a ring, which its job may take away meanwhile.
+func (r *jobsReader) ring(name string) error {
+	ring, err := profile.ReadFile(r.env.files(), name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
+		r.env.note(err.Error())
+		r.doc.Read--
+	case err != nil:
+		r.doc.Damaged = append(r.doc.Damaged, err.Error())
+		r.doc.Read--
+	default:
+		r.rings = append(r.rings, ring)
+		r.doc.Lost += ring.Lost
+	}
 	return nil
 }
 

@@ -17,10 +17,7 @@
 //
 // # Adding a recogniser
 //
-// A recogniser is a row in the table of its area (seen_nccl.go, seen_verbs.go,
-// seen_host.go, seen_program.go, seen_launch.go, seen_words.go): a Kind, the words of which one must stand in
+// A recogniser is a row of lines.csv: the kind of observation, the words of which one must stand in
 // the line, and a pattern whose groups become the arguments of the observation.
-// Observations with equal arguments are counted together, so a group should take
-// what matters (an interface, an error) and not what always differs (an
-// address, a pointer).
+// Sentences that people write have tables of their own (seen_words.go, seen_more.go).
 package evidence

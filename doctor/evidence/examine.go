@@ -36,6 +36,9 @@ func (r *Reader) line(l *nccllog.Line, s *sight) {
 		}
 	}
 	hits, rank, sentence := s.hits, s.rank, false
+	if r.prose(l.Text) {
+		return
+	}
 	if !s.bulk {
 		r.lastError(l)
 		if legend(l.Text) {
@@ -91,8 +94,8 @@ func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {
 		return r.nets.read(r.set, l.Text, q)
 	case h.special == settings:
 		return r.settings(h, q, host)
-	case h.special == stepTimes:
-		return r.set.step(h.args, q)
+	case h.special == training:
+		return r.step(l.Text, q)
 	case h.told:
 		h.copyTexts()
 		r.told = append(r.told, sighting{h.kind, h.args, short(q), ""})

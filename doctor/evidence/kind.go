@@ -38,6 +38,8 @@ const (
 	P2PFault      Kind = "p2p-fault"      //
 	NVLSFailure   Kind = "nvls-failure"   // error of CUDA
 	NVLSAbsent    Kind = "nvls-absent"    //
+	CollNetOff    Kind = "collnet-off"    // what SHARP or CollNet could not do
+	KnownWarning  Kind = "known-warning"  // what it says; see warnings.csv
 	IMEX          Kind = "imex"           //
 	CUDAFailure   Kind = "cuda-failure"   // text of the error
 	NoTransport   Kind = "no-transport"   //

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 
 	"busbar.dev/input/nccllog"
@@ -159,6 +160,9 @@ func (k *looker) shape(text string) []spot {
 
 // find asks the rows whose words were found where they see something.
 func (k *looker) find(text string, sentence bool) (spots []spot) {
+	if !sentence && traces(text) {
+		return nil
+	}
 	for _, i := range k.rows {
 		row := &k.words.rows[i]
 		x := spot{row: i, anew: !row.blind}
@@ -175,6 +179,13 @@ func (k *looker) find(text string, sentence bool) (spots []spot) {
 	return spots
 }
 
+// traces reports a line in which UCX follows its own steps: what it tries and does not need fails there, too.
+func traces(text string) bool {
+	_, level, ok := strings.Cut(text, " UCX  ")
+	return ok && slices.ContainsFunc([]string{"DEBUG", "TRACE", "REQ ", "DATA ", "ASYNC", "FUNC ", "POLL "},
+		func(word string) bool { return strings.HasPrefix(level, word) })
+}
+
 // read makes hits of what rows see.
 func (k *looker) read(l *nccllog.Line, text string, spots []spot) (hits []hit) {
 	for _, x := range spots {
@@ -186,7 +197,7 @@ func (k *looker) read(l *nccllog.Line, text string, spots []spot) (hits []hit) {
 			k.words.env.read(&h, l, text, x.at)
 		case warned:
 			ok = strings.Contains(text, "NCCL WARN")
-		case waiting, addresses: // what came before decides
+		case waiting, addresses, training: // what came before decides
 			ok = row.digits == nil || row.digits.In(text)
 		default:
 			if row.kind == Symptom {

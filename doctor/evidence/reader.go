@@ -11,11 +11,10 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
-	"busbar.dev/input/kineto"
+	"busbar.dev/input"
 	"busbar.dev/input/nccllog"
-	"busbar.dev/input/nsys"
+	"busbar.dev/input/trainlog"
 	"busbar.dev/internal/lines"
 	"busbar.dev/internal/unpack"
 )
@@ -53,10 +52,12 @@ type Reader struct {
 
 	// Of the source at hand.
 	document         bool // it is written for machines from end to end
+	manual, fenced   bool // it explains, in Markdown; and is within a fence there
 	name             string
 	kept             bytes.Buffer // its text, for readers of whole formats
 	raw              bytes.Buffer // its text with NCCL's records, for the judge of live jobs
 	size             int          // of the text so far; negative: it was cut to the beginning
+	trained          trainlog.Log // what it says of a training
 	told             []sighting   // in sentences, until its length is known
 	sentences, count int          // of it; lines of it
 }
@@ -121,10 +122,10 @@ func (r *Reader) Fragment(f *cluster.Fragment) { r.frags = append(r.frags, f) }
 // text reads a plain text.
 func (r *Reader) text(name string, in *bufio.Reader) error {
 	head, _ := in.Peek(1 << 14)
-	if hang.Dump(head) {
+	if len(input.Find(head, input.Dump)) > 0 {
 		return r.jobFile(name, in)
 	}
-	if kineto.Match(head) || nsys.Match(head) { // another question reads them
+	if len(input.Find(head, input.Trace)) > 0 { // another question reads them
 		r.set.Sources, r.set.Traces = append(r.set.Sources, name), append(r.set.Traces, name)
 		return nil
 	}
@@ -138,6 +139,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	}
 	r.name = name
 	r.document = document(head[:min(len(head), 1<<12)])
+	r.manual, r.fenced = markdown(head), false
 	r.kept.Reset()
 	r.raw.Reset()
 	r.size = 0
@@ -155,6 +157,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 		return err
 	}
 	r.jobLog()
+	r.training()
 	if formats := r.whole(); r.talks() {
 		r.set.Talk[r.name] = formats == 0
 		if formats == 0 {
@@ -307,9 +310,10 @@ func (r *Reader) tell(tools int) {
 	}
 }
 
-// unknown counts a line that nothing took.
+// unknown counts a warning of NCCL that nothing took.
 func (r *Reader) unknown(q finding.Quote) {
 	r.set.Unknown++
+	r.set.Unread++
 	if len(r.set.Samples) < 20 {
 		r.set.Samples = append(r.set.Samples, short(q))
 	}

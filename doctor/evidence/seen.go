@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/input/trainlog"
 	"busbar.dev/internal/keywords"
 )
 
@@ -28,7 +29,7 @@ type seen struct {
 // Special rows.
 const (
 	settings  = 1 + iota // of an environment
-	stepTimes            // of a rank's training steps
+	training             // steps of a training
 	addresses            // of a host's interfaces
 	waiting              // what a rank does while others wait
 	warned               // a warning of NCCL, which counts where nothing knows it
@@ -66,11 +67,10 @@ func NewVocabulary() *Vocabulary {
 	}
 	rs.talk, rs.printed = &finder{}, &finder{}
 	for _, table := range [][]seen{
-		seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenBusbar(), seenWords(), seenMore(), seenWarned(), seenLaunch(),
-		seenHelps(),
+		seenLines(), seenHarmless(), seenWords(), seenHelps(),
 		{
 			{words: envWords, special: settings},
-			{words: stepWords, special: stepTimes, pattern: stepTime},
+			{words: trainlog.Words, special: training},
 			{words: subnetWords, special: addresses},
 			{words: busyWords + "|" + gaveUpWords, special: waiting},
 			{words: "nccl warn", special: warned},
@@ -185,26 +185,6 @@ const (
 	EngineRun  Kind = "engine-run"  // ranks, transport, algorithm
 )
 
-// seenBusbar are the lines of busbar's engine and bench.
-func seenBusbar() []seen {
-	return []seen{
-		{kind: RankDied, words: ") died: its", pattern: `rank (\d+) \(([\w.:-]+), pid \d+\) died`},
-		{
-			kind: RankSilent, words: "has been silent for",
-			pattern: `rank (\d+) \(([\w.:-]+), pid \d+\) has been silent for ([\d.]+ ?\w+)`,
-		},
-		{
-			kind: LocalDial, words: "dial tcp ",
-			pattern: `dial tcp ([\da-f.:]+|\[[\da-f:]+\]):0->([\d.]+|\[[\da-f:]+\]):\d+: (?:connect: )?([a-z ]+)`,
-		},
-		{kind: NotCome, words: "did not come", pattern: `ranks? (\d[\d, ]*) did not come`},
-		{
-			kind: EngineRun, words: "ranks on CPUs, transport",
-			pattern: `Using (\d+) ranks on CPUs, transport (\w+), algorithm (\w+)`,
-		},
-	}
-}
-
 // What frameworks warn of themselves, and temperatures.
 const (
 	FP32Matmul    Kind = "fp32-matmul"     // products in 32 bits without TF32
@@ -215,26 +195,6 @@ const (
 	// GPU, its temperature and power, the greatest temperature and least power of its equals
 	HotAmongEqual Kind = "gpu-hot-apart"
 )
-
-// seenWarned are warnings of PyTorch and Lightning about speed, in their own words, and temperatures that tools print.
-func seenWarned() []seen {
-	return []seen{
-		{
-			kind: FP32Matmul, words: "set_float32_matmul_precision",
-			pattern: `(?i)(?:TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled|that has Tensor Cores\. To properly utilize them, you should set .?torch\.set_float32_matmul_precision)`, take: none,
-		},
-		{
-			kind: UnusedFlag, words: "did not find any unused parameters",
-			pattern: `find_unused_parameters=True was specified in DDP constructor, but did not find any unused parameters`,
-			take:    none,
-		},
-		{kind: LoaderWorkers, words: "does not have many workers which may be a bottleneck", take: fewWorkers},
-		{kind: LoaderWorkers, words: "suggested max number of worker in current system", take: manyWorkers},
-		{kind: PinWithoutGPU, words: "'pin_memory' argument is set as true but no accelerator", take: none},
-		{kind: HotGPU, words: "gpu current temp", pattern: `^\s*GPU Current Temp\s*: (\d{2,3}) C\b`, take: hot},
-		{kind: HotGPU, words: "c    p", pattern: `^\|\s*(?:N/A|ERR!|\d+%)\s+(\d{2,3})C\s+P\d+\s`, take: hot},
-	}
-}
 
 func fewWorkers([]string) ([]string, bool)  { return []string{"few"}, true }
 func manyWorkers([]string) ([]string, bool) { return []string{"many"}, true }

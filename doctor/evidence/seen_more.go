@@ -27,64 +27,6 @@ const (
 	CUMemFailed Kind = "cumem-failed"  // memory that CUDA's virtual allocator refused
 )
 
-// seenMore is what fewer texts have.
-func seenMore() []seen {
-	return []seen{
-		{kind: GIDInUse, words: "localgid", pattern: `(?i)localGid ([0-9a-f:.]+)`, take: gidClass},
-		{
-			kind: TestRank, words: "device",
-			pattern: `^#?\s*(?:\d+: )?#?\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device`,
-		},
-		{kind: TestHeader, words: "minbytes", pattern: `nThread \d+ nGpus \d+ minBytes`, take: none},
-		{kind: Launched, words: "mpirun|mpiexec|srun", also: "-n", take: launched},
-		{kind: BadOrdinal, words: "invalid device ordinal|cudaerrorinvaliddevice|cuda_error_invalid_device", take: none},
-		{kind: TooNew, words: "no kernel image|exceeds device/fn maxsharedmem|not compatible with the current " +
-			"pytorch|unsupported gpu architecture", take: none},
-		{
-			kind: NoFamily, words: "address family not supported",
-			pattern: `(?i)(?:NCCL|socket creation|call to socket).{0,80}address family not supported`, take: none,
-		},
-		{
-			kind: IPCFailure, words: "cuda ipc|ipcopenmemhandle|ipc mem handle|ipc_open",
-			pattern: `(?i)((?:fail|error|could not|invalid|unable).{0,60}(?:CUDA IPC|IpcOpenMemHandle|IPC mem handle|ipc_open)|(?:CUDA IPC|IpcOpenMemHandle|IPC mem handle).{0,60}(?:fail|error|invalid|not supported))`, take: none,
-		},
-		{
-			kind: BARFull, words: "mapping of buffer object failed|bar1",
-			pattern: `(?i)(mapping of buffer object failed|BAR1.{0,40}(?:exhaust|full|too small|insufficient|out of))`,
-			take:    none,
-		},
-		{
-			kind: Throttled, words: "slowdown|power cap|power brake|throttl",
-			pattern: `(?i)((?:(?:HW|SW) )?(?:thermal|power brake) slowdown|sw power cap|hw slowdown)\s*:\s*active`,
-			take:    lowered,
-		},
-		{
-			kind: ArpFull, words: "neighbor table overflow|neighbour table overflow|arp_cache",
-			pattern: `(?i)neighbou?r table overflow`, take: none,
-		},
-		{kind: NoPorts, words: "cannot assign requested address|eaddrnotavail", take: none},
-		{
-			kind: NoThreads, words: "pthread_create failed|can't start new thread|fork: retry|libgomp: thread creation " +
-				"failed|resource temporarily unavailable",
-			pattern: `(?i)(pthread_create failed|can't start new thread|fork: retry|thread creation failed|(?:pthread_create|new thread|fork|clone)\b.{0,60}resource temporarily unavailable)`, take: none,
-		},
-		{kind: DriverMix, words: "driver version is insufficient|driver/library version mismatch|forward compatibility was " +
-			"attempted|unsupported ptx|undefined symbol: cuda", take: none},
-		{
-			kind: CUMemFailed, words: "cumemcreate|cumemmap|cumemsetaccess|cumemimport|cumemexport|cumemhostalloc",
-			pattern: `(?i)(cuMem(?:Create|Map|SetAccess|ImportFromShareableHandle|ExportToShareableHandle|HostAlloc)\w*.{0,80}(?:fail|error|not permitted|denied)|(?:fail|error).{0,60}cuMem(?:Create|Map|SetAccess|Import|Export))`, take: none,
-		},
-		{
-			kind: NoLinkSpeed, words: "link_speed=|link_width=|max_link_speed",
-			pattern: `(?:link_speed="(?:Unknown)?"|link_width="0"|could not read \S+/max_link_speed)`, take: none,
-		},
-		{
-			kind: VerbsFailure, words: "completion queue|queue pair|protection domain|memory region",
-			pattern: `(?i)(?:failed|unable|could not|couldn't|cannot) (?:to )?(?:create|allocate|register)(?: an?| the)? (completion queue|queue pair|protection domain|memory region)`, take: objects,
-		},
-	}
-}
-
 // launchers start processes; processes is how they are told how many.
 var (
 	launchers = lazyre.New(`(?:mpirun|mpiexec|srun)\b`)

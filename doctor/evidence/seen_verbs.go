@@ -6,43 +6,6 @@ import (
 	"strings"
 )
 
-// seenVerbs is what RDMA stacks and the tools about NICs and fabrics print.
-func seenVerbs() []seen {
-	return []seen{
-		{
-			kind: Counter, words: strings.ReplaceAll(counterWords, `\d_pause`, ""), pattern: countOf(counterWords),
-			take: counter,
-		},
-		// apart: it alone depends on a digit
-		{kind: Counter, words: "rx_err_lane_0_phy", pattern: countOf("rx_err_lane_0_phy"), take: counter},
-		{
-			kind: GID, words: "fe80:0000|0000:0000:0000:0000:0000:ffff",
-			pattern: `^\s*(\w+)\s+\d+\s+(\d+)\s+([0-9a-f:]{39})\s+(?:[\d.]+\s+)?(v1|v2|V1|V2)\b`, take: gid,
-		},
-		{kind: MTU, words: "mtu ", pattern: `(?:^|\s)\d*:? ?([\w.@-]+):? +(?:<[^>]*>|.{0,60}?)\s*mtu (\d{3,5})\b`},
-		{kind: ActiveMTU, words: "active_mtu|active mtu", take: mtus},
-		{
-			kind: PortState, words: "state:|physical state|port_state|phys_state|state (",
-			pattern: `(?i)(?:physical state|phys(?:_| )state|\bstate|port_state):\s*(?:\d+ ?: ?|PORT_)?(down|polling|disabled|init|sleep|linkerrorrecovery)\b`, take: lowered,
-		},
-		{kind: AsyncEvent, words: "port error|link down", pattern: `(?i)NET/IB ?:.{0,40}(port error)`, take: lowered},
-		{
-			kind: LinkDown, words: "link down|link is down|nic link is down|link became not ready|lost carrier",
-			pattern: `(?i)\b(?:mlx5_core [0-9a-f:.]+ )?([\w.-]+): .{0,40}?(?:link (?:is )?down|lost carrier)`,
-		},
-	}
-}
-
-// counterWords are the counters of which a count above zero says something.
-const counterWords = `out_of_sequence|local_ack_timeout_err|packet_seq_err|rnr_nak_retry_err|implied_nak_seq_err|roce_adp_retrans|roce_slow_restart|` +
-	`rx_discards_phy|tx_discards_phy|rx_out_of_buffer|out_of_buffer|rx_icrc_encapsulated|rx_missed_errors|np_ecn_marked_roce_packets|np_cnp_sent|rp_cnp_handled|` +
-	`rx_pause_ctrl_phy|tx_pause_ctrl_phy|rx_prio\d_pause|tx_prio\d_pause|tx_pause_storm_warning_events|rx_global_pause|` +
-	`symbol_error|symbolerrorcounter|symbolerrors|linkdownedcounter|linkdowned|link_downed|linkerrorrecoverycounter|link_error_recovery|` +
-	`portrcverrors|port_rcv_errors|portxmitdiscards|port_xmit_discards|portxmitwait|port_xmit_wait|rx_crc_errors_phy|rx_crc_errors|rx_symbol_err_phy|` +
-	`local_link_integrity_errors|locallinkintegrityerrors|excessivebufferoverrunerrors|link_down_events_phy|rx_fec_uncorrectable|rx_pcs_symbol_err_phy`
-
-func countOf(names string) string { return `(?i)\b(` + names + `)\b[^0-9a-z\n]{0,60}?(\d+)\b` }
-
 // counter keeps counts above zero; the values differ between hosts and times, so
 // only their size is kept.
 func counter(g []string) ([]string, bool) {

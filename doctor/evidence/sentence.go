@@ -134,3 +134,28 @@ func affirmed(text string) string {
 	}
 	return denials.ReplaceAllString(text, " ")
 }
+
+// markdown reports the beginning of a document in Markdown that is too long for somebody's words: what its sentences
+// say has not happened. What it shows between fences may be a log.
+func markdown(head []byte) bool {
+	headings, fences, sentences := 0, 0, 0
+	for line := range strings.Lines(string(head)) {
+		switch {
+		case strings.HasPrefix(line, "#") && strings.Contains(strings.TrimLeft(line, "#")[:1], " "):
+			headings++
+		case strings.HasPrefix(line, "```"):
+			fences++
+		case fences%2 == 0 && Sentence(line):
+			sentences++
+		}
+	}
+	return headings >= 3 && sentences > maxSentences
+}
+
+// prose reports a line of such a document that stands outside of fences.
+func (r *Reader) prose(text string) bool {
+	if r.manual && strings.HasPrefix(text, "```") {
+		r.fenced = !r.fenced
+	}
+	return r.manual && !r.fenced
+}

@@ -67,6 +67,7 @@ type Set struct {
 	// Unknown counts the lines of NCCL that no reader knows, and lines that speak of
 	// an error which no recogniser took.
 	Unknown int
+	Unread  int             // of them, warnings of NCCL
 	Samples []finding.Quote // of them
 
 	Log     *nccllog.Log // nil: no record of NCCL
@@ -80,12 +81,14 @@ type Set struct {
 	Traces  []string   // files that a profiler wrote
 	Figures []Figure
 	Changes []Change
-	Steps   map[int]*Steps  // times of training steps by rank
-	Told    bool            // somebody wrote sentences about it
-	Asked   bool            // it was said to the program itself
-	Talk    map[string]bool // sources in which somebody did
-	Words   string          // what those sources say, their sentences only where tools printed too
-	Dropped map[string]int
+	Steps   map[int]*Steps // times of training steps by rank
+	// Training is how fast a training went, by the log that says most of it; nil: none does.
+	Training *Training
+	Told     bool            // somebody wrote sentences about it
+	Asked    bool            // it was said to the program itself
+	Talk     map[string]bool // sources in which somebody did
+	Words    string          // what those sources say, their sentences only where tools printed too
+	Dropped  map[string]int
 
 	kinds map[Kind][]*Observation
 	index map[string]*Observation // by kind and arguments
@@ -101,7 +104,8 @@ type Table struct {
 // Blank reports that nothing of what was read is known: neither a tool's output, nor a line that says something, nor a
 // person's words.
 func (s *Set) Blank() bool {
-	return s.Log == nil && s.Cluster == nil && (s.Job == nil || s.Job.Empty()) && !s.Told && !s.Asked && s.Unknown == 0 &&
+	return s.Log == nil && s.Cluster == nil && s.Training == nil && (s.Job == nil || s.Job.Empty()) && !s.Told &&
+		!s.Asked && s.Unknown == 0 &&
 		len(s.Tables)+len(s.Pairs)+len(s.Fleet)+len(s.Links)+len(s.Figures)+
 			len(s.Changes)+len(s.Steps)+len(s.kinds)+len(s.env) == 0
 }

@@ -1,9 +1,8 @@
 package evidence
 
 import (
-	"strconv"
-
 	"busbar.dev/finding"
+	"busbar.dev/input/trainlog"
 )
 
 // Steps are the times of one rank's training steps.
@@ -21,32 +20,36 @@ func (s *Steps) Mean() float64 { return s.Sum / float64(max(s.N, 1)) }
 // maxStepRanks bounds how many ranks' steps are kept.
 const maxStepRanks = 1 << 16
 
-// stepTime finds "rank 3 … step time 1.24 s" and the like: rank, time, unit.
-const stepTime = `(?i)\brank[ _=:]*(\d+)\b.{0,120}?\b(?:step|iter(?:ation)?|batch)[ _]?(?:time|duration|ms)?\b[^0-9]{0,24}?(?:\d+[,:/ ].{0,24}?(?:time|took|elapsed|duration)[^0-9]{0,10})?(\d+(?:\.\d+)?) ?(ms|s|sec|seconds)\b`
+// Training is how fast a training went, by one log.
+type Training struct {
+	File string `json:"file"`
+	*trainlog.Run
+}
 
-// stepWords are the words by which such lines are found.
-const stepWords = "step time|step_time|iteration time|iter time|iter_time|batch time|step took|batch_time|steptime"
-
-// step files the time of a step.
-func (s *Set) step(m []string, q finding.Quote) bool {
-	rank := atoi(m[0])
-	v, err := strconv.ParseFloat(m[1], 64)
-	if err != nil || v <= 0 || rank < 0 {
-		return false
+// step files what a line says of the steps of a training, and of one rank where it names it.
+func (r *Reader) step(text string, q finding.Quote) bool {
+	l, took := r.trained.Take(text)
+	if l.Rank < 0 || l.Seconds == 0 {
+		return took
 	}
-	if m[2] == "ms" {
-		v /= 1000
-	}
-	t := s.Steps[rank]
+	t := r.set.Steps[l.Rank]
 	if t == nil {
-		if len(s.Steps) >= maxStepRanks {
+		if len(r.set.Steps) >= maxStepRanks {
 			return true
 		}
-		t = &Steps{Rank: rank, First: short(q)}
-		s.Steps[rank] = t
+		t = &Steps{Rank: l.Rank, First: short(q)}
+		r.set.Steps[l.Rank] = t
 	}
 	t.N++
-	t.Sum += v
-	t.Last, t.Peak = v, max(t.Peak, v)
+	t.Sum += l.Seconds
+	t.Last, t.Peak = l.Seconds, max(t.Peak, l.Seconds)
 	return true
+}
+
+// training keeps what the source at hand says of a training, where it says more than those before.
+func (r *Reader) training() {
+	if run := r.trained.Run(); run != nil && (r.set.Training == nil || run.Lines > r.set.Training.Lines) {
+		r.set.Training = &Training{r.name, run}
+	}
+	r.trained = trainlog.Log{}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
 	"busbar.dev/hardware"
 	"busbar.dev/input"
@@ -33,35 +32,32 @@ func (r *Reader) whole() (formats int) {
 	if r.measured(data) {
 		return 1
 	}
-	if nccltests.Match(data) {
-		if res, err := nccltests.ReadOutput(r.name, bytes.NewReader(data)); err == nil {
-			for i := range res.Tables {
-				r.set.Tables = append(r.set.Tables, Table{r.name, &res.Tables[i]})
-			}
-			formats++
-		}
-	}
 	r.smiTable(data)
-	if perftest.Match(data) {
-		for _, t := range perftest.Read(data) {
-			if best := t.Best(); best != nil && len(r.set.Figures) < maxFigures {
-				q := finding.Quote{
-					File: r.name, Line: best.Line, Text: strings.TrimSpace(t.Test + " " + t.Device + ": " + best.Text),
-				}
-				r.set.Figures = append(r.set.Figures, Figure{GBps: best.Rate.GBps(), Tool: "wire", Quote: short(q)})
-			}
+	for _, k := range input.Find(data, input.Table|input.Rates) {
+		x, err := k.Read(r.Budget, r.name, data)
+		if err != nil {
+			continue
 		}
-		formats++
-	}
-	if inspector.MatchProm(data) {
-		for _, m := range inspector.ReadProm(data) {
-			if m.BusGBps > 0 && len(r.set.Figures) < maxFigures {
-				q := finding.Quote{
-					File: r.name, Line: int(m.Line), Text: fmt.Sprintf("%s of %s on %s of %s, %d ranks: bus bandwidth %.1f GB/s", m.Op,
-						unit.Bytes(m.Low), m.GPU, m.Node, m.Ranks, m.BusGBps),
-				}
-				r.set.Figures = append(r.set.Figures, Figure{GBps: m.BusGBps, Tool: "nccl", Quote: short(q)})
+		switch x := x.(type) {
+		case *nccltests.Output:
+			for i := range x.Tables {
+				r.set.Tables = append(r.set.Tables, Table{r.name, &x.Tables[i]})
 			}
+		case []perftest.Table:
+			for _, t := range x {
+				if best := t.Best(); best != nil {
+					r.figure(best.Rate.GBps(), "wire", best.Line, strings.TrimSpace(t.Test+" "+t.Device+": "+best.Text))
+				}
+			}
+		case []inspector.Mean:
+			for _, m := range x {
+				if m.BusGBps > 0 {
+					r.figure(m.BusGBps, "nccl", int(m.Line), fmt.Sprintf("%s of %s on %s of %s, %d ranks: bus bandwidth %.1f GB/s",
+						m.Op, unit.Bytes(m.Low), m.GPU, m.Node, m.Ranks, m.BusGBps))
+				}
+			}
+		default:
+			continue
 		}
 		formats++
 	}
@@ -77,6 +73,14 @@ func (r *Reader) whole() (formats int) {
 		formats++
 	}
 	return formats
+}
+
+// figure files a rate that a tool printed.
+func (r *Reader) figure(gbps float64, tool string, line int, text string) {
+	if len(r.set.Figures) < maxFigures {
+		q := finding.Quote{File: r.name, Line: line, Text: text}
+		r.set.Figures = append(r.set.Figures, Figure{GBps: gbps, Tool: tool, Quote: short(q)})
+	}
 }
 
 // join makes one cluster of all fragments.
@@ -126,7 +130,8 @@ func passedOver(member string) bool {
 func (r *Reader) member(f *unpack.File) error {
 	if f.Path != "" {
 		head, _ := f.Peek(1 << 14)
-		if len(head) == 0 || passedOver(f.Path) || bytes.IndexByte(head, 0) >= 0 && !hang.Dump(head) {
+		if len(head) == 0 || passedOver(f.Path) || bytes.IndexByte(head, 0) >= 0 &&
+			len(input.Find(head, input.Dump)) == 0 {
 			return nil
 		}
 	}

@@ -3,6 +3,7 @@ package hang
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"busbar.dev/input/stacks"
@@ -57,7 +58,7 @@ type made struct {
 // made are the communicators that RAS and the recorder know.
 func (x *judge) made() []made {
 	var list []made
-	for g := range x.rec.slots {
+	for _, g := range slices.Sorted(maps.Keys(x.rec.slots)) {
 		list = append(list, made{x.rec.set.Groups[g].Ranks, x.rec.class(g), uint64(len(x.rec.slots[g]))})
 	}
 	if len(x.ras) == 0 {

@@ -12,7 +12,6 @@
 package hang
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
+	"busbar.dev/input"
 	"busbar.dev/input/flightrec"
 	"busbar.dev/input/gpustate"
 	"busbar.dev/input/inspector"
@@ -182,63 +182,47 @@ func (c *Case) note(format string, args ...any) {
 // Add takes a file of the job. It reports whether the content is of a kind that tells something; an error says why a
 // file of such a kind could not be read.
 func (c *Case) Add(name string, data []byte) (known bool, err error) {
-	switch {
-	case ras.Match(data):
-		r, err := ras.Read(name, data)
-		if err == nil {
-			c.ras = append(c.ras, r)
-		}
-		return true, err
-	case flightrec.Match(data):
-		err := c.rec.Add(name, data)
-		if err != nil && flightrec.MatchJSON(data) && !errors.Is(err, flightrec.ErrSeveral) {
-			c.tear(name, len(data))
-			return false, nil
-		}
-		return true, err
-	case flightrec.Torn(name, data):
+	kinds := input.Find(data, input.Dump|input.State|input.Log)
+	if len(kinds) == 0 && flightrec.Torn(name, data) {
 		c.tear(name, len(data))
-		return false, nil
-	case profile.Match(data):
-		r, err := profile.Read(name, data, 0)
-		if err == nil {
-			c.AddRing(name, r)
-		}
-		return true, err
-	case inspector.Match(data):
-		if list := inspector.Read(data); len(list) > 0 {
-			c.inspect = append(c.inspect, inspection{name, list})
-		}
-		return true, nil
 	}
-	if stacks.Match(data) {
-		if list := stacks.Read(name, data); len(list) > 0 {
-			c.stacks = append(c.stacks, stackFile{name, list})
-			known = true
+	for _, k := range kinds {
+		x, err := k.Read(nil, name, data)
+		if err != nil {
+			return true, err
 		}
-	}
-	if gpustate.Match(data) {
-		for _, t := range gpustate.Read(data) {
-			c.gpus = append(c.gpus, gpuState{t, name})
+		switch x := x.(type) {
+		case *ras.Report:
+			c.ras = append(c.ras, x)
+		case input.Recorder:
+			if err = c.rec.Add(name, x); err != nil && (flightrec.MatchJSON(x) || flightrec.Torn(name, x)) &&
+				!errors.Is(err, flightrec.ErrSeveral) {
+				c.tear(name, len(x))
+				return false, nil
+			}
+			return true, err
+		case *profile.Ring:
+			c.AddRing(name, x)
+		case []inspector.Record:
+			c.inspect = append(c.inspect, inspection{name, x})
+		case []stacks.Stack:
+			if len(x) == 0 {
+				continue
+			}
+			c.stacks = append(c.stacks, stackFile{name, x})
+		case []gpustate.Fault:
+			for _, t := range x {
+				c.gpus = append(c.gpus, gpuState{t, name})
+			}
+		case *joblog.Log:
+			if len(x.Events) == 0 && x.First == 0 {
+				continue
+			}
+			c.logs = append(c.logs, x)
 		}
 		known = true
 	}
-	if joblog.Match(data) {
-		if l := joblog.Read(name, data); len(l.Events) > 0 || l.First > 0 {
-			c.logs = append(c.logs, l)
-			known = true
-		}
-	}
 	return known, nil
-}
-
-// Dump reports the beginning of a file that is written by a live job about itself: an answer of RAS, a dump of the
-// flight recorder, records of the Inspector.
-func Dump(head []byte) bool {
-	// Of a pickle only the beginning is there: the dictionary that the recorder writes.
-	recorder := len(head) > 3 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5 &&
-		(bytes.Contains(head, []byte("pg_config")) || bytes.Contains(head, []byte("collective_seq_id")))
-	return recorder || ras.Match(head) || flightrec.Match(head) || inspector.Match(head) || profile.Match(head)
 }
 
 // AddRAS takes an answer that the RAS service of a running job gave at that time.

@@ -2,6 +2,7 @@ package hang
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"busbar.dev/finding"
@@ -81,7 +82,8 @@ func (x *judge) gpuState() (claim, bool) {
 		if g.Xid > 0 {
 			c.why = fmt.Sprintf("DCGM reports Xid %d (%s)", g.Xid, xidText(g.Xid))
 		}
-		for r, p := range x.job.procs {
+		for _, r := range slices.Sorted(maps.Keys(x.job.procs)) {
+			p := x.job.procs[r]
 			if g.Host != "" && (p.host == g.Host || p.addr == g.Host) && (p.gpu == g.GPU || p.gpu < 0 && x.job.single[g.Host]) {
 				c.ranks = append(c.ranks, r)
 			}

@@ -57,7 +57,7 @@ func (v *logView) neverJoined() (claim, bool) {
 	}
 	c := v.unread(claim{kind: NeverJoined, ranks: missing, source: fromLog, sure: 0.8, op: "comm init"})
 	c.comm = &Communicator{Hash: fmt.Sprintf("%016x", best.hash)}
-	for r := range best.started {
+	for _, r := range slices.Sorted(maps.Keys(best.started)) {
 		c.comm.Ranks = append(c.comm.Ranks, r)
 		c.waiting = append(c.waiting, r)
 		if len(c.quotes) < 3 {
@@ -66,7 +66,6 @@ func (v *logView) neverJoined() (claim, bool) {
 	}
 	c.comm.Ranks = append(c.comm.Ranks, missing...)
 	slices.Sort(c.comm.Ranks)
-	slices.Sort(c.waiting)
 	c.comm.Group = parallelGroup("", c.comm.Ranks, v.j.world)
 	c.comm.Name = c.comm.Group
 	c.why = fmt.Sprintf("%s began to create a communicator of %d ranks and waits for %s, which never came",
@@ -91,11 +90,13 @@ func (v *logView) cameLate() (claim, float64, bool) {
 	}
 	var best claim
 	most := 0.0
-	for comm, members := range waits {
+	for _, comm := range slices.Sorted(maps.Keys(waits)) {
+		members := waits[comm]
 		var late, waiting []int
 		wait := 0.0
 		var quotes []finding.Quote
-		for r, t := range members {
+		for _, r := range slices.Sorted(maps.Keys(members)) {
+			t := members[r]
 			if t.Wait >= long {
 				waiting = append(waiting, r)
 				wait = max(wait, t.Wait)
@@ -108,8 +109,6 @@ func (v *logView) cameLate() (claim, float64, bool) {
 			continue
 		}
 		most = wait
-		slices.Sort(late)
-		slices.Sort(waiting)
 		ranks := slices.Sorted(slices.Values(slices.Concat(late, waiting)))
 		best = claim{
 			kind: NeverJoined, ranks: late, source: fromLog, sure: 0.8, op: "comm init", waiting: waiting,
@@ -208,7 +207,8 @@ func (v *logView) byStride(c *creation, comms []*creation, free []int, need int)
 			continue
 		}
 		ranks := slices.Sorted(maps.Keys(o.started))
-		for r, t := range c.started {
+		for _, r := range slices.Sorted(maps.Keys(c.started)) {
+			t := c.started[r]
 			var guess []int
 			for i := range ranks {
 				if at := r + ranks[i] - ranks[min(t.CommRank, len(ranks)-1)]; slices.Contains(free, at) {

@@ -2,6 +2,7 @@ package hang
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -68,7 +69,8 @@ func (v *inspectView) members(comm string) []int {
 // differing finds a collective that ranks ran with different sizes: it ended, and its result is wrong.
 func (v *inspectView) differing(j *job) (claim, bool) {
 	var best []inspected
-	for _, list := range v.byOp {
+	for _, key := range slices.Sorted(maps.Keys(v.byOp)) {
+		list := v.byOp[key]
 		sizes := map[int64]bool{}
 		for _, x := range list {
 			sizes[x.Bytes] = true
@@ -110,8 +112,8 @@ func (v *inspectView) differing(j *job) (claim, bool) {
 // samples are the times of all collectives.
 func (v *inspectView) samples() []sample {
 	var list []sample
-	for key, ops := range v.byOp {
-		for _, x := range ops {
+	for _, key := range slices.Sorted(maps.Keys(v.byOp)) {
+		for _, x := range v.byOp[key] {
 			if len(list) < 1<<20 && x.ExecUs > 0 {
 				list = append(list, sample{comm: x.Comm, op: key, rank: x.rank, size: int(x.Ranks), us: float64(x.ExecUs)})
 			}
@@ -124,7 +126,8 @@ func (v *inspectView) samples() []sample {
 func (v *inspectView) stall(j *job) (claim, time.Duration, bool) {
 	var best claim
 	most := 0.0
-	for _, list := range v.byOp {
+	for _, key := range slices.Sorted(maps.Keys(v.byOp)) {
+		list := v.byOp[key]
 		if len(list) < 2 || len(list) < int(list[0].Ranks) || list[0].Seq == 0 {
 			continue
 		}

@@ -2,6 +2,7 @@ package hang
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"busbar.dev/finding"
@@ -64,7 +65,8 @@ func (x *judge) goneHere() (claim, bool) {
 			places[at.addr], places[at.host] = true, true
 		}
 	}
-	for rank, at := range x.job.procs {
+	for _, rank := range slices.Sorted(maps.Keys(x.job.procs)) {
+		at := x.job.procs[rank]
 		if !runs[rank] && at.pid > 0 && (at.addr != "" && places[at.addr] || at.host != "" && places[at.host]) &&
 			!slices.Contains(c.ranks, rank) {
 			c.ranks = append(c.ranks, rank)

@@ -568,7 +568,8 @@ func (x *recorder) oddGap(op opRef, members []int) (int, time.Duration, bool) {
 func (x *recorder) stall(j *job) (claim, time.Duration, bool) {
 	var best claim
 	most := time.Duration(0)
-	for g, list := range x.slots {
+	for _, g := range slices.Sorted(maps.Keys(x.slots)) {
+		list := x.slots[g]
 		members := x.set.Groups[g].Ranks
 		for i := range list {
 			s := &list[i]

@@ -133,8 +133,11 @@ func (s *Set) Add(name string, data []byte) error {
 	return nil
 }
 
-// Match reports a dump of the recorder. Any pickle is taken for one, so that the reader can say what is wrong with it.
-func Match(data []byte) bool { return pickle.Match(data) || MatchJSON(data) }
+// Match reports a dump of the recorder, or its beginning. Any pickle is taken for one, so that the reader can say what
+// is wrong with it.
+func Match(data []byte) bool {
+	return pickle.Match(data) || MatchJSON(data) || len(data) > 0 && Torn("", data)
+}
 
 // MatchJSON reports the recorder's JSON, alone or in an answer of the worker server.
 func MatchJSON(data []byte) bool {

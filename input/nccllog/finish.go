@@ -121,6 +121,7 @@ func (c *Reader) finishHosts() {
 		return cmp.Or(a.first-b.first, cmp.Compare(a.name, b.name))
 	}) {
 		c.log.Hosts = append(c.log.Hosts, h.name)
+		c.log.Processes += len(h.pids)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -18,7 +19,7 @@ func (l *Log) Fragment() *cluster.Fragment {
 	for _, h := range l.Hosts {
 		hosts[h] = &cluster.NodeType{}
 	}
-	l.addGPUs(hosts)
+	l.addGPUs(f, hosts)
 	l.addNICs(hosts)
 	types := cluster.Types{}
 	for _, h := range l.Hosts {
@@ -28,6 +29,7 @@ func (l *Log) Fragment() *cluster.Fragment {
 			f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: -1})
 		}
 	}
+	l.missing(f)
 	if l.NotUnderstood > 0 && len(l.Unknown) > 0 {
 		f.Warnf(0, "", "%d of %d records of NCCL were not understood; most often %q", l.NotUnderstood, l.Records,
 			l.Unknown[0].Text)
@@ -36,7 +38,7 @@ func (l *Log) Fragment() *cluster.Fragment {
 }
 
 // addGPUs adds each GPU once, whatever communicators it took part in.
-func (l *Log) addGPUs(hosts map[string]*cluster.NodeType) {
+func (l *Log) addGPUs(f *cluster.Fragment, hosts map[string]*cluster.NodeType) {
 	gpus := map[string]map[cluster.PCI]int{}
 	for _, m := range l.Comms {
 		for _, k := range m.Ranks {
@@ -51,6 +53,14 @@ func (l *Log) addGPUs(hosts map[string]*cluster.NodeType) {
 			}
 		}
 	}
+	for _, x := range l.moved() {
+		if gpus[x.host][x.pci] == x.dev {
+			delete(gpus[x.host], x.pci)
+		}
+		f.Warnf(0, x.host, "GPU %d stands here at %s and later at another address: the log is of two runs on machines of "+
+			"one "+
+			"name; the later one is taken", x.dev, x.pci)
+	}
 	vendor := "nvidia"
 	if l.AMD {
 		vendor = "amd"
@@ -61,6 +71,70 @@ func (l *Log) addGPUs(hosts map[string]*cluster.NodeType) {
 				Kind: cluster.GPU, Index: index[pci], PCI: pci, Parent: -1, GPU: &cluster.GPUInfo{Vendor: vendor},
 			})
 		}
+	}
+}
+
+// seat is a GPU by its number on a host, and its address.
+type seat struct {
+	host string
+	dev  int
+	pci  cluster.PCI
+}
+
+// moved are the GPUs that have another address in a later communicator of all ranks: it is of another run, on a machine
+// of the same name. Processes that see one GPU each call all of them number 0, and tell nothing.
+func (l *Log) moved() (list []seat) {
+	most := 0
+	for i := range l.Comms {
+		most = max(most, l.Comms[i].NRanks)
+	}
+	type key struct {
+		host string
+		dev  int
+	}
+	last := map[key]cluster.PCI{}
+	for i := range l.Comms {
+		if l.Comms[i].NRanks < most {
+			continue
+		}
+		now, unclear := map[key]cluster.PCI{}, false
+		for _, k := range l.Comms[i].Ranks {
+			at := key{k.Host, k.NvmlDev}
+			unclear = unclear || now[at] != ""
+			if now[at] = k.PCI; k.NvmlDev < 0 || k.PCI == "" {
+				delete(now, at)
+			}
+		}
+		for _, k := range l.Comms[i].Ranks {
+			at := key{k.Host, k.NvmlDev}
+			if pci := last[at]; pci != "" && now[at] != "" && now[at] != pci && !unclear {
+				list = append(list, seat{at.host, at.dev, pci})
+			}
+		}
+		if !unclear {
+			maps.Copy(last, now)
+		}
+	}
+	return list
+}
+
+// missing warns of ranks that are not found although their processes wrote into the log.
+func (l *Log) missing(f *cluster.Fragment) {
+	ranks, found := 0, 0
+	for i := range l.Comms {
+		m := &l.Comms[i]
+		if m.NRanks > ranks {
+			ranks, found = m.NRanks, 0
+		}
+		if m.NRanks == ranks {
+			found = max(found, len(m.Ranks))
+		}
+	}
+	if found < min(ranks, l.Processes) {
+		f.Warnf(0, "", "%d processes wrote into this log, and %d of the %s of its largest communicator can be read: lines "+
+			"were "+
+			"left out, or those of several processes ran together; NCCL_DEBUG_FILE=nccl.%%h.%%p.log gives each its own",
+			l.Processes, found, words.Plural(ranks, "rank"))
 	}
 }
 
@@ -124,14 +198,4 @@ func (n *NIC) info() *cluster.NICInfo {
 		i.Ports = []cluster.Port{p}
 	}
 	return i
-}
-
-// isCard tells interfaces of cards from those the kernel makes up.
-func isCard(name string) bool {
-	for _, s := range []string{"lo", "docker", "veth", "virbr", "br-", "cni", "flannel", "tun", "tap"} {
-		if strings.HasPrefix(name, s) {
-			return false
-		}
-	}
-	return true
 }

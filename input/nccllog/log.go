@@ -20,6 +20,7 @@ type Log struct {
 	Versions    []Count           // as printed: "2.27.7+cuda13.0"
 	AMD         bool              // the library is RCCL
 	Hosts       []string          // machines that wrote records, in the order they came
+	Processes   int               // that wrote records
 	Phantoms    map[string]string // names that were torn or that text ran into, and the hosts they stand for
 	Comms       []Comm
 	NICs        []NIC

@@ -132,6 +132,9 @@ func process(word string) (host string, pid, tid int, ok bool) {
 		at--
 	}
 	host = word[at:j]
+	if strings.HasPrefix(host, "-") { // no name begins so: a cell of a table, such as -1, ran into it
+		host = strings.TrimLeft(host[1:], "0123456789")
+	}
 	if host == "" || len(host) > 255 {
 		return "", 0, 0, false
 	}

@@ -77,7 +77,7 @@ func headerWords(text string) []string {
 	for _, w := range strings.Fields(text) {
 		for {
 			// Cut before a later GPU or CPU that follows a digit.
-			cut := -1
+			cut := glued(w)
 			for _, stem := range []string{"GPU", "CPU", "NIC", "NUMA"} {
 				if i := strings.Index(w[1:], stem); i >= 0 && w[i] >= '0' && w[i] <= '9' && (cut < 0 || i+1 < cut) {
 					cut = i + 1
@@ -95,6 +95,18 @@ func headerWords(text string) []string {
 		}
 	}
 	return out
+}
+
+// glued is where a name of another kind follows that of a GPU or a NIC without white space ("GPU7mlx5_0"); -1: nowhere.
+func glued(w string) int {
+	for _, stem := range []string{"GPU", "NIC"} {
+		rest, ok := strings.CutPrefix(w, stem)
+		name := strings.TrimLeft(rest, "0123456789")
+		if ok && name != "" && name != rest && name[0] != '_' && name[0] != '-' && name[0] != '.' {
+			return len(w) - len(name)
+		}
+	}
+	return -1
 }
 
 func isTailWord(w string) bool {

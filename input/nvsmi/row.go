@@ -192,7 +192,7 @@ func (st *state) parse(p *pending) *row {
 	for k, w := range tail {
 		if cellWord(w) != "" {
 			t.warns.Addf(p.line, "row %s has more cells than the header has columns (%d): %q", name, n, w)
-			r.tail = tail[:k]
+			r.tail, r.wide = tail[:k], true
 			break
 		}
 	}

@@ -31,6 +31,7 @@ type row struct {
 	line  int
 	cells []string // words of cellWords; "" unknown
 	tail  []string // affinity cells; "" empty
+	wide  bool     // it has more cells than there are columns
 }
 
 // isP2P reports whether the cells speak of peer access.

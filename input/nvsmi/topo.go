@@ -162,6 +162,12 @@ func (m *machine) addTo(f *cluster.Fragment, several bool, types map[[sha256.Siz
 		return fmt.Errorf("%d: more than %d columns; a node has fewer devices; cut the text to one matrix", t.line,
 			maxDevices)
 	}
+	if over, rows := t.wider(); 2*over > rows {
+		return fmt.Errorf("%d: %d of %d rows have more cells than the header has columns (%d): names ran together there, "+
+			"and "+
+			"which cell is whose is not known; copy the output again, with its white space", t.line, over, rows,
+			len(t.head.cols))
+	}
 	if t.head.bad != "" {
 		f.Warnf(t.line, host, "column %s stands twice in the header; the second is left out", t.head.bad)
 	}
@@ -187,6 +193,19 @@ func (m *machine) addTo(f *cluster.Fragment, several bool, types map[[sha256.Siz
 		f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: at})
 	}
 	return nil
+}
+
+// wider counts the rows with more cells than the header has columns, and all.
+func (t *table) wider() (over, rows int) {
+	for _, r := range t.rows {
+		if r != nil {
+			rows++
+			if r.wide {
+				over++
+			}
+		}
+	}
+	return over, rows
 }
 
 func (m *machine) addType(f *cluster.Fragment, host string) {

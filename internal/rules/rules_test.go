@@ -67,52 +67,52 @@ var columns = []struct {
 	{"internal/counter", 0}, // what counters mean; knows nothing of the model
 	{"step", 5},
 	{"plan", 6},
-	{"launch", 7},
+	{"launch", 8},
 	{"launch/tuner", 5},
 	{"launch/profiler", 0},
 	{"calibrate/truth", 6},
 	{"lab", 5},
-	{"calibrate", 7},
+	{"calibrate", 8},
 	{"input/internal", 3},
 	{"input/", 4},
 	{"input/joblog", 5},   // logs of jobs, in which NCCL speaks too
 	{"input/snapshot", 5}, // an archive of what input/sysfs reads
 	{"input", 6},
-	{"input/live", 7}, // runs the tools of this machine
+	{"input/live", 8}, // runs the tools of this machine
 	{"internal/failure", 0},
 	{"internal/natural", 0},
 	{"internal/words", 0},
 	{"internal/lazyre", 0},
 	{"internal/outfile", 1},
-	{"measure", 8}, // members, means and sweeps; knows no questions
-	{"query", 9},
+	{"measure", 9}, // members, means and sweeps; knows no questions
+	{"query", 10},
 	{"doctor/audit", 5},
 	{"doctor/traffic", 5},
-	{"doctor/hang", 6},
+	{"doctor/hang", 7},
 	{"doctor/rates", 6},
 	{"internal/texttab", 5},
 	{"internal/svg", 5},
-	{"report", 10},
+	{"report", 11},
 	{"internal/keywords", 0},
 	{"internal/stats", 0},
 	{"doctor/cause", 3},
-	{"doctor/evidence", 7},
-	{"doctor", 8},
+	{"doctor/evidence", 8},
+	{"doctor", 9},
 	{"fleet/health", 4},
 	{"fleet", 5}, // the words; carried by fleet/bus, spoken by fleet/agent and fleet/hub
 	{"fleet/bus", 6},
-	{"fleet/agent", 7},
-	{"fleet/hub", 7},
+	{"fleet/agent", 8},
+	{"fleet/hub", 8},
 	{"fleet/client", 6},
-	{"ask", 11}, // the registry of questions
-	{"web", 12},
-	{"fleet/server", 13}, // the page and the fleet put together
-	{"cmd/", 14},
-	{"internal/test", 14},
+	{"ask", 12}, // the registry of questions
+	{"web", 13},
+	{"fleet/server", 14}, // the page and the fleet put together
+	{"cmd/", 15},
+	{"internal/test", 15},
 	{"internal/test/synth", 6}, // synthetic test data, made by the model; knows none of the readers
 	{"internal/osdep", 0},      // what Unix and Windows do differently
 	{"internal/memlimit", 1},
-	{"internal/rules", 13},
+	{"internal/rules", 14},
 }
 
 // reserved lists imports that only some packages may have, with the reason.

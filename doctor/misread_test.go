@@ -1,0 +1,120 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"busbar.dev/doctor/evidence"
+)
+
+// ran is a log of RCCL in which all ranks of a communicator were made, with its own words about them.
+func ran(ranks int) string {
+	var b strings.Builder
+	for r := range ranks {
+		pre := fmt.Sprintf("amd-07:%d:%d [%d] NCCL INFO ", 400+r, 1400+r, r)
+		comm := fmt.Sprintf("comm 0x3cf9%02x rank %d nranks %d cudaDev %d busId %x000 commId 0xea12d82f079d05%02x", r, r,
+			ranks,
+			r, 16*r+5, 7)
+		fmt.Fprintf(&b, "%s%s - Init START\n", pre, comm)
+		fmt.Fprintf(&b, "%s%s localSize 384 used %d bytes on core %d - Init COMPLETE\n", pre, comm, 667533643+r, 48+r)
+	}
+	return b.String() + "# Avg bus bandwidth    : 317.2\n"
+}
+
+// What real files were read wrongly for, as made-up texts of the same shape: none of these is a fault.
+func TestMisread(t *testing.T) {
+	for name, c := range map[string]struct{ text, never string }{
+		"RCCL's own Init COMPLETE": {ran(8), "init-incomplete"},
+		"UCX tries a unix socket": {"[1708608201.047950] [n1:3348177:0]          vfs_sock.c:108  UCX  DEBUG failed to " +
+			"connect to " +
+			"unix socket /tmp/ucx.sock: Connection refused\nn1:12:34 [0] NCCL INFO Using network IB\n", "connect-failed"},
+		"devices of two kinds, channels over one": {"n1:12:34 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB " +
+			"[2]mlx5_2:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n" +
+			"n1:12:34 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA\n" +
+			"n1:12:35 [1] NCCL INFO Channel 01/0 : 1[1] -> 9[1] [send] via NET/IB/1/GDRDMA\n", "wrong-interface"},
+		"a document about errors": {"# Guide\n\n## Errors\n\n## More\n\n" +
+			strings.Repeat("This sentence is about the network and "+
+				"what it does when it is slow.\n", 60) + "When a peer is gone, you see `NCCL WARN Call to ibv_reg_mr failed with " +
+			"error Cannot allocate memory` in the log.\n", "memlock"},
+	} {
+		if r := examine(t, c.text); slices.Contains(ids(r), c.never) {
+			t.Errorf("%s: %v", name, ids(r))
+		}
+	}
+	both := "n1:12:34 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n" +
+		"n1:12:34 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA\n" +
+		"n1:12:35 [1] NCCL INFO Channel 01/0 : 1[1] -> 9[1] [send] via NET/IB/1/GDRDMA\n"
+	if r := examine(t, both); !slices.Contains(ids(r), "wrong-interface") {
+		t.Errorf("channels over both kinds: %v", ids(r))
+	}
+}
+
+// A run that asked for SHARP and does not have it is not healthy, and neither is one whose warnings nobody knows.
+func TestUnreadWarnings(t *testing.T) {
+	sharp := "n1:12:34 [7] sharp_plugin.c:320 NCCL WARN NET/IB : SHARP coll init error: Cannot create SHARP job(-11)\n" +
+		"n1:12:34 [0] transport.cc:323 NCCL WARN Cannot initialize CollNet, using point-to-point network instead\n"
+	if r := examine(t, sharp); len(r.Findings) != 1 || r.Findings[0].ID != "sharp" || r.Healthy || r.Unread != 0 {
+		t.Errorf("%v, healthy %v, %d unread", ids(r), r.Healthy, r.Unread)
+	}
+	r := examine(t, "n1:12:34 [7] some.cc:320 NCCL WARN The flux of the capacitor is at -11 parsecs\n")
+	if r.Healthy || r.Unread != 1 || !strings.Contains(r.summary(), "1 warning of NCCL that is not known") {
+		t.Errorf("healthy %v, %d unread: %s", r.Healthy, r.Unread, r.summary())
+	}
+	r = examine(t, "n1:12:34 [7] proxy.cc:1702 NCCL WARN [Service thread] Accept failed Resource temporarily "+
+		"unavailable\n")
+	if !r.Healthy || r.Unread != 0 {
+		t.Errorf("a warning that says nothing: healthy %v, %d unread", r.Healthy, r.Unread)
+	}
+}
+
+// A training log gives its rate, from nothing else than its lines.
+func TestTrained(t *testing.T) {
+	var b strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&b, "step %d loss 2.3 tok/s %d\n", 10*i, 831+i%3)
+	}
+	r := examine(t, b.String())
+	if r.Blank || r.Training == nil || r.Training.Tokens != 832 || !slices.Contains(ids(r), "training-rate") ||
+		!r.Healthy {
+		t.Errorf("%v %+v", ids(r), r.Training)
+	}
+	if r := examine(t, "INFO: Avg generation throughput: 30.1 tokens/s\n"); r.Training != nil {
+		t.Errorf("%+v", r.Training)
+	}
+}
+
+// The same texts give the same document every time.
+func TestSameReport(t *testing.T) {
+	started := strings.Builder{}
+	for r := range 7 {
+		fmt.Fprintf(&started, "n1:%d:%d [%d] NCCL INFO ncclCommInitRank comm 0x5%d rank %d nranks 8 cudaDev %d nvmlDev %d "+
+			"busId "+
+			"%d000 commId 0xabc - Init START\n", 100+r, 200+r, r, r, r, r, r, r+1)
+	}
+	for name, text := range map[string]string{"a rank that never came": started.String(), "a run that ended": ran(8)} {
+		var first string
+		for i := range 8 {
+			doc, err := json.Marshal(Examine(read(t, text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == "" {
+				first = string(doc)
+			}
+			if string(doc) != first {
+				t.Fatalf("%s: the %d. document differs\n%s\n%s", name, i+1, first, doc)
+			}
+		}
+	}
+}
+
+// Every harmless warning is read, and has its source.
+func TestHarmlessWarnings(t *testing.T) {
+	s := read(t, "n1:12:34 [0] NCCL WARN MSCCL++: Cannot enable MSCCL++; environment is not MSCCL compatible\n")
+	if o := s.First(evidence.KnownWarning); o == nil || o.Arg(0) == "" {
+		t.Errorf("%+v", o)
+	}
+}

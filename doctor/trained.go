@@ -1,0 +1,66 @@
+package doctor
+
+import (
+	"fmt"
+
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
+	"busbar.dev/internal/words"
+	"busbar.dev/unit"
+)
+
+// Bounds above which the steps of a training are said to differ.
+const (
+	driftShare  = 0.1  // longer at the end than at the beginning
+	unevenShare = 0.02 // of steps that take half as long again as the median
+)
+
+// trained says how fast a training went, and how evenly.
+func trained(t *evidence.Training) []finding.Finding {
+	if t == nil {
+		return nil
+	}
+	f := finding.Finding{
+		ID: "training-rate", Severity: finding.Note, Confidence: 1, Where: t.File, Title: "Training at " + rate(t),
+		Cause: fmt.Sprintf("Medians of steps %d to %d.", t.First, t.Last),
+		Fix:   "busbar step -c CLUSTER -m MODEL predicts the same step", Evidence: []finding.Quote{},
+	}
+	if t.LeftOut > 0 {
+		f.Cause += " Without " + words.Plural(t.LeftOut, "line") + " at the beginning, which took longer."
+	}
+	if t.Step != nil {
+		f.Cause += fmt.Sprintf(" 8 of 10 steps took %v to %v, the longest %v.", span(t.Step.P10), span(t.Step.P90),
+			span(t.Step.Worst))
+	}
+	if t.MFU > 0 {
+		f.Cause += fmt.Sprintf(" MFU is %.1f%% by the log.", 100*t.MFU)
+	}
+	if t.Drift >= driftShare {
+		f.Cause += fmt.Sprintf(" The last fifth of the steps took %.0f%% longer than the first.", 100*t.Drift)
+	}
+	if t.Slow >= unevenShare {
+		f.Cause += fmt.Sprintf(" %.0f%% of the steps took half as long again as the median, or longer.", 100*t.Slow)
+	}
+	return []finding.Finding{f}
+}
+
+// rate is how fast a training went, in what its log says most of.
+func rate(t *evidence.Training) string {
+	switch {
+	case t.Step != nil && t.Tokens > 0:
+		return fmt.Sprintf("%v a step, %.0f tokens/s", span(t.Step.Median), t.Tokens)
+	case t.Step != nil:
+		return fmt.Sprintf("%v a step", span(t.Step.Median))
+	case t.Tokens > 0:
+		return fmt.Sprintf("%.0f tokens/s", t.Tokens)
+	case t.PerGPU > 0:
+		return fmt.Sprintf("%.0f tokens/s per GPU", t.PerGPU)
+	case t.Samples > 0:
+		return fmt.Sprintf("%.4g samples/s", t.Samples)
+	case t.TFLOPS > 0:
+		return fmt.Sprintf("%.4g TFLOPS per GPU", t.TFLOPS)
+	}
+	return fmt.Sprintf("%.1f%% MFU", 100*t.MFU)
+}
+
+func span(seconds float64) unit.Span { return unit.Span(seconds) }

@@ -1,0 +1,227 @@
+package trainlog
+
+import (
+	_ "embed" // for the words
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"busbar.dev/internal/csvtable"
+	"busbar.dev/internal/stats"
+)
+
+// Run is how fast a training went, by its log. Figures are of the steps that are left when the first ones, which
+// compile and allocate, are left out.
+type Run struct {
+	Framework string `json:"framework,omitempty"`
+	First     int    `json:"first_step"`
+	Last      int    `json:"last_step"`
+	Of        int    `json:"of_steps,omitempty"` // that the run was to have
+	Lines     int    `json:"lines"`              // with a rate or a time
+	LeftOut   int    `json:"left_out"`           // of them: the first ones
+
+	Step    *Spread `json:"step_s,omitempty"`
+	Tokens  float64 `json:"tokens_per_s,omitempty"`
+	PerGPU  float64 `json:"tokens_per_s_gpu,omitempty"`
+	Samples float64 `json:"samples_per_s,omitempty"`
+	MFU     float64 `json:"mfu,omitempty"`
+	TFLOPS  float64 `json:"tflops_per_gpu,omitempty"`
+
+	// Share of the lines that took half as long again as the median, or longer, and how much longer the last fifth took
+	// than the first: 0.1 is ten percent.
+	Slow  float64 `json:"slow_share"`
+	Drift float64 `json:"drift"`
+	Facts
+}
+
+// Spread is the time of a step.
+type Spread struct {
+	Median float64 `json:"median"`
+	P10    float64 `json:"p10"`
+	P90    float64 `json:"p90"`
+	Worst  float64 `json:"worst"`
+}
+
+// Log collects the lines of one log.
+type Log struct {
+	facts     Facts
+	framework string
+	lines     []Line
+	stride    int // every so many lines are kept
+	skip      int
+	count     int
+	trains    bool
+	numbered  bool    // lines name a loss and their step, so that bars are of something else
+	near      [64]int // numbers of steps before, which other ranks repeat
+}
+
+// Bounds of what is kept and of what is believed.
+const (
+	maxKept  = 1 << 14
+	leastLog = 3 // lines
+	slower   = 1.5
+)
+
+//go:embed words.csv
+var wordTable string
+
+type wordRow struct {
+	Word   string `csv:"word"`
+	Prints string `csv:"prints"`
+}
+
+// words are the rows of words.csv.
+var words = sync.OnceValue(func() []wordRow { return csvtable.Must[wordRow]("words.csv", wordTable) })
+
+// Take adds a line, and returns what it says; false where that is nothing of a step or the job.
+func (g *Log) Take(text string) (Line, bool) {
+	l, ok := Parse(text)
+	if !ok {
+		return l, false
+	}
+	low := strings.ToLower(text[:min(len(text), maxLine)])
+	for _, w := range words() {
+		switch {
+		case !strings.Contains(low, w.Word):
+		case w.Prints == "-":
+			return Line{Number: -1, Rank: -1}, false
+		case g.framework == "":
+			g.framework = w.Prints
+		}
+	}
+	g.facts.join(l.Facts)
+	g.trains = g.trains || l.Trains
+	g.numbered = g.numbered || l.Trains && l.Number >= 0 && !l.bar
+	if g.framework == "torchtitan" && l.Tokens > 0 { // its tps are those of one GPU
+		l.PerGPU, l.Tokens = l.Tokens, 0
+	}
+	if l.Number >= 0 && l.rated() && !g.repeated(l.Number) {
+		g.keep(l)
+	}
+	return l, l.rated() || l.Facts != Facts{}
+}
+
+// rated reports a line that says how fast it goes.
+func (l *Line) rated() bool { return l.Seconds+l.Tokens+l.PerGPU+l.Samples+l.MFU+l.TFLOPS > 0 }
+
+// repeated reports a step that was there a moment ago: other ranks print it too.
+func (g *Log) repeated(number int) bool {
+	if slices.Contains(g.near[:min(g.count, len(g.near))], number) {
+		return true
+	}
+	g.near[g.count%len(g.near)] = number
+	g.count++
+	return false
+}
+
+// keep keeps a line, or every second one where they are many, every fourth, and so on.
+func (g *Log) keep(l Line) {
+	if g.skip > 0 {
+		g.skip--
+		return
+	}
+	if len(g.lines) == maxKept {
+		for i := range maxKept / 2 {
+			g.lines[i] = g.lines[2*i]
+		}
+		g.lines = g.lines[:maxKept/2]
+		g.stride = 2*g.stride + 1
+	}
+	g.lines, g.skip = append(g.lines, l), g.stride
+}
+
+// Run is what the lines say together; nil where they are not of a training.
+func (g *Log) Run() *Run {
+	lines := slices.DeleteFunc(slices.Clone(g.lines),
+		func(l Line) bool { return l.bar && g.numbered && !l.Trains })
+	of := 0
+	for i := range lines {
+		of = max(of, lines[i].Of)
+	}
+	lines = slices.DeleteFunc(lines, // what counts less is of evaluations and the like
+		func(l Line) bool { return l.Of > 0 && l.Of < of })
+	if len(lines) < leastLog || !g.trains && g.framework == "" {
+		return nil
+	}
+	r := &Run{
+		Framework: g.framework, First: lines[0].Number, Last: lines[len(lines)-1].Number, Of: of,
+		Lines: len(lines) * (g.stride + 1), Facts: g.facts,
+	}
+	times := make([]float64, len(lines)) // of a step, in what the lines say
+	for i := range lines {
+		times[i] = lines[i].pace()
+	}
+	first := warmUp(times)
+	r.LeftOut = first * (g.stride + 1)
+	lines, times = lines[first:], times[first:]
+	middle := func(value func(*Line) float64) float64 { return stats.Median(above(lines, value)) }
+	if s := above(lines, func(l *Line) float64 { return l.Seconds }); 2*len(s) > len(lines) {
+		r.Step = &Spread{stats.Median(s), stats.Quantile(s, 0.1), stats.Quantile(s, 0.9), slices.Max(s)}
+	}
+	r.Tokens = middle(func(l *Line) float64 { return l.Tokens })
+	r.PerGPU = middle(func(l *Line) float64 { return l.PerGPU })
+	r.Samples = middle(func(l *Line) float64 { return l.Samples })
+	r.MFU = middle(func(l *Line) float64 { return l.MFU })
+	r.TFLOPS = middle(func(l *Line) float64 { return l.TFLOPS })
+	if r.World == 0 && r.PerGPU > 0 {
+		r.World = int(math.Round(r.Tokens / r.PerGPU))
+	}
+	r.judge(times)
+	return r
+}
+
+// above are the values that lines have.
+func above(lines []Line, value func(*Line) float64) (list []float64) {
+	for i := range lines {
+		if v := value(&lines[i]); v > 0 {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// pace is what a line says of the time of a step, in a unit of its own: only compared with that of other lines.
+func (l *Line) pace() float64 {
+	switch {
+	case l.Seconds > 0:
+		return l.Seconds
+	case l.Tokens > 0:
+		return 1 / l.Tokens
+	case l.PerGPU > 0:
+		return 1 / l.PerGPU
+	case l.Samples > 0:
+		return 1 / l.Samples
+	case l.TFLOPS > 0:
+		return 1 / l.TFLOPS
+	}
+	return 1 / l.MFU
+}
+
+// warmUp is how many of the first steps took more than a fifth longer than the median, at most a third of all.
+func warmUp(times []float64) int {
+	usual := 1.2 * median(times)
+	for i, t := range times {
+		if t <= usual || 3*(i+1) > len(times) {
+			return i
+		}
+	}
+	return 0
+}
+
+// judge says how even the steps are.
+func (r *Run) judge(times []float64) {
+	usual, slow := median(times), 0
+	for _, t := range times {
+		if t >= slower*usual {
+			slow++
+		}
+	}
+	r.Slow = float64(slow) / float64(max(len(times), 1))
+	if part := len(times) / 5; part >= 2 {
+		r.Drift = median(times[len(times)-part:])/median(times[:part]) - 1
+	}
+}
+
+// median leaves the list in its order.
+func median(list []float64) float64 { return stats.Median(slices.Clone(list)) }

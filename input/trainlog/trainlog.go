@@ -1,0 +1,324 @@
+// Package trainlog reads how fast a training goes from what it prints at every step: nanotron, Megatron-LM, torchtitan,
+// NeMo, DeepSpeed, Lightning, Hugging Face's Trainer and what builds on it, llm.c, nanoGPT, MaxText, and programs of
+// one's own that print a loss beside a time, tokens/s, samples/s, it/s or MFU.
+//
+// A line is a row of numbers, each with words before it, or a unit behind it, that say what it is. Names are compared
+// without case and without what is no letter, so that tokens_per_sec, "tokens per sec" and tokens/sec are one.
+package trainlog
+
+import (
+	_ "embed" // for the names
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"busbar.dev/internal/csvtable"
+)
+
+// Line is what one line says. What it does not say is 0, but for Number and Rank, which are -1.
+type Line struct {
+	Number, Of, Rank int
+	Seconds          float64 // of a step
+	Tokens           float64 // per second, of all GPUs
+	PerGPU           float64 // tokens per second of one
+	Samples          float64 // per second
+	MFU              float64 // a share
+	TFLOPS           float64 // of one GPU
+	Trains           bool    // it names a loss, a learning rate or a norm of gradients
+
+	bar bool // its number is of a bar
+	eta bool // it says how long the rest takes, as those do whose times are seconds without a unit
+	Facts
+}
+
+// Facts are what a log says about its job. What it does not say is 0.
+type Facts struct {
+	World    int `json:"gpus,omitempty"`
+	DP       int `json:"dp,omitempty"`
+	TP       int `json:"tp,omitempty"`
+	PP       int `json:"pp,omitempty"`
+	CP       int `json:"cp,omitempty"`
+	Batch    int `json:"global_batch,omitempty"`
+	Micro    int `json:"micro_batch,omitempty"`
+	Sequence int `json:"seq,omitempty"`
+}
+
+// factNames are those of the fields in names.csv.
+var factNames = []string{"gpus", "dp", "tp", "pp", "cp", "global_batch", "micro_batch", "seq"}
+
+func (f *Facts) list() []*int {
+	return []*int{&f.World, &f.DP, &f.TP, &f.PP, &f.CP, &f.Batch, &f.Micro, &f.Sequence}
+}
+
+func (f *Facts) field(name string) *int {
+	if i := slices.Index(factNames, name); i >= 0 {
+		return f.list()[i]
+	}
+	return nil
+}
+
+// join keeps what was said last.
+func (f *Facts) join(from Facts) {
+	to := f.list()
+	for i, v := range from.list() {
+		if *v > 0 {
+			*to[i] = *v
+		}
+	}
+}
+
+// Words are those of which one is in every line that Parse is to be asked about.
+const Words = "loss|tok/s|tokens/s|tokens_per_sec|it/s|s/it|samples/s|samplespersec|samples_per_sec|samples per " +
+	"sec|mfu|" +
+	"step_timing|step time|step_time|steptime|iteration time|iter time|iter_time|batch time|batch_time|step took|" +
+	"world size|world_size|parallel size|parallel_size|seq_length"
+
+// setter takes a number with its unit; false where it cannot be what the name says.
+type setter func(l *Line, v float64, unit string) bool
+
+//go:embed names.csv
+var nameTable string
+
+// givers are what takes a number, by their names in names.csv.
+var givers = map[string]setter{
+	"step": number, "rank": rank, "nothing": func(*Line, float64, string) bool { return true },
+	"s": seconds, "ms": milliseconds, "time": unitSeconds, "per_s": perSecond,
+	"tokens_per_s": tokens, "tokens_per_s_gpu": perGPU, "samples_per_s": samples, "mfu": share, "tflops_per_gpu": flops,
+	"trains": trains,
+}
+
+// named are the rows of names.csv: by the ends of names, and by units.
+var named = sync.OnceValue(func() (by struct{ name, unit map[string]setter }) {
+	by.name, by.unit = map[string]setter{}, map[string]setter{}
+	for _, r := range csvtable.Must[struct {
+		Name  string `csv:"name"`
+		Gives string `csv:"gives"`
+	}]("names.csv", nameTable) {
+		give := givers[r.Gives]
+		if give == nil {
+			give = fact(r.Gives)
+		}
+		if unit, ok := strings.CutPrefix(r.Name, "N "); ok {
+			by.unit[unit] = give
+		} else {
+			by.name[r.Name] = give
+		}
+	}
+	return by
+})
+
+func number(l *Line, v float64, unit string) bool {
+	if v != float64(int(v)) || v < 0 || v > 1e9 || unit == "ms" || unit == "s" {
+		return false
+	}
+	l.Number = int(v)
+	return true
+}
+
+func rank(l *Line, v float64, _ string) bool {
+	if v < 0 || v > 1e9 || v != float64(int(v)) {
+		return false
+	}
+	l.Rank = int(v)
+	return true
+}
+
+// fact takes a whole number of the job; nanotron's 1.02K is none, for it is 1024.
+func fact(name string) setter {
+	return func(l *Line, v float64, unit string) bool {
+		to := l.Facts.field(name)
+		if to == nil || v < 1 || v > 1e9 || v != float64(int(v)) || scales[unit] > 0 {
+			return false
+		}
+		*to = int(v)
+		return true
+	}
+}
+
+func seconds(l *Line, v float64, unit string) bool {
+	if unit == "ms" {
+		v /= 1000
+	}
+	return set(&l.Seconds, v, 1e6)
+}
+
+func milliseconds(l *Line, v float64, _ string) bool { return set(&l.Seconds, v/1000, 1e6) }
+
+// unitSeconds takes a time that has a unit: without one, a time may be of the day.
+func unitSeconds(l *Line, v float64, unit string) bool {
+	switch unit {
+	case "ms", "s", "sec", "seconds":
+		return l.Seconds == 0 && seconds(l, v, unit)
+	case "":
+		return l.Seconds == 0 && l.eta && l.Number >= 0 && seconds(l, v, unit)
+	}
+	return false
+}
+
+func perSecond(l *Line, v float64, _ string) bool {
+	return v > 0 && l.Seconds == 0 && set(&l.Seconds, 1/v, 1e6)
+}
+func tokens(l *Line, v float64, _ string) bool  { return set(&l.Tokens, v, 1e12) }
+func perGPU(l *Line, v float64, _ string) bool  { return set(&l.PerGPU, v, 1e9) }
+func samples(l *Line, v float64, _ string) bool { return set(&l.Samples, v, 1e9) }
+func flops(l *Line, v float64, _ string) bool   { return l.TFLOPS == 0 && set(&l.TFLOPS, v, 1e5) }
+func trains(l *Line, _ float64, _ string) bool  { l.Trains = true; return true }
+
+// share takes 41.2% and 0.412.
+func share(l *Line, v float64, unit string) bool {
+	if strings.HasPrefix(unit, "%") || v > 1 {
+		v /= 100
+	}
+	return set(&l.MFU, v, 1)
+}
+
+// set keeps a number that a training can have.
+func set(to *float64, v, most float64) bool {
+	if !(v > 0 && v <= most) {
+		return false
+	}
+	*to = v
+	return true
+}
+
+// maxLine is how much of a line is looked at.
+const maxLine = 4 << 10
+
+// Parse reads a line; false where it says nothing of a step or a job.
+func Parse(text string) (Line, bool) {
+	text = strings.ToLower(text[:min(len(text), maxLine)])
+	l := Line{Number: -1, Rank: -1, eta: strings.Contains(text, "eta: ")}
+	known := false
+	before := 0 // where the words before a number begin
+	for at := 0; at < len(text); {
+		from, to := nextNumber(text, at)
+		if from < 0 {
+			break
+		}
+		rest := text[to:]
+		value, unit := measure(text[from:to], rest)
+		if from > 0 && text[from-1] == '-' && (from == 1 || !isWord(text[from-2])) {
+			value = -value
+		}
+		name := letters(text[before:from])
+		before, at = to, to
+		switch {
+		case l.progress(text[from:to], rest), l.byName(name, rest, value, unit):
+			known = true
+		case l.byUnit(name, rest, value, unit):
+			known = true
+			before += strings.Index(rest, unit) + len(unit) // else it would name the next number
+		}
+	}
+	return l, known
+}
+
+// nextNumber finds a number that is no part of a word.
+func nextNumber(text string, at int) (from, to int) {
+	for i := at; i < len(text); i++ {
+		if text[i] < '0' || text[i] > '9' || i > at && isWord(text[i-1]) || i == at && i > 0 && isWord(text[i-1]) {
+			continue
+		}
+		end := i
+		for end < len(text) && (text[end] >= '0' && text[end] <= '9' || end+1 < len(text) && isDigit(text[end+1]) &&
+			(text[end] == '.' || text[end] == ',')) {
+			end++
+		}
+		if end+2 < len(text) && text[end] == 'e' && (text[end+1] == '+' || text[end+1] == '-') && isDigit(text[end+2]) {
+			for end += 2; end < len(text) && isDigit(text[end]); end++ {
+			}
+		}
+		return i, end
+	}
+	return -1, -1
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+func isWord(c byte) bool  { return isDigit(c) || c >= 'a' && c <= 'z' || c == '_' || c == '.' }
+
+// scales are the letters with which nanotron shortens numbers.
+var scales = map[string]float64{"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+
+// measure is a number with the unit behind it.
+func measure(num, rest string) (value float64, unit string) {
+	value, err := strconv.ParseFloat(strings.ReplaceAll(num, ",", ""), 64)
+	if err != nil {
+		return 0, ""
+	}
+	unit, _, _ = strings.Cut(strings.TrimPrefix(rest, " "), " ")
+	if unit = strings.TrimRight(unit, ",;|])}'\""); strings.HasPrefix(unit, "(") { // an average
+		unit = ""
+	}
+	if scale := scales[unit]; scale > 0 && strings.HasPrefix(rest, unit) {
+		return value * scale, unit
+	}
+	return value, unit
+}
+
+// progress reads "100/1000 [01:23<", which tqdm prints behind its bar.
+func (l *Line) progress(num, rest string) bool {
+	rest, ok := strings.CutPrefix(rest, "/")
+	from, to := nextNumber(rest, 0)
+	if !ok || from != 0 || !strings.HasPrefix(rest[to:], " [") || !strings.Contains(rest, "<") {
+		return false
+	}
+	n, err := strconv.Atoi(num)
+	of, err2 := strconv.Atoi(rest[:to])
+	if err != nil || err2 != nil || n > of {
+		return false
+	}
+	l.Number, l.Of, l.bar = n, of, true
+	return true
+}
+
+// byName gives a number to what its name says that it is.
+func (l *Line) byName(name, rest string, value float64, unit string) bool {
+	for i := range name {
+		if give := named().name[name[i:]]; give != nil && give(l, value, unit) {
+			if l.Number >= 0 && l.Of == 0 {
+				l.total(rest, value)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// byUnit gives a number to what its unit says that it is.
+func (l *Line) byUnit(name, rest string, value float64, unit string) bool {
+	if give := named().unit[unit]; give != nil {
+		return give(l, value, unit)
+	}
+	switch { // llm.c prints the time of a step and its MFU without names
+	case name == "" && unit == "ms":
+		return unitSeconds(l, value, unit)
+	case strings.HasPrefix(rest, "%"):
+		behind, _, _ := strings.Cut(rest, "|")
+		return strings.HasSuffix(strings.TrimSpace(behind), " mfu") && share(l, value, unit)
+	}
+	return false
+}
+
+// total is the number of steps behind that of one: "10/ 50", "10 / 50".
+func (l *Line) total(rest string, value float64) {
+	rest, ok := strings.CutPrefix(strings.TrimLeft(rest, " "), "/")
+	if from, to := nextNumber(rest, 0); ok && int(value) == l.Number && from >= 0 && strings.Trim(rest[:from], " ") == "" {
+		if of, err := strconv.Atoi(rest[from:to]); err == nil && of >= l.Number {
+			l.Of = of
+		}
+	}
+}
+
+// letters are those of the words right before a number, which no bar, comma or bracket parts from it.
+func letters(words string) string {
+	if i := strings.LastIndexAny(words, "|,;[]{}"); i >= 0 {
+		words = words[i+1:]
+	}
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' {
+			return r
+		}
+		return -1
+	}, words[max(0, len(words)-128):])
+}

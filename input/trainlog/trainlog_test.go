@@ -1,0 +1,255 @@
+package trainlog
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+)
+
+// logs are made-up texts of the shapes that frameworks print, with the figures that one computes of them by hand.
+var logs = []struct {
+	name, framework string
+	line            func(i int) string // of step i, from 1
+	want            Run
+}{
+	{"nanotron", "nanotron", func(i int) string {
+		return fmt.Sprintf("07/02/2024 14:37:%02d [INFO|DP=0|PP=0|TP=0|ip-10-0-0-7]: iteration: %d / 50 | consumed_tokens: "+
+			"%d.1M"+
+			" | elapsed_time_per_iteration_ms: %s | tokens_per_sec: 12.5K | tokens_per_sec_per_gpu: 1.56K | "+
+			"global_batch_size: 1.02K | lm_loss: 9.63 | lr: 1e-05 | model_tflops_per_gpu: 40.5 | hardware_tflops_per_gpu: 41 |"+
+			" grad_norm: 1.1", i, i, i, slowFirst(i, "4.71K", "345"))
+	}, Run{Of: 50, Step: &Spread{Median: 0.345}, Tokens: 12500, PerGPU: 1560, TFLOPS: 40.5, Facts: Facts{World: 8}}},
+	{"Megatron", "Megatron-LM", func(i int) string {
+		return fmt.Sprintf(" [2025-05-27 15:23:%02d] iteration %8d/   24000 | consumed samples: %12d | elapsed time per "+
+			"iteration "+
+			"(ms): %s | throughput per GPU (TFLOP/s/GPU): 140.4 | learning rate: 1.500000E-06 | global batch size:  1024 | lm "+
+			"loss: 1.192634E+01 | loss scale: 1.0 | grad norm: 5.960 | number of skipped iterations:   0 |", i, i, 1024*i,
+			slowFirst(i, "271607.0", "52728.1"))
+	}, Run{Of: 24000, Step: &Spread{Median: 52.7281}, TFLOPS: 140.4, Facts: Facts{Batch: 1024}}},
+	{"torchtitan", "torchtitan", func(i int) string {
+		return fmt.Sprintf("[rank0]:[titan] 2026-02-24 19:46:17,508 - root - INFO - step: %2d  loss:  7.62585  grad_norm: "+
+			"26.6250  "+
+			"memory: 66.91GiB(37.51%%)  tps: %s  tflops: 314.71  mfu: 13.99%%", i, slowFirst(i, "1,204", "10,050"))
+	}, Run{PerGPU: 10050, TFLOPS: 314.71, MFU: 0.1399}},
+	{"NeMo", "NeMo", func(i int) string {
+		return fmt.Sprintf("0: Training epoch 0, iteration %d/99 | lr: 6.897e-06 | global_batch_size: 128 | global_step: "+
+			"%d | "+
+			"max_memory_reserved: 127785762816 | reduced_train_loss: 11.96 | train_step_timing in s: %s | TFLOPS_per_GPU: "+
+			"1.249e+03 | consumed_samples: 5888", i, i, slowFirst(i, "31.4", "6.08"))
+	}, Run{Of: 99, Step: &Spread{Median: 6.08}, TFLOPS: 1249, Facts: Facts{Batch: 128}}},
+	{"DeepSpeed", "DeepSpeed", func(i int) string {
+		return fmt.Sprintf("[2023-11-07 01:55:%02d,714] [INFO] [timer.py:260:stop] epoch=0/micro_step=%d/global_step=%d, "+
+			"RunningAvgSamplesPerSec=25.0257, CurrSamplesPerSec=25.5, MemAllocated=4.32GB, MaxMemAllocated=38.49GB", i, 40*i,
+			10*i)
+	}, Run{Samples: 25.5}},
+	{"Hugging Face's bar", "", func(i int) string {
+		return fmt.Sprintf("{'loss': 1.2, 'grad_norm': 3.4, 'learning_rate': 1e-05, 'epoch': 0.01}\n %d%%|█         | "+
+			"%d/1000 "+
+			"[01:%02d<12:34,  1.25it/s]", i/10, i, i)
+	}, Run{Of: 1000, Step: &Spread{Median: 0.8}}},
+	{"Axolotl's bar", "", func(i int) string {
+		return fmt.Sprintf("{'loss': 0.9, 'learning_rate': 2e-05, 'tokens_per_second_per_gpu': 1834.5, 'epoch': 0.3}\n"+
+			"  3%%|▎         | %d/3120 [05:%02d<2:45:17,  3.20s/it]", i, i)
+	}, Run{Of: 3120, Step: &Spread{Median: 3.2}}},
+	{"Lightning", "Lightning", func(i int) string {
+		return fmt.Sprintf("Epoch 0:  %d%%|█         | %d/1563 [00:%02d<07:30, 2.00it/s, v_num=3, train_loss=2.31]", i, i,
+			i)
+	}, Run{Of: 1563, Step: &Spread{Median: 0.5}}},
+	{"llm.c", "llm.c", func(i int) string {
+		return fmt.Sprintf("step %4d/19560 | loss 11.010252 (+nanz)| norm 15.1374 (+nanz)| lr 8.57e-07 | %s ms | 31.1%% "+
+			"bf16 MFU"+
+			" | 124285 tok/s", i, slowFirst(i, "9688.25", "4339.91"))
+	}, Run{Of: 19560, Step: &Spread{Median: 4.33991}, Tokens: 124285, MFU: 0.311}},
+	{"llm.c without a known peak", "llm.c", func(i int) string {
+		return fmt.Sprintf("step %4d/1765 | loss 11.03 (+nanz)| norm 22.1 (+nanz)| lr 8.57e-07 | 2679.79 ms | -100.0%% "+
+			"bf16 MFU | "+
+			"195645 tok/s", i)
+	}, Run{Of: 1765, Step: &Spread{Median: 2.67979}, Tokens: 195645}},
+	{"nanoGPT", "", func(i int) string {
+		return fmt.Sprintf("iter %d: loss 4.0863, time 561.94ms, mfu 38.20%%", 1630+i)
+	}, Run{Step: &Spread{Median: 0.56194}, MFU: 0.382}},
+	{"a step's line of one's own", "", func(i int) string {
+		return fmt.Sprintf("step %5d | loss: 6.112 | lr 6.0000e-04 | norm: 1.2 | dt: 338.20ms | tok/sec: 1550000.10", i)
+	}, Run{Step: &Spread{Median: 0.3382}, Tokens: 1550000.1}},
+	{"MaxText", "MaxText", func(i int) string {
+		return fmt.Sprintf("completed step: %d, seconds: 1.341, TFLOP/s/device: 257.929, Tokens/s/device: 36653.244, loss: "+
+			"7.1", i)
+	}, Run{Step: &Spread{Median: 1.341}, PerGPU: 36653.244, TFLOPS: 257.929}},
+	{"plain", "", func(i int) string {
+		return fmt.Sprintf("step %d loss 2.3 tok/s %d", 10*i, 831)
+	}, Run{Tokens: 831}},
+	{"plain, the rate first", "", func(i int) string {
+		return fmt.Sprintf("step %d tok/s 831 loss 2.3", 10*i)
+	}, Run{Tokens: 831}},
+	{"plain with units", "", func(i int) string {
+		return fmt.Sprintf("[step %d] loss=2.31 throughput 831.5 tokens/s 12.5 samples/s 41.2%% MFU", i)
+	}, Run{Tokens: 831.5, Samples: 12.5, MFU: 0.412}},
+	{"ms/step", "", func(i int) string {
+		return fmt.Sprintf("Step %d/500, train loss 3.1, 212.4 ms/step", i)
+	}, Run{Of: 500, Step: &Spread{Median: 0.2124}}},
+	{"Megatron-DeepSpeed", "", func(i int) string {
+		return fmt.Sprintf("steps: %d loss: 7.1022 iter time (s): 1.250 samples/sec: 25.600", i)
+	}, Run{Step: &Spread{Median: 1.25}, Samples: 25.6}},
+	{"MindSpeed", "Megatron-LM", func(i int) string {
+		return fmt.Sprintf(" iteration  %d/50000 | consumed samples: 5632 | consumed tokens:  11534336 | elapsed time per "+
+			"iteration"+
+			" (ms):  52728.1 | learning rate:    1.499E-05 | lm loss:  1.376514E+01 | samples per second: 9.710 | TFLOPs: "+
+			"167.52 |", i)
+	}, Run{Of: 50000, Step: &Spread{Median: 52.7281}, Samples: 9.71, TFLOPS: 167.52}},
+	{"maskrcnn-benchmark", "", func(i int) string {
+		return fmt.Sprintf("2022-05-23 16:26:05,629 trainer INFO: eta: 1:47:40  iter: %d  time: 0.1343 (0.1617)  data: "+
+			"0.0002 (0.01)  "+
+			"loss: 1.2208 (2.3323)  lr: 0.02\n %d%%|██ | %d/53 [00:05<00:01, 10.38it/s]", 50*i, i, i)
+	}, Run{Step: &Spread{Median: 0.1343}}},
+	{"fairseq-like", "", func(i int) string {
+		return fmt.Sprintf("2024-01-05 10:11:%02d | INFO | train_inner | epoch 001: %d / 990 loss=9.1, wps=65432.1, "+
+			"ups=0.5, "+
+			"global step: %d", i, i, i)
+	}, Run{Tokens: 65432.1}},
+}
+
+// slowFirst is the first figure for the first two steps, which compile, and the other for the rest.
+func slowFirst(i int, first, rest string) string {
+	if i < 3 {
+		return first
+	}
+	return rest
+}
+
+func runOf(text string) *Run {
+	var g Log
+	for line := range strings.Lines(text) {
+		g.Take(strings.TrimRight(line, "\n"))
+	}
+	return g.Run()
+}
+
+func TestFrameworks(t *testing.T) {
+	for _, c := range logs {
+		var b strings.Builder
+		for i := 1; i <= 30; i++ {
+			b.WriteString(c.line(i) + "\n" + c.line(i) + "\n") // two ranks print the same
+		}
+		r := runOf(b.String())
+		if r == nil {
+			t.Errorf("%s: no training", c.name)
+			continue
+		}
+		near := func(what string, got, want float64) {
+			if math.Abs(got-want) > 1e-3*want {
+				t.Errorf("%s: %s %g; want %g", c.name, what, got, want)
+			}
+		}
+		near("lines", float64(r.Lines), 30)
+		near("tokens/s", r.Tokens, c.want.Tokens)
+		near("tokens/s per GPU", r.PerGPU, c.want.PerGPU)
+		near("samples/s", r.Samples, c.want.Samples)
+		near("MFU", r.MFU, c.want.MFU)
+		near("TFLOPS", r.TFLOPS, c.want.TFLOPS)
+		if (r.Step == nil) != (c.want.Step == nil) {
+			t.Errorf("%s: step %v", c.name, r.Step)
+		} else if r.Step != nil {
+			near("step", r.Step.Median, c.want.Step.Median)
+		}
+		if r.Framework != c.framework || r.Of != c.want.Of || r.Facts != c.want.Facts {
+			t.Errorf("%s: %q, of %d, %+v", c.name, r.Framework, r.Of, r.Facts)
+		}
+		if slow := strings.Contains(c.line(1), slowFirst(1, "271607.0", "")); slow && r.LeftOut != 2 {
+			t.Errorf("%s: %d left out", c.name, r.LeftOut)
+		}
+	}
+}
+
+// Texts with rates and steps that are of no training.
+func TestNoTraining(t *testing.T) {
+	for name, line := range map[string]string{
+		"a server of models": "INFO 01-29 07:44:%d metrics.py: Avg prompt throughput: 12.0 tokens/s, Avg generation " +
+			"throughput: 30.1 tokens/s, Running: 1 reqs",
+		"llama.cpp": "llama_print_timings: eval time = 123.%d ms / 50 runs ( 2.47 ms per token, 405.02 tokens " +
+			"per second)",
+		"a download":            "model-0000%[1]d-of-00004.safetensors:  %[1]d%%|█   | 1.2G/4.9G [00:12<00:38, 95.1MB/s]",
+		"shards":                "Loading checkpoint shards: %d%%|██ | 1/4 [00:02<00:07,  2.50s/it]",
+		"a data set":            "Map (num_proc=8): %[1]d%%|█ | %[1]d000/52002 [00:10<00:50, 812.11 examples/s]",
+		"an evaluation":         "Evaluating: %[1]d%%|█ | %[1]d/163 [00:10<00:50, 8.11it/s]",
+		"a bar of anything":     "%[1]d%%|█ | %[1]d/163 [00:10<00:50, 8.11it/s]",
+		"ping":                  "64 bytes from 10.0.0.7: icmp_seq=%d ttl=64 time=0.301 ms",
+		"fio":                   "Jobs: 1 (f=1): [r(1)][%d.0%%][r=1204MiB/s][r=308k IOPS][eta 00m:05s]",
+		"packet loss":           "step %d: 0.0%% packet loss, rtt min/avg/max 0.1/0.2/0.3 ms",
+		"a table of nccl-tests": "     %d8576        262144     float     sum      -1    112.2    9.34   17.52      0",
+		"an optimizer's trial": "Trial %d finished with value: 0.91 and parameters: {'lr': 0.001}. Best is trial 3, loss " +
+			"0.2",
+	} {
+		var b strings.Builder
+		for i := 10; i < 40; i++ {
+			fmt.Fprintf(&b, line+"\n", i)
+		}
+		if r := runOf(b.String()); r != nil {
+			t.Errorf("%s is taken for a training: %+v", name, r)
+		}
+	}
+}
+
+func TestDrift(t *testing.T) {
+	var b strings.Builder
+	for i := range 100 {
+		ms := 500 + 2*i // a fifth longer in the end
+		if i%20 == 10 {
+			ms *= 3
+		}
+		fmt.Fprintf(&b, "step %d loss 2.0 step time %d ms\n", i, ms)
+	}
+	r := runOf(b.String())
+	if r == nil || math.Abs(r.Drift-0.31) > 0.02 || r.Slow != 0.05 || r.First != 0 || r.Last != 99 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A log of any length is kept in as much memory as a short one, and thinned out evenly.
+func TestLong(t *testing.T) {
+	var g Log
+	for i := range 5 * maxKept {
+		g.Take(fmt.Sprintf("step %d loss 2.0 step time %d ms", i, 500+i%2))
+	}
+	r := g.Run()
+	if r == nil || len(g.lines) > maxKept || r.Last < 5*maxKept-16 || math.Abs(r.Step.Median-0.5) > 0.002 {
+		t.Errorf("%d lines kept: %+v", len(g.lines), r)
+	}
+}
+
+func TestFacts(t *testing.T) {
+	l, ok := Parse("using world size: 64, data-parallel size: 4, context-parallel size: 1, tensor-model-parallel size: " +
+		"8, " +
+		"encoder-tensor-model-parallel size: 0, pipeline-model-parallel size: 2")
+	if want := (Facts{World: 64, DP: 4, TP: 8, PP: 2, CP: 1}); !ok || l.Facts != want {
+		t.Errorf("%+v; want %+v", l.Facts, want)
+	}
+	l, _ = Parse("  seq_length ...................................... 4096")
+	if l.Sequence != 4096 {
+		t.Errorf("%+v", l)
+	}
+	l, _ = Parse("rank 3 step 17 step time 1.24 s")
+	if l.Rank != 3 || l.Number != 17 || l.Seconds != 1.24 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, c := range logs {
+		f.Add(c.line(7))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		l, _ := Parse(text)
+		for _, v := range []float64{l.Seconds, l.Tokens, l.PerGPU, l.Samples, l.MFU, l.TFLOPS} {
+			if !(v >= 0) || math.IsInf(v, 0) {
+				t.Errorf("%+v", l)
+			}
+		}
+		var g Log
+		for range 5 {
+			g.Take(text)
+			g.Take("step 3 loss 1 " + text)
+		}
+		g.Run()
+	})
+}

@@ -32,6 +32,7 @@ var columns = []struct {
 }{
 	{"unit", 0},
 	{"finding", 0}, // what is wrong; knows nothing of what can be
+	{"docs", 0},    // a document that the page shows
 	{"cluster", 1},
 	{"coll", 1},
 	{"schedule", 2},

@@ -71,7 +71,8 @@ type Pair struct {
 	Both    Fact[unit.Rate] `json:"both_ways_GBps,omitzero" yaml:"both_ways,omitempty"` // the sum of both directions at once
 	Latency Fact[unit.Time] `json:"latency_us,omitzero" yaml:"latency,omitempty"`
 	P2P     Tri             `json:"p2p,omitempty" yaml:"p2p,omitempty"`
-	Why     string          `json:"why,omitempty" yaml:"why,omitempty"` // when P2P is No: the driver's word (CNS = chipset not supported)
+	P2PFrom Origin          `json:"p2p_from,omitempty" yaml:"p2p_from,omitempty"` // who says P2P; unknown is a tool
+	Why     string          `json:"why,omitempty" yaml:"why,omitempty"`           // when P2P is No: the driver's word (CNS = chipset not supported)
 }
 
 // NodeType is the inside of a node: devices and links. Many hosts share one.

@@ -290,7 +290,7 @@ func (b *treeBuilder) joinGPUs() {
 		b.addUplinks(links)
 		return
 	case "no": // peer access, which the driver refuses
-		refusePeers(b.t)
+		setPeers(b.t, cluster.No, cluster.Assumed)
 		return
 	case "mesh":
 		links = max(1, cmp.Or(links, b.gpu.Links/(group-1)))
@@ -341,20 +341,6 @@ func (b *treeBuilder) addUplinks(links int) {
 		b.t.Connect(cluster.Link{
 			A: sw, B: second, Kind: cluster.NVLink, Lanes: links, Duplex: 2 * rate, Rate: cluster.FromSpec(rate, b.Source),
 		})
-	}
-}
-
-// refusePeers says of all pairs of GPUs that the driver refuses peer access.
-func refusePeers(t *cluster.NodeType) {
-	gpus := t.Of(cluster.GPU)
-	for _, x := range gpus {
-		for _, y := range gpus {
-			if x != y {
-				t.Pairs = append(t.Pairs, cluster.Pair{
-					A: x, B: y, P2P: cluster.No, Why: "not supported on GeForce cards of this generation",
-				})
-			}
-		}
 	}
 }
 

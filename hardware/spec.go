@@ -25,10 +25,11 @@ type Spec struct {
 	// Sockets is on how many sockets the GPUs are, 0: both, of cards only where there are more than two. Slots is the
 	// generation of the host's PCIe; 0: the GPUs'.
 	Sockets, Slots int
-	// NoPeers says that the driver lets no GPU reach another's memory: copies go through the host's.
-	NoPeers  bool
-	CPULists []string // cores of the sockets of Tree
-	NICs     int      // of a node
+	// Of is how many GPUs the whole server has where Count is a part of them: NICs are beside these. 0: no others.
+	Of       int
+	Peers    cluster.Tri // whether GPUs reach each other's memory over PCIe; unknown: as their driver mostly has it
+	CPULists []string    // cores of the sockets of Tree
+	NICs     int         // of a node
 	Port     unit.Rate
 	MTU      int // 0 unknown
 	Kind     cluster.NetKind
@@ -57,12 +58,16 @@ func (s Spec) Node(name string) (*cluster.NodeType, error) {
 	nic := &card{Kind: s.Kind, GDR: s.GDR, MTU: s.MTU, Slot: slotFor(s.Port)}
 	if s.Source != "" {
 		nic.rate = cluster.FromSpec(s.Port, s.Source)
-	} else if nic.Speed = (PortSpeed{Rate: s.Port}).String(); s.Kind != cluster.Ethernet {
-		nic.GDR = cmp.Or(s.GDR, cluster.Yes)
+	} else {
+		nic.Speed = (PortSpeed{Rate: s.Port}).String()
 	}
 	t := s.row(m, nic).node(m, nic, cmp.Or(s.Source, fromPreset))
-	if s.Tree == "" && m.Domain == 0 && (s.NoPeers || m.Peers == cluster.No) {
-		refusePeers(t)
+	switch {
+	case m.Domain > 0:
+	case s.Peers != cluster.Maybe:
+		setPeers(t, s.Peers, cluster.Spec)
+	case m.Peers == cluster.No:
+		setPeers(t, cluster.No, cluster.Assumed)
 	}
 	t.Name = name
 	return t, nil
@@ -156,7 +161,8 @@ func (r *nodeRow) grace(sockets int) {
 // servers puts GPUs and NICs under PCIe switches, half of the GPUs under each of two sockets: as many switches as NICs
 // where there are fewer NICs than GPUs, else one a GPU, whose NIC then has several ports.
 func (s *Spec) servers(m GPUModel, nic *card) string {
-	per := max(1, s.Count/4)
+	whole := max(s.Of, s.Count) // the first Count of which have the NICs
+	per := max(1, whole/4)
 	nics := s.NICs
 	switch {
 	case !m.Module() && s.Behind == 0 && nics == 0:
@@ -183,9 +189,10 @@ func (s *Spec) servers(m GPUModel, nic *card) string {
 	// In servers of few cards a NIC has a root port of its own: they mostly have no switches.
 	own := m.Form == "card" && s.Behind == 0 && s.Count < 8
 	text := ""
-	for g := 0; g < s.Count; g += per {
-		gpus, here := min(per, s.Count-g), min(g+per, s.Count)*nics/s.Count-g*nics/s.Count
-		numa := g * sockets / max(s.Count, 2)
+	for g := 0; g < whole; g += per {
+		upTo := func(gpus int) int { return (min(gpus, s.Count)*nics + s.Count - 1) / s.Count }
+		gpus, here := min(per, whole-g), upTo(g+per)-upTo(g)
+		numa := g * sockets / max(whole, 2)
 		switch {
 		case own && per > 1:
 			text += fmt.Sprintf(" numa%d(root(switch(%d*gpu)) %d*root(nic))", numa, gpus, here)

@@ -6,6 +6,12 @@ import "fmt"
 // the user set nothing.
 func GDRLevel(env map[string]string) (PathType, bool) { return userLevel(env, "NCCL_NET_GDR_LEVEL") }
 
+// PeersAsked tells whether the user set how far apart GPUs may be and still write to each other's memory.
+func PeersAsked(env map[string]string) bool {
+	level, set := userLevel(env, "NCCL_P2P_LEVEL")
+	return set && level > PathLOC && env["NCCL_P2P_DISABLE"] != "1"
+}
+
 // fallback is the speed of the channel that a search takes which found nothing
 // (NCCL 2.28 src/graph/search.cc, ncclTopoCompute).
 const fallbackBw = 0.1

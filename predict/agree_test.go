@@ -85,7 +85,7 @@ func TestAgreement(t *testing.T) {
 				s.Algo = "chain"
 			}
 		}
-		p.Without = sim.RingFill | sim.SwitchChunks // which are not played
+		p.Without = sim.SwitchChunks // which is not played
 		o := p.outline(op, s)
 		m := p.model(p.Figures, op, s)
 		if o.err != nil || o.Ops(op, m) > 150_000 || !o.Regular() {

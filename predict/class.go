@@ -4,35 +4,61 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/sim"
 	"busbar.dev/unit"
 )
 
-// Class is the kind of hardware and network that a prediction is about, in the
-// words of `busbar calibrate --check`: nvlink-single-node, pcie-single-node, nvlink-rack,
-// multi-node-infiniband, …. Predictions of one class tend to be wrong by the same
-// amount.
+// Class is how data moves in a layout, in the words of `busbar calibrate --check`. Predictions of one class tend to be
+// wrong by the same amount. On one node it is what joins neighbours: nvlink-single-node (a board of GPUs), nvlink-rack,
+// bridge-single-node (cards), pcie-single-node (peer to peer) or host-single-node (through host memory). Several nodes
+// have the network's name: multi-node-infiniband, with -staged where host memory is between GPUs and NICs and -cards
+// where GPUs have no links of their own.
 func (p *Predictor) Class() string {
-	if p.Plan.RCCL != nil {
-		if len(p.Plan.Nodes) > 1 {
-			return "xgmi-multi-node-" + netName(p.network())
-		}
+	switch several := len(p.Plan.Nodes) > 1; {
+	case p.Plan.RCCL != nil && several:
+		return "xgmi-multi-node-" + netName(p.network())
+	case p.Plan.RCCL != nil:
 		return "xgmi-single-node"
-	}
-	if len(p.Plan.Nodes) > 1 {
+	case several && p.network() != cluster.Ethernet && p.machine.Staged(0):
+		return "multi-node-" + netName(p.network()) + staged
+	case several && p.Card:
+		return "multi-node-" + netName(p.network()) + "-cards"
+	case several:
 		return "multi-node-" + netName(p.network())
 	}
-	hosts := map[int]bool{}
-	for _, r := range p.Layout {
-		hosts[r.Host] = true
-	}
 	t := p.Cluster.TypeOf(p.Layout[0].Host)
-	switch {
-	case !t.Linked():
+	m, _ := hardware.GPUByName(t.Devices[p.Layout[0].GPU].Model.Value)
+	switch hop := p.inner(); {
+	case hop == sim.OverPCIe:
 		return "pcie-single-node"
-	case len(hosts) > 1 || t.Trays > 1 && len(p.Layout) > t.Count(cluster.GPU)/t.Trays:
+	case hop != sim.OverNVLink:
+		return "host-single-node"
+	case len(p.Layout) > 0 && p.Layout[len(p.Layout)-1].Host != p.Layout[0].Host,
+		t.Trays > 1 && len(p.Layout) > t.Count(cluster.GPU)/t.Trays:
 		return "nvlink-rack"
+	case m.Name != "" && !m.Module():
+		return "bridge-single-node"
 	}
 	return "nvlink-single-node"
+}
+
+// staged ends the classes of layouts with host memory between GPUs and NICs.
+const staged = "-staged"
+
+// inner is the slowest kind of way between neighbours on the first node.
+func (p *Predictor) inner() sim.Hop {
+	if !p.reached {
+		p.reach()
+	}
+	ranks := p.Plan.Nodes[0].Ranks
+	slowest := sim.OverNVLink
+	for i := range ranks[1:] {
+		if p.Layout[ranks[i]].Host == p.Layout[ranks[i+1]].Host {
+			slowest = max(slowest, p.machine.Between(ranks[i], ranks[i+1]))
+		}
+	}
+	return slowest
 }
 
 // network is the family of the first NIC of the first node.
@@ -68,16 +94,18 @@ func SizeClass(size unit.Bytes) string {
 	return "middle"
 }
 
-// Family is what classes of hardware have in common whose predictions tend to be wrong alike: one node with links
-// between its GPUs, one without, several by RDMA, several by a kind of TCP.
+// Family is what classes have in common whose predictions tend to be wrong alike: one node with links between its GPUs,
+// one of cards, several by RDMA to the GPUs of boards, several by other RDMA, several by a kind of TCP.
 func Family(class string) string {
 	switch {
-	case strings.HasPrefix(class, "pcie"):
+	case strings.HasPrefix(class, "pcie"), strings.HasPrefix(class, "host"), strings.HasPrefix(class, "bridge"):
 		return "cards"
 	case !strings.Contains(class, "multi-node"):
 		return "one-node"
 	case strings.Contains(class, "tcp"):
 		return "several-tcp"
+	case strings.HasSuffix(class, staged), strings.HasSuffix(class, "-cards"):
+		return "several-cards"
 	}
 	return "several-rdma"
 }

@@ -18,9 +18,11 @@ type Conditions struct {
 	Serial int
 	Alone  bool // every call is timed by itself, with events around it
 	// Queue says that calls of the same collective follow each other, as nccl-tests makes them: those with a root overlap.
-	Queue bool
-	Graph bool // the calls are those of a CUDA graph
-	Year  int  // of the software, 0 unknown: as of today
+	Queue  bool
+	Graph  bool // the calls are those of a CUDA graph
+	Year   int  // of the software, 0 unknown: as of today
+	Plugin bool // NCCL has the plugin that the network needs
+	Chosen bool // somebody named the GPUs of a node that take part
 	// Unsure says that the release of NCCL is a guess: where its choice is a near tie, the
 	// error bar holds both.
 	Unsure bool
@@ -53,6 +55,9 @@ func ParseLaunch(text string) (Conditions, bool) {
 	}
 	if strings.Contains(s, "per gpu") || strings.Contains(s, "per node") || strings.Contains(s, "-t ") || s == "" {
 		known = true
+	}
+	if strings.Contains(s, "plugin") || strings.Contains(s, "ofi") {
+		c.Plugin, known = true, true
 	}
 	if strings.Contains(s, "nccl-tests") || strings.Contains(s, "queue") {
 		c.Queue, known = true, true

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"busbar.dev/internal/words"
 )
 
 // heeded are the settings of NCCL that a prediction follows: those that package
@@ -93,37 +95,15 @@ func Misspelt(key string) string {
 // none.
 func nearest(key string) string {
 	best, least := "", 3
+	if len(key) > 64 {
+		return ""
+	}
 	for _, list := range [][]string{heeded, weighty, idle} {
 		for _, k := range list {
-			if d := editDistance(strings.ToUpper(key), k); d < least {
+			if d := words.Distance(strings.ToUpper(key), k); d < least {
 				best, least = k, d
 			}
 		}
 	}
 	return best
-}
-
-// editDistance is how many letters have to be put in, left out or replaced to turn one
-// word into the other.
-func editDistance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := corner
-			if a[i] != b[j] {
-				cost++
-			}
-			corner = row[j+1]
-			row[j+1] = min(cost, corner+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -10,9 +10,9 @@ import (
 
 // TestLevels holds predictions to what users may allow and forbid.
 func TestLevels(t *testing.T) {
-	price := func(preset string, nodes, gpus int, env map[string]string) *result.Run {
+	price := func(preset string, nodes, gpus int, env map[string]string, which ...int) *result.Run {
 		t.Helper()
-		p := block(t, preset, nodes, gpus, nccl.Version{Major: 2, Minor: 28, Patch: 9}, env)
+		p := block(t, preset, nodes, gpus, nccl.Version{Major: 2, Minor: 28, Patch: 9}, env, which...)
 		op := coll.Op{Kind: coll.AllReduce, Bytes: 1 << 30}
 		r, err := p.Price(op, Setting{"ring", "simple", p.Plan.Channels})
 		if err != nil {
@@ -20,8 +20,8 @@ func TestLevels(t *testing.T) {
 		}
 		return r
 	}
-	far, near := price("baskerville", 2, 2, nil),
-		price("baskerville", 2, 2, map[string]string{"NCCL_NET_GDR_LEVEL": "PHB"})
+	far, near := price("baskerville", 2, 2, nil, 2, 3),
+		price("baskerville", 2, 2, map[string]string{"NCCL_NET_GDR_LEVEL": "SYS"}, 2, 3)
 	if far.Limit.Kind != result.ByHost || near.Limit.Kind != result.ByNIC || near.Time*2 > far.Time {
 		t.Errorf("GPUDirect over the host bridge: %v by %v, without %v by %v", near.Time, near.Limit, far.Time, far.Limit)
 	}

@@ -38,7 +38,10 @@ type Predictor struct {
 	grouped   *schedule.Groups
 	className string
 	firstEFA  bool
-	rack      int // GPUs of a rack of trays, 0 in a server
+	forks     []*fork // nil until somebody asks
+	reached   bool    // what GPUs reach is set on the machine
+	noDirect  bool    // GPUDirect is taken not to be there
+	rack      int     // GPUs of a rack of trays, 0 in a server
 }
 
 // shape is what an outline depends on.
@@ -66,6 +69,7 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]strin
 func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string,
 	figures *sim.Figures,
 ) (*Predictor, error) {
+	c, noDirect := settled(c, env)
 	plan, err := found.Plan(c, l, v, env)
 	if err != nil {
 		return nil, err
@@ -79,7 +83,9 @@ func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nc
 			return nil, err
 		}
 	}
-	return newPredictor(plan, m, c, l, env, figures), nil
+	p := newPredictor(plan, m, c, l, env, figures)
+	p.noDirect = noDirect
+	return p, nil
 }
 
 // newPredictor puts a plan on a machine on which nothing was set yet.
@@ -122,7 +128,7 @@ func (p *Predictor) Library() string {
 // reach lets the machine's GPUs reach each other as NCCL decides: to which distance they write to each other's memory,
 // and whether NICs are better than what is between two GPUs of a host.
 func (p *Predictor) reach() {
-	if p.Plan.RCCL != nil || p.Without.Has(sim.PeerRules) {
+	if p.reached = true; p.Plan.RCCL != nil || p.Without.Has(sim.PeerRules) {
 		return
 	}
 	p.machine.Direct = class(p.Plan.Nodes[0].View.PeerLevel())
@@ -327,7 +333,7 @@ func (p *Predictor) outline(op coll.Op, s Setting) *outline {
 	if o, ok := p.outlines[key]; ok {
 		return o
 	}
-	if len(p.outlines) == 0 { // the conditions are known by now
+	if !p.reached { // the conditions are known by now
 		p.reach()
 	}
 	o := &outline{}

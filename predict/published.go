@@ -99,7 +99,7 @@ func AskPublished(c *cluster.Cluster, l nccl.Layout, side Side, q Query) (a *Ans
 		run.Time = unit.Time(math.Round(float64(size) * op.Kind.BusFactor(len(l)) / (rate * 1e9) * float64(unit.Second)))
 		run.Parts.Moving = run.Time
 		row := NewRow(run, size, "published", Setting{})
-		row.Chosen = true
+		row.Chosen, row.Grade = true, Guess
 		row.Layout = side.Layout
 		a.Rows = append(a.Rows, row)
 	}

@@ -52,20 +52,26 @@ type Row struct {
 	Dtype  string     `json:"dtype"`
 	// Algo is the algorithm's name as people know it: what NCCL calls ring is a chain
 	// for broadcast and reduce.
-	Algo     string         `json:"algo"`
-	Proto    string         `json:"proto"`
-	Channels int            `json:"channels"`
-	Time     unit.Time      `json:"time_us"`
-	Low      unit.Time      `json:"low_us"` // the error bar; both are the time where it is unknown
-	High     unit.Time      `json:"high_us"`
-	AlgBW    unit.Rate      `json:"algbw_GBps"`
-	BusBW    unit.Rate      `json:"busbw_GBps"`
-	Chosen   bool           `json:"chosen"`                // what NCCL would take
-	Beyond   bool           `json:"beyond_nccl,omitempty"` // NCCL cannot run it; another engine can
-	Limit    result.Limit   `json:"bottleneck"`
-	Parts    result.Parts   `json:"parts"`
-	Busy     []result.Use   `json:"busy"`
-	Links    []result.Links `json:"links,omitempty"` // where they were asked for
+	Algo     string    `json:"algo"`
+	Proto    string    `json:"proto"`
+	Channels int       `json:"channels"`
+	Time     unit.Time `json:"time_us"`
+	Low      unit.Time `json:"low_us"` // the error bar; both are the time where it is unknown
+	High     unit.Time `json:"high_us"`
+	Grade    Grade     `json:"grade,omitempty"` // of the error bar
+	// Publishers have measured calls of the row's class and size.
+	Publishers int            `json:"publishers,omitempty"`
+	AlgBW      unit.Rate      `json:"algbw_GBps"`
+	BusBW      unit.Rate      `json:"busbw_GBps"`
+	Floor      unit.Rate      `json:"floor_GBps"`            // busbw at the long end of the bar
+	Chosen     bool           `json:"chosen"`                // what NCCL would take
+	Beyond     bool           `json:"beyond_nccl,omitempty"` // NCCL cannot run it; another engine can
+	Limit      result.Limit   `json:"bottleneck"`
+	Parts      result.Parts   `json:"parts"`
+	Busy       []result.Use   `json:"busy"`
+	Links      []result.Links `json:"links,omitempty"` // where they were asked for
+	// Branches are the row, and what it would be if a fact were otherwise that decides and that nobody stated.
+	Branches []Branch `json:"branches,omitempty"`
 
 	run     *result.Run // what it was made of; nil in a row that was read from JSON
 	setting Setting
@@ -83,6 +89,7 @@ func NewRow(run *result.Run, asked unit.Bytes, algo string, s Setting) Row {
 		Ranks: run.Ranks, Size: run.Op.Size(run.Ranks), Asked: asked, Count: run.Op.Count(run.Ranks),
 		Dtype: run.Op.Type.String(), Algo: algo, Proto: s.Proto, Channels: run.Channels,
 		Time: run.Time, Low: low, High: high, AlgBW: run.AlgBW(), BusBW: run.BusBW(),
+		Floor: run.Op.BusBW(run.Ranks, high),
 		Limit: run.Limit, Parts: run.Parts, Busy: busy, run: run, setting: s,
 	}
 }
@@ -113,10 +120,9 @@ type Answer struct {
 	Skipped []Skip
 	Side    Side
 	Advice  []Advice
-	Caveat  string
 }
 
-// AskSide answers a query on a layout, with advice and caveat; side names it.
+// AskSide answers a query on a layout, with advice and branches; side names it.
 func (p *Predictor) AskSide(side Side, q Query) (*Answer, error) {
 	a, err := p.Ask(q)
 	if err != nil {
@@ -127,7 +133,8 @@ func (p *Predictor) AskSide(side Side, q Query) (*Answer, error) {
 		return nil, err
 	}
 	side.Gain = help.Gain
-	a.Side, a.Advice, a.Caveat = side, help.Advice, p.Caveat(q)
+	a.Side, a.Advice = side, help.Advice
+	p.addBranches(a.Rows)
 	for i := range a.Rows {
 		a.Rows[i].Layout = side.Layout
 	}
@@ -240,6 +247,8 @@ func (x *forced) row(op coll.Op, s, auto Setting) (Row, error) {
 		name = "ring"
 	}
 	r := NewRow(run, op.Bytes, name, s)
+	bar := x.p.Bar(op)
+	r.Grade, r.Publishers = bar.Grade, bar.Publishers
 	r.Chosen, r.Beyond = s.Algo == auto.Algo && s.Proto == auto.Proto && s.Channels == auto.Channels, beyond
 	return r, nil
 }

@@ -30,13 +30,15 @@ func predictor(t *testing.T, preset string, nodes int, v nccl.Version, env map[s
 }
 
 // block is one for some GPUs of each node of a preset.
-func block(t *testing.T, preset string, nodes, gpus int, v nccl.Version, env map[string]string) *Predictor {
+func block(t *testing.T, preset string, nodes, gpus int, v nccl.Version, env map[string]string,
+	which ...int,
+) *Predictor {
 	t.Helper()
 	c, err := hardware.Preset(preset, nodes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := nccl.Block(c, nodes, gpus)
+	l, err := nccl.Block(c, nodes, gpus, which...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,8 @@ type Job struct {
 	GPU       string            `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
 	NIC       string            `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
 
+	Devices string `placeholder:"LIST" help:"GPUs of each node, by number: 2,3 (default: the first)."`
+
 	Set []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on (NICs reach GPU memory). Repeatable."`
 
 	ChannelsFirst bool `help:"Pictures in memory channel by channel, PyTorch's default, which tensor cores need transposed (default: channels last)."`
@@ -124,7 +126,10 @@ func parseBucket(text string) (unit.Bytes, error) {
 
 // placement is who takes part.
 func (q *Job) placement() *placement {
-	return &placement{cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), gpu: q.GPU, nic: q.NIC}
+	return &placement{
+		cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), devices: q.Devices,
+		gpu: q.GPU, nic: q.NIC,
+	}
 }
 
 // pricedStep is a step on a layout with what priced it.

@@ -597,7 +597,7 @@ func LoadCluster(ctx context.Context, env Env, sources ...string) (*cluster.Clus
 // placement is who takes part: a cluster, the layouts on it, and what its source does not say.
 type placement struct {
 	cluster, layout, compare string
-	gpu, nic                 string
+	devices, gpu, nic        string
 	least                    int // nodes, where the source does not say how many there are
 }
 
@@ -606,6 +606,7 @@ type shape struct {
 	text        string
 	nodes, gpus int
 	hosts       string // that it is on, as a hostlist; "" is the cluster's in their order
+	devices     string // that take part on every node, by number and in the order of ranks; "": the first
 }
 
 // shapes are the layouts: one, or those to compare.
@@ -624,9 +625,13 @@ func (p *placement) shapes() ([]shape, error) {
 			}
 		}
 	}
+	devices, err := parseDevices(p.devices)
+	if err != nil {
+		return nil, err
+	}
 	var list []shape
 	for _, t := range texts {
-		s := shape{}
+		s := shape{devices: p.devices}
 		if t != "" {
 			var err error
 			if s.nodes, s.gpus, err = predict.ParseLayout(t); err != nil {
@@ -636,8 +641,27 @@ func (p *placement) shapes() ([]shape, error) {
 				return nil, failure.In("layout", err)
 			}
 			s.text = fmt.Sprintf("%dx%d", s.nodes, s.gpus)
+			if n := len(devices); n > 0 && (n < s.gpus || n > s.gpus && p.compare == "") {
+				return nil, failure.In("devices", fmt.Errorf("--devices %s names %s; the layout %s has %d of each node",
+					p.devices, wording.Plural(n, "GPU"), s.text, s.gpus))
+			}
+			s.devices = strings.Trim(fmt.Sprint(devices[:min(len(devices), s.gpus)]), "[]")
 		}
 		list = append(list, s)
+	}
+	return list, nil
+}
+
+// parseDevices reads numbers of GPUs, as CUDA_VISIBLE_DEVICES has them.
+func parseDevices(text string) (list []int, err error) {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 0 || n >= predict.MaxRanks || slices.Contains(list, n) {
+			return nil,
+				failure.In("devices", fmt.Errorf("--devices %.40s: %.20q; expected numbers of a node's GPUs, each once: "+
+					"2,3", text, word))
+		}
+		list = append(list, n)
 	}
 	return list, nil
 }
@@ -647,8 +671,16 @@ func (s shape) ranks(cl *cluster.Cluster) (nccl.Layout, string, error) {
 	if s.hosts != "" {
 		return s.onNames(cl)
 	}
+	devices, err := parseDevices(s.devices)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(devices) > 0 && s.nodes == 0 {
+		s.nodes, s.gpus = max(1, len(cl.Hosts)), len(devices)
+		s.text = fmt.Sprintf("%dx%d", s.nodes, s.gpus)
+	}
 	if s.nodes > 0 {
-		l, err := nccl.Block(cl, s.nodes, s.gpus)
+		l, err := nccl.Block(cl, s.nodes, s.gpus, devices...)
 		return l, s.text, failure.In("layout", err)
 	}
 	return predict.AllGPUs(cl)

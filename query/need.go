@@ -305,7 +305,7 @@ func (n *needing) upgrades() error {
 			return err
 		}
 	}
-	cl, ok := step.WithGPUDirect(n.now.cluster)
+	cl, ok := hardware.WithGPUDirect(n.now.cluster, cluster.No, cluster.Yes)
 	if err := add(cl, ok, "NICs that reach GPU memory (GPUDirect RDMA)"); err != nil {
 		return err
 	}

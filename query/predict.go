@@ -25,6 +25,7 @@ import (
 type Predict struct {
 	Cluster string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
 	Layout  Layout   `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
+	Devices string   `placeholder:"LIST" help:"GPUs of each node, by number: 2,3 (default: the first)."`
 	Hosts   string   `placeholder:"HOSTLIST" help:"Participating hosts of the cluster in rank order, as a hostlist: gpu[03,07] (default: the cluster's hosts in their order)."`
 	Op      Op       `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube, barrier (default all_reduce)."`
 	Min     Size     `short:"b" name:"minbytes" placeholder:"SIZE" help:"Smallest size (default 8 without -e and --size); 64K, 1M, 1G are 1024-based as in nccl-tests, 1.32GB is 1000-based."`
@@ -42,6 +43,7 @@ type Predict struct {
 	GPU     string   `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
 	NIC     string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
 	Launch  string   `placeholder:"WORDS" help:"How calls are launched and timed: --launch=\"-g 8\" (nccl-tests, one thread for 8 GPUs), torch (every call timed by itself), graph, queue (back-to-back calls as in nccl-tests: broadcast and reduce overlap), \"aws-ofi-nccl 1.7\" (plugin of EFA, where it is older than 1.9) (default: one call, one process per GPU)."`
+	Floor   bool     `help:"Print what every size reaches at least, and how sure that is."`
 	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"NCCL setting, as in the job's environment. Repeatable."`
 }
 
@@ -85,8 +87,11 @@ func (q *Predict) predict(ctx context.Context, env *Env) (*PredictDoc, []*predic
 				"\"per gpu\", \"torch\" (every call timed by itself), \"graph\", \"queue\" (calls one after the other, as "+
 				"nccl-tests makes them), \"aws-ofi-nccl 1.7\" (plugin of EFA)", q.Launch)
 	}
-	how.Unsure = q.NCCL == ""
-	place := placement{cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), gpu: q.GPU, nic: q.NIC}
+	how.Unsure, how.Chosen = q.NCCL == "", q.Devices != ""
+	place := placement{
+		cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), devices: q.Devices,
+		gpu: q.GPU, nic: q.NIC,
+	}
 	shapes, cl, err := place.shapedGPUs(ctx, env)
 	if err == nil {
 		err = onHosts(q.Hosts, shapes)
@@ -98,13 +103,17 @@ func (q *Predict) predict(ctx context.Context, env *Env) (*PredictDoc, []*predic
 	d := &PredictDoc{
 		Cluster: cl.Name, Op: ask.Kind, NCCL: version.String(), Model: predict.Origin(cl), Rows: []predict.Row{},
 		Advice:   []predict.Advice{},
-		Compared: q.Compare != "", Caveats: predict.EnvironmentNotes(settings),
+		Compared: q.Compare != "", Floors: q.Floor, Caveats: predict.EnvironmentNotes(settings),
 	}
 	predictors, err := d.predictAll(ctx, env, cl, shapes, version, settings, ask, how)
 	if err != nil {
 		return nil, nil, err
 	}
 	d.sortRows()
+	if i := slices.IndexFunc(d.Rows, func(r predict.Row) bool { return r.High >= wideBar*r.Time && r.Time > 0 }); i >= 0 {
+		side := slices.IndexFunc(d.Sides, func(s predict.Side) bool { return s.Layout == d.Rows[i].Layout })
+		d.Measure = q.narrowing(d.Sides[max(side, 0)])
+	}
 	if len(d.Sides) > 1 {
 		d.Compare = predict.Compare(d.Sides, d.Rows, d.Advice)
 	}
@@ -119,6 +128,16 @@ func (q *Predict) predict(ctx context.Context, env *Env) (*PredictDoc, []*predic
 		err = d.addLinks(ctx, env, predictors[0])
 	}
 	return d, predictors, err
+}
+
+// wideBar is an error bar that says little.
+const wideBar = 2
+
+// narrowing is the sweep whose calibration narrows the error bars of a layout.
+func (q *Predict) narrowing(s predict.Side) string {
+	kind, _ := q.Op.kind()
+	return fmt.Sprintf("mpirun -np %d -N %d %s -b 16 -e 1G -f 64 -g 1 > sweep.txt; busbar calibrate -c %s sweep.txt",
+		s.Ranks, s.Ranks/max(s.Nodes, 1), cmp.Or(kind.Binary(), "all_reduce_perf"), cmp.Or(q.Cluster, "CLUSTER"))
 }
 
 // predictAll predicts every layout. In a comparison, one that cannot be predicted is left out and named.
@@ -245,6 +264,10 @@ type PredictDoc struct {
 	Plan  *nccl.Setup          `json:"nccl_plan,omitempty"`
 	Plans []predict.LayoutPlan `json:"nccl_plans,omitempty"`
 
+	// Measure is half a minute that narrows the error bars, where one is so wide that it says little.
+	Measure string `json:"measure,omitempty"`
+
+	Floors     bool `json:"floors,omitempty"`     // the lower ends are what was asked for
 	Compared   bool `json:"compared,omitempty"`   // layouts side by side
 	Unmeasured bool `json:"unmeasured,omitempty"` // no measurements stand behind the margins
 	Noted
@@ -267,9 +290,6 @@ func (d *PredictDoc) addSide(p *predict.Predictor, a *predict.Answer) {
 func (d *PredictDoc) addAnswer(a *predict.Answer) {
 	d.Sides, d.Rows, d.Advice = append(d.Sides, a.Side), append(d.Rows, a.Rows...), append(d.Advice, a.Advice...)
 	d.Gain = max(d.Gain, math.Round(a.Side.Gain*1e4)/1e4) // more digits are not known
-	if a.Caveat != "" {
-		d.Caveats = append(d.Caveats, a.Side.Layout+": "+a.Caveat)
-	}
 	for _, t := range a.Skipped {
 		d.Skipped = append(d.Skipped, fmt.Sprintf("%s %s: %s", a.Side.Layout, t.Algo, t.Reason))
 	}

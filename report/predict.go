@@ -37,7 +37,13 @@ func (f *forecast) runs() string {
 func Predict(p *Page, d *query.PredictDoc) {
 	f := &forecast{d, p.Verbose}
 	p.lines(p.bold(f.title()))
+	if d.Floors {
+		p.table(f.floors())
+		return
+	}
 	f.table(p)
+	f.branches(p)
+	f.grades(p)
 	f.limits(p)
 	for _, t := range f.Caveats {
 		p.para("", p.yellow("note")+": "+t)
@@ -72,6 +78,67 @@ func Predict(p *Page, d *query.PredictDoc) {
 type forecast struct {
 	*query.PredictDoc
 	parts bool // show what the time is made of
+}
+
+// floors are the lower ends of what is expected, as other programs check against.
+func (f *forecast) floors() *texttab.Table {
+	t := texttab.New(texttab.If(f.Compared, "layout"), ">size (B)|%d", ">floor of busbw (GB/s)|%.2f", ">at most (us)",
+		"grade")
+	for _, r := range f.Rows {
+		t.Add(r.Layout, r.Size, r.Floor.GBps(), micros(r.High), string(r.Grade))
+	}
+	return t
+}
+
+// branches tells of facts that nobody stated and that decide, each once, with the largest size that it decides.
+func (f *forecast) branches(p *Page) {
+	type fact struct{ layout, taken, other string }
+	var order []fact
+	sizes, last := map[fact][]unit.Bytes{}, map[fact]predict.Row{}
+	for _, r := range f.Rows {
+		if len(r.Branches) < 2 {
+			continue
+		}
+		k := fact{r.Layout, r.Branches[0].If, r.Branches[1].If}
+		if sizes[k] == nil {
+			order = append(order, k)
+		}
+		if sizes[k] = append(sizes[k], r.Asked); r.Chosen || !last[k].Chosen {
+			last[k] = r
+		}
+	}
+	for _, k := range order {
+		r := last[k]
+		b := r.Branches[1]
+		list := slices.Compact(sizes[k])
+		p.para("", fmt.Sprintf("%s%s: assumed %s; if %s, %v takes %v (%v to %v; %s %s) instead of %v; %s tells",
+			p.yellow("fork"), when(len(f.Sides) > 1, " on "+k.layout)+when(len(list) < len(f.sizes()), " at "+
+				predict.Span(f.sizes(), list)), k.taken, k.other, r.Asked, b.Time, b.Low, b.High, b.Algo, b.Proto, r.Time, b.Tell))
+	}
+}
+
+// grades tells how good the error bars are, and what would narrow those that say little.
+func (f *forecast) grades(p *Page) {
+	var grades []string
+	widest := predict.Row{}
+	factor := func(r predict.Row) float64 { return float64(r.High) / float64(max(r.Time, 1)) }
+	for _, r := range f.Rows {
+		if text := string(r.Grade); r.Barred() && !slices.Contains(grades, text) {
+			grades = append(grades, text)
+		}
+		if r.Barred() && (widest.Time == 0 || factor(r) > factor(widest)) {
+			widest = r
+		}
+	}
+	if len(grades) == 0 {
+		return
+	}
+	text := fmt.Sprintf("bars: %s; ×%.2f at most (%s of such calls)", strings.Join(grades, ", "), factor(widest),
+		words.Plural(widest.Publishers, "publisher"))
+	if f.Measure != "" {
+		text += "; half a minute narrows it: " + f.Measure
+	}
+	p.para("", p.dim(text))
 }
 
 // sizes are those asked for, in order.

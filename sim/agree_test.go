@@ -113,7 +113,7 @@ func TestAgreement(t *testing.T) {
 		proto := []string{sim.LL, sim.LL128, sim.Simple}[rng.IntN(3)]
 		// which are not played
 		model := f.NCCLModel(sim.Setup{
-			Gen: sim.Hopper, Kind: kind, Algo: algo, Proto: proto, Without: sim.RingFill | sim.SwitchChunks,
+			Gen: sim.Hopper, Kind: kind, Algo: algo, Proto: proto, Without: sim.SwitchChunks,
 		})
 		if rng.IntN(3) == 0 {
 			model = sim.Plain()

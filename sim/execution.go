@@ -199,10 +199,7 @@ func (p *execution) resource(id int64, h Hop) int32 {
 	if k, ok := p.dense[key]; ok {
 		return k
 	}
-	l := load{id: id, bytes: 1, rate: p.o.m.rate(x), net: x.net}
-	if x.kind == Bounce || x.kind == NIC {
-		l.shared = int(p.o.m.on[x.host]) > len(p.o.m.types[p.o.m.c.Hosts[x.host].Type].nics)
-	}
+	l := p.o.m.load(id, x, 1, 0)
 	most := 1e18
 	if t := p.m.seconds(x.kind, &l, 1); t > 0 {
 		most = 1 / t

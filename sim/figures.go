@@ -83,7 +83,7 @@ const (
 	socketShare
 	hostRate
 	bounceRate
-	bounceShared
+	bounceFar
 	ibShare
 	roceShare
 	efaShare
@@ -115,6 +115,7 @@ const (
 	proxyTime
 	simpleStart
 	switchTree
+	bounceEFA
 	nFigures
 )
 
@@ -161,7 +162,7 @@ var figureTable = [nFigures]struct {
 	socketShare:    {"socket_share", "", 0.2, 1, "part of the line rate between sockets"},
 	hostRate:       {"host_rate", "GB/s", 2, 200, "through the memory of a socket"},
 	bounceRate:     {"bounce_rate", "GB/s", 2, 60, "one direction, to a NIC that cannot reach GPU memory"},
-	bounceShared:   {"bounce_shared", "GB/s", 1, 60, "the same where GPUs of a node share such a NIC"},
+	bounceFar:      {"bounce_far", "GB/s", 1, 60, "the same where the GPU is on another socket than the NIC"},
 	ibShare:        {"infiniband_share", "", 0.5, 1, "part of the line rate over InfiniBand"},
 	roceShare:      {"roce_share", "", 0.5, 1, "part of the line rate over RoCE"},
 	efaShare:       {"efa_share", "", 0.4, 1, "part of the line rate over EFA"},
@@ -210,6 +211,7 @@ var figureTable = [nFigures]struct {
 	switchTree: {
 		"switch_tree_share", "", 0.7, 1, "rate of data that switches reduce for a tree between nodes over that inside of one",
 	},
+	bounceEFA:   {"bounce_efa", "GB/s", 1, 60, "the same over EFA, wherever the GPU is"},
 	graphLaunch: {"graph_launch", "", 0.2, 1, "launch of calls in a CUDA graph over that of calls by themselves"},
 }
 
@@ -276,6 +278,6 @@ func Fitted() *Figures {
 		0.4503, 0.6408, 3.996, 6.479, 18.41, 0.3611, 0.6478, 0.9062, 0.9455, 0.8377, 0.8641, 268, 0.3133, 0.4705, 4.702,
 		0.6539, 0.8908, 0.8148, 67.07, 14, 3.9, 0.9477, 0.9369, 0.9674, 0.6135, 0.824, 0.9, 2.938, 0.9263, 0.4413, 2.291,
 		10.39, 80.89, 26.29, 35.15, 4.451, 5, 4.105, 20.26, 0.4618, 22.08, 0.9014, 2.106, 49.4, 0.6902, 21.46, 0.84, 0.7841,
-		0.6847, 34.78, 9.983, 0.9154,
+		0.6847, 34.78, 9.983, 0.9154, 3,
 	}
 }

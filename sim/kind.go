@@ -7,18 +7,19 @@ type Kind uint8
 
 // Kinds of shared resources.
 const (
-	Lane     Kind = iota // the threads of one channel of one rank
-	NVLink               // or xGMI: links between GPUs
-	PCIe                 // a link of the PCIe tree, under copies by GPUs
-	DMA                  // a link of the PCIe tree, under transfers by NICs
-	Shm                  // a link of the PCIe tree, under copies through host memory
-	Far                  // the same, where the memory is that of another socket
-	Socket               // between sockets
-	Staging              // host memory that GPUs of a node pass data through
-	Bounce               // host memory that data passes on its way to or from a NIC
-	NIC                  // a port
-	Fabric               // uplinks of a switch
-	Multimem             // a GPU's links to an NVSwitch that reduces and spreads
+	Lane      Kind = iota // the threads of one channel of one rank
+	NVLink                // or xGMI: links between GPUs
+	PCIe                  // a link of the PCIe tree, under copies by GPUs
+	DMA                   // a link of the PCIe tree, under transfers by NICs
+	Shm                   // a link of the PCIe tree, under copies through host memory
+	Far                   // the same, where the memory is that of another socket
+	Socket                // between sockets
+	Staging               // host memory that GPUs of a node pass data through
+	Bounce                // host memory that data passes between a NIC and GPUs of its socket
+	FarBounce             // the same, GPUs of another socket
+	NIC                   // a port
+	Fabric                // uplinks of a switch
+	Multimem              // a GPU's links to an NVSwitch that reduces and spreads
 	nKinds
 )
 
@@ -27,18 +28,19 @@ var kindTable = [nKinds]struct {
 	name  string
 	limit result.LimitKind
 }{
-	Lane:     {"lane", result.ByProtocol},
-	NVLink:   {"nvlink", result.ByNVLink},
-	PCIe:     {"pcie", result.ByPCIe},
-	DMA:      {"dma", result.ByPCIe},
-	Shm:      {"shm", result.ByPCIe},
-	Far:      {"far", result.ByPCIe},
-	Socket:   {"socket", result.ByHost},
-	Staging:  {"staging", result.ByHost},
-	Bounce:   {"bounce", result.ByHost},
-	NIC:      {"nic", result.ByNIC},
-	Fabric:   {"fabric", result.ByFabric},
-	Multimem: {"multimem", result.ByNVLink},
+	Lane:      {"lane", result.ByProtocol},
+	NVLink:    {"nvlink", result.ByNVLink},
+	PCIe:      {"pcie", result.ByPCIe},
+	DMA:       {"dma", result.ByPCIe},
+	Shm:       {"shm", result.ByPCIe},
+	Far:       {"far", result.ByPCIe},
+	Socket:    {"socket", result.ByHost},
+	Staging:   {"staging", result.ByHost},
+	Bounce:    {"bounce", result.ByHost},
+	FarBounce: {"far bounce", result.ByHost},
+	NIC:       {"nic", result.ByNIC},
+	Fabric:    {"fabric", result.ByFabric},
+	Multimem:  {"multimem", result.ByNVLink},
 }
 
 func (k Kind) String() string { return kindTable[k].name }

@@ -9,7 +9,6 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/internal/words"
 	"busbar.dev/result"
-	"busbar.dev/unit"
 )
 
 // limit puts the bottleneck into words.
@@ -56,8 +55,8 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 	case Staging:
 		text = fmt.Sprintf("data is copied through host memory (%v); GPUDirect or peer access would avoid it",
 			m.through(m.Staging, l))
-	case Bounce:
-		text = o.bounceText(l, m)
+	case Bounce, FarBounce:
+		text = o.bounceText(kind, l, m)
 	case Socket:
 		text = fmt.Sprintf("data crosses between sockets at %v one direction; a NIC or peer on the GPU's own socket would "+
 			"avoid it", l.rate)
@@ -77,22 +76,16 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 }
 
 // bounceText says why data to and from a NIC is copied through host memory, how fast, and who says so.
-func (o *Outline) bounceText(l *load, m *Model) string {
+func (o *Outline) bounceText(kind Kind, l *load, m *Model) string {
 	x := o.m.describe(l.id)
 	n := o.m.types[o.m.c.Hosts[x.host].Type]
-	why := n.indirect(n.nics[(x.local-int64(2*len(n.t.Links)+2*len(n.nics)))/2])
-	alone := m.through(m.Bounce, l)
-	if !l.shared {
-		return fmt.Sprintf("the NIC cannot reach GPU memory (%s), so data is copied through host memory (%v one direction)",
-			why, alone)
+	far, near := "", ""
+	if kind == FarBounce && l.net != cluster.EFA {
+		far = " of another socket"
+		near = fmt.Sprintf("; from the NIC's own socket %v", m.Bounce)
 	}
-	from := ""
-	if m.Shared == unit.Rate(Fitted().all(bounceShared)*float64(unit.GBps)) {
-		from = ", measured on two clusters"
-	}
-	return fmt.Sprintf("%d GPUs of the node share %s that cannot reach GPU memory (%s); copies through host memory "+
-		"reach %v one direction a NIC%s (%v where one GPU has it alone)",
-		o.m.on[x.host], nicCount(len(n.nics)), why, m.Shared, from, alone)
+	return fmt.Sprintf("the NIC cannot reach the memory of GPUs%s (%s), so data is copied through host memory (%v one "+
+		"direction%s)", far, n.indirect(n.nicOf(x.local)), m.bounce(kind, l), near)
 }
 
 // indirect says why a NIC does not read and write the memory of GPUs.
@@ -136,13 +129,6 @@ func (o *Outline) nicText(l *load, m *Model) string {
 		text += fmt.Sprintf(" at the %.0f%% of its rate that NCCL gets over %s", 100*part, l.net)
 	}
 	return text
-}
-
-func nicCount(n int) string {
-	if n == 1 {
-		return "one NIC"
-	}
-	return fmt.Sprintf("%d NICs", n)
 }
 
 func gpus(n int) string { return words.Plural(n, "GPU") }
@@ -241,8 +227,8 @@ func (m *Machine) name(id int64) string {
 			return host + "/" + a.Title()
 		}
 		return fmt.Sprintf("%s/%s→%s", host, a.Title(), b.Title())
-	case x.local < links+int64(4*len(n.nics)):
-		return host + "/" + n.t.Devices[n.nics[(x.local-links)/2%int64(len(n.nics))]].Title()
+	case x.local < n.memory(0):
+		return host + "/" + n.t.Devices[n.nicOf(x.local)].Title()
 	}
-	return host + "/" + n.t.Devices[x.local-links-int64(4*len(n.nics))].Title() + " memory"
+	return host + "/" + n.t.Devices[x.local-n.memory(0)].Title() + " memory"
 }

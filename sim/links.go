@@ -167,13 +167,7 @@ func (f *folding) weigh(id int64, bytes, flows float64, hops uint8) (busy, float
 	mc := f.t.m
 	x := mc.describe(id)
 	k := x.kind.under(hops)
-	l := load{id: id, bytes: bytes, flows: flows, rate: mc.rate(x), net: x.net}
-	if x.host < 0 {
-		l.cables = mc.net.cables(id)
-	}
-	if k == Bounce || k == NIC {
-		l.shared = int(mc.on[x.host]) > len(mc.types[mc.c.Hosts[x.host].Type].nics)
-	}
+	l := mc.load(id, x, bytes, flows)
 	t := f.m.seconds(k, &l, f.size)
 	b := busy{kind: k, rate: l.rate, bytes: evenly(bytes * f.size * f.m.Wire.factor()), cab: int32(l.cables)}
 	if f.took > 0 {
@@ -313,14 +307,14 @@ func (n *node) which(local int64) string {
 			a, b = b, a
 		}
 		return a + "→" + b
-	case local < links+4*nics:
-		name := n.t.Devices[n.nics[(local-links)/2%nics]].Name
+	case local < links+6*nics:
+		name := n.t.Devices[n.nicOf(local)].Name
 		if (local-links)%2 == 1 {
 			return "network→" + name
 		}
 		return name + "→network"
 	}
-	return n.t.Devices[local-links-4*nics].Name
+	return n.t.Devices[local-links-6*nics].Name
 }
 
 // which names uplinks by their switch.

@@ -51,7 +51,8 @@ type node struct {
 	t     *cluster.NodeType
 	gpus  []int
 	nics  []int
-	numa  []int       // of each device: the NUMA domain above it, -1 none
+	numa  []int       // of each device: the NUMA domain above it, -1 none,
+	chip  []int       // and the socket
 	order []int       // of each device that is a NIC: its number among them
 	near  [][]int     // of each device that is a GPU: its nearest NICs
 	turns int         // after so many channels GPUs come to the same NICs again
@@ -105,6 +106,7 @@ func (m *Machine) apart(a, b int) bool { return m.Node != nil && m.Node[a] != m.
 func newNode(t *cluster.NodeType) *node {
 	n := &node{
 		t: t, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), numa: make([]int, len(t.Devices)),
+		chip:  make([]int, len(t.Devices)),
 		order: make([]int, len(t.Devices)), near: make([][]int, len(t.Devices)),
 	}
 	before := map[int]int{} // GPUs that have the same NICs nearest begin at different ones
@@ -124,18 +126,12 @@ func newNode(t *cluster.NodeType) *node {
 		n.rates = append(n.rates, t.Devices[d].NIC.Rate().Value)
 	}
 	for d := range t.Devices {
-		n.numa[d] = -1
-		for p, k := d, 0; p >= 0 && k <= len(t.Devices); p, k = t.Devices[p].Parent, k+1 {
-			if t.Devices[p].Kind == cluster.NUMA {
-				n.numa[d] = p
-				break
-			}
-		}
+		n.numa[d], n.chip[d] = t.Above(d, cluster.NUMA), t.Above(d, cluster.Socket)
 	}
 	n.host = memoryRate(t)
-	// Both directions of every link and NIC and of the copies for it, and the memory
-	// of every device's domain.
-	n.size = int64(2*len(t.Links) + 4*len(n.nics) + len(t.Devices))
+	// Both directions of every link and NIC and of the copies for it, near and far, and the memory of every device's
+	// domain.
+	n.size = n.memory(len(t.Devices))
 	return n
 }
 
@@ -211,10 +207,35 @@ func (n *node) nic(dev int, out bool) int64 {
 	return i
 }
 
-// hostCopy is the copy through host memory on the way to or from a NIC.
-func (n *node) hostCopy(dev int, out bool) int64 { return n.nic(dev, out) + int64(2*len(n.nics)) }
+// hostCopy is the copy through host memory on the way to or from a NIC, of a GPU of its socket or of another.
+func (n *node) hostCopy(dev int, out, far bool) int64 {
+	if far {
+		return n.nic(dev, out) + int64(4*len(n.nics))
+	}
+	return n.nic(dev, out) + int64(2*len(n.nics))
+}
 
-func (n *node) memory(numa int) int64 { return int64(2*len(n.t.Links)+4*len(n.nics)) + int64(numa) }
+func (n *node) memory(numa int) int64 { return int64(2*len(n.t.Links)+6*len(n.nics)) + int64(numa) }
+
+// nicOf is the NIC that a resource is of, by its place among the resources of a host.
+func (n *node) nicOf(local int64) int {
+	return n.nics[(local-int64(2*len(n.t.Links)))/2%int64(len(n.nics))]
+}
+
+// distant tells whether a GPU is on another socket than a NIC, and copies between them are slow for that. They were
+// measured on two machines with Intel's processors; on one with other ones they were not slow.
+func (n *node) distant(gpu, nic int) bool {
+	for _, d := range []int{n.chip[gpu], n.numa[gpu]} {
+		if d >= 0 && n.t.Devices[d].CPU != nil && n.t.Devices[d].CPU.Vendor == "AuthenticAMD" {
+			return false
+		}
+	}
+	at := n.chip
+	if at[gpu] < 0 || at[nic] < 0 {
+		at = n.numa
+	}
+	return at[gpu] != at[nic] && at[gpu] >= 0 && at[nic] >= 0
+}
 
 // resource is something that messages share: a direction of a link, a port, memory.
 type resource struct {
@@ -238,20 +259,35 @@ func (m *Machine) describe(id int64) resource {
 func (m *Machine) local(h int, local int64) resource {
 	n := m.types[m.c.Hosts[h].Type]
 	x := resource{host: h, local: local}
-	links := int64(2 * len(n.t.Links))
+	links, nics := int64(2*len(n.t.Links)), int64(len(n.nics))
 	switch {
 	case local < links:
 		l := &n.t.Links[local/2]
 		x.kind, x.rate = linkKind(l.Kind), l.Rate.Value
-	case local < links+int64(2*len(n.nics)):
-		d := &n.t.Devices[n.nics[(local-links)/2]]
-		x.kind, x.rate, x.net = NIC, n.rates[(local-links)/2], d.NIC.Kind
-	case local < links+int64(4*len(n.nics)):
-		x.kind, x.rate = Bounce, n.host
+	case local < links+6*nics:
+		x.kind, x.rate, x.net = Bounce, n.host, n.t.Devices[n.nicOf(local)].NIC.Kind
+		switch {
+		case local < links+2*nics:
+			x.kind, x.rate = NIC, n.rates[(local-links)/2]
+		case local >= links+4*nics:
+			x.kind = FarBounce
+		}
 	default:
 		x.kind, x.rate = Staging, n.host
 	}
 	return x
+}
+
+// load is what some bytes are to a resource of a kind.
+func (m *Machine) load(id int64, x resource, bytes, flows float64) load {
+	l := load{id: id, bytes: bytes, flows: flows, rate: m.rate(x), net: x.net}
+	switch {
+	case x.host < 0:
+		l.cables = m.net.cables(id)
+	case x.kind == NIC:
+		l.shared = int(m.on[x.host]) > len(m.types[m.c.Hosts[x.host].Type].nics)
+	}
+	return l
 }
 
 // hostOf finds the host of a resource.

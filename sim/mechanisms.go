@@ -13,26 +13,22 @@ type Mechanisms uint32
 // Mechanisms.
 const (
 	LaunchMode  Mechanisms = 1 << iota // who makes the calls, and how they are timed
-	PluginAge                          // EFA by generation of NIC and plugin
 	SwitchPairs                        // two GPUs and two NICs behind one PCIe switch of an HGX A100
 	RootedLoops                        // calls of a rooted collective overlap in a queue of them
 	HostCopies                         // copies through host memory are slower than those to a peer
-	Window                             // what is under way over the network is bounded; chunks of trees of switches
-	OwnWords                           // NVLink domains, peer access, GPUDirect and sockets in the words of a description
 	RackDomains                        // switches of a rack of trays are farther than those of a server
 	HostMemory                         // host memory by generation, and that of another socket
 	// NCCL's rules about peers and networks inside of a node decide how GPUs reach each other
 	PeerRules
 	StoreForward // a message is whole before a NIC sends it
-	RingFill     // a ring between nodes fills before it flows
 	SwitchChunks // chunks of data that switches reduce, and how closely they follow each other
 	SimpleStart  // calls by protocol Simple begin later than others
 	nMechanisms  = iota
 )
 
 var mechanismNames = [nMechanisms]string{
-	"launch-mode", "plugin-age", "switch-pairs", "rooted-loops", "host-copies", "window", "own-words", "rack-domains",
-	"host-memory", "peer-rules", "store-forward", "ring-fill", "switch-chunks", "simple-start",
+	"launch-mode", "switch-pairs", "rooted-loops", "host-copies", "rack-domains",
+	"host-memory", "peer-rules", "store-forward", "switch-chunks", "simple-start",
 }
 
 // MechanismNames are the names, in the order of the constants.

@@ -22,7 +22,7 @@ func TestParseMechanisms(t *testing.T) {
 		}
 		all |= m
 	}
-	if _, err := sim.ParseMechanisms("window,launch"); err == nil {
+	if _, err := sim.ParseMechanisms("store-forward,launch"); err == nil {
 		t.Error("launch is no mechanism")
 	}
 	if m, err := sim.ParseMechanisms(""); m != 0 || err != nil {

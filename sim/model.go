@@ -17,10 +17,10 @@ type Model struct {
 	Sockets unit.Rate // at most through a port of plain Ethernet, by kernel sockets; 0 is no limit
 	Wire    Wire
 	Staging unit.Rate // through the memory of a NUMA domain, both copies counted once
-	Memory  unit.Rate // line rate of the memory that Staging and Bounce are for, which go with it; 0: the same for all
-	// Bounce is what a NIC gets through host memory in one direction where it cannot
-	// reach the GPU; Shared the same where GPUs of the node share the NIC.
-	Bounce, Shared unit.Rate
+	Memory  unit.Rate // line rate of the memory that Staging and BounceFar are for, which go with it; 0: the same for all
+	// Bounce is what a NIC gets through host memory in one direction where it cannot reach the GPU, BounceFar the same
+	// where the GPU is on another socket, and BounceEFA by EFA, wherever the GPU is.
+	Bounce, BounceFar, BounceEFA unit.Rate
 	// SharedNIC is the rate of a port that GPUs of the node share over that of one's
 	// own, and NetLane what one channel moves through a port at most; 0 is no limit.
 	SharedNIC float64
@@ -66,10 +66,8 @@ type Wire struct {
 	Lane unit.Rate
 	// Chunk is the most that one message carries; what is larger goes round again.
 	Chunk unit.Bytes
-	// Slots is how many messages a buffer holds, and Trip how long a place in it that
-	// went over the network stays taken, in hops: what is under way is bounded. 0 slots
-	// are no bound.
-	Slots, Trip float64
+	// Slots is how many messages a buffer holds.
+	Slots float64
 	// Queued says that calls of a rooted collective follow each other: the root begins the
 	// next one while the last ranks are still at this one, so that nobody waits for a
 	// pipe to fill.
@@ -79,8 +77,6 @@ type Wire struct {
 	Ladder []ChunkStep
 	// Turn is the part of a reduction's way through a switch that the next block of a channel waits for.
 	Turn float64
-	// Fill says that a ring between nodes takes the way of its first block and then as long as its busiest link.
-	Fill bool
 	// Overlap says that threads of their own do every stage, so that stages of one
 	// lane overlap between loops too and a loop does not wait for the messages of the
 	// one before.

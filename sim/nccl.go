@@ -63,7 +63,8 @@ func (f *Figures) NCCLModel(s Setup) *Model {
 	}
 	m.Staging = unit.Rate(f.all(hostRate) * float64(unit.GBps))
 	m.Bounce = unit.Rate(f.all(bounceRate) * float64(unit.GBps))
-	m.Shared = unit.Rate(f.all(bounceShared) * float64(unit.GBps))
+	m.BounceFar = unit.Rate(f.all(bounceFar) * float64(unit.GBps))
+	m.BounceEFA = unit.Rate(f.all(bounceEFA) * float64(unit.GBps))
 	m.NICs = [nNets]float64{
 		1: f.all(ibShare), 2: f.all(roceShare), 3: f.all(efaShare), 4: f.all(tcpxShare), 5: f.all(tcpxoShare),
 		6: f.all(tcpShare), 7: f.all(slingshotShare), 8: f.all(omniPathShare),
@@ -161,7 +162,6 @@ func (f *Figures) settle(m *Model, s *Setup) {
 	if on(SwitchChunks) && s.Algo == "nvls_tree" {
 		m.Through *= f.all(switchTree)
 	}
-	w.Fill = on(RingFill) && s.Proto == Simple // messages of LL are passed on word by word
 	m.Stored = on(StoreForward)
 	if on(HostMemory) {
 		m.Memory = ddr4
@@ -179,17 +179,14 @@ func (f *Figures) settle(m *Model, s *Setup) {
 			m.Share[Far] *= f.all(farShare)
 		}
 	}
-	if on(PluginAge) && s.OldEFA {
+	if s.OldEFA {
 		m.Fabric[netAt(cluster.EFA)], m.NICs[netAt(cluster.EFA)] = micros(f.all(efaOldLate)), f.all(efaOldShare)
 	}
 	w.Slots = slots
-	if on(Window) {
-		w.Trip = f.all(roundTrip)
-		if s.Algo == "nvls_tree" {
-			w.Ladder = treeOfSwitches(s.Nodes)
-		}
-	}
-	if on(SwitchChunks) && s.Algo == "nvls" {
+	switch {
+	case s.Algo == "nvls_tree":
+		w.Ladder = treeOfSwitches(s.Nodes)
+	case on(SwitchChunks) && s.Algo == "nvls":
 		w.Ladder, w.Turn = switchChunks(), switchTurn
 	}
 	w.Queued = on(RootedLoops) && s.Kind.Rooted() && s.Algo == "chain" && s.Queue

@@ -115,7 +115,7 @@ type spent struct{ all, latency, sync float64 }
 // runs at the rate of its slowest link once it is filled.
 func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 	_, b := m.busiest(&x.loads, x.message, size)
-	b = max(b*(1+m.Wire.Last*x.last()), m.window(x, o, loops))
+	b *= 1 + m.Wire.Last*x.last()
 	t := spent{latency: m.latency(x, o), sync: m.sync(x, loops)}
 	chain := 0.0
 	for h, n := range x.moves {
@@ -133,12 +133,8 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 		for h, n := range x.uneven { // once, until the loops follow each other
 			t.latency += n * float64(m.Wire.Hop[h]) / second
 		}
-		// A slice goes on while the next one is still coming in. Between nodes the first block of a call finds no other on
-		// its way, and NICs are idle for it: so do NCCL's own estimates count, a latency and a rate.
+		// A slice goes on while the next one is still coming in.
 		t.all = max(b, t.latency+t.sync+chain/float64(max(m.Wire.Slices, 1)))
-		if m.Wire.Fill && x.chain[OverNet] > 0 {
-			t.all += min(b, t.latency) / loops
-		}
 	case schedule.Piped:
 		pieces := float64(max(x.pieces, 1)) * loops
 		if m.Wire.Queued {
@@ -167,17 +163,6 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 	return t
 }
 
-// window is how long a pipe or a tree takes at the least because only so many messages
-// can be under way over the network. What is sent to many peers at once has a buffer for each.
-func (m *Model) window(x *stage, o *Outline, loops float64) float64 {
-	w := &m.Wire
-	if w.Slots <= 0 || w.Trip <= 0 || x.serial[OverNet] == 0 || x.pacing == schedule.Even || x.pacing == schedule.AtOnce {
-		return 0
-	}
-	trip := w.Trip * (float64(w.Hop[OverNet]) + m.late(o))
-	return x.serial[OverNet] * loops * trip / w.Slots / second
-}
-
 // serial is how long the busiest lane of a pipe takes to send its messages one
 // after the other.
 func (m *Model) serial(x *stage, size float64) float64 {
@@ -196,7 +181,7 @@ var ofHop = [nHops][]Kind{
 	OverPCIe:   {Lane, PCIe},
 	OverHost:   {Lane, Shm, Socket, Staging},
 	OverFar:    {Lane, Far, Socket, Staging},
-	OverNet:    {Lane, NIC, DMA, Bounce, Socket, Fabric},
+	OverNet:    {Lane, NIC, DMA, Bounce, FarBounce, Socket, Fabric},
 	OverSwitch: {Multimem},
 }
 
@@ -283,11 +268,8 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 		rate = float64(m.Wire.Lane) * m.Wire.factor()
 	case Staging:
 		rate = float64(m.through(m.Staging, l))
-	case Bounce:
-		rate = float64(m.through(m.Bounce, l))
-		if l.shared {
-			rate = float64(m.Shared)
-		}
+	case Bounce, FarBounce:
+		rate = float64(m.bounce(k, l))
 	case NIC:
 		if m.socketBound(l) {
 			rate = float64(m.Sockets)
@@ -312,6 +294,18 @@ func (m *Model) through(r unit.Rate, l *load) unit.Rate {
 		return r
 	}
 	return unit.Rate(float64(r) * float64(l.rate) / float64(m.Memory))
+}
+
+// bounce is what a NIC gets through host memory in one direction. GPUs of another socket copy over what joins the
+// sockets, which became faster with the memory; near ones at the same rate on processors of 2021 and 2023.
+func (m *Model) bounce(k Kind, l *load) unit.Rate {
+	switch {
+	case l.net == cluster.EFA:
+		return m.BounceEFA
+	case k == FarBounce:
+		return m.through(m.BounceFar, l)
+	}
+	return m.Bounce
 }
 
 // socketBound reports a port of plain Ethernet that is faster than kernel sockets.

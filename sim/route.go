@@ -54,7 +54,8 @@ type climb struct {
 type localRoute struct {
 	hop    Hop
 	passed []int64 // resources, counted from the host's first
-	bounce bool    // the NIC's data passes host memory
+	bounce bool    // the NIC's data passes host memory,
+	far    bool    // and what joins the sockets
 	broken bool
 }
 
@@ -207,7 +208,7 @@ func (w *router) toNIC(typ, gpu, nic int, out bool) *localRoute {
 	if via != nil {
 		legs, l.broken = via, false
 	} else {
-		l.bounce = !n.reaches(gpu, nic, class, w.m.Reach)
+		l.bounce, l.far = !n.reaches(gpu, nic, class, w.m.Reach), n.distant(gpu, nic)
 	}
 	l.passed = n.passed(legs, -1)
 	*slot = l
@@ -261,21 +262,21 @@ func (w *router) outside(from, to, channel int) (route, bool) {
 	ta, tb := m.c.Hosts[a.Host].Type, m.c.Hosts[b.Host].Type
 	up, down := w.toNIC(ta, a.Device, exit, true), w.toNIC(tb, b.Device, enter, false)
 	w.addRoute(a.Host, up)
-	w.port(a.Host, exit, true, up.bounce)
+	w.port(a.Host, exit, true, up)
 	x.net = m.types[ta].t.Devices[exit].NIC.Kind
 	x.wires = w.over(a.Host, exit, b.Host, enter)
-	w.port(b.Host, enter, false, down.bounce)
+	w.port(b.Host, enter, false, down)
 	w.addRoute(b.Host, down)
 	x.resources = w.buf
 	return x, !up.broken && !down.broken
 }
 
 // port appends a NIC, and the copies for it.
-func (w *router) port(host, nic int, out, bounce bool) {
+func (w *router) port(host, nic int, out bool, l *localRoute) {
 	n := w.m.types[w.m.c.Hosts[host].Type]
 	w.buf = append(w.buf, w.m.base[host]+n.nic(nic, out))
-	if bounce {
-		w.buf = append(w.buf, w.m.base[host]+n.hostCopy(nic, out))
+	if l.bounce {
+		w.buf = append(w.buf, w.m.base[host]+n.hostCopy(nic, out, l.far))
 	}
 }
 
@@ -364,8 +365,20 @@ func (w *router) withSwitch(from, to, channel int) (route, bool) {
 	}
 	l := w.toNIC(typ, p.Device, nic, out)
 	w.addRoute(p.Host, l)
-	w.port(p.Host, nic, out, l.bounce)
+	w.port(p.Host, nic, out, l)
 	return route{hop: OverNet, resources: w.buf, net: n.t.Devices[nic].NIC.Kind}, !l.broken
+}
+
+// Between is the kind of way between two ranks of one host.
+func (m *Machine) Between(a, b int) Hop {
+	p, q := m.at(a), m.at(b)
+	return m.router(nil, nil).inside(m.c.Hosts[p.Host].Type, p.Device, q.Device).hop
+}
+
+// Staged tells whether data of a rank passes host memory on its way to its NIC.
+func (m *Machine) Staged(rank int) bool {
+	p, nic := m.at(rank), m.NearNIC(rank, 0)
+	return nic >= 0 && m.router(nil, nil).toNIC(m.c.Hosts[p.Host].Type, p.Device, nic, true).bounce
 }
 
 // NearNIC is the NIC that a rank's traffic of a channel takes by default: one of

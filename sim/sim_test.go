@@ -50,7 +50,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{"dgx-h100", 1, 8, "ring", unit.GiB, result.ByNVLink, "450 GB/s"},
 		{"dgx-h100", 2, 1, "ring", unit.GiB, result.ByNIC, "400 Gb/s"},
-		{"baskerville", 2, 2, "ring", unit.GiB, result.ByHost, "share one NIC"},
+		{"baskerville", 2, 2, "ring", unit.GiB, result.ByHost, "cannot reach the memory of GPUs"},
 		{"dgx-h100", 8, 8, "ring", 1024, result.ByLatency, "sequential messages"},
 		{"l40s-8", 1, 2, "ring", unit.GiB, result.ByPCIe, "PCIe"},
 	} {

@@ -206,23 +206,15 @@ func (t *byteCount) worst() [nKinds]load {
 	w[Lane] = load{id: -1, bytes: t.lanes, messages: t.messages, flows: 1, users: 1}
 	take := func(id int64, x resource, c *cell) {
 		k := x.kind.under(c.hops)
-		l := load{
-			id: id, bytes: c.bytes, messages: c.messages, flows: c.flows, parity: c.parity, rate: t.m.rate(x),
-			users: int(c.users), net: x.net,
-		}
-		if k == Fabric && x.host < 0 {
-			l.cables = t.m.net.cables(id)
-		}
+		l := t.m.load(id, x, c.bytes, c.flows)
+		l.messages, l.parity, l.users = c.messages, c.parity, int(c.users)
 		if k == NIC {
 			l.ports = t.ports(x.host, id)
-		}
-		if k == Bounce || k == NIC {
-			l.shared = int(t.m.on[x.host]) > len(t.m.types[t.m.c.Hosts[x.host].Type].nics)
 		}
 		if l.rate > 0 {
 			l.seconds = l.bytes / float64(l.rate)
 		}
-		if l.seconds > w[k].seconds*(1+1e-12) || (k == Staging || k == Bounce) && l.bytes > w[k].bytes {
+		if l.seconds > w[k].seconds*(1+1e-12) || (k == Staging || k == Bounce || k == FarBounce) && l.bytes > w[k].bytes {
 			w[k] = l
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
@@ -186,7 +187,7 @@ func (p *Prepared) networks() []network {
 			add(Change{Text: t.String() + " twice as fast", Setting: t.String() + " × 2", Buy: true}, c, p.f.Env)
 		}
 	}
-	if c, ok := WithGPUDirect(p.f.c); ok {
+	if c, ok := hardware.WithGPUDirect(p.f.c, cluster.No, cluster.Yes); ok {
 		add(Change{Text: "NICs with GPUDirect RDMA", Setting: "GPUDirect RDMA", Buy: true}, c, p.f.Env)
 	}
 	if c, ok := WithRoCE(p.f.c); ok {

@@ -56,15 +56,15 @@ func TestLimitOfLargestCall(t *testing.T) {
 // Sharding inside a node spares a slow network between nodes: parameters are gathered over NVLink.
 func TestHybridSharding(t *testing.T) {
 	price := func(split string) *step.Result {
-		p, g := prepared(t, "baskerville", "a100-40", "gpt2-xl", split, 8, 4, 1, 32)
+		p, g := prepared(t, "gcp-a2", "a100-40", "gpt2-xl", split, 4, 8, 1, 32)
 		r, err := p.Price(g)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
-	all, inside := price("zero=3"), price("zero=3,shard=4")
-	t.Logf("divided among all %.0f ms, among the four of a node %.0f ms", all.Step*1e3, inside.Step*1e3)
+	all, inside := price("zero=3"), price("zero=3,shard=8")
+	t.Logf("divided among all %.0f ms, among the eight of a node %.0f ms", all.Step*1e3, inside.Step*1e3)
 	if inside.Step >= all.Step || inside.Memory.Total() <= all.Memory.Total() {
 		t.Errorf("among all: %g s, %g bytes; inside nodes: %g s, %g bytes", all.Step, all.Memory.Total(), inside.Step,
 			inside.Memory.Total())

@@ -59,7 +59,7 @@ func ExampleStep() {
 	fmt.Println("limited by:", r.Limit(job).Kind)
 	// Output:
 	// 16 ranks, global batch 32
-	// 663 ms, of which 11 ms wait for the network; 58% MFU
+	// 662 ms, of which 10 ms wait for the network; 58% MFU
 	// 42 GB of 80 GiB
 	// limited by: compute
 }
@@ -93,7 +93,7 @@ func ExampleFabric_Time() {
 		log.Fatal(err)
 	}
 	fmt.Println(took.Short()+":", limit)
-	// Output: 2.83 ms: 16 channels can move at most 22.1 GB/s each through a port; more channels would help
+	// Output: 2.72 ms: 16 channels can move at most 22.1 GB/s each through a port; more channels would help
 }
 
 // The same cluster with a slower network.

@@ -12,6 +12,7 @@ import (
 )
 
 // One slow NIC costs the same in whichever stage of the pipeline its node is, and for whichever GPU: all wait for it.
+// NCCL then takes a faster NIC that is farther from the GPU, and stages what goes through it.
 func TestSlowNICInAnyStage(t *testing.T) {
 	gpu, _ := hardware.GPUByName("h100")
 	g, err := step.NewGPU(gpu, step.Default())
@@ -61,8 +62,8 @@ func TestSlowNICInAnyStage(t *testing.T) {
 	for _, at := range [][2]int{{0, 0}, {2, 4}, {6, 0}, {6, 4}, {15, 7}} {
 		slow := price(at[0], at[1])
 		for _, group := range []step.Group{step.Data, step.Shards, step.Next} {
-			if ratio := slow[group] / healthy[group]; ratio < 1.4 || ratio > 2.5 {
-				t.Errorf("half-rate NIC %d of node %d: %s takes %.2f times as long; expected about 1.5 to 2", at[1], at[0], group,
+			if ratio := slow[group] / healthy[group]; ratio < 1.4 || ratio > 3.6 {
+				t.Errorf("half-rate NIC %d of node %d: %s takes %.2f times as long; expected about 1.5 to 3.4", at[1], at[0], group,
 					ratio)
 			}
 		}

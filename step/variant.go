@@ -121,21 +121,6 @@ func scaled(c *cluster.Cluster, tiers []Tier,
 	return n, found
 }
 
-// WithGPUDirect is the cluster with NICs that read and write GPU memory themselves; false when all
-// of them do, as far as it is known.
-func WithGPUDirect(c *cluster.Cluster) (*cluster.Cluster, bool) {
-	n := variant(c)
-	found := false
-	for _, t := range n.Types {
-		for i := range t.Devices {
-			if nic := t.Devices[i].NIC; nic != nil && nic.GDR == cluster.No {
-				nic.GDR, found = cluster.Yes, true
-			}
-		}
-	}
-	return n, found
-}
-
 // WithRoCE is the cluster with RDMA where its NICs are driven by kernel sockets; false when none is.
 func WithRoCE(c *cluster.Cluster) (*cluster.Cluster, bool) {
 	n := variant(c)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/step"
 	"busbar.dev/unit"
 )
@@ -48,7 +49,7 @@ func TestVariants(t *testing.T) {
 	if _, ok := step.WithPorts(c, 5); ok {
 		t.Error("five of four NICs")
 	}
-	if r, ok := step.WithGPUDirect(c); !ok || r.Types[0].Devices[0].NIC.GDR != cluster.Yes ||
+	if r, ok := hardware.WithGPUDirect(c, cluster.No, cluster.Yes); !ok || r.Types[0].Devices[0].NIC.GDR != cluster.Yes ||
 		c.Types[0].Devices[0].NIC.GDR != cluster.No {
 		t.Error("NICs do not reach, or were changed where they stand")
 	}

@@ -55,14 +55,20 @@ func varied(c *cluster.Cluster, text string) (*cluster.Cluster, error) {
 		}
 		return n, nil
 	}
-	if key == "gdr" && value == "on" {
-		n, ok := WithGPUDirect(c)
-		if !ok {
-			return nil, fmt.Errorf("every NIC reaches GPU memory already, as far as it is known; leave it out")
+	yes, said := map[string]cluster.Tri{"on": cluster.Yes, "off": cluster.No}[value]
+	switch {
+	case key == "gdr" && said:
+		n, some := hardware.WithGPUDirect(c, cluster.Maybe, yes)
+		n, more := hardware.WithGPUDirect(n, cluster.Yes+cluster.No-yes, yes)
+		if !some && !more {
+			return nil, fmt.Errorf("gdr is %s already, as far as it is known; leave it out", value)
 		}
 		return n, nil
+	case key == "p2p" && said:
+		return hardware.WithPeerAccess(c, yes, cluster.Spec), nil
 	}
-	return nil, fmt.Errorf("%q cannot be set; expected nic=100G, nics=4 or gdr=on", strings.TrimSpace(text))
+	return nil, fmt.Errorf("%q cannot be set; expected nic=100G, nics=4, gdr=on or off, p2p=on or off",
+		strings.TrimSpace(text))
 }
 
 // NodePorts is the rate of the slowest live port of a node's NICs, and how many ports are live.

@@ -63,10 +63,11 @@ func (g *described) place() (*Place, error) {
 	if !ok {
 		return nil, fmt.Errorf("GPU %q is not in the catalogue", g.GPU)
 	}
-	s.Behind, s.NoPeers = g.behind(), g.noPeers()
-	if g.on(sim.OwnWords) {
-		s.Slots, s.Sockets = g.slots()
+	s.Behind = g.behind()
+	if g.noPeers() {
+		s.Peers = cluster.No
 	}
+	s.Slots, s.Sockets = g.slots()
 	racks := g.racks(m)
 	if g.nodes > racks || racks > 0 {
 		if err := g.network(&s, p, racks); err != nil {
@@ -124,7 +125,7 @@ func (g *described) behind() int {
 	switch {
 	case g.says("behind one pcie switch"):
 		return g.per
-	case g.on(sim.OwnWords) && g.says("switches (pairs of gpus)"):
+	case g.says("switches (pairs of gpus)"):
 		return 2
 	case !g.on(sim.SwitchPairs):
 		return 1
@@ -134,7 +135,7 @@ func (g *described) behind() int {
 
 // noPeers tells whether the source says that GPUs do not reach each other's memory.
 func (g *described) noPeers() bool {
-	return g.on(sim.OwnWords) && g.says("no p2p", "p2p not available", "without p2p", "p2p disabled", "uses shm", "(shm)")
+	return g.says("no p2p", "p2p not available", "without p2p", "p2p disabled", "uses shm", "(shm)")
 }
 
 var (
@@ -190,7 +191,7 @@ func (g *described) joining() string {
 		return "mesh " + pair[1] + pair[2]
 	case has("mesh"), has("all-to-all"), has("per pair"):
 		return "mesh"
-	case has("bridge") && !(has("bridge not stated") && g.on(sim.OwnWords)):
+	case has("bridge") && !has("bridge not stated"):
 		return "bridge"
 	case has("pcie"), has("bridge"):
 		return "none"
@@ -202,7 +203,7 @@ func (g *described) joining() string {
 // one of its own. Nodes are spread evenly over as few racks as hold them.
 func (g *described) racks(m hardware.GPUModel) int {
 	rack := strings.Contains(g.Joined, "NVL72") || strings.Contains(g.Joined, "MNNVL")
-	if g.on(sim.OwnWords) && g.says("different nvlink domains", "distinct nvlink domains") {
+	if g.says("different nvlink domains", "distinct nvlink domains") {
 		return 0
 	}
 	if !rack && m.Domain == 0 || g.nodes == 1 && g.per <= trayGPUs {
@@ -219,7 +220,7 @@ func (g *described) racks(m hardware.GPUModel) int {
 func (g *described) network(s *hardware.Spec, p *Place, racks int) error {
 	var known bool
 	s.Kind, s.GDR, known = g.kind()
-	if g.on(sim.OwnWords) && g.says("no gpudirect", "without gpudirect", "gpudirect off", "gpudirect rdma off", "no gdr",
+	if g.says("no gpudirect", "without gpudirect", "gpudirect off", "gpudirect rdma off", "no gdr",
 		"gdr off", "gdr 0") {
 		s.GDR = cluster.No
 	}

@@ -32,10 +32,14 @@ var flagGroups = []struct{ title, names string }{
 var keys = map[string]string{
 	"": "graphs kernels unfused padded sync schedule order bucket context offload compress channels-first packed method " +
 		"mtp tuner conns meet-timeout busbar-gpu perftest",
-	"step":    "advise loader sample-size read-rate every mfu gpus",
-	"doctor":  "comm size op compare",
-	"predict": "root launch ranks channels pieces groups inner outer check hidden topk experts mode sms node-limit",
-	"goodput": "checkpoint-time checkpoint-interval restart-time async-checkpoint spares elastic repair-time node-loss " +
+	"step":   "devices advise loader sample-size read-rate every mfu gpus",
+	"doctor": "comm size op compare devices",
+	"predict": "hosts links root launch ranks channels pieces groups inner outer check hidden topk experts mode sms " +
+		"node-limit",
+	"need":  "devices",
+	"place": "devices",
+	"goodput": "devices checkpoint-time checkpoint-interval restart-time async-checkpoint spares elastic repair-time " +
+		"node-loss " +
 		"energy gpu-power overhead compare",
 	"plan": "files keep-order detected reserve host-memory max-nodes max-step avoid pick energy gpu-power overhead",
 	"bench": "tls-cert tls-key tls-ca redop root small repeat nccl-tests shapes qps gid-index batch speed first-bucket " +

@@ -164,7 +164,7 @@ func TestQuestions(t *testing.T) {
 		{question{figures: true}, "return &Figures{"},
 		{question{cross: true}, "fitted without its points"},
 		{question{cross: true, publishers: true, figures: true}, "var margins = map"},
-		{question{cross: true, without: "window"}, "in the bar"},
+		{question{cross: true, without: "store-forward"}, "in the bar"},
 		{question{ablation: true}, "simple-start"},
 	} {
 		var b bytes.Buffer

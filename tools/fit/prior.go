@@ -11,7 +11,7 @@ var usual = map[string]float64{
 	"pcie_hop": 0.5, "host_hop": 1, "ll_net": 5, "ll128_net": 6, "simple_net": 18, "crowd": 0.3, "own_work": 1,
 	"tree_lane": 1, "tree_slice": 1,
 	"pair_launch": 1, "pair_hop": 0.8, "ramp": 60, "ramp_over": 300, "last_step": 0.4, "pair_step": 0.4, "card_launch": 6,
-	"pcie_share": 0.75, "dma_share": 0.9, "socket_share": 0.8, "host_rate": 60, "bounce_rate": 14, "bounce_shared": 3.9,
+	"pcie_share": 0.75, "dma_share": 0.9, "socket_share": 0.8, "host_rate": 60, "bounce_rate": 14, "bounce_far": 3.9,
 	"infiniband_share": 0.95, "roce_share": 0.95, "efa_share": 0.9, "tcpx_share": 0.6, "tcpxo_share": 0.8,
 	"tcp_share": 0.9, "tcp_rate": 3, "slingshot_share": 0.92, "omnipath_share": 0.5,
 	"roce_late": 2, "efa_late": 15, "tcpx_late": 60, "tcpxo_late": 30, "tcp_late": 35, "slingshot_late": 5,

@@ -44,7 +44,7 @@ type search struct {
 
 // held are figures that the published sweeps say too little about: they come from
 // the reference case, whose nodes send through host memory (docs/baskerville.md).
-var held = map[string]bool{"bounce_rate": true, "bounce_shared": true}
+var held = map[string]bool{"bounce_rate": true, "bounce_far": true}
 
 // pull is the force of the prior in fits to published sweeps, chosen by leaving out publishers: 0.2 lets figures follow
 // single machines too far.

@@ -13,8 +13,10 @@ import (
 // wrong by the same amount. On one node it is what joins neighbours: nvlink-single-node (a board of GPUs), nvlink-rack,
 // bridge-single-node (cards), pcie-single-node (peer to peer) or host-single-node (through host memory). Several nodes
 // have the network's name: multi-node-infiniband, with -staged where host memory is between GPUs and NICs and -cards
-// where GPUs have no links of their own.
+// of PCIe cards without links of their own.
 func (p *Predictor) Class() string {
+	t := p.Cluster.TypeOf(p.Layout[0].Host)
+	m, _ := hardware.GPUByName(t.Devices[p.Layout[0].GPU].Model.Value)
 	switch several := len(p.Plan.Nodes) > 1; {
 	case p.Plan.RCCL != nil && several:
 		return "xgmi-multi-node-" + netName(p.network())
@@ -22,13 +24,11 @@ func (p *Predictor) Class() string {
 		return "xgmi-single-node"
 	case several && p.network() != cluster.Ethernet && p.machine.Staged(0):
 		return "multi-node-" + netName(p.network()) + staged
-	case several && p.Card:
+	case several && p.Card && m.Form == "card":
 		return "multi-node-" + netName(p.network()) + "-cards"
 	case several:
 		return "multi-node-" + netName(p.network())
 	}
-	t := p.Cluster.TypeOf(p.Layout[0].Host)
-	m, _ := hardware.GPUByName(t.Devices[p.Layout[0].GPU].Model.Value)
 	switch hop := p.inner(); {
 	case hop == sim.OverPCIe:
 		return "pcie-single-node"

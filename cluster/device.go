@@ -149,12 +149,13 @@ type GPUInfo struct {
 	Memory Fact[unit.Bytes]           `json:"memory_bytes,omitzero" yaml:"memory,omitempty"`
 	HBM    Fact[unit.Rate]            `json:"hbm_GBps,omitzero" yaml:"hbm,omitempty"`
 	Peak   map[Dtype]Fact[unit.FLOPS] `json:"dense_peak_TFLOPS,omitempty" yaml:"dense_peak,omitempty"`
-	SM     int                        `json:"sm,omitempty" yaml:"sm,omitempty"`             // compute capability ×10: 80, 90, 100
-	Arch   string                     `json:"arch,omitempty" yaml:"arch,omitempty"`         // gfx942 and the like
-	Links  int                        `json:"nvlinks,omitempty" yaml:"nvlinks,omitempty"`   // NVLinks the chip has in all; 0 unknown
-	GDR    Tri                        `json:"gdr,omitempty" yaml:"gdr,omitempty"`           // GPUDirect RDMA
-	Cores  string                     `json:"affinity,omitempty" yaml:"affinity,omitempty"` // cpulist the driver recommends
-	NUMA   Fact[int]                  `json:"numa,omitzero" yaml:"numa,omitempty"`          // NUMA affinity as read
+	Limit  Fact[unit.Power]           `json:"power_limit_W,omitzero" yaml:"power_limit,omitempty"` // below its data sheet's
+	SM     int                        `json:"sm,omitempty" yaml:"sm,omitempty"`                    // compute capability ×10: 80, 90, 100
+	Arch   string                     `json:"arch,omitempty" yaml:"arch,omitempty"`                // gfx942 and the like
+	Links  int                        `json:"nvlinks,omitempty" yaml:"nvlinks,omitempty"`          // NVLinks the chip has in all; 0 unknown
+	GDR    Tri                        `json:"gdr,omitempty" yaml:"gdr,omitempty"`                  // GPUDirect RDMA
+	Cores  string                     `json:"affinity,omitempty" yaml:"affinity,omitempty"`        // cpulist the driver recommends
+	NUMA   Fact[int]                  `json:"numa,omitzero" yaml:"numa,omitempty"`                 // NUMA affinity as read
 	Slices []Slice                    `json:"mig,omitempty" yaml:"mig,omitempty"`
 }
 

@@ -135,7 +135,7 @@ func (q *Query) Reprice(plans []Plan, factor float64) ([]float64, error) {
 		split := plans[i].Job.Split
 		f := fabrics[split.Ranks()]
 		if f == nil {
-			f = step.NewFabric(c, q.Layout[:split.Ranks()], split, q.Version)
+			f = q.fabricOn(c, q.Layout[:split.Ranks()], split)
 			fabrics[split.Ranks()] = f
 		}
 		r, err := step.Prepare(&plans[i].Job, f.With(split)).Price(q.GPU)

@@ -17,17 +17,21 @@ type fabrics struct {
 	by      map[int]*step.Fabric // by number of ranks
 }
 
+// fabricOn is a fabric with the settings of the query.
+func (q *Query) fabricOn(c *cluster.Cluster, l nccl.Layout, s workload.Split) *step.Fabric {
+	f := step.NewFabric(c, l, s, q.Version)
+	f.Env = q.Env
+	if q.Tuned {
+		f = f.Tuned()
+	}
+	return f
+}
+
 // fabric is that of the first ranks of the layout.
 func (q *Query) fabric(ranks int) *step.Fabric {
 	k := q.known
 	if k == nil || k.cluster != q.Cluster || len(k.layout) != len(q.Layout) || &k.layout[0] != &q.Layout[0] {
-		k = &fabrics{
-			q.Cluster, q.Layout, step.NewFabric(q.Cluster, q.Layout, workload.Split{}, q.Version), map[int]*step.Fabric{},
-		}
-		k.all.Env = q.Env
-		if q.Tuned {
-			k.all = k.all.Tuned()
-		}
+		k = &fabrics{q.Cluster, q.Layout, q.fabricOn(q.Cluster, q.Layout, workload.Split{}), map[int]*step.Fabric{}}
 		q.known = k
 	}
 	if k.by[ranks] == nil {

@@ -204,7 +204,7 @@ type arranger struct {
 
 func (x *arranger) price(order []int) (unit.Span, error) {
 	x.tried++
-	f := step.NewFabric(x.q.Cluster, joined(order, x.hosts), x.j.Split, x.q.Version)
+	f := x.q.fabricOn(x.q.Cluster, joined(order, x.hosts), x.j.Split)
 	r, err := step.Step(x.j, x.q.GPU, f)
 	if err != nil {
 		return 0, fmt.Errorf("hosts in another order: %w", err)

@@ -153,7 +153,7 @@ func (x *Placer) price(nodes []int, orders int) (Placement, error) {
 	if err != nil {
 		return Placement{}, err
 	}
-	f := step.NewFabric(x.q.Cluster, o.Layout, x.j.Split, x.q.Version)
+	f := x.q.fabricOn(x.q.Cluster, o.Layout, x.j.Split)
 	r, err := step.Step(x.j, x.q.GPU, f)
 	if err != nil {
 		return Placement{}, err

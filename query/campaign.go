@@ -75,7 +75,9 @@ func (q *Campaign) read() (*running, error) {
 			return nil, fmt.Errorf("--tokens %.40q; expected a number such as 300B", q.Tokens)
 		}
 	}
-	r.paying, err = q.Prices.read()
+	if r.paying, err = q.Prices.read(); err == nil && !r.money && r.power == 0 && r.tokens == 0 {
+		err = unread(q, "overhead", "no price, power or number of tokens is given")
+	}
 	return r, err
 }
 
@@ -129,6 +131,9 @@ func (q *Failures) read() (failing, error) {
 		}
 	}
 	if q.Storage != "" {
+		if f.saves && f.restarts && !f.async {
+			return f, errors.New("--storage has no effect: how long a checkpoint and a restart take is given; leave it out")
+		}
 		var err error
 		if f.storage, err = unit.ParseRate(q.Storage); err != nil {
 			return f, fmt.Errorf("--storage: %w; expected a rate such as 500GB/s", err)

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"busbar.dev/calibrate/truth"
@@ -293,6 +295,9 @@ func (q *DoctorBench) tables(name string, data []byte, out *nccltests.Output,
 ) (result.Sweeps, *about, error) {
 	if err != nil {
 		return nil, nil, err
+	}
+	if q.Op != "" && !slices.ContainsFunc(out.Tables, func(t nccltests.Table) bool { return t.Op == coll.None }) {
+		return nil, nil, errors.New("--op has no effect: the output names its collective; leave it out")
 	}
 	say := &about{lines: strings.Split(string(data), "\n")}
 	for i := range out.Tables {

@@ -40,8 +40,16 @@ func (q Envelope) Run(ctx context.Context, env Env) (doc *EnvelopeDoc, err error
 	return &EnvelopeDoc{Cases: []workload.Case{own}}, nil
 }
 
+// notInFormulas are fields of a job that simple formulas do not have.
+const notInFormulas = "parallel micro-batch framework kernels unfused padded sync schedule order bucket context " +
+	"offload " +
+	"compress nccl env lora packed method mtp graphs channels-first"
+
 // check refuses fields that contradict each other.
 func (q *Envelope) check() error {
+	if err := unread(q, notInFormulas, "the formulas do not have it"); err != nil {
+		return err
+	}
 	switch mfu := *q.MFU; {
 	case q.Cluster == "" || q.Model == "":
 		return errors.New("expected both -c CLUSTER and -m MODEL")
@@ -66,7 +74,7 @@ func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err e
 	}
 	cl, s := t.cluster, t.shapes[0]
 	if q.GPUs > 0 {
-		per := len(cl.TypeOf(0).Of(cluster.GPU))
+		_, per := perHost(cl)
 		s = shape{nodes: (q.GPUs + max(per, 1) - 1) / max(per, 1), gpus: min(q.GPUs, per)}
 		if s.nodes > len(cl.Hosts) {
 			if t, err = q.read(ctx, env, s.nodes); err != nil {

@@ -20,6 +20,8 @@ type Experts struct {
 	Dtype string `short:"d" enum:"fp8,bf16" default:"fp8" help:"Of dispatched tokens, fp8 (with scales) or bf16; combined ones are bf16 (default fp8)."`
 	GPU   string `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
 	NIC   string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 200Gb/s or HDR sets the rate of existing NICs, 4x200Gb/s or 4xHDR adds four per node."`
+
+	Set []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G, nics=4 (per node), gdr=on or off, nvlink=off, oversubscription=4:1, gpu=h200. Repeatable."`
 }
 
 // MoE is a layer of a mixture of experts, and how its tokens are exchanged.
@@ -68,11 +70,18 @@ func (q Experts) Run(ctx context.Context, env Env) (doc *ExpertsDoc, err error) 
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
+	if q.Mode == "low_latency" {
+		if err := unread(&q, "sms node-limit", "with mode=low_latency tokens go straight to every expert"); err != nil {
+			return nil, err
+		}
+	}
 	tokens, err := parseTokens(q.Tokens)
 	if err != nil {
 		return nil, err
 	}
-	place := placement{cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC}
+	place := placement{
+		cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC, set: q.Set,
+	}
 	shapes, cl, err := place.shapedGPUs(ctx, &env)
 	if err != nil {
 		return nil, err

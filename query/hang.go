@@ -73,6 +73,16 @@ func (q Hang) Check() error {
 	if err := prepare(&q); err != nil {
 		return err
 	}
+	idle := ""
+	if !q.Watch {
+		idle = "every"
+	}
+	if !q.live() {
+		idle += " gap"
+	}
+	if err := unread(&q, idle, "no running job is asked again"); err != nil {
+		return err
+	}
 	_, err := finding.ParseSeverity(q.FailOn)
 	switch {
 	case err != nil && q.FailOn != "never":

@@ -54,11 +54,11 @@ type Job struct {
 	GPU       string            `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
 	NIC       string            `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
 
-	Devices string `placeholder:"LIST" help:"GPUs of each node, by number: 2,3 (default: the first)."`
+	Set     []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on or off (NICs reach GPU memory), nvlink=off, oversubscription=4:1, gpu=h200, gpu.memory=141G, power=500W. Repeatable."`
+	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"NCCL setting, as in the job's environment. Repeatable."`
+	Devices string   `placeholder:"LIST" help:"GPUs of every node that take part, by their numbers: 2,3 or 0-3 (default: the first)."`
 
-	Set []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on (NICs reach GPU memory). Repeatable."`
-
-	ChannelsFirst bool `help:"Pictures in memory channel by channel, PyTorch's default, which tensor cores need transposed (default: channels last)."`
+	ChannelsFirst bool `name:"channels-first" help:"Pictures in memory channel by channel, PyTorch's default, which tensor cores need transposed (default: channels last)."`
 }
 
 // jobSite is the ranks of a cluster that a job runs on, and the NCCL that joins them.
@@ -98,8 +98,11 @@ func (q *Job) read(ctx context.Context, env *Env, nodes int) (*training, error) 
 	}
 	place := q.placement()
 	place.least = nodes
-	t, err := p.read(ctx, env, place, q.Set)
+	t, err := p.read(ctx, env, place)
 	if err != nil {
+		return nil, err
+	}
+	if t.setting, err = parseSettings(q.Env); err != nil {
 		return nil, err
 	}
 	j := &t.job
@@ -127,8 +130,8 @@ func parseBucket(text string) (unit.Bytes, error) {
 // placement is who takes part.
 func (q *Job) placement() *placement {
 	return &placement{
-		cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), devices: q.Devices,
-		gpu: q.GPU, nic: q.NIC,
+		cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), devices: q.Devices, gpu: q.GPU, nic: q.NIC,
+		set: q.Set,
 	}
 }
 

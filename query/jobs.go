@@ -58,6 +58,11 @@ func (q Jobs) Check() error {
 	if err := prepare(&q); err != nil {
 		return err
 	}
+	if !q.Watch {
+		if err := unread(&q, "every", "only --watch reads again"); err != nil {
+			return err
+		}
+	}
 	if _, err := finding.ParseSeverity(q.FailOn); err != nil && q.FailOn != "never" {
 		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	}
@@ -109,6 +114,11 @@ func (q Jobs) Run(ctx context.Context, env Env) (doc *JobsDoc, err error) {
 	}
 	doc.Report = *joined
 	q.expect(ctx, &env, doc)
+	if doc.Predicted == "" {
+		if err := unread(&q, "nccl", "nothing is predicted: "+doc.Unpredicted); err != nil {
+			return nil, err
+		}
+	}
 	doc.Findings = doc.Report.Findings()
 	for _, text := range doc.Damaged {
 		name, _, _ := strings.Cut(text, ": ")

@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"busbar.dev/internal/failure"
 	wording "busbar.dev/internal/words"
 	"busbar.dev/nccl"
+	"busbar.dev/plan"
 	"busbar.dev/predict"
 	"busbar.dev/step"
 )
@@ -597,8 +599,11 @@ func LoadCluster(ctx context.Context, env Env, sources ...string) (*cluster.Clus
 // placement is who takes part: a cluster, the layouts on it, and what its source does not say.
 type placement struct {
 	cluster, layout, compare string
-	devices, gpu, nic        string
-	least                    int // nodes, where the source does not say how many there are
+	devices                  string // of every node
+	gpu, nic                 string
+	set                      []string // what else is changed of the cluster
+	mapped                   bool     // the cluster itself is what is asked about
+	least                    int      // nodes, where the source does not say how many there are
 }
 
 // shape is a layout as asked for; no nodes are all GPUs.
@@ -606,7 +611,7 @@ type shape struct {
 	text        string
 	nodes, gpus int
 	hosts       string // that it is on, as a hostlist; "" is the cluster's in their order
-	devices     string // that take part on every node, by number and in the order of ranks; "": the first
+	devices     string // GPUs of every node that take part; "" are the first
 }
 
 // shapes are the layouts: one, or those to compare.
@@ -633,7 +638,6 @@ func (p *placement) shapes() ([]shape, error) {
 	for _, t := range texts {
 		s := shape{devices: p.devices}
 		if t != "" {
-			var err error
 			if s.nodes, s.gpus, err = predict.ParseLayout(t); err != nil {
 				if p.compare != "" {
 					return nil, failure.In("compare", err)
@@ -645,45 +649,116 @@ func (p *placement) shapes() ([]shape, error) {
 				return nil, failure.In("devices", fmt.Errorf("--devices %s names %s; the layout %s has %d of each node",
 					p.devices, wording.Plural(n, "GPU"), s.text, s.gpus))
 			}
-			s.devices = strings.Trim(fmt.Sprint(devices[:min(len(devices), s.gpus)]), "[]")
 		}
 		list = append(list, s)
 	}
 	return list, nil
 }
 
-// parseDevices reads numbers of GPUs, as CUDA_VISIBLE_DEVICES has them.
+// parseDevices reads numbers of GPUs: 2,3 or 0-3.
 func parseDevices(text string) (list []int, err error) {
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 0 || n >= predict.MaxRanks || slices.Contains(list, n) {
-			return nil,
-				failure.In("devices", fmt.Errorf("--devices %.40s: %.20q; expected numbers of a node's GPUs, each once: "+
-					"2,3", text, word))
+	if text == "" {
+		return nil, nil
+	}
+	words, err := cluster.ParseHosts("gpu[" + text + "]")
+	for _, w := range words {
+		n, bad := strconv.Atoi(strings.TrimPrefix(w, "gpu"))
+		if err = cmp.Or(err, bad); slices.Contains(list, n) {
+			err = fmt.Errorf("%d is there twice", n)
 		}
 		list = append(list, n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--devices %.40q: %w; expected numbers of GPUs of a node, such as 2,3 or 0-3", text, err)
 	}
 	return list, nil
 }
 
 // ranks are those of a layout, and its name.
 func (s shape) ranks(cl *cluster.Cluster) (nccl.Layout, string, error) {
-	if s.hosts != "" {
+	switch {
+	case s.devices != "" || slices.ContainsFunc(cl.Types, func(t *cluster.NodeType) bool { return t.Trays > 1 }):
+		l, name, err := s.onNodes(cl)
+		return l, name, failure.In("layout", err)
+	case s.hosts != "":
 		return s.onNames(cl)
-	}
-	devices, err := parseDevices(s.devices)
-	if err != nil {
-		return nil, "", err
-	}
-	if len(devices) > 0 && s.nodes == 0 {
-		s.nodes, s.gpus = max(1, len(cl.Hosts)), len(devices)
-		s.text = fmt.Sprintf("%dx%d", s.nodes, s.gpus)
-	}
-	if s.nodes > 0 {
-		l, err := nccl.Block(cl, s.nodes, s.gpus, devices...)
+	case s.nodes > 0:
+		l, err := nccl.Block(cl, s.nodes, s.gpus)
 		return l, s.text, failure.In("layout", err)
 	}
 	return predict.AllGPUs(cl)
+}
+
+// onNodes are the ranks of a layout where nodes are not hosts, or not all of their GPUs are there to be taken: nodes of
+// a rack are its trays, as schedulers count them.
+func (s shape) onNodes(cl *cluster.Cluster) (l nccl.Layout, name string, err error) {
+	devices, err := parseDevices(s.devices)
+	all := plan.NodesFor(cl, 0)
+	if s.hosts != "" {
+		names, err := cluster.ParseHosts(s.hosts)
+		if err != nil {
+			return nil, "", fmt.Errorf("--hosts: %w", err)
+		}
+		found, strange := all.Named(names)
+		if len(strange) > 0 {
+			return nil, "", noHostOf(cl, strange[0])
+		}
+		all = found
+	}
+	nodes, most := 0, 0
+	for i, take := range all.Ranks {
+		if s.nodes > 0 && nodes == s.nodes {
+			break
+		}
+		if len(devices) > 0 {
+			if take, err = chosen(take, devices); err != nil {
+				return nil, "", fmt.Errorf("--devices: %s %w", all.Names[i], err)
+			}
+		}
+		most = max(most, len(take))
+		if len(take) < s.gpus {
+			continue
+		}
+		if s.nodes > 0 {
+			take = take[:s.gpus]
+		}
+		nodes++
+		if l = append(l, take...); len(l) > predict.MaxRanks {
+			return nil, "", predict.ErrTooMany
+		}
+	}
+	switch {
+	case nodes < max(s.nodes, 1):
+		return nil, "",
+			fmt.Errorf("layout %dx%d: %s has %s of at most %s to take; a node of a rack is a tray", s.nodes, s.gpus,
+				cl.Name, wording.Plural(len(all.Ranks), "node"), wording.Plural(most, "GPU"))
+	case len(l) == nodes*most:
+		return l, fmt.Sprintf("%dx%d", nodes, most), nil
+	case s.nodes > 0:
+		return l, s.text, nil
+	}
+	return l, "all", nil
+}
+
+// chosen are the GPUs of a node by their numbers.
+func chosen(gpus nccl.Layout, devices []int) (l nccl.Layout, err error) {
+	for _, d := range devices {
+		if d >= len(gpus) {
+			return nil, fmt.Errorf("has %s, numbered from 0; %d is none of them", wording.Plural(len(gpus), "GPU"), d)
+		}
+		l = append(l, gpus[d])
+	}
+	return l, nil
+}
+
+// perHost is how many nodes a host of the cluster's first type is, and the GPUs of each: a rack is its trays.
+func perHost(cl *cluster.Cluster) (nodes, gpus int) {
+	if len(cl.Hosts) == 0 || cl.TypeOf(0) == nil {
+		return 1, 0
+	}
+	t := cl.TypeOf(0)
+	nodes = max(1, t.Trays)
+	return nodes, t.Count(cluster.GPU) / nodes
 }
 
 // load reads the cluster, with what its source does not say filled in. A preset or a file about one node that does not
@@ -757,6 +832,10 @@ func LoadAtLeast(ctx context.Context, e Env, word string, need int) (*cluster.Cl
 		given = []string{word}
 	}
 	cl, err := e.load(ctx, given)
+	if err == nil {
+		trays, _ := perHost(cl)
+		need = (need + trays - 1) / trays
+	}
 	if err != nil || need <= len(cl.Hosts) || len(given) == 0 || word == "-" || need > hardware.MaxNodes {
 		return cl, err
 	}
@@ -802,20 +881,40 @@ func (p *placement) assume(e *Env, cl *cluster.Cluster, shapes []shape) (*cluste
 	if e.loaded != nil {
 		e.loaded(cl)
 	}
-	nets := slices.ContainsFunc(shapes, func(s shape) bool { return s.nodes != 1 }) && len(cl.Hosts) > 1
+	nets := p.mapped && p.nic != "" ||
+		slices.ContainsFunc(shapes, func(s shape) bool { return s.nodes != 1 }) && len(cl.Hosts) > 1
+	if p.nic != "" && !nets {
+		return nil, errors.New("--nic has no effect: one node takes part, and nothing leaves it; leave it out")
+	}
 	notes, err := predict.Assume(cl, g, nets)
 	e.note(notes...)
-	if err != nil || other.Rate == 0 {
+	if err != nil {
 		return cl, err
 	}
-	text := fmt.Sprintf("network.gbps=%g", other.Rate.Gbps())
-	if other.Count > 0 {
-		text = fmt.Sprintf("nics=%d,%s", other.Count, text)
+	vary := func(flag, value, text string) {
+		if err == nil {
+			if cl, err = step.Vary(cl, text); err != nil {
+				err = fmt.Errorf("%s %s: %w", flag, value, err)
+			}
+		}
 	}
-	if cl, err = step.Vary(cl, text); err != nil {
-		return nil, fmt.Errorf("--nic %s: %w", p.nic, err)
+	if p.gpu != "" {
+		vary("--gpu", p.gpu, "gpu="+p.gpu)
 	}
-	return cl, nil
+	if other.Rate > 0 {
+		text := fmt.Sprintf("network.gbps=%g", other.Rate.Gbps())
+		if other.Count > 0 {
+			text = fmt.Sprintf("nics=%d,%s", other.Count, text)
+		}
+		vary("--nic", p.nic, text)
+	}
+	for _, text := range p.set {
+		if !nets && !p.mapped && err == nil && step.OfNetwork(text) {
+			return nil, fmt.Errorf("--set %s has no effect: one node takes part, and nothing leaves it; leave it out", text)
+		}
+		vary("--set", text, text)
+	}
+	return cl, err
 }
 
 // requireGPUs refuses a cluster without GPUs, which is mostly the machine that somebody sits at.
@@ -846,6 +945,18 @@ func hostNames(cl *cluster.Cluster) string {
 	return cluster.FormatHosts(names)
 }
 
+// nodesOf is how many nodes a layout has, as it counts them: hosts, or trays of a rack.
+func nodesOf(cl *cluster.Cluster, l nccl.Layout) int {
+	if trays, gpus := perHost(cl); trays > 1 && gpus > 0 {
+		seen := map[[2]int]bool{}
+		for _, r := range l {
+			seen[[2]int{r.Host, cl.TypeOf(r.Host).Devices[r.GPU].Tray}] = true
+		}
+		return len(seen)
+	}
+	return hostsOf(l)
+}
+
 // hostsOf is how many hosts a layout has.
 func hostsOf(l nccl.Layout) int {
 	var seen []bool
@@ -860,6 +971,22 @@ func hostsOf(l nccl.Layout) int {
 		}
 	}
 	return n
+}
+
+// parseSettings are settings of NCCL by name, all of which predictions follow.
+func parseSettings(list []string) (map[string]string, error) {
+	settings := map[string]string{}
+	for _, s := range list {
+		k, v, ok := strings.Cut(s, "=")
+		if !ok || k == "" {
+			return nil, fmt.Errorf("--env %s; expected KEY=VALUE", s)
+		}
+		settings[k] = v
+	}
+	if idle := predict.EnvironmentNotes(settings); len(idle) > 0 {
+		return nil, fmt.Errorf("--env: %s; leave it out", strings.Join(idle, "; "))
+	}
+	return settings, nil
 }
 
 // parseNCCL is a release of NCCL; nothing is the newest known.

@@ -23,16 +23,18 @@ type Map struct {
 type Given struct {
 	GPU string `name:"gpu" placeholder:"MODEL" help:"GPU model when the sources do not name it: a100-80."`
 	NIC string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the sources do not state them: 200Gb/s or HDR sets the rate of existing NICs, 4x200Gb/s or 4xHDR adds four per node."`
+
+	Set []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G, nics=4 (per node), gdr=on or off, nvlink=off, oversubscription=4:1, gpu=h200, gpu.memory=141G, power=500W. Repeatable."`
 }
 
 // load reads sources and fills what was given. Without anything given nothing is assumed beyond what the catalogue
 // says.
 func (g Given) load(ctx context.Context, env *Env, sources []string) (*cluster.Cluster, []input.Source, error) {
 	cl, from, err := env.loadFrom(ctx, sources)
-	if err != nil || g == (Given{}) {
+	if err != nil || g.GPU+g.NIC == "" && len(g.Set) == 0 {
 		return cl, from, err
 	}
-	cl, err = (&placement{gpu: g.GPU, nic: g.NIC}).assume(env, cl, []shape{{}})
+	cl, err = (&placement{gpu: g.GPU, nic: g.NIC, set: g.Set, mapped: true}).assume(env, cl, []shape{{}})
 	return cl, from, err
 }
 
@@ -113,6 +115,7 @@ func (q Audit) Run(ctx context.Context, env Env) (doc *AuditDoc, err error) {
 type Path struct {
 	Sources []string `arg:"" optional:"" name:"source" page:"c" names:"cluster" help:"As for Map."`
 	Path    []string `placeholder:"FROM,TO" sep:"none" help:"Two devices: node0/gpu0,node1/gpu3. Repeatable."`
+	Given
 }
 
 // PathDoc is the answer to Path.
@@ -161,7 +164,7 @@ func (q Path) Run(ctx context.Context, env Env) (doc *PathDoc, err error) {
 	if len(q.Path) == 0 {
 		return nil, errors.New("no path; expected two devices, e.g. node0/gpu0,node1/gpu3")
 	}
-	cl, err := env.load(ctx, q.Sources)
+	cl, _, err := q.Given.load(ctx, &env, q.Sources)
 	if err != nil {
 		return nil, err
 	}

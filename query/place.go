@@ -105,7 +105,12 @@ func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pl, err := plan.NewPlacer(&plan.Query{Cluster: x.job.cluster, Version: x.job.version, GPU: first.gpu}, first.job,
+	if err := unused(&q.Job, first); err != nil {
+		return nil, err
+	}
+	pl, err := plan.NewPlacer(&plan.Query{
+		Cluster: x.job.cluster, Version: x.job.version, GPU: first.gpu, Env: x.job.setting,
+	}, first.job,
 		x.free.Ranks, x.flaws(), x.n)
 	if err != nil {
 		return nil, err
@@ -150,6 +155,9 @@ type placing struct {
 func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 	if q.Compare != "" {
 		return nil, errors.New("--compare is for step and predict; place has one shape: -l NODESxGPUS or --nodes N")
+	}
+	if err := unread(q, "devices", "a job takes the first GPUs of its nodes"); err != nil {
+		return nil, err
 	}
 	if (q.Layout == "") == (q.Nodes == 0) {
 		return nil, errors.New("how many nodes does the job take? Expected one of -l NODESxGPUS and --nodes N")

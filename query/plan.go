@@ -97,7 +97,7 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 			return nil, err
 		}
 	}
-	t, err := q.read(ctx, &env, &place, nil)
+	t, err := q.read(ctx, &env, &place)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +113,11 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 		}
 		x.set = v.set
 		list = append(list, x)
+	}
+	read := q
+	read.Tuner = q.Tuner && q.Emit == "" // whose files are written
+	if err := unused(&read, list[0].steps...); err != nil {
+		return nil, err
 	}
 	d := list[0].document()
 	env.note(d.Plans[0].Row.mfuNote()...)
@@ -168,7 +173,7 @@ func requireJob(cluster, model string) error {
 
 // read reads what the fields name, for every question with a job: the cluster with what is set of it, the model, the
 // frameworks that may run it, and what is fixed.
-func (q *Plan) read(ctx context.Context, env *Env, place *placement, set []string) (t *training, err error) {
+func (q *Plan) read(ctx context.Context, env *Env, place *placement) (t *training, err error) {
 	if err := requireJob(q.Cluster, q.Model); err != nil {
 		return nil, err
 	}
@@ -207,13 +212,6 @@ func (q *Plan) read(ctx context.Context, env *Env, place *placement, set []strin
 		return nil, err
 	}
 	t.cluster, err = place.load(ctx, env, t.shapes)
-	for _, text := range set {
-		if err == nil {
-			if t.cluster, err = step.Vary(t.cluster, text); err != nil {
-				err = fmt.Errorf("--set %s: %w", text, err)
-			}
-		}
-	}
 	return t, err
 }
 
@@ -223,10 +221,7 @@ func (q *Plan) wholeNodes(ctx context.Context, env *Env) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	each := 0
-	if len(cl.Hosts) > 0 {
-		each = cl.TypeOf(0).Count(cluster.GPU)
-	}
+	_, each := perHost(cl)
 	switch {
 	case each == 0:
 		return "", fmt.Errorf("%s has no GPUs in its first node", q.Cluster)
@@ -305,6 +300,7 @@ type PlanRow struct {
 	Tight     bool           `json:"tight,omitempty"` // its memory is within the error bar of what the GPU has
 	PerGPU    float64        `json:"tokens_per_s_per_gpu"`
 	MFU       float64        `json:"mfu"`
+	Reason    string         `json:"reason"`         // why it stands where it does, in a few words
 	Why       string         `json:"why"`            // what limits the first, and what the others lose against it
 	NCCL      *plan.Tuned    `json:"nccl,omitempty"` // of the first
 	Command   string         `json:"command"`        // busbar step for this plan
@@ -347,7 +343,8 @@ func (x *planned) document() *PlanDoc {
 			Bucket:  j.Bucket, Offload: string(j.Offload), Compress: string(j.Compress), GPUs: j.Split.Ranks(),
 			Value: a.Plans[i].Value,
 			Step:  p.Step, Low: row.Low, High: row.High, PerGPU: row.PerGPU, MFU: p.MFU, Tight: x.tight(&a.Plans[i]),
-			Why: x.why(i), Command: x.command(p), Row: row, Options: planOptions(j), Million: x.goal.perMillion(&a.Plans[i]),
+			Reason: x.reason(i), Why: x.why(i), Command: x.command(p), Row: row, Options: planOptions(j),
+			Million: x.goal.perMillion(&a.Plans[i]),
 		})
 	}
 	d.Plans[0].NCCL = x.tuned
@@ -517,9 +514,10 @@ func (q *Plan) goal(m hardware.GPUModel, node int) (planGoal, error) {
 		return planGoal{}, err
 	}
 	if q.Objective == "time" {
-		if pay.money || pay.power > 0 {
+		if pay.money || pay.power > 0 || pay.overhead != 1 {
 			return planGoal{},
-				fmt.Errorf("--price, --energy and --gpu-power are for --objective cost or energy; the objective is time")
+				fmt.Errorf("--price, --energy, --gpu-power and --overhead are for --objective cost or energy; the objective is " +
+					"time")
 		}
 		return planGoal{Name: "time", objective: plan.Shortest()}, nil
 	}
@@ -567,60 +565,77 @@ func (q *Plan) goal(m hardware.GPUModel, node int) (planGoal, error) {
 func (g *planGoal) perMillion(p *plan.Plan) float64 { return p.Value * g.scale / p.Result.Tokens * 1e6 }
 
 // Better is what plans are that have less of it.
-func (g *planGoal) Better() string {
-	switch g.Name {
-	case "cost":
-		return "cheaper"
-	case "energy":
-		return "lower in energy"
-	}
-	return "faster"
-}
+func (g *planGoal) Better() string { return g.word("faster", "cheaper", "lower in energy") }
 
 // worse is what plans are that have more of it.
-func (g *planGoal) worse() string {
+func (g *planGoal) worse() string { return g.word("slower", "dearer", "more") }
+
+// word is the one that fits what plans should have little of.
+func (g *planGoal) word(time, cost, energy string) string {
 	switch g.Name {
 	case "cost":
-		return "dearer"
+		return cost
 	case "energy":
-		return "more"
+		return energy
 	}
-	return "slower"
+	return time
 }
 
 // even is the factor within which predictions of two settings of one job say next to nothing about which is faster:
 // they were right in 52 of 99 measured pairs.
 const even = 1.05
 
-// planOrder says what arrangePlans does.
-const planOrder = "of plans within 5% of the best, those without offload, with memory to spare and with the fewest " +
-	"settings come first"
-
 // arrangePlans puts first what is easiest to run of the plans that are as good as the fastest: without offload, with
-// room in memory, with few settings.
+// room in memory; of those within 5%, with few settings.
 func (x *planned) arrangePlans(ctx context.Context) error {
 	if err := x.withoutOffload(ctx); err != nil {
 		return err
 	}
 	plans := x.answer.Plans
-	limit := x.fastest() * even
+	least := x.fastest()
 	easy := func(p plan.Plan) []int {
-		key := []int{0, 0, len(parallelKinds(&p.Job))}
-		if p.Job.Offloads() {
-			key[0] = 1
+		key := []int{0, 0, 0, 0, 0}
+		for i, worse := range []bool{
+			p.Value > least*step.TieMargin, p.Job.Offloads(), x.tight(&p), p.Value > least*even,
+		} {
+			if worse && (i == 0 || key[0] == 0) {
+				key[i] = 1
+			}
 		}
-		if x.tight(&p) {
-			key[1] = 1
+		if key[0]+key[3] == 0 {
+			key[4] = len(parallelKinds(&p.Job))
 		}
 		return key
 	}
 	slices.SortStableFunc(plans, func(a, b plan.Plan) int {
-		if a.Value > limit || b.Value > limit {
-			return cmp.Compare(a.Value, b.Value)
-		}
 		return cmp.Or(slices.Compare(easy(a), easy(b)), cmp.Compare(a.Value, b.Value))
 	})
 	return nil
+}
+
+// reason says in a few words why a plan stands where it does.
+func (x *planned) reason(i int) string {
+	plans, least := x.answer.Plans, x.fastest()
+	p, other := &plans[i], &plans[0]
+	if i == 0 {
+		at := slices.IndexFunc(plans, func(p plan.Plan) bool { return p.Value == least })
+		p, other = &plans[at], p
+	}
+	if p == other {
+		return x.goal.word("fastest", "cheapest", "lowest in energy")
+	}
+	if p.Value > least*step.TieMargin {
+		return fmt.Sprintf("%.0f%% %s", 100*(p.Value/other.Value-1), x.goal.worse())
+	}
+	text, against := "as %s as 1", []string{", offloads", ", memory is tight", ", more settings", ""}
+	if i == 0 {
+		text, against = "as %s as any", []string{", without offload", ", memory to spare", ", fewer settings", ""}
+	}
+	at := slices.Index([]bool{
+		p.Job.Offloads() && !other.Job.Offloads(), x.tight(p) && !x.tight(other),
+		len(parallelKinds(&p.Job)) > len(parallelKinds(&other.Job)), true,
+	}, true)
+	return fmt.Sprintf(text, x.goal.word("fast", "cheap", "low in energy")) + against[at]
 }
 
 // withoutOffload takes the best plan that keeps all on the GPU in place of one with the same degrees that does not,
@@ -685,68 +700,24 @@ func (x *planned) behind(i int) string {
 }
 
 // planTie is the plans that cannot be told from the first: they differ by less than predictions of settings of one job
-// do from what is measured. What else speaks for some of them is in For.
+// do from what is measured.
 type planTie struct {
-	Plans  []int     `json:"plans"`  // their ranks, from 1
-	Margin float64   `json:"margin"` // settings whose objectives are within this factor are not told apart
-	Order  string    `json:"order"`  // why the first is first
-	For    []planFor `json:"for"`
+	Plans  []int   `json:"plans"`  // their ranks, from 1
+	Margin float64 `json:"margin"` // settings whose objectives are within this factor are not told apart
 }
-
-// planFor is what speaks for a plan of a tie.
-type planFor struct {
-	Rank   int    `json:"rank"`
-	Kind   string `json:"kind"` // memory, simplicity
-	Reason string `json:"reason"`
-}
-
-// worthRoom is the share of a GPU's memory by which a plan must leave more free than the first for that to speak for
-// it.
-const worthRoom = 0.03
 
 // tie finds the plans that cannot be told from the first; nil where the first is alone.
 func (x *planned) tie() *planTie {
-	least := x.fastest()
-	t := &planTie{Margin: step.TieMargin, Order: planOrder}
+	t := &planTie{Margin: step.TieMargin}
 	for i := range x.answer.Plans {
-		if x.answer.Plans[i].Value <= least*step.TieMargin {
+		if x.answer.Plans[i].Value <= x.fastest()*step.TieMargin {
 			t.Plans = append(t.Plans, i+1)
 		}
 	}
 	if len(t.Plans) < 2 {
 		return nil
 	}
-	memory := func(i int) unit.Volume { return x.answer.Plans[i].Result.Memory.Total() }
-	kinds := func(i int) []string { return parallelKinds(&x.answer.Plans[i].Job) }
-	card := unit.Volume(x.query.GPU.Model.Memory)
-	roomy, simple := 0, 0
-	for _, rank := range t.Plans {
-		if i := rank - 1; memory(i) < memory(roomy)-card*worthRoom {
-			roomy = i
-		}
-		if i := rank - 1; len(kinds(i)) < len(kinds(simple)) {
-			simple = i
-		}
-	}
-	list := cmp.Or(strings.Join(kinds(simple), ", "), "data parallelism alone")
-	free := card - memory(roomy)
-	t.For = []planFor{
-		{simple + 1, "simplicity", "fewest settings to get right: " + list + x.butBehind(simple)},
-		{roomy + 1, "memory", fmt.Sprintf("most memory left, %.1f of %.0f GiB", free.GiB(), card.GiB()) + x.butBehind(roomy)},
-	}
 	return t
-}
-
-// butBehind says why a plan that something speaks for is not the first; "" for the first.
-func (x *planned) butBehind(i int) string {
-	worse := x.answer.Plans[i].Value/x.answer.Plans[0].Value - 1
-	switch {
-	case i == 0:
-		return ""
-	case worse < 0.0005:
-		return "; it comes after plan 1 by the order above"
-	}
-	return fmt.Sprintf("; it is not the first because it is %.1f%% %s", 100*worse, x.goal.worse())
 }
 
 // parallelKinds are the settings of a job beyond data parallelism as its framework has it.

@@ -15,7 +15,7 @@ func TestPlanEndedEarly(t *testing.T) {
 	if err := prepare(&q); err != nil {
 		t.Fatal(err)
 	}
-	p, err := q.read(t.Context(), &env, &placement{cluster: q.Cluster}, nil)
+	p, err := q.read(t.Context(), &env, &placement{cluster: q.Cluster})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,11 @@ func (x *planned) step(i int) *pricedStep {
 	at.ranks = q.Layout
 	if ranks := best.Job.Split.Ranks(); ranks < len(q.Layout) {
 		at.ranks = q.Layout[:ranks]
-		at.layout = fmt.Sprintf("%dx%d", ranks/ranksOfFirst(q.Layout), ranksOfFirst(q.Layout))
+		each := ranksOfFirst(q.Layout)
+		if trays, gpus := perHost(at.cluster); trays > 1 {
+			each = min(each, gpus)
+		}
+		at.layout = fmt.Sprintf("%dx%d", ranks/each, each)
 	}
 	return &pricedStep{
 		jobSite: at, Result: best.Result, nodes: hostsOf(at.ranks), job: &best.Job, model: q.GPU.Model, gpu: q.GPU,

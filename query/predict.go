@@ -25,7 +25,6 @@ import (
 type Predict struct {
 	Cluster string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
 	Layout  Layout   `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
-	Devices string   `placeholder:"LIST" help:"GPUs of each node, by number: 2,3 (default: the first)."`
 	Hosts   string   `placeholder:"HOSTLIST" help:"Participating hosts of the cluster in rank order, as a hostlist: gpu[03,07] (default: the cluster's hosts in their order)."`
 	Op      Op       `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube, barrier (default all_reduce)."`
 	Min     Size     `short:"b" name:"minbytes" placeholder:"SIZE" help:"Smallest size (default 8 without -e and --size); 64K, 1M, 1G are 1024-based as in nccl-tests, 1.32GB is 1000-based."`
@@ -45,6 +44,8 @@ type Predict struct {
 	Launch  string   `placeholder:"WORDS" help:"How calls are launched and timed: --launch=\"-g 8\" (nccl-tests, one thread for 8 GPUs), torch (every call timed by itself), graph, queue (back-to-back calls as in nccl-tests: broadcast and reduce overlap), \"aws-ofi-nccl 1.7\" (plugin of EFA, where it is older than 1.9) (default: one call, one process per GPU)."`
 	Floor   bool     `help:"Print what every size reaches at least, and how sure that is."`
 	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"NCCL setting, as in the job's environment. Repeatable."`
+	Devices string   `placeholder:"LIST" help:"GPUs of every node that take part, by their numbers: 2,3 or 0-3 (default: the first)."`
+	Set     []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G, nics=4 (per node), gdr=on or off, nvlink=off, oversubscription=4:1, gpu=h200; or a key listed below. Repeatable."`
 }
 
 // proto is the name of one of NCCL's protocols, in any case: NCCL prints LL128 and Simple.
@@ -72,7 +73,7 @@ func (q *Predict) predict(ctx context.Context, env *Env) (*PredictDoc, []*predic
 	if err != nil {
 		return nil, nil, err
 	}
-	settings, err := q.settings()
+	settings, err := parseSettings(q.Env)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,8 +90,8 @@ func (q *Predict) predict(ctx context.Context, env *Env) (*PredictDoc, []*predic
 	}
 	how.Unsure, how.Chosen = q.NCCL == "", q.Devices != ""
 	place := placement{
-		cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), devices: q.Devices,
-		gpu: q.GPU, nic: q.NIC,
+		cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), devices: q.Devices, gpu: q.GPU, nic: q.NIC,
+		set: q.Set,
 	}
 	shapes, cl, err := place.shapedGPUs(ctx, env)
 	if err == nil {
@@ -103,7 +104,7 @@ func (q *Predict) predict(ctx context.Context, env *Env) (*PredictDoc, []*predic
 	d := &PredictDoc{
 		Cluster: cl.Name, Op: ask.Kind, NCCL: version.String(), Model: predict.Origin(cl), Rows: []predict.Row{},
 		Advice:   []predict.Advice{},
-		Compared: q.Compare != "", Floors: q.Floor, Caveats: predict.EnvironmentNotes(settings),
+		Compared: q.Compare != "", Floors: q.Floor,
 	}
 	predictors, err := d.predictAll(ctx, env, cl, shapes, version, settings, ask, how)
 	if err != nil {
@@ -155,7 +156,7 @@ func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Clust
 		if err == nil && (ask.Root < 0 || ask.Root >= len(l)) {
 			err = failure.In("root", coll.Op{Kind: ask.Kind, Root: ask.Root}.Check(len(l)))
 		}
-		side := predict.Side{Layout: name, Nodes: hostsOf(l), Ranks: len(l)}
+		side := predict.Side{Layout: name, Nodes: nodesOf(cl, l), Ranks: len(l)}
 		if err == nil && predict.OnlyPublished(cl, l) {
 			err = d.addPublished(cl, l, side, ask)
 			if err == nil {
@@ -212,8 +213,20 @@ func (q *Predict) operation(ctx context.Context, env *Env) (predict.Query, error
 		return ask, err
 	}
 	env.note(sizeNotes(string(q.Size))...)
-	if ask.Kind == coll.Barrier && q.Size+q.Min+q.Max != "" {
-		env.note("a barrier moves no data: --size, -b and -e are not used")
+	idle, why := "", ""
+	switch {
+	case ask.Kind == coll.Barrier:
+		idle, why = "size minbytes maxbytes stepfactor dtype", "a barrier moves no data"
+	case q.Size != "":
+		idle, why = "stepfactor", "--size gives the sizes"
+	}
+	if err := unread(q, idle, why); err != nil {
+		return ask, err
+	}
+	if !ask.Kind.Rooted() {
+		if err := unread(q, "root", ask.Kind.String()+" has no root"); err != nil {
+			return ask, err
+		}
 	}
 	algos := q.Algo
 	if algos == "" {
@@ -231,19 +244,6 @@ func (q *Predict) operation(ctx context.Context, env *Env) (predict.Query, error
 		ask.Algos = append(ask.Algos, a)
 	}
 	return ask, nil
-}
-
-// settings are NCCL's, by name.
-func (q *Predict) settings() (map[string]string, error) {
-	settings := map[string]string{}
-	for _, s := range q.Env {
-		k, v, ok := strings.Cut(s, "=")
-		if !ok || k == "" {
-			return nil, fmt.Errorf("--env %s; expected KEY=VALUE", s)
-		}
-		settings[k] = v
-	}
-	return settings, nil
 }
 
 // PredictDoc is the answer to Predict.

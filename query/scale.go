@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar.dev/cluster"
 	"busbar.dev/plan"
 	"busbar.dev/step"
 	"busbar.dev/unit"
@@ -99,8 +98,16 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 	if split, _ := q.Parallel.split(); split.DP > 0 {
 		return nil, errors.New("--parallel dp: replicas are what scale varies; leave dp out")
 	}
-	per := len(t.cluster.TypeOf(0).Of(cluster.GPU))
-	most := cmp.Or(least, len(t.cluster.Hosts))
+	hosts, per := perHost(t.cluster)
+	if devices, _ := parseDevices(q.Devices); len(devices) > 0 {
+		per = len(devices)
+	}
+	most := cmp.Or(least, hosts*len(t.cluster.Hosts))
+	if most < 4 {
+		if err := unread(&q, "every", "up to 3 nodes every number is there anyway"); err != nil {
+			return nil, err
+		}
+	}
 	fails, err := q.Failures.read()
 	if err != nil {
 		return nil, err
@@ -111,8 +118,11 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 		Rows: []ScaleRow{}, Skipped: []scaleSkip{},
 	}
 	// All numbers of nodes have the framework of the most, and with weak scaling its batch per GPU.
-	whole, err := t.resolve(ctx, wholeNodes(most, per))
+	whole, err := t.resolve(ctx, t.wholeNodes(most, per))
 	if err != nil {
+		return nil, err
+	}
+	if err := unused(&q.Job, whole); err != nil {
 		return nil, err
 	}
 	d.Job, d.GPU = whole.summary(), whole.model.Title
@@ -121,7 +131,7 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 	if !d.Strong {
 		each = whole.job.GlobalBatch / int64(whole.Ranks)
 	}
-	d.price(ctx, &env, t, fails, whole, each, q.Every)
+	d.price(ctx, &env, t, fails, whole, most, each, q.Every)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -142,8 +152,8 @@ func (q *Scale) most() (int, error) {
 }
 
 // wholeNodes is so many nodes with so many GPUs each.
-func wholeNodes(nodes, gpus int) shape {
-	return shape{nodes: nodes, gpus: gpus, text: fmt.Sprintf("%dx%d", nodes, gpus)}
+func (t *training) wholeNodes(nodes, gpus int) shape {
+	return shape{nodes: nodes, gpus: gpus, text: fmt.Sprintf("%dx%d", nodes, gpus), devices: t.shapes[0].devices}
 }
 
 // everyNodes is up to where every number of nodes is priced.
@@ -151,10 +161,10 @@ const everyNodes = 64
 
 // price prices 1, 2, 4, … and the most nodes; or every number while there are few. each is the batch of a GPU; 0 is
 // one batch for all.
-func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails failing, whole *pricedStep, each int64,
-	every bool,
+func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails failing, whole *pricedStep, most int,
+	each int64, every bool,
 ) {
-	most, per := whole.nodes, whole.Ranks/whole.nodes
+	per := whole.Ranks / most
 	next := func(n int) int {
 		if every && n < everyNodes {
 			return n + 1
@@ -175,11 +185,11 @@ func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails faili
 			if each > 0 {
 				own.job.GlobalBatch = each * int64(n*per)
 			}
-			p, err = own.resolve(ctx, wholeNodes(n, per))
+			p, err = own.resolve(ctx, t.wholeNodes(n, per))
 		}
 		var row ScaleRow
 		if err == nil {
-			row, err = scaleRow(p, before, fails)
+			row, err = scaleRow(p, before, n, fails)
 		}
 		if err != nil {
 			d.Skipped = append(d.Skipped, scaleSkip{Nodes: n, Reason: err.Error()})
@@ -197,10 +207,10 @@ func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails faili
 const worthReason = 0.03
 
 // scaleRow is a row, beside that of fewer nodes.
-func scaleRow(p, before *pricedStep, fails failing) (ScaleRow, error) {
+func scaleRow(p, before *pricedStep, nodes int, fails failing) (ScaleRow, error) {
 	margin := unit.Span(step.Margin(p.job, p.model))
 	row := ScaleRow{
-		Nodes: p.nodes, GPUs: p.Ranks, Step: p.Step, Exposed: p.Exposed, Tokens: p.TokensPerSecond(),
+		Nodes: nodes, GPUs: p.Ranks, Step: p.Step, Exposed: p.Exposed, Tokens: p.TokensPerSecond(),
 		PerGPU: p.TokensPerSecond() / float64(p.Ranks), MFU: p.MFU,
 		Low: p.Step / margin, High: p.Step * margin, Memory: p.Memory.Total().Bytes(), Has: p.model.Memory, Fits: true,
 		Bottleneck: p.limit().Kind, Parallel: p.job.Split, Micro: p.job.MicroBatch, Recompute: string(p.job.Recompute),
@@ -212,7 +222,7 @@ func scaleRow(p, before *pricedStep, fails failing) (ScaleRow, error) {
 		}
 	}
 	if fails.asked {
-		g, err := fails.goodput(p, p.nodes, p.Step, p.TokensPerSecond())
+		g, err := fails.goodput(p, nodes, p.Step, p.TokensPerSecond())
 		if err != nil {
 			return ScaleRow{}, err
 		}

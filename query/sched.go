@@ -18,8 +18,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Sched asks for a collective round by round: which rank sends what to which, in which phase, and how that loads the links
-// of the cluster; or for the proof that its schedule is right.
+// Sched asks for a collective round by round: which rank sends what to which, in which phase, and how that loads the
+// links of the cluster; or for the proof that its schedule is right.
 type Sched struct {
 	Op      Op     `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, … (default all_reduce)"`
 	Algo    string `default:"ring" help:"Algorithm; busbar list algorithms has all (default ring)."`
@@ -30,7 +30,9 @@ type Sched struct {
 	GPU     string `name:"gpu" placeholder:"MODEL" help:"GPU model, as for predict."`
 	NIC     string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs, as for predict."`
 	NCCL    string `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
+	Devices string `placeholder:"LIST" help:"GPUs of every node that take part, as for predict."`
 	Program
+	Set []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster, as for predict. Repeatable."`
 }
 
 // Program is how a schedule is made.
@@ -53,6 +55,7 @@ func (q Sched) Run(ctx context.Context, env Env) (doc *SchedDoc, err error) {
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
+	asked := q
 	p, name, err := q.onLayout(ctx, &env)
 	if err != nil {
 		return nil, err
@@ -62,6 +65,9 @@ func (q Sched) Run(ctx context.Context, env Env) (doc *SchedDoc, err error) {
 		return nil, err
 	}
 	s, row, err := q.schedule(p, op)
+	if err == nil {
+		err = asked.unread(&q, s, op)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -87,11 +93,17 @@ func (q Sched) Run(ctx context.Context, env Env) (doc *SchedDoc, err error) {
 // mostNamed is how many ranks are named.
 const mostNamed = 1024
 
-// onLayout takes the ranks of a cluster or a layout, and the groups that its nodes are; nil is a predictor of no cluster.
+// onLayout takes the ranks of a cluster or a layout, and the groups that its nodes are; nil is a predictor of no
+// cluster.
 func (q *Sched) onLayout(ctx context.Context, env *Env) (p *predict.Predictor, name string, err error) {
-	place := placement{cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC}
+	place := placement{
+		cluster: q.Cluster, layout: string(q.Layout), devices: q.Devices, gpu: q.GPU, nic: q.NIC, set: q.Set,
+	}
 	shapes, err := place.shapes()
 	if err != nil || q.Cluster+string(q.Layout) == "" {
+		return nil, "", err
+	}
+	if err := unread(q, "ranks", "the layout says how many there are"); err != nil {
 		return nil, "", err
 	}
 	ranks, per := shapes[0].nodes*shapes[0].gpus, shapes[0].gpus

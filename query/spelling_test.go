@@ -104,17 +104,17 @@ func TestFieldErrors(t *testing.T) {
 // TestNotesInDocuments holds a document to the notes that its question gives, by the names of parameters.
 func TestNotesInDocuments(t *testing.T) {
 	var told []string
-	doc, err := Predict{Cluster: "dgx-h100:2", Op: "barrier", Size: "1M"}.Run(t.Context(), Env{
+	doc, err := Plan{Cluster: "dgx-h100:2", Model: "gpt2", MaxNodes: 9}.Run(t.Context(), Env{
 		Flags: true, Note: func(text string) { told = append(told, text) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, "--size, -b and -e are not used") }) {
+	if !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, "--max-nodes 9: there are 2 nodes") }) {
 		t.Errorf("told %q", told)
 	}
 	if !slices.ContainsFunc(doc.Notes,
-		func(s string) bool { return strings.Contains(s, "size, minbytes and maxbytes are not used") }) {
+		func(s string) bool { return strings.Contains(s, "max-nodes 9: there are 2 nodes") }) {
 		t.Errorf("the document has %q", doc.Notes)
 	}
 }

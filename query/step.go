@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/predict"
 	"busbar.dev/step"
 	"busbar.dev/unit"
@@ -104,11 +105,16 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 	defer env.working("pricing the step")()
 	d := &StepDoc{Cluster: t.cluster.Name, Rows: []StepRow{}}
 	if len(t.shapes) > 1 {
-		widest := slices.MaxFunc(t.shapes, func(a, b shape) int { return a.nodes - b.nodes })
-		if p, err := t.resolve(ctx, widest); err == nil {
-			t.keepFramework(p)
+		widest := slices.Clone(t.shapes) // one framework for all: that of the most nodes which can be priced
+		slices.SortStableFunc(widest, func(a, b shape) int { return b.nodes - a.nodes })
+		for _, s := range widest {
+			if p, err := t.resolve(ctx, s); err == nil {
+				t.keepFramework(p)
+				break
+			}
 		}
 	}
+	var priced []*pricedStep
 	for _, s := range t.shapes {
 		p, err := t.resolve(ctx, s)
 		none := (*misfit)(nil)
@@ -122,6 +128,7 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 		case err != nil:
 			return nil, err
 		}
+		priced = append(priced, p)
 		row, err := q.row(p, campaign)
 		if err != nil {
 			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
@@ -133,6 +140,9 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 				return nil, err
 			}
 		}
+	}
+	if err := unused(&q, priced...); err != nil && len(priced) > 0 {
+		return nil, err
 	}
 	if len(d.Rows) == 0 {
 		return nil, fmt.Errorf("none of the layouts can be priced: %s", strings.Join(d.Skipped, "; "))
@@ -149,6 +159,10 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 
 // row is a step with what would help, and what a whole run of it takes.
 func (q *Step) row(p *pricedStep, campaign *running) (row StepRow, err error) {
+	if q.Advise && p.Ranks <= fewRanks {
+		return row, failure.In("advise", fmt.Errorf("--advise has no effect: up to %d GPUs other networks and settings are "+
+			"tried anyway; leave it out", fewRanks))
+	}
 	changes, err := p.tasks.Changes(p.gpu, p.Result, q.Advise || p.Ranks <= fewRanks)
 	if err != nil {
 		return row, err

@@ -56,7 +56,9 @@ func goodputLines(p *Page, g *campaign.Account, step unit.Span) {
 	p.say("saving", fmt.Sprintf("%v%s, every %v of training; the best interval is %v (Young's √(2CM): %v); a restart "+
 		"takes %v", g.Bytes, how, inSteps(g.Interval, step), inSteps(g.Best, step), g.Young, g.Restart))
 	for _, s := range g.Sources {
-		p.say("", s)
+		if p.Verbose {
+			p.say("", s)
+		}
 	}
 }
 

@@ -15,8 +15,9 @@ import (
 // Place prints placements, the scheduler's among them, and which to take.
 func Place(p *Page, d *query.PlaceDoc) {
 	jobLine(p, d.Cluster, d.GPU, &d.Job, true)
-	p.printf("%d of %d free nodes, %s each, %s; %s priced\n\n", d.Nodes, d.FreeNodes, words.Plural(d.PerNode, "GPU"),
+	p.printf("%d of %d free nodes, %s each, %s; %s priced\n", d.Nodes, d.FreeNodes, words.Plural(d.PerNode, "GPU"),
 		d.Parallel, words.Plural(d.Tried, "placement"))
+	p.wrapped("", "", d.Text)
 	t := texttab.New("nodes", "leaves", ">step", ">expected", ">exposed", ">longer", "", "chosen by")
 	var rows []*query.PlaceRow
 	for i := range d.Rows {
@@ -34,8 +35,6 @@ func Place(p *Page, d *query.PlaceDoc) {
 			either(r.Hosts == d.Best.Hosts, "best", when(r.Tied, "tie")), r.Why)
 	}
 	p.table(t)
-	p.printf("\n")
-	p.wrapped("", "", d.Text)
 }
 
 // leafText is nodes by leaf: leaf1 4, leaf2 2.

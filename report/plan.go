@@ -10,7 +10,6 @@ import (
 	"busbar.dev/internal/words"
 	"busbar.dev/plan"
 	"busbar.dev/query"
-	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
@@ -42,45 +41,59 @@ func Plan(p *Page, d *query.PlanDoc) {
 	}
 }
 
-// planOf prints the plans for one cluster.
+// planOf prints the plans for one cluster: the job, the first plan, what limits it and what would help, then the table.
+// How the search went and what else was looked at follow where more is asked for.
 func planOf(p *Page, d *query.PlanDoc) {
-	planHead(p, d)
+	base, first := &d.Job, &d.Plans[0]
+	p.printf("%s on %s%s, %s%s (%s): %s parameters, %s per step%s, %s, %s\n", d.Model, d.Cluster,
+		when(d.Set != "", " with "+d.Set), when(d.Spaces > 1, "up to "), words.Plural(d.GPUs, "GPU"), d.GPU,
+		words.Thousands(base.Params), batchOf(base), when(d.BatchRule != "", " (default)"), base.Precision, runBy(base))
+	p.printf("plan 1: %s per step (%s expected), %s; %s\n", first.Step, spanRange(first.Low, first.High), first.Parallel,
+		first.Reason)
+	p.printf("limit: %s\n", first.Why)
+	if help := first.Row.Advice; len(help) > 0 {
+		c := help[0]
+		p.printf("would help: %s with %s: %s\n", moreTokens(c.Gain, 1, passed(base)), c.Setting, c.Text)
+	}
 	p.table(plansTable(d))
-	planTie(p, d)
-	planTight(p, d)
-	planWhy(p, d)
-	planTuned(p, d)
-	p.lines(d.Holds)
+	if !d.Complete {
+		p.printf("stopped early: the others could be up to %.0f%% %s\n", 100*d.Gap, d.Goal.Better())
+	}
+	for _, o := range d.Others {
+		if p.Verbose || !o.Tied {
+			p.printf("with --framework %s: %s, %.1f%% %s%s, by %s\n%s", o.Framework, o.Step, 100*o.Gain,
+				d.Goal.Better(), when(o.Tied, ", too little to tell"), o.Settings,
+				when(o.Difference != "", "  "+o.Difference+"\n"))
+		}
+	}
+	if p.Verbose {
+		planMore(p, d)
+	}
 	switch {
 	case d.Hosts != nil: // busbar step has the cluster's own order
 		planHosts(p, d.Hosts)
 	case d.Nearby:
 		p.printf("ranks follow the network: hosts of one leaf switch are neighbours, unlike in the cluster's order\n")
 	default:
-		p.printf("details of plan 1: %s\n", d.Plans[0].Command)
+		p.printf("details of plan 1: %s\n", first.Command)
 	}
 }
 
-// planHead says what was asked, and how much of it was looked at.
-func planHead(p *Page, d *query.PlanDoc) {
-	base := &d.Job
-	p.printf("%s on %s%s, %s%s (%s): %s parameters, %s per step, %s, %s\n", d.Model, d.Cluster,
-		when(d.Set != "", " with "+d.Set), when(d.Spaces > 1, "up to "), words.Plural(d.GPUs, "GPU"), d.GPU,
-		words.Thousands(base.Params), batchOf(base), base.Precision, runBy(base))
+// planMore says how much was looked at, what else would help, and what the order rests on.
+func planMore(p *Page, d *query.PlanDoc) {
 	if d.BatchRule != "" {
 		p.printf("global batch %d by default: %s; --global-batch names another\n", d.Batch, d.BatchRule)
 	}
 	p.lines(d.Mixed)
-	rest := fmt.Sprintf("stopped early: the others could be up to %.0f%% %s", 100*d.Gap, d.Goal.Better())
-	if d.Complete {
-		rest = fmt.Sprintf("%s ruled out one by one, %s in groups; no other setting is %s", words.Thousands(d.Bounded),
-			words.Thousands(d.Cut), d.Goal.Better())
-	}
-	p.printf("%s settings: %s priced in full, %s\n", words.Thousands(d.Considered), words.Thousands(d.Priced), rest)
+	p.printf("%s settings: %s priced in full, %s ruled out one by one, %s in groups\n", words.Thousands(d.Considered),
+		words.Thousands(d.Priced), words.Thousands(d.Bounded), words.Thousands(d.Cut))
 	if d.Failed > 0 {
 		p.printf("%s of them, or groups of them, could not be priced and are left out: %v\n", words.Thousands(d.Failed),
 			d.Error)
 	}
+	planWhy(p, d)
+	planTuned(p, d)
+	p.lines(d.Holds)
 }
 
 // runBy is the framework of a job with its kernels: frameworks differ in them, and a comparison of two is one of those
@@ -103,13 +116,13 @@ func passed(j *workload.Summary) string { return counted(j.Seq == 1) }
 // plansTable is the plans, best first. Columns that say the same in all rows are left out.
 func plansTable(d *query.PlanDoc) *texttab.Table {
 	t := texttab.New(">", texttab.If(d.Goal.Head != "", ">"+d.Goal.Head+"|%.4g"), texttab.If(d.Spaces > 1, ">GPUs"),
-		">step", ">expected", ">"+passed(&d.Job)+"/s/GPU|%.0f", ">MFU|%.1f%%", ">memory", "parallel", ">micro-batch",
+		">step", ">expected", ">"+passed(&d.Job)+"/s/GPU|%.0f", ">MFU|%.1f%%", ">memory", "why", "parallel", ">micro-batch",
 		"recompute", "schedule", "order", texttab.If(slices.ContainsFunc(d.Plans, hasOptions), "options"))
 	for i := range d.Plans {
 		p := &d.Plans[i]
 		piped := p.Parallel.PP > 1
-		t.Add(fmt.Sprint(p.Rank)+when(p.Tied, "="), p.Million, p.GPUs, p.Step, spanRange(p.Low, p.High), p.PerGPU,
-			100*p.MFU, memoryOf(p.Row.Memory["total"], p.Row.Has)+when(p.Tight, " tight"), p.Parallel, p.Micro,
+		t.Add(p.Rank, p.Million, p.GPUs, p.Step, spanRange(p.Low, p.High), p.PerGPU,
+			100*p.MFU, memoryOf(p.Row.Memory["total"], p.Row.Has)+when(p.Tight, " tight"), p.Reason, p.Parallel, p.Micro,
 			p.Recompute, known(piped, p.Schedule), known(piped, string(p.Parallel.Order)),
 			cmp.Or(strings.Join(p.Options, ", "), "-"))
 	}
@@ -132,95 +145,39 @@ func memoryOf(needs, has unit.Bytes) string {
 	return fmt.Sprintf("%.1f of %.0f GiB", unit.Volume(needs).GiB(), unit.Volume(has).GiB())
 }
 
-// planTight says what tight means.
-func planTight(p *Page, d *query.PlanDoc) {
-	if slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return p.Tight }) {
-		p.printf("tight: measured memory was up to %.0f%% above predictions, which these plans do not have left; "+
-			"--reserve 0.1 plans with room\n", 100*(step.MemoryMargin-1))
-	}
-}
-
-// planTie says which plans cannot be told from the first, and what else speaks for some of them.
-func planTie(p *Page, d *query.PlanDoc) {
-	t := d.Tie
-	if t == nil {
-		return
-	}
-	p.printf("plans 1 %s %d cannot be told apart: they are within %.0f%% of each other\n",
-		either(len(t.Plans) == 2, "and", "to"), t.Plans[len(t.Plans)-1], 100*(t.Margin-1))
-	p.printf("order: %s\n", t.Order)
-	for _, f := range t.For {
-		p.printf("for plan %d: %s%s\n", f.Rank, f.Reason,
-			when(f.Rank > 1, fmt.Sprintf(" (--pick %d writes its files)", f.Rank)))
-	}
-}
-
-// planWhy says what limits the first plans, and what would help.
+// planWhy says what the plans after the first lose against it, what the host holds, and what else would help.
 func planWhy(p *Page, d *query.PlanDoc) {
-	p.printf("1: %s\n", d.Plans[0].Why)
 	if i := slices.IndexFunc(d.Plans, func(p query.PlanRow) bool { return p.Row.HostMemory != "" }); i >= 0 {
-		r := &d.Plans[i].Row
-		need := unit.Volume(r.Memory["host"]) * unit.Volume(min(d.PerNode, r.Ranks))
-		p.printf("%d: host memory per node %.0f GB of %.0f GB (%s)\n", i+1, need.GB(), unit.Volume(d.Memory).GB(),
-			d.MemFrom)
+		p.printf("%d: %s; it has %.0f GB (%s)\n", i+1, d.Plans[i].Row.HostMemory, unit.Volume(d.Memory).GB(), d.MemFrom)
 	}
-	if len(d.Plans) > 1 {
-		p.printf("2: %s\n", d.Plans[1].Why)
+	for i := range d.Plans[1:] {
+		p.printf("%d: %s\n", i+2, d.Plans[i+1].Why)
 	}
 	help := d.Plans[0].Row.Advice
-	for _, c := range help {
+	for _, c := range help[min(1, len(help)):] {
 		p.printf("would help plan 1: %s with %s: %s\n", moreTokens(c.Gain, 1, passed(&d.Job)), c.Setting, c.Text)
-	}
-	for _, o := range d.Others {
-		p.printf("with --framework %s: %s, %.1f%% %s%s, by %s\n%s", o.Framework, o.Step, 100*o.Gain,
-			d.Goal.Better(), when(o.Tied, ", too little to tell"), o.Settings,
-			when(o.Difference != "", "  "+o.Difference+"\n"))
-	}
-	if len(help) == 0 && d.Plans[0].NCCL != nil {
-		p.printf("no other change tried speeds plan 1 up by %.1f%%: NCCL settings, faster links of every kind, twice "+
-			"the memory\n", 100*query.LeastHelp)
 	}
 	p.lines(d.Goal.Note)
 }
 
-// mostChoices is how many choices of a tuner are printed.
-const mostChoices = 3
-
-// planTuned says what a tuner would choose otherwise than NCCL, and what that brings.
+// planTuned says what a tuner would choose otherwise than NCCL most of all, and what that brings.
 func planTuned(p *Page, d *query.PlanDoc) {
 	first := &d.Plans[0]
 	if first.NCCL == nil || first.Row.Comm == 0 {
 		return
 	}
-	list := first.NCCL.Choices
-	if len(list) == 0 {
+	if len(first.NCCL.Choices) == 0 {
 		p.printf("NCCL's choices of algorithm and protocol are within 5%% of the best for plan 1\n")
 		return
 	}
-	var choices []string
-	last := ""
-	for _, c := range list {
-		of := fmt.Sprint(c.Group, c.Kind, c.Algo, c.Proto)
-		if of == last {
-			continue // sizes beside each other
-		}
-		if last = of; len(choices) == mostChoices {
-			choices = append(choices, "and others")
-			break
-		}
-		choices = append(choices,
-			fmt.Sprintf("%s of %v among %s ranks by %s %s instead of %s %s (%.2f times as fast)", c.Kind, c.Bytes,
-				c.Group, c.Algo, c.Proto, c.Own, c.OwnProto, c.Gain))
-	}
+	c := first.NCCL.Choices[0]
 	what := "with busbar's tuner plugin (--emit with --files tuner writes it) plan 1 would take " + first.NCCL.Step.Short()
 	if d.Tuner {
 		what = "chosen by the tuner plugin (--emit writes it) for plan 1"
-	} else if gain := float64(first.Step/first.NCCL.Step) - 1; gain >= 0.001 {
-		what += ", " + moreTokens(gain, 1, passed(&d.Job))
-	} else {
-		what += ", which is no gain: they are overlapped with compute"
 	}
-	p.printf("%s: %s\n", what, strings.Join(choices, "; "))
+	p.printf("%s: %s of %v among %s ranks by %s %s instead of %s %s (%.2f times as fast)\n", what, c.Kind, c.Bytes,
+		c.Group,
+		c.Algo, c.Proto, c.Own, c.OwnProto, c.Gain)
 }
 
 // planHosts says in which order ranks are put on the hosts.

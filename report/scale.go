@@ -13,7 +13,6 @@ import (
 // Scale prints a job on more and more nodes.
 func Scale(p *Page, d *query.ScaleDoc) {
 	jobLine(p, d.Cluster, d.GPU, &d.Job, d.Strong)
-	p.table(scaleTable(d))
 	wide := 1.0
 	for _, r := range d.Rows {
 		if r.Step > 0 {
@@ -28,6 +27,7 @@ func Scale(p *Page, d *query.ScaleDoc) {
 		p.printf("no knee up to %s: every doubling gives at least 80%% of its nodes' rate\n",
 			words.Plural(d.Rows[len(d.Rows)-1].Nodes, "node"))
 	}
+	p.table(scaleTable(d))
 	for _, s := range d.Skipped {
 		p.printf("%s left out: %s\n", words.Plural(s.Nodes, "node"), s.Reason)
 	}

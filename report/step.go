@@ -28,34 +28,53 @@ func Step(p *Page, d *query.StepDoc) {
 	}
 	sameBatch := !slices.ContainsFunc(d.Rows, func(r query.StepRow) bool { return r.Job.Global != first.Job.Global })
 	jobLine(p, d.Cluster, first.GPU, j, sameBatch)
+	if len(d.Rows) > 1 && !d.Wrong() {
+		p.lines(fastestLayout(d.Rows))
+	} else if first.Fits {
+		p.printf("%s: %s per step (%s expected)\n", first.Layout, first.Step, spanRange(first.Low, first.High))
+		stepLimit(p, "limit", first)
+	}
 	of := passed(j)
-	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">"+of+"/s|%.0f",
-		">"+of+"/s/GPU|%.0f", ">TFLOPS/GPU|%.1f", ">MFU|%.1f%%", ">memory", texttab.If(!sameBatch, ">global batch"),
-		"parallel")
+	t := texttab.New("layout", ">step", texttab.If(len(d.Rows) > 1, ">expected"), ">compute", ">exposed", ">bubble",
+		">update", ">"+of+"/s|%.0f", ">"+of+"/s/GPU|%.0f", ">TFLOPS/GPU|%.1f", ">MFU|%.1f%%", ">memory",
+		texttab.If(!sameBatch, ">global batch"), "parallel")
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		if !r.Fits {
 			continue
 		}
-		t.Add(r.Layout, r.Step, r.Compute, r.Exposed, r.Bubble, r.Optimizer+r.Host, r.TokensPerS, r.PerGPU, r.TFLOPSPerGPU,
-			100*r.MFU, memoryOf(r.Memory["total"], r.Has), r.Job.Global, r.Job.Parallel)
+		t.Add(r.Layout, r.Step, spanRange(r.Low, r.High), r.Compute, r.Exposed, r.Bubble, r.Optimizer+r.Host, r.TokensPerS,
+			r.PerGPU, r.TFLOPSPerGPU, 100*r.MFU, memoryOf(r.Memory["total"], r.Has), r.Job.Global, r.Job.Parallel)
 	}
 	if !d.Wrong() {
 		p.table(t)
 	}
 	for i := range d.Rows {
-		if r := &d.Rows[i]; r.Fits {
-			stepDetails(p, r)
-		} else if !d.Wrong() {
-			p.printf("\n%s: %s\n", r.Layout, r.Bottleneck.Text)
+		switch r := &d.Rows[i]; {
+		case !r.Fits && !d.Wrong():
+			p.printf("%s: %s\n", r.Layout, r.Bottleneck.Text)
+		case r.Fits && len(d.Rows) > 1:
+			stepLimit(p, r.Layout, r)
 		}
+		stepDetails(p, &d.Rows[i])
 	}
 	for _, s := range d.Skipped {
-		p.printf("\nleft out: %s\n", s)
+		p.printf("left out: %s\n", s)
 	}
-	if len(d.Rows) > 1 {
-		p.printf("\n%s\n", fastestLayout(d.Rows))
+}
+
+// stepLimit is what a step is bounded by, and the change that would help most.
+func stepLimit(p *Page, lead string, r *query.StepRow) {
+	p.printf("%s: %s\n", lead, r.Bottleneck.Text)
+	if len(r.Advice) > 0 {
+		helps(p, "would help", r, 0)
 	}
+}
+
+// helps is a change that would make a step shorter.
+func helps(p *Page, lead string, r *query.StepRow, i int) {
+	a := &r.Advice[i]
+	p.printf("%s: %s with %s: %s\n", lead, moreTokens(a.Gain, 0, passed(&r.Job)), a.Setting, a.Text)
 }
 
 // jobLine says which job was understood, on which GPUs of a cluster; its batch where that is everywhere the same.
@@ -67,24 +86,23 @@ func jobLine(p *Page, cluster, gpu string, j *workload.Summary, sameBatch bool) 
 		jobSettings(j))
 }
 
-// stepDetails is what stands below the table about one layout.
+// stepDetails is what stands below the table about one layout: what was asked beside the step, and where more is asked
+// for what it is made of.
 func stepDetails(p *Page, r *query.StepRow) {
-	p.printf("\n%s: %s\n", r.Layout, r.Bottleneck.Text)
-	p.printf("  expected: %s to %s (×%.2f, from clusters left out of the fit)\n", r.Low, r.High, r.Margin)
-	if p.Verbose {
+	if r.Fits && p.Verbose {
 		for _, g := range r.Groups {
 			p.printf("  %-9s %v\n", g.Group, g)
+		}
+		for _, x := range r.Traffic {
+			p.printf("  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, x.Bytes,
+				x.Time, x.Exposed)
+		}
+		for i := range r.Advice[min(1, len(r.Advice)):min(mostAdvice, len(r.Advice))] {
+			helps(p, "  would help", r, i+1)
 		}
 	}
 	if r.HostMemory != "" {
 		p.printf("  %s\n", r.HostMemory)
-	}
-	for _, x := range r.Traffic {
-		p.printf("  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, x.Bytes,
-			x.Time, x.Exposed)
-	}
-	for _, a := range r.Advice[:min(mostAdvice, len(r.Advice))] {
-		p.printf("  would help: %s with %s: %s\n", moreTokens(a.Gain, 0, passed(&r.Job)), a.Setting, a.Text)
 	}
 	if r.CampaignDoc != nil {
 		campaignLines(p, r.CampaignDoc, r.Step, passed(&r.Job))
@@ -108,18 +126,12 @@ func jobSettings(j *workload.Summary) string {
 // is too small cannot win.
 func fastestLayout(rows []query.StepRow) string {
 	var order []*query.StepRow
-	var small []string
 	for i := range rows {
-		if !rows[i].Fits {
-			small = append(small, rows[i].Layout)
-			continue
+		if rows[i].Fits {
+			order = append(order, &rows[i])
 		}
-		order = append(order, &rows[i])
 	}
-	switch len(order) {
-	case 0:
-		return "none of them fits into GPU memory"
-	case 1:
+	if len(order) == 1 {
 		return fmt.Sprintf("only %s fits into GPU memory", order[0].Layout)
 	}
 	slices.SortStableFunc(order, func(a, b *query.StepRow) int { return cmp.Compare(b.TokensPerS, a.TokensPerS) })
@@ -128,9 +140,7 @@ func fastestLayout(rows []query.StepRow) string {
 	for _, r := range order[1:] {
 		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.Layout, best.TokensPerS/r.TokensPerS))
 	}
-	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(&best.Job),
-		strings.Join(others, ", "),
-		when(len(small) > 0, "; left out, since it does not fit: "+strings.Join(small, ", ")))
+	return fmt.Sprintf("%s is fastest; for as many %s %s", best.Layout, passed(&best.Job), strings.Join(others, ", "))
 }
 
 // StepTimeline draws the timeline of a step on one layout.

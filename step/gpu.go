@@ -10,6 +10,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
+	"busbar.dev/predict"
 	"busbar.dev/sim"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
@@ -273,13 +274,20 @@ const promoted = 0.85
 
 // GPUOf is the GPU of the catalogue that the first rank of a layout runs on.
 func GPUOf(c *cluster.Cluster, l nccl.Layout) (hardware.GPUModel, error) {
-	name := strings.TrimSpace(c.TypeOf(l[0].Host).Devices[l[0].GPU].Model.Value)
+	d := &c.TypeOf(l[0].Host).Devices[l[0].GPU]
+	name := strings.TrimSpace(d.Model.Value)
 	if name == "" {
 		return hardware.GPUModel{}, fmt.Errorf("%s does not say which GPUs it has; name them with --gpu", c.Name)
 	}
 	m, ok := hardware.GPUByName(name)
 	if !ok {
 		return m, fmt.Errorf("GPU %q is not in the catalogue (busbar list hardware lists it); name its like with --gpu", name)
+	}
+	if d.GPU != nil && d.GPU.Memory.Source == predict.AsGiven {
+		m.Memory = d.GPU.Memory.Value
+	}
+	if d.GPU != nil && d.GPU.Limit.Known() {
+		m.TDP, m.TDPSource = d.GPU.Limit.Value, d.GPU.Limit.Source
 	}
 	return m, nil
 }

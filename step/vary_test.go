@@ -31,7 +31,7 @@ func TestVary(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"nic=fast": "such as nic=400G", "gdr=on": "already", "gdr=maybe": "expected nic=100G", "color=red": "cannot be set",
+		"nic=fast": "such as nic=400G", "gdr=on": "already", "gdr=maybe": "expected gdr=on", "color=red": "cannot be set",
 	} {
 		if _, err := step.Vary(c, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", text, err, want)

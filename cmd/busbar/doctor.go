@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -44,13 +45,13 @@ func (c *doctorCmd) Run(e *env) error {
 			Result: c.Sources[0], Cluster: c.Cluster, Layout: c.Layout, Op: c.Op, NCCL: c.NCCL, FailOn: c.FailOn,
 		}, c.common, c.Output)
 	case c.Cluster+c.Job.Model != "":
-		c.note(e, "-c and -m are for tables of bench and for traces; these inputs are examined without them")
+		return errors.New("-c and -m have no effect: they predict tables of bench and traces, and these inputs are neither")
 	}
 	q := *ask.Named(kind)
 	if c.Ask {
 		q.Run = func(ctx context.Context, _ any, env query.Env) (any, error) { return c.walk(ctx, e, env) }
 	}
-	return e.writeAnswer(&q, &c.Doctor, c.common, c.Output)
+	return e.answer(&q, &c.Doctor, c.common, c.Output, "ask")
 }
 
 // maxAsked is how many questions a walk has.

@@ -16,6 +16,14 @@ type settings struct {
 	Set []string `placeholder:"KEY=VALUE" sep:"none" help:"Rarely needed setting; the keys are listed below. Repeatable."`
 }
 
+// Validate refuses what is no key: keys that are became flags before the flags were read.
+func (s settings) Validate() error {
+	if len(s.Set) > 0 {
+		return fmt.Errorf("--set %s: no such key; --help lists the keys", s.Set[0])
+	}
+	return nil
+}
+
 // flagGroups are the titles that flags stand under in --help, in this order. Those that stand nowhere are "Flags:".
 var flagGroups = []struct{ title, names string }{
 	{"Where it runs:", "cluster layout nodes nic gpu set hosts devices nccl env gpus free"},
@@ -32,14 +40,10 @@ var flagGroups = []struct{ title, names string }{
 var keys = map[string]string{
 	"": "graphs kernels unfused padded sync schedule order bucket context offload compress channels-first packed method " +
 		"mtp tuner conns meet-timeout busbar-gpu perftest",
-	"step":   "devices advise loader sample-size read-rate every mfu gpus",
-	"doctor": "comm size op compare devices",
-	"predict": "hosts links root launch ranks channels pieces groups inner outer check hidden topk experts mode sms " +
-		"node-limit",
-	"need":  "devices",
-	"place": "devices",
-	"goodput": "devices checkpoint-time checkpoint-interval restart-time async-checkpoint spares elastic repair-time " +
-		"node-loss " +
+	"step":   "advise loader sample-size read-rate every mfu gpus",
+	"doctor": "comm size op compare env devices",
+	"predict": "hosts links root launch ranks channels pieces groups inner outer check hidden topk experts mode sms node-limit",
+	"goodput": "checkpoint-time checkpoint-interval restart-time async-checkpoint spares elastic repair-time node-loss " +
 		"energy gpu-power overhead compare",
 	"plan": "files keep-order detected reserve host-memory max-nodes max-step avoid pick energy gpu-power overhead",
 	"bench": "tls-cert tls-key tls-ca redop root small repeat nccl-tests shapes qps gid-index batch speed first-bucket " +

@@ -175,12 +175,13 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 // newParser reads the arguments of a command; help is our own.
 func newParser(args []string) (*kong.Kong, error) {
 	options := []kong.Option{kong.Name("busbar"), kong.Description(description), kong.NoDefaultHelp()}
+	commands, whole := grammar(args)
 	for _, q := range ask.Questions {
-		if q.Group != "" {
+		if q.Group != "" && (whole || q.Name == args[0]) {
 			options = append(options, kong.DynamicCommand(q.Name, q.Help, q.Group, &questionCmd{q.New(), q, common{}}))
 		}
 	}
-	parser, err := kong.New(grammar(args), options...)
+	parser, err := kong.New(commands, options...)
 	if err == nil {
 		slices.SortStableFunc(parser.Model.Children, func(a, b *kong.Node) int { return groupAt(a) - groupAt(b) })
 		arrange(parser.Model.Children, "")

@@ -28,7 +28,7 @@ func (c *mapCmd) Run(e *env) error {
 	case c.Audit:
 		q, question = ask.Audit, &query.Audit{Sources: c.Sources, Given: c.Given}
 	case len(c.Path) > 0:
-		q, question = ask.Path, &query.Path{Sources: c.Sources, Path: c.Path}
+		q, question = ask.Path, &query.Path{Sources: c.Sources, Path: c.Path, Given: c.Given}
 	}
 	noting := *q
 	noting.Run = func(ctx context.Context, question any, env query.Env) (any, error) {
@@ -47,5 +47,5 @@ func (c *mapCmd) Run(e *env) error {
 		}
 		return doc, err
 	}
-	return e.writeAnswer(&noting, question, c.common, c.Output)
+	return e.answer(&noting, question, c.common, c.Output, "audit")
 }

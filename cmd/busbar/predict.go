@@ -10,7 +10,6 @@ import (
 
 type predictCmd struct {
 	common
-	settings
 	query.Predict
 	query.MoE
 	query.Program
@@ -31,7 +30,7 @@ func (c *predictCmd) Run(e *env) error {
 	q, question := ask.Named("predict"), any(&c.Predict)
 	switch {
 	case strings.HasPrefix(string(c.Op), "moe_"):
-		experts := query.Experts{Cluster: c.Cluster, Layout: c.Layout, MoE: c.MoE, GPU: c.GPU, NIC: c.NIC}
+		experts := query.Experts{Cluster: c.Cluster, Layout: c.Layout, MoE: c.MoE, GPU: c.GPU, NIC: c.NIC, Set: c.Set}
 		if e.given["dtype"] {
 			experts.Dtype = string(c.Dtype)
 		}
@@ -40,7 +39,7 @@ func (c *predictCmd) Run(e *env) error {
 		q = ask.Named("sched")
 		question = &query.Sched{
 			Op: c.Op, Algo: c.Algo, Root: c.Root, Cluster: c.Cluster, Layout: c.Layout, Size: c.Size, GPU: c.GPU, NIC: c.NIC,
-			NCCL: c.NCCL, Program: c.Program,
+			NCCL: c.NCCL, Devices: c.Devices, Set: c.Set, Program: c.Program,
 		}
 	}
 	return e.answer(q, question, c.common, c.Output, "op", "rounds")

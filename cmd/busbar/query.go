@@ -96,7 +96,7 @@ func wrong(document any, err error) error {
 // answer asks one of the questions of a command. A flag that is another's, and would do nothing, is refused; those that
 // chose the question are known.
 func (e *env) answer(q *ask.Question, question any, o common, output []string, known ...string) error {
-	known = append(known, "output", "set")
+	known = append(known, "output")
 	for _, p := range slices.Concat(query.Params(o), q.Params()) {
 		known = append(known, p.Name)
 	}

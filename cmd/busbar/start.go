@@ -8,20 +8,25 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"busbar.dev/ask"
 )
 
 // grammar is what the arguments are read by. A run uses one command, and reading the flags of all of
 // them took longer than most commands' work: where the first word names one, the others are left
 // out. Whatever else may come first, such as --help or a word that is misspelt, needs them all.
-func grammar(args []string) any {
+func grammar(args []string) (commands any, whole bool) {
 	fields := reflect.VisibleFields(reflect.TypeFor[command]())
 	if len(args) > 0 && !slices.Contains([]string{"man", "completion", "list"}, args[0]) { // which are about all commands
 		at := slices.IndexFunc(fields, func(f reflect.StructField) bool { return wordOf(f.Name) == args[0] })
 		if at >= 0 {
-			fields = fields[at : at+1]
+			return reflect.New(reflect.StructOf(fields[at : at+1])).Interface(), false
+		}
+		if q := ask.Named(args[0]); q != nil && q.Group != "" {
+			return &struct{}{}, false
 		}
 	}
-	return reflect.New(reflect.StructOf(fields)).Interface()
+	return reflect.New(reflect.StructOf(fields)).Interface(), true
 }
 
 // wordOf is a command's word as kong makes it of its field: self-test of SelfTest.

@@ -94,7 +94,7 @@ func TestKeys(t *testing.T) {
 		"step -c dgx-h100:1 -m gpt2 --set kernels=odd":        "--kernels must be one of",
 		"step -c dgx-h100:1 -m gpt2 --set nothing=1":          "--set nothing=1",
 		"step -c dgx-h100:1 -m gpt2 --set mfu=0.4":            "--mfu has no effect on busbar step",
-		"predict -c dgx-h100:1 --rounds --size 1M":            "--size has no effect on busbar predict --rounds",
+		"predict -c dgx-h100:1 --rounds --proto ll":           "--proto has no effect on busbar predict --rounds",
 		"predict -c dgx-h100:1 --op moe_dispatch --algo ring": "--algo has no effect",
 	} {
 		if code, _, errs := calledAs(t, line); code != exitBad || !strings.Contains(errs, says) {

@@ -75,7 +75,7 @@ export async function show(root, state, api) {
       h('div', { class: 'card' }, h('h2', {}, 'The best plan'), h('p', {}, h('strong', {}, words(best)), ' – ', best.why),
         best.row && h('dl', { class: 'figures' }, [['step time', ranged(seconds(best.step_s), seconds(best.low_s), seconds(best.high_s))], [`${counted(best.row?.job)}/s`, short(best.row.tokens_per_s)], [`${counted(best.row?.job)}/s/GPU`, short(best.tokens_per_s_per_gpu)], [term('MFU'), percent(best.mfu)], ['memory per GPU', [memory(best.row.memory_bytes.total), h('small', {}, `of ${memory(best.row.gpu_memory_bytes)}`)]], ['GPUs', count(best.row.gpus)]].map(([a, b]) => h('div', {}, h('dt', {}, a), h('dd', {}, b)))),
         changes(best.row?.advice, counted(best.row?.job), percent),
-        doc.tie && h('p', {}, `Plans 1 to ${doc.tie.plans.at(-1)} cannot be told apart: they are within ${percent(doc.tie.margin - 1)}. Order: ${doc.tie.order}. `, doc.tie.for.map((f) => `Plan ${f.rank} has the ${f.reason}. `)),
+        doc.tie && h('p', {}, `Plans 1 to ${doc.tie.plans.at(-1)} cannot be told apart: they are within ${percent(doc.tie.margin - 1)}. `),
         doc.framework && h('p', {}, `Framework: ${doc.framework}`, doc.framework_reason ? ` (${doc.framework_reason})` : '', (doc.other_frameworks || []).map((o) => `; with ${o.framework} ${percent(o.gain)} better${o.tied ? ', too little to tell' : ''}`)),
         notes.map((x) => h('p', { class: 'quiet' }, x))),
       h('div', { class: 'card' }, h('h2', {}, 'Ranking'), table('Best first; = marks plans that cannot be told apart; the expected range is below the step time',
@@ -87,7 +87,7 @@ export async function show(root, state, api) {
   }
 
   // What a plan is, why, and its files share the first cell: columns further right are out of sight on small screens.
-  const reason = (p, q) => [words(p), h('p', { class: 'why' }, p.why), h('button', { type: 'button', 'aria-label': `files of plan ${p.rank}`, onclick: () => files(p.rank, q) }, 'Files')];
+  const reason = (p, q) => [words(p), h('p', { class: 'why' }, `${p.reason}${p.why.startsWith(p.reason) ? p.why.slice(p.reason.length) : `: ${p.why}`}`), h('button', { type: 'button', 'aria-label': `files of plan ${p.rank}`, onclick: () => files(p.rank, q) }, 'Files')];
 
   const holder = h('div', { class: 'card', id: 'files' });
   async function files(rank, q) {

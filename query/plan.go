@@ -619,6 +619,9 @@ func (x *planned) reason(i int) string {
 	p, other := &plans[i], &plans[0]
 	if i == 0 {
 		at := slices.IndexFunc(plans, func(p plan.Plan) bool { return p.Value == least })
+		if at < 0 {
+			return fmt.Sprintf("as %s as any, easier to run", x.goal.word("fast", "cheap", "low in energy"))
+		}
 		p, other = &plans[at], p
 	}
 	if p == other {
@@ -674,6 +677,9 @@ func (x *planned) withoutOffload(ctx context.Context) error {
 
 // fastest is the least value of the objective that a plan has.
 func (x *planned) fastest() float64 {
+	if x.least > 0 {
+		return x.least
+	}
 	return slices.MinFunc(x.answer.Plans, func(a, b plan.Plan) int { return cmp.Compare(a.Value, b.Value) }).Value
 }
 

@@ -52,6 +52,7 @@ type planned struct {
 	mixed      string     // what is taken where GPUs differ
 	nearby     bool       // ranks follow the network and not the cluster's order of hosts
 	answer     *plan.Answer
+	least      float64 // of the objective, of all that were arranged
 	took       time.Duration
 	steps      []*pricedStep
 	help       []step.Change
@@ -88,6 +89,9 @@ func (t *training) planOn(ctx context.Context, v planVariant) (*planned, error) 
 	return x, x.explain(ctx)
 }
 
+// leastArranged is how many plans are arranged, however few are shown: the one to take may not be the fastest.
+const leastArranged = 10
+
 // search finds the best plans on a site, in the order in which they should be taken: by the framework that was named,
 // or the one that suits.
 func (t *training) search(ctx context.Context, at jobSite, order *hostOrder) (*planned, error) {
@@ -122,6 +126,8 @@ func (t *training) search(ctx context.Context, at jobSite, order *hostOrder) (*p
 	if err := x.arrangePlans(ctx); err != nil {
 		return nil, err
 	}
+	x.least = x.fastest()
+	x.answer.Plans = x.answer.Plans[:min(len(x.answer.Plans), t.Top)]
 	return x, x.query.PreferDefaults(x.answer.Plans)
 }
 
@@ -159,7 +165,8 @@ func (t *training) prepare(at jobSite, order *hostOrder) (*planned, error) {
 		return nil, err
 	}
 	x.query = &plan.Query{
-		Cluster: at.cluster, Layout: at.ranks, Version: at.version, GPU: g, Top: t.Top, Reserve: t.reserve,
+		Cluster: at.cluster, Layout: at.ranks, Version: at.version, GPU: g, Top: max(t.Top, leastArranged),
+		Reserve:   t.reserve,
 		Objective: x.goal.objective, Tuned: at.tuned, Env: at.setting,
 	}
 	if x.query.MaxStep, err = t.maxStep(); err != nil {

@@ -46,18 +46,11 @@ func GPUs(c *cluster.Cluster) iter.Seq2[int, []int] {
 }
 
 // Block places gpus ranks on each of the first nodes hosts that have as many, in
-// the order of hosts and of GPU numbers: 2x4 is ranks 0–3 on the first host. which are other GPUs than the first, by
-// number, in the order of ranks.
-func Block(c *cluster.Cluster, nodes, gpus int, which ...int) (Layout, error) {
+// the order of hosts and of GPU numbers: 2x4 is ranks 0–3 on the first host.
+func Block(c *cluster.Cluster, nodes, gpus int) (Layout, error) {
 	if nodes < 1 || gpus < 1 {
 		return nil, fmt.Errorf("layout %dx%d; expected at least one node and one GPU", nodes, gpus)
 	}
-	if len(which) == 0 {
-		for i := range gpus {
-			which = append(which, i)
-		}
-	}
-	gpus = slices.Max(which) + 1
 	l := make(Layout, 0, min(nodes*gpus, 8*len(c.Hosts))) // more than there are may be asked for
 	most, taken := 0, 0
 	for h, devs := range GPUs(c) {
@@ -69,8 +62,8 @@ func Block(c *cluster.Cluster, nodes, gpus int, which ...int) (Layout, error) {
 			continue
 		}
 		taken++
-		for _, i := range which {
-			l = append(l, Rank{h, devs[i]})
+		for _, d := range devs[:gpus] {
+			l = append(l, Rank{h, d})
 		}
 	}
 	if taken < nodes {

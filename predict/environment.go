@@ -83,10 +83,8 @@ func Unmodelled(key string) bool {
 // Misspelt is the setting of NCCL that a name is a letter or two from, "" where
 // NCCL knows the name itself or none is near.
 func Misspelt(key string) string {
-	for _, list := range [][]string{heeded, weighty, idle} {
-		if slices.Contains(list, key) {
-			return ""
-		}
+	if slices.Contains(slices.Concat(heeded, weighty, idle), key) {
+		return ""
 	}
 	return nearest(key)
 }
@@ -98,11 +96,9 @@ func nearest(key string) string {
 	if len(key) > 64 {
 		return ""
 	}
-	for _, list := range [][]string{heeded, weighty, idle} {
-		for _, k := range list {
-			if d := words.Distance(strings.ToUpper(key), k); d < least {
-				best, least = k, d
-			}
+	for _, k := range slices.Concat(heeded, weighty, idle) {
+		if d := words.Distance(strings.ToUpper(key), k); d < least {
+			best, least = k, d
 		}
 	}
 	return best

@@ -125,9 +125,6 @@ func barOf(class string, size unit.Bytes) Bar {
 	return widest
 }
 
-// marginOf is the factor alone.
-func marginOf(class string, size unit.Bytes) float64 { return barOf(class, size).Factor }
-
 // Measured tells whether measurements stand behind the bars of a class.
 func Measured(class string) bool {
 	return slices.ContainsFunc(sizes[:], func(size string) bool {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"busbar.dev/cluster"
+
 	"busbar.dev/coll"
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
@@ -38,9 +40,14 @@ func block(t *testing.T, preset string, nodes, gpus int, v nccl.Version, env map
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := nccl.Block(c, nodes, gpus, which...)
+	l, err := nccl.Block(c, nodes, gpus)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(which) > 0 {
+		for i, r := range l {
+			l[i].GPU = c.TypeOf(r.Host).Of(cluster.GPU)[which[i%gpus]]
+		}
 	}
 	p, err := New(c, l, v, env, nil)
 	if err != nil {

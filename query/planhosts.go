@@ -249,10 +249,6 @@ func noHostOf(cl *cluster.Cluster, name string) error {
 
 // ranksOn are the ranks of a layout on hosts: all their GPUs, or as many of each as it has.
 func (s shape) ranksOn(cl *cluster.Cluster, hosts []int, names []string) (nccl.Layout, error) {
-	devices, err := parseDevices(s.devices)
-	if err != nil {
-		return nil, err
-	}
 	var l nccl.Layout
 	for i, h := range hosts {
 		var gpus []int
@@ -260,24 +256,14 @@ func (s shape) ranksOn(cl *cluster.Cluster, hosts []int, names []string) (nccl.L
 			gpus = t.Of(cluster.GPU)
 		}
 		n := len(gpus)
-		switch {
-		case len(devices) > 0:
-			n = slices.Max(devices) + 1
-		case s.nodes > 0:
+		if s.nodes > 0 {
 			n = s.gpus
 		}
 		if n == 0 || n > len(gpus) {
 			return nil,
 				fmt.Errorf("--hosts: %s has %s; expected at least %d", names[i], words.Plural(len(gpus), "GPU"), max(n, 1))
 		}
-		taken := gpus[:n]
-		if len(devices) > 0 {
-			taken = nil
-			for _, k := range devices {
-				taken = append(taken, gpus[k])
-			}
-		}
-		for _, g := range taken {
+		for _, g := range gpus[:n] {
 			l = append(l, nccl.Rank{Host: h, GPU: g})
 		}
 	}

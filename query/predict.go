@@ -256,7 +256,7 @@ type PredictDoc struct {
 	Sides   []predict.Side    `json:"layouts"`
 	Rows    []predict.Row     `json:"rows"` // by size; in a comparison the fastest first
 	Advice  []predict.Advice  `json:"advice"`
-	Gain    float64           `json:"best_gain"`         // of the fastest that NCCL can run over what it chooses, as a factor
+	Gain    float64           `json:"best_gain"`         // of the fastest that NCCL can run over its choice
 	Caveats []string          `json:"caveats,omitempty"` // what the prediction takes for granted
 	Compare []predict.Verdict `json:"compare,omitempty"`
 	Skipped []string          `json:"skipped,omitempty"` // what could not be predicted, and why
@@ -267,15 +267,13 @@ type PredictDoc struct {
 	// Measure is half a minute that narrows the error bars, where one is so wide that it says little.
 	Measure string `json:"measure,omitempty"`
 
-	Floors     bool `json:"floors,omitempty"`     // the lower ends are what was asked for
-	Compared   bool `json:"compared,omitempty"`   // layouts side by side
-	Unmeasured bool `json:"unmeasured,omitempty"` // no measurements stand behind the margins
+	Floors   bool `json:"floors,omitempty"`   // the lower ends are what was asked for
+	Compared bool `json:"compared,omitempty"` // layouts side by side
 	Noted
 }
 
 // addSide adds what was predicted for one layout.
 func (d *PredictDoc) addSide(p *predict.Predictor, a *predict.Answer) {
-	d.Unmeasured = d.Unmeasured || !predict.Measured(p.Class()) && p.Plan.RCCL == nil
 	if p.Plan.RCCL != nil {
 		d.Library, d.Model = "rccl", "from published figures of AMD and RCCL"
 	}

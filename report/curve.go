@@ -93,7 +93,7 @@ func (f *forecast) heading(c *picture, band string, ringed bool) float64 {
 	var key []string
 	if slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Barred() }) {
 		key = append(key, band+": error bar; holds about 90% of measured points of this class")
-		if f.Unmeasured {
+		if slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Grade == predict.Guess }) {
 			key[0] = band + ": widest error bar; no published measurements of this class"
 		}
 	}

@@ -11,16 +11,16 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/internal/words"
-	"busbar.dev/schedule"
 	"busbar.dev/unit"
 )
 
 // Advice is a change that is predicted to be worth its while. Setting is empty
 // where no setting of NCCL brings it about without doing harm.
 type Advice struct {
-	Layout  string `json:"layout,omitempty"`
-	Text    string `json:"text"`
-	Setting string `json:"setting,omitempty"`
+	Layout  string  `json:"layout,omitempty"`
+	Text    string  `json:"text"`
+	Setting string  `json:"setting,omitempty"`
+	Gain    float64 `json:"gain,omitempty"` // times as fast, at the size where that is most
 }
 
 // gain is what a change brings at one size.
@@ -47,23 +47,21 @@ func (p *Predictor) Advise(q Query) (Recommendation, error) {
 	x := newForced(p)
 	groups := map[string]*group{}
 	out := Recommendation{Gain: 1}
-	var far []gain
-	foreign := slices.Contains(q.Algos, Best)
 	for _, size := range q.Sizes {
 		if err := q.stopped(); err != nil {
 			return out, err
 		}
 		op := coll.Op{Kind: q.Kind, Type: q.Type, Root: q.Root, Bytes: size}
-		rows, from, err := x.improve(op, foreign)
+		best, from, err := x.improve(op)
 		if err != nil {
 			return out, err
 		}
-		now := gain{size, from, rows[0]}
+		now := gain{size, from, best}
 		if now.to.Time > 0 {
 			out.Gain = max(out.Gain, now.factor())
 		}
-		if clearly(from.Time, rows[0].Time) {
-			change := x.change(op, from.setting, rows[0])
+		if clearly(from.Time, best.Time) {
+			change := x.change(op, from.setting, best)
 			g := groups[settingText(change)]
 			if g == nil {
 				g = &group{change: change}
@@ -71,17 +69,11 @@ func (p *Predictor) Advise(q Query) (Recommendation, error) {
 			}
 			g.gains = append(g.gains, now)
 		}
-		if len(rows) > 1 {
-			far = append(far, gain{size, rows[0], rows[1]})
-		}
 	}
 	if a, err := p.recommend(q, groups); err != nil {
 		return out, err
 	} else if a.Text != "" {
 		out.Advice = append(out.Advice, a)
-	}
-	if len(far) > 0 {
-		out.Advice = append(out.Advice, p.foreignAdvice(far))
 	}
 	return out, nil
 }
@@ -122,18 +114,20 @@ func (p *Predictor) recommend(q Query, groups map[string]*group) (Advice, error)
 	return Advice{}, nil
 }
 
-// improve is what could be at one size, and what is; also by algorithms that NCCL does not have where somebody asks for
-// them.
-func (x *forced) improve(op coll.Op, foreign bool) (rows []Row, from Row, err error) {
+// improve is what could be at one size, and what is.
+func (x *forced) improve(op coll.Op) (best, from Row, err error) {
 	auto, err := x.auto(op)
 	if err != nil {
-		return nil, Row{}, err
+		return best, from, err
 	}
 	if from, err = x.row(op, auto, auto); err != nil {
-		return nil, Row{}, err
+		return best, from, err
 	}
-	rows, err = x.best(op, auto, "", foreign)
-	return rows, from, err
+	rows, err := x.best(op, auto, "", false)
+	if err != nil {
+		return best, from, err
+	}
+	return rows[0], from, nil
 }
 
 // change is what the environment must say for NCCL to take a setting: the
@@ -287,7 +281,7 @@ func (t *trial) advice(q Query, others int) Advice {
 	if others > 0 {
 		text += fmt.Sprintf("; at %s another setting would help (ask about one size)", words.Plural(others, "size"))
 	}
-	return Advice{Text: text, Setting: t.setting}
+	return Advice{Text: text, Setting: t.setting, Gain: math.Round(g.factor()*1e4) / 1e4}
 }
 
 // unfitAdvice tells of sizes at which NCCL's choice is not the fastest and no
@@ -313,17 +307,4 @@ func span(sizes []unit.Bytes, gains []gain) string {
 		list = append(list, g.size)
 	}
 	return Span(sizes, list)
-}
-
-// foreignAdvice tells of algorithms that NCCL does not have.
-func (p *Predictor) foreignAdvice(gains []gain) Advice {
-	g := most(gains)
-	command := fmt.Sprintf("busbar predict --rounds --op %s --algo %s -n %d", g.to.run.Op.Kind, g.to.setting.Algo,
-		g.to.Ranks)
-	if b, err := schedule.Find(g.to.setting.Algo); err == nil && b.Needs == "groups" {
-		command += fmt.Sprintf(" --groups %d", p.Plan.MaxLocalRanks)
-	}
-	return Advice{Text: fmt.Sprintf("%s would take %v at %v where %s's best takes %v; it has no such algorithm: %s "+
-		"shows it",
-		g.to.Algo, g.to.Time, g.size, p.Library(), g.from.Time, command)}
 }

@@ -10,8 +10,8 @@ import (
 	"busbar.dev/input"
 )
 
-// joinFabrics settles how the networks of several presets stand to each other. Nodes whose presets name one fabric are on
-// one, which is described anew around them all; those of different fabrics keep their own, and nothing is known that
+// joinFabrics settles how the networks of several presets stand to each other. Nodes whose presets name one fabric are
+// on one, which is described anew around them all; those of different fabrics keep their own, and nothing is known that
 // joins these.
 func joinFabrics(read []input.Source) ([]cluster.Warning, error) {
 	var order []string

@@ -182,6 +182,12 @@ func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Clust
 		}
 		env.note(p.Plan.Notes()...)
 		predictors = append(predictors, p)
+		wired, err := wiringAdvice(p, side.Layout, ask, settings)
+		if err != nil {
+			return nil, err
+		}
+		a.Advice = append(a.Advice, wired...)
+		slices.SortStableFunc(a.Advice, func(a, b predict.Advice) int { return cmp.Compare(b.Gain, a.Gain) })
 		d.addSide(p, a)
 	}
 	env.steps(len(shapes), len(shapes))

@@ -93,8 +93,8 @@ func (q Sched) Run(ctx context.Context, env Env) (doc *SchedDoc, err error) {
 // mostNamed is how many ranks are named.
 const mostNamed = 1024
 
-// onLayout takes the ranks of a cluster or a layout, and the groups that its nodes are; nil is a predictor of no
-// cluster.
+// onLayout takes the ranks of a cluster or a layout, and the groups that its nodes are; without a cluster there is no
+// predictor.
 func (q *Sched) onLayout(ctx context.Context, env *Env) (p *predict.Predictor, name string, err error) {
 	place := placement{
 		cluster: q.Cluster, layout: string(q.Layout), devices: q.Devices, gpu: q.GPU, nic: q.NIC, set: q.Set,

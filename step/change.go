@@ -67,10 +67,18 @@ func (p *Prepared) ChangesOver(g *GPU, r *Result, networks bool, least float64) 
 			return nil, err
 		}
 	}
-	if wait, _ := p.f.NetworkWait(r); networks && wait > unit.Span(least)*r.Step && r.Ranks <= mostTried {
-		for _, b := range p.networks() {
+	if wait, _ := p.f.NetworkWait(r); wait > unit.Span(least)*r.Step && r.Ranks <= mostTried {
+		wirings := Wirings(p.f.c, p.f.layout, p.f.Env)
+		if networks {
+			wirings = append(wirings, p.networks()...)
+		}
+		for _, w := range wirings {
+			j := *p.j
+			if j.Rack = w.Rack; w.Rack > 0 && !j.Hooked() {
+				continue
+			}
 			// NCCL_ALGO may leave a collective of the job without an algorithm.
-			if err := try(b.Change, b.fabric, p.j); err != nil && b.Buy {
+			if err := try(w.Change, w.On(p.f), &j); err != nil && w.Buy {
 				return nil, err
 			}
 		}
@@ -153,6 +161,13 @@ func (p *Prepared) settings() []setting {
 		add(shardSetting, "shard inside each node: parameters stay off the network, gradients cross it once",
 			func(j *workload.Job) { j.Split.Shard = node / s.TP })
 	}
+	if l := p.f.leaves; s.ZeRO == 3 && s.Shard == s.Ranks() && l.oversubscribed {
+		if n := l.rack(p.f.layout); n > 1 && n < s.DP {
+			add(fmt.Sprintf("zero=3,shard=%d in --parallel", n),
+				"shard inside each rack: parameters stay below a leaf switch, gradients go up once",
+				func(j *workload.Job) { j.Split.Shard = n })
+		}
+	}
 	if s.DP > 1 && j.GradWidth() > 2 && !j.Compresses() {
 		add("--compress bf16", "reduce gradients in bfloat16", func(j *workload.Job) { j.Compress = workload.Wire("bf16") })
 	}
@@ -163,18 +178,11 @@ func (p *Prepared) settings() []setting {
 // run now, are tried: each is as much work as the job itself.
 const mostTried = 1 << 16
 
-type network struct {
-	Change
-	fabric *Fabric
-}
-
 // networks are the fabric with one setting of NCCL, or with one of its layers twice as fast.
-func (p *Prepared) networks() []network {
-	var list []network
+func (p *Prepared) networks() []Wiring {
+	var list []Wiring
 	add := func(c Change, cl *cluster.Cluster, env map[string]string) {
-		f := NewFabric(cl, p.f.layout, p.j.Split, p.f.version)
-		f.Env = env
-		list = append(list, network{c, f})
+		list = append(list, Wiring{c, cl, p.f.layout, env, 0})
 	}
 	for _, x := range append(p.algorithms(),
 		ncclSetting{"NCCL_NET_GDR_LEVEL", "SYS", "GPUDirect RDMA across sockets too, where the platform allows it"}) {

@@ -30,6 +30,7 @@ func (p *pricing) gradients(x *stage, micros float64) error {
 func (p *pricing) replicated(x *stage) error {
 	j, s := p.j, p.j.Split
 	end := x.backward()
+	sync := j.Sync || j.Rack > 0 // the hook of racks holds the backward pass
 	var c clock
 	var limit string
 	bytes, n := unit.Volume(0), 0.0
@@ -40,7 +41,7 @@ func (p *pricing) replicated(x *stage) error {
 			return err
 		}
 		encode += unit.Span(b.count) * p.encoding(b.bytes)
-		c.addBuckets(&b, one, encode, end, j.Sync)
+		c.addBuckets(&b, one, encode, end, sync)
 		bytes += unit.Volume(b.count) * b.bytes
 		n += b.count
 		if t := one * unit.Span(b.count); t > longest {
@@ -48,7 +49,7 @@ func (p *pricing) replicated(x *stage) error {
 		}
 	}
 	open := max(encode, c.free-end)
-	if !j.Sync { // what runs beside computing slows it a little
+	if !sync { // what runs beside computing slows it a little
 		open += p.slowdown() * min(c.busy, end)
 	}
 	n = max(1, n)
@@ -134,6 +135,8 @@ func (p *pricing) bucket(bytes unit.Volume) (unit.Span, string, error) {
 	s := p.j.Split
 	bytes *= unit.Volume(p.j.WireWidth() / p.j.GradWidth())
 	switch {
+	case p.j.Rack > 0:
+		return p.f.TwoPhase(p.j.Rack, bytes)
 	case p.j.Compress == workload.WireInt8:
 		return p.f.Time(Data, coll.AllGather, bytes*unit.Volume(s.DP*s.CP))
 	case s.ZeRO == 0 || p.j.SumsWhole():

@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"busbar.dev/internal/failure"
 	"busbar.dev/unit"
@@ -95,6 +96,8 @@ type Job struct {
 	Offload Offload
 	// Compress is how gradients travel among replicas; none is as wide as they are.
 	Compress Wire
+	// Rack is the ranks of a rack inside which DDP's hook sums gradients first; 0 sums over all replicas at once.
+	Rack int
 	// Context is how ranks that share sequences exchange keys and values; none is a ring.
 	Context Context
 	// Framework is what runs the job, where that is said; it refuses what it does not run.
@@ -229,4 +232,10 @@ func (j *Job) Check() error {
 		}
 	}
 	return nil
+}
+
+// Hooked reports a job whose gradients a communication hook of DDP may take: replicas alone, by PyTorch's DDP.
+func (j *Job) Hooked() bool {
+	return j.Framework != nil && strings.HasPrefix(j.Framework.ID, "ddp@") && j.Split.ZeRO == 0 && !j.Compresses() &&
+		j.Split.DP == j.Split.Ranks()
 }

@@ -24,7 +24,7 @@ export async function show(root) {
 
 // rows is a table of Markdown.
 function rows(lines) {
-  const cells = lines.map((l) => l.replace(/^\| ?| ?\|$/g, '').split(' | '));
+  const cells = lines.map((l) => l.replace(/^\| |\|$/g, '').split(' | '));
   return table('', cells[0].map((text) => ({ text, w: text === 'the text' || text === 'why' })), cells.slice(2).map((row) => row.map((c) => inline(c.trim()))));
 }
 

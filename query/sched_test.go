@@ -20,7 +20,8 @@ func TestSched(t *testing.T) {
 		t.Errorf("%v, %+v", err, d)
 	}
 	on.Cluster, on.Layout = "dgx-h100:2", ""
-	if d, err := on.Run(t.Context(), Env{}); err != nil || len(d.Names) != 16 || d.Rounds[0].Phase != "reduce-scatter inside nodes" {
+	if d, err := on.Run(t.Context(), Env{}); err != nil || len(d.Names) != 16 ||
+		d.Rounds[0].Phase != "reduce-scatter inside nodes" {
 		t.Errorf("%v, %+v", err, d)
 	}
 	q.Check = true
@@ -29,8 +30,8 @@ func TestSched(t *testing.T) {
 	}
 }
 
-// TestSchedPlaysBaskerville holds the rounds of the three layouts to what the ring and the trees of four ranks are: what
-// a rank sends in all, in which phases, and that no round loads a link beyond what the row has on it in all.
+// TestSchedPlaysBaskerville holds the rounds of the three layouts to what the ring and the trees of four ranks are:
+// what a rank sends in all, in which phases, and that no round loads a link beyond what the row has on it in all.
 func TestSchedPlaysBaskerville(t *testing.T) {
 	const size = 1_320_000_000
 	for _, x := range []struct {

@@ -27,8 +27,8 @@ func TestBloomOnOmniPath(t *testing.T) {
 	}
 }
 
-// "The GPUs on 11 nodes have 80GB RAM, while those on the remaining 46 nodes have 40GB RAM": two presets are one cluster
-// on one fat tree, in which every node has its port and a collective runs over both kinds.
+// "The GPUs on 11 nodes have 80GB RAM, while those on the remaining 46 nodes have 40GB RAM": two presets are one
+// cluster on one fat tree, in which every node has its port and a collective runs over both kinds.
 func TestBaskervilleWhole(t *testing.T) {
 	c, err := LoadCluster(t.Context(), Env{}, "b[00-45]=baskerville", "b[46-56]=baskerville-80")
 	if err != nil {

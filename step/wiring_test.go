@@ -57,8 +57,8 @@ func TestWirings(t *testing.T) {
 	}
 }
 
-// TestTwoPhase: between racks every rank sends its share alone, so that a sum by racks is worth it where a flat ring's hops
-// crowd the uplinks, and never takes less than its bytes there need.
+// TestTwoPhase: between racks every rank sends its share alone, so that a sum by racks is worth it where a flat ring's
+// hops crowd the uplinks, and never takes less than its bytes there need.
 func TestTwoPhase(t *testing.T) {
 	c, l := racks(t, 4, 0, 4, 1, 5, 2, 6, 3, 7)
 	split, err := workload.Split{}.On(len(l))

@@ -106,7 +106,8 @@ func (c *seedCount) add(r seedRow) {
 }
 
 func (c *seedCount) String() string {
-	return fmt.Sprintf("**%d rows; %d of %d published figures within 10%%; %d rows with a reason; 0 fail.**", c.rows, c.near,
+	return fmt.Sprintf("**%d rows; %d of %d published figures within 10%%; %d rows with a reason; 0 fail.**", c.rows,
+		c.near,
 		c.figures, c.explained)
 }
 

@@ -103,7 +103,8 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool, skipped ...
 	r.Findings = slices.DeleteFunc(found,
 		func(f finding.Finding) bool { return f.Confidence < 0.005 && len(f.Evidence) == 0 })
 	r.Slowing = slowing(m, r.Findings)
-	r.Findings = append(append([]finding.Finding{}, r.Findings...), append(trained(s.Training), traced(s.Traces)...)...)
+	r.Findings = append(append([]finding.Finding{}, r.Findings...),
+		slices.Concat(inPlace(s.Tables), trained(s.Training), traced(s.Traces))...)
 	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings)
 	r.Traces, r.Training = len(s.Traces), s.Training
 	for i := range s.Tables {

@@ -22,8 +22,9 @@ func trained(t *evidence.Training) []finding.Finding {
 	}
 	f := finding.Finding{
 		ID: "training-rate", Severity: finding.Note, Confidence: 1, Where: t.File, Title: "Training at " + rate(t),
-		Cause: fmt.Sprintf("Medians of steps %d to %d.", t.First, t.Last),
-		Fix:   "busbar step -c CLUSTER -m MODEL predicts the same step", Evidence: []finding.Quote{},
+		Cause:    fmt.Sprintf("Medians of steps %d to %d.", t.First, t.Last),
+		Fix:      "busbar doctor " + t.File + " -c CLUSTER -m MODEL compares it with the prediction",
+		Evidence: []finding.Quote{},
 	}
 	if t.LeftOut > 0 {
 		f.Cause += " Without " + words.Plural(t.LeftOut, "line") + " at the beginning, which took longer."

@@ -31,13 +31,16 @@ type Doctor struct {
 	// Answers are those to questions of an earlier document, by their names; Skip names questions that nobody can answer.
 	Answers map[string]bool `kong:"-" page:"-"`
 	Skip    []string        `kong:"-" page:"-"`
-	Mask    string          `placeholder:"WHAT" help:"addresses: also hide host and e-mail addresses. Secrets are always hidden."`
-	FailOn  string          `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
+	// Against is the job that a training log is held against; nil: none.
+	Against *Job   `kong:"-" page:"-"`
+	Mask    string `placeholder:"WHAT" help:"addresses: also hide host and e-mail addresses. Secrets are always hidden."`
+	FailOn  string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
 
 // DoctorDoc is the answer to Doctor: findings, the most likely root first.
 type DoctorDoc struct {
 	*doctor.Report
+	Predicted *StepRow `json:"predicted,omitempty"` // of a training log
 	FailOn
 	Noted
 }
@@ -71,8 +74,9 @@ func (q Doctor) Check() error {
 }
 
 // Kind is what the sources are: "trace" where most are a profiler's, "measured" where the only one is a table of bench
-// or nccl-tests, which Trace and DoctorBench are for; else "doctor". Standard input is looked at where it is buffered.
-func (q Doctor) Kind(ctx context.Context, env Env) string {
+// or nccl-tests, which Trace and DoctorBench are for; else "doctor". A log around a table is measured where a cluster
+// is given to hold it against. Standard input is looked at where it is buffered.
+func (q Doctor) Kind(ctx context.Context, env Env, cluster string) string {
 	var traces, tables, others int
 	look := func(_ string, in io.Reader, inFolder bool) error {
 		r, ok := in.(*bufio.Reader)
@@ -90,8 +94,8 @@ func (q Doctor) Kind(ctx context.Context, env Env) string {
 		case inFolder:
 			others++
 		case result.Match(head),
-			nccltests.Match(head) &&
-				!slices.ContainsFunc([]string{"NCCL INFO", "NCCL WARN", "failure", "died", "Traceback"}, has),
+			nccltests.Match(head) && (cluster != "" ||
+				!slices.ContainsFunc([]string{"NCCL INFO", "NCCL WARN", "failure", "died", "Traceback"}, has)),
 			bytes.HasPrefix(head, []byte("{")) && (has(`"bus_bw"`) || has(`"time_us"`)):
 			tables++
 		default:
@@ -120,7 +124,10 @@ func (q Doctor) Run(ctx context.Context, env Env) (doc *DoctorDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.Weigh(env, set)
+	if doc, err = q.Weigh(env, set); err == nil && q.Against != nil {
+		err = doc.against(ctx, &env, *q.Against)
+	}
+	return doc, err
 }
 
 // Read reads all sources.

@@ -32,7 +32,7 @@ type doctorCmd struct {
 func (c *doctorCmd) Run(e *env) error {
 	stdin := bufio.NewReaderSize(e.stdin, 1<<16) // so that it can be looked at first
 	e.stdin = stdin
-	kind := c.Kind(e.ctx, e.query(c.common))
+	kind := c.Kind(e.ctx, e.query(c.common), c.Cluster)
 	switch {
 	case c.Explain:
 		question := &query.Explain{Logs: c.Sources, Comm: c.Comm, Size: c.Size}
@@ -44,9 +44,8 @@ func (c *doctorCmd) Run(e *env) error {
 		return e.answer(ask.Named(kind), &query.DoctorBench{
 			Result: c.Sources[0], Cluster: c.Cluster, Layout: c.Layout, Op: c.Op, NCCL: c.NCCL, FailOn: c.FailOn,
 		}, c.common, c.Output)
-	case c.Cluster+c.Job.Model != "":
-		return errors.New("-c and -m have no effect: they predict tables of bench and traces, and these inputs are neither")
 	}
+	c.Against = &c.Job
 	q := *ask.Named(kind)
 	if c.Ask {
 		q.Run = func(ctx context.Context, _ any, env query.Env) (any, error) { return c.walk(ctx, e, env) }

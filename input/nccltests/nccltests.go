@@ -57,7 +57,7 @@ type Table struct {
 	OpFrom  string
 	Test    string // the program as printed: all_reduce_perf_mpi
 	Version string // of nccl-tests
-	Library string // NCCL's version code: 22907
+	Library string // NCCL's version code, 22907, or its release as its log names it
 	Params  Params
 	Ranks   []Rank
 	// Sweeps are the rows: one sweep, and several where the run took several types, reductions

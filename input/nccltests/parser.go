@@ -73,7 +73,16 @@ func (p *parser) fresh(line int, used func(*Table) bool) *Table {
 // done reports whether a table has rows or its end.
 func (t *Table) done() bool { return len(t.Sweeps) > 0 || t.ended }
 
+// loggedRelease is what NCCL prints of itself where NCCL_DEBUG asks for it.
+var loggedRelease = lazyre.New(`\bNCCL version (\d+\.\d+\.\d+)`)
+
 func (p *parser) line(num int, text string) {
+	if n := len(p.out.Tables); n > 0 && strings.Contains(text, "NCCL version ") {
+		if m := loggedRelease.FindStringSubmatch(text); m != nil {
+			t := &p.out.Tables[n-1]
+			t.Library = cmp.Or(t.Library, strings.Clone(m[1]))
+		}
+	}
 	text, record := p.cutRecord(text)
 	t := strings.TrimSpace(text)
 	body := strings.TrimSpace(strings.TrimLeft(t, "#"))

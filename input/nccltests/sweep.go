@@ -136,6 +136,9 @@ func (t *Table) largest() (p *result.Point, redop string, root int) {
 
 // Release turns NCCL's version code 22907 into 2.29.7; "" where it is none.
 func release(code string) string {
+	if strings.Contains(code, ".") { // as NCCL's log has it
+		return code
+	}
 	n, err := strconv.Atoi(strings.TrimSpace(code))
 	if err != nil || n < 20900 || n > math.MaxInt32 {
 		return ""

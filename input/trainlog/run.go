@@ -1,6 +1,7 @@
 package trainlog
 
 import (
+	"cmp"
 	_ "embed" // for the words
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync"
 
 	"busbar.dev/internal/csvtable"
+	"busbar.dev/internal/keywords"
 	"busbar.dev/internal/stats"
 )
 
@@ -48,8 +50,8 @@ type Log struct {
 	facts     Facts
 	framework string
 	lines     []Line
-	stride    int // every so many lines are kept
-	skip      int
+	stride    int // so many lines are passed over after one
+	taken     int
 	count     int
 	trains    bool
 	numbered  bool    // lines name a loss and their step, so that bars are of something else
@@ -71,25 +73,41 @@ type wordRow struct {
 	Prints string `csv:"prints"`
 }
 
-// words are the rows of words.csv.
-var words = sync.OnceValue(func() []wordRow { return csvtable.Must[wordRow]("words.csv", wordTable) })
+// words are the rows of words.csv, and what finds them.
+var words = sync.OnceValue(func() (by struct {
+	rows []wordRow
+	set  *keywords.Set
+},
+) {
+	by.rows = csvtable.Must[wordRow]("words.csv", wordTable)
+	var list []string
+	for _, r := range by.rows {
+		list = append(list, r.Word)
+	}
+	by.set = keywords.New(list)
+	return by
+})
 
 // Take adds a line, and returns what it says; false where that is nothing of a step or the job.
 func (g *Log) Take(text string) (Line, bool) {
-	l, ok := Parse(text)
+	if g.taken++; g.taken%(g.stride+1) != 0 && !strings.Contains(text, "ank") { // a rank's times all count
+		return Line{Number: -1, Rank: -1}, true
+	}
+	low := lowered(text)
+	l, ok := parse(low)
 	if !ok {
 		return l, false
 	}
-	low := strings.ToLower(text[:min(len(text), maxLine)])
-	for _, w := range words() {
-		switch {
-		case !strings.Contains(low, w.Word):
-		case w.Prints == "-":
-			return Line{Number: -1, Rank: -1}, false
-		case g.framework == "":
-			g.framework = w.Prints
+	prints := ""
+	words().set.Scan(low, func(i int) {
+		if p := words().rows[i].Prints; p == "-" || prints == "" {
+			prints = p
 		}
+	})
+	if prints == "-" {
+		return Line{Number: -1, Rank: -1}, false
 	}
+	g.framework = cmp.Or(g.framework, prints)
 	g.facts.join(l.Facts)
 	g.trains = g.trains || l.Trains
 	g.numbered = g.numbered || l.Trains && l.Number >= 0 && !l.bar
@@ -115,12 +133,9 @@ func (g *Log) repeated(number int) bool {
 	return false
 }
 
-// keep keeps a line, or every second one where they are many, every fourth, and so on.
+// keep keeps a line. Where they are many, every second one goes, and from then on one of two is looked at, of four, and
+// so on.
 func (g *Log) keep(l Line) {
-	if g.skip > 0 {
-		g.skip--
-		return
-	}
 	if len(g.lines) == maxKept {
 		for i := range maxKept / 2 {
 			g.lines[i] = g.lines[2*i]
@@ -128,7 +143,7 @@ func (g *Log) keep(l Line) {
 		g.lines = g.lines[:maxKept/2]
 		g.stride = 2*g.stride + 1
 	}
-	g.lines, g.skip = append(g.lines, l), g.stride
+	g.lines = append(g.lines, l)
 }
 
 // Run is what the lines say together; nil where they are not of a training.

@@ -88,9 +88,19 @@ var givers = map[string]setter{
 	"trains": trains,
 }
 
-// named are the rows of names.csv: by the ends of names, and by units.
-var named = sync.OnceValue(func() (by struct{ name, unit map[string]setter }) {
-	by.name, by.unit = map[string]setter{}, map[string]setter{}
+// ending is a name, and what it gives.
+type ending struct {
+	name string
+	give setter
+}
+
+// named are the rows of names.csv: names by their last two letters, the longest first, and units.
+var named = sync.OnceValue(func() (by struct {
+	last map[string][]ending
+	unit map[string]setter
+},
+) {
+	by.last, by.unit = map[string][]ending{}, map[string]setter{}
 	for _, r := range csvtable.Must[struct {
 		Name  string `csv:"name"`
 		Gives string `csv:"gives"`
@@ -102,8 +112,12 @@ var named = sync.OnceValue(func() (by struct{ name, unit map[string]setter }) {
 		if unit, ok := strings.CutPrefix(r.Name, "N "); ok {
 			by.unit[unit] = give
 		} else {
-			by.name[r.Name] = give
+			last := r.Name[len(r.Name)-2:]
+			by.last[last] = append(by.last[last], ending{r.Name, give})
 		}
+	}
+	for _, list := range by.last {
+		slices.SortFunc(list, func(a, b ending) int { return len(b.name) - len(a.name) })
 	}
 	return by
 })
@@ -186,8 +200,11 @@ func set(to *float64, v, most float64) bool {
 const maxLine = 4 << 10
 
 // Parse reads a line; false where it says nothing of a step or a job.
-func Parse(text string) (Line, bool) {
-	text = strings.ToLower(text[:min(len(text), maxLine)])
+func Parse(text string) (Line, bool) { return parse(lowered(text)) }
+
+func lowered(text string) string { return strings.ToLower(text[:min(len(text), maxLine)]) }
+
+func parse(text string) (Line, bool) {
 	l := Line{Number: -1, Rank: -1, eta: strings.Contains(text, "eta: ")}
 	known := false
 	before := 0 // where the words before a number begin
@@ -274,8 +291,11 @@ func (l *Line) progress(num, rest string) bool {
 
 // byName gives a number to what its name says that it is.
 func (l *Line) byName(name, rest string, value float64, unit string) bool {
-	for i := range name {
-		if give := named().name[name[i:]]; give != nil && give(l, value, unit) {
+	if len(name) < 2 {
+		return false
+	}
+	for _, e := range named().last[name[len(name)-2:]] {
+		if strings.HasSuffix(name, e.name) && e.give(l, value, unit) {
 			if l.Number >= 0 && l.Of == 0 {
 				l.total(rest, value)
 			}
@@ -310,15 +330,18 @@ func (l *Line) total(rest string, value float64) {
 	}
 }
 
-// letters are those of the words right before a number, which no bar, comma or bracket parts from it.
+// letters are those of the words right before a number, which no bar, comma or bracket parts from it; the last ones.
 func letters(words string) string {
-	if i := strings.LastIndexAny(words, "|,;[]{}"); i >= 0 {
-		words = words[i+1:]
-	}
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' {
-			return r
+	var buf [48]byte
+	from := len(buf)
+	for i := len(words) - 1; i >= 0 && from > 0; i-- {
+		switch c := words[i]; {
+		case c >= 'a' && c <= 'z':
+			from--
+			buf[from] = c
+		case strings.IndexByte("|,;[]{}", c) >= 0:
+			return string(buf[from:])
 		}
-		return -1
-	}, words[max(0, len(words)-128):])
+	}
+	return string(buf[from:])
 }

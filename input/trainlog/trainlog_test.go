@@ -97,6 +97,9 @@ var logs = []struct {
 			" (ms):  52728.1 | learning rate:    1.499E-05 | lm loss:  1.376514E+01 | samples per second: 9.710 | TFLOPs: "+
 			"167.52 |", i)
 	}, Run{Of: 50000, Step: &Spread{Median: 52.7281}, Samples: 9.71, TFLOPS: 167.52}},
+	{"modded-nanogpt", "", func(i int) string {
+		return fmt.Sprintf("step:%d/1750 train_loss:3.41 train_time:%dms step_avg:83.37ms", i, 83*i)
+	}, Run{Of: 1750, Step: &Spread{Median: 0.08337}}},
 	{"maskrcnn-benchmark", "", func(i int) string {
 		return fmt.Sprintf("2022-05-23 16:26:05,629 trainer INFO: eta: 1:47:40  iter: %d  time: 0.1343 (0.1617)  data: "+
 			"0.0002 (0.01)  "+

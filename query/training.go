@@ -1,0 +1,73 @@
+package query
+
+import (
+	"context"
+	"fmt"
+
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
+)
+
+// against holds how fast a training went, by its log, against the step that is predicted for a job. What the log says
+// of the batch and the sequences is taken where the job leaves it open.
+func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job) error {
+	t := d.Training
+	switch {
+	case job.Cluster+job.Model == "":
+		return nil
+	case t == nil || job.Cluster == "" || job.Model == "":
+		env.note("-c is for tables of bench and for traces, -c with -m for training logs too; these inputs are examined " +
+			"without")
+		return nil
+	}
+	if job.Global == 0 {
+		job.Global = int64(t.Batch)
+	}
+	if job.Seq == 0 {
+		job.Seq = int64(t.Sequence)
+	}
+	doc, err := Step{Job: job}.Run(ctx, *env)
+	if err != nil {
+		return err
+	}
+	row := &doc.Rows[0]
+	d.Predicted = row
+	what, slower := slowerThan(t, row)
+	if slower == 0 {
+		return nil
+	}
+	f := finding.Finding{
+		ID: "training-as-predicted", Severity: finding.Note, Confidence: 0.9, Where: t.File, Evidence: []finding.Quote{},
+		Title: "The training goes as fast as predicted: " + what,
+		Cause: fmt.Sprintf("%s on %s takes %.1f times as long as predicted, which may be off by a factor of %.2g.",
+			job.Model, job.Cluster, slower,
+			max(row.Margin, 1)),
+	}
+	if slower > max(row.Margin, 1.2) {
+		f.ID, f.Severity = "training-slow", finding.Warn
+		f.Title = "The training is slower than predicted: " + what
+		f.Fix = "busbar step says what limits the predicted step; a profiler's trace, given to busbar doctor with the same " +
+			"-c " +
+			"and -m, where the rest of the time goes"
+		d.Healthy = false
+	}
+	d.Findings = append([]finding.Finding{f}, d.Findings...)
+	return nil
+}
+
+// slowerThan compares what a log says most of with a predicted step: in words, and how many times as long it takes; 0
+// where nothing can be compared.
+func slowerThan(t *evidence.Training, row *StepRow) (what string, times float64) {
+	switch {
+	case t.Tokens > 0 && row.TokensPerS > 0:
+		return fmt.Sprintf("%.0f tokens/s, predicted %.0f", t.Tokens, row.TokensPerS), row.TokensPerS / t.Tokens
+	case t.PerGPU > 0 && row.PerGPU > 0:
+		return fmt.Sprintf("%.0f tokens/s per GPU, predicted %.0f", t.PerGPU, row.PerGPU), row.PerGPU / t.PerGPU
+	case t.MFU > 0 && row.MFU > 0:
+		return fmt.Sprintf("MFU %.1f%%, predicted %.1f%%", 100*t.MFU, 100*row.MFU), row.MFU / t.MFU
+	case t.Step != nil && t.Batch > 0 && row.Step > 0:
+		return fmt.Sprintf("%.3g s a step of %d sequences, predicted %v", t.Step.Median, t.Batch, row.Step),
+			t.Step.Median / row.Step.Seconds()
+	}
+	return "", 0
+}

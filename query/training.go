@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"busbar.dev/doctor/evidence"
@@ -16,9 +17,8 @@ func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job) error {
 	case job.Cluster+job.Model == "":
 		return nil
 	case t == nil || job.Cluster == "" || job.Model == "":
-		env.note("-c is for tables of bench and for traces, -c with -m for training logs too; these inputs are examined " +
-			"without")
-		return nil
+		return errors.New("-c and -m have no effect: they predict tables of bench, traces and, together, training logs; these " +
+			"inputs are none of them")
 	}
 	if job.Global == 0 {
 		job.Global = int64(t.Batch)

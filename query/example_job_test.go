@@ -81,7 +81,7 @@ func ExamplePlan() {
 		}
 	}
 	// Output:
-	// dp=16,tp=1,pp=1,zero=3 with a micro-batch of 4 takes 1.33 s
+	// dp=16,tp=1,pp=1,zero=2 with a micro-batch of 2 takes 1.34 s
 	// torchrun.sh
 	// job.sbatch
 	// preflight.sh

@@ -38,7 +38,7 @@ type Job struct {
 	Recompute workload.Recompute `enum:",none,selective,full,per-op,light" default:"" placeholder:"MODE" help:"Activation recomputation: none, selective (core attention), full, per-op (all but attention and every second matrix product, as torchtitan), light (norms and activation functions) (default: none with --parallel where it fits, else as busbar plan finds)."`
 	FineTuning
 	Graphs    bool              `help:"Launch kernels as CUDA graphs."`
-	Framework string            `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused (default: on one node ddp, or fsdp where that does not fit; on more the simplest of ddp, fsdp and megatron within 10% of the best; with --lora hf)."`
+	Framework string            `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), nanotron, llm.c, maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused (default: on one node ddp, or fsdp where that does not fit; on more the simplest of ddp, fsdp and megatron within 10% of the best; with --lora hf)."`
 	Kernels   workload.Kernels  `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	Unfused   bool              `help:"Attention without a fused kernel: scores are written to memory, as before FlashAttention."`
 	Padded    bool              `help:"With --kernels eager: pad the vocabulary to a multiple of 64, as compilers and Megatron-LM do."`
@@ -311,7 +311,7 @@ func (p *pricedStep) summary() workload.Summary {
 func (p *pricedStep) limit() step.Limit { return p.Limit(p.job) }
 
 // fits reports whether the GPUs have the memory.
-func (p *pricedStep) fits() bool { return p.Memory.Total() <= unit.Volume(p.model.Memory) }
+func (p *pricedStep) fits() bool { return step.Fits(p.Memory, p.model.Memory) >= step.Likely }
 
 // ranksOfFirst is how many ranks the first host of a layout has.
 func ranksOfFirst(l nccl.Layout) int {
@@ -330,7 +330,11 @@ func gpuOn(c *cluster.Cluster, m hardware.GPUModel) (*step.GPU, error) {
 	if err != nil {
 		return nil, err
 	}
-	return step.NewGPU(m, f)
+	g, err := step.NewGPU(m, f)
+	if err == nil {
+		g.Measure(c)
+	}
+	return g, err
 }
 
 // FineTuning is how a model is trained otherwise than by its next token alone: adapters, packed documents, pairs of
@@ -448,7 +452,10 @@ func readFramework(env *Env, word string) (*workload.Framework, error) {
 		env.note(fmt.Sprintf("--framework %s: %s is newer than what is known of %s; %s is taken", word, f.Newer, f.Name,
 			f.Release))
 	}
-	if name, _, _ := strings.Cut(f.ID, "@"); !strings.Contains(strings.ToLower(word), name) {
+	switch name, _, _ := strings.Cut(f.ID, "@"); {
+	case f.Other:
+		env.note(fmt.Sprintf("--framework %.60s is not known: taken as %s, with an error bar of twice", word, name))
+	case !strings.Contains(strings.ToLower(word), name):
 		env.note(fmt.Sprintf("--framework %.60s is taken as %s", word, name))
 	}
 	return f, nil

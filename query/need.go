@@ -129,7 +129,7 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	d := &NeedDoc{
 		Cluster: t.cluster.Name, Layout: now.layout, Job: now.summary(), GPU: now.model.Title, Model: t.job.Model.Name,
 		Parallel: now.job.Split, Within: within / 100,
-		Bound: now.Step - waits, Margin: step.Margin(now.job, now.model),
+		Bound: now.Step - waits, Margin: now.gpu.Margin(now.job),
 		MarginFrom: now.marginSource(),
 	}
 	n := &needing{now: now, doc: d}

@@ -22,7 +22,6 @@ import (
 	"busbar.dev/nccl"
 	"busbar.dev/plan"
 	"busbar.dev/predict"
-	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
@@ -115,7 +114,7 @@ func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	x.placer, x.margin = pl, step.Margin(first.job, first.model)
+	x.placer, x.margin = pl, first.gpu.Margin(first.job)
 	given, err := x.scheduler(ctx, &env, q.Scheduler)
 	if err != nil {
 		return nil, err

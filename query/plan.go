@@ -44,7 +44,7 @@ type Plan struct {
 	Global    int64              `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: about 65,536 tokens per GPU, 4 million in all at most)."`
 	Seq       int64              `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
 	Precision workload.Precision `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's)."`
-	Framework string             `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: on one node ddp, or fsdp where that does not fit; on more the simplest of ddp, fsdp and megatron within 10% of the best; with --lora hf, else nemo)"`
+	Framework string             `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), nanotron, llm.c, maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: on one node ddp, or fsdp where that does not fit; on more the simplest of ddp, fsdp and megatron within 10% of the best; with --lora hf, else nemo)"`
 	Kernels   workload.Kernels   `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	FineTuning
 	Parallel  Parallel            `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
@@ -685,7 +685,7 @@ func (x *planned) fastest() float64 {
 
 // tight says that a plan's memory is within what predictions of it are good for of all that the GPU has.
 func (x *planned) tight(p *plan.Plan) bool {
-	return p.Result.Memory.Total()*step.MemoryMargin > unit.Volume(x.query.GPU.Model.Memory)
+	return step.Fits(p.Result.Memory, x.query.GPU.Model.Memory) < step.Sure
 }
 
 // behind says why a plan that is predicted to be better than the first comes after it.

@@ -327,9 +327,9 @@ func (x *planned) none() error {
 	m := lean.Memory
 	if need := m.Total(); need > have {
 		text += fmt.Sprintf("; the smallest of %s settings, %s, needs %.1f GiB per GPU, %.1f GiB more than available with "+
-			"--reserve %g (in GiB: parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
+			"--reserve %g (in GiB: parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f, driver %.1f)",
 			words.Thousands(answer.Considered), settings(&lean.Job), need.GiB(), (need - have).GiB(), q.Reserve, m.Params.GiB(),
-			m.Grads.GiB(), m.Optimizer.GiB(), m.Activations.GiB(), m.Other.GiB())
+			m.Grads.GiB(), m.Optimizer.GiB(), m.Activations.GiB(), m.Other.GiB(), m.Driver.GiB())
 	} else {
 		text += fmt.Sprintf("; the smallest, %s, needs %.1f GB of host memory per node, which has %.1f GB",
 			settings(&lean.Job), (m.Host * unit.Volume(space.Node)).GB(), unit.Volume(q.HostMemory).GB())

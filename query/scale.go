@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"busbar.dev/plan"
-	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
@@ -208,7 +207,7 @@ const worthReason = 0.03
 
 // scaleRow is a row, beside that of fewer nodes.
 func scaleRow(p, before *pricedStep, nodes int, fails failing) (ScaleRow, error) {
-	margin := unit.Span(step.Margin(p.job, p.model))
+	margin := unit.Span(p.gpu.Margin(p.job))
 	row := ScaleRow{
 		Nodes: nodes, GPUs: p.Ranks, Step: p.Step, Exposed: p.Exposed, Tokens: p.TokensPerSecond(),
 		PerGPU: p.TokensPerSecond() / float64(p.Ranks), MFU: p.MFU,

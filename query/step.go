@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/cluster"
 	"busbar.dev/internal/failure"
 	"busbar.dev/predict"
 	"busbar.dev/step"
@@ -29,6 +30,8 @@ type Step struct {
 
 	// Drawn asks for the timeline of the step too, on one layout.
 	Drawn bool `kong:"-"`
+	// Took is how long one step was measured to take, in words; the answer then has the cluster with that.
+	Took string `kong:"-"`
 }
 
 // StepDoc is the answer to Step: a row for every layout.
@@ -37,7 +40,17 @@ type StepDoc struct {
 	Rows     []StepRow  `json:"rows"`
 	Skipped  []string   `json:"skipped,omitempty"`  // layouts of a comparison that cannot be priced, and why
 	Timeline []step.Bar `json:"timeline,omitempty"` // where it was asked for
+	// Measured is the step that was measured, Described the cluster with it.
+	Measured  *measuredStep     `json:"measured,omitempty"`
+	Described *cluster.Document `json:"described,omitempty"`
 	Noted
+}
+
+// measuredStep is one step of the user's own beside its prediction.
+type measuredStep struct {
+	Step      unit.Span `json:"step_s"`
+	Predicted unit.Span `json:"predicted_s"`
+	Kind      string    `json:"kind"` // of jobs that are taken to be as far off
 }
 
 // StepRow is the step on one layout.
@@ -53,9 +66,11 @@ type StepRow struct {
 	Low          unit.Span             `json:"low_s,omitzero"`
 	High         unit.Span             `json:"high_s,omitzero"`
 	MarginFrom   string                `json:"margin_source,omitempty"`
-	Memory       map[string]unit.Bytes `json:"memory_bytes"` // of a GPU: total, params, grads, optimizer, activations, other; of its host: host
+	Memory       map[string]unit.Bytes `json:"memory_bytes"` // of a GPU: total, params, grads, optimizer, activations, other, driver (which PyTorch does not count); of its host: host
 	Has          unit.Bytes            `json:"gpu_memory_bytes"`
 	Fits         bool                  `json:"fits"`
+	Sure         float64               `json:"fit_probability"`
+	Tight        bool                  `json:"tight"` // it fits, and less than four times of five
 	Groups       []step.Placement      `json:"groups"`
 	Bottleneck   step.Limit            `json:"bottleneck"`
 	Advice       []step.Change         `json:"advice"` // what would help, the best first
@@ -91,6 +106,9 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 	t, err := q.Job.read(ctx, &env, 0)
 	if err != nil {
 		return nil, err
+	}
+	if q.Took != "" && len(t.shapes) != 1 {
+		return nil, errors.New("a step was measured on one layout; choose one with -l")
 	}
 	if q.Drawn && len(t.shapes) != 1 {
 		return nil, errors.New("a timeline is of one layout; choose one layout")
@@ -134,6 +152,11 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
 		}
 		env.note(row.mfuNote()...)
+		if q.Took != "" {
+			if err := d.keep(p, q.Took); err != nil {
+				return nil, err
+			}
+		}
 		d.Rows = append(d.Rows, row)
 		if q.Drawn {
 			if d.Timeline, err = p.tasks.Timeline(p.gpu); err != nil {
@@ -182,11 +205,40 @@ func (q *Step) row(p *pricedStep, campaign *running) (row StepRow, err error) {
 	return row, err
 }
 
+// keep keeps a measured step with the cluster, in the place of an earlier one of such jobs. One that is further off
+// than any prediction says that another job was measured than was described.
+func (d *StepDoc) keep(p *pricedStep, text string) error {
+	took, err := unit.ParseSpan(text)
+	if err != nil {
+		return fmt.Errorf("--step %w", err)
+	}
+	if off := float64(took / p.Step); !(off > 1.0/mostOff && off < mostOff) {
+		return fmt.Errorf("--step %s: %.3g times as long as predicted (%s); expected a step of the job that is described, "+
+			"within %d times: check --global-batch, --parallel and --framework", text, off, p.Step.Short(), mostOff)
+	}
+	cl := *p.cluster
+	kept := cluster.Calibration{}
+	if cl.Calibration != nil {
+		kept = *cl.Calibration
+	}
+	own := p.tasks.Took(p.gpu, p.Step, took, "one measured step of "+p.job.Model.Name+", layout "+p.layout)
+	kept.Figures = slices.DeleteFunc(slices.Clone(kept.Figures),
+		func(x cluster.Calibrated) bool { return x.Name == own.Name })
+	kept.Figures = append(kept.Figures, own)
+	cl.Calibration = &kept
+	d.Measured, d.Described = &measuredStep{took, p.Step, step.Kind(p.job, p.model)}, cl.Document()
+	return nil
+}
+
+// mostOff is how many times as long as predicted, or as short, a step may have been measured.
+const mostOff = 4
+
 // row is a job that does not fit, without times.
 func (m *misfit) row() StepRow {
 	p := m.step
 	return StepRow{
 		Layout: p.layout, Job: p.summary(), Result: *p.Result, Memory: memoryBytes(p.Memory), Has: p.model.Memory,
+		Sure:       step.Fits(p.Memory, p.model.Memory),
 		Bottleneck: step.Limit{Kind: "memory", Text: m.Error()}, Fitting: m.fitting, GPU: p.model.Title,
 	}
 }
@@ -195,7 +247,7 @@ func (m *misfit) row() StepRow {
 func memoryBytes(m workload.Memory) map[string]unit.Bytes {
 	return map[string]unit.Bytes{
 		"total": m.Total().Bytes(), "params": m.Params.Bytes(), "grads": m.Grads.Bytes(), "optimizer": m.Optimizer.Bytes(),
-		"activations": m.Activations.Bytes(), "other": m.Other.Bytes(), "host": m.Host.Bytes(),
+		"activations": m.Activations.Bytes(), "other": m.Other.Bytes(), "driver": m.Driver.Bytes(), "host": m.Host.Bytes(),
 	}
 }
 
@@ -217,7 +269,7 @@ func (r *StepRow) mfuNote() []string {
 // row is the step as a document, with what would help.
 func (p *pricedStep) row(changes []step.Change) StepRow {
 	m, f := p.Memory, p.tasks.Fabric()
-	margin := step.Margin(p.job, p.model)
+	margin := p.gpu.Margin(p.job)
 	row := StepRow{
 		Layout: p.layout, Job: p.summary(), Result: *p.Result,
 		TFLOPSPerGPU: p.Flops / p.Step.Seconds() / float64(p.Ranks) / 1e12, TokensPerS: p.TokensPerSecond(),
@@ -227,6 +279,8 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 		Has:    p.model.Memory, Fits: true, Bottleneck: p.limit(), Groups: orEmpty(f.Groups()), Advice: orEmpty(changes),
 		GPU: p.model.Title,
 	}
+	row.Sure = step.Fits(m, p.model.Memory)
+	row.Tight = row.Sure < step.Sure
 	row.Traffic = orEmpty(row.Traffic)
 	if shape := p.job.Pipeline(); shape.Ranks > 1 {
 		row.Schedule = string(shape.Schedule)
@@ -239,5 +293,8 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 
 // marginSource says where the error bar of a step comes from.
 func (p *pricedStep) marginSource() string {
+	if p.gpu.Measured(p.job) != 1 {
+		return "a measured step of this cluster, " + step.Kind(p.job, p.model)
+	}
 	return "clusters left out of the fit, jobs of class " + step.Class(p.job, p.model)
 }

@@ -65,7 +65,7 @@ func TestMisfits(t *testing.T) {
 	_, place := Place{Job: job, Nodes: 2}.Run(t.Context(), Env{})
 	for _, err := range []error{need, scale, goodput, plan, place} {
 		if !errors.Is(err, failure.ErrWrong) ||
-			!strings.HasPrefix(err.Error(), "does not fit: llama3-405b on 16 GPUs of 80") {
+			!strings.HasPrefix(err.Error(), "does not fit: llama3-405b on 16 GPUs of 79.2") {
 			t.Errorf("answered: %v", err)
 		}
 	}

@@ -31,7 +31,8 @@ func Step(p *Page, d *query.StepDoc) {
 	if len(d.Rows) > 1 && !d.Wrong() {
 		p.lines(fastestLayout(d.Rows))
 	} else if first.Fits {
-		p.printf("%s: %s per step (%s expected)\n", first.Layout, first.Step, spanRange(first.Low, first.High))
+		p.printf("%s: %s per step (%s expected)%s\n", first.Layout, first.Step, spanRange(first.Low, first.High),
+			when(first.Tight, fmt.Sprintf("; memory is tight: it fits with a probability of %.0f%%", 100*first.Sure)))
 		stepLimit(p, "limit", first)
 	}
 	of := passed(j)
@@ -44,7 +45,8 @@ func Step(p *Page, d *query.StepDoc) {
 			continue
 		}
 		t.Add(r.Layout, r.Step, spanRange(r.Low, r.High), r.Compute, r.Exposed, r.Bubble, r.Optimizer+r.Host, r.TokensPerS,
-			r.PerGPU, r.TFLOPSPerGPU, 100*r.MFU, memoryOf(r.Memory["total"], r.Has), r.Job.Global, r.Job.Parallel)
+			r.PerGPU, r.TFLOPSPerGPU, 100*r.MFU, memoryOf(r.Memory["total"], r.Has)+when(r.Tight, " tight"), r.Job.Global,
+			r.Job.Parallel)
 	}
 	if !d.Wrong() {
 		p.table(t)

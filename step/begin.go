@@ -52,10 +52,15 @@ func (x *Pricing) Finish() (*Result, error) { return x.finish() }
 // Least is what the step takes at least: what is known, and of the pipeline its slowest way
 // through a rank's work.
 func (x *Pricing) Least() (Bound, error) {
+	b, err := x.least()
+	return x.g.measure(x.j, b), err
+}
+
+func (x *Pricing) least() (Bound, error) {
 	micros := unit.Span(x.j.Micros())
 	late := unit.Span(x.g.spread(x.j.Split.Ranks()))
 	inside := x.traffic[Tensor].Exposed + x.traffic[Context].Exposed + x.traffic[Experts].Exposed
-	b := Bound{Computing: x.work*micros*late - inside + x.spent, Memory: x.memory}
+	b := Bound{Computing: x.work*micros*late - inside + x.spent, Memory: x.g.beside(x.j, x.memory)}
 	if x.shape.Ranks == 1 {
 		b.Step = (x.work*micros*late + x.after) * rounding
 		return b, nil

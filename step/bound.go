@@ -20,7 +20,7 @@ type Bounds struct {
 	mu          sync.Mutex // of all below
 	computeOnly map[aspect]*bounded
 	withTraffic map[trafficKey]*bounded
-	cuts        map[pipeline.Shape][]int // by shape without micro-batches, where places begin
+	cuts        map[cutKey][]int // where places begin
 }
 
 // Bound is the least that a step can cost.
@@ -33,7 +33,6 @@ type Bound struct {
 // bounded is a model's blocks for an aspect: sums over the blocks from the first on.
 type bounded struct {
 	holding  workload.Holding
-	before   int // blocks before the layers
 	layers   int
 	fwd, bwd []unit.Span
 	sum      []float64 // of parameters
@@ -51,19 +50,26 @@ type trafficKey struct {
 func NewBounds(m *workload.Model, g *GPU) *Bounds {
 	return &Bounds{
 		m: m, g: g, o: m.Outline(), computeOnly: map[aspect]*bounded{}, withTraffic: map[trafficKey]*bounded{},
-		cuts: map[pipeline.Shape][]int{},
+		cuts: map[cutKey][]int{},
 	}
 }
 
-// edges are where the places of a shape begin.
-func (b *Bounds) edges(shape pipeline.Shape, x *bounded) []int {
+// cutKey is what places depend on: a shape without micro-batches, and how blocks are divided.
+type cutKey struct {
+	pipeline.Shape
+	by workload.Staging
+}
+
+// places are where those of a job's pipeline begin.
+func (b *Bounds) places(j *workload.Job) []int {
+	key := cutKey{j.Pipeline(), j.Staging}
+	key.Micros = 0
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	shape.Micros = 0
-	list := b.cuts[shape]
+	list := b.cuts[key]
 	if list == nil {
-		list = edges(shape, x.layers, x.before, len(b.o.Order))
-		b.cuts[shape] = list
+		list = j.Places(b.o)
+		b.cuts[key] = list
 	}
 	return list
 }
@@ -129,11 +135,6 @@ func (b *Bounds) summed(took []blockTime) *bounded {
 	n := len(b.o.Order)
 	buf := make([]unit.Span, 2*(n+1))
 	x := &bounded{layers: b.o.Layers(), fwd: buf[:n+1], bwd: buf[n+1:], sum: make([]float64, n+1)}
-	for i := range b.o.Kinds {
-		if k := &b.o.Kinds[i]; k.Kind == workload.Entry {
-			x.before += int(k.Count)
-		}
-	}
 	for i, k := range b.o.Order {
 		x.fwd[i+1] = x.fwd[i] + took[k].fwd
 		x.bwd[i+1] = x.bwd[i] + took[k].bwd
@@ -144,9 +145,9 @@ func (b *Bounds) summed(took []blockTime) *bounded {
 
 // stages is the time of the stage that takes longest, with the filling and emptying before it,
 // and the fewest parameters of a rank.
-func (x *bounded) stages(shape pipeline.Shape, edges []int) (longest unit.Span, params float64) {
-	ranks, places := shape.Ranks, shape.Ranks*shape.Chunks
-	if x.layers+workload.Slots < places {
+func (x *bounded) stages(shape pipeline.Shape, places []int) (longest unit.Span, params float64) {
+	ranks := shape.Ranks
+	if x.layers+workload.Slots < ranks*shape.Chunks {
 		return 0, 0
 	}
 	micros := unit.Span(shape.Micros)
@@ -156,14 +157,14 @@ func (x *bounded) stages(shape pipeline.Shape, edges []int) (longest unit.Span, 
 		work, held := unit.Span(0), 0.0
 		for c := range shape.Chunks {
 			place := shape.Place(r, c)
-			from, to := edges[place], edges[place+1]
+			from, to := places[place], places[place+1]
 			work += x.fwd[to] - x.fwd[from] + x.bwd[to] - x.bwd[from]
 			held += x.sum[to] - x.sum[from]
 		}
 		longest = max(longest, fill+micros*work)
 		params = min(params, held)
 		if !shape.Schedule.Splits() { // forward to it, and backward from it, through the stages before
-			from, to := edges[r], edges[r+1]
+			from, to := places[r], places[r+1]
 			fill += x.fwd[to] - x.fwd[from] + x.bwd[to] - x.bwd[from]
 		}
 	}

@@ -16,7 +16,7 @@ func Calibrated(c *cluster.Cluster) (*Figures, error) {
 	}
 	for _, x := range c.Calibration.Figures {
 		name, own := strings.CutPrefix(x.Name, cluster.StepFigure)
-		if !own {
+		if !own || strings.HasPrefix(name, measuredStep) {
 			continue
 		}
 		i, ok := byName(name)

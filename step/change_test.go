@@ -49,8 +49,11 @@ func TestChangesLeaveTheReserve(t *testing.T) {
 		advised bool
 	}{{2 * step.Reserve, true}, {step.Reserve / 2, false}} {
 		gpu := *g
-		need := larger.Memory()
-		gpu.Model.Memory = (need.Total() / unit.Volume(1-c.free)).Bytes()
+		need, err := step.Prepare(&larger, p.Fabric()).Price(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gpu.Model.Memory = (need.Memory.Total() / unit.Volume(1-c.free)).Bytes()
 		list, err := p.Changes(&gpu, r, false)
 		if err != nil {
 			t.Fatal(err)

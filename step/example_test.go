@@ -8,6 +8,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -55,12 +56,12 @@ func ExampleStep() {
 	fmt.Println(r.Ranks, "ranks, global batch", job.GlobalBatch)
 	fmt.Printf("%.0f ms, of which %.0f ms wait for the network; %.0f%% MFU\n", r.Step.Seconds()*1e3,
 		r.Exposed.Seconds()*1e3, 100*r.MFU)
-	fmt.Printf("%.0f GB of %v\n", r.Memory.Total().GB(), gpu.Model.Memory)
+	fmt.Printf("%.0f of %.0f GiB\n", r.Memory.Total().GiB(), unit.Volume(gpu.Model.Memory).GiB())
 	fmt.Println("limited by:", r.Limit(job).Kind)
 	// Output:
 	// 16 ranks, global batch 32
-	// 662 ms, of which 10 ms wait for the network; 58% MFU
-	// 42 GB of 80 GiB
+	// 661 ms, of which 10 ms wait for the network; 58% MFU
+	// 49 of 79 GiB
 	// limited by: compute
 }
 

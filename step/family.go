@@ -27,6 +27,7 @@ type shapeTime struct {
 	chunks   int
 	longest  unit.Span
 	params   float64
+	places   []int
 }
 
 // rounding is what sums in another order may differ by: a bound stays below a price all the same.
@@ -89,7 +90,7 @@ func (t *Family) Least() Bound {
 		least.Step = min(least.Step, ((x.fwd[n]+x.bwd[n])*each+t.host)*rounding)
 		least.Computing = min(least.Computing, x.compute*each*rounding)
 	}
-	return least
+	return t.b.g.measure(&t.job, least)
 }
 
 // Bound is that of one of its jobs, which never exceeds its price: collectives between layers, what the host updates
@@ -113,15 +114,17 @@ func (t *Family) Bound(j *workload.Job) Bound {
 	case t.updates > 0:
 		update = unit.Volume(params * workload.HostUpdate).At(t.updates)
 	}
-	return Bound{
+	return t.b.g.measure(j, Bound{
 		Step:      (s.longest*t.late + update + t.host) * rounding,
 		Computing: (x.compute*unit.Span(j.Micros())/unit.Span(max(1, j.Split.PP))*t.late + update) * rounding,
-		Memory:    j.MemoryOf(x.holding),
-	}
+		Memory:    t.b.g.beside(j, j.MemoryOf(x.holding, s.places)),
+	})
 }
 
 // Memory is what a GPU needs for one of its jobs.
-func (t *Family) Memory(j *workload.Job) workload.Memory { return j.MemoryOf(t.blocksOf(0).holding) }
+func (t *Family) Memory(j *workload.Job) workload.Memory {
+	return t.b.g.beside(j, j.MemoryOf(t.blocksOf(0).holding, t.b.places(j)))
+}
 
 // shape is the bound of a job's pipeline.
 func (t *Family) shape(divided int, j *workload.Job) *shapeTime {
@@ -133,8 +136,8 @@ func (t *Family) shape(divided int, j *workload.Job) *shapeTime {
 	}
 	shape := j.Pipeline()
 	x := t.blocksOf(divided)
-	s := shapeTime{schedule: j.Schedule, chunks: j.Split.Chunks}
-	s.longest, s.params = x.stages(shape, t.b.edges(shape, x))
+	s := shapeTime{schedule: j.Schedule, chunks: j.Split.Chunks, places: t.b.places(j)}
+	s.longest, s.params = x.stages(shape, s.places)
 	t.shapes[divided] = append(list, s)
 	return &t.shapes[divided][len(list)]
 }

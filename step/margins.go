@@ -84,6 +84,9 @@ func (x *Margins) Of(j *workload.Job, m hardware.GPUModel) float64 {
 		f = widest
 	}
 	sum := math.Log(f) * math.Log(f)
+	if j.Framework != nil && j.Framework.Other {
+		sum += math.Log(otherWide) * math.Log(otherWide)
+	}
 	if hasSinks(j.Model) {
 		sum += math.Log(sinksWide) * math.Log(sinksWide)
 	}
@@ -92,6 +95,9 @@ func (x *Margins) Of(j *workload.Job, m hardware.GPUModel) float64 {
 	}
 	return min(mostWide, max(hopedWide, math.Exp(math.Sqrt(sum))))
 }
+
+// otherWide is how far off the time of a program may be that is taken as a framework which it is only known to be like.
+const otherWide = 2
 
 // sinksWide is how much longer a step may take whose attention has sinks: libraries ran it in one kernel late, by
 // release and GPU, and through memory before (NVIDIA/TransformerEngine pull requests 2148 and 2568).
@@ -116,8 +122,3 @@ func Margin(j *workload.Job, m hardware.GPUModel) float64 { return margins.Of(j,
 // 2% apart were measured in the predicted order in 21 of 39 cases, 2 to 5% in 31 of 60, 5 to 10% in 45 of 73, 10 to 20%
 // in 39 of 46, more than that in 30 of 37.
 const TieMargin = 1.1
-
-// MemoryMargin is the factor by which a GPU's memory may be more than predicted: of ten steps on one H200 that were
-// predicted before they were measured (2026-11-16), the median was off by 1.9%, and the one that was most above its
-// prediction, a mixture's, by 9%.
-const MemoryMargin = 1.09

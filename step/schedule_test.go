@@ -52,13 +52,15 @@ func TestSchedules(t *testing.T) {
 	time := func(s pipeline.Schedule) unit.Span { return got[s].Step }
 	held := func(s pipeline.Schedule) unit.Volume { return got[s].Memory.Activations }
 	plain := pipeline.Alternate
+	// Where the last stage is the fullest, what the head takes counts too.
+	about := func(a, b unit.Volume) bool { return a >= b && a < 1.05*b }
 	switch {
-	case held(pipeline.GPipe) != 4*held(plain): // 16 micro-batches against 4
+	case !about(held(pipeline.GPipe), 4*held(plain)): // 16 micro-batches against 4
 		t.Errorf("GPipe holds %g, 1F1B %g", held(pipeline.GPipe), held(plain))
-	case held(pipeline.ZeroBubble) != held(plain) || held(pipeline.ZeroBubbleV) != held(plain) ||
+	case !about(held(pipeline.ZeroBubble), held(plain)) || !about(held(pipeline.ZeroBubbleV), held(plain)) ||
 		held(pipeline.Interleaved) <= held(plain):
 		t.Error("ZB-H1 and ZB-V hold as much as 1F1B, an interleaved schedule more")
-	case held(pipeline.ZeroBubble2) != 7*held(plain)/4:
+	case !about(held(pipeline.ZeroBubble2), 7*held(plain)/4):
 		t.Errorf("ZB-H2 holds %g, 1F1B %g", held(pipeline.ZeroBubble2), held(plain))
 	case !(time(pipeline.ZeroBubbleV) < time(pipeline.ZeroBubble2) &&
 		time(pipeline.ZeroBubble2) < time(pipeline.ZeroBubble) && time(pipeline.ZeroBubble) < time(plain) &&

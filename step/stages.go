@@ -21,26 +21,18 @@ type blockTime struct {
 func (p *pricing) assignBlocks() error {
 	ranks, places := p.shape.Ranks, p.shape.Ranks*p.shape.Chunks
 	took := make([]blockTime, len(p.blocks))
-	layers, before := 0, 0
 	for k := range p.blocks {
 		var err error
 		if took[k], err = p.block(&p.blocks[k]); err != nil {
 			return err
 		}
-		switch p.blocks[k].kind {
-		case workload.Layer:
-			layers += int(p.blocks[k].count)
-		case workload.Entry:
-			before += int(p.blocks[k].count)
-		}
 	}
-	if layers+workload.Slots < places {
+	if layers := layersOf(p.Prepared); layers+workload.Slots < places {
 		return fmt.Errorf("%d layers for %d stages", layers, places)
 	}
 	p.allocateStages(ranks, places)
-	edges := edges(p.shape, layers, before, len(p.kinds))
 	for place := range places {
-		from, to := edges[place], edges[place+1]
+		from, to := p.places[place], p.places[place+1]
 		r, _ := p.shape.Owner(place)
 		x := &p.stages[r]
 		late := p.lateness(r)
@@ -56,33 +48,18 @@ func (p *pricing) assignBlocks() error {
 	return nil
 }
 
-// edges are where places begin among the blocks of a model, and where the last one ends. Where layers do not divide
-// evenly, the embedding and the loss take the place of one each, and what is left over is spread.
-func edges(s pipeline.Shape, layers, before, all int) []int {
-	list := make([]int, s.Ranks*s.Chunks+1)
-	if places := s.Ranks * s.Chunks; layers%places != 0 && (places > layers || (layers+workload.Slots)%places == 0) {
-		slots := layers + workload.Slots
-		for place := 1; place < places; place++ {
-			list[place] = before + min(max(place*slots/places-1, 0), layers)
-		}
-		list[places] = all
-		return list
-	}
-	at := before
-	for place := range s.Ranks * s.Chunks {
-		r, c := s.Owner(place)
-		mine := (r+1)*layers/s.Ranks - r*layers/s.Ranks
-		list[place] = at
-		at += (c+1)*mine/s.Chunks - c*mine/s.Chunks
-	}
-	list[0], list[s.Ranks*s.Chunks] = 0, all
-	return list
-}
-
 // allocateStages makes place for the times of all stages at once.
 func (p *pricing) allocateStages(ranks, places int) {
 	p.stages = make([]stage, ranks)
-	each := len(p.kinds)/ranks + 1 + len(p.kinds) - layersOf(p.Prepared)
+	each := 0
+	for r := range ranks {
+		n := 0
+		for c := range p.shape.Chunks {
+			at := p.shape.Place(r, c)
+			n += p.places[at+1] - p.places[at]
+		}
+		each = max(each, n)
+	}
 	times, counts := make([]unit.Span, 2*ranks*each+3*places), make([]float64, 2*ranks*each)
 	for r := range p.stages {
 		x := &p.stages[r]

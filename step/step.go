@@ -82,6 +82,7 @@ type Prepared struct {
 	f      *Fabric
 	blocks []prepared
 	kinds  []int // of the model's blocks, which of those it is
+	places []int // of the pipeline, where among them they begin
 	flops  [2]float64
 	memory workload.Memory
 	shape  pipeline.Shape
@@ -102,7 +103,8 @@ func Prepare(j *workload.Job, f *Fabric) *Prepared {
 	mine := *j
 	mine.Split = f.split
 	o, laid := f.cache.tasksOf(&mine)
-	p := &Prepared{j: &mine, f: f, memory: mine.MemoryOf(mine.Holding(o)), shape: mine.Pipeline(), kinds: o.Order}
+	p := &Prepared{j: &mine, f: f, shape: mine.Pipeline(), kinds: o.Order, places: mine.Places(o)}
+	p.memory = mine.MemoryOf(mine.Holding(o), p.places)
 	p.flops[0], p.flops[1] = mine.FlopsOf(o)
 	p.blocks = make([]prepared, len(o.Kinds))
 	for i := range o.Kinds {
@@ -253,13 +255,16 @@ func (p *pricing) finish() (*Result, error) {
 	inside := p.traffic[Tensor].Exposed + p.traffic[Context].Exposed + p.traffic[Experts].Exposed
 	r.Compute -= inside
 	r.Step += r.Exposed - inside
+	if f := p.g.Measured(j); f != 1 {
+		r.scale(unit.Span(f))
+	}
 	peak := float64(p.g.Peak(j.Precision))
 	if j.Precision.Low() {
 		peak = float64(p.g.Peak(workload.BF16))
 	}
 	r.MFU = r.Flops / r.Step.Seconds() / float64(r.Ranks) / peak
 	r.HFU = (r.Flops + r.Again) / r.Step.Seconds() / float64(r.Ranks) / peak
-	r.Memory = p.memory
+	r.Memory = p.g.beside(j, p.memory)
 	if err := r.finite(); err != nil {
 		return nil, err
 	}
@@ -299,13 +304,17 @@ func (p *pricing) layerTraffic(x *blockTime, again *unit.Span, b *prepared) erro
 		var limit string
 		var err error
 		if s.SeqParallel {
-			var a, b unit.Span
-			if a, limit, err = p.f.Time(Tensor, coll.AllGather,
+			var gather, scatter unit.Span
+			if gather, limit, err = p.f.Time(Tensor, coll.AllGather,
 				bytes*unit.Volume(j.Precision.Operand()/j.Precision.Width())); err == nil {
-				b, _, err = p.f.Time(Tensor, coll.ReduceScatter, bytes)
+				scatter, _, err = p.f.Time(Tensor, coll.ReduceScatter, bytes)
 			}
-			one = a + b
-			if err == nil && p.f.inOneDomain(Tensor) {
+			one = gather + scatter
+			switch {
+			case err != nil:
+			case j.TensorWaits: // inputs are gathered once more for the gradients of weights
+				return p.waitedTraffic(x, again, b, bytes, one, gather, limit, layers*micros)
+			case p.f.inOneDomain(Tensor):
 				one *= unit.Span(1 - p.g.f.common(tpHidden))
 			}
 		} else {
@@ -323,10 +332,34 @@ func (p *pricing) layerTraffic(x *blockTime, again *unit.Span, b *prepared) erro
 		}
 		p.count(Tensor, "tensor-parallel all-reduces", bytes, calls*layers*micros, one, one, limit)
 	}
-	if err := p.contextTraffic(x, again, b, layers*micros); err != nil {
+	return p.otherTraffic(x, again, b, layers*micros)
+}
+
+// otherTraffic is that of ranks which share sequences and experts.
+func (p *pricing) otherTraffic(x *blockTime, again *unit.Span, b *prepared, times float64) error {
+	if err := p.contextTraffic(x, again, b, times); err != nil {
 		return err
 	}
-	return p.expertTraffic(x, again, b, layers*micros)
+	return p.expertTraffic(x, again, b, times)
+}
+
+// waitedTraffic is tensor-parallel traffic for which computing waits where the host is not behind anyway: a gather and
+// a sum for each of the two products whose ranks divide a layer's width, backward another gather.
+func (p *pricing) waitedTraffic(x *blockTime, again *unit.Span, b *prepared, bytes unit.Volume, one, gather unit.Span,
+	limit string, times float64,
+) error {
+	j := p.j
+	quiet := x.fwd + x.bwd + *again
+	x.fwd = p.g.runWith(b.pass.Forward, j, 4, 2*one)
+	x.bwd = p.g.runWith(b.pass.Backward, j, 6, 2*(one+gather))
+	calls := 4.0
+	if n := float64(j.Repeats()); n > 0 {
+		*again = p.g.runWith(b.pass.Again, j, 4*n, unit.Span(2*n)*one)
+		calls += 2 * n
+	}
+	open := max(0, x.fwd+x.bwd+*again-quiet) / unit.Span(calls)
+	p.count(Tensor, "tensor-parallel gathers and sums", bytes, calls*times, one+gather/2, open, limit)
+	return p.otherTraffic(x, again, b, times)
 }
 
 // count adds calls of a group. Waiting may be longer than the calls themselves, by what slows computing

@@ -21,9 +21,10 @@ var frameworksCSV string
 type Framework struct {
 	ID    string   `csv:"id"` // NAME@RELEASE of the row
 	Title string   `csv:"title"`
-	Also  []string `csv:"also,optional"` // other names, of all releases
-	On    []string `csv:"on,optional"`   // frameworks that it is built on, of all releases
-	Since string   `csv:"since"`         // year and month
+	Also  []string `csv:"also,optional"`  // other names, of all releases
+	Taken []string `csv:"taken,optional"` // other programs, of which no more is known than that they are like it
+	On    []string `csv:"on,optional"`    // frameworks that it is built on, of all releases
+	Since string   `csv:"since"`          // year and month
 
 	ZeRO         []int    `csv:"zero"`                   // what plans are tried with
 	ZeROAsked    []int    `csv:"zero_asked,optional"`    // run by another mode, where it is asked for
@@ -33,6 +34,7 @@ type Framework struct {
 	Sequence     bool     `csv:"sequence,optional"`
 	Schedules    []string `csv:"schedules,optional"`
 	Uneven       bool     `csv:"uneven,optional"` // stages may differ in layers
+	Stages       string   `csv:"stages,optional"` // how layers are divided among them: slots, cost; "" is evenly
 	Context      []string `csv:"context,optional"`
 	Experts      string   `csv:"experts,optional"` // dp, folded; none
 	Precisions   []string `csv:"precisions"`
@@ -45,7 +47,7 @@ type Framework struct {
 	Kernels      string   `csv:"kernels"`
 	Compile      bool     `csv:"compile,optional"` // torch.compile or like it, by a switch
 	Attention    string   `csv:"attention"`        // unfused, early, fused
-	Weights      string   `csv:"weights"`          // copy, wide, amp
+	Weights      string   `csv:"weights"`          // copy, wide, amp, sums
 	Sums         string   `csv:"sums"`             // fp32, bf16, fp16
 
 	Overlaps    []string   `csv:"overlaps,optional"` // unasked
@@ -65,6 +67,8 @@ type Framework struct {
 	Name, Release string
 	// Newer is the release that was asked for where it is newer than all that are known; the newest is taken for it.
 	Newer string
+	// Other says that another program was asked for, which is taken as this one.
+	Other bool
 }
 
 // What may overlap with computing.
@@ -152,6 +156,7 @@ func ParseFramework(text string) (*Framework, error) {
 		}
 	}
 	f.kernelsIn(name)
+	f.Other = isOther(name, f.Name)
 	return &f, nil
 }
 
@@ -283,10 +288,11 @@ func compareReleases(a, b string) int {
 	return 0
 }
 
-// spelling is one way to write a framework's name, as words.
+// spelling is one way to write a framework's name, as words, or that of another program which is taken as it.
 type spelling struct {
 	words []string
 	name  string
+	other bool
 }
 
 // spellings are all of them, and what every framework is built on.
@@ -295,7 +301,10 @@ var spellings = sync.OnceValues(func() (list []spelling, on map[string][]string)
 	for i := range frameworks() {
 		f := &frameworks()[i]
 		for _, text := range append([]string{f.Name}, f.Also...) {
-			list = append(list, spelling{frameworkWords(text), f.Name})
+			list = append(list, spelling{frameworkWords(text), f.Name, false})
+		}
+		for _, text := range f.Taken {
+			list = append(list, spelling{frameworkWords(text), f.Name, true})
 		}
 		on[f.Name] = append(on[f.Name], f.On...)
 	}
@@ -337,6 +346,23 @@ func frameworkIn(text string) string {
 		}
 	}
 	return append(above, found...)[0]
+}
+
+// isOther reports whether a text means a framework by the name of another program alone.
+func isOther(text, name string) bool {
+	words, other := frameworkWords(text), false
+	list, _ := spellings()
+	for i := range list {
+		x := &list[i]
+		has := slices.ContainsFunc(words, func(w string) bool { return w == x.words[0] })
+		if x.name == name && has && len(x.words) <= len(words) {
+			if !x.other {
+				return false
+			}
+			other = true
+		}
+	}
+	return other
 }
 
 // namedIn are the frameworks whose names stand among words, in their order; a name inside a longer one does not count.

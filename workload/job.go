@@ -34,6 +34,7 @@ const (
 	Eager    Kernels = "eager"    // one kernel an operation, started by Python
 	Compiled Kernels = "compiled" // fused by a compiler
 	Fused    Kernels = "fused"    // kernels written for it: Megatron-LM, NeMo, Transformer Engine
+	Mixed    Kernels = "mixed"    // eager, with written kernels for norms, positions and attention: nanotron
 )
 
 // DefaultBucket is the bucket of PyTorch's DistributedDataParallel (bucket_cap_mb).
@@ -106,7 +107,11 @@ type Job struct {
 	// forward pass, WideSums that gradients are summed in float32 whatever the precision, Keeps how
 	// weights are kept between steps.
 	LateGather, WideSums bool
-	Keeps                Keeping
+	// TensorWaits says that computing waits for tensor-parallel traffic, which other frameworks cut into pieces and hide
+	// behind products.
+	TensorWaits bool
+	Keeps       Keeping
+	Staging     Staging
 }
 
 // Recomputes is a recomputation in the framework's own words: by operation is what torchtitan calls selective.

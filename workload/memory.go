@@ -2,11 +2,10 @@ package workload
 
 import (
 	"cmp"
-	"math"
-	"slices"
 	"strings"
 
 	"busbar.dev/unit"
+	"busbar.dev/workload/pipeline"
 )
 
 // Adam is the number of moments that the optimizer keeps for every parameter.
@@ -19,12 +18,14 @@ type Memory struct {
 	Optimizer   unit.Volume `json:"optimizer"`
 	Activations unit.Volume `json:"activations"`
 	Other       unit.Volume `json:"other"`
-	Host        unit.Volume `json:"host"` // of the host's memory, for this GPU; not in Total
+	// Driver is of the driver and of communicators, which frameworks do not count.
+	Driver unit.Volume `json:"driver"`
+	Host   unit.Volume `json:"host"` // of the host's memory, for this GPU; not in Total
 }
 
 // Total is all that the GPU holds.
 func (m Memory) Total() unit.Volume {
-	return m.Params + m.Grads + m.Optimizer + m.Activations + m.Other
+	return m.Params + m.Grads + m.Optimizer + m.Activations + m.Other + m.Driver
 }
 
 // Params is how many parameters of a block one rank of its tensor-parallel group holds.
@@ -144,8 +145,10 @@ func (j *Job) state() (weight, grad, optimizer float64) {
 	switch {
 	case j.Precision == FP32 || j.Precision == TF32 || j.keepsWide():
 		return 4, 4, 4 * Adam
-	case j.Kernels == Fused:
+	case j.Keeps == KeepSums:
 		return 2, 4, 4 + 4*Adam
+	case j.Kernels == Fused:
+		return j.GatherWidth(), j.GradWidth(), 4 + 4*Adam
 	case j.Keeps == KeepCopy:
 		return 2, 2, 4 + 4*Adam
 	}
@@ -182,18 +185,20 @@ func (j *Job) UpdateStarts() float64 {
 // PyTorch 2.11 reached 2.7 TB/s of an H200 whose copies reach 4.2 (step/testdata/h200.json).
 const narrow = 1.35
 
-// Holding is how many parameters a rank holds before anything is divided among replicas.
+// Holding is how many parameters a rank holds before anything is divided among replicas, and what a token leaves in the
+// blocks for the backward pass.
 type Holding struct {
 	Layers      float64 // of all layers together, whatever the pipeline
 	Trained     float64 // of adapters, where they alone are trained
 	Experts     float64 // of those, the experts'
 	Entry, Exit float64
-	Count       int // layers
-	// Attentions and MLPs are how many layers have one, Scans how many have a scan, whose activations are Scanned numbers
-	// a token in all.
-	Attentions, MLPs, Scans, Scanned float64
+	Count       int    // layers
+	Ends        [2]int // blocks before and after the layers
 	// Kept is how many numbers a token leaves for the backward pass in all, where the model's parts say that.
-	Kept float64
+	Kept                         float64
+	left, leftBefore, leftBehind Leaving
+	scored                       float64 // of a token's words
+	tied                         bool
 }
 
 // Holding adds up a rank's parameters; they depend on tp and ep only.
@@ -211,188 +216,301 @@ func (j *Job) Holding(o *Outline) Holding {
 				h.Trained += j.Trained(b.Block) * b.Count
 			}
 			h.Count += int(b.Count)
-			h.mix(b, j.ownScans())
+			h.left = h.left.add(j.leaving(b.Block), b.Count)
 		case Entry:
 			h.Entry += n
+			h.Ends[0] += int(b.Count)
+			h.leftBefore = j.leaving(b.Block)
 		default:
 			h.Exit += n
+			h.Ends[1] += int(b.Count)
+			h.leftBehind = j.leaving(b.Block)
+			for k := range b.Parts {
+				if p := &b.Parts[k]; p.Kind == Matmul && p.Cut == ByOut && !p.Once {
+					h.scored, h.tied = cmp.Or(j.Masked, 1), p.Tied
+				}
+			}
 		}
 	}
 	return h
 }
 
-// mix counts what layers are made of.
-func (h *Holding) mix(b *BlockOutline, own bool) {
-	rows := 0.0 // products whose results are added to the residual
-	for i := range b.Parts {
-		switch p := &b.Parts[i]; {
-		case p.Kind == Attention:
-			h.Attentions += b.Count
-			rows--
-		case p.Kind == Scan:
-			h.Scans += b.Count
-			h.Scanned += b.Count * p.kept(own)
-			rows--
-		case p.Kind == Matmul && p.Cut == ByIn:
-			rows++
-		}
-	}
-	if rows > 0 {
-		h.MLPs += b.Count
-	}
+// Memory adds up what the GPU that holds most holds.
+func (j *Job) Memory() Memory {
+	o := j.Model.Outline()
+	return j.MemoryOf(j.Holding(o), j.Places(o))
 }
 
-// Memory adds up what one GPU holds.
-func (j *Job) Memory() Memory { return j.MemoryOf(j.Holding(j.Model.Outline())) }
-
-// MemoryOf is the memory of a GPU whose parameters were added up.
-func (j *Job) MemoryOf(h Holding) Memory {
-	s := j.Split.filled()
-	pp := float64(s.PP)
-	// The fullest stage, where layers do not divide evenly.
-	full := math.Ceil(float64(h.Count)/pp) / max(float64(h.Count), 1)
-	ends := max(h.Entry, h.Exit)
-	if s.PP == 1 {
-		ends = h.Entry + h.Exit
-	}
-	most := h.Layers*full + ends // parameters
-	trained := 1.0               // share of the parameters
-	if j.LoRA.Frozen() {
-		trained = h.Trained * full / max(most, 1)
-	}
-	weight, grad, state := j.state()
-	own := h.Experts * full
-	over := func(level int) float64 { // what is left of all
-		if s.ZeRO < level || level == 3 && s.PP > 1 { // whose parameters stay gathered until the step's end
-			return most
+// MemoryOf is the memory of the GPU that holds most, whose parameters were added up, of a pipeline whose places begin
+// at blocks. With as many layers or fewer than one before it no stage but the last holds more.
+func (j *Job) MemoryOf(h Holding, places []int) Memory {
+	shape := j.Pipeline()
+	var fullest Memory
+	most := -1
+	for r := range shape.Ranks {
+		st := h.stage(shape, places, r)
+		if st.layers <= most && !st.last {
+			continue
 		}
-		return (most-own)/float64(s.Shard) + own/max(1, float64(s.Shard*s.TP)/float64(s.EP*s.ETP))
+		if m := j.stageMemory(&h, &st); most < 0 || m.Total() > fullest.Total() {
+			fullest = m
+		}
+		most = max(most, st.layers)
+	}
+	return fullest
+}
+
+// StageMemory is that of a rank of a stage of the pipeline.
+func (j *Job) StageMemory(stage int) Memory {
+	o := j.Model.Outline()
+	h := j.Holding(o)
+	st := h.stage(j.Pipeline(), j.Places(o), stage)
+	return j.stageMemory(&h, &st)
+}
+
+// stage is what a rank has of a pipeline.
+type stage struct {
+	layers      int
+	first, last bool
+	under       float64 // micro-batches that it holds what they left of
+}
+
+// stage is the rank's.
+func (h *Holding) stage(shape pipeline.Shape, places []int, rank int) stage {
+	st := stage{under: 1}
+	if shape.Ranks > 1 {
+		st.under = shape.Held(rank)
+	}
+	last := shape.Ranks*shape.Chunks - 1
+	for c := range shape.Chunks {
+		place := shape.Place(rank, c)
+		st.layers += places[place+1] - places[place]
+		if place == 0 {
+			st.first, st.layers = true, st.layers-h.Ends[0]
+		}
+		if place == last {
+			st.last, st.layers = true, st.layers-h.Ends[1]
+		}
+	}
+	st.layers = max(st.layers, 0)
+	return st
+}
+
+// stageMemory is what a rank of a stage holds.
+func (j *Job) stageMemory(h *Holding, st *stage) Memory {
+	s := j.Split.filled()
+	part := float64(st.layers) / float64(max(h.Count, 1))
+	ends := 0.0
+	if st.first {
+		ends += h.Entry
+	}
+	if st.last {
+		ends += h.Exit
+	}
+	if h.tied && st.last && !st.first { // which has a copy of the embedding then
+		ends += h.Entry
+	}
+	x := &state{j: j, most: h.Layers*part + ends, experts: h.Experts * part, ends: ends}
+	if x.trained = 1; j.LoRA.Frozen() {
+		x.trained = h.Trained * part / max(x.most, 1)
+	}
+	x.block = h.Layers / float64(max(h.Count, 1))
+	if s.Shard <= s.EP { // experts, which no other rank has a part of, are never gathered
+		x.block -= h.Experts / float64(max(h.Count, 1))
+	}
+	m := x.memory()
+	one, layer := j.activations(h, st)
+	kept, scores := one*unit.Volume(st.under), unit.Volume(0)
+	if st.last {
+		scores = j.logits(h)
+	}
+	m.Activations = kept
+	m.Other += scores
+	if j.Micros() == 1 && !j.allocatesGrads() {
+		// Gradients take the place of the activations that they are computed from.
+		m.Grads = max(0, m.Grads+layer-kept-scores)
+	} else { // one layer is whole, when the scores of words are gone
+		m.Activations += max(0, layer-scores)
+	}
+	m.Other += x.passing(one, kept, scores)
+	j.offload(&m, x.over(1), x.trained)
+	return m
+}
+
+// allocatesGrads reports whether gradients have their place all the time and not from when they are computed: in
+// buffers that are summed, in DDP's buckets, in graphs.
+func (j *Job) allocatesGrads() bool {
+	s := j.Split.filled()
+	return j.Kernels == Fused || j.Keeps == KeepSums || j.Keeps == KeepCopy || j.Graphs || s.DP > 1 && s.ZeRO < 3
+}
+
+// state is what a rank keeps of parameters.
+type state struct {
+	j       *Job
+	most    float64 // parameters, before anything is divided
+	experts float64 // of those
+	ends    float64 // of those, outside layers
+	block   float64 // of a layer
+	trained float64 // share of them
+}
+
+// over is how many parameters are left to a rank where replicas divide what a level of ZeRO says.
+func (x *state) over(level int) float64 {
+	s := x.j.Split.filled()
+	if s.ZeRO < level {
+		return x.most
+	}
+	return (x.most-x.experts)/float64(s.Shard) + x.experts/max(1, float64(s.Shard*s.TP)/float64(s.EP*s.ETP))
+}
+
+// memory is parameters, gradients, the optimizer's state, and what is whole of them for a while.
+func (x *state) memory() Memory {
+	j, s := x.j, x.j.Split.filled()
+	weight, grad, kept := j.state()
+	level := 3
+	if j.keepsWide() && s.ZeRO > 1 { // FSDP's shards are of float32 whatever is gathered
+		level = 2
 	}
 	m := Memory{
-		Params: unit.Volume(over(3) * weight), Grads: unit.Volume(over(2) * grad), Optimizer: unit.Volume(over(1) * state),
+		Params: unit.Volume(x.over(level) * weight), Grads: unit.Volume(x.over(2) * grad),
+		Optimizer: unit.Volume(x.over(1) * kept),
 	}
 	if j.LoRA.Frozen() {
 		// Only matrices of layers are kept in fewer bits: bitsandbytes and torchao leave the embedding and the head as they
 		// are.
-		m.Params = unit.Volume(over(3) * (j.frozenWidth() + (j.ParamWidth()-j.frozenWidth())*ends/max(most, 1) +
-			trained*weight))
-		m.Grads, m.Optimizer = m.Grads*unit.Volume(trained), m.Optimizer*unit.Volume(trained)
+		m.Params = unit.Volume(x.over(3) * (j.frozenWidth() + (j.ParamWidth()-j.frozenWidth())*x.ends/max(x.most, 1) +
+			x.trained*weight))
+		m.Grads, m.Optimizer = m.Grads*unit.Volume(x.trained), m.Optimizer*unit.Volume(x.trained)
 	}
 	if j.Reference && !j.LoRA.Frozen() { // divided as what is trained
-		m.Params += unit.Volume(over(3) * j.ParamWidth())
+		m.Params += unit.Volume(x.over(3) * j.ParamWidth())
 	}
-	if s.ZeRO == 3 && s.Shard > 1 && s.PP == 1 { // two blocks are whole
-		cut := h.Layers
-		if s.Shard <= s.EP { // but for experts, which no other rank has a part of
-			cut -= h.Experts
-		}
-		m.Other += unit.Volume(2 * cut / float64(max(h.Count, 1)) * j.ParamWidth())
-	}
-	kept, layer := j.activations(&h, pp)
-	m.Activations, m.Other = kept, m.Other+j.logits()
-	if j.Kernels != Fused && j.Micros() == 1 && s.DP == 1 && !j.Graphs {
-		// Gradients take the place of the activations that they are computed from; in a graph they have addresses of their
-		// own.
-		m.Grads = max(0, m.Grads+layer-m.Activations-j.logits())
-	} else { // one layer is whole, when the scores of words are gone
-		m.Activations += max(0, layer-j.logits())
-	}
-	// weights with gradients are kept as cast until the end of the backward pass; frozen ones are not cast
-	if j.keepsWide() && j.ParamWidth() < 4 && s.ZeRO < 3 {
-		m.Other += unit.Volume(2 * most * trained)
-	}
-	m.Other += Driver
-	j.offload(&m, over(1), trained)
+	m.Other = unit.Volume(x.gathered())
 	return m
 }
 
-// Driver is what the driver and the libraries take of a GPU's memory for themselves: contexts,
-// code, workspaces. On one H200 with PyTorch it was 1.2 to 1.8 GB.
-const Driver unit.Volume = 1.5e9
+// gathered is the bytes of parameters and gradients that are whole while they are computed with.
+func (x *state) gathered() float64 {
+	j, s := x.j, x.j.Split.filled()
+	width := j.ParamWidth()
+	switch {
+	case j.Keeps == KeepCopy && s.ZeRO == 3:
+		// DeepSpeed: a layer's parameters and gradients, and two buckets of reduce_bucket_size
+		return 2 * (x.block + min(reduceBucket, x.most)*x.trained) * width
+	case s.ZeRO == 3 && s.PP == 1:
+		// FSDP2: a layer's parameters as they are gathered and as they are used, the next layer's as they are gathered; its
+		// gradients, and these as they are summed. What is outside layers stays whole.
+		return x.block*(3*j.GatherWidth()+(width+j.GradWidth())*x.trained) + x.ends*width
+	case s.ZeRO > 1 && j.keepsWide():
+		return x.most * width
+	case j.keepsWide() && width < 4:
+		// weights with gradients are kept as cast until the end of the backward pass; frozen ones are not cast
+		return width * x.most * x.trained
+	}
+	return 0
+}
 
-// activations of the micro-batches that are under way in the fullest stage, after Korthikanti et al. 2022, table 2,
-// with fused attention where there are no scores to keep; and of one layer where all of it is computed again.
-func (j *Job) activations(has *Holding, pp float64) (kept, layer unit.Volume) {
+// reduceBucket is DeepSpeed's reduce_bucket_size where nobody says, in gradients.
+const reduceBucket = 5e8
+
+// passing is what is there for a while beside all else where every micro-batch has gradients of its own that are added
+// to float32 sums, and where new parameters are gathered from lists of pieces, as nanotron does it: as far as what a
+// micro-batch leaves, or all of them, has no place for it when it is gone.
+func (x *state) passing(one, all, scores unit.Volume) unit.Volume {
+	j, s := x.j, x.j.Split.filled()
+	if j.Keeps != KeepSums {
+		return 0
+	}
+	weights := unit.Volume(2 * x.most)
+	more := max(0, weights-one-scores)
+	if s.DP > 1 && s.ZeRO == 0 {
+		more += weights // DDP's buckets
+	}
+	if s.DP > 1 && s.ZeRO == 1 {
+		more += max(0, weights-all-scores)
+		inner := unit.Volume(4 * j.tokens() * float64(j.Model.Dims.filled().wide()) / float64(s.TP))
+		if weights > max(scores*4/10, inner) { // in one piece
+			more += weights
+		}
+	}
+	return more
+}
+
+// tokens are those of a micro-batch on a rank.
+func (j *Job) tokens() float64 {
+	return float64(j.MicroBatch) * float64(j.Seq) / float64(j.Split.filled().CP)
+}
+
+// activations are what a micro-batch leaves in a stage, and what one layer does where all of it is computed again.
+func (j *Job) activations(h *Holding, st *stage) (kept, layer unit.Volume) {
 	s := j.Split.filled()
-	d := j.Model.Dims.filled()
-	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
-	h, tp := float64(d.Hidden), float64(s.TP)
+	tokens, tp := j.tokens(), float64(s.TP)
+	if h.Kept > 0 {
+		return unit.Volume(tokens * h.Kept * j.Precision.Width()), 0
+	}
 	between := 1.0
 	if s.SeqParallel {
 		between = tp
 	}
-	if has.Kept > 0 {
-		return unit.Volume(tokens * has.Kept * j.Precision.Width()), 0
-	}
-	layers := float64(max(has.Count, 1))
-	wide := j.Precision.Width() / 2
-	ffn := float64(d.wide()) / h
-	norms := (has.Attentions + has.Scans + has.MLPs) / layers
-	// results of operations, of which per-op keeps some whatever is between them
-	chosen := tokens * h * wide * (5*norms/between + (8*has.Attentions+4*ffn*has.MLPs)/layers/tp)
-	each := chosen
-	switch {
-	case j.Kernels == Eager: // the inputs of every single operation, and masks of dropout
-		each *= 1.6
-		if j.LoRA.Frozen() { // norms whose numbers are frozen do not keep what they scale
-			each -= tokens * h * wide * 2 * norms / between
-		}
-	case j.Kernels == Compiled && j.Precision.Low(): // the inputs of products are kept in their bits
-		each -= tokens * h * wide * (norms/between + ffn*has.MLPs/layers/tp)
-	}
-	if j.Precision.Amp() { // norms and their inputs in float32, casts of inputs
-		each *= 1.15
-		if j.Kernels == Eager && powers(j.Model) { // what a power gives is float32
-			each *= 1.35
-		}
-	}
-	scanned := 2 * tokens * wide * has.Scanned / layers / tp
-	each += scanned
-	scores := 0.0
-	if j.Unfused {
-		scores = 5 * float64(d.Heads) * float64(j.Seq) * tokens / tp * wide * has.Attentions / layers
-	}
-	of := each + scores
+	all := h.left.all.per(between, tp)
+	whole := all + h.left.scores*float64(j.Seq)/tp
+	of := whole
 	switch j.again() {
 	case Selective:
-		of = each
+		of = all
 	case PerOp:
-		of = 0.6 * (chosen + scanned)
+		of = h.left.chosen.per(between, tp)
 	case Light:
-		of = each * 0.7
+		of = all - h.left.cheap.per(between, tp)
 	case Full:
-		of = 2*tokens*h*wide/between*cmp.Or(j.Recomputed, 1) + of*(1-cmp.Or(j.Recomputed, 1))
-		layer = unit.Volume(each + scores)
+		again := cmp.Or(j.Recomputed, 1)
+		of = h.left.input.per(between, tp)*again + whole*(1-again)
+		layer = unit.Volume(tokens * whole / float64(max(h.Count, 1)))
 	}
-	under := 1.0
-	if s.PP > 1 {
-		under = j.Pipeline().Held()
+	of *= float64(st.layers) / float64(max(h.Count, 1))
+	if st.first {
+		of += h.leftBefore.all.per(between, tp)
 	}
-	return unit.Volume(of * math.Ceil(layers/pp) * under), layer
+	if st.last {
+		of += h.leftBehind.all.per(between, tp)
+	}
+	if s.TP > 1 {
+		of += j.tensorBuffers(st)
+	}
+	return unit.Volume(tokens * of), layer
 }
 
-// powers says that a layer's nonlinearity is a formula with powers, as GPT-2's.
-func powers(m *Model) bool {
-	for i := range m.Blocks {
-		if b := &m.Blocks[i]; b.Kind == Layer {
-			return !gated(b) && !slices.ContainsFunc(b.Parts, func(p Part) bool { return p.Single })
-		}
+// tensorBuffers is the bytes a token of what tensor-parallel ranks gather: Megatron-LM has one buffer for it, nanotron
+// one forward and one backward. There what collectives put out, twice a layer, stays as long as the host is ahead of
+// the GPU, which it is unless it exchanges the shapes of messages in a pipeline (record_stream, PyTorch before 2.7).
+func (j *Job) tensorBuffers(st *stage) float64 {
+	width := float64(j.Model.Dims.Hidden) * j.Precision.Width()
+	switch {
+	case j.Keeps != KeepSums:
+		return width
+	case j.Split.filled().PP > 1:
+		return 2 * width
 	}
-	return true
+	return 2*width + 2*width*float64(st.layers)
 }
 
-// logits are what the loss keeps: the scores of all words, in float32 too.
-func (j *Job) logits() unit.Volume {
+// scoreBytes are what the loss keeps of the score of a word, by kernels: in eager frameworks as computed, its logarithm
+// and two gradients in float32; compiled, as computed, in float32, and the gradient; Megatron-LM works in place in one
+// float32 copy; nanotron's three sizes of blocks (as computed, float32, softmax) do not take each other's place.
+var scoreBytes = map[Kernels]unit.Volume{Eager: 2 + 3*4, Compiled: 2 + 4 + 4, Fused: 2 + 4 + 2, Mixed: 2 + 4 + 4}
+
+// logits are what the loss keeps: the scores of all words. Where the gradient of a tied head stays between
+// micro-batches, it lies in the middle of the place of the float32 ones, which then need another.
+func (j *Job) logits(h *Holding) unit.Volume {
 	s := j.Split.filled()
-	if s.PP > 1 || j.Model.Replicated() {
-		return 0 // not in the first stage, or among what parts keep
+	if j.Model.Replicated() {
+		return 0 // among what parts keep
 	}
-	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
-	bytes := unit.Volume(tokens * float64(j.Model.Dims.Vocab) / float64(s.TP))
-	if j.Kernels == Eager { // as computed, in float32, their logarithms, and the gradient
-		return bytes * (2 + 4 + 4 + 4)
+	each := scoreBytes[j.Kernels]
+	if j.Keeps == KeepSums && s.PP == 1 && j.Micros() > 1 && h.tied {
+		each += 4
 	}
-	return bytes * (2 + 4)
+	return unit.Volume(j.tokens()*h.scored*float64(j.Model.Dims.Vocab)/float64(s.TP)) * each
 }
 
 // FlopsOf is the floating-point operations of a step of a model with this outline, and of those

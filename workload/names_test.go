@@ -11,7 +11,7 @@ func TestFrameworkSpellings(t *testing.T) {
 	for text, want := range map[string]string{
 		"Megatron-LM": "megatron", "Megatron-LM (Megatron-Core, Transformer Engine)": "megatron", "MCore": "megatron",
 		"megatron_core": "megatron", "Megatron-SWIFT": "megatron",
-		"Primus": "megatron", "nanotron": "megatron", "NeMo": "nemo", "NVIDIA NeMo Framework 2.0": "nemo",
+		"Primus": "megatron", "nanotron": "nanotron", "llm.c": "llm.c", "NeMo": "nemo", "NVIDIA NeMo Framework 2.0": "nemo",
 		"Megatron-Bridge": "nemo", "NeMo / Megatron-Core": "nemo", "NeMo AutoModel (FSDP2)": "fsdp",
 		"NeMo / Megatron-Core (MLPerf)":          "mlperf",
 		"PyTorch + DeepSpeed (MLPerf reference)": "deepspeed", "torchtitan": "torchtitan",
@@ -101,6 +101,18 @@ func TestModelSpellings(t *testing.T) {
 	} {
 		if m := Like(text); m != nil {
 			t.Errorf("%q is %s; expected none", text, m.Name)
+		}
+	}
+}
+
+// A program that is only taken as a framework says so; a framework's other names do not.
+func TestTakenFrameworks(t *testing.T) {
+	for text, other := range map[string]bool{
+		"xtuner": true, "LitGPT": true, "Paxml (JAX/XLA)": false, "axolotl": false, "fsdp2": false, "OneFlow": true,
+		"nanotron": false, "hf": false, "xtuner@2024-06": true,
+	} {
+		if f, err := ParseFramework(text); err != nil || f.Other != other {
+			t.Errorf("%q: %v, other %t; expected %t", text, err, f.Other, other)
 		}
 	}
 }

@@ -119,10 +119,6 @@ func (s Split) Within(gpus int) (Split, error) {
 	return s, nil
 }
 
-// Slots are what a model has beside its layers that may stand in a pipeline in place of one: the embedding, and the
-// loss (Megatron-Core's account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split).
-const Slots = 2
-
 // maxDegree bounds a degree of parallelism.
 const maxDegree = 1 << 21
 

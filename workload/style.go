@@ -17,10 +17,12 @@ type Style struct {
 	// Sync says that gradients are summed after the backward pass, LateGather that new parameters are
 	// gathered after the update and not beside the next forward pass.
 	Sync, LateGather bool
-	// WideSums says that gradients are summed in float32 whatever the precision.
-	WideSums bool
-	Keeps    Keeping
-	Bucket   unit.Bytes
+	// WideSums says that gradients are summed in float32 whatever the precision, TensorWaits that computing waits for
+	// tensor-parallel traffic.
+	WideSums, TensorWaits bool
+	Keeps                 Keeping
+	Staging               Staging
+	Bucket                unit.Bytes
 	// Graphs says that kernels are started as CUDA graphs, Flex that a token goes once to every NVLink domain that has
 	// experts of it. HideExperts that it travels beside other micro-batches' computing. Loop that experts are computed one
 	// after the other.
@@ -39,6 +41,8 @@ const (
 	KeepDefault Keeping = ""     // as the kernels do: a float32 copy with fused ones, none with others
 	KeepCopy    Keeping = "copy" // 16 bits and a float32 copy (DeepSpeed)
 	KeepWide    Keeping = "wide" // float32, cast when they are gathered (FSDP, torchtitan)
+	// 16 bits and a float32 copy, gradients added to float32 sums that are never divided (nanotron)
+	KeepSums Keeping = "sums"
 )
 
 // hopper is the compute capability from which software that runs on it always fuses attention and overlaps gradients.
@@ -52,9 +56,10 @@ func (f *Framework) Style(sm int) Style {
 		Kernels: Kernels(f.Kernels), Unfused: f.Attention == "unfused" && sm < hopper,
 		Early: f.Attention == "early", Second: f.Attention == "second", Padded: f.Kernels != string(Eager),
 		Sync: !f.Overlapped(OverlapGrads), LateGather: !f.Overlapped(OverlapParams), WideSums: f.Sums == "fp32",
-		Bucket: f.Bucket, SeqParallel: bool(f.Sequence),
+		Bucket: f.Bucket, SeqParallel: bool(f.Sequence), Staging: Staging(f.Stages),
 		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && f.Overlapped(OverlapExperts),
 		Graphs: f.Graphs > 0 && sm >= f.Graphs, Loop: sm < f.Loop,
+		TensorWaits: f.Kernels != string(Fused) && !f.Overlapped(OverlapTensor),
 	}
 	switch f.Weights {
 	case "copy":
@@ -63,6 +68,8 @@ func (f *Framework) Style(sm int) Style {
 		}
 	case "wide", "amp":
 		s.Keeps = KeepWide
+	case "sums":
+		s.Keeps = KeepSums
 	}
 	for _, z := range f.ZeRO { // Megatron's distributed optimizer, FSDP's full sharding
 		s.ZeRO = max(s.ZeRO, z)
@@ -96,6 +103,7 @@ func (f *Framework) Adopt(j *Job, sm int) {
 	if j.Keeps == KeepDefault {
 		j.Keeps = s.Keeps
 	}
+	j.Staging, j.TensorWaits = s.Staging, s.TensorWaits
 }
 
 // bucket is the framework's own size of buckets. Megatron-Core's without one has 40 million parameters, and one million

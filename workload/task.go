@@ -68,6 +68,7 @@ type between struct {
 var betweens = map[Kernels]between{
 	Fused:    {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 8, host: 24, amp: ampWhole},
 	Compiled: {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 10, amp: ampWhole},
+	Mixed:    {norm: 4, rms: 4, act: 3, gate: 2.5, residual: 3, rotary: 2, loss: 27, starts: 8, host: 64, amp: ampWhole},
 	Eager:    {norm: 4, rms: 18, act: 18, gate: 2.5, residual: 5.5, rotary: 12, loss: 24, starts: 40, amp: ampEager},
 }
 
@@ -103,7 +104,7 @@ func (j *Job) Pass(b *Block) Pass {
 			w.scan(p)
 			attended = true
 		case Matmul:
-			if j.Kernels == Fused {
+			if j.Kernels == Fused || j.Kernels == Mixed {
 				p, i = b.packed(i)
 			}
 			w.product(p, attended)
@@ -116,6 +117,9 @@ func (j *Job) Pass(b *Block) Pass {
 			w.pointwise(p)
 		case Lookup:
 			w.stream(p.Name, 2*w.between*float64(p.Out)*w.width, 1, 1)
+			if !w.j.LoRA.Frozen() {
+				w.sum(float64(p.In*p.Out) / w.tp)
+			}
 		}
 	}
 	if b.Kind == Layer && !w.counted {
@@ -288,6 +292,7 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 			t.Wide = 8
 		}
 		w.bwd = append(w.bwd, t)
+		w.sum(n * k * count)
 	}
 	if w.j.Precision.Amp() && !w.j.LoRA.Frozen() { // the weight is cast before the product and its gradient after it
 		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1})
@@ -323,6 +328,15 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 	}
 	if p.Bias { // added by the product; its gradient is a sum over the tokens
 		w.bwd = append(w.bwd, Task{Name: "bias", Kind: Stream, Bytes: unit.Volume(m * n * w.width), Back: true})
+	}
+}
+
+// sum adds the gradients of a micro-batch to those before it by an operation of its own, and clears them.
+func (w *taskBuilder) sum(weights float64) {
+	if w.j.Keeps == KeepSums {
+		w.bwd = append(w.bwd, Task{
+			Name: "sum", Kind: Stream, Bytes: unit.Volume(weights * (w.width + 4 + 4)), Starts: 1, Back: true, Weight: true,
+		})
 	}
 }
 

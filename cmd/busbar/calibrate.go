@@ -12,6 +12,7 @@ import (
 	"busbar.dev/measure"
 	"busbar.dev/query"
 	"busbar.dev/report"
+	"busbar.dev/workload"
 )
 
 type calibrateCmd struct {
@@ -19,6 +20,7 @@ type calibrateCmd struct {
 	settings
 	query.Calibrate
 	measure.GPURanks
+	measuredJob
 	Live      bool     `help:"Measure now, through busbar-gpu: products and memory of GPUs for step, and the sizes of collectives that --suggest names; keep the calibration beside the cluster file (or in -o)."`
 	Torch     string   `placeholder:"PYTHON" help:"With --live: also measure training steps of seven small models with this Python's PyTorch and transformers (python3, or a path), and fit what step predicts to them."`
 	Output    string   `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output. predict -c site.yaml also uses a site.calibration.yaml beside it."`
@@ -30,6 +32,46 @@ type calibrateCmd struct {
 	MaxP90    *float64 `name:"max-p90" placeholder:"SHARE" help:"With --check: exit 1 when the 90th percentile of the error exceeds this (0.4 is 40%), or nothing was predicted (default: no bound)."`
 }
 
+// measuredJob is a job of which one step was measured.
+type measuredJob struct {
+	Step      string             `placeholder:"TIME" help:"A measured training step (5.9s) of the job of -m."`
+	Model     string             `short:"m" names:"model" placeholder:"MODEL" help:"With --step: model."`
+	Parallel  query.Parallel     `placeholder:"dp=8,tp=4,…" help:"With --step: parallel degrees."`
+	Framework string             `placeholder:"NAME[@RELEASE]" help:"With --step: framework."`
+	Global    int64              `name:"global-batch" placeholder:"N" help:"With --step: global batch."`
+	Micro     int64              `name:"micro-batch" placeholder:"N" help:"With --step: micro-batch."`
+	Seq       int64              `placeholder:"N" help:"With --step: sequence length in tokens."`
+	Precision workload.Precision `placeholder:"KIND" help:"With --step: precision."`
+	Recompute workload.Recompute `placeholder:"MODE" help:"With --step: activation recomputation."`
+	Kernels   workload.Kernels   `placeholder:"KIND" help:"With --step: kernels between matrix products."`
+}
+
+// measured is the cluster with the measured step of a job.
+func (c *calibrateCmd) measured(e *env) (*query.CalibrateDoc, error) {
+	j := &c.measuredJob
+	if len(c.Files) > 0 || c.Live {
+		return nil, errors.New("--step is a measurement itself; leave files and --live out")
+	}
+	doc, err := query.Step{
+		Job: query.Job{
+			Cluster: c.Cluster, Layout: c.Layout, Model: j.Model, Parallel: j.Parallel, Framework: j.Framework,
+			Global: j.Global, Micro: j.Micro, Seq: j.Seq, Precision: j.Precision, Recompute: j.Recompute, Kernels: j.Kernels,
+			NCCL: c.NCCL,
+		},
+		Took: j.Step,
+	}.Run(e.ctx, e.query(c.common))
+	if err != nil {
+		return nil, err
+	}
+	m := doc.Measured
+	if m == nil {
+		return nil, errors.New(doc.Rows[0].Bottleneck.Text)
+	}
+	c.say(e, "measured %s, predicted %s: steps of %s are taken to be as far off by four fifths", m.Step.Short(),
+		m.Predicted.Short(), m.Kind)
+	return &query.CalibrateDoc{Better: true, Described: doc.Described}, nil
+}
+
 // Run fits a cluster's figures, or says what to measure for that.
 func (c *calibrateCmd) Run(e *env) error {
 	switch {
@@ -39,6 +81,8 @@ func (c *calibrateCmd) Run(e *env) error {
 		return shown(e, c.common, report.Suggest)(query.Suggest{
 			Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL, Count: c.Count,
 		}.Run(e.ctx, e.query(c.common)))
+	case c.Step == "" && c.measuredJob != (measuredJob{}):
+		return errors.New("a job is described, and no step of it; expected --step TIME too")
 	case c.Torch != "" && !c.Live:
 		return errors.New("--torch measures; expected --live with it")
 	case c.Live && len(c.Files) > 0:
@@ -54,9 +98,12 @@ func (c *calibrateCmd) Run(e *env) error {
 		return err
 	}
 	var doc *query.CalibrateDoc
-	if c.Live {
+	switch {
+	case c.Step != "":
+		doc, err = c.measured(e)
+	case c.Live:
 		doc, err = c.live().RunWith(e.ctx, e.measuring(c.common), gpuPrograms())
-	} else {
+	default:
 		doc, err = c.Calibrate.Run(e.ctx, e.query(c.common))
 	}
 	if errors.Is(err, query.ErrWrong) {

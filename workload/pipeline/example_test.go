@@ -14,7 +14,7 @@ func ExampleShape_Order() {
 	for _, p := range s.Order(3) {
 		fmt.Print(p.Kind, " ", p.Micro, "; ")
 	}
-	fmt.Println("at most", s.Held(), "micro-batches are held")
+	fmt.Println("at most", s.Held(0), "micro-batches are held")
 	// Output: forward 0; backward 0; forward 1; backward 1; forward 2; backward 2; at most 3 micro-batches are held
 }
 

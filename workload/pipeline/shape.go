@@ -100,21 +100,23 @@ func (s Shape) Owner(place int) (rank, chunk int) {
 	return place % s.Ranks, place / s.Ranks
 }
 
-// Held is how many micro-batches the fullest rank holds the activations of, at most, counted
-// in parts of a rank's layers: a chunk of three counts a third. Where the backward pass is cut,
-// a micro-batch is held until its gradients of weights are computed.
-func (s Shape) Held() float64 {
-	p, v, all := s.Ranks, s.Chunks, s.Micros*s.Chunks
-	most := p
+// Held is how many micro-batches a rank holds the activations of, at most, counted in parts of a rank's layers: a chunk
+// of three counts a third. Where the backward pass is cut, a micro-batch is held until its gradients of weights are
+// computed.
+func (s Shape) Held(rank int) float64 {
+	behind, v, all := s.Ranks-1-rank, s.Chunks, s.Micros*s.Chunks
+	most := behind + 1
 	switch s.Schedule {
 	case GPipe:
 		most = all
 	case Interleaved:
-		most = 2*(p-1) + (v-1)*p + 1
+		most = 2*behind + (v-1)*s.Ranks + 1
+	case ZeroBubble:
+		most = s.Ranks
 	case ZeroBubble2:
-		most = 2*p - 1
+		most = 2*s.Ranks - 1
 	case ZeroBubbleV:
-		most = 2 * p
+		most = 2 * s.Ranks
 	}
 	return float64(min(most, all)) / float64(v)
 }

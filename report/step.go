@@ -31,8 +31,9 @@ func Step(p *Page, d *query.StepDoc) {
 	if len(d.Rows) > 1 && !d.Wrong() {
 		p.lines(fastestLayout(d.Rows))
 	} else if first.Fits {
-		p.printf("%s: %s per step (%s expected)%s\n", first.Layout, first.Step, spanRange(first.Low, first.High),
-			when(first.Tight, fmt.Sprintf("; memory is tight: it fits with a probability of %.0f%%", 100*first.Sure)))
+		from, _, _ := strings.Cut(first.MarginFrom, ",")
+		p.printf("%s: %s per step (%s expected, from %s)%s\n", first.Layout, first.Step, spanRange(first.Low, first.High),
+			from, when(first.Tight, fmt.Sprintf("; memory is tight: it fits with a probability of %.0f%%", 100*first.Sure)))
 		stepLimit(p, "limit", first)
 	}
 	of := passed(j)

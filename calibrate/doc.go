@@ -1,7 +1,7 @@
-// Package calibrate fits figures of the model to what a user measured: those of package sim to collectives on one
-// cluster, with a curve of what they leave, and those of package step to kernels and training steps on its GPUs.
+// Package calibrate makes predictions those of a user's own machines: of collectives by curves of measured over
+// predicted, each for what it was measured on, and the launches and links that hold for more; of training steps by
+// figures of package step, fitted to kernels and steps on its GPUs.
 //
-// A figure moves as far as the measurements ask for and as what is known about it allows, in its physical range; a
-// figure that they hardly feel hardly moves. tools/fit fits all figures to published sweeps, which gives sim.Fitted and
-// the error bars.
+// What does not agree with its repeat or its neighbours does not count, a run that no healthy cluster has is refused,
+// and what would not predict sizes that are left out better is not kept.
 package calibrate

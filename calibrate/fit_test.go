@@ -61,18 +61,3 @@ func TestFittedIsGood(t *testing.T) {
 		}
 	}
 }
-
-// The table of fitted values has one for every figure, in its range: a figure that
-// was added to the one and not to the other would move all behind it.
-func TestFittedInRange(t *testing.T) {
-	f := sim.Fitted()
-	for i, v := range f {
-		_, lo, hi := sim.FigureRange(i)
-		if v < lo || v > hi || v == 0 {
-			t.Errorf("%s is %g; expected %g to %g", sim.FigureName(i), v, lo, hi)
-		}
-		if j, err := sim.FigureByName(sim.FigureName(i)); err != nil || j != i {
-			t.Errorf("%s is found at %d, %v; it is at %d", sim.FigureName(i), j, err, i)
-		}
-	}
-}

@@ -3,8 +3,6 @@ package cluster
 import (
 	"fmt"
 	"math"
-
-	"busbar.dev/unit"
 )
 
 // Calibration is what was fitted to measurements on this cluster: figures of the
@@ -16,27 +14,12 @@ type Calibration struct {
 	// Median and P90 are what is left of the error on those points, as a share.
 	Median float64 `json:"median_ape,omitempty" yaml:"median_ape,omitempty"`
 	P90    float64 `json:"p90_ape,omitempty" yaml:"p90_ape,omitempty"`
-	// Measured is what the figures were fitted to. Predictions of anything else keep
-	// the error bar that they would have without a calibration.
-	Measured []MeasuredRange `json:"measured,omitempty" yaml:"measured,omitempty"`
-	// Residuals are what the figures leave, by collective and layout.
+	// Residuals are what the figures leave, each for what it was measured on alone. Predictions of anything else keep the
+	// error bar that they would have without a calibration.
 	Residuals []Residual `json:"residuals,omitempty" yaml:"residuals,omitempty"`
 }
 
-// MeasuredRange is a collective in a range of sizes on one class of layouts.
-type MeasuredRange struct {
-	Op     string     `json:"op" yaml:"op"`
-	Class  string     `json:"class" yaml:"class"` // multi-node-infiniband, …
-	From   unit.Bytes `json:"from_bytes" yaml:"from_bytes"`
-	To     unit.Bytes `json:"to_bytes" yaml:"to_bytes"`
-	Points int        `json:"points" yaml:"points"`
-	// Error is what nine of ten points are not farther off than which were left out of
-	// the fit, Noise how far two measurements of one point are apart, both as a share.
-	Error float64 `json:"left_out_error" yaml:"left_out_error"`
-	Noise float64 `json:"noise,omitempty" yaml:"noise,omitempty"`
-}
-
-// Calibrated is one figure: infiniband_share, hopper.launch.
+// Calibrated is one figure: rdma_share, hopper.launch.
 type Calibrated struct {
 	Name  string  `json:"name" yaml:"name"`
 	Value float64 `json:"value" yaml:"value"`
@@ -64,12 +47,6 @@ func (c *Calibration) Check() error {
 	if c.Points < 0 || !share(c.Median) || !share(c.P90) {
 		return fmt.Errorf("%d points, errors of %g and %g; expected numbers from zero on", c.Points, c.Median, c.P90)
 	}
-	for i, m := range c.Measured {
-		if m.Points < 0 || m.From < 0 || m.To < m.From || !share(m.Error) || !share(m.Noise) {
-			return fmt.Errorf("measured[%d]: %d points from %d to %d bytes, errors of %g and %g; expected numbers from zero on",
-				i, m.Points, m.From, m.To, m.Error, m.Noise)
-		}
-	}
 	if len(c.Residuals) > maxResiduals {
 		return fmt.Errorf("residuals: %d of them; expected at most %d", len(c.Residuals), maxResiduals)
 	}
@@ -82,7 +59,7 @@ func (c *Calibration) Check() error {
 	for i, f := range c.Figures {
 		switch {
 		case f.Name == "":
-			return fmt.Errorf("figures[%d]: no name; expected a figure such as infiniband_share", i)
+			return fmt.Errorf("figures[%d]: no name; expected a figure such as rdma_share", i)
 		case seen[f.Name]:
 			return fmt.Errorf("figures[%d]: %s is there twice", i, f.Name)
 		case math.IsNaN(f.Value) || math.IsInf(f.Value, 0) || f.Value < 0:

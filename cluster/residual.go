@@ -5,24 +5,46 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"busbar.dev/unit"
 )
 
-// Residual is what is left between measurements of one collective on one layout and the model with this
-// calibration's figures: predictions of the same are multiplied by it, of similar ones by a part of it.
+// Residual is what is left between measurements of one collective on one layout, by one release of the library under
+// one set of settings, and the model with this calibration's figures: predictions of the same are multiplied by it.
 type Residual struct {
-	Op     string          `json:"op" yaml:"op"`
-	Class  string          `json:"class" yaml:"class"`   // multi-node-infiniband, …
-	Layout string          `json:"layout" yaml:"layout"` // 2x8
-	Points []ResidualPoint `json:"points" yaml:"points"` // from small to large
+	Op       string `json:"op" yaml:"op"`
+	Class    string `json:"class" yaml:"class"`                           // multi-node-infiniband, …
+	Layout   string `json:"layout" yaml:"layout"`                         // 2x8
+	NCCL     string `json:"nccl,omitempty" yaml:"nccl,omitempty"`         // 2.28
+	Settings string `json:"settings,omitempty" yaml:"settings,omitempty"` // also the plugin, and how calls were launched
+	// From and To are the least and the greatest size that was measured.
+	From unit.Bytes `json:"from_bytes,omitempty" yaml:"from_bytes,omitempty"`
+	To   unit.Bytes `json:"to_bytes,omitempty" yaml:"to_bytes,omitempty"`
+	// Error is what nine of ten sizes are not farther off than that were predicted from the others, Noise how far two
+	// measurements of one size are apart, both as a share; 0 where too few sizes were measured to tell.
+	Error  float64         `json:"left_out_error,omitempty" yaml:"left_out_error,omitempty"`
+	Noise  float64         `json:"noise,omitempty" yaml:"noise,omitempty"`
+	Source string          `json:"source,omitempty" yaml:"source,omitempty"` // what was measured
+	Points []ResidualPoint `json:"points" yaml:"points"`                     // from small to large
 }
 
 // ResidualPoint is one size.
 type ResidualPoint struct {
 	Size unit.Bytes `json:"bytes" yaml:"bytes"`
-	// Factor is measured over predicted, as far as points that were left out say that it helps.
+	// Factor is measured over predicted, as far as neighbouring sizes bear it out.
 	Factor float64 `json:"factor" yaml:"factor"`
+}
+
+// String is what the curve holds for.
+func (r *Residual) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s on %s by NCCL %s %s", r.Op, r.Layout, cmp.Or(r.NCCL, "of any release"),
+		r.Settings))
+}
+
+// Same tells of two curves of the same calls.
+func (r *Residual) Same(o *Residual) bool {
+	return r.Op == o.Op && r.Class == o.Class && r.Layout == o.Layout && r.NCCL == o.NCCL && r.Settings == o.Settings
 }
 
 // At is the logarithm of the factor at a size: between points linear in the logarithm of the size, outside as at
@@ -51,6 +73,10 @@ const maxResiduals = 1000
 
 // check says what is wrong with a curve.
 func (r *Residual) check() error {
+	if r.From < 0 || r.To < r.From || !share(r.Error) || !share(r.Noise) {
+		return fmt.Errorf("from %d to %d bytes, errors of %g and %g; expected numbers from zero on", r.From, r.To, r.Error,
+			r.Noise)
+	}
 	if len(r.Points) > maxResiduals {
 		return fmt.Errorf("%d points; expected at most %d", len(r.Points), maxResiduals)
 	}

@@ -24,7 +24,7 @@ func TestSlowRail(t *testing.T) {
 		})
 		c := &cluster.Cluster{Types: []*cluster.NodeType{n}, Hosts: []cluster.Host{{Name: "a"}}}
 		if share > 0 {
-			c.Calibration = &cluster.Calibration{Figures: []cluster.Calibrated{{Name: "infiniband_share", Value: share}}}
+			c.Calibration = &cluster.Calibration{Figures: []cluster.Calibrated{{Name: "rdma_share", Value: share}}}
 		}
 		return c
 	}
@@ -39,7 +39,7 @@ func TestSlowRail(t *testing.T) {
 		"within the bar": {port: Port{Rate: 25 * unit.GBps}, rate: 17},
 		"beyond the bar": {
 			port: Port{Rate: 25 * unit.GBps}, rate: 12,
-			want: "the prediction for links of 25.0 GB/s and a PCIe slot that is not known says 23",
+			want: "the prediction for links of 25.0 GB/s and a PCIe slot that is not known says 22.9",
 		},
 		"RoCE": {
 			port: Port{Rate: 25 * unit.GBps, Layer: "Ethernet"}, rate: 12, want: "is beyond its error bar (a factor of 1.66)",
@@ -53,7 +53,7 @@ func TestSlowRail(t *testing.T) {
 		"small messages": {port: Port{Rate: 25 * unit.GBps}, size: 8, rate: 0.1},
 		"a link too slow": {
 			port: Port{Rate: 25 * unit.GBps, SlotGTs: 16, SlotLanes: 16}, cluster: site(0), rate: 23,
-			want: "the prediction for links of 50.0 GB/s and a PCIe slot of 63.0 GB/s says 47",
+			want: "the prediction for links of 50.0 GB/s and a PCIe slot of 63.0 GB/s says 45.9",
 		},
 		"calibrated": {
 			port: Port{Rate: 25 * unit.GBps}, cluster: site(0.6), rate: 12,

@@ -8,7 +8,8 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
-	"busbar.dev/internal/words"
+	"busbar.dev/internal/lazyre"
+	"busbar.dev/nccl"
 	"busbar.dev/result"
 	"busbar.dev/sim"
 	"busbar.dev/unit"
@@ -26,9 +27,9 @@ func Figures(c *cluster.Cluster) (*sim.Figures, error) {
 		if err != nil {
 			return nil, fmt.Errorf("calibration of %s: %w; `busbar calibrate` writes the names", c.Name, err)
 		}
-		_, lo, hi := sim.FigureRange(i)
-		if !(x.Value >= lo && x.Value <= hi) {
-			return nil, fmt.Errorf("calibration of %s: %s is %g; expected %g to %g", c.Name, x.Name, x.Value, lo, hi)
+		if about := &sim.FigureTable()[i]; !(x.Value >= about.Least && x.Value <= about.Most) {
+			return nil, fmt.Errorf("calibration of %s: %s is %g; expected %g to %g", c.Name, x.Name, x.Value, about.Least,
+				about.Most)
 		}
 		f[i] = x.Value
 	}
@@ -41,75 +42,138 @@ func own(c *cluster.Calibration) []cluster.Calibrated {
 		func(x cluster.Calibrated) bool { return strings.HasPrefix(x.Name, cluster.StepFigure) })
 }
 
-// Origin says where the figures of predictions on a cluster come from.
+// Origin says where the figures of predictions on a cluster come from, and what was measured on it.
 func Origin(c *cluster.Cluster) string {
 	const usual = "fitted on published sweeps"
 	if c.Calibration == nil || len(own(c.Calibration))+len(c.Calibration.Residuals) == 0 {
 		return usual
 	}
-	from := map[string]bool{}
-	var list []string
-	for _, x := range own(c.Calibration) {
-		if x.Source != "" && !from[x.Source] && len(list) < 3 {
-			from[x.Source] = true
-			list = append(list, x.Source)
+	const most = 3
+	var sources, curves []string
+	add := func(list *[]string, text string) {
+		if text != "" && !slices.Contains(*list, text) && len(*list) < most {
+			*list = append(*list, text)
 		}
 	}
-	s := fmt.Sprintf("%s; %d figures calibrated on this cluster", usual, len(own(c.Calibration)))
-	if n := len(c.Calibration.Residuals); n > 0 {
-		s += " and " + words.Plural(n, "curve") + " of what they leave"
+	for _, x := range own(c.Calibration) {
+		add(&sources, x.Source)
 	}
-	if len(list) > 0 {
-		s += " (" + strings.Join(list, ", ") + ")"
+	for i := range c.Calibration.Residuals {
+		r := &c.Calibration.Residuals[i]
+		add(&sources, r.Source)
+		add(&curves, r.String())
 	}
-	return s
+	if rest := len(c.Calibration.Residuals) - most; rest > 0 {
+		curves = append(curves, fmt.Sprintf("%d more", rest))
+	}
+	if len(own(c.Calibration)) > 0 {
+		curves = append(curves, "launch and links of the rest")
+	}
+	return fmt.Sprintf("%s, calibrated on this cluster (%s): %s", usual, strings.Join(sources, ", "),
+		strings.Join(curves, "; "))
 }
 
-// calibratedMargin narrows a margin where the cluster was measured: the same
-// collective on the same class of layouts, within the sizes that were measured. It
-// goes no further than the error on points that were left out of the fit and the
-// noise of the measurements allow, nor than half the way, in logarithms: other
-// layouts of the class may be farther off than the measured one.
-func calibratedMargin(margin float64, c *cluster.Calibration, class string, op coll.Op) float64 {
-	if c == nil || len(own(c))+len(c.Residuals) == 0 {
-		return margin
+// CalibratedRelease is the release that a cluster was measured with, where nobody says which one runs: curves hold for
+// no other. Without measurements, or with several releases, it is usual.
+func CalibratedRelease(c *cluster.Cluster, usual nccl.Version) nccl.Version {
+	if c.Calibration == nil {
+		return usual
 	}
-	for _, m := range c.Measured {
-		if m.Op == op.Kind.String() && m.Class == class && op.Bytes >= m.From && op.Bytes <= m.To && m.Points > 0 {
-			return min(margin, max(1.05, 1+1.5*m.Error, 1+m.Noise, math.Sqrt(margin)))
+	found := ""
+	for _, r := range c.Calibration.Residuals {
+		if found != "" && r.NCCL != found {
+			return usual
 		}
+		found = r.NCCL
+	}
+	if v, err := nccl.ParseVersion(found); err == nil {
+		return v
+	}
+	return usual
+}
+
+// Curve is what measurements of a call would hold for, without any: the same collective on the same layout, by the same
+// release under the same settings.
+func (p *Predictor) Curve(kind coll.Kind) cluster.Residual {
+	v := p.Plan.Version
+	return cluster.Residual{
+		Op: kind.String(), Class: p.class(), Layout: p.Shape(), NCCL: fmt.Sprintf("%d.%d", v.Major, v.Minor),
+		Settings: p.settings(),
+	}
+}
+
+// ofMachine are settings that name devices and files of a machine, which change from one to the next.
+var ofMachine = lazyre.New(`_(HCA|IFNAME|FILE)$`)
+
+// settings are those of the library that may change how fast it is, the age of its plugin and how calls are launched.
+func (p *Predictor) settings() string {
+	env := map[string]string{}
+	for k, v := range p.asked {
+		if !slices.Contains(idle, k) && !ofMachine.MatchString(k) {
+			env[k] = v
+		}
+	}
+	list := []string{settingText(env)}
+	for _, x := range []struct {
+		is   bool
+		text string
+	}{
+		{p.Serial > 1, fmt.Sprintf("-g %d", p.Serial)},
+		{p.Alone, "each call timed"},
+		{p.Graph, "CUDA graph"},
+		{p.oldEFA(), "old EFA"},
+	} {
+		if x.is {
+			list = append(list, x.text)
+		}
+	}
+	return strings.TrimSpace(strings.Join(list, " "))
+}
+
+// measured is the curve that was measured of such calls, nil where there is none. Of a file of before curves had a
+// release, it holds for every one.
+func (p *Predictor) measured(kind coll.Kind) *cluster.Residual {
+	if p.Cluster.Calibration == nil || len(p.Cluster.Calibration.Residuals) == 0 {
+		return nil
+	}
+	want := p.Curve(kind)
+	for i := range p.Cluster.Calibration.Residuals {
+		r, like := &p.Cluster.Calibration.Residuals[i], want
+		if r.NCCL == "" {
+			like.NCCL, like.Settings = "", r.Settings
+		}
+		if r.Same(&like) {
+			return r
+		}
+	}
+	return nil
+}
+
+// MeasuredMargin is the error bar, as a factor, of a call whose like was measured on this cluster, in the range of
+// sizes that was: the error on sizes that were left out and the noise count. False where there is no such measurement.
+func (p *Predictor) MeasuredMargin(op coll.Op) (float64, bool) {
+	r := p.measured(op.Kind)
+	if r == nil || op.Bytes < r.From || op.Bytes > r.To || r.Error == 0 {
+		return 0, false
+	}
+	return max(1.05, 1+1.5*r.Error, 1+r.Noise), true
+}
+
+// calibratedMargin narrows a margin where such calls were measured.
+func (p *Predictor) calibratedMargin(margin float64, op coll.Op) float64 {
+	if own, ok := p.MeasuredMargin(op); ok {
+		return min(margin, own)
 	}
 	return margin
 }
 
-// MeasuredMargin is the error bar, as a factor, of a collective that was itself measured on this layout and in this
-// range of sizes: only the error on points that were left out and the noise count. False where the calibration is of
-// other layouts, or there is none.
-func (p *Predictor) MeasuredMargin(op coll.Op) (float64, bool) {
-	c := p.Cluster.Calibration
-	if c == nil || !slices.ContainsFunc(c.Residuals, func(r cluster.Residual) bool {
-		return r.Class == p.class() && r.Layout == p.Shape() && r.Op == op.Kind.String()
-	}) {
-		return 0, false
-	}
-	for _, m := range c.Measured {
-		if m.Op == op.Kind.String() && m.Class == p.class() && op.Bytes >= m.From && op.Bytes <= m.To && m.Points > 0 {
-			return max(1.05, 1+1.5*m.Error, 1+m.Noise), true
-		}
-	}
-	return 0, false
-}
-
-// otherLayout is how much of what a calibration leaves holds for other layouts of the same class. Of other collectives
-// it says nothing beyond the figures: with publishers left out, a part of it makes them worse.
-const otherLayout = 0.4
-
 // correct multiplies a prediction by what the cluster's calibration leaves.
 func (p *Predictor) correct(run *result.Run) {
-	f := p.residual(run.Op)
-	if f == 1 {
+	r := p.measured(run.Op.Kind)
+	if r == nil {
 		return
 	}
+	f := math.Exp(r.At(run.Op.Bytes))
 	was := *run
 	scale := func(t *unit.Time) { *t = unit.Time(float64(*t) * f) }
 	scale(&run.Parts.Launch)
@@ -124,35 +188,6 @@ func (p *Predictor) correct(run *result.Run) {
 		run.Limit.Text = strings.Replace(run.Limit.Text, fmt.Sprintf("%v of %v;", part[0], was.Time),
 			fmt.Sprintf("%v of %v;", part[1], run.Time), 1)
 	}
-}
-
-// residual is the factor of a call: by the curves that are about calls most like it.
-func (p *Predictor) residual(op coll.Op) float64 {
-	if p.Cluster.Calibration == nil || len(p.Cluster.Calibration.Residuals) == 0 {
-		return 1
-	}
-	layout := p.Shape()
-	best, sum, n := 0.0, 0.0, 0.0
-	for i := range p.Cluster.Calibration.Residuals {
-		r := &p.Cluster.Calibration.Residuals[i]
-		like := 1.0
-		if r.Class != p.class() || r.Op != op.Kind.String() {
-			continue
-		}
-		if r.Layout != layout {
-			like *= otherLayout
-		}
-		switch {
-		case like > best:
-			best, sum, n = like, r.At(op.Bytes), 1
-		case like == best:
-			sum, n = sum+r.At(op.Bytes), n+1
-		}
-	}
-	if n == 0 {
-		return 1
-	}
-	return math.Exp(best * sum / n)
 }
 
 // Shape is nodes x GPUs of each, where they are equal.

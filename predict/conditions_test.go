@@ -1,10 +1,8 @@
 package predict
 
 import (
-	"math"
 	"testing"
 
-	"busbar.dev/cluster"
 	"busbar.dev/coll"
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
@@ -76,69 +74,6 @@ func TestOldEFA(t *testing.T) {
 		}
 		if p.Year = c.year; p.oldEFA() != c.old {
 			t.Errorf("%s of %d: old %v", c.node, c.year, !c.old)
-		}
-	}
-}
-
-// What a calibration leaves corrects the same call wholly, another layout's and another collective's in part, and
-// nothing of another class.
-func TestResidual(t *testing.T) {
-	cl, err := hardware.Preset("dgx-h100", 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	price := func(nodes int, kind coll.Kind, size unit.Bytes) float64 {
-		l, err := nccl.Block(cl, nodes, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := New(cl, l, nccl.Newest, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		op := coll.Op{Kind: kind, Bytes: size}
-		s, err := p.Auto(op)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := p.Price(op, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if sum := r.Parts.Launch + r.Parts.Latency + r.Parts.Sync + r.Parts.Moving; sum != r.Time {
-			t.Errorf("parts of %v, time %v", sum, r.Time)
-		}
-		return float64(r.Time)
-	}
-	calls := []struct {
-		nodes int
-		kind  coll.Kind
-		size  unit.Bytes
-		like  float64 // of the logarithm
-	}{
-		{2, coll.AllReduce, unit.MiB, 1},
-		{2, coll.AllReduce, 2 * unit.MiB, 0.5},
-		{2, coll.AllReduce, unit.GiB, 0},
-		{2, coll.AllReduce, 8, 1},
-		{4, coll.AllReduce, unit.MiB, otherLayout},
-		{2, coll.AllGather, unit.MiB, 0},
-		{1, coll.AllReduce, unit.MiB, 0},
-	}
-	var before []float64
-	for _, c := range calls {
-		before = append(before, price(c.nodes, c.kind, c.size))
-	}
-	cl.Calibration = &cluster.Calibration{Residuals: []cluster.Residual{{
-		Op: "all_reduce", Class: "multi-node-infiniband", Layout: "2x8",
-		Points: []cluster.ResidualPoint{{Size: unit.MiB, Factor: 1.5}, {Size: 4 * unit.MiB, Factor: 1}},
-	}}}
-	if err := cl.Calibration.Check(); err != nil {
-		t.Fatal(err)
-	}
-	for i, c := range calls {
-		got, want := price(c.nodes, c.kind, c.size)/before[i], math.Pow(1.5, c.like)
-		if math.Abs(got/want-1) > 1e-6 {
-			t.Errorf("%d nodes, %v of %v: %.4f times as long, want %.4f", c.nodes, c.kind, c.size, got, want)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (p *Predictor) Bar(op coll.Op) Bar {
 		class = ""
 	}
 	b := barOf(class, op.Bytes)
-	if f := calibratedMargin(b.Factor, p.Cluster.Calibration, class, op); f != b.Factor {
+	if f := p.calibratedMargin(b.Factor, op); f != b.Factor {
 		b.Factor, b.Grade = f, OfSite
 	}
 	return b

@@ -26,6 +26,7 @@ type Predictor struct {
 	Conditions
 
 	env     map[string]string
+	asked   map[string]string // the settings of the question, where this is a variant of its predictor
 	beside  []nccl.Layout
 	smaller map[int]*Predictor    // of the first ranks, for what cannot be counted over all
 	others  map[string]*Predictor // by settings beside those of algorithms and protocols
@@ -99,7 +100,7 @@ func newPredictor(plan *nccl.Plan, m *sim.Machine, c *cluster.Cluster, l nccl.La
 		m.Reach = cluster.NODE
 	}
 	p := &Predictor{
-		Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, machine: m,
+		Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, asked: env, machine: m,
 		outlines: map[shape]*outline{}, trees: map[treeKey]*schedule.Trees{}, rings: map[int]*schedule.Order{},
 		others: map[string]*Predictor{},
 	}
@@ -157,7 +158,7 @@ func (p *Predictor) under(env map[string]string) (*Predictor, error) {
 				return nil, err
 			}
 			other := newPredictor(plan, p.machine.Again(), p.Cluster, p.Layout, plain, p.Figures)
-			other.Conditions = p.Conditions
+			other.Conditions, other.asked = p.Conditions, p.asked
 			if len(p.beside) > 0 {
 				if err := other.RunConcurrently(p.beside); err != nil {
 					return nil, err

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,7 +23,6 @@ import (
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/result"
-	"busbar.dev/sim"
 	"busbar.dev/unit"
 )
 
@@ -54,8 +52,8 @@ type CalibrateDoc struct {
 	Noted
 }
 
-// Wrong reports a fit that is no better than the figures before it, or that went to the end of what is possible.
-func (d *CalibrateDoc) Wrong() bool { return len(d.Ends) > 0 || !d.Better }
+// Wrong reports a calibration that is no better than what was before it, or sweeps that no healthy cluster has.
+func (d *CalibrateDoc) Wrong() bool { return len(d.Refused) > 0 || !d.Better }
 
 // Run fits.
 func (q Calibrate) Run(ctx context.Context, env Env) (doc *CalibrateDoc, err error) {
@@ -85,31 +83,21 @@ func (q Calibrate) Run(ctx context.Context, env Env) (doc *CalibrateDoc, err err
 func fitCluster(cases []*truth.Case, about []calibrate.Measured, cl *cluster.Cluster,
 	source string,
 ) (*CalibrateDoc, error) {
-	if list := truth.Contradictions(cases); len(list) > 0 {
-		return nil, &contradictionError{list}
-	}
 	start, err := predict.Figures(cl)
 	if err != nil {
 		return nil, err
 	}
-	if err := possible(cases, start); err != nil {
-		return nil, err
+	old := cl.Calibration
+	if old != nil { // what is measured now is compared with the figures alone
+		bare := *old
+		bare.Residuals = nil
+		cl.Calibration = &bare
 	}
-	if cl.Calibration != nil { // what earlier figures left says nothing under new ones
-		old := *cl.Calibration
-		old.Residuals = nil
-		cl.Calibration = &old
-	}
-	site, err := calibrate.Cluster(cases, start)
+	site, err := calibrate.Cluster(cases, start, old != nil && len(old.Residuals) > 0)
 	if err != nil {
 		return nil, err
 	}
-	if off := math.Exp(math.Abs(math.Log(site.After.Bias))); off > mostLeft {
-		return nil,
-			&impossibleError{fmt.Sprintf("the best fit still predicts %.3g times what was measured, at the median of %s",
-				site.After.Bias, words.Plural(site.After.Points, "point"))}
-	}
-	cl.Calibration = site.Calibration(cl.Calibration, source)
+	cl.Calibration = site.Calibration(old, source)
 	return &CalibrateDoc{
 		Site: *site, Points: site.After.Points, Better: site.Better(), Calibration: cl.Calibration, Measured: about,
 		Described: cl.Document(),
@@ -195,65 +183,6 @@ func (q *Calibrate) about(sweeps result.Sweeps, release nccl.Version) []calibrat
 		}
 	}
 	return list
-}
-
-// mostLeft is how far off, as a factor, a fit may be at the median and still be of use.
-const mostLeft = 2
-
-// possible refuses points that are faster than the described machine can be.
-func possible(cases []*truth.Case, start *sim.Figures) error {
-	rows, err := truth.Rows(cases, start)
-	if err != nil {
-		return err
-	}
-	i := -1
-	for k := range rows {
-		if truth.TooFast(rows[k].Ratio(), rows[k].Margin) && (i < 0 || rows[k].Ratio() > rows[i].Ratio()) {
-			i = k
-		}
-	}
-	if i < 0 {
-		return nil
-	}
-	r := &rows[i]
-	op := r.Case.Ops[r.Index]
-	return &impossibleError{fmt.Sprintf("%s: %s of %s on %d ranks in %v is %.0f GB/s of bus bandwidth, %.3g times "+
-		"what this cluster should reach (%v)",
-		r.Case.Sweep.ID, op.Kind, op.Bytes, r.Case.Sweep.Ranks, r.Measured(),
-		op.BusBW(r.Case.Sweep.Ranks, r.Measured()).GBps(), r.Ratio(), r.Predicted)}
-}
-
-// impossibleError says that measurements are not of the cluster that is described; nothing is kept of them.
-type impossibleError struct{ text string }
-
-// Is makes it an ErrWrong.
-func (e *impossibleError) Is(target error) bool { return target == ErrWrong }
-
-func (e *impossibleError) Error() string {
-	return e.text + "\nthe measurements cannot be of this cluster: most likely another unit (ms for µs, Gb for GB) or " +
-		"another cluster, or where they are slow a fault (busbar doctor); nothing was written"
-}
-
-// contradictionError says which measurements cannot both be right; nothing was fitted to them.
-type contradictionError struct{ points []truth.Repeat }
-
-// Is makes it an ErrWrong.
-func (e *contradictionError) Is(target error) bool { return target == ErrWrong }
-
-func (e *contradictionError) Error() string {
-	const most = 8
-	var b strings.Builder
-	fmt.Fprintf(&b, "the measurements contradict each other, more than %d times apart for the same collective on the "+
-		"same ranks; nothing was fitted or written:\n", truth.TooFar)
-	for i, r := range e.points {
-		if i == most {
-			fmt.Fprintf(&b, "  and %d sizes more\n", len(e.points)-most)
-			break
-		}
-		fmt.Fprintf(&b, "  %s: %.2f and %.2f µs (%s)\n", r.Size, r.Least.Micros(), r.Most.Micros(), r.ID)
-	}
-	b.WriteString("give only the run that is right")
-	return b.String()
 }
 
 // measurements reads files of measured collectives, with what a question gives where they do not say it themselves.
@@ -543,43 +472,41 @@ func chips(c *cluster.Cluster) []string {
 	return slices.Compact(list)
 }
 
-// Suggest asks which sizes of a collective to measure on a cluster, so that a calibration with them says most about all
-// sizes.
+// Suggest says which sizes of a collective to measure on a cluster, for a calibration that holds for all sizes.
 type Suggest struct {
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster: a preset, a cluster file, or any file that map reads."`
 	Layout  Layout `short:"l" placeholder:"NxG" help:"Nodes and GPUs per node that take part (default: all)."`
 	Op      Op     `default:"all_reduce" help:"The collective (default all_reduce)."`
 	NCCL    string `name:"nccl" placeholder:"VERSION" help:"The release of NCCL."`
-	Count   int    `default:"5" least:"1" most:"30" help:"Number of sizes, 1 to 30 (default 5)."`
 }
 
 // SuggestDoc is the answer to Suggest.
 type SuggestDoc struct {
-	Cluster string                `json:"cluster"`
-	Op      string                `json:"op"`
-	Layout  string                `json:"layout"`
-	Points  []calibrate.Suggested `json:"points"` // the one first that says most
-	Margin  float64               `json:"margin"` // the error bar without any
-	Nodes   int                   `json:"nodes"`
-	PerNode int                   `json:"gpus_per_node"`
-	By      string                `json:"tests"` // the program of nccl-tests
-	Tool    string                `json:"tool"`  // nccl-tests, or rccl-tests on AMD's GPUs
+	Cluster string          `json:"cluster"`
+	Op      string          `json:"op"`
+	Layout  string          `json:"layout"`
+	Points  []suggestedSize `json:"points"` // each to be measured twice
+	Nodes   int             `json:"nodes"`
+	PerNode int             `json:"gpus_per_node"`
+	By      string          `json:"tests"` // the program of nccl-tests
+	Tool    string          `json:"tool"`  // nccl-tests, or rccl-tests on AMD's GPUs
 	Noted
 }
 
-// Run chooses.
-func (q Suggest) Run(ctx context.Context, env Env) (doc *SuggestDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	return q.upTo(ctx, env, 8*unit.GiB)
+// suggestedSize is a size with its prediction.
+type suggestedSize struct {
+	Size  unit.Bytes `json:"size_bytes"`
+	Algo  string     `json:"algo"` // by which NCCL would do it
+	Proto string     `json:"proto"`
+	Time  unit.Time  `json:"predicted_us"`
+	Bar   float64    `json:"bar"` // as a factor, before it is measured
 }
 
-// upTo chooses of sizes up to one.
-func (q Suggest) upTo(ctx context.Context, env Env, most unit.Bytes) (*SuggestDoc, error) {
+// Run predicts the sizes that calibrate.Sizes names.
+func (q Suggest) Run(ctx context.Context, env Env) (doc *SuggestDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
-	}
-	if q.Count < 1 || q.Count > 30 {
-		return nil, fmt.Errorf("%d sizes; expected 1 to 30", q.Count)
 	}
 	kind, err := q.Op.kind()
 	if err != nil {
@@ -602,20 +529,21 @@ func (q Suggest) upTo(ctx context.Context, env Env, most unit.Bytes) (*SuggestDo
 	if err != nil {
 		return nil, err
 	}
-	var sizes []unit.Bytes
-	for size := unit.Bytes(8); size <= most; size *= 2 {
-		sizes = append(sizes, size)
-	}
-	list, err := calibrate.Suggest(p, kind, sizes, q.Count)
-	if err != nil {
-		return nil, err
-	}
 	d := &SuggestDoc{
-		Cluster: cl.Name, Op: kind.String(), Layout: name, Points: orEmpty(list), Nodes: hostsOf(l),
-		PerNode: len(l) / hostsOf(l), By: kind.String() + "_perf", Tool: strings.ToLower(p.Library()) + "-tests",
+		Cluster: cl.Name, Op: kind.String(), Layout: name, Nodes: hostsOf(l), PerNode: len(l) / hostsOf(l),
+		By: kind.String() + "_perf", Tool: strings.ToLower(p.Library()) + "-tests",
 	}
-	for _, s := range list {
-		d.Margin = max(d.Margin, p.Margin(coll.Op{Kind: kind, Bytes: s.Size, Type: coll.Float}))
+	for _, size := range calibrate.Sizes {
+		op := coll.Op{Kind: kind, Bytes: size, Type: coll.Float}
+		how, err := p.Auto(op)
+		if err != nil {
+			return nil, err
+		}
+		run, err := p.Price(op, how)
+		if err != nil {
+			return nil, err
+		}
+		d.Points = append(d.Points, suggestedSize{size, how.Algo, how.Proto, run.Time, run.Margin})
 	}
 	return d, nil
 }

@@ -29,16 +29,12 @@ type CalibrateLive struct {
 	measure.GPURanks
 	Cluster string
 	Ops     []string // collectives to measure; none: those that training spends its time in
-	Count   int      // sizes of each
 	Iters   int
 	Torch   string // a Python with PyTorch and transformers, to measure steps with; "" for none
 }
 
 // liveOps are the collectives of training.
 var liveOps = []string{"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}
-
-// liveMost bounds what a collective is measured with.
-const liveMost = unit.GiB
 
 // RunWith measures and fits.
 func (q CalibrateLive) RunWith(ctx context.Context, env Env, with measure.Programs) (doc *CalibrateDoc, err error) {
@@ -72,7 +68,6 @@ func (q CalibrateLive) RunWith(ctx context.Context, env Env, with measure.Progra
 			failure.Cannot(fmt.Errorf("%s: what is measured beside others says nothing; try again when it is free", busy))
 	}
 	d := &CalibrateDoc{
-		Site:     calibrate.Site{Loose: []string{}, Ends: []string{}},
 		Measured: []calibrate.Measured{}, By: team[0].Hello.Program,
 	}
 	if len(team) > 1 {
@@ -138,24 +133,12 @@ func (q *CalibrateLive) collectives(ctx context.Context, env Env, team device.Te
 		Setting: gpu.Auto,
 	}
 	var all result.Sweeps
-	quiet := env
-	quiet.Note, quiet.notes = nil, nil
 	for _, op := range ops {
-		which, err := Suggest{
-			Cluster: q.Cluster, Layout: LayoutOf(nodes, per), Op: Op(op), NCCL: team[0].Device.NCCL, Count: q.Count,
-		}.upTo(ctx, quiet, liveMost)
-		if err != nil {
-			return err
-		}
 		kind, err := coll.ParseKind(op)
 		if err != nil {
 			return fmt.Errorf("--op: %w", err)
 		}
-		var sizes []unit.Bytes
-		for _, p := range which.Points {
-			sizes = append(sizes, p.Size)
-		}
-		slices.Sort(sizes)
+		sizes := slices.Repeat(calibrate.Sizes, 2) // what is not the same again does not count
 		s, err := own.Sweep(ctx, team, kind, sizes,
 			func(size unit.Bytes) { env.progress(fmt.Sprintf("%s of %v", kind, size)) })
 		env.progress("")

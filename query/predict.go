@@ -100,6 +100,9 @@ func (q *Predict) predict(ctx context.Context, env *Env) (*PredictDoc, []*predic
 	if err != nil {
 		return nil, nil, err
 	}
+	if q.NCCL == "" {
+		version = predict.CalibratedRelease(cl, version)
+	}
 	defer env.working("predicting")()
 	d := &PredictDoc{
 		Cluster: cl.Name, Op: ask.Kind, NCCL: version.String(), Model: predict.Origin(cl), Rows: []predict.Row{},

@@ -17,19 +17,16 @@ func Calibrate(p *Page, d *query.CalibrateDoc, file string) {
 	if d.By != "" {
 		p.printf("measured now, by %s\n", d.By)
 	}
-	collectives := d.After.Points > 0
-	if collectives {
+	if len(d.Measured) > 0 {
 		p.printf("%s\n\n", calibratedBy(d.Measured))
-		fitted(p, &d.Site)
+		fitted(p, d)
 	}
 	if d.GPU != nil {
 		kernels(p, d.GPU)
 	}
 	switch {
-	case !d.Better && !collectives:
-		p.printf("the fit is no better than before; nothing was written\n")
 	case !d.Better:
-		fitNoBetter(p, d.Sizes)
+		p.printf("predictions of sizes that are left out would be no better; nothing was written\n")
 	case file == "-":
 		p.printf("the cluster with its calibration is on standard output; keep it in a file for predict -c FILE\n")
 	case file != "":
@@ -95,36 +92,28 @@ func calibratedBy(list []calibrate.Measured) string {
 	return "measured: " + strings.Join(firstOf(parts, 4, ""), "; ")
 }
 
-// fitted prints the figures that moved, and how much better they are.
-func fitted(p *Page, s *calibrate.Site) {
-	if len(s.Moved) == 0 {
-		p.printf("The measurements determine no parameter better than the model already does.\n")
-	} else {
-		p.table(movedTable(s.Moved))
+// fitted prints what is kept of the measurements, what is not, and how much better predictions are.
+func fitted(p *Page, d *query.CalibrateDoc) {
+	if len(d.Moved) > 0 {
+		p.table(movedTable(d.Moved))
 	}
-	if s.Dropped != "" {
-		p.printf("fitted parameters are not kept: %s\n", s.Dropped)
+	if d.Site.Points > 0 {
+		errorsOf(p, "error at "+words.Plural(d.Site.Points, "size"), d.Before, d.After)
+		errorsOf(p, "of each size from the others alone", d.HeldOut.Before, d.HeldOut.After)
 	}
-	if s.Part > 0 {
-		p.printf("kept beside them: %.0f%% of what the model leaves at %d sizes (measured over predicted), and what "+
-			"they let it expect at sizes between and around them\n", 100*s.Part, s.Points)
-	} else {
-		p.printf("no curve of what the model leaves is kept: there is nothing left, or more than a cluster explains\n")
+	if d.Calibration != nil {
+		for i := range d.Calibration.Residuals {
+			p.printf("kept: what the model leaves of %s\n", &d.Calibration.Residuals[i])
+		}
 	}
-	errorsOf(p, fmt.Sprintf("\nerror on the %d points", s.After.Points), s.Before, s.After)
-	if h := s.HeldOut; h != nil {
-		errorsOf(p, "on sizes that were left out of the fit", h.Before, h.After)
-	}
-	if len(s.Loose) > 0 {
-		p.printf("unchanged, because the points do not determine them: %s\n", strings.Join(s.Loose, ", "))
-	}
-	if s.Points == 1 {
-		p.printf("one size is one number: it cannot tell latency from rate, nor how either changes with the size; " +
-			"error bars stay as they are\n")
-	}
-	if len(s.Ends) > 0 {
-		p.printf("%s went to the end of what is possible: the description of the cluster, the layout or the run "+
-			"itself is more likely wrong than the model\n", strings.Join(s.Ends, ", "))
+	doubts(p, "left out", d.Dropped)
+	doubts(p, "refused", d.Refused)
+}
+
+// doubts prints measurements that do not count.
+func doubts(p *Page, what string, list []calibrate.Doubt) {
+	for _, x := range list {
+		p.printf("%s: %s of %s on %s, %.2f times the predicted time: %s\n", what, x.Op, x.Size, x.Layout, x.Factor, x.Reason)
 	}
 }
 
@@ -134,29 +123,18 @@ func errorsOf(p *Page, what string, before, after truth.Score) {
 		percent(after.Median), percent(before.P90), percent(after.P90))
 }
 
-// fitNoBetter says why nothing was written, and where the error is.
-func fitNoBetter(p *Page, sizes []calibrate.SizeScore) {
-	p.printf("the fit is no better than before; nothing was written\n\n")
-	t := texttab.New("sizes (small < 64 KiB, large > 16 MiB)", ">points", ">median before", ">after",
-		">pred/meas before|%.2f",
-		">after|%.2f")
-	for _, x := range sizes {
-		t.Add(x.Name, x.After.Points, percent(x.Before.Median), percent(x.After.Median), x.Before.Bias, x.After.Bias)
-	}
-	p.table(t)
-}
-
 // Suggest prints which sizes to measure, and how.
 func Suggest(p *Page, d *query.SuggestDoc) {
-	p.printf("%s on %s of %s: these sizes say most about all of them, the first most\n\n", d.Op, d.Layout, d.Cluster)
-	t := texttab.New(">size", ">predicted µs|%.1f", "by", ">uncertainty left")
+	p.printf("%s on %s of %s: five sizes, each measured twice\n\n", d.Op, d.Layout, d.Cluster)
+	t := texttab.New(">size", ">predicted µs|%.1f", ">bar|×%.2f", "by")
 	var sizes []string
 	for _, x := range d.Points {
-		t.Add(x.Size, x.Time.Micros(), x.Algo+"/"+x.Proto, percent(x.Left))
+		t.Add(x.Size, x.Time.Micros(), x.Bar, x.Algo+"/"+x.Proto)
 		sizes = append(sizes, fmt.Sprint(int64(x.Size)))
 	}
 	p.table(t)
 	p.printf("\nmeasure them with %s, one process a GPU, and give the output to busbar calibrate:\n", d.Tool)
-	p.printf("  for s in %s; do mpirun -np %d -N %d ./build/%s -b $s -e $s -g 1 -n 100; done | tee "+
+	p.printf("  for i in 1 2; do for s in %s; do mpirun -np %d -N %d ./build/%s -b $s -e $s -g 1 -n 100; done; done | "+
+		"tee "+
 		"measured.log\n", strings.Join(sizes, " "), d.Nodes*d.PerNode, d.PerNode, d.By)
 }

@@ -93,7 +93,7 @@ func TestMechanismsMatter(t *testing.T) {
 		// two GPUs of an AMD host are peers
 		{sim.PeerRules, pair, 1, 2, coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, predict.Conditions{}, false},
 		// over the network
-		{sim.StoreForward, h100, 2, 8, coll.Op{Kind: coll.AllGather, Bytes: 64 * unit.MiB}, predict.Conditions{}, true},
+		{sim.StoreForward, h100, 2, 8, coll.Op{Kind: coll.AllGather, Bytes: 4 * unit.MiB}, predict.Conditions{}, true},
 		{sim.RackDomains, rack, 1, 72, coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, predict.Conditions{}, true},
 	} {
 		with := timeOf(t, x.c, x.nodes, x.per, x.op, x.how)

@@ -31,6 +31,16 @@ const (
 	ll128Factor = 128.0 / 120
 )
 
+// What one source or nobody has measured, so that nothing is fitted to it.
+const (
+	socketShare = 0.8 // part of the line rate between sockets
+	farShare    = 0.8 // rate of copies through the memory of another socket over that through a GPU's own
+	tcpShare    = 0.9 // part of the line rate over sockets
+	proxyTime   = 15  // µs of a host's work for a message of every further channel over sockets or GPUDirect-TCPX
+	rackHop     = 15  // µs that a reduction in the switches of a rack of trays by all of its GPUs takes longer
+	eventTime   = 20  // µs more than in a queue of calls where each is timed by itself, with events around it
+)
+
 // Setup is what the costs of a call depend on beside its schedule and its size.
 type Setup struct {
 	Gen         Gen
@@ -56,30 +66,30 @@ type Setup struct {
 // GPUs.
 func (f *Figures) NCCLModel(s Setup) *Model {
 	g, kind, algo, proto := s.Gen, s.Kind, s.Algo, s.Proto
-	m := &Model{Name: "nccl", Origin: "fitted on published sweeps", Through: f.gen(g, multiShare)}
+	m := &Model{Name: "nccl", Origin: "fitted on published sweeps", Through: f.gen(max(g, Hopper), multiShare)}
 	m.Share = [nKinds]float64{
 		NVLink: f.gen(g, nvlinkShare), PCIe: f.all(pcieShare), DMA: f.all(dmaShare), Shm: f.all(pcieShare),
-		Far: f.all(pcieShare), Socket: f.all(socketShare), Fabric: f.all(ibShare),
+		Far: f.all(pcieShare), Socket: socketShare, Fabric: f.all(rdmaShare),
 	}
 	m.Staging = unit.Rate(f.all(hostRate) * float64(unit.GBps))
 	m.Bounce = unit.Rate(f.all(bounceRate) * float64(unit.GBps))
 	m.BounceFar = unit.Rate(f.all(bounceFar) * float64(unit.GBps))
 	m.BounceEFA = unit.Rate(f.all(bounceEFA) * float64(unit.GBps))
 	m.NICs = [nNets]float64{
-		1: f.all(ibShare), 2: f.all(roceShare), 3: f.all(efaShare), 4: f.all(tcpxShare), 5: f.all(tcpxoShare),
-		6: f.all(tcpShare), 7: f.all(slingshotShare), 8: f.all(omniPathShare),
+		1: f.all(rdmaShare), 2: f.all(rdmaShare), 3: f.all(rdmaShare), 4: f.all(tcpxShare), 5: f.all(tcpxShare),
+		6: tcpShare, 7: f.all(rdmaShare), 8: f.all(rdmaShare),
 	}
 	m.Sockets = unit.Rate(f.all(tcpRate) * float64(unit.GBps))
-	m.Crowd, m.Proxy = f.all(crowd), micros(f.all(proxyTime))
+	m.Crowd, m.Proxy = f.all(crowd), micros(proxyTime)
 	m.Fabric = [nNets]unit.Time{
-		2: micros(f.all(roceLate)), 3: micros(f.all(efaLate)), 4: micros(f.all(tcpxLate)), 5: micros(f.all(tcpxoLate)),
-		6: micros(f.all(tcpLate)), 7: micros(f.all(slingshotLate)), 8: micros(f.all(omniPathLate)),
+		2: micros(f.all(roceLate)), 3: micros(f.all(efaLate)), 4: micros(f.all(tcpLate)), 5: micros(f.all(tcpLate)),
+		6: micros(f.all(tcpLate)), 7: micros(f.all(roceLate)), 8: micros(f.all(roceLate)),
 	}
 	m.Wire = f.wire(g, proto)
 	if s.Card {
 		m.Wire.Launch = micros(f.all(cardLaunch))
 	}
-	m.Wire.Ramp, m.Wire.RampOver = micros(f.gen(g, rampTime)), micros(f.all(rampOver))
+	m.Wire.Ramp, m.Wire.RampOver = micros(f.all(rampTime)), micros(f.all(rampOver))
 	f.adapt(&m.Wire, kind, algo, proto)
 	f.settle(m, &s)
 	return m
@@ -94,19 +104,19 @@ func (f *Figures) wire(g Gen, proto string) Wire {
 	switch proto {
 	case LL:
 		w.Factor, w.Chunk = 2, llChunk
-		hop, net, lane = f.gen(g, llHop), f.all(llNet), f.gen(g, llLane)
+		hop, net, lane = f.all(llHop), f.all(llNet), f.all(llLane)
 	case LL128:
 		w.Factor, w.Chunk = ll128Factor, ll128Chunk
-		hop, net, lane = f.gen(g, ll128Hop), f.all(ll128Net), f.gen(g, ll128Lane)
+		hop, net, lane = f.all(ll128Hop), f.all(ll128Net), f.all(ll128Lane)
 	default:
 		w.Factor, w.Chunk, w.Slices = 1, ringChunk, 2
-		w.Slice = micros(f.gen(g, sliceTime))
-		hop, net, lane = f.gen(g, simpleHop), f.all(simpleNet), f.gen(g, simpleLane)
+		w.Slice = micros(f.all(sliceTime))
+		hop, net, lane = f.all(simpleHop), f.all(simpleNet), f.all(simpleLane)
 	}
 	w.Lane = unit.Rate(lane * float64(unit.GBps))
 	w.Hop = [nHops]unit.Time{
 		OverNVLink: micros(hop), OverPCIe: micros(hop + f.all(pcieHop)), OverHost: micros(hop + f.all(hostHop)),
-		OverFar: micros(hop + f.all(hostHop)), OverNet: micros(net), OverSwitch: micros(f.gen(g, multiHop)),
+		OverFar: micros(hop + f.all(hostHop)), OverNet: micros(net), OverSwitch: micros(f.all(multiHop)),
 	}
 	return w
 }
@@ -138,7 +148,7 @@ func (f *Figures) adapt(w *Wire, kind coll.Kind, algo, proto string) {
 		w.Slice = micros(f.all(treeSlice))
 	case "direct":
 		w.Chunk, w.Slices, w.Overlap = pairChunk, 1, true
-		w.Own, w.Last = f.all(ownWork), f.all(pairStep)
+		w.Own, w.Last = f.all(ownWork), f.all(lastStep)
 		w.Peer = micros(f.all(pairLaunch))
 		if proto == Simple {
 			for h := range w.Hop {
@@ -170,13 +180,13 @@ func (f *Figures) settle(m *Model, s *Setup) {
 		}
 	}
 	if s.Rack > 0 && on(RackDomains) {
-		w.Hop[OverSwitch] += micros(f.all(rackHop) * rackPart(s.Rack))
+		w.Hop[OverSwitch] += micros(rackHop * rackPart(s.Rack))
 		m.Through *= f.all(rackShare)
 	}
 	if on(HostCopies) && !(s.Kind.Rooted() && s.Algo == "chain") { // which go one way only
 		m.Share[Shm], m.Share[Far] = f.all(shmShare), f.all(shmShare)
 		if on(HostMemory) {
-			m.Share[Far] *= f.all(farShare)
+			m.Share[Far] *= farShare
 		}
 	}
 	if s.OldEFA {
@@ -200,7 +210,7 @@ func (f *Figures) settle(m *Model, s *Setup) {
 		w.Launch = unit.Time(float64(w.Launch) * f.all(graphLaunch))
 	}
 	if s.Alone {
-		w.Launch += micros(f.all(eventTime))
+		w.Launch += micros(eventTime)
 	}
 	if s.Serial > 1 && !s.Graph {
 		w.Issue = micros(f.all(hostIssue) * (float64(s.Serial) + 0.5)) // half a call to begin and end the group

@@ -3,6 +3,7 @@ package truth
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"busbar.dev/coll"
@@ -154,6 +155,13 @@ type Row struct {
 // Measured is the point's time.
 func (r *Row) Measured() unit.Time { return r.Case.Times[r.Index] }
 
+// With is the row with another prediction.
+func (r Row) With(predicted unit.Time) Row {
+	r.Predicted = predicted
+	r.APE = math.Abs(float64(predicted-r.Measured())) / float64(r.Measured())
+	return r
+}
+
 // Predict prices all points of a case under figures.
 func (c *Case) Predict(f *sim.Figures) ([]Row, error) {
 	if f != nil {
@@ -165,11 +173,9 @@ func (c *Case) Predict(f *sim.Figures) ([]Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		d := float64(run.Time-c.Times[i]) / float64(c.Times[i])
 		rows[i] = Row{
-			Case: c, Index: i, Predicted: run.Time, APE: max(d, -d), Margin: run.Margin,
-			Tie: c.Predictor.Tie(op, c.Settings[i], run.Time), Limit: run.Limit,
-		}
+			Case: c, Index: i, Margin: run.Margin, Tie: c.Predictor.Tie(op, c.Settings[i], run.Time), Limit: run.Limit,
+		}.With(run.Time)
 	}
 	return rows, nil
 }

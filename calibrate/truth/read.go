@@ -252,12 +252,15 @@ func (g *line) micros(i int, op coll.Op) (us, rounding float64, problem string) 
 	if gb, ok := at(g.BusBW, i); ok {
 		take(float64(op.AlgBytes(g.Ranks))*op.Kind.BusFactor(g.Ranks)/gb/1e3, half(gb))
 	}
-	if most > TooFar*least {
+	if most > tooFar*least {
 		problem = fmt.Sprintf("time_us, algbw_GBps and busbw_GBps contradict each other at %s: %.4g and %.4g µs", op.Bytes,
 			least, most)
 	}
 	return us, rounding, problem
 }
+
+// tooFar is how far apart, as a factor, times of one measurement are that contradict each other.
+const tooFar = 2
 
 // half is half of the last digit of a bandwidth of two decimals, as a share.
 func half(gb float64) float64 {

@@ -107,8 +107,7 @@ func PredictRuns(runs []*Training, f *step.Figures) ([]*RunRow, []Left) {
 func RateRuns(name string, rows []*RunRow) Part {
 	list := make([]graded, len(rows))
 	for i, r := range rows {
-		ratio := r.Predicted / r.Seconds()
-		list[i] = graded{r.Cluster, r.APE, ratio, math.Abs(math.Log(ratio)) <= math.Log(r.Margin)}
+		list[i] = graded{r.Cluster, r.APE, r.Predicted / r.Seconds(), r.Margin}
 	}
 	return Part{name, rate(list)}
 }

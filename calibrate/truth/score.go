@@ -19,11 +19,16 @@ type Score struct {
 	Worst   float64 `json:"worst_ape"`
 	Bias    float64 `json:"median_ratio"` // of predicted over measured
 	Covered float64 `json:"coverage"`     // share of points that were measured inside the error bar
+	Bar     float64 `json:"median_bar"`   // as a factor
 
 	MachineMean `json:"machine_mean"`
 }
 
-// MachineMean is the error of single machines, averaged over machines: a source with many points counts once.
+// leastOfMachine is how many points a machine must have for its own error to say something.
+const leastOfMachine = 5
+
+// MachineMean is the error of single machines with five points or more, averaged over machines: a source with many
+// points counts once.
 type MachineMean struct {
 	Machines       int     `json:"count"`
 	MachineMedian  float64 `json:"median_ape"`
@@ -35,7 +40,12 @@ type MachineMean struct {
 type graded struct {
 	machine    string
 	ape, ratio float64
-	inside     bool // the error bar
+	bar        float64
+}
+
+// inside tells whether the measured time is inside the error bar.
+func (g *graded) inside() bool {
+	return g.bar > 0 && math.Abs(math.Log(g.ratio)) <= math.Log(g.bar)*(1+1e-9)
 }
 
 // Rate scores rows.
@@ -43,7 +53,7 @@ func Rate(rows []Row) Score {
 	list := make([]graded, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		list[i] = graded{r.Case.Machine(), r.APE, r.Ratio(), r.Inside()}
+		list[i] = graded{r.Case.Machine(), r.APE, r.Ratio(), r.Margin}
 	}
 	return rate(list)
 }
@@ -53,21 +63,23 @@ func rate(list []graded) Score {
 	if len(list) == 0 {
 		return s
 	}
-	var all, ratio []float64
+	var all, ratio, bars []float64
 	by := map[string][]float64{}
 	held := map[string]int{}
 	inside := 0
 	for _, g := range list {
 		all, ratio = append(all, g.ape), append(ratio, g.ratio)
 		by[g.machine] = append(by[g.machine], g.ape)
-		if g.inside {
+		bars = append(bars, g.bar)
+		if g.inside() {
 			inside++
 			held[g.machine]++
 		}
 	}
 	s.Median, s.P90, s.Worst = stats.Median(all), stats.Quantile(all, 0.9), stats.Quantile(all, 1)
-	s.Bias = stats.Median(ratio)
+	s.Bias, s.Bar = stats.Median(ratio), stats.Median(bars)
 	s.Covered = float64(inside) / float64(len(list))
+	maps.DeleteFunc(by, func(_ string, list []float64) bool { return len(list) < leastOfMachine })
 	s.Machines = len(by)
 	for _, k := range sorted(by) {
 		s.MachineMedian += stats.Median(by[k]) / float64(len(by))
@@ -88,11 +100,6 @@ func (r *Row) Ratio() float64 { return float64(r.Predicted) / float64(r.Measured
 // error bar by more than in-switch reduction (twice) and what data gets of a link's rate (half as much again) could
 // explain.
 func TooFast(ratio, margin float64) bool { return margin > 0 && ratio > 3*margin }
-
-// Inside tells whether the measured time is inside the prediction's error bar.
-func (r *Row) Inside() bool {
-	return r.Margin > 0 && math.Abs(math.Log(r.Ratio())) <= math.Log(r.Margin)*(1+1e-9)
-}
 
 // Size is the point's message.
 func (r *Row) Size() unit.Bytes { return r.Case.Ops[r.Index].Bytes }

@@ -77,6 +77,9 @@ func shelve(s *result.Sweep, without sim.Mechanisms) *shelved {
 		x.predictor.Conditions, x.unused = conditions(s)
 		x.predictor.Unsure, x.predictor.Without = assumed != "", without
 		x.unused = append(x.unused, unusedSettings(s, env)...)
+		for _, words := range place.Unread {
+			x.unused = append(x.unused, "words: "+words)
+		}
 	}
 	return x
 }

@@ -21,12 +21,11 @@ type calibrateCmd struct {
 	query.Calibrate
 	measure.GPURanks
 	measuredJob
-	Live      bool     `help:"Measure now, through busbar-gpu: products and memory of GPUs for step, and the sizes of collectives that --suggest names; keep the calibration beside the cluster file (or in -o)."`
+	Live      bool     `help:"Measure now, through busbar-gpu: products and memory of GPUs for step, and the five sizes of collectives that --suggest names, each twice; keep the calibration beside the cluster file (or in -o)."`
 	Torch     string   `placeholder:"PYTHON" help:"With --live: also measure training steps of seven small models with this Python's PyTorch and transformers (python3, or a path), and fit what step predicts to them."`
 	Output    string   `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output. predict -c site.yaml also uses a site.calibration.yaml beside it."`
 	Suggest   bool     `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
 	Check     bool     `help:"Fit nothing: predict the measured points and print how far off the predictions are."`
-	Count     int      `default:"5" least:"1" most:"30" placeholder:"N" help:"With --suggest and --live: number of sizes of a collective, 1 to 30 (default 5)."`
 	Class     string   `placeholder:"NAME" help:"With --check: only points of this class (as the table shows it, with or without its size) or of this machine."`
 	MaxMedian *float64 `placeholder:"SHARE" help:"With --check: exit 1 when the median error exceeds this (0.12 is 12%), or nothing was predicted (default: no bound)."`
 	MaxP90    *float64 `name:"max-p90" placeholder:"SHARE" help:"With --check: exit 1 when the 90th percentile of the error exceeds this (0.4 is 40%), or nothing was predicted (default: no bound)."`
@@ -79,7 +78,7 @@ func (c *calibrateCmd) Run(e *env) error {
 		return c.validate(e)
 	case c.Suggest:
 		return shown(e, c.common, report.Suggest)(query.Suggest{
-			Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL, Count: c.Count,
+			Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL,
 		}.Run(e.ctx, e.query(c.common)))
 	case c.Step == "" && c.measuredJob != (measuredJob{}):
 		return errors.New("a job is described, and no step of it; expected --step TIME too")
@@ -161,7 +160,7 @@ func (c *calibrateCmd) beside(e *env) error {
 
 // live is what --live asks.
 func (c *calibrateCmd) live() query.CalibrateLive {
-	q := query.CalibrateLive{GPURanks: c.GPURanks, Cluster: c.Cluster, Count: c.Count, Iters: 20, Torch: c.Torch}
+	q := query.CalibrateLive{GPURanks: c.GPURanks, Cluster: c.Cluster, Iters: 20, Torch: c.Torch}
 	if c.Op != "" {
 		q.Ops = strings.Split(string(c.Op), ",")
 	}

@@ -50,7 +50,7 @@ var keys = map[string]string{
 	"bench": "tls-cert tls-key tls-ca redop root small repeat nccl-tests shapes qps gid-index batch speed first-bucket " +
 		"bucket-cap",
 	"check":     "tls-cert tls-key tls-ca no-load",
-	"calibrate": "count class max-median max-p90",
+	"calibrate": "class max-median max-p90",
 	"diff":      "alpha",
 	"lab":       "inside spines mtu staging staging-local rootless",
 	"hang":      "trigger gap",

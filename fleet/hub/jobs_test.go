@@ -140,11 +140,8 @@ func TestJobsExpected(t *testing.T) {
 	high := row.Expected.High
 	c.Calibration = &cluster.Calibration{
 		Points: 9,
-		Measured: []cluster.MeasuredRange{{
-			Op: "all_reduce", Class: "multi-node-infiniband", From: unit.MiB, To: 16 * unit.MiB, Points: 9, Error: 0.1,
-		}},
 		Residuals: []cluster.Residual{{
-			Op: "all_reduce", Class: "multi-node-infiniband", Layout: "3x1",
+			Op: "all_reduce", Class: "multi-node-infiniband", Layout: "3x1", From: unit.MiB, To: 16 * unit.MiB, Error: 0.1,
 			Points: []cluster.ResidualPoint{{Size: unit.MiB, Factor: 1}, {Size: 16 * unit.MiB, Factor: 1}},
 		}},
 	}

@@ -20,7 +20,7 @@ calibration:
   median_ape: 0.03
   p90_ape: 0.09
   figures:
-    - name: infiniband_share
+    - name: rdma_share
       value: 0.91
       low: 0.9
       high: 0.93
@@ -34,7 +34,7 @@ calibration:
 		t.Fatal(err)
 	}
 	want := &cluster.Calibration{Points: 12, Median: 0.03, P90: 0.09, Figures: []cluster.Calibrated{
-		{Name: "infiniband_share", Value: 0.91, Low: 0.9, High: 0.93, Source: "two-nodes.log"},
+		{Name: "rdma_share", Value: 0.91, Low: 0.9, High: 0.93, Source: "two-nodes.log"},
 		{Name: "hopper.launch", Value: 6.2, Unit: "us"},
 	}}
 	if !reflect.DeepEqual(f.Calibration, want) {
@@ -56,7 +56,7 @@ calibration:
 		t.Errorf("the document gives %+v, %v", c, err)
 	}
 	for bad, say := range map[string]string{
-		"value: 0.91": "site.yaml:10: calibration.figures[0]: infiniband_share: value -1; expected a number from zero on",
+		"value: 0.91": "site.yaml:10: calibration.figures[0]: rdma_share: value -1; expected a number from zero on",
 		"points: 12":  "site.yaml:5: calibration: -1 points, errors of 0.03 and 0.09; expected numbers from zero on",
 	} {
 		key, _, _ := strings.Cut(bad, ":")

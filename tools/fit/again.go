@@ -129,7 +129,7 @@ func (x *folds) refit(cases []*truth.Case, name string, own which, felt map[*res
 	}
 	for i := range s.f {
 		if s.free[i] = s.free[i] && own[i]; s.free[i] && !before[i] {
-			s.f[i] = s.prior[i]
+			s.f[i] = usual()[i]
 		}
 	}
 	return &s.f, s.run()

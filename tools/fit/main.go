@@ -26,7 +26,8 @@ import (
 // question is what the command line asks.
 type question struct {
 	cross, figures, publishers, ablation bool
-	points                               int
+	sites, write                         bool
+	spoil                                float64
 	without                              string
 	files                                []file
 	out                                  io.Writer
@@ -43,13 +44,15 @@ func main() {
 	log.SetFlags(0)
 	q := question{out: os.Stdout}
 	flag.BoolVar(&q.cross, "cross", false, "predict every machine by figures fitted on the others; with -figures: print "+
-		"error bars as Go")
-	flag.BoolVar(&q.figures, "figures", false, "fit all figures and print them as Go")
+		"error bars as predict/bars.csv")
+	flag.BoolVar(&q.figures, "figures", false, "fit all figures and print them")
+	flag.BoolVar(&q.write, "write", false, "with -figures: write sim/figures.csv")
 	flag.BoolVar(&q.publishers, "publishers", false,
 		"with -cross: leave out all that one publisher measured, not one machine")
 	flag.BoolVar(&q.ablation, "ablation", false, "the left-out error without each mechanism of the model; many minutes")
-	flag.IntVar(&q.points, "points", 0,
-		"with -cross: calibrate every machine with `N` points of one sweep, and score its others")
+	flag.BoolVar(&q.sites, "calibrate", false,
+		"calibrate every machine with five sizes of one sweep, and score its other points")
+	flag.Float64Var(&q.spoil, "spoil", 1, "with -calibrate: multiply one of the five by `N`, each in turn")
 	flag.StringVar(&q.without, "without", "", "with -cross: leave out these mechanisms, `NAMES` with commas between them")
 	flag.Parse()
 	err := q.read(flag.Args())
@@ -91,6 +94,12 @@ func (q *question) run() error {
 		return q.ablateSteps(runs)
 	case q.ablation:
 		return q.ablate(sweeps)
+	case q.sites:
+		cases, err := gather(sweeps, 0)
+		if err != nil {
+			return err
+		}
+		return q.calibrations(cases)
 	case q.cross && steps:
 		return q.crossSteps(runs)
 	case q.cross:
@@ -111,7 +120,11 @@ func gather(sweeps result.Sweeps, without sim.Mechanisms) ([]*truth.Case, error)
 	return cases, nil
 }
 
-// fit prints the figures of collectives, who informs them, and sim.Fitted.
+// figuresFile is the table of figures, from the module's folder.
+const figuresFile = "../../sim/figures.csv"
+
+// fit fits the figures of collectives that several publishers inform, the others at their usual values, and writes
+// sim/figures.csv.
 func (q *question) fit(sweeps result.Sweeps) error {
 	cases, err := gather(sweeps, 0)
 	if err != nil {
@@ -121,61 +134,57 @@ func (q *question) fit(sweeps result.Sweeps) error {
 	if err := s.run(); err != nil {
 		return err
 	}
+	by, err := informed(cases, &s.f)
+	if err != nil {
+		return err
+	}
+	for i := range s.free { // who informs a figure depends on the others a little
+		s.free[i] = by[i].publishers >= fewestPublishers
+		if !s.free[i] {
+			s.f[i] = usual()[i]
+		}
+	}
+	if err := s.run(); err != nil {
+		return err
+	}
 	rows, err := truth.Rows(cases, &s.f)
 	if err != nil {
 		return err
 	}
-	var felt which
-	for i := range felt {
-		felt[i] = len(s.touch[i]) > 0
+	r := truth.Rate(rows)
+	fmt.Fprintf(q.out, "%d points: median %s, 90th percentile %s\n", r.Points, percent(r.Median), percent(r.P90))
+	if q.write {
+		return writeFigures(figuresFile, &s.f, &by)
 	}
-	machines, publishers, err := informed(cases, &s.f, &felt)
+	var list [][]string
+	for i, x := range sim.FigureTable() {
+		list = append(list, []string{
+			x.Name, fmt.Sprintf("%.4g", s.f[i]), x.Unit, fmt.Sprintf("%.4g", x.Usual), fmt.Sprint(by[i].machines),
+			fmt.Sprint(by[i].publishers),
+		})
+	}
+	q.table([]string{"figure", "value", "unit", "usual", "machines", "publishers"}, list)
+	return nil
+}
+
+// writeFigures writes values and who informs them into the table, and leaves everything else as it is.
+func writeFigures(name string, f *sim.Figures, by *[nFigures]informers) error {
+	data, err := os.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	var list [][]string
-	for i, v := range s.f {
-		unit, _, _ := sim.FigureRange(i)
-		note := ""
-		if held[sim.FigureName(i)] {
-			note = "from the reference case (docs/baskerville.md), not fitted here"
-		} else if s.points[i] == 0 {
-			note = "no point depends on it: from its neighbours or a typical value"
+	lines := strings.Split(string(data), "\n")
+	for n, line := range lines {
+		cells := strings.SplitN(line, ",", 10)
+		i, err := sim.FigureByName(cells[0])
+		if err != nil {
+			continue
 		}
-		list = append(list, []string{
-			sim.FigureName(i), fmt.Sprintf("%.4g", v), unit, fmt.Sprint(s.points[i]), fmt.Sprint(machines[i]),
-			fmt.Sprint(publishers[i]), note,
-		})
+		cells[6], cells[7], cells[8] = strconv.FormatFloat(f[i], 'g', 4, 64), fmt.Sprint(by[i].machines),
+			fmt.Sprint(by[i].publishers)
+		lines[n] = strings.Join(cells, ",")
 	}
-	q.table([]string{"figure", "value", "unit", "points", "machines", "publishers", ""}, list)
-	r := truth.Rate(rows)
-	fmt.Fprintf(q.out, "%d points: median %s, 90th percentile %s\n\n", r.Points, percent(r.Median), percent(r.P90))
-	return writeGo(q.out, &s.f)
-}
-
-// writeGo writes the figures as the body of sim.Fitted.
-func writeGo(w io.Writer, f *sim.Figures) error {
-	var b strings.Builder
-	last := -2
-	for i, v := range f {
-		gen, _ := split(i)
-		if gen != last {
-			name := "common"
-			if gen >= 0 {
-				name = sim.Gen(gen).String()
-			}
-			if last != -2 {
-				b.WriteString("\n")
-			}
-			fmt.Fprintf(&b, "\t\t// %s\n\t\t", name)
-			last = gen
-		} else {
-			b.WriteString(" ")
-		}
-		b.WriteString(strconv.FormatFloat(v, 'g', 4, 64) + ",")
-	}
-	_, err := io.WriteString(w, "\treturn &Figures{\n"+b.String()+"\n\t}\n")
-	return err
+	return os.WriteFile(name, []byte(strings.Join(lines, "\n")), 0o644)
 }
 
 // stepFigures prints the figures of training steps.
@@ -215,28 +224,16 @@ func (q *question) crossCollectives(sweeps result.Sweeps) error {
 	if err := s.run(); err != nil {
 		return err
 	}
-	var before, rows []truth.Row
-	if q.points > 0 {
-		before, rows, err = crossCalibrated(cases, &s.f, of, q.points)
-	} else if rows, err = cross(cases, &s.f, of); err == nil {
-		refit(rows, of)
-	}
-	switch {
-	case err != nil:
+	rows, err := cross(cases, &s.f, of)
+	if err != nil {
 		return err
-	case len(rows) == 0:
-		return fmt.Errorf("no sweep of more than %d points; give a smaller -points", q.points)
-	case q.figures:
-		return writeMargins(q.out, margins(rows))
 	}
+	if q.figures {
+		return writeBars(q.out, margins(rows))
+	}
+	refit(rows, of)
 	fmt.Fprint(q.out, "Every machine is predicted by figures that were fitted without its points.\n\n")
 	q.collectives(rows)
-	if q.points > 0 {
-		s := truth.Rate(before)
-		fmt.Fprintf(q.out, "Every machine was calibrated with %d points of one sweep, and all its other points are scored; "+
-			"without calibration "+
-			"their median is %s, averaged over machines %s.\n", q.points, percent(s.Median), percent(s.MachineMedian))
-	}
 	return nil
 }
 
@@ -347,7 +344,8 @@ func ablated(name string, rows []truth.Row, scored map[*result.Sweep]bool) []str
 func (q *question) collectives(rows []truth.Row) {
 	s := truth.Rate(rows)
 	q.scores("", append([]truth.Part{{Name: "all points", Score: s}}, truth.Split(rows, truth.ByMiB)...))
-	fmt.Fprintf(q.out, "averaged over %d machines: median %s, 90th percentile %s, in the bar %s\n\n",
+	fmt.Fprintf(q.out, "averaged over %d machines with five points or more: median %s, 90th percentile %s, in the bar "+
+		"%s\n\n",
 		s.Machines, percent(s.MachineMedian), percent(s.MachineP90), percent(s.MachineCovered))
 	if len(q.files) > 1 {
 		q.fileScores(rows)
@@ -404,10 +402,10 @@ func (q *question) scores(head string, parts []truth.Part) {
 	for _, p := range parts {
 		list = append(list, []string{
 			p.Name, fmt.Sprint(p.Points), percent(p.Median), percent(p.P90), percent(p.Worst), fmt.Sprintf("%.2f", p.Bias),
-			percent(p.Covered),
+			percent(p.Covered), fmt.Sprintf("×%.2f", p.Bar),
 		})
 	}
-	q.table([]string{head, "points", "median", "90%", "worst", "pred/meas", "in the bar"}, list)
+	q.table([]string{head, "points", "median", "90%", "worst", "pred/meas", "in the bar", "median bar"}, list)
 }
 
 // stepScores is a row for each file.

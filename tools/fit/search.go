@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strings"
 
-	"busbar.dev/calibrate"
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/sim"
 	"busbar.dev/unit"
@@ -19,16 +17,11 @@ type which = [nFigures]bool
 
 // search fits figures to cases, along one figure after the other, in steps that grow while they help and shrink when
 // they do not. It is deterministic, keeps every figure in its physical range, and holds figures that no measurement
-// constrains near their neighbours: the same figure of the next generation of GPUs, or what is usual.
+// constrains near what is usual.
 type search struct {
-	cases []*truth.Case
-	free  which       // the figures that may move
-	f     sim.Figures // from where the search begins, and where it got to
-	// prior is what figures are drawn to, with a force of pull: a figure that is
-	// twice or half its prior weighs like 0.48×pull of a point that is off by a
-	// factor of e. Figures of a generation are drawn to its neighbours' as well.
-	prior  *sim.Figures
-	pull   float64
+	cases  []*truth.Case
+	free   which                     // the figures that may move
+	f      sim.Figures               // from where the search begins, and where it got to
 	weight func(*truth.Case) float64 // how much a case counts; nil: all the same
 	rounds int                       // bounds the search; 0 is 40
 	quick  bool                      // search once, with long first steps, and not three times
@@ -42,19 +35,25 @@ type search struct {
 	buf    []unit.Time
 }
 
-// held are figures that the published sweeps say too little about: they come from
-// the reference case, whose nodes send through host memory (docs/baskerville.md).
-var held = map[string]bool{"bounce_rate": true, "bounce_far": true}
-
-// pull is the force of the prior in fits to published sweeps, chosen by leaving out publishers: 0.2 lets figures follow
-// single machines too far.
+// pull is the force of the prior, chosen by leaving out publishers: a figure that is twice or half its usual value
+// weighs like 0.48×pull of a point that is off by a factor of e, and more where it is held firmly.
 var pull = 1.5
 
-// published is the fit behind sim.Fitted: all figures but the held ones, from the prior, to all cases.
+// usual are the figures before a fit.
+func usual() *sim.Figures {
+	f := &sim.Figures{}
+	for i, x := range sim.FigureTable() {
+		f[i] = x.Usual
+	}
+	return f
+}
+
+// published is the fit behind sim.Fitted to all cases, from the usual values: of those figures that several publishers
+// inform.
 func published(cases []*truth.Case) *search {
-	s := &search{cases: cases, f: *prior(), prior: prior(), pull: pull, weight: byMachine(cases)}
-	for i := range s.free {
-		s.free[i] = !held[sim.FigureName(i)]
+	s := &search{cases: cases, f: *usual(), weight: byMachine(cases)}
+	for i, x := range sim.FigureTable() {
+		s.free[i] = x.Publishers >= fewestPublishers
 	}
 	return s
 }
@@ -80,7 +79,7 @@ func (s *search) run() error {
 		var felt which
 		if s.felt != nil {
 			felt = s.felt(c)
-		} else if felt, err = calibrate.Felt(c, &s.f, &s.free); err != nil {
+		} else if felt, err = feltBy(c, &s.f); err != nil {
 			return err
 		}
 		for i := range felt {
@@ -95,46 +94,11 @@ func (s *search) run() error {
 }
 
 func (s *search) caseLoss(c *truth.Case) (float64, error) {
-	l, err := calibrate.Loss(c, &s.f, &s.buf)
+	l, err := lossOf(c, &s.f, &s.buf)
 	if s.weight != nil {
 		l *= s.weight(c)
 	}
 	return l, err
-}
-
-// touches tells which figures cases depend on.
-func touches(cases []*truth.Case, f *sim.Figures) (felt which, err error) {
-	for _, c := range cases {
-		one, err := calibrate.Felt(c, f, nil)
-		if err != nil {
-			return felt, err
-		}
-		felt = either(felt, one)
-	}
-	return felt, nil
-}
-
-// informed is how many machines, of how many publishers, have points whose time changes by more than a fiftieth of what
-// each felt figure does.
-func informed(cases []*truth.Case, f *sim.Figures, felt *which) (machines, publishers [nFigures]int, err error) {
-	x, err := calibrate.Slope(cases, f, felt)
-	if err != nil {
-		return machines, publishers, err
-	}
-	for i, by := range x.By {
-		who, whose := map[string]bool{}, map[string]bool{}
-		k := 0
-		for _, c := range cases {
-			for range c.Ops {
-				if k < len(by) && math.Abs(by[k]) > 0.02 {
-					who[c.Machine()], whose[publisher(c)] = true, true
-				}
-				k++
-			}
-		}
-		machines[i], publishers[i] = len(who), len(whose)
-	}
-	return machines, publishers, nil
 }
 
 // descend searches with long, middle and short first steps and keeps the best: a
@@ -196,14 +160,14 @@ func (s *search) total() float64 {
 
 // move tries a step up and a step down.
 func (s *search) move(i int, step float64) bool {
-	_, lo, hi := sim.FigureRange(i)
+	about := &sim.FigureTable()[i]
 	old := s.f[i]
 	was := s.pulled(i)
 	for _, k := range s.touch[i] {
 		was += s.loss[k]
 	}
 	for _, dir := range []float64{1, -1} {
-		v := min(max(max(old, hi/1e4)*math.Exp(dir*step), lo), hi)
+		v := min(max(max(old, about.Most/1e4)*math.Exp(dir*step), about.Least), about.Most)
 		if v == old {
 			continue
 		}
@@ -239,63 +203,15 @@ func (s *search) try(i int, was float64) bool {
 	return true
 }
 
-// pulled is the price of a figure's distance from where it is drawn to.
+// pulled is the price of a figure's distance from what is usual: the square of the logarithm of their ratio, growing
+// slower far out. Figures that may be nothing at all (a latency beyond another one) are compared on top of what is
+// usual.
 func (s *search) pulled(i int) float64 {
-	if s.pull == 0 {
-		return 0
+	about := &sim.FigureTable()[i]
+	is, usual := s.f[i], about.Usual
+	if about.Least == 0 {
+		is, usual = is+usual, 2*usual
 	}
-	gen, name := split(i)
-	d := distance(i, s.f[i], s.prior[i], s.prior[i])
-	if gen < 0 {
-		return s.pull * d * sure(name)
-	}
-	// A generation is drawn to its neighbours, and a little to the prior.
-	sum := 0.2 * d
-	for _, j := range []int{i - perGen, i + perGen} {
-		if g, _ := split(j); g >= 0 {
-			sum += 0.5 * distance(i, s.f[i], s.f[j], s.prior[i])
-		}
-	}
-	return s.pull * sum
+	d := math.Log(is / usual)
+	return pull * about.Firm * math.Log1p(d*d)
 }
-
-// distance of two values of a figure: the square of the logarithm of their ratio,
-// growing slower far out. Figures that may be nothing at all (a latency beyond
-// another one) are compared on top of what is usual.
-func distance(i int, a, b, usual float64) float64 {
-	if _, lo, _ := sim.FigureRange(i); lo == 0 {
-		a, b = a+usual, b+usual
-	}
-	d := math.Log(a / b)
-	return math.Log1p(d * d)
-}
-
-// split is the generation in a figure's name, -1 for those that all share, and the
-// rest of the name.
-func split(i int) (gen int, name string) {
-	if i < 0 || i >= nFigures {
-		return -1, ""
-	}
-	name = sim.FigureName(i)
-	g, rest, ok := strings.Cut(name, ".")
-	if !ok {
-		return -1, name
-	}
-	for k := sim.Volta; k <= sim.Blackwell; k++ {
-		if k.String() == g {
-			return int(k), rest
-		}
-	}
-	return -1, name
-}
-
-// perGen is the number of figures that a generation has; generations follow each other, from the first figure on.
-var perGen = func() int {
-	n := 0
-	for g, _ := split(0); n < nFigures; n++ {
-		if k, _ := split(n); k != g {
-			break
-		}
-	}
-	return n
-}()

@@ -2,12 +2,10 @@ package main
 
 import (
 	"bytes"
-	"go/parser"
-	"go/token"
 	"math"
-	"regexp"
+	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -70,9 +68,10 @@ func off(t testing.TB, got, want *sim.Figures, name string) float64 {
 // A fit finds the figures that the times were made of, from others that are off by up to a half, and moves no figure
 // that is not free.
 func TestFitRecoversFigures(t *testing.T) {
-	by := map[string]float64{"hopper.launch": 1.4, "infiniband_share": 0.8, "ll_net": 1.5, "hopper.nvlink_share": 0.9}
+	by := map[string]float64{"hopper.launch": 1.4, "rdma_share": 0.8, "ll_net": 1.5, "hopper.nvlink_share": 0.9}
 	want := figures(t, by)
-	p := &search{cases: synthetic(t, want, 0, 0, 1), f: *sim.Fitted(), prior: sim.Fitted(), rounds: 60}
+	pulledBy(t, 0)
+	p := &search{cases: synthetic(t, want, 0, 0, 1), f: *sim.Fitted(), rounds: 60}
 	for name := range by {
 		i, err := sim.FigureByName(name)
 		if err != nil {
@@ -90,10 +89,10 @@ func TestFitRecoversFigures(t *testing.T) {
 	}
 	for i, v := range p.f {
 		if !p.free[i] && v != sim.Fitted()[i] {
-			t.Errorf("%s moved and was not free", sim.FigureName(i))
+			t.Errorf("%s moved and was not free", sim.FigureTable()[i].Name)
 		}
 		if p.free[i] && p.points[i] == 0 {
-			t.Errorf("no point depends on %s", sim.FigureName(i))
+			t.Errorf("no point depends on %s", sim.FigureTable()[i].Name)
 		}
 	}
 }
@@ -104,8 +103,8 @@ func TestSyntheticPublished(t *testing.T) {
 	cases := synthetic(t, sim.Fitted(), 0.02, 0, 2, 3, 4)
 	p := published(cases)
 	p.rounds, p.quick = 12, true
-	p.pull = 0.2 // as many machines as published ones outweigh the pull; these few would not
-	before, err := truth.Rows(cases, p.prior)
+	pulledBy(t, 0.2) // as many machines as published ones outweigh the pull; these few would not
+	before, err := truth.Rows(cases, usual())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,16 +121,16 @@ func TestSyntheticPublished(t *testing.T) {
 		t.Errorf("median error %.3f, was %.3f; 90%% %.3f", is.Median, was.Median, is.P90)
 	}
 	for i, v := range p.f {
-		_, lo, hi := sim.FigureRange(i)
-		if v < lo || v > hi {
-			t.Errorf("%s is %g, out of %g to %g", sim.FigureName(i), v, lo, hi)
+		x := sim.FigureTable()[i]
+		if v < x.Least || v > x.Most {
+			t.Errorf("%s is %g, out of %g to %g", x.Name, v, x.Least, x.Most)
 		}
-		if held[sim.FigureName(i)] && v != p.prior[i] {
-			t.Errorf("%s moved", sim.FigureName(i))
+		if x.Publishers < fewestPublishers && v != x.Usual {
+			t.Errorf("%s moved, which one publisher informs", x.Name)
 		}
 	}
 	again := published(cases)
-	again.rounds, again.quick, again.pull = p.rounds, true, p.pull
+	again.rounds, again.quick = p.rounds, true
 	if err := again.run(); err != nil || again.f != p.f {
 		t.Errorf("a second fit differs: %v", err)
 	}
@@ -140,8 +139,7 @@ func TestSyntheticPublished(t *testing.T) {
 // A machine that is left out is predicted from the others, and by nothing of its own: its measured times do not matter.
 func TestSyntheticCross(t *testing.T) {
 	cases := synthetic(t, sim.Fitted(), 0.02, 0, 1, 3)
-	defer func(old float64) { pull = old }(pull)
-	pull = 0.2
+	pulledBy(t, 0.2)
 	names := names(cases, (*truth.Case).Machine)
 	rows, err := cross(cases, sim.Fitted(), (*truth.Case).Machine)
 	if err != nil {
@@ -185,7 +183,7 @@ func TestSyntheticCross(t *testing.T) {
 	}
 	want := predicted(sim.Fitted())
 	// Nor do figures that were fitted to them.
-	if got := predicted(figures(t, map[string]float64{"hopper.launch": 1.5, "infiniband_share": 0.8})); !slices.Equal(got,
+	if got := predicted(figures(t, map[string]float64{"hopper.launch": 1.5, "rdma_share": 0.8})); !slices.Equal(got,
 		want) {
 		t.Errorf("predictions of %s follow figures that its times were part of: %v, were %v", first, got, want)
 	}
@@ -222,36 +220,47 @@ func bars(t *testing.T, rows []truth.Row) {
 		t.Errorf("%d of %d rows are inside their margins", inside, len(rows))
 	}
 	var b bytes.Buffer
-	if err := writeMargins(&b, list); err != nil {
+	if err := writeBars(&b, list); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+b.String(), 0); err != nil {
-		t.Errorf("%v\n%s", err, b.String())
-	}
-	if !strings.Contains(b.String(), `"nvlink-single-node": {`) || !strings.Contains(b.String(), "of 2, ") {
+	if !strings.Contains(b.String(), "\nnvlink-single-node/large,") || !strings.Contains(b.String(), ",2,2\n") {
 		t.Errorf("%s", b.String())
 	}
 }
 
-// The figures that are written as Go are the figures, to four digits.
-func TestWriteGo(t *testing.T) {
-	var b bytes.Buffer
-	if err := writeGo(&b, sim.Fitted()); err != nil {
+// pulledBy sets the force of the prior for a test.
+func pulledBy(t *testing.T, force float64) {
+	old := pull
+	t.Cleanup(func() { pull = old })
+	pull = force
+}
+
+// Figures are written into the table in their places, and nothing else of it changes.
+func TestWriteFigures(t *testing.T) {
+	data, err := os.ReadFile(figuresFile)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() *Figures {\n"+b.String()+"}\n",
-		0); err != nil {
+	name := filepath.Join(t.TempDir(), "figures.csv")
+	if err := os.WriteFile(name, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text := regexp.MustCompile(`//.*`).ReplaceAllString(b.String(), "")
-	got := regexp.MustCompile(`[-\d.e+]+,`).FindAllString(text, -1)
-	if len(got) != nFigures {
-		t.Fatalf("%d figures, want %d", len(got), nFigures)
+	var by [nFigures]informers
+	for i, x := range sim.FigureTable() {
+		by[i] = informers{x.Machines, x.Publishers}
 	}
-	for i, s := range got {
-		v, err := strconv.ParseFloat(strings.TrimSuffix(s, ","), 64)
-		if err != nil || math.Abs(v-sim.Fitted()[i]) > 1e-3*sim.Fitted()[i] {
-			t.Errorf("%s is written as %s: %v", sim.FigureName(i), s, err)
-		}
+	if err := writeFigures(name, sim.Fitted(), &by); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(name); string(got) != string(data) {
+		t.Error("the same figures changed the table")
+	}
+	other := *sim.Fitted()
+	other[0], by[0] = 7.5, informers{3, 2}
+	if err := writeFigures(name, &other, &by); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(name); !strings.Contains(string(got), "\nvolta.launch,us,1,60,8,1,7.5,3,2,\"a call") {
+		t.Errorf("%s", got)
 	}
 }

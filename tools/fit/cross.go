@@ -69,7 +69,7 @@ func without(cases []*truth.Case, name string, full *sim.Figures, of by) (*sim.F
 	}
 	s := published(in)
 	s.quick, s.f = true, *full
-	touched, err := touches(out, full)
+	touched, err := touches(out, usual()) // by figures that know nothing of them
 	for i := range s.f {
 		if s.free[i] = s.free[i] && touched[i]; s.free[i] {
 			s.f[i] = usual()[i]

@@ -17,7 +17,8 @@ func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job) error {
 	case job.Cluster+job.Model == "":
 		return nil
 	case t == nil || job.Cluster == "" || job.Model == "":
-		return errors.New("-c and -m have no effect: they predict tables of bench, traces and, together, training logs; these " +
+		return errors.New("-c and -m have no effect: they predict tables of bench, traces and, together, training logs; " +
+			"these " +
 			"inputs are none of them")
 	}
 	if job.Global == 0 {

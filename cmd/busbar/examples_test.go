@@ -84,7 +84,8 @@ func TestReadBack(t *testing.T) {
 	job := map[string]string{"cluster": "dgx-h100:2", "model": "llama3-8b", "parallel": "zero=3"}
 	for name, fields := range map[string]map[string]string{
 		"presets": {}, "models": {}, "hardware": {}, "frameworks": {}, "causes": {}, "algorithms": {}, "self-test": {},
-		"sched": {"layout": "2x2"}, "experts": {"cluster": "dgx-h100:2"}, "envelope": job, "scale": job,
+		"sched": {"layout": "2x2"}, "experts": {"cluster": "dgx-h100:2"},
+		"envelope": {"cluster": "dgx-h100:2", "model": "llama3-8b"}, "scale": job,
 	} {
 		q := ask.Named(name)
 		question := q.New()

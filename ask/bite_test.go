@@ -84,7 +84,7 @@ var another = map[string]string{
 	"plan hosts":  "gpu[1,3] cluster=../docs/examples/leaf-spine.yaml",
 	"plan layout": "1x8", "plan gpus": "8", "plan parallel": "zero=3 framework=", "plan framework": "deepspeed",
 	"top":       "1 parallel=",
-	"place top": "1", "place devices": "0-1", "place compare": "1x4,2x4",
+	"place top": "1", "place nccl": "2.8 layout=2x8", "place devices": "0-1", "place compare": "1x4,2x4",
 	"plan schedule": "gpipe | gpipe parallel=pp=2,zero=1", "plan context": "gather | gather parallel=cp=2,zero=1",
 	"plan offload": "optimizer framework=deepspeed", "plan compress": "bf16 | bf16 framework=ddp parallel=zero=0",
 	"plan bucket": "200MiB | 200MiB framework=ddp parallel=zero=0", "plan kernels": "eager framework=fsdp parallel=zero=2",

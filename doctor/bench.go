@@ -641,7 +641,7 @@ func (s *Curve) peak(parts map[string]*stretchOf) *finding.Finding {
 // the model's error bar: RDMA reaches more than half of the line on every machine
 // that was published.
 func (s *Curve) farBelowLine(large *stretchOf, got float64) bool {
-	rdma := strings.HasSuffix(s.Class, "-roce") || strings.HasSuffix(s.Class, "-infiniband")
+	rdma := strings.Contains(s.Class, "-roce") || strings.Contains(s.Class, "-infiniband")
 	return rdma && s.NICRate > 0 && got < 0.35*float64(s.NICs)*s.NICRate.GBps() && large.ratio > 1.8
 }
 
@@ -649,8 +649,11 @@ func (s *Curve) farBelowLine(large *stretchOf, got float64) bool {
 func (s *Curve) height(got, want float64) (cause, fix string) {
 	nic := s.NICRate.GBps()
 	kind, _, _ := strings.Cut(s.Class, "-")
-	if s.Nodes > 1 {
+	switch {
+	case s.Nodes > 1:
 		kind = "nodes"
+	case kind == "host", kind == "bridge": // cards, whatever joins them
+		kind = "pcie"
 	}
 	var list []mechanism
 	for _, m := range csvtable.Must[mechanism]("mechanisms.csv", mechanismTable) {

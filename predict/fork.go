@@ -76,8 +76,26 @@ func (p *Predictor) unanswered() []*fork {
 	return p.forks
 }
 
-// widestFork is a factor that is told whatever the error bar: a bar is the model's error where the facts are known.
-const widestFork = 4.0 / 3
+// Fork is a fact that decides how data moves and that nobody stated: the answer that is taken, the other one, the command
+// that tells, and where the other one holds.
+type Fork struct {
+	Taken, Other, Tell string
+	Cluster            *cluster.Cluster
+	Layout             nccl.Layout
+	Env                map[string]string
+}
+
+// WidestFork is a factor that is told whatever the error bar: a bar is the model's error where the facts are known.
+const WidestFork = 4.0 / 3
+
+// Forks are the facts that nobody stated.
+func (p *Predictor) Forks() (list []Fork) {
+	for _, f := range p.unanswered() {
+		s := p.otherScene(f.change)
+		list = append(list, Fork{f.taken, f.other, f.tell, s.cluster, s.layout, s.env})
+	}
+	return list
+}
 
 // addBranches gives rows their branches: of the forks that change a row by more than its error bar, the one that
 // changes it most.
@@ -87,7 +105,7 @@ func (p *Predictor) addBranches(rows []Row) {
 		if _, measured := p.MeasuredMargin(r.run.Op); measured || r.Beyond || r.Time <= 0 {
 			continue
 		}
-		most := min(max(1, float64(r.High)/float64(r.Time)), widestFork)
+		most := min(max(1, float64(r.High)/float64(r.Time)), WidestFork)
 		for _, f := range p.unanswered() {
 			other, err := f.row(p, r)
 			if err != nil || other.Time <= 0 {
@@ -120,13 +138,19 @@ func (f *fork) row(p *Predictor, r *Row) (Row, error) {
 	return f.under.row(r.run.Op, s, s)
 }
 
-// otherwise is a predictor for another scene.
-func (p *Predictor) otherwise(change func(*scene)) (*forced, error) {
+// otherScene is what a predictor is made for, changed.
+func (p *Predictor) otherScene(change func(*scene)) scene {
 	s := scene{p.Cluster, slices.Clone(p.Layout), maps.Clone(p.Plan.Env), p.Conditions}
 	if s.env == nil {
 		s.env = map[string]string{}
 	}
 	change(&s)
+	return s
+}
+
+// otherwise is a predictor for another scene.
+func (p *Predictor) otherwise(change func(*scene)) (*forced, error) {
+	s := p.otherScene(change)
 	q, err := New(s.cluster, s.layout, p.Plan.Version, s.env, p.Figures)
 	if err != nil {
 		return nil, err

@@ -145,7 +145,8 @@ func (q *DoctorBench) named(s *result.Sweep) (*doctor.Curve, error) {
 		return nil, err
 	}
 	x.Machine = fmt.Sprintf("%d × %d %s", s.Nodes, s.PerNode, s.GPU())
-	if strings.HasPrefix(x.Class, "pcie") {
+	switch way, _, _ := strings.Cut(x.Class, "-"); way {
+	case "pcie", "host", "bridge":
 		guessed = "GPUs behind PCIe as is typical; the output does not state it"
 	}
 	if guessed != "" {

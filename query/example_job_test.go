@@ -17,7 +17,7 @@ func ExampleStep() {
 	}
 	row := doc.Rows[0]
 	fmt.Println(row.Ranks, "GPUs,", row.Step.Short(), "per step, limited by", row.Bottleneck.Kind+", fits:", row.Fits)
-	// Output: 16 GPUs, 679 ms per step, limited by compute, fits: true
+	// Output: 16 GPUs, 680 ms per step, limited by compute, fits: true
 }
 
 // Layouts side by side.
@@ -34,8 +34,8 @@ func ExampleStep_compare() {
 	}
 	// Output:
 	// 1x4 286 ms
-	// 2x2 309 ms
-	// 4x1 309 ms
+	// 2x2 310 ms
+	// 4x1 310 ms
 }
 
 // Which network a job needs.
@@ -61,7 +61,7 @@ func ExampleScale() {
 	}
 	// Output:
 	// nodes 1: 100%
-	// nodes 2: 99%
+	// nodes 2: 98%
 	// nodes 4: 97%
 	// nodes 8: 95%
 }

@@ -53,12 +53,12 @@ func TestGenerations(t *testing.T) {
 		now := strings.NewReplacer("b200", "b300").Replace(name)
 		is := after[now]
 		for field := range was {
-			if !is[field] {
+			if !is[field] && !strings.Contains(field, ".branches[]") { // which depends on how far times are apart
 				t.Errorf("%s has %s; %s has not", name, field, now)
 			}
 		}
 		for field := range is {
-			if !was[field] {
+			if !was[field] && !strings.Contains(field, ".branches[]") {
 				t.Errorf("%s has %s; %s has not", now, field, name)
 			}
 		}

@@ -18,7 +18,6 @@ import (
 	"busbar.dev/input/profile"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/unpack"
-	"busbar.dev/nccl"
 	"busbar.dev/predict"
 )
 
@@ -239,21 +238,20 @@ func (q Jobs) expect(ctx context.Context, e *Env, doc *JobsDoc) {
 	quiet := *e
 	quiet.Note, quiet.Verbose = nil, nil
 	place := placement{cluster: q.Cluster}
-	version, _ := quiet.parseNCCL(q.NCCL)
 	made := map[shape]*predict.Predictor{}
 	failed := map[shape]error{}
 	doc.Predicted, doc.Unpredicted = doc.Expect(func(row *rates.Row) (*predict.Predictor, error) {
 		nodes, gpus := row.Shape()
 		s := shape{nodes: nodes, gpus: gpus}
 		if made[s] == nil && failed[s] == nil && ctx.Err() == nil {
-			made[s], failed[s] = place.predictor(ctx, &quiet, s, version)
+			made[s], failed[s] = place.predictor(ctx, &quiet, s, q.NCCL)
 		}
 		return made[s], errors.Join(failed[s], ctx.Err())
 	})
 }
 
-// predictor predicts on one layout.
-func (p *placement) predictor(ctx context.Context, e *Env, s shape, v nccl.Version) (*predict.Predictor, error) {
+// predictor predicts on one layout, by the release that is named or that the cluster was measured with.
+func (p *placement) predictor(ctx context.Context, e *Env, s shape, release string) (*predict.Predictor, error) {
 	cl, err := p.loadGPUs(ctx, e, []shape{s})
 	if err != nil {
 		return nil, err
@@ -261,6 +259,13 @@ func (p *placement) predictor(ctx context.Context, e *Env, s shape, v nccl.Versi
 	l, _, err := s.ranks(cl)
 	if err != nil {
 		return nil, err
+	}
+	v, err := e.parseNCCL(release)
+	if err != nil {
+		return nil, err
+	}
+	if release == "" {
+		v = predict.CalibratedRelease(cl, v)
 	}
 	return predict.New(cl, l, v, nil, nil)
 }

@@ -596,7 +596,7 @@ func (x *planned) arrangePlans(ctx context.Context) error {
 	easy := func(p plan.Plan) []int {
 		key := []int{0, 0, 0, 0, 0}
 		for i, worse := range []bool{
-			p.Value > least*step.TieMargin, p.Job.Offloads(), x.tight(&p), p.Value > least*even,
+			p.Value > least*step.TieMargin, x.tight(&p), p.Job.Offloads(), p.Value > least*even,
 		} {
 			if worse && (i == 0 || key[0] == 0) {
 				key[i] = 1
@@ -630,12 +630,12 @@ func (x *planned) reason(i int) string {
 	if p.Value > least*step.TieMargin {
 		return fmt.Sprintf("%.0f%% %s", 100*(p.Value/other.Value-1), x.goal.worse())
 	}
-	text, against := "as %s as 1", []string{", offloads", ", memory is tight", ", more settings", ""}
+	text, against := "as %s as 1", []string{", memory is tight", ", offloads", ", more settings", ""}
 	if i == 0 {
-		text, against = "as %s as any", []string{", without offload", ", memory to spare", ", fewer settings", ""}
+		text, against = "as %s as any", []string{", memory to spare", ", without offload", ", fewer settings", ""}
 	}
 	at := slices.Index([]bool{
-		p.Job.Offloads() && !other.Job.Offloads(), x.tight(p) && !x.tight(other),
+		x.tight(p) && !x.tight(other), p.Job.Offloads() && !other.Job.Offloads(),
 		len(parallelKinds(&p.Job)) > len(parallelKinds(&other.Job)), true,
 	}, true)
 	return fmt.Sprintf(text, x.goal.word("fast", "cheap", "low in energy")) + against[at]
@@ -693,10 +693,10 @@ func (x *planned) behind(i int) string {
 	first, p := &x.answer.Plans[0], &x.answer.Plans[i]
 	why := "more settings: " + strings.Join(parallelKinds(&p.Job), ", ")
 	switch {
-	case p.Job.Offloads() && !first.Job.Offloads():
-		why = "it offloads"
 	case x.tight(p) && !x.tight(first):
 		why = "its memory is tight"
+	case p.Job.Offloads() && !first.Job.Offloads():
+		why = "it offloads"
 	}
 	gain := 1 - p.Value/first.Value
 	if gain < 0.0005 {

@@ -74,6 +74,7 @@ type StepRow struct {
 	Groups       []step.Placement      `json:"groups"`
 	Bottleneck   step.Limit            `json:"bottleneck"`
 	Advice       []step.Change         `json:"advice"` // what would help, the best first
+	Branches     []stepBranch          `json:"branches,omitempty"`
 	Fitting      *stepFitting          `json:"would_fit,omitempty"`
 	*CampaignDoc
 	GPU        string `json:"gpu"`
@@ -87,6 +88,43 @@ func (d *StepDoc) Wrong() bool {
 
 // fewRanks are so few that other networks are tried without being asked for: that takes milliseconds.
 const fewRanks = 8
+
+// stepBranch is the step under one answer to a question that nobody answered and that decides how data moves.
+type stepBranch struct {
+	If   string    `json:"if"`
+	Tell string    `json:"tell"` // what to run to know it
+	Step unit.Span `json:"step_s"`
+	Low  unit.Span `json:"low_s"`
+	High unit.Span `json:"high_s"`
+}
+
+// branches are the step as it was priced and under the other answer to the question that changes it most, where that
+// is more than facts which are not known may leave unsaid.
+func (p *pricedStep) branches(chosen bool) ([]stepBranch, error) {
+	q, err := predict.New(p.cluster, p.ranks, p.version, p.setting, nil)
+	if err != nil {
+		return nil, err
+	}
+	q.Chosen = chosen
+	most, list := predict.WidestFork, []stepBranch(nil)
+	margin := unit.Span(p.gpu.Margin(p.job))
+	for _, f := range q.Forks() {
+		at := p.jobSite
+		at.cluster, at.ranks, at.setting = f.Cluster, f.Layout, f.Env
+		other, err := at.price(p.job)
+		if err != nil {
+			continue // the job does not run so
+		}
+		if factor := float64(max(other.Step, p.Step) / min(other.Step, p.Step)); factor > most {
+			most = factor
+			list = []stepBranch{
+				{f.Taken, f.Tell, p.Step, p.Step / margin, p.Step * margin},
+				{f.Other, f.Tell, other.Step, other.Step / margin, other.Step * margin},
+			}
+		}
+	}
+	return list, nil
+}
 
 // Run prices the step on every layout.
 func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
@@ -196,6 +234,9 @@ func (q *Step) row(p *pricedStep, campaign *running) (row StepRow, err error) {
 	}
 	p.Feed(data)
 	row = p.row(changes)
+	if row.Branches, err = p.branches(q.Devices != ""); err != nil {
+		return row, err
+	}
 	if row.Starved > 0.1*row.Step {
 		row.Bottleneck = step.Limit{
 			Kind: "data", Text: fmt.Sprintf("%.0f%% of the step waits for data: %s", 100*float64(row.Starved/row.Step), feed),

@@ -59,6 +59,10 @@ func Step(p *Page, d *query.StepDoc) {
 		case r.Fits && len(d.Rows) > 1:
 			stepLimit(p, r.Layout, r)
 		}
+		if b := d.Rows[i].Branches; len(b) > 0 {
+			p.printf("fork on %s: assumed %s; if %s, a step takes %s (%s) instead of %s; %s tells\n", d.Rows[i].Layout, b[0].If, b[1].If,
+				b[1].Step, spanRange(b[1].Low, b[1].High), b[0].Step, b[1].Tell)
+		}
 		stepDetails(p, &d.Rows[i])
 	}
 	for _, s := range d.Skipped {

@@ -36,9 +36,12 @@ const (
 	socketShare = 0.8 // part of the line rate between sockets
 	farShare    = 0.8 // rate of copies through the memory of another socket over that through a GPU's own
 	tcpShare    = 0.9 // part of the line rate over sockets
-	proxyTime   = 15  // µs of a host's work for a message of every further channel over sockets or GPUDirect-TCPX
-	rackHop     = 15  // µs that a reduction in the switches of a rack of trays by all of its GPUs takes longer
-	eventTime   = 20  // µs more than in a queue of calls where each is timed by itself, with events around it
+	// Part of the line rate over Omni-Path, whose adapters leave the protocol to processors: a site with four ports of 100
+	// Gb/s a node has 135 Gb/s (S. Bekman, Machine Learning Engineering, Networking, 2024).
+	omniPathShare = 135.0 / 400
+	proxyTime     = 15 // µs of a host's work for a message of every further channel over sockets or GPUDirect-TCPX
+	rackHop       = 15 // µs that a reduction in the switches of a rack of trays by all of its GPUs takes longer
+	eventTime     = 20 // µs more than in a queue of calls where each is timed by itself, with events around it
 )
 
 // Setup is what the costs of a call depend on beside its schedule and its size.
@@ -77,7 +80,7 @@ func (f *Figures) NCCLModel(s Setup) *Model {
 	m.BounceEFA = unit.Rate(f.all(bounceEFA) * float64(unit.GBps))
 	m.NICs = [nNets]float64{
 		1: f.all(rdmaShare), 2: f.all(rdmaShare), 3: f.all(rdmaShare), 4: f.all(tcpxShare), 5: f.all(tcpxShare),
-		6: tcpShare, 7: f.all(rdmaShare), 8: f.all(rdmaShare),
+		6: tcpShare, 7: f.all(rdmaShare), 8: omniPathShare,
 	}
 	m.Sockets = unit.Rate(f.all(tcpRate) * float64(unit.GBps))
 	m.Crowd, m.Proxy = f.all(crowd), micros(proxyTime)

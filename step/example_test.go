@@ -60,7 +60,7 @@ func ExampleStep() {
 	fmt.Println("limited by:", r.Limit(job).Kind)
 	// Output:
 	// 16 ranks, global batch 32
-	// 661 ms, of which 10 ms wait for the network; 58% MFU
+	// 662 ms, of which 11 ms wait for the network; 58% MFU
 	// 49 of 79 GiB
 	// limited by: compute
 }
@@ -94,7 +94,7 @@ func ExampleFabric_Time() {
 		log.Fatal(err)
 	}
 	fmt.Println(took.Short()+":", limit)
-	// Output: 2.72 ms: 16 channels can move at most 22.1 GB/s each through a port; more channels would help
+	// Output: 2.99 ms: 16 channels can move at most 20.1 GB/s each through a port; more channels would help
 }
 
 // The same cluster with a slower network.

@@ -83,7 +83,7 @@ func measuredPair(t *testing.T, busbar func(...string) string, site string) map[
 		us := 1.1 * r.Time
 		took[r.Size] = time.Duration(1e3 * us)
 		s.Points = append(s.Points, result.Point{
-			Size: r.Size, Algo: "ring", Proto: "simple", Out: &result.Timing{Time: result.Times{Mean: us}},
+			Size: r.Size, Out: &result.Timing{Time: result.Times{Mean: us}},
 		})
 	}
 	f, err := os.Create(filepath.Join(filepath.Dir(site), "measured.jsonl"))

@@ -180,7 +180,7 @@ func (p *predictors) of(c *cluster.Cluster, err error, until time.Time) func(*ra
 			}
 			l, err := row.Layout(c)
 			if x.err = err; err == nil {
-				x.by, x.err = predict.New(c, l, nccl.Newest, nil, nil)
+				x.by, x.err = predict.New(c, l, predict.CalibratedRelease(c, nccl.Newest), nil, nil)
 			}
 			p.each[key] = x
 		}

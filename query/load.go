@@ -693,6 +693,9 @@ func (s shape) ranks(cl *cluster.Cluster) (nccl.Layout, string, error) {
 // a rack are its trays, as schedulers count them.
 func (s shape) onNodes(cl *cluster.Cluster) (l nccl.Layout, name string, err error) {
 	devices, err := parseDevices(s.devices)
+	if err != nil {
+		return nil, "", err
+	}
 	all := plan.NodesFor(cl, 0)
 	if s.hosts != "" {
 		names, err := cluster.ParseHosts(s.hosts)

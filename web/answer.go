@@ -19,8 +19,7 @@ func Fail(w http.ResponseWriter, code int, text string) {
 func refuse(w http.ResponseWriter, err error) { failWith(w, http.StatusBadRequest, refused(err)) }
 
 func failWith(w http.ResponseWriter, code int, doc map[string]string) {
-	w.Header().Set("Content-Type", jsonType)
-	w.Header().Set("Cache-Control", "no-store")
+	headed(w, jsonType, "no-store")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(doc) // the client has gone
 }
@@ -32,7 +31,12 @@ func Reply(w http.ResponseWriter, v any) {
 		Fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	w.Header().Set("Content-Type", jsonType)
-	w.Header().Set("Cache-Control", "no-store")
+	headed(w, jsonType, "no-store")
 	_, _ = w.Write(data)
+}
+
+// headed says what an answer is, and whether it may be kept.
+func headed(w http.ResponseWriter, mime, keep string) {
+	w.Header().Set("Content-Type", mime)
+	w.Header().Set("Cache-Control", keep)
 }

@@ -239,8 +239,7 @@ func refusal(code int, err error, a *asked) *given {
 // what was said beside it stand in headers, for the page's buttons.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, g *given) {
 	h := w.Header()
-	h.Set("Content-Type", g.mime)
-	h.Set("Cache-Control", "private, no-cache")
+	headed(w, g.mime, "private, no-cache")
 	h.Set("X-Busbar-Command", url.PathEscape(g.line))
 	if g.exit >= 0 {
 		h.Set("X-Busbar-Exit", fmt.Sprint(g.exit))

@@ -53,8 +53,7 @@ func (a *assets) page(w http.ResponseWriter, _ *http.Request)      { document(w,
 func (a *assets) loginPage(w http.ResponseWriter, _ *http.Request) { document(w, a.login) }
 
 func document(w http.ResponseWriter, text []byte) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-cache")
+	headed(w, "text/html; charset=utf-8", "no-cache")
 	_, _ = w.Write(text)
 }
 
@@ -93,7 +92,6 @@ func (a *assets) file(w http.ResponseWriter, _ *http.Request, name, keep string)
 		Fail(w, http.StatusNotFound, "there is no such file")
 		return
 	}
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", keep)
+	headed(w, kind, keep)
 	_, _ = w.Write(data)
 }

@@ -84,8 +84,7 @@ func (e *Events) stream(w http.ResponseWriter, r *http.Request, recheck time.Dur
 	c := e.subscribe()
 	defer e.unsubscribe(c)
 	out := http.NewResponseController(w)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
+	headed(w, "text/event-stream", "no-store")
 	tick := time.NewTicker(recheck)
 	defer tick.Stop()
 	text, ok := []byte("retry: 2000\n\n"), true

@@ -85,5 +85,5 @@ func threeDigits(v float64) string {
 	if v < 1 {
 		return fmt.Sprintf("%.3f", v)
 	}
-	return rounded(v, 10, 100)
+	return rounded(v, 10)
 }

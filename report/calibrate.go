@@ -41,7 +41,7 @@ func kernels(p *Page, g *calibrate.KernelFit) {
 	p.printf("\n%s, %s, for step and plan:\n", g.Model, words.Plural(g.GPUs, "GPU"))
 	t := texttab.New("kernel", ">measured µs|%.1f", "", ">SM MHz", ">predicted before", ">after")
 	for _, k := range g.Kernels {
-		t.Add(k.Name, k.Micros, k.Rate, when(k.MHz > 0, fmt.Sprint(k.MHz)), signed(k.Before/k.Micros-1),
+		t.Add(k.Name, k.Micros, k.Rate, some(k.MHz), signed(k.Before/k.Micros-1),
 			signed(k.After/k.Micros-1))
 	}
 	p.table(t)
@@ -102,8 +102,8 @@ func fitted(p *Page, d *query.CalibrateDoc) {
 		errorsOf(p, "of each size from the others alone", d.HeldOut.Before, d.HeldOut.After)
 	}
 	if d.Calibration != nil {
-		for i := range d.Calibration.Residuals {
-			p.printf("kept: what the model leaves of %s\n", &d.Calibration.Residuals[i])
+		for _, r := range d.Calibration.Residuals {
+			p.printf("kept: what the model leaves of %s\n", &r)
 		}
 	}
 	doubts(p, "left out", d.Dropped)

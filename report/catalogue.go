@@ -124,8 +124,7 @@ func Models(p *Page, d *query.ListDoc) {
 	}
 	t := texttab.New("name", "title", ">parameters", ">layers", ">hidden", ">heads", ">FFN", ">experts", ">vocab",
 		">tokens", ">forward|%.4g TFLOP")
-	for i := range d.Models {
-		m := &d.Models[i]
+	for _, m := range d.Models {
 		t.Add(m.Name, m.Title, words.Thousands(m.Params), some(m.Layers), some(m.Hidden),
 			either(m.Heads != m.KVHeads, fmt.Sprintf("%d/%d", m.Heads, m.KVHeads), some(m.Heads)), some(m.FFN),
 			when(m.Experts > 0, fmt.Sprintf("%d/%d", m.TopK, m.Experts)),
@@ -138,11 +137,6 @@ func Models(p *Page, d *query.ListDoc) {
 	p.table(t)
 	p.printf("\nheads: of queries, and of keys and values where those are fewer. experts: that a token passes, of all. " +
 		"forward: operations of a forward pass over one sequence. Sources: -v or --json.\n")
-}
-
-// some is a number, or nothing where there is none.
-func some(n int64) string {
-	return when(n != 0, fmt.Sprint(n))
 }
 
 // tensorTable is the tensors of a model.

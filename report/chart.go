@@ -52,7 +52,12 @@ type Sample struct {
 	key   string
 }
 
-// drawSamples explains colours and lines side by side, and returns where that ends.
+// fillSample explains a colour.
+func fillSample(fill, text string) Sample {
+	return Sample{key: fill, Text: text, Paint: brush{Fill: fill}, Solid: true}
+}
+
+// samples explains colours and lines side by side, and returns where that ends.
 func (p *picture) samples(x, y, w float64, list []Sample) float64 {
 	ty, at := font{Size: 11.5, Fill: ink}, x
 	p.Open("legend", "", "")
@@ -204,6 +209,7 @@ func drawBars(c *picture, top, wide float64, bars []bar, end unit.Time) (time sv
 		c.Text(time.At(v), top-12, text, font{Size: 10, Fill: inkSoft, Anchor: svg.Middle})
 	}
 	for i := range bars {
+		c.note(bars[i].fill)
 		r := rows[bars[i].Group+" "+bars[i].Track]
 		if to := time.At(float64(bars[i].To)); to-r.drawn >= 0.5 || r.fill != bars[i].fill {
 			bars[i].draw(c, &time, r.y)

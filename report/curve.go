@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"busbar.dev/internal/words"
 	"busbar.dev/predict"
 	"busbar.dev/query"
 	"busbar.dev/result"
@@ -87,15 +86,13 @@ func (f *forecast) heading(c *picture, band string, ringed bool) float64 {
 		text = list[0].String() + ", " + text
 	}
 	if len(f.Sides) == 1 {
-		x := f.Sides[0]
-		text += fmt.Sprintf(" on %s (%s on %s)", x.Layout, words.Plural(x.Ranks, "rank"), words.Plural(x.Nodes, "node"))
+		text += " on " + f.side()
 	}
 	var key []string
-	if slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Barred() }) {
-		key = append(key, band+": error bar; holds about 90% of measured points of this class")
-		if slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Grade == predict.Guess }) {
-			key[0] = band + ": widest error bar; no published measurements of this class"
-		}
+	if f.barred() {
+		guess := slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Grade == predict.Guess })
+		key = append(key, band+either(guess, ": widest error bar; no published measurements of this class",
+			": error bar; holds about 90% of measured points of this class"))
 	}
 	if ringed {
 		key = append(key, "ringed: "+f.runs()+"'s choice")
@@ -147,15 +144,15 @@ var limitColours = []limitColour{
 // bars draws the rows of one size: how long each takes, and what limits it.
 func (f *forecast) bars() *Picture {
 	c := &picture{}
-	samples := []Sample{{Text: "limited by"}}
+	samples := []Sample{{Text: "limited by", key: "limited by"}}
+	c.note("limited by")
 	var bars []bar
 	for _, k := range limitColours {
-		samples = append(samples, Sample{Text: k.text, Paint: brush{Fill: k.fill}, Solid: true})
+		samples = append(samples, fillSample(k.fill, k.text))
 	}
 	for _, r := range f.Rows {
 		k := slices.IndexFunc(limitColours,
 			func(k limitColour) bool { return k.kinds == nil || slices.Contains(k.kinds, r.Limit.Kind) })
-		samples[k+1].key = "used"
 		bars = append(bars, bar{
 			Span: Span{Group: when(f.Compared, r.Layout+" "), Track: r.Algo + " " + r.Proto, To: r.Time},
 			fill: limitColours[k].fill, low: r.Low, high: r.High,
@@ -163,8 +160,7 @@ func (f *forecast) bars() *Picture {
 				when(r.Chosen, ", "+f.runs()+"'s choice"),
 		})
 	}
-	samples = slices.DeleteFunc(samples, func(s Sample) bool { return s.Solid && s.key == "" })
 	_, bottom := drawBars(c, f.heading(c, "whiskers", false)+26, 560, bars, 0)
-	bottom = c.samples(edge, bottom+20, curveW-2*edge, samples)
+	bottom = c.samples(edge, bottom+20, curveW-2*edge, c.noted(samples...))
 	return c.Picture(f.title(), curveW, bottom)
 }

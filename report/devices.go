@@ -18,15 +18,18 @@ func hostList(names []string, width int) string {
 	}
 	shown := sort.Search(len(names), func(n int) bool { return len(cluster.FormatHosts(names[:n+1])) > width-14 })
 	if shown == 0 {
-		return cut1(s, width)
+		return cut(s, width)
 	}
 	return fmt.Sprintf("%s, … and %d more", cluster.FormatHosts(names[:shown]), len(names)-shown)
 }
 
-// cut1 shortens one item.
-func cut1(s string, width int) string {
+// cut is a hostlist as far as there is room for it.
+func cut(s string, width int) string {
 	r := []rune(s)
-	return strings.TrimRight(string(r[:max(1, width-1)]), ",-") + "…"
+	if len(r) <= width {
+		return s
+	}
+	return strings.TrimRight(string(r[:width-1]), ",-") + "…"
 }
 
 // deviceNames lists devices by what people call them, with runs of numbers folded.

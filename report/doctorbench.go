@@ -46,8 +46,7 @@ func curveTable(s *doctor.Curve, all bool) *texttab.Table {
 	t := texttab.New(">size", ">time", ">busbw (GB/s)|%.2f",
 		texttab.If(judged, ">predicted", ">from", ">to", ">ratio|%.2f", ""))
 	t.Indent, t.Title = "  ", fmt.Sprintf("%s, %s on %s", s.Op, words.Plural(s.Ranks, "rank"), s.Machine)
-	for i := range s.Points {
-		x := &s.Points[i]
+	for i, x := range s.Points {
 		if !all && len(s.Points) > 24 && i%2 == 1 && !x.Out() {
 			continue
 		}
@@ -66,19 +65,19 @@ func curveTable(s *doctor.Curve, all bool) *texttab.Table {
 func MeasuredCurve(d *query.DoctorBenchDoc) (*Picture, error) {
 	s := d.Sweeps[0]
 	f := &query.PredictDoc{Cluster: s.Machine, Op: s.Op, NCCL: s.NCCL, Compared: true}
-	row := func(layout string, p *doctor.CurvePoint, t unit.Time, margin float64) {
-		op := coll.Op{Kind: s.Op, Bytes: p.Size, Type: coll.Float}
-		r := predict.NewRow(&result.Run{Op: op, Ranks: s.Ranks, Time: t, Margin: margin}, p.Size, "", predict.Setting{})
+	row := func(layout string, size unit.Bytes, t unit.Time, margin float64) {
+		op := coll.Op{Kind: s.Op, Bytes: size, Type: coll.Float}
+		r := predict.NewRow(&result.Run{Op: op, Ranks: s.Ranks, Time: t, Margin: margin}, size, "", predict.Setting{})
 		r.Layout = layout
 		f.Rows = append(f.Rows, r)
 	}
-	for i := range s.Points {
-		if p := &s.Points[i]; p.Expected > 0 {
-			row("predicted", p, p.Expected, p.Margin)
+	for _, p := range s.Points {
+		if p.Expected > 0 {
+			row("predicted", p.Size, p.Expected, p.Margin)
 		}
 	}
-	for i := range s.Points {
-		row("measured", &s.Points[i], s.Points[i].Time, 0)
+	for _, p := range s.Points {
+		row("measured", p.Size, p.Time, 0)
 	}
 	return Curves(f)
 }

@@ -10,8 +10,7 @@ func Experts(p *Page, d *query.ExpertsDoc) {
 	p.printf("%d experts of %d GPUs (%s %s), %d for a token of %d elements, %s kernels\n", d.Experts, d.GPUs,
 		d.Cluster, d.Layout, d.TopK, d.Hidden, d.Mode)
 	t := texttab.New(">tokens", "", "type", ">time", ">from", ">to", ">in node", ">RDMA", ">GB/s|%.0f", "limit")
-	for i := range d.Rows {
-		r := &d.Rows[i]
+	for _, r := range d.Rows {
 		t.Add(r.Tokens, r.Op, r.Dtype, r.Time, r.Low, r.High, r.Inside, r.Across, r.Bandwidth.GBps(), r.Bottleneck)
 	}
 	p.table(t)

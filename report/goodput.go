@@ -21,8 +21,7 @@ func Goodput(p *Page, d *query.GoodputDoc) {
 	of := counted(d.Pictures)
 	t := texttab.New("checkpoints", "nodes that fail", ">goodput|%.1f%%", ">"+of+"/s|%.0f", ">"+of+"/s/GPU held|%.0f",
 		">interval", ">fewer nodes|%.1f%%", ">waiting|%.1f%%", "")
-	for i := range d.Rows {
-		r := &d.Rows[i]
+	for _, r := range d.Rows {
 		how := words.Plural(r.Spares, "spare")
 		switch {
 		case r.Replaced:

@@ -38,9 +38,9 @@ func Hang(p *Page, d *query.HangDoc) {
 	for _, q := range d.Evidence {
 		evidence = append(evidence, q.String())
 	}
-	hangList(p, "evidence", evidence)
-	hangList(p, "next", d.Next)
-	hangList(p, "notes", d.Notes)
+	p.marked("evidence", "-", evidence, 12)
+	p.marked("next", "-", d.Next, 12)
+	p.marked("notes", "-", d.Notes, 12)
 	if len(d.Signals) > 0 {
 		p.printf("\n%s\n", p.dim("evidence from: "+strings.Join(d.Signals, ", ")))
 	}
@@ -50,37 +50,22 @@ func Hang(p *Page, d *query.HangDoc) {
 func hangTable(d *query.HangDoc) *texttab.Table {
 	t := texttab.New("verdict", "kind", ">confidence (%)|%.0f", ">rank", "host", ">GPU", ">process", "communicator",
 		"operation", ">sequence", "text")
-	group, number := "", func(n int) string { return known(n > 0, fmt.Sprint(n)) }
+	group := ""
 	if d.Communicator != nil {
 		group = d.Communicator.Name
 	}
 	row := func(rank, host, gpu, pid string) {
-		t.Add(d.State, d.Kind, 100*d.Confidence, rank, host, gpu, pid, group, d.Op, number(int(d.Sequence)), d.Text)
+		t.Add(d.State, d.Kind, 100*d.Confidence, rank, host, gpu, pid, group, d.Op, orDash(d.Sequence), d.Text)
 	}
 	for _, r := range d.Ranks {
 		gpu := "-"
 		if r.GPU != nil {
 			gpu = fmt.Sprint(*r.GPU)
 		}
-		row(fmt.Sprint(r.Rank), r.Host, gpu, number(r.PID))
+		row(fmt.Sprint(r.Rank), r.Host, gpu, orDash(r.PID))
 	}
 	if len(d.Ranks) == 0 {
 		row("-", "", "-", "-")
 	}
 	return t
-}
-
-// hangList prints a list below its heading, a dozen lines of it.
-func hangList(p *Page, head string, list []string) {
-	if len(list) == 0 {
-		return
-	}
-	const most = 12
-	p.heading(head)
-	for _, text := range list[:min(len(list), most)] {
-		p.wrapped("  - ", "    ", text)
-	}
-	if n := len(list) - most; n > 0 {
-		p.printf("  … and %d more\n", n)
-	}
 }

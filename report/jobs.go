@@ -14,13 +14,12 @@ import (
 
 // Jobs prints the rates of running jobs, who is late, and what is wrong.
 func Jobs(p *Page, d *query.JobsDoc) {
-	for i := range d.Jobs {
-		j := &d.Jobs[i]
-		p.printf("%s  %s of %d seen, %.1f s; the median rank waits %.1f%% of the time\n\n", p.bold("job "+jobName(j)),
+	for _, j := range d.Jobs {
+		p.printf("%s  %s of %d seen, %.1f s; the median rank waits %.1f%% of the time\n\n", p.bold("job "+jobName(&j)),
 			words.Plural(len(j.Ranks), "rank"), j.World, j.Seconds, 100*j.Waiting)
-		jobRows(p, j)
+		jobRows(p, &j)
 		if p.Verbose || j.Late != nil {
-			jobRanks(p, j)
+			jobRanks(p, &j)
 		}
 	}
 	if len(d.Jobs) == 0 {
@@ -67,9 +66,8 @@ const maxJobRows = 40
 func jobRows(p *Page, j *rates.Job) {
 	t := texttab.New("communicator", ">ranks", "operation", ">size", ">calls", "algorithm", ">time", ">transfer", ">wait",
 		">busbw", ">expected", "last", "verdict")
-	t.Most, t.Title = maxJobRows, jobName(j)
-	for i := range j.Rows {
-		r := &j.Rows[i]
+	t.Title = jobName(j)
+	for _, r := range j.Rows {
 		expected := "-"
 		if e := r.Expected; e != nil {
 			expected = fmt.Sprintf("%s (%s–%s)", e.Time, e.Low, e.High)
@@ -84,35 +82,31 @@ func jobRows(p *Page, j *rates.Job) {
 			verdict = p.yellow(verdict)
 		}
 		t.Add(r.Group, r.Ranks, r.Op, r.Bytes, r.Count, strings.TrimSpace(r.Algo+" "+r.Proto), r.Time,
-			known(r.Transfer > 0, r.Transfer.String()), known(r.Transfer > 0, r.Wait.String()),
-			known(r.BusBW > 0, r.BusBW.String()), expected,
+			orDash(r.Transfer), known(r.Transfer > 0, r.Wait.String()),
+			orDash(r.BusBW), expected,
 			known(r.LateRank >= 0, fmt.Sprintf("%d (%.0f%%)", r.LateRank, 100*r.LateOf)), verdict)
 	}
-	p.table(t)
-	if n := len(j.Rows) - maxJobRows; n > 0 {
-		p.printf("… and %s more (--json has all)\n", words.Plural(n, "row"))
-	}
+	p.first(t, maxJobRows, ": --json")
 	p.printf("\n")
 }
 
 func jobRanks(p *Page, j *rates.Job) {
 	t := texttab.New(">rank", texttab.If(j.Ranks[0].Host != "", "host", ">process"), ">waits|%.1f%%", ">calls", "")
-	t.Most, t.Title = 64, jobName(j)
-	for i := range j.Ranks {
-		r := &j.Ranks[i]
+	t.Title = jobName(j)
+	for _, r := range j.Ranks {
 		late := j.Late != nil && j.Late.Host == r.Host && slices.Contains(j.Late.Ranks, r.Rank)
 		t.Add(r.Rank, r.Host, r.PID, 100*r.Wait, r.Calls, when(late, p.yellow("last")))
 	}
-	p.table(t)
+	p.first(t, 64, ": --json")
 	p.printf("\n")
 }
 
 // judgedBy says what transfers are called slow by.
 func judgedBy(d *query.JobsDoc) string {
 	var list []string
-	for i := range d.Jobs {
-		for k := range d.Jobs[i].Rows {
-			if a := string(d.Jobs[i].Rows[k].Against); a != "" && !slices.Contains(list, a) {
+	for _, j := range d.Jobs {
+		for _, r := range j.Rows {
+			if a := string(r.Against); a != "" && !slices.Contains(list, a) {
 				list = append(list, a)
 			}
 		}

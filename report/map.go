@@ -62,7 +62,7 @@ func contributed(p *Page, list []input.Contribution) {
 		} else if about == "" {
 			about = "every node"
 		}
-		t.Row(c.Source+when(len(all) > 1, fmt.Sprintf(" and %d more", len(all)-1)), c.Format, about, what)
+		t.Row(c.Source+andMore(len(all)-1, "more"), c.Format, about, what)
 	}
 	p.printf("\nSources\n")
 	p.lay(t)

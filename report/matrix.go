@@ -114,7 +114,7 @@ func (p *printer) matrix(t *cluster.NodeType) {
 		return
 	}
 	p.printf("\n")
-	if classes, _ := classCounts(m, 0, len(m.Names), 0, len(m.Names)); len(classes) == 1 &&
+	if classes, _ := classCounts(m, len(m.Names), 0, len(m.Names)); len(classes) == 1 &&
 		classes[0] == (cluster.Class{}).String() {
 		p.para("  ", p.dim("Paths between devices are unknown: map the node itself or add its nvidia-smi topo -m."))
 		return
@@ -129,7 +129,7 @@ func (p *printer) matrix(t *cluster.NodeType) {
 		rows = t.Count(cluster.GPU)
 	}
 	skip := 0 // columns that a line says
-	if classes, _ := classCounts(m, 0, rows, 0, rows); fold && rows > 2 && len(classes) == 1 && rows < len(m.Names) {
+	if classes, _ := classCounts(m, rows, 0, rows); fold && rows > 2 && len(classes) == 1 && rows < len(m.Names) {
 		p.folded, skip = true, rows
 		p.printf("  %s between all GPUs\n", p.class(classes[0]))
 	}
@@ -156,10 +156,10 @@ func (p *printer) matrix(t *cluster.NodeType) {
 	p.classLegend(m, rows)
 }
 
-// classCounts counts the classes of pairs between rows and columns, in the order in which they come.
-func classCounts(m cluster.Matrix, row, rows, column, columns int) (classes []string, count map[string]int) {
+// classCounts counts the classes of pairs between the first rows and some columns, in the order in which they come.
+func classCounts(m cluster.Matrix, rows, column, columns int) (classes []string, count map[string]int) {
 	count = make(map[string]int)
-	for ; row < rows; row++ {
+	for row := range rows {
 		for k := max(column, row+1); k < columns; k++ {
 			for _, class := range slices.Compact([]string{m.Class[row][k], m.Class[k][row]}) { // a way back may differ
 				if count[class]++; count[class] == 1 {
@@ -210,7 +210,7 @@ func (p *printer) classLegend(m cluster.Matrix, rows int) {
 func (p *printer) matrixCounts(t *cluster.NodeType, m cluster.Matrix) {
 	gpus := t.Count(cluster.GPU)
 	say := func(name string, column, columns int) {
-		classes, count := classCounts(m, 0, gpus, column, columns)
+		classes, count := classCounts(m, gpus, column, columns)
 		for i, s := range classes {
 			classes[i] = fmt.Sprintf("%s %s", p.class(s), words.Plural(count[s], "pair"))
 		}

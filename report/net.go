@@ -88,15 +88,6 @@ func (v *netView) grouped(s int) bool {
 	return len(x.Hosts.Speeds)+len(x.Down.Speeds)+len(x.Up.Speeds) == 0 && x.Hosts.Members+x.Down.Members+x.Up.Members > 0
 }
 
-// rated reports whether the rate of any cable is known.
-func (v *netView) rated() bool {
-	return slices.ContainsFunc(v.sides,
-		func(s cluster.Sides) bool { return s.Hosts.Rated() || s.Down.Rated() || s.Up.Rated() })
-}
-
-// tierName is how a tier is called: by its own name where that is stated.
-func (v *netView) tierName(s int) string { return v.tier(s).String() }
-
 // mostly is the text that more than half of a list have, said as such when others
 // differ; nothing when there is none or when it says that there is nothing.
 func mostly(list []string) string {

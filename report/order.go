@@ -31,10 +31,7 @@ func Orders(p *Page, doc *query.OrdersDoc) {
 func purpose(o *fleet.Order) (what, job string) {
 	switch o.Job {
 	case "":
-		if o.What.By == fleet.TCP {
-			return string(o.What.Measure), "-"
-		}
-		return string(o.What.Measure) + " by " + o.What.By.Text(), "-"
+		return string(o.What.Measure) + when(o.What.By != fleet.TCP, " by "+o.What.By.Text()), "-"
 	case query.UnnamedJob:
 		return "check", "-"
 	}

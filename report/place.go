@@ -19,13 +19,12 @@ func Place(p *Page, d *query.PlaceDoc) {
 		d.Parallel, words.Plural(d.Tried, "placement"))
 	p.wrapped("", "", d.Text)
 	t := texttab.New("nodes", "leaves", ">step", ">expected", ">exposed", ">longer", "", "chosen by")
-	var rows []*query.PlaceRow
-	for i := range d.Rows {
-		rows = append(rows, &d.Rows[i])
+	rows, shown := slices.Clone(d.Rows), map[string]bool{}
+	if d.Scheduler != nil {
+		rows = append(rows, *d.Scheduler)
 	}
-	shown := map[string]bool{}
-	for _, r := range append(rows, d.Scheduler, &d.Worst) {
-		if r == nil || shown[r.Hosts] {
+	for _, r := range append(rows, d.Worst) {
+		if shown[r.Hosts] {
 			continue
 		}
 		shown[r.Hosts] = true

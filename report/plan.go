@@ -28,9 +28,8 @@ func Plan(p *Page, d *query.PlanDoc) {
 		p.printf("\n")
 	}
 	base := &d.Plans[0]
-	for i := range d.Variants {
-		v := &d.Variants[i]
-		r := &v.Plans[0]
+	for _, v := range d.Variants {
+		r := v.Plans[0]
 		against := when(v.Goal.Head != "",
 			fmt.Sprintf(", %.4g %s for a million instead of %.4g", r.Million, v.Goal.Unit, base.Million))
 		p.printf("with %s the best plan takes %s instead of %s (%+.1f%% %s/s%s): %s\n", v.Set, r.Step, base.Step,
@@ -51,10 +50,8 @@ func planOf(p *Page, d *query.PlanDoc) {
 	p.printf("plan 1: %s per step (%s expected), %s; %s\n", first.Step, spanRange(first.Low, first.High), first.Parallel,
 		first.Reason)
 	p.printf("limit: %s\n", first.Why)
-	if help := first.Row.Advice; len(help) > 0 {
-		c := help[0]
-		p.printf("would help: %s with %s: %s\n", moreTokens(c.Gain, 1, passed(base)), c.Setting, c.Text)
-	}
+	help := first.Row.Advice
+	helps(p, "would help", help[:min(1, len(help))], 1, base)
 	p.table(plansTable(d))
 	if !d.Complete {
 		p.printf("stopped early: the others could be up to %.0f%% %s\n", 100*d.Gap, d.Goal.Better())
@@ -118,8 +115,7 @@ func plansTable(d *query.PlanDoc) *texttab.Table {
 	t := texttab.New(">", texttab.If(d.Goal.Head != "", ">"+d.Goal.Head+"|%.4g"), texttab.If(d.Spaces > 1, ">GPUs"),
 		">step", ">expected", ">"+passed(&d.Job)+"/s/GPU|%.0f", ">MFU|%.1f%%", ">memory", "why", "parallel", ">micro-batch",
 		"recompute", "schedule", "order", texttab.If(slices.ContainsFunc(d.Plans, hasOptions), "options"))
-	for i := range d.Plans {
-		p := &d.Plans[i]
+	for _, p := range d.Plans {
 		piped := p.Parallel.PP > 1
 		t.Add(p.Rank, p.Million, p.GPUs, p.Step, spanRange(p.Low, p.High), p.PerGPU,
 			100*p.MFU, memoryOf(p.Row.Memory["total"], p.Row.Has)+when(p.Tight, " tight"), p.Reason, p.Parallel, p.Micro,
@@ -154,9 +150,7 @@ func planWhy(p *Page, d *query.PlanDoc) {
 		p.printf("%d: %s\n", i+2, d.Plans[i+1].Why)
 	}
 	help := d.Plans[0].Row.Advice
-	for _, c := range help[min(1, len(help)):] {
-		p.printf("would help plan 1: %s with %s: %s\n", moreTokens(c.Gain, 1, passed(&d.Job)), c.Setting, c.Text)
-	}
+	helps(p, "would help plan 1", help[min(1, len(help)):], 1, &d.Job)
 	p.lines(d.Goal.Note)
 }
 

@@ -58,9 +58,9 @@ func Predict(p *Page, d *query.PredictDoc) {
 	for _, t := range f.Skipped {
 		p.para("", p.yellow("left out")+": "+t)
 	}
-	for i := range d.Rows {
-		if d.Rows[i].Links != nil {
-			busyLinks(p, d.Rows[i].Links)
+	for _, r := range d.Rows {
+		if r.Links != nil {
+			busyLinks(p, r.Links)
 		}
 	}
 	plans := d.Plans
@@ -93,27 +93,24 @@ func (f *forecast) floors() *texttab.Table {
 // branches tells of facts that nobody stated and that decide, each once, with the largest size that it decides.
 func (f *forecast) branches(p *Page) {
 	type fact struct{ layout, taken, other string }
-	var order []fact
-	sizes, last := map[fact][]unit.Bytes{}, map[fact]predict.Row{}
+	var facts grouped[fact, predict.Row]
 	for _, r := range f.Rows {
-		if len(r.Branches) < 2 {
-			continue
-		}
-		k := fact{r.Layout, r.Branches[0].If, r.Branches[1].If}
-		if sizes[k] == nil {
-			order = append(order, k)
-		}
-		if sizes[k] = append(sizes[k], r.Asked); r.Chosen || !last[k].Chosen {
-			last[k] = r
+		if len(r.Branches) > 1 {
+			facts.put(fact{r.Layout, r.Branches[0].If, r.Branches[1].If}, r)
 		}
 	}
-	for _, k := range order {
-		r := last[k]
-		b := r.Branches[1]
-		list := slices.Compact(sizes[k])
+	for k, rows := range facts.all() {
+		var last predict.Row
+		for _, r := range rows {
+			if r.Chosen || !last.Chosen {
+				last = r
+			}
+		}
+		b, list := last.Branches[1], sizesOf(rows)
 		p.para("", fmt.Sprintf("%s%s: assumed %s; if %s, %v takes %v (%v to %v; %s %s) instead of %v; %s tells",
 			p.yellow("fork"), when(len(f.Sides) > 1, " on "+k.layout)+when(len(list) < len(f.sizes()), " at "+
-				predict.Span(f.sizes(), list)), k.taken, k.other, r.Asked, b.Time, b.Low, b.High, b.Algo, b.Proto, r.Time, b.Tell))
+				predict.Span(f.sizes(), list)), k.taken, k.other, last.Asked, b.Time, b.Low, b.High, b.Algo, b.Proto, last.Time,
+			b.Tell))
 	}
 }
 
@@ -126,7 +123,7 @@ func (f *forecast) grades(p *Page) {
 		if text := string(r.Grade); r.Barred() && !slices.Contains(grades, text) {
 			grades = append(grades, text)
 		}
-		if r.Barred() && (widest.Time == 0 || factor(r) > factor(widest)) {
+		if r.Barred() && factor(r) > factor(widest) {
 			widest = r
 		}
 	}
@@ -142,9 +139,11 @@ func (f *forecast) grades(p *Page) {
 }
 
 // sizes are those asked for, in order.
-func (f *forecast) sizes() []unit.Bytes {
+func (f *forecast) sizes() []unit.Bytes { return sizesOf(f.Rows) }
+
+func sizesOf(rows []predict.Row) []unit.Bytes {
 	var list []unit.Bytes
-	for _, r := range f.Rows {
+	for _, r := range rows {
 		list = append(list, r.Asked)
 	}
 	slices.Sort(list)
@@ -179,8 +178,7 @@ func (f *forecast) verdictOnNCCL(p *Page) {
 func (f *forecast) title() string {
 	text := f.Op.String() + " on " + f.Cluster
 	if len(f.Sides) == 1 {
-		x := f.Sides[0]
-		text += fmt.Sprintf(", %s (%s on %s)", x.Layout, words.Plural(x.Ranks, "rank"), words.Plural(x.Nodes, "node"))
+		text += ", " + f.side()
 	} else {
 		var names []string
 		for _, x := range f.Sides {
@@ -189,6 +187,12 @@ func (f *forecast) title() string {
 		text += ", " + strings.Join(names, " against ")
 	}
 	return text + ", " + library(f.PredictDoc) + "; predicted, model " + f.Model
+}
+
+// side is the layout of a forecast that has one.
+func (f *forecast) side() string {
+	x := f.Sides[0]
+	return fmt.Sprintf("%s (%s on %s)", x.Layout, words.Plural(x.Ranks, "rank"), words.Plural(x.Nodes, "node"))
 }
 
 // table is the rows. A star stands behind what NCCL chooses where there are rows
@@ -205,10 +209,14 @@ func (f *forecast) table(p *Page) {
 	}
 }
 
+// barred reports whether any row has an error bar.
+func (f *forecast) barred() bool {
+	return slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Barred() })
+}
+
 func (f *forecast) rows() *texttab.Table {
-	barred := slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Barred() })
 	t := texttab.New(texttab.If(f.Compared, "layout"), ">size (B)|%d", ">count", "type", "algo", "proto", ">channels",
-		">time (us)", texttab.If(barred, ">from", ">to"), texttab.If(f.parts, ">launch", ">latency", ">sync", ">moving"),
+		">time (us)", texttab.If(f.barred(), ">from", ">to"), texttab.If(f.parts, ">launch", ">latency", ">sync", ">moving"),
 		">algbw (GB/s)|%.2f", ">busbw (GB/s)|%.2f", "bottleneck")
 	marks := f.marks()
 	for _, r := range f.Rows {
@@ -223,12 +231,7 @@ func (f *forecast) rows() *texttab.Table {
 // marks tells how to mark rows: those that NCCL takes only where others stand
 // beside them.
 func (f *forecast) marks() func(predict.Row) string {
-	star := ""
-	for _, r := range f.Rows {
-		if !r.Chosen {
-			star = "*"
-		}
-	}
+	star := when(f.has(false), "*")
 	return func(r predict.Row) string {
 		switch {
 		case r.Chosen:
@@ -242,15 +245,15 @@ func (f *forecast) marks() func(predict.Row) string {
 
 // micros prints µs with nccl-tests' digits.
 func micros(t unit.Time) string {
-	return rounded(t.Micros(), 100, 1000)
+	return rounded(t.Micros(), 100)
 }
 
-// rounded is a number with two digits behind the point below one bound, with one below another, else with none.
-func rounded(x, two, one float64) string {
+// rounded is a number with two digits behind the point below a bound, with one below ten times that, else with none.
+func rounded(x, bound float64) string {
 	switch {
-	case x < two:
+	case x < bound:
 		return fmt.Sprintf("%.2f", x)
-	case x < one:
+	case x < 10*bound:
 		return fmt.Sprintf("%.1f", x)
 	}
 	return fmt.Sprintf("%.0f", x)
@@ -290,7 +293,7 @@ func busyLinks(p *Page, list []result.Links) {
 	for _, g := range list {
 		hosts := cmp.Or(g.Hosts, "network")
 		for _, u := range g.Uses {
-			t.Add(100*u.Share, u.Bytes, known(u.Rate > 0, u.Rate.String()), u.Kind, clipped(hosts), several(u.Which, 4, 3),
+			t.Add(100*u.Share, u.Bytes, orDash(u.Rate), u.Kind, cut(hosts, 40), several(u.Which, 4, 3),
 				when(u.Tight, "bottleneck"))
 		}
 	}
@@ -304,13 +307,4 @@ func several(names []string, room, shown int) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
-}
-
-// clipped is a hostlist as far as a line has room for it.
-func clipped(hosts string) string {
-	const room = 40
-	if r := []rune(hosts); len(r) > room {
-		return string(r[:room-1]) + "…"
-	}
-	return hosts
 }

@@ -49,8 +49,7 @@ func scaleTable(d *query.ScaleDoc) *texttab.Table {
 		">memory", texttab.If(d.Rows[0].Goodput > 0, ">goodput|%.1f%%"), ">efficiency|%.1f%%", "", "limit", "parallel",
 		">micro-batch",
 		"recompute", "?against fewer nodes")
-	for i := range d.Rows {
-		r := &d.Rows[i]
+	for _, r := range d.Rows {
 		bar := strings.Repeat("▇", max(0, int(r.Efficiency*20+0.5)))
 		t.Add(r.Nodes, r.GPUs, r.Step, r.Exposed, r.Counted(), r.Counted()/float64(r.GPUs), 100*r.MFU,
 			memoryOf(r.Memory, r.Has), 100*r.Goodput, 100*r.Efficiency, bar+when(r.Knee, " knee"), r.Bottleneck, r.Parallel,
@@ -65,8 +64,7 @@ func ScaleCurve(d *query.ScaleDoc) (*svg.Picture, error) {
 		return nil, fmt.Errorf("no points to draw")
 	}
 	title, points := scaleTitle(d), []point(nil)
-	for i := range d.Rows {
-		r := &d.Rows[i]
+	for _, r := range d.Rows {
 		p := point{
 			x: float64(r.Nodes), y: 100 * r.Efficiency, ringed: r.Nodes == d.Knee, note: fmt.Sprintf("%.0f%%", 100*r.Efficiency),
 		}

@@ -129,7 +129,7 @@ func Drawing(c *cluster.Cluster) *Picture {
 		default:
 			p := newPanel(c, g.Type, g.Hosts)
 			p.lay(0, 0)
-			w = math.Max(w, p.frame.w+2*edge)
+			w = max(w, p.frame.w+2*edge)
 			panels = append(panels, p)
 		}
 	}
@@ -157,20 +157,10 @@ func Drawing(c *cluster.Cluster) *Picture {
 
 // titleParts sum up what is drawn, and how many kinds of node are not.
 func titleParts(c *cluster.Cluster, more int) []string {
-	parts := summaryParts(c.Summary())
-	if k := c.Network.Kind; k != "" {
-		parts = append(parts, netName(k))
-	}
-	if r := c.Network.Rails; r > 1 {
-		parts = append(parts, words.Plural(r, "rail"))
-	}
-	if c.Network.Reduction == cluster.Yes {
-		parts = append(parts, "in-network reduction")
-	}
-	if more > 0 {
-		parts = append(parts, words.Plural(more, "more kind")+" of node not drawn")
-	}
-	return parts
+	net := &c.Network
+	return nonEmpty(append(summaryParts(c.Summary()), netName(net.Kind),
+		when(net.Rails > 1, words.Plural(net.Rails, "rail")), when(net.Reduction == cluster.Yes, "in-network reduction"),
+		when(more > 0, words.Plural(more, "more kind")+" of node not drawn"))...)
 }
 
 // sourceText says where the picture comes from.
@@ -187,7 +177,7 @@ func sourceText(c *cluster.Cluster) string {
 // picture is a canvas that knows what its legend has to explain.
 type picture struct {
 	svg.Canvas
-	used map[string]bool
+	used map[string]bool // keys of samples
 }
 
 func (p *picture) note(what string) {
@@ -212,7 +202,7 @@ func (p *picture) legend() []Sample {
 	cable := brush{Stroke: netViol, Width: 3, Opacity: 0.75}
 	member := cable
 	member.Width = unknownStroke
-	return slices.DeleteFunc([]Sample{
+	return p.noted(
 		link(cluster.NVLink, "NVLink", 5),
 		link(cluster.XGMI, "xGMI (Infinity Fabric)", 4),
 		link(cluster.C2C, "C2C (CPU–GPU)", 4),
@@ -220,9 +210,9 @@ func (p *picture) legend() []Sample {
 		link(cluster.Direct, "direct link", 3),
 		link(cluster.PCIe, "PCIe", 3),
 		link(cluster.SMP, "link between CPUs", 3),
-		{key: "network", Text: "network cable", Paint: cable},
-		{key: "member", Text: "belongs to; no source says by which cables", Paint: member},
-		{
+		Sample{key: "network", Text: "network cable", Paint: cable},
+		Sample{key: "member", Text: "belongs to; no source says by which cables", Paint: member},
+		Sample{
 			key: "degraded", Text: "slower than it could be or than its like, or down",
 			Paint: brush{Stroke: red, Width: 2.5, Dash: degradedDashes},
 		},
@@ -231,7 +221,12 @@ func (p *picture) legend() []Sample {
 		solid("far", "GPU whose nearest NIC is across CPU sockets or NUMA domains (SYS)",
 			brush{Fill: nvFill, Stroke: amber, Width: 2, Dash: degradedDashes}),
 		solid("idle", "NIC that is nearest to no GPU", brush{Fill: idleFill, Stroke: idleLine}),
-	}, func(s Sample) bool { return !p.used[s.key] })
+	)
+}
+
+// noted are the samples of what the picture has.
+func (p *picture) noted(list ...Sample) []Sample {
+	return slices.DeleteFunc(list, func(s Sample) bool { return !p.used[s.key] })
 }
 
 // stroke is the width of a link: it grows with the root of the rate, so that a
@@ -240,7 +235,7 @@ func stroke(r unit.Rate) float64 {
 	if r <= 0 {
 		return unknownStroke
 	}
-	return math.Min(9, math.Max(1.2, 0.42*math.Sqrt(r.GBps())))
+	return min(9, max(1.2, 0.42*math.Sqrt(r.GBps())))
 }
 
 // linkColor is the colour of a kind of link.
@@ -258,7 +253,7 @@ func linkColor(k cluster.LinkKind) string {
 func linkPaint(l *cluster.Link) brush {
 	p := brush{Stroke: linkColor(l.Kind), Width: stroke(l.Rate.Value)}
 	if trainedLow(l) != "" {
-		p.Stroke, p.Dash, p.Width = red, degradedDashes, math.Max(p.Width, 2)
+		p.Stroke, p.Dash, p.Width = red, degradedDashes, max(p.Width, 2)
 	}
 	return p
 }
@@ -293,7 +288,7 @@ func (p *picture) lines(b box, size float64, fill string, texts ...string) {
 		}
 		// A little smaller is better than cut.
 		if full := ty.Size; svg.TextWidth(t, ty) > b.w-8 {
-			ty.Size = math.Max(full*0.86, full*(b.w-8.1)/svg.TextWidth(t, ty))
+			ty.Size = max(full*0.86, full*(b.w-8.1)/svg.TextWidth(t, ty))
 		}
 		p.say(b.mid(), y, b.w-8, t, ty)
 		y += step

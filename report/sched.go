@@ -33,8 +33,8 @@ func rounds(p *Page, d *query.SchedDoc) {
 	p.printf("%s %s of %v over %d ranks%s, %s: %s one after the other\n", s.Op, s.Name, d.Size, s.Ranks,
 		when(d.Cluster != "", fmt.Sprintf(" (%s, %s)", d.Cluster, d.Layout)), words.Plural(s.Channels, "channel"),
 		words.Plural(len(d.Rounds), "round"))
-	t := texttab.New(">round", "phase", ">a send", texttab.If(d.Cluster != "", "busiest link"),
-		texttab.If(d.Cluster != "", ">its time"), "from›to")
+	t := texttab.New(">round", "phase", ">a send", texttab.If(d.Cluster != "", "busiest link", ">its time"),
+		"from›to")
 	for i, r := range d.Rounds {
 		link, most := "", unit.Bytes(0)
 		if len(r.Links) > 0 {

@@ -10,6 +10,7 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
+	"busbar.dev/step"
 	"busbar.dev/workload"
 )
 
@@ -40,8 +41,7 @@ func Step(p *Page, d *query.StepDoc) {
 	t := texttab.New("layout", ">step", texttab.If(len(d.Rows) > 1, ">expected"), ">compute", ">exposed", ">bubble",
 		">update", ">"+of+"/s|%.0f", ">"+of+"/s/GPU|%.0f", ">TFLOPS/GPU|%.1f", ">MFU|%.1f%%", ">memory",
 		texttab.If(!sameBatch, ">global batch"), "parallel")
-	for i := range d.Rows {
-		r := &d.Rows[i]
+	for _, r := range d.Rows {
 		if !r.Fits {
 			continue
 		}
@@ -52,18 +52,18 @@ func Step(p *Page, d *query.StepDoc) {
 	if !d.Wrong() {
 		p.table(t)
 	}
-	for i := range d.Rows {
-		switch r := &d.Rows[i]; {
+	for _, r := range d.Rows {
+		switch {
 		case !r.Fits && !d.Wrong():
 			p.printf("%s: %s\n", r.Layout, r.Bottleneck.Text)
 		case r.Fits && len(d.Rows) > 1:
-			stepLimit(p, r.Layout, r)
+			stepLimit(p, r.Layout, &r)
 		}
-		if b := d.Rows[i].Branches; len(b) > 0 {
-			p.printf("fork on %s: assumed %s; if %s, a step takes %s (%s) instead of %s; %s tells\n", d.Rows[i].Layout, b[0].If, b[1].If,
+		if b := r.Branches; len(b) > 0 {
+			p.printf("fork on %s: assumed %s; if %s, a step takes %s (%s) instead of %s; %s tells\n", r.Layout, b[0].If, b[1].If,
 				b[1].Step, spanRange(b[1].Low, b[1].High), b[0].Step, b[1].Tell)
 		}
-		stepDetails(p, &d.Rows[i])
+		stepDetails(p, &r)
 	}
 	for _, s := range d.Skipped {
 		p.printf("left out: %s\n", s)
@@ -73,15 +73,19 @@ func Step(p *Page, d *query.StepDoc) {
 // stepLimit is what a step is bounded by, and the change that would help most.
 func stepLimit(p *Page, lead string, r *query.StepRow) {
 	p.printf("%s: %s\n", lead, r.Bottleneck.Text)
-	if len(r.Advice) > 0 {
-		helps(p, "would help", r, 0)
-	}
+	helps(p, "would help", r.Advice[:min(1, len(r.Advice))], 0, &r.Job)
 }
 
-// helps is a change that would make a step shorter.
-func helps(p *Page, lead string, r *query.StepRow, i int) {
-	a := &r.Advice[i]
-	p.printf("%s: %s with %s: %s\n", lead, moreTokens(a.Gain, 0, passed(&r.Job)), a.Setting, a.Text)
+// helps are changes that would make a step shorter, by the gain in tokens/s, or samples/s: beyond twice the rate a
+// factor reads better than percent.
+func helps(p *Page, lead string, list []step.Change, digits int, j *workload.Summary) {
+	for _, c := range list {
+		gain := fmt.Sprintf("%.*f%% more", digits, 100*c.Gain)
+		if c.Gain >= 1.5 {
+			gain = fmt.Sprintf("%.3g times the", 1+c.Gain)
+		}
+		p.printf("%s: %s %s/s with %s: %s\n", lead, gain, passed(j), c.Setting, c.Text)
+	}
 }
 
 // jobLine says which job was understood, on which GPUs of a cluster; its batch where that is everywhere the same.
@@ -104,9 +108,7 @@ func stepDetails(p *Page, r *query.StepRow) {
 			p.printf("  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, x.Bytes,
 				x.Time, x.Exposed)
 		}
-		for i := range r.Advice[min(1, len(r.Advice)):min(mostAdvice, len(r.Advice))] {
-			helps(p, "  would help", r, i+1)
-		}
+		helps(p, "  would help", r.Advice[min(1, len(r.Advice)):min(mostAdvice, len(r.Advice))], 0, &r.Job)
 	}
 	if r.HostMemory != "" {
 		p.printf("  %s\n", r.HostMemory)
@@ -114,14 +116,6 @@ func stepDetails(p *Page, r *query.StepRow) {
 	if r.CampaignDoc != nil {
 		campaignLines(p, r.CampaignDoc, r.Step, passed(&r.Job))
 	}
-}
-
-// moreTokens is a gain in tokens/s, or samples/s: beyond twice the rate a factor reads better than percent.
-func moreTokens(gain float64, digits int, unit string) string {
-	if gain >= 1.5 {
-		return fmt.Sprintf("%.3g times the %s/s", 1+gain, unit)
-	}
-	return fmt.Sprintf("%.*f%% more %s/s", digits, 100*gain, unit)
 }
 
 // jobSettings are the settings of a job that differ from the usual ones.
@@ -132,16 +126,11 @@ func jobSettings(j *workload.Summary) string {
 // fastestLayout says which layout is fastest, by tokens per second, and how far behind the others are. One whose memory
 // is too small cannot win.
 func fastestLayout(rows []query.StepRow) string {
-	var order []*query.StepRow
-	for i := range rows {
-		if rows[i].Fits {
-			order = append(order, &rows[i])
-		}
-	}
+	order := slices.DeleteFunc(slices.Clone(rows), func(r query.StepRow) bool { return !r.Fits })
 	if len(order) == 1 {
 		return fmt.Sprintf("only %s fits into GPU memory", order[0].Layout)
 	}
-	slices.SortStableFunc(order, func(a, b *query.StepRow) int { return cmp.Compare(b.TokensPerS, a.TokensPerS) })
+	slices.SortStableFunc(order, func(a, b query.StepRow) int { return cmp.Compare(b.TokensPerS, a.TokensPerS) })
 	best := order[0]
 	var others []string
 	for _, r := range order[1:] {

@@ -258,7 +258,7 @@ func (s *strip) drawBox(p *picture, n *netBox) {
 	net := &s.v.c.Network
 	first, names := &net.Switches[n.ids[0]], switchNames(s.v.c, n.ids)
 	other := slices.ContainsFunc(n.ids, func(id int) bool { return net.Switches[id].Rail != first.Rail })
-	p.Open("switch "+s.v.tierName(n.ids[0]),
+	p.Open("switch "+s.v.tier(n.ids[0]).String(),
 		strings.TrimSpace(n.lead+cluster.FormatHosts(natural.Sort(slices.Clone(names)))+" "+first.Model),
 		"switch/"+n.first, names...)
 	p.pile(n.box, n.count, 6, brush{Fill: netFill, Stroke: netViol, Width: 1.5})
@@ -285,13 +285,9 @@ func (s *strip) captions() []caption {
 		}
 		text := []string{strings.Join(nonEmpty(tierCount(boxes, s.v.tier(id)), model), " · ")}
 		say := func(lead, words, end string) { text = append(text, nonEmpty(when(words != "", lead+words+end))...) }
-		if s.v.grouped(id) {
-			say("", mostly(down), when(boxes > 1, " each"))
-			say("", mostly(up), "")
-		} else {
-			say("down ", mostly(down), "")
-			say("up ", mostly(up), "")
-		}
+		belongs := s.v.grouped(id)
+		say(when(!belongs, "down "), mostly(down), when(belongs && boxes > 1, " each"))
+		say(when(!belongs, "up "), mostly(up), "")
 		if s.across(row.boxes) {
 			say("across ", mostly(across), "")
 			say("", topologyWords(net), "")

@@ -98,6 +98,19 @@ func (p *Page) hanging(first, rest string, lines []string) {
 
 func (p *Page) heading(s string) { p.printf("\n%s\n", p.bold(s)) }
 
+// marked prints the first of a list below its heading, each text behind a mark.
+func (p *Page) marked(head, mark string, list []string, most int) {
+	if len(list) > 0 {
+		p.heading(head)
+	}
+	for _, text := range list[:min(len(list), most)] {
+		p.wrapped("  "+mark+" ", "    ", text)
+	}
+	if n := len(list) - most; n > 0 {
+		p.printf("  … and %d more\n", n)
+	}
+}
+
 // notes prints what else is to know.
 func (p *Page) notes(list []string) {
 	for _, text := range list {
@@ -116,6 +129,18 @@ func (p *Page) columns(heads ...string) *texttab.Table {
 func (p *Page) table(t *texttab.Table) {
 	p.send(t)
 	p.lay(t)
+}
+
+// first prints the first rows of a table, and how many more there are. A single one more is printed too, since to count
+// it takes as much room.
+func (p *Page) first(t *texttab.Table, most int, tail string) {
+	if t.Len() <= most+1 {
+		p.table(t)
+		return
+	}
+	t.Most = most
+	p.table(t)
+	p.printf("%s%s\n", t.Indent, p.dim(fmt.Sprintf("… and %d more%s", t.Len()-most, tail)))
 }
 
 // below prints a table that has rows, behind an empty line.

@@ -79,11 +79,8 @@ func (p *printer) few(lead string, lines []string, most int, rest string) {
 
 func (p *printer) headline(findings string) {
 	s := p.c.Summary()
-	parts := summaryParts(s)
-	if s.GPUs == 0 {
-		parts = append(parts, "no GPU known")
-	}
-	p.list(p.bold(cmp.Or(p.c.Name, "cluster"))+"  ", "  ", nonEmpty(append(parts, findings)...))
+	p.list(p.bold(cmp.Or(p.c.Name, "cluster"))+"  ", "  ",
+		nonEmpty(append(summaryParts(s), when(s.GPUs == 0, "no GPU known"), findings)...))
 	if len(p.c.Sources) > 0 {
 		p.para("", p.dim("from "+strings.Join(firstOf(p.c.Sources, 6, "… "), ", ")))
 	}
@@ -196,28 +193,18 @@ func (p *printer) benches() {
 	}
 	p.heading("Measured collectives")
 	t := p.columns("op", ">ranks", ">nodes", ">size", ">bus bandwidth", "source")
-	for i, b := range p.c.Benches {
-		if i == maxSwitches {
-			t.Row(fmt.Sprintf("… and %d more", len(p.c.Benches)-i))
-			break
-		}
-		t.Add(b.Op, b.Ranks, either(b.Hosts > 0, fmt.Sprint(b.Hosts), "?"), b.Size, b.Bus, b.From)
+	for _, b := range p.c.Benches {
+		t.Add(b.Op, b.Ranks, cmp.Or(some(b.Hosts), "?"), b.Size, b.Bus, b.From)
 	}
-	p.table(t)
+	p.first(t, maxSwitches, ": -o yaml")
 }
 
 func (p *printer) warnings() {
-	if len(p.c.Warnings) == 0 {
-		return
+	var list []string
+	for _, w := range p.c.Warnings {
+		list = append(list, w.String())
 	}
-	p.heading("Notes")
-	for i, w := range p.c.Warnings {
-		if i == maxNotes {
-			p.printf("  … and %d more\n", len(p.c.Warnings)-i)
-			break
-		}
-		p.wrapped("  "+p.yellow("!")+" ", "    ", w.String())
-	}
+	p.marked("Notes", p.yellow("!"), list, maxNotes)
 }
 
 const (
@@ -336,9 +323,9 @@ func (d *described) say(device, what, value string) {
 // measuredRange is the slowest and the fastest pair that was measured.
 func measuredRange(t *cluster.NodeType) string {
 	var rates []unit.Rate
-	for i := range t.Pairs {
-		if rate := &t.Pairs[i].Rate; rate.Origin == cluster.Measured {
-			rates = append(rates, rate.Value)
+	for _, x := range t.Pairs {
+		if x.Rate.Origin == cluster.Measured {
+			rates = append(rates, x.Rate.Value)
 		}
 	}
 	if rates == nil {
@@ -437,7 +424,7 @@ func (d *described) pathChanges(o *described) []string {
 	var lines []string
 	for c, pairs := range changes.all() {
 		lines = append(lines, fmt.Sprintf("path %s%s %s instead of %s", pairs[0],
-			when(len(pairs) > 1, fmt.Sprintf(" and %d more", len(pairs)-1)), c.have, c.want))
+			andMore(len(pairs)-1, "more"), c.have, c.want))
 	}
 	return lines
 }
@@ -465,9 +452,9 @@ func (p *printer) cpuLinks(t *cluster.NodeType) {
 		rate   cluster.Fact[unit.Rate]
 		within bool // one socket
 	}
-	var links grouped[like, *cluster.Link]
-	for i := range t.Links {
-		if l := &t.Links[i]; l.Kind == cluster.SMP {
+	var links grouped[like, cluster.Link]
+	for _, l := range t.Links {
+		if l.Kind == cluster.SMP {
 			sa, sb := t.Above(l.A, cluster.Socket), t.Above(l.B, cluster.Socket)
 			links.put(like{l.Rate, sa >= 0 && sa == sb}, l)
 		}
@@ -475,7 +462,7 @@ func (p *printer) cpuLinks(t *cluster.NodeType) {
 	for k, list := range links.all() {
 		s := fmt.Sprintf("CPU links %s: %s–%s%s", either(k.within, "within a socket", "between sockets"),
 			t.NameOf(list[0].A), t.NameOf(list[0].B),
-			when(len(list) > 1, fmt.Sprintf(" and %d like it", len(list)-1)))
+			andMore(len(list)-1, "like it"))
 		if k.rate.Known() {
 			p.rates = true
 			s += ", " + k.rate.Value.String() + " one direction each [" + k.rate.Origin.String() + "]"
@@ -493,11 +480,7 @@ func (p *printer) nearest(t *cluster.NodeType) {
 	}
 	shares := t.Shares()
 	tab := p.columns("GPU", ">NUMA", "cores", "nearest NIC", "path", "when all send")
-	shown := near
-	if len(near) > maxGPURows+1 {
-		shown = near[:maxGPURows]
-	}
-	for _, n := range shown {
+	for _, n := range near {
 		numa := t.NUMAOf(n.GPU)
 		nic, path, share := p.noNIC(t), "–", "–"
 		if len(n.NICs) > 0 {
@@ -509,10 +492,8 @@ func (p *printer) nearest(t *cluster.NodeType) {
 		tab.Add(p.green(t.Devices[n.GPU].Name), either(numa >= 0, strconv.Itoa(numa), "?"),
 			cmp.Or(cluster.ShortCores(t.CoresOf(n.GPU), 40), "?"), nic, path, share)
 	}
-	p.below(tab)
-	if n := len(near) - len(shown); n > 0 {
-		p.printf("  %s\n", p.dim(fmt.Sprintf("… and %d more GPUs", n)))
-	}
+	p.printf("\n")
+	p.first(tab, maxGPURows, " GPUs")
 }
 
 // noNIC says of a GPU without a nearest NIC that it has none, or that all of them are down; "" where nobody knows the
@@ -583,20 +564,14 @@ func (p *printer) measured(t *cluster.NodeType) {
 func spreadRows[T cmp.Ordered](p *printer, t *cluster.NodeType, tab *texttab.Table, what string,
 	of func(*cluster.Pair) cluster.Fact[T],
 ) (by grouped[string, *cluster.Pair]) {
-	m := t.Matrix()
-	rows := map[int]int{}
-	for i, d := range append(t.Of(cluster.GPU), t.Of(cluster.NIC)...) {
-		rows[d] = i
-	}
+	m, devices := t.Matrix(), append(t.Of(cluster.GPU), t.Of(cluster.NIC)...)
 	for i := range t.Pairs {
 		x := &t.Pairs[i]
 		if of(x).Origin != cluster.Measured {
 			continue
 		}
 		class := "host" // where an end is neither
-		a, okA := rows[x.A]
-		b, okB := rows[x.B]
-		if okA && okB {
+		if a, b := slices.Index(devices, x.A), slices.Index(devices, x.B); a >= 0 && b >= 0 {
 			class = m.Class[a][b]
 		}
 		by.put(class, x)
@@ -611,10 +586,10 @@ func spreadRows[T cmp.Ordered](p *printer, t *cluster.NodeType, tab *texttab.Tab
 
 // peerAccess tells how many pairs the driver does not let reach each other.
 func (p *printer) peerAccess(t *cluster.NodeType) {
-	var refused grouped[string, *cluster.Pair] // by the driver's word
+	var refused grouped[string, cluster.Pair] // by the driver's word
 	yes, no := 0, 0
-	for i := range t.Pairs {
-		switch x := &t.Pairs[i]; x.P2P {
+	for _, x := range t.Pairs {
+		switch x.P2P {
 		case cluster.Yes:
 			yes++
 		case cluster.No:
@@ -642,7 +617,8 @@ func (p *printer) network() {
 	p.heading("Network")
 	p.list("  ", "  ", p.networkWords(v))
 	if len(net.Switches) > 0 {
-		p.rates = p.rates || v.rated()
+		p.rates = p.rates || slices.ContainsFunc(v.sides,
+			func(s cluster.Sides) bool { return s.Hosts.Rated() || s.Down.Rated() || s.Up.Rated() })
 		p.switches(v)
 	}
 	p.domains()
@@ -681,8 +657,8 @@ func (p *printer) switches(v *netView) {
 			if r > 1+even {
 				over = p.yellow(over)
 			}
-			tab.Add(v.tierName(first), boxes, hostList(switchNames(v.c, ids), 44), s.Model,
-				when(s.Ports > 0, fmt.Sprint(s.Ports)), v.downWords(first, true), v.upWords(first), over)
+			tab.Add(v.tier(first), boxes, hostList(switchNames(v.c, ids), 44), s.Model,
+				some(s.Ports), v.downWords(first, true), v.upWords(first), over)
 		}
 	}
 	if left > 0 {
@@ -693,7 +669,7 @@ func (p *printer) switches(v *netView) {
 
 // alike folds the switches of a tier that have the same model and the same
 // cables, in the order of the first of each kind.
-func (v *netView) alike(tier []int) (kinds [][]int) {
+func (v *netView) alike(tier []int) [][]int {
 	type key struct {
 		model  string
 		ports  int
@@ -702,13 +678,10 @@ func (v *netView) alike(tier []int) (kinds [][]int) {
 	}
 	var like grouped[key, int]
 	for _, i := range tier {
-		s, x := &v.c.Network.Switches[i], &v.sides[i]
+		s, x := v.c.Network.Switches[i], v.sides[i]
 		like.put(key{s.Model, s.Ports, fmt.Sprint(x.Hosts, x.Down, x.Up), s.Reduction}, i)
 	}
-	for _, ids := range like.all() {
-		kinds = append(kinds, ids)
-	}
-	return kinds
+	return like.lists()
 }
 
 // boxes is how many switches entries of the network stand for.
@@ -751,9 +724,8 @@ func (p *printer) schedulerSwitches() {
 // counted errors.
 func (p *printer) badCables() {
 	var bad []string
-	for i := range p.c.Network.Links {
-		if s := cableTrouble(&p.c.Network.Links[i]); s != "" {
-			l := &p.c.Network.Links[i]
+	for _, l := range p.c.Network.Links {
+		if s := cableTrouble(&l); s != "" {
 			bad = append(bad, p.c.EndName(l.A)+" – "+p.c.EndName(l.B)+": "+s)
 		}
 	}
@@ -805,15 +777,8 @@ func (p *printer) tree(t *cluster.NodeType) {
 }
 
 func trayNames(trays []int) string {
-	if len(trays) == 1 {
-		return fmt.Sprintf("tray %d", trays[0])
-	}
-	names := make([]string, len(trays))
-	for i, k := range trays {
-		names[i] = strconv.Itoa(k)
-	}
-	list := strings.Trim(cluster.FormatHosts(names), "[]")
-	return fmt.Sprintf("tray %d, and like it all of %s (%d trays)", trays[0], list, len(trays))
+	return fmt.Sprintf("tray %d", trays[0]) +
+		when(len(trays) > 1, fmt.Sprintf(", and like it all of %s (%d trays)", words.Numbers(trays), len(trays)))
 }
 
 // treePrinter prints one node type.
@@ -1050,7 +1015,7 @@ func (l *fieldList) nic(dev *cluster.Device) {
 	l.compare("firmware", n.Firmware)
 	l.compare("driver", n.Driver)
 	l.compare("offloads off", strings.Join(n.Off, " "))
-	l.compare("receive ring", when(n.RxRing > 0, fmt.Sprint(n.RxRing)))
+	l.compare("receive ring", some(n.RxRing))
 }
 
 func (l *fieldList) port(p *cluster.Port, many bool) {
@@ -1147,10 +1112,8 @@ func (v *netView) statedWords(o cluster.Fact[float64]) string {
 		return fmt.Sprintf("oversubscription up to %s (%s was stated [%s])", ratio(high), ratio(o.Value), o.Origin)
 	case o.Value < 1-even: // no leaf has more than that either
 		return words
-	case high < o.Value*(1-even) && high > 1+even:
-		return words + fmt.Sprintf(" if the leaves were full, now %s", ratio(high))
 	case high < o.Value*(1-even):
-		return words + " if the leaves were full, now none"
+		return words + " if the leaves were full, now " + either(high > 1+even, ratio(high), "none")
 	case low < o.Value*(1-even):
 		return words + ", less where a leaf is not full"
 	}

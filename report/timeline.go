@@ -37,9 +37,9 @@ func barFill(kind byte) string {
 // timeline draws the bars of a step and marks where it ends.
 func timeline(title string, bars []bar, ends unit.Time) (*Picture, error) {
 	const width, wide = 1230.0, 1060.0
-	tracks, has, last := map[string]bool{}, map[string]bool{}, unit.Time(0)
+	tracks, last := map[string]bool{}, unit.Time(0)
 	for _, b := range bars {
-		tracks[b.Group+" "+b.Track], has[b.fill] = true, true
+		tracks[b.Group+" "+b.Track] = true
 		last = max(last, b.To)
 	}
 	if last <= 0 {
@@ -56,11 +56,9 @@ func timeline(title string, bars []bar, ends unit.Time) (*Picture, error) {
 	}
 	var samples []Sample
 	for _, k := range barKinds {
-		if has[k.fill] {
-			samples = append(samples, Sample{Text: k.name, Paint: brush{Fill: k.fill}, Solid: true})
-		}
+		samples = append(samples, fillSample(k.fill, k.name))
 	}
-	bottom = c.samples(edge, bottom+42, width-2*edge, samples)
+	bottom = c.samples(edge, bottom+42, width-2*edge, c.noted(samples...))
 	return c.Picture(title, width, bottom), nil
 }
 

@@ -86,7 +86,7 @@ const mostCalls = 12
 // Traced prints where the time of traced steps went, and the prediction beside it.
 func Traced(p *Page, d *query.TraceDoc) {
 	p.Width = p.width // tables are as narrow as the text
-	p.printf("%s\n", tracedHead(d))
+	p.lines(tracedHead(d))
 	p.table(tracedRanks(d))
 	if len(d.Calls) > 0 {
 		whose := ""
@@ -129,8 +129,7 @@ func tracedSpan(d *query.TraceDoc) string {
 
 func tracedRanks(d *query.TraceDoc) *texttab.Table {
 	t := texttab.New("rank", ">"+tracedSpan(d), ">compute", ">communication", ">exposed", ">copies only", ">idle", "file")
-	for i := range d.Ranks {
-		r := &d.Ranks[i]
+	for _, r := range d.Ranks {
 		name := "?"
 		if r.Rank != nil {
 			name = fmt.Sprint(*r.Rank)
@@ -150,30 +149,24 @@ func tracedRanks(d *query.TraceDoc) *texttab.Table {
 
 func tracedCalls(p *Page, d *query.TraceDoc) {
 	var sized, matched, predicted bool
-	for i := range d.Calls {
-		c := &d.Calls[i]
+	for _, c := range d.Calls {
 		sized, matched, predicted = sized || c.Bytes > 0, matched || c.Transfer > 0, predicted || c.Expected > 0
 	}
 	t := texttab.New("operation", texttab.If(sized, "group", ">ranks", ">size"), ">calls|%.4g", ">time", ">exposed",
 		">per call", texttab.If(matched, ">transfer"), texttab.If(sized, ">busbw GB/s"), texttab.If(predicted, ">expected"),
 		"?algorithm")
-	if !p.Verbose {
-		t.Most = mostCalls
-	}
-	for i := range d.Calls {
-		c := &d.Calls[i]
-		t.Add(c.Op, c.Group, known(c.Ranks > 0, fmt.Sprint(c.Ranks)), known(c.Bytes > 0, c.Bytes.String()), c.Count,
-			c.Time, c.Exposed, c.Median, known(c.Transfer > 0, c.Transfer.String()),
+	for _, c := range d.Calls {
+		t.Add(c.Op, c.Group, orDash(c.Ranks), orDash(c.Bytes), c.Count,
+			c.Time, c.Exposed, c.Median, orDash(c.Transfer),
 			known(c.BusBW > 0, fmt.Sprintf("%.1f", c.BusBW.GBps())),
 			known(c.Expected > 0, fmt.Sprintf("%s to %s", c.Low, c.High)), c.Algo)
 	}
-	p.table(t)
-	if n := len(d.Calls) - mostCalls; n > 0 && !p.Verbose {
-		p.printf("and %d more with -v\n", n)
+	if p.Verbose {
+		p.table(t)
+	} else {
+		p.first(t, mostCalls, " with -v")
 	}
 }
-
-func known(is bool, text string) string { return cmp.Or(when(is, text), "-") }
 
 // tracedStep is the traced step beside the predicted one.
 func tracedStep(d *query.TraceDoc) *texttab.Table {

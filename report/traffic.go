@@ -111,66 +111,56 @@ func Traffic(r *traffic.Run) *Picture {
 type channelLines struct {
 	title, tail string
 	columns     int // of the picture
-	lines       []channelLine
-}
-
-type channelLine struct {
-	channels, text string
-	draw           func(c *picture, x, y float64) float64
+	text        func(*traffic.Channel) string
+	drawOne     func(c *picture, of *traffic.Channel, x, y float64) float64
+	like        grouped[int, *traffic.Channel]
 }
 
 // channels are the rings and the trees, each where there are some.
 func (v *trafficView) channels() []channelLines {
-	var rings, trees grouped[int, *traffic.Channel]
+	rings := channelLines{
+		title: "Rings", columns: 1, text: v.ringText, drawOne: v.drawRing,
+		tail: "ranks in the order that bytes travel, the last sends to the first; between hosts the " +
+			"NIC that it leaves by and the NIC that it enters by",
+	}
+	trees := channelLines{
+		title: "Trees", columns: 2, text: v.treeText, drawOne: v.drawTree,
+		tail: "the root first, what sends to it behind it; thick: between hosts",
+	}
 	for i := range v.Channels {
 		c := &v.Channels[i]
 		if len(c.Ring) > 0 {
-			rings.put(c.RingLike, c)
+			rings.like.put(c.RingLike, c)
 		}
 		if c.Parent != nil {
-			trees.put(c.TreeLike, c)
+			trees.like.put(c.TreeLike, c)
 		}
 	}
-	all := []channelLines{
-		{
-			title: "Rings", columns: 1,
-			tail: "ranks in the order that bytes travel, the last sends to the first; between hosts the " +
-				"NIC that it leaves by and the NIC that it enters by",
-		},
-		{title: "Trees", columns: 2, tail: "the root first, what sends to it behind it; thick: between hosts"},
+	return slices.DeleteFunc([]channelLines{rings, trees}, func(s channelLines) bool { return s.like.order == nil })
+}
+
+// channelNumbers are those of some channels.
+func channelNumbers(list []*traffic.Channel) string {
+	var ids []int
+	for _, c := range list {
+		ids = append(ids, c.Index)
 	}
-	add := func(to *channelLines, like *grouped[int, *traffic.Channel], text func(*traffic.Channel) string,
-		draw func(c *picture, like *traffic.Channel, x, y float64) float64,
-	) {
-		for _, list := range like.all() {
-			var ids []int
-			for _, c := range list {
-				ids = append(ids, c.Index)
-			}
-			to.lines = append(to.lines, channelLine{
-				words.Numbers(ids), text(list[0]),
-				func(c *picture, x, y float64) float64 { return draw(c, list[0], x, y) },
-			})
-		}
-	}
-	add(&all[0], &rings, v.ringText, v.drawRing)
-	add(&all[1], &trees, v.treeText, v.drawTree)
-	return slices.DeleteFunc(all, func(s channelLines) bool { return s.lines == nil })
+	return words.Numbers(ids)
 }
 
 func (s *channelLines) draw(c *picture, y float64) float64 {
 	y = drawSection(c, y, s.title, s.tail)
-	next := y
-	for i, l := range s.lines[:min(len(s.lines), maxRings)] {
+	next, lists := y, s.like.lists()
+	for i, list := range lists[:min(len(lists), maxRings)] {
 		if i%s.columns == 0 {
 			y = next
 		}
 		x := edge + float64(i%s.columns)*trafficW/2
-		c.say(x, y, 100, either(strings.ContainsAny(l.channels, ",-"), "channels ", "channel ")+l.channels,
+		c.say(x, y, 100, either(len(list) > 1, "channels ", "channel ")+channelNumbers(list),
 			font{Size: 11, Bold: true, Fill: ink})
-		next = max(next, l.draw(c, x+106, y)+26)
+		next = max(next, s.drawOne(c, list[0], x+106, y)+26)
 	}
-	if n := len(s.lines) - maxRings; n > 0 {
+	if n := len(lists) - maxRings; n > 0 {
 		c.Text(edge, next, fmt.Sprintf("and %d more that differ", n), font{Fill: inkSoft})
 		next += 18
 	}
@@ -332,7 +322,7 @@ func (v *trafficView) drawHosts(c *picture, y float64) float64 {
 // drawHost draws a host: links between its GPUs above them, NICs below.
 func (v *trafficView) drawHost(c *picture, alike []int, b box) {
 	h := &v.Hosts[alike[0]]
-	name := h.Name + when(len(alike) > 1, fmt.Sprintf(" and %d alike", len(alike)-1))
+	name := h.Name + andMore(len(alike)-1, "alike")
 	c.Open("host", h.Name, "")
 	c.rect(b, 8, brush{Fill: panelFill, Stroke: panelLine})
 	c.Rect(b.x, b.y, 6, b.h, 3, hostPaint(alike[0], ""))

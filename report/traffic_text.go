@@ -8,7 +8,6 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/traffic"
-	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
@@ -26,17 +25,18 @@ func TrafficText(page *Page, r *traffic.Run, size unit.Bytes) {
 	p := &printer{Page: page}
 	v := newTrafficView(r)
 	v.size = size
-	p.printf("%s\n", p.bold(v.what()))
+	p.lines(p.bold(v.what()))
 	p.para("", v.facts())
 	p.transports(r)
 	p.trafficNICs(v)
 	p.flows(v)
 	for _, s := range v.channels() {
 		p.heading(s.title)
-		for _, l := range s.lines[:min(len(s.lines), maxRings)] {
-			p.para("  ", p.dim(l.channels+": ")+l.text)
+		lists := s.like.lists()
+		for _, list := range lists[:min(len(lists), maxRings)] {
+			p.para("  ", p.dim(channelNumbers(list)+": ")+s.text(list[0]))
 		}
-		p.printf("%s", when(len(s.lines) > maxRings, "  and more that differ: --json\n"))
+		p.printf("%s", when(len(lists) > maxRings, "  and more that differ: --json\n"))
 	}
 	p.oddities(r)
 }
@@ -50,15 +50,6 @@ func (v *trafficView) amount(part float64) string {
 		}
 	}
 	return cmp.Or(when(b > 0, fmt.Sprintf("%.0f B", b)), "-")
-}
-
-// begin prints the first rows of a table, and how many more there are.
-func (p *printer) begin(t *texttab.Table, rows int) {
-	t.Most = rows
-	p.table(t)
-	if n := t.Len() - rows; n > 0 {
-		p.printf("  and %d more: --json\n", n)
-	}
 }
 
 func (p *printer) transports(r *traffic.Run) {
@@ -96,7 +87,7 @@ func (p *printer) trafficNICs(v *trafficView) {
 				when(len(g) == 1, words.Numbers(n.Ranks)), note)
 		}
 	}
-	p.begin(t, maxTextNICs)
+	p.first(t, maxTextNICs, ": --json")
 	p.bound(v)
 }
 
@@ -111,11 +102,7 @@ func (v *trafficView) likeHosts(alone int) [][]int {
 		}
 		like.put(key, h)
 	}
-	var list [][]int
-	for _, hosts := range like.all() {
-		list = append(list, hosts)
-	}
-	return list
+	return like.lists()
 }
 
 func (v *trafficView) hostNames(hosts []int) []string {
@@ -128,8 +115,7 @@ func (v *trafficView) hostNames(hosts []int) []string {
 
 // bound says what the busiest NIC allows, where its rate is known.
 func (p *printer) bound(v *trafficView) {
-	for i := range v.NICs {
-		n := &v.NICs[i]
+	for _, n := range v.NICs {
 		if !n.Busiest || n.Rate <= 0 || v.most <= 0 {
 			continue
 		}
@@ -156,7 +142,7 @@ func (p *printer) flows(v *trafficView) {
 		t.Row(name(f.From), v.NICName(f.Out), name(f.To), v.NICName(f.In), v.amount(f.Ring), v.amount(f.Tree),
 			words.Numbers(f.Channels))
 	}
-	p.begin(t, maxTextFlows)
+	p.first(t, maxTextFlows, ": --json")
 }
 
 // stretch is what a ring has on one host, and by which NICs it goes on to the next, as NCCL numbers them: 0›1.

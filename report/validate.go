@@ -128,7 +128,7 @@ func notScored(p *Page, left []truth.Left) {
 			for _, l := range list {
 				points += l.Points
 			}
-			t.Add(list[0].ID+when(len(list) > 1, fmt.Sprintf(" and %d more", len(list)-1)), points, why)
+			t.Add(list[0].ID+andMore(len(list)-1, "more"), points, why)
 		}
 		p.below(t)
 	}
@@ -174,8 +174,7 @@ func ValidateDoctor(p *Page, d *query.ValidateDoctorDoc) {
 	}
 	p.printf("%d cases, %d decidable from their evidence; the cause is first in %s, among the first three in %s\n",
 		d.Cases, d.Decidable, countOfAll(d.First, d.Decidable), countOfAll(d.Three, d.Decidable))
-	t := &texttab.Table{}
-	t.Row("", "case", "category", "first findings", "")
+	t := texttab.New("", "case", "category", "first findings", "")
 	for _, o := range d.Rows {
 		mark, note := "miss", ""
 		switch {
@@ -192,9 +191,7 @@ func ValidateDoctor(p *Page, d *query.ValidateDoctorDoc) {
 			gradedRow(t, mark, &o, note)
 		}
 	}
-	if t.Len() > 1 {
-		p.below(t)
-	}
+	p.below(t)
 }
 
 // countOfAll is a number of some with its share of them.
@@ -217,14 +214,12 @@ func validateThreads(p *Page, d *query.ValidateDoctorDoc) {
 		"%d.\n\n",
 		wholePercent(t.EarlyFirst, d.Cases), wholePercent(t.EarlyThree, d.Cases), wholePercent(t.EarlyWrong, d.Cases),
 		t.Nameless)
-	sure := &texttab.Table{}
-	sure.Row("confidence", "answers", "right")
+	sure := texttab.New("confidence|%.0f%%", "answers", "right|%.0f%%")
 	for _, r := range t.Reliability {
-		sure.Row(fmt.Sprintf("%.0f%%", 100*r.Confidence), fmt.Sprint(r.Said), fmt.Sprintf("%.0f%%", 100*r.Right))
+		sure.Add(100*r.Confidence, r.Said, 100*r.Right)
 	}
 	p.table(sure)
-	cases := &texttab.Table{}
-	cases.Row("", "thread", "cause", "said", "")
+	cases := texttab.New("", "thread", "cause", "said", "")
 	for _, o := range d.Rows {
 		mark, note := "miss", fmt.Sprintf("%.0f%% sure", 100*o.Confidence)
 		switch {

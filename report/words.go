@@ -98,6 +98,21 @@ func either(holds bool, yes, no string) string {
 	return no
 }
 
+// andMore says how many more things there are than those named.
+func andMore(n int, what string) string { return when(n > 0, fmt.Sprintf(" and %d %s", n, what)) }
+
+// known is a text where a condition holds, else a dash.
+func known(is bool, text string) string { return cmp.Or(when(is, text), "-") }
+
+// some is a figure, or nothing where there is none.
+func some[T cmp.Ordered](figure T) string {
+	var none T
+	return when(figure > none, fmt.Sprint(figure))
+}
+
+// orDash is a figure, or a dash where there is none.
+func orDash[T cmp.Ordered](figure T) string { return cmp.Or(some(figure), "-") }
+
 // grouped is things by what they have in common.
 type grouped[K comparable, V any] struct {
 	order []K // in which they came
@@ -125,15 +140,16 @@ func (g *grouped[K, V]) all() iter.Seq2[K, []V] {
 	}
 }
 
-// pcieGeneration is the number people know a transfer rate by.
-func pcieGeneration(gts float64) string {
-	for i, g := range []float64{2.5, 5, 8, 16, 32, 64, 128} {
-		if gts == g {
-			return strconv.Itoa(i+1) + ".0"
-		}
+// lists are the groups alone.
+func (g *grouped[K, V]) lists() (list [][]V) {
+	for _, key := range g.order {
+		list = append(list, g.of[key])
 	}
-	return ""
+	return list
 }
+
+// pcieRates are the transfer rates of PCIe in GT/s, by generation.
+var pcieRates = []float64{2.5, 5, 8, 16, 32, 64, 128}
 
 // linkName says what a link inside a node is and how it is trained: "PCIe 5.0
 // x16", "NVLink ×4", "C2C".
@@ -141,8 +157,8 @@ func linkName(l *cluster.Link) string {
 	switch l.Kind {
 	case cluster.PCIe:
 		s := "PCIe"
-		if gen := pcieGeneration(l.GTs); gen != "" {
-			s += " " + gen
+		if older := slices.Index(pcieRates, l.GTs); older >= 0 {
+			s += fmt.Sprintf(" %d.0", older+1)
 		} else if l.GTs > 0 {
 			s += fmt.Sprintf(" %g GT/s", l.GTs)
 		}

@@ -59,7 +59,7 @@ func Step(p *Page, d *query.StepDoc) {
 		case r.Fits && len(d.Rows) > 1:
 			stepLimit(p, r.Layout, &r)
 		}
-		if b := r.Branches; len(b) > 0 {
+		if b := r.Branches; len(b) > 1 {
 			p.printf("fork on %s: assumed %s; if %s, a step takes %s (%s) instead of %s; %s tells\n", r.Layout, b[0].If, b[1].If,
 				b[1].Step, spanRange(b[1].Low, b[1].High), b[0].Step, b[1].Tell)
 		}

@@ -32,8 +32,8 @@ type Bench struct {
 
 // Run measures between ranks of this process, over plain memory.
 func (q Bench) Run(ctx context.Context, env Env) (doc *BenchDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	return q.RunOn(ctx, env, Ranks[*BenchDoc]{Job: ranks.DefaultJob()})
@@ -69,10 +69,10 @@ func (q *Bench) plan(transport string) (bench.Plan, error) {
 	}
 	var err error
 	if p.Op.Kind, err = q.Op.kind(); err != nil {
-		return p, fmt.Errorf("--op: %w", err)
+		return p, err
 	}
 	if p.Op.Type, err = q.Dtype.dtype(); err != nil {
-		return p, fmt.Errorf("--dtype: %w", err)
+		return p, err
 	}
 	if p.Op.Reduce, err = coll.ParseRedop(q.Redop); err != nil {
 		return p, fmt.Errorf("--redop: %w", err)
@@ -81,45 +81,28 @@ func (q *Bench) plan(transport string) (bench.Plan, error) {
 		return p, fmt.Errorf("--transport: %w", err)
 	}
 	p.Op.Root = q.Root
-	p.Sizes, err = benchSizes(p.Op.Kind, string(q.Min), string(q.Max), q.Factor)
+	p.Sizes, err = benchSizes(p.Op.Kind, q.Min, q.Max, q.Factor)
 	return p, err
 }
 
 // benchSizes go from the smallest to the greatest; a barrier has none. What a host has memory for is
 // asked elsewhere: the bound here keeps products of sizes and ranks within what numbers hold.
-func benchSizes(kind coll.Kind, from, to string, factor float64) ([]unit.Bytes, error) {
+func benchSizes(kind coll.Kind, from, to Size, factor float64) ([]unit.Bytes, error) {
 	if kind == coll.Barrier {
 		return []unit.Bytes{0}, nil
 	}
-	least, err := unit.ParseBytes(from)
+	least, err := from.bytes()
 	if err != nil {
-		return nil, fmt.Errorf("-b: %w", err)
+		return nil, flagged("-b", err)
 	}
-	most, err := unit.ParseBytes(to)
+	most, err := to.bytes()
 	if err != nil {
-		return nil, fmt.Errorf("-e: %w", err)
+		return nil, flagged("-e", err)
 	}
-	switch {
-	case least < 0 || most < least:
-		return nil, fmt.Errorf("-b %s -e %s: expected sizes from the smaller to the greater", from, to)
-	case !(factor > 1) && least != most:
-		return nil, fmt.Errorf("-f %v: expected a factor above 1", factor)
-	case most > 16<<40:
+	if most > 16*unit.TiB {
 		return nil, fmt.Errorf("-e %s: at most 16 TiB", to)
 	}
-	var list []unit.Bytes
-	for x := least; x <= most; {
-		list = append(list, x)
-		next := unit.Bytes(float64(x) * factor)
-		if next <= x {
-			next = x + 1
-		}
-		if len(list) > 10000 || least == most {
-			break
-		}
-		x = next
-	}
-	return list, nil
+	return sizeSteps(least, most, factor)
 }
 
 func newBenchDoc(q *Bench, g *engine.Group, p bench.Plan) *BenchDoc {

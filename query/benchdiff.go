@@ -41,8 +41,8 @@ func (d *BenchDiffDoc) Wrong() bool { return d.Bad }
 
 // Run reads both sides and compares them.
 func (q BenchDiff) Run(_ context.Context, env Env) (doc *BenchDiffDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	alpha, threshold := *q.Alpha, *q.Threshold

@@ -173,7 +173,7 @@ func (q *BenchGPU) byWorkers(ctx context.Context, env Env, with measure.Programs
 	own := gpu.Own{
 		Dtype: t.Dtype, Warm: q.Warm, Iters: q.Iters, Check: q.Check, Timeout: q.Timeout, Cluster: q.Cluster, Setting: s,
 	}
-	sizes, err := benchSizes(t.Kind, string(q.Min), string(q.Max), q.Factor)
+	sizes, err := benchSizes(t.Kind, q.Min, q.Max, q.Factor)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (q *BenchGPU) kinds(own bool) ([]coll.Kind, error) {
 	k, err := q.Op.kind()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("--op: %w", err)
+		return nil, err
 	case own && (k == coll.AllToAllV || k == coll.Barrier):
 		return nil, fmt.Errorf("--op %s: busbar-gpu does not run it; --by nccl-tests may", k)
 	case !own && k.Binary() == "":
@@ -235,9 +235,9 @@ func (q *BenchGPU) test(ctx context.Context, env Env, kind coll.Kind, own bool) 
 		}
 	}
 	if t.Dtype, err = q.Dtype.dtype(); err != nil {
-		return nil, nil, fmt.Errorf("--dtype: %w", err)
+		return nil, nil, err
 	}
-	if _, err = benchSizes(t.Kind, string(q.Min), string(q.Max), q.Factor); err != nil {
+	if _, err = benchSizes(t.Kind, q.Min, q.Max, q.Factor); err != nil {
 		return nil, nil, err
 	}
 	t.Min, _ = q.Min.bytes()

@@ -51,8 +51,8 @@ func (d *BenchPairsDoc) Wrong() bool { return finding.Serious(d.Findings) }
 
 // Run measures between ranks of this process, over plain memory.
 func (q BenchPairs) Run(ctx context.Context, env Env) (doc *BenchPairsDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	return q.RunOn(ctx, env, Ranks[*BenchPairsDoc]{Job: ranks.DefaultJob()})

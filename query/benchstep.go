@@ -37,8 +37,8 @@ type BenchStep struct {
 
 // Run measures between ranks of this process, over plain memory.
 func (q BenchStep) Run(ctx context.Context, env Env) (doc *BenchStepDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	return q.RunOn(ctx, env, Ranks[*BenchStepDoc]{Job: ranks.DefaultJob()})
@@ -111,7 +111,7 @@ func (q *BenchStep) measure(ctx context.Context, env *Env, g *engine.Group, m *w
 func (q *BenchStep) plan(m *workload.Model, ranks *int) (p bench.StepPlan, err error) {
 	p = bench.StepPlan{Algo: q.Algo, Params: schedule.Params{Channels: q.Channels}, Warm: q.Warm, Iters: q.Iters}
 	if p.Type, err = q.Dtype.dtype(); err != nil {
-		return p, fmt.Errorf("--dtype: %w", err)
+		return p, err
 	}
 	if p.Type != coll.Float && p.Type != coll.BFloat16 && p.Type != coll.Half {
 		return p, fmt.Errorf("--dtype %s: gradients are float, bfloat16 or half", q.Dtype)

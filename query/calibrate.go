@@ -57,8 +57,8 @@ func (d *CalibrateDoc) Wrong() bool { return len(d.Refused) > 0 || !d.Better }
 
 // Run fits.
 func (q Calibrate) Run(ctx context.Context, env Env) (doc *CalibrateDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	if len(q.Files) == 0 {
@@ -117,10 +117,10 @@ func (q *Calibrate) cases(ctx context.Context,
 	}
 	if q.Op != "" {
 		if _, err := q.Op.kind(); err != nil {
-			return nil, nil, nil, fmt.Errorf("--op: %w", err)
+			return nil, nil, nil, err
 		}
 	}
-	m := measurements{env, q.Cluster, string(q.Op), string(q.Layout), q.NCCL}
+	m := measurements{env, q.Cluster, q.Op, string(q.Layout), q.NCCL}
 	var sweeps result.Sweeps
 	need, points := 0, 0
 	for _, name := range q.Files {
@@ -187,8 +187,10 @@ func (q *Calibrate) about(sweeps result.Sweeps, release nccl.Version) []calibrat
 
 // measurements reads files of measured collectives, with what a question gives where they do not say it themselves.
 type measurements struct {
-	env                       *Env
-	cluster, op, layout, nccl string
+	env          *Env
+	cluster      string
+	op           Op
+	layout, nccl string
 }
 
 // measuredFile is what a file of measurements holds.
@@ -298,9 +300,9 @@ func (m *measurements) table(name string, t *nccltests.Table) (result.Sweeps, er
 		if m.op == "" {
 			return nil, fmt.Errorf("%s: nothing says which collective this table is of; give it with --op", where)
 		}
-		op, err := coll.ParseKind(m.op)
+		op, err := m.op.kind()
 		if err != nil {
-			return nil, fmt.Errorf("--op: %w", err)
+			return nil, err
 		}
 		t.Name(op)
 		opFrom = "--op"
@@ -354,9 +356,9 @@ func (m *measurements) dropWrong(where string, s *result.Sweep) error {
 // agrees refuses a sweep that says something else than the question does.
 func (m *measurements) agrees(where string, s *result.Sweep) error {
 	if m.op != "" {
-		given, err := coll.ParseKind(m.op)
+		given, err := m.op.kind()
 		if err != nil {
-			return fmt.Errorf("--op: %w", err)
+			return err
 		}
 		if s.Op != coll.None && s.Op != given {
 			return fmt.Errorf("%s is of %s, and --op says %s; leave --op out, or give the right file", where, s.Op, given)
@@ -504,33 +506,22 @@ type suggestedSize struct {
 
 // Run predicts the sizes that calibrate.Sizes names.
 func (q Suggest) Run(ctx context.Context, env Env) (doc *SuggestDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	kind, err := q.Op.kind()
 	if err != nil {
-		return nil, fmt.Errorf("--op: %w", err)
-	}
-	version, err := env.parseNCCL(q.NCCL)
-	if err != nil {
 		return nil, err
 	}
 	place := placement{cluster: q.Cluster, layout: string(q.Layout)}
-	shapes, cl, err := place.shapedGPUs(ctx, &env)
+	p, name, err := place.predictor(ctx, &env, q.NCCL)
 	if err != nil {
 		return nil, err
 	}
-	l, name, err := shapes[0].ranks(cl)
-	if err != nil {
-		return nil, err
-	}
-	p, err := predict.New(cl, l, version, nil, nil)
-	if err != nil {
-		return nil, err
-	}
+	nodes := hostsOf(p.Layout)
 	d := &SuggestDoc{
-		Cluster: cl.Name, Op: kind.String(), Layout: name, Nodes: hostsOf(l), PerNode: len(l) / hostsOf(l),
+		Cluster: p.Cluster.Name, Op: kind.String(), Layout: name, Nodes: nodes, PerNode: len(p.Layout) / nodes,
 		By: kind.String() + "_perf", Tool: strings.ToLower(p.Library()) + "-tests",
 	}
 	for _, size := range calibrate.Sizes {

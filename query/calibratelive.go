@@ -10,7 +10,6 @@ import (
 	"busbar.dev/calibrate"
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/cluster"
-	"busbar.dev/coll"
 	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/engine/device"
 	"busbar.dev/engine/ranks"
@@ -134,9 +133,9 @@ func (q *CalibrateLive) collectives(ctx context.Context, env Env, team device.Te
 	}
 	var all result.Sweeps
 	for _, op := range ops {
-		kind, err := coll.ParseKind(op)
+		kind, err := Op(op).kind()
 		if err != nil {
-			return fmt.Errorf("--op: %w", err)
+			return err
 		}
 		sizes := slices.Repeat(calibrate.Sizes, 2) // what is not the same again does not count
 		s, err := own.Sweep(ctx, team, kind, sizes,

@@ -55,22 +55,19 @@ func (d *DoctorDoc) Wrong() bool {
 // Unexamined reports that nothing that was given is known, so that no finding says nothing.
 func (d *DoctorDoc) Unexamined() bool { return !d.Examined() && d.Least != "never" }
 
-// Check refuses a question that cannot be answered, before anything is read.
-func (q Doctor) Check() error {
-	if err := prepare(&q); err != nil {
+// check refuses a question that cannot be answered, before anything is read.
+func (q *Doctor) check() error {
+	if err := prepare(q); err != nil {
 		return err
 	}
-	_, err := finding.ParseSeverity(q.FailOn)
 	switch {
 	case q.Mask != "" && q.Mask != "addresses":
 		return fmt.Errorf("--mask %s: expected addresses; secrets are always hidden", q.Mask)
 	case len(q.Sources) == 0 && !q.Live:
 		return failure.In("path", errors.New("nothing to read: give files, folders, archives or - for standard input; "+
 			"--live reads this machine"))
-	case err != nil && q.FailOn != "never":
-		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	}
-	return nil
+	return checkFailOn(q.FailOn)
 }
 
 // Kind is what the sources are: "trace" where most are a profiler's, "measured" where the only one is a table of bench
@@ -133,7 +130,7 @@ func (q Doctor) Run(ctx context.Context, env Env) (doc *DoctorDoc, err error) {
 // Read reads all sources.
 func (q Doctor) Read(ctx context.Context, env Env) (doc *evidence.Set, err error) {
 	defer begin(&q, &env, &doc, &err)()
-	if err := q.Check(); err != nil {
+	if err := q.check(); err != nil {
 		return nil, err
 	}
 	r := evidence.NewReader()

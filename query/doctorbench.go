@@ -49,11 +49,11 @@ func (d *DoctorBenchDoc) Wrong() bool {
 
 // Run reads, predicts and judges.
 func (q DoctorBench) Run(ctx context.Context, env Env) (doc *DoctorBenchDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
-	if err := (Doctor{Sources: []string{q.Result}, FailOn: q.FailOn}).Check(); err != nil {
+	if err := checkFailOn(q.FailOn); err != nil {
 		return nil, err
 	}
 	env.Verbose = nil // how the cluster was read is not what is asked
@@ -304,7 +304,7 @@ func (q *DoctorBench) tables(name string, data []byte, out *nccltests.Output,
 	for i := range out.Tables {
 		t := &out.Tables[i]
 		if t.Op == coll.None && len(t.Sweeps) > 0 {
-			op, err := cmp.Or(q.Op, Op(opInName(name))).kind()
+			op, err := coll.ParseKind(cmp.Or(string(q.Op), opInName(name)))
 			if err != nil {
 				return nil, nil,
 					q.opMissing(fmt.Errorf("%s:%d: nothing says which collective this table is of: %w", name, t.Line, err))

@@ -245,6 +245,13 @@ func begin[D any](question any, env *Env, doc **D, err *error) (end func()) {
 	}
 }
 
+// prepared begins the answer to a question whose fields are prepared first; err is what is wrong with them.
+func prepared[D any](question any, env *Env, doc **D, err *error) (end func()) {
+	end = begin(question, env, doc, err)
+	*err = prepare(question)
+	return end
+}
+
 // note tells something beside the answer.
 func (e *Env) note(texts ...string) {
 	for _, t := range texts {

@@ -29,8 +29,8 @@ type EnvelopeDoc struct {
 
 // Run works out the case that was asked about.
 func (q Envelope) Run(ctx context.Context, env Env) (doc *EnvelopeDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	own, err := q.own(ctx, &env)

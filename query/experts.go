@@ -66,8 +66,8 @@ type expertsRow struct {
 
 // Run predicts both directions for every number of tokens.
 func (q Experts) Run(ctx context.Context, env Env) (doc *ExpertsDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	if q.Mode == "low_latency" {
@@ -82,25 +82,14 @@ func (q Experts) Run(ctx context.Context, env Env) (doc *ExpertsDoc, err error) 
 	place := placement{
 		cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC, set: q.Set,
 	}
-	shapes, cl, err := place.shapedGPUs(ctx, &env)
-	if err != nil {
-		return nil, err
-	}
-	l, name, err := shapes[0].ranks(cl)
-	if err != nil {
-		return nil, err
-	}
-	version, err := env.parseNCCL("")
-	if err != nil {
-		return nil, err
-	}
-	p, err := predict.New(cl, l, version, nil, nil)
+	p, name, err := place.predictor(ctx, &env, "")
 	if err != nil {
 		return nil, err
 	}
 	d := &ExpertsDoc{
-		Cluster: cl.Name, Layout: name, GPUs: len(l), Mode: q.Mode, Hidden: q.Hidden, TopK: q.TopK, Experts: q.Experts,
-		Rows: []expertsRow{},
+		Cluster: p.Cluster.Name, Layout: name, GPUs: len(p.Layout), Mode: q.Mode, Hidden: q.Hidden, TopK: q.TopK,
+		Experts: q.Experts,
+		Rows:    []expertsRow{},
 	}
 	for _, n := range tokens {
 		for _, combine := range []bool{false, true} {

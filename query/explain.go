@@ -30,8 +30,8 @@ type ExplainDoc struct {
 
 // Run reads the logs and lays out a communicator.
 func (q Explain) Run(ctx context.Context, env Env) (doc *ExplainDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	size, err := q.Size.bytes()

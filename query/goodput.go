@@ -59,8 +59,8 @@ const playedFailures = 5_000
 
 // Run prices the step and every way to go about failures.
 func (q Goodput) Run(ctx context.Context, env Env) (doc *GoodputDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	f, err := q.Failures.read()
@@ -108,47 +108,32 @@ func (q Goodput) Run(ctx context.Context, env Env) (doc *GoodputDoc, err error) 
 
 // ways fills in what else could be done, and the best of it.
 func (d *GoodputDoc) ways(f failing, p *pricedStep) error {
-	try := func(async, replaced bool, spares int, elastic bool) (goodputRow, error) {
-		f := f
-		f.saves = f.saves && async == f.async // or it was said for the other kind
-		f.async, f.pooled, f.spares, f.elastic, f.interval = async, !replaced, spares, elastic, 0
-		g, err := f.goodput(p, d.Nodes, p.Step, d.Tokens)
-		if err != nil {
-			return goodputRow{}, err
-		}
-		r := goodputRow{
-			Async: async, Replaced: replaced, Spares: spares, Elastic: elastic, Goodput: g.Share, Tokens: g.Tokens,
-			Interval: g.Interval,
-			PerGPU:   g.Tokens / float64(d.GPUs) * float64(d.Nodes) / float64(d.Nodes+spares),
-		}
-		if g.Pool != nil {
-			r.Stopped, r.Shrunk = g.Pool.Stopped, g.Pool.Shrunk
-		}
-		return r, nil
-	}
-	type way struct {
-		async, replaced bool
-		spares          int
-		elastic         bool
-	}
-	list := []way{{false, true, 0, false}, {true, true, 0, false}}
+	list := []goodputRow{{Replaced: true}, {Async: true, Replaced: true}}
 	for _, n := range spareCounts(d.Nodes) {
-		list = append(list, way{f.async, false, n, false}, way{f.async, false, n, true})
+		list = append(list, goodputRow{Async: f.async, Spares: n}, goodputRow{Async: f.async, Spares: n, Elastic: true})
 	}
 	best, last := -1, 1.0
-	for _, w := range list {
-		if w.spares > 1 && last < 1e-3 { // more spares change nothing
+	for _, r := range list {
+		if r.Spares > 1 && last < 1e-3 { // more spares change nothing
 			break
 		}
-		r, err := try(w.async, w.replaced, w.spares, w.elastic)
+		f := f
+		f.saves = f.saves && r.Async == f.async // or it was said for the other kind
+		f.async, f.pooled, f.spares, f.elastic, f.interval = r.Async, !r.Replaced, r.Spares, r.Elastic, 0
+		g, err := f.goodput(p, d.Nodes, p.Step, d.Tokens)
 		if err != nil {
 			return err
 		}
-		if !w.replaced && !w.elastic {
+		r.Goodput, r.Tokens, r.Interval = g.Share, g.Tokens, g.Interval
+		r.PerGPU = g.Tokens / float64(d.GPUs) * float64(d.Nodes) / float64(d.Nodes+r.Spares)
+		if g.Pool != nil {
+			r.Stopped, r.Shrunk = g.Pool.Stopped, g.Pool.Shrunk
+		}
+		if !r.Replaced && !r.Elastic {
 			last = r.Stopped
 		}
 		d.Rows = append(d.Rows, r)
-		if !w.replaced && (best < 0 || r.PerGPU > d.Rows[best].PerGPU) {
+		if !r.Replaced && (best < 0 || r.PerGPU > d.Rows[best].PerGPU) {
 			best = len(d.Rows) - 1
 		}
 	}

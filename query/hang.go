@@ -68,9 +68,9 @@ func (d *HangDoc) Wrong() bool {
 // Undecided reports an answer that says neither that the job is healthy nor what is wrong with it.
 func (d *HangDoc) Undecided() bool { return d.State == hang.Unknown && d.Least != "never" }
 
-// Check refuses a question that cannot be answered, before anything is read.
-func (q Hang) Check() error {
-	if err := prepare(&q); err != nil {
+// check refuses a question that cannot be answered, before anything is read.
+func (q *Hang) check() error {
+	if err := prepare(q); err != nil {
 		return err
 	}
 	idle := ""
@@ -80,23 +80,21 @@ func (q Hang) Check() error {
 	if !q.live() {
 		idle += " gap"
 	}
-	if err := unread(&q, idle, "no running job is asked again"); err != nil {
+	if err := unread(q, idle, "no running job is asked again"); err != nil {
 		return err
 	}
-	_, err := finding.ParseSeverity(q.FailOn)
 	switch {
-	case err != nil && q.FailOn != "never":
-		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	case !q.live() && len(q.Sources) == 0 && q.Dumps == "":
 		return failure.In("path", errors.New("nothing to read and nobody to ask: give dumps, logs, stacks or RAS answers, "+
 			"or ask a job with --pid, --ras localhost, --hosts, --job or --pods"))
 	case q.Watch && !q.live() && q.Dumps == "":
 		return errors.New("--watch asks a running job; give --pid, --ras, --hosts, --job, --pods or --dumps")
 	case q.Pods != "":
-		_, err := kube.Parse(q.Pods)
-		return err
+		if _, err := kube.Parse(q.Pods); err != nil {
+			return err
+		}
 	}
-	return nil
+	return checkFailOn(q.FailOn)
 }
 
 func (q *Hang) live() bool {
@@ -106,10 +104,7 @@ func (q *Hang) live() bool {
 // Run reads all sources, asks the job, and judges.
 func (q Hang) Run(ctx context.Context, env Env) (doc *HangDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
-	if err := q.Check(); err != nil {
-		return nil, err
-	}
-	if err := prepare(&q); err != nil {
+	if err := q.check(); err != nil {
 		return nil, err
 	}
 	addrs, err := q.addresses(ctx, &env)
@@ -253,10 +248,7 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 		doc.Evidence[i].Text = doctor.Secrets(doc.Evidence[i].Text)
 	}
 	doc.Next = append(doc.Next, toDoctor(&doc.Verdict, q.Sources)...)
-	doc.Findings = doc.Verdict.Findings()
-	if doc.Findings == nil {
-		doc.Findings = []finding.Finding{}
-	}
+	doc.Findings = orEmpty(doc.Verdict.Findings())
 	return doc, nil
 }
 

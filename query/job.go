@@ -389,24 +389,6 @@ func (q *FineTuning) checkModel(m *workload.Model, seq int64) error {
 	return nil
 }
 
-// words are the fields as flags of a command.
-func (q *FineTuning) words() string {
-	text := ""
-	if q.LoRA != "" {
-		text += " --lora " + shellWord(q.LoRA)
-	}
-	if q.Packed > 0 {
-		text += fmt.Sprintf(" --packed %d", q.Packed)
-	}
-	if q.Method != "" {
-		text += " --method " + q.Method
-	}
-	if q.MTP > 0 {
-		text += fmt.Sprintf(" --mtp %d", q.MTP)
-	}
-	return text
-}
-
 // feed is the time in which the samples of a step come, and what they wait for.
 func (q *Step) feed(batch int64, nodes int) (unit.Span, string, error) {
 	var data unit.Span

@@ -52,18 +52,18 @@ func (d *JobsDoc) Wrong() bool {
 	return d.in(d.Findings)
 }
 
-// Check refuses a question that cannot be answered, before anything is read.
-func (q Jobs) Check() error {
-	if err := prepare(&q); err != nil {
+// check refuses a question that cannot be answered, before anything is read.
+func (q *Jobs) check() error {
+	if err := prepare(q); err != nil {
 		return err
 	}
 	if !q.Watch {
-		if err := unread(&q, "every", "only --watch reads again"); err != nil {
+		if err := unread(q, "every", "only --watch reads again"); err != nil {
 			return err
 		}
 	}
-	if _, err := finding.ParseSeverity(q.FailOn); err != nil && q.FailOn != "never" {
-		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
+	if err := checkFailOn(q.FailOn); err != nil {
+		return err
 	}
 	_, err := (&Env{}).parseNCCL(q.NCCL)
 	return err
@@ -75,10 +75,7 @@ const localSamples = 1 << 12
 // Run reads and compares once.
 func (q Jobs) Run(ctx context.Context, env Env) (doc *JobsDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
-	if err := q.Check(); err != nil {
-		return nil, err
-	}
-	if err := prepare(&q); err != nil {
+	if err := q.check(); err != nil {
 		return nil, err
 	}
 	doc = &JobsDoc{FailOn: failOn(q.FailOn)}
@@ -237,35 +234,14 @@ func (q Jobs) expect(ctx context.Context, e *Env, doc *JobsDoc) {
 	}
 	quiet := *e
 	quiet.Note, quiet.Verbose = nil, nil
-	place := placement{cluster: q.Cluster}
-	made := map[shape]*predict.Predictor{}
-	failed := map[shape]error{}
+	made := map[Layout]*predict.Predictor{}
+	failed := map[Layout]error{}
 	doc.Predicted, doc.Unpredicted = doc.Expect(func(row *rates.Row) (*predict.Predictor, error) {
-		nodes, gpus := row.Shape()
-		s := shape{nodes: nodes, gpus: gpus}
-		if made[s] == nil && failed[s] == nil && ctx.Err() == nil {
-			made[s], failed[s] = place.predictor(ctx, &quiet, s, q.NCCL)
+		l := LayoutOf(row.Shape())
+		if made[l] == nil && failed[l] == nil && ctx.Err() == nil {
+			place := placement{cluster: q.Cluster, layout: string(l)}
+			made[l], _, failed[l] = place.predictor(ctx, &quiet, q.NCCL)
 		}
-		return made[s], errors.Join(failed[s], ctx.Err())
+		return made[l], errors.Join(failed[l], ctx.Err())
 	})
-}
-
-// predictor predicts on one layout, by the release that is named or that the cluster was measured with.
-func (p *placement) predictor(ctx context.Context, e *Env, s shape, release string) (*predict.Predictor, error) {
-	cl, err := p.loadGPUs(ctx, e, []shape{s})
-	if err != nil {
-		return nil, err
-	}
-	l, _, err := s.ranks(cl)
-	if err != nil {
-		return nil, err
-	}
-	v, err := e.parseNCCL(release)
-	if err != nil {
-		return nil, err
-	}
-	if release == "" {
-		v = predict.CalibratedRelease(cl, v)
-	}
-	return predict.New(cl, l, v, nil, nil)
 }

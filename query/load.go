@@ -799,6 +799,26 @@ func (p *placement) shapedGPUs(ctx context.Context, e *Env) ([]shape, *cluster.C
 	return shapes, cl, err
 }
 
+// predictor predicts on the one layout, by a release of NCCL; name is what the layout is called.
+func (p *placement) predictor(ctx context.Context, e *Env, release string) (x *predict.Predictor, name string,
+	err error,
+) {
+	version, err := e.parseNCCL(release)
+	if err != nil {
+		return nil, "", err
+	}
+	shapes, cl, err := p.shapedGPUs(ctx, e)
+	if err != nil {
+		return nil, "", err
+	}
+	l, name, err := shapes[0].ranks(cl)
+	if err != nil {
+		return nil, "", err
+	}
+	x, err = predict.New(cl, l, version, nil, nil)
+	return x, name, err
+}
+
 func (p *placement) enough(ctx context.Context, e *Env, shapes []shape) (*cluster.Cluster, error) {
 	need := p.least
 	for _, s := range shapes {

@@ -90,8 +90,8 @@ const endless = 1e3
 
 // Run prices the step on variants of the cluster.
 func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	within := *q.Within

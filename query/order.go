@@ -149,16 +149,10 @@ func (q OrderCollective) Run(ctx context.Context, env Env) (*OrderDoc, error) {
 func collective(o *fleet.Order, op Op, sizes []string) (err error) {
 	o.What.Measure = fleet.MeasureCollective
 	if o.What.Op, err = op.kind(); err != nil {
-		return fmt.Errorf("--op: %w", err)
+		return err
 	}
-	for _, s := range sizes {
-		b, err := unit.ParseBytes(s)
-		if err != nil {
-			return fmt.Errorf("--size: %w", err)
-		}
-		o.What.Sizes = append(o.What.Sizes, b)
-	}
-	return nil
+	o.What.Sizes, err = sizeList(strings.Join(sizes, ","))
+	return err
 }
 
 // OrderNodes are who is measured by programs that agents start, and within which bounds.
@@ -223,8 +217,8 @@ func (q OrderRDMA) Run(ctx context.Context, env Env) (*OrderDoc, error) {
 func giveOrder(ctx context.Context, env Env, question any, t *OrderTimes,
 	fill func(*fleet.Order) error,
 ) (doc *OrderDoc, err error) {
-	defer begin(question, &env, &doc, &err)()
-	if err := prepare(question); err != nil {
+	defer prepared(question, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	var o fleet.Order
@@ -330,8 +324,8 @@ func (d *OrderCheckDoc) Wrong() bool { return len(d.Bad) > 0 }
 
 // Run measures and judges.
 func (q OrderCheck) Run(ctx context.Context, env Env) (doc *OrderCheckDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	b := OrderBounds{Nodes: q.Nodes, MaxRate: q.MaxRate, Warm: new(1), Iters: 5, MaxTime: 5 * time.Second}

@@ -371,11 +371,6 @@ func DtypeOf(d coll.Dtype) Dtype { return Dtype(d.String()) }
 // LayoutOf is so many nodes with so many GPUs each.
 func LayoutOf(nodes, gpus int) Layout { return Layout(fmt.Sprintf("%dx%d", nodes, gpus)) }
 
-// LayoutsOf are layouts to compare. Without any it is the empty field, which compares nothing and asks about all GPUs.
-func LayoutsOf(list ...Layout) Layout {
-	return Layout(commas(list))
-}
-
 // commas joins texts.
 func commas[T ~string](list []T) string {
 	texts := make([]string, len(list))
@@ -402,10 +397,28 @@ func ParallelOf(s workload.Split) Parallel {
 	return Parallel(text)
 }
 
-func (o Op) kind() (coll.Kind, error)             { return coll.ParseKind(string(o)) }
 func (s Size) bytes() (unit.Bytes, error)         { return unit.ParseBytes(string(s)) }
-func (d Dtype) dtype() (coll.Dtype, error)        { return coll.ParseDtype(string(d)) }
 func (p Parallel) split() (workload.Split, error) { return workload.ParseSplit(string(p)) }
+
+// kind is the collective that is named.
+func (o Op) kind() (coll.Kind, error) {
+	k, err := coll.ParseKind(string(o))
+	return k, flagged("--op", err)
+}
+
+// dtype is the type that is named.
+func (d Dtype) dtype() (coll.Dtype, error) {
+	t, err := coll.ParseDtype(string(d))
+	return t, flagged("--dtype", err)
+}
+
+// flagged says which flag an error is about.
+func flagged(flag string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", flag, err)
+	}
+	return err
+}
 
 // Values are the words that a parameter of a command can be, for whoever completes what people type: cluster, op, algo,
 // dtype, nccl, model and proto have some. A cluster or a model can also be a file.

@@ -79,8 +79,6 @@ type PlaceRow struct {
 	// Racks are the NVLink domains of several hosts that it is in, Segment the most nodes that each has a multiple of.
 	Racks   []string `json:"racks,omitempty"`
 	Segment int      `json:"segment,omitempty"`
-
-	names []string // of Hosts
 }
 
 // placeNoise is the share of a step that two runs on one placement may differ by: a smaller difference between
@@ -89,8 +87,8 @@ const placeNoise = 0.01
 
 // Run finds the nodes.
 func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	x, err := q.read(ctx, &env)
@@ -367,8 +365,9 @@ func (x *placing) row(p, best *plan.Placement) PlaceRow {
 	r.LongerLow, r.LongerHigh = r.Longer/bar, r.Longer*bar
 	r.Tied = r.LongerLow < placeNoise*best.Result.Step
 	inRack := map[string]int{}
+	var names []string
 	for _, i := range p.Nodes {
-		r.names = append(r.names, x.free.Names[i])
+		names = append(names, x.free.Names[i])
 		if rack := x.free.Racks[i]; rack != "" {
 			if inRack[rack]++; inRack[rack] == 1 {
 				r.Racks = append(r.Racks, rack)
@@ -378,16 +377,14 @@ func (x *placing) row(p, best *plan.Placement) PlaceRow {
 	for _, n := range inRack {
 		r.Segment = gcd(n, r.Segment)
 	}
-	r.Hosts = cluster.FormatHosts(r.names)
+	r.Hosts = cluster.FormatHosts(names)
 	return r
 }
 
 // Names are the hosts by their names, in the order of ranks; none where Hosts is no hostlist.
 func (r *PlaceRow) Names() []string {
-	if r.names == nil { // read from JSON
-		r.names, _ = cluster.ParseHosts(r.Hosts)
-	}
-	return r.names
+	names, _ := cluster.ParseHosts(r.Hosts)
+	return names
 }
 
 // Request is the nodes to take, for a scheduler.

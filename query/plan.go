@@ -78,8 +78,8 @@ type Plan struct {
 
 // Run searches on the cluster, and on what Set makes of it.
 func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	if err := q.check(); err != nil {
@@ -395,47 +395,39 @@ func (x *planned) why(i int) string {
 // command is busbar step for a plan.
 func (x *planned) command(p *pricedStep) string {
 	j := p.job
-	text := "busbar step -c " + shellWord(x.Cluster)
+	q := Step{Tuner: x.Tuner, Job: Job{
+		Cluster: x.Cluster, Model: x.Model, Parallel: Parallel(said(x.framework, j.Split)),
+		Global: j.GlobalBatch / x.pairs(), Micro: j.MicroBatch / x.pairs(), Seq: j.Seq, Precision: j.Precision,
+		Recompute: j.Recompute, FineTuning: x.FineTuning, Framework: x.framework.String(), Context: j.Context,
+		NCCL: x.NCCL, GPU: x.Plan.GPU, NIC: x.NIC,
+	}}
 	if p.layout != "all" {
-		text += " -l " + p.layout
+		q.Layout = Layout(p.layout)
 	}
 	if x.set != "" {
-		text += " --set " + shellWord(x.set)
+		q.Set = []string{x.set}
 	}
-	text += fmt.Sprintf(" -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s",
-		shellWord(x.Model), said(x.framework, j.Split), j.GlobalBatch/x.pairs(), j.MicroBatch/x.pairs(), j.Seq, j.Precision,
-		j.Recompute) + x.words()
-	text += " --framework " + x.framework.String()
 	if string(j.Kernels) != x.framework.Kernels {
-		text += " --kernels " + string(j.Kernels)
+		q.Kernels = j.Kernels
 	}
 	if j.Split.PP > 1 {
-		text += " --schedule " + string(j.Schedule)
+		q.Schedule = j.Schedule
 		if j.Split.Order != workload.TensorDataPipeline {
-			text += " --order " + string(j.Split.Order)
+			q.Order = j.Split.Order
 		}
 	}
 	own := workload.Job{Split: j.Split}
 	x.framework.Adopt(&own, p.model.SM) // whose own size step takes
 	if j.Bucket != 0 && j.Bucket != cmp.Or(own.Bucket, workload.DefaultBucket) {
-		text += " --bucket " + j.Bucket.Exact()
+		q.Bucket = Size(j.Bucket.Exact())
 	}
-	for _, y := range []struct{ flag, value string }{
-		{"--context", string(j.Context)},
-		{"--offload", string(j.Offload)},
-		{"--compress", string(j.Compress)},
-		{"--nccl", x.NCCL},
-		{"--gpu", x.Plan.GPU},
-		{"--nic", x.NIC},
-	} {
-		if y.value != "" && y.value != "none" {
-			text += " " + y.flag + " " + shellWord(y.value)
-		}
+	if j.Offloads() {
+		q.Offload = j.Offload
 	}
-	if x.Tuner {
-		text += " --tuner"
+	if j.Compresses() {
+		q.Compress = j.Compress
 	}
-	return text
+	return ShellLine(CommandLine([]string{"step"}, q))
 }
 
 // assumedRates are the layers of a fabric with rates that are only assumed, in words. Inside one node the network is
@@ -820,23 +812,15 @@ func (p *training) space(f *workload.Framework, ranks, most, node, sm int) (*pla
 
 // lists takes the fields that name several values.
 func (q *Plan) lists(s *plan.Space) error {
-	if err := choose("--schedule", q.Schedule, pipeline.Schedules(), &s.Schedule); err != nil {
-		return err
-	}
-	if err := choose("--context", q.Context, []workload.Context{workload.Ring, workload.Gather, workload.Ulysses},
-		&s.Context); err != nil {
-		return err
-	}
-	if err := choose("--offload", q.Offload, []workload.Offload{
-		workload.OnGPU, workload.OffloadOptimizer, workload.OffloadParams,
-	}, &s.Offload); err != nil {
-		return err
-	}
-	if err := choose("--compress", q.Compress, []workload.Wire{
-		workload.Uncompressed, workload.WireFP16, workload.WireBF16, workload.WireInt8,
-	}, &s.Compress); err != nil {
-		return err
-	}
+	err := cmp.Or(
+		choose("--schedule", q.Schedule, pipeline.Schedules(), &s.Schedule),
+		choose("--context", q.Context, []workload.Context{workload.Ring, workload.Gather, workload.Ulysses}, &s.Context),
+		choose("--offload", q.Offload, []workload.Offload{
+			workload.OnGPU, workload.OffloadOptimizer, workload.OffloadParams,
+		}, &s.Offload),
+		choose("--compress", q.Compress, []workload.Wire{
+			workload.Uncompressed, workload.WireFP16, workload.WireBF16, workload.WireInt8,
+		}, &s.Compress))
 	if len(q.Bucket) > 0 {
 		s.Bucket = nil
 	}
@@ -847,7 +831,7 @@ func (q *Plan) lists(s *plan.Space) error {
 		}
 		s.Bucket = append(s.Bucket, size)
 	}
-	return nil
+	return err
 }
 
 // choose replaces a list by the words of a flag, each of which is among some.
@@ -858,11 +842,7 @@ func choose[T ~string](flag string, words, some []T, to *[]T) error {
 	for _, w := range words {
 		x := T(strings.TrimSpace(string(w)))
 		if !slices.Contains(some, x) {
-			var all []string
-			for _, s := range some {
-				all = append(all, string(s))
-			}
-			return fmt.Errorf("%s %q; expected some of %s", flag, w, strings.Join(all, ", "))
+			return fmt.Errorf("%s %q; expected some of %s", flag, w, strings.ReplaceAll(commas(some), ",", ", "))
 		}
 		if !slices.Contains(*to, x) {
 			*to = append(*to, x)

@@ -213,10 +213,10 @@ func (q *Predict) operation(ctx context.Context, env *Env) (predict.Query, error
 	ask := predict.Query{Root: q.Root, Proto: string(q.Proto), Stop: ctx.Err}
 	var err error
 	if ask.Kind, err = q.Op.kind(); err != nil {
-		return ask, fmt.Errorf("--op: %w", err)
+		return ask, err
 	}
 	if ask.Type, err = q.Dtype.dtype(); err != nil {
-		return ask, fmt.Errorf("--dtype: %w", err)
+		return ask, err
 	}
 	if ask.Sizes, err = q.sizes(); err != nil {
 		return ask, err

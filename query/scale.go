@@ -79,8 +79,8 @@ const kneeGain = 1.6
 
 // Run prices every doubling.
 func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	if q.Compare != "" || q.Layout != "" {

@@ -10,7 +10,6 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/internal/failure"
-	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/result"
 	"busbar.dev/schedule"
@@ -51,8 +50,8 @@ const maxProven = 1 << 23
 
 // Run plays a schedule round by round, or proves it where that is asked for.
 func (q Sched) Run(ctx context.Context, env Env) (doc *SchedDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	asked := q
@@ -108,22 +107,10 @@ func (q *Sched) onLayout(ctx context.Context, env *Env) (p *predict.Predictor, n
 	}
 	ranks, per := shapes[0].nodes*shapes[0].gpus, shapes[0].gpus
 	if q.Cluster != "" {
-		cl, err := place.loadGPUs(ctx, env, shapes)
-		if err != nil {
+		if p, name, err = place.predictor(ctx, env, q.NCCL); err != nil {
 			return nil, "", err
 		}
-		var l nccl.Layout
-		if l, name, err = shapes[0].ranks(cl); err != nil {
-			return nil, "", err
-		}
-		version, err := env.parseNCCL(q.NCCL)
-		if err != nil {
-			return nil, "", err
-		}
-		if p, err = predict.New(cl, l, version, nil, nil); err != nil {
-			return nil, "", err
-		}
-		ranks, per = len(l), ranksOfFirst(l)
+		ranks, per = len(p.Layout), ranksOfFirst(p.Layout)
 	}
 	if q.Ranks = &ranks; q.Groups == "" && per < ranks && (p == nil || !q.native()) {
 		q.Groups = strconv.Itoa(per)
@@ -140,7 +127,7 @@ func (q *Sched) native() bool {
 func (q *Sched) call() (op coll.Op, err error) {
 	op = coll.Op{Type: coll.Float, Root: q.Root, Bytes: comparedSize}
 	if op.Kind, err = q.Op.kind(); err != nil {
-		return op, fmt.Errorf("--op: %w", err)
+		return op, err
 	}
 	if q.Size != "" {
 		op.Bytes, err = q.Size.bytes()
@@ -189,7 +176,7 @@ func (q *Sched) build() (*schedule.Schedule, error) {
 	q.Channels, q.Pieces = cmp.Or(q.Channels, new(1)), cmp.Or(q.Pieces, new(4))
 	kind, err := q.Op.kind()
 	if err != nil {
-		return nil, fmt.Errorf("--op: %w", err)
+		return nil, err
 	}
 	b, err := schedule.Find(q.Algo)
 	if err != nil {

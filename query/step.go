@@ -128,8 +128,8 @@ func (p *pricedStep) branches(chosen bool) ([]stepBranch, error) {
 
 // Run prices the step on every layout.
 func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	campaign, err := q.Campaign.read()

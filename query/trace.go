@@ -91,12 +91,9 @@ func (d *TraceDoc) Wrong() bool {
 	return d.in(d.Findings)
 }
 
-// Check refuses a question that cannot be answered.
-func (q Trace) Check() error {
-	_, err := finding.ParseSeverity(q.FailOn)
+// check refuses a question that cannot be answered.
+func (q *Trace) check() error {
 	switch {
-	case err != nil && q.FailOn != "never" && q.FailOn != "":
-		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	case len(q.Sources) == 0:
 		return errors.New("nothing to read: give traces of PyTorch's profiler (prof.export_chrome_trace) or of Nsight " +
 			"Systems (nsys export --type sqlite)")
@@ -105,16 +102,16 @@ func (q Trace) Check() error {
 	case q.Compare != "":
 		return errors.New("--compare: a trace is of one layout; give it with -l")
 	}
-	return nil
+	return checkFailOn(q.FailOn)
 }
 
 // Run reads the traces, adds up their times and predicts beside them.
 func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
-	if err := q.Check(); err != nil {
+	if err := q.check(); err != nil {
 		return nil, err
 	}
 	var traces []*trace.Trace

@@ -37,7 +37,7 @@ func TestTypedFields(t *testing.T) {
 	job := Job{
 		Parallel: ParallelOf(workload.Split{DP: 2, TP: 8, PP: 2, ZeRO: 1}), Recompute: workload.Full,
 		Precision: workload.BF16,
-		Schedule:  pipeline.ZeroBubble, Bucket: SizeOf(25 * unit.MiB), Compare: LayoutsOf(LayoutOf(1, 8), LayoutOf(2, 8)),
+		Schedule:  pipeline.ZeroBubble, Bucket: SizeOf(25 * unit.MiB), Compare: "1x8,2x8",
 	}
 	if split, err := job.Parallel.split(); err != nil || split.TP != 8 || split.PP != 2 || split.ZeRO != 1 {
 		t.Errorf("%s is %+v, %v", job.Parallel, split, err)

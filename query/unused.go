@@ -16,56 +16,52 @@ import (
 
 // jobOptions are settings that only some jobs have a use for: another value of each, and why a job may have none.
 var jobOptions = map[string]struct {
-	other func(at *jobSite, j *workload.Job)
+	other func(p *pricedStep)
 	why   string
 }{
-	"graphs": {func(_ *jobSite, j *workload.Job) { j.Graphs = false }, "the host is nowhere what limits the step"},
+	"graphs": {func(p *pricedStep) { p.job.Graphs = false }, "the host is nowhere what limits the step"},
 	"unfused": {
-		func(_ *jobSite, j *workload.Job) { j.Unfused = false }, "the model has no attention, or recomputes it",
+		func(p *pricedStep) { p.job.Unfused = false }, "the model has no attention, or recomputes it",
 	},
 	"padded": {
-		func(_ *jobSite, j *workload.Job) { j.Padded = false },
+		func(p *pricedStep) { p.job.Padded = false },
 		"the vocabulary is padded already, by its size or by the kernels",
 	},
 	"sync": {
-		func(_ *jobSite, j *workload.Job) { j.Sync = false }, "no gradients are reduced while the job computes",
+		func(p *pricedStep) { p.job.Sync = false }, "no gradients are reduced while the job computes",
 	},
 	"channels-first": {
-		func(_ *jobSite, j *workload.Job) { j.ChannelsFirst = false }, "the model is not trained on pictures",
+		func(p *pricedStep) { p.job.ChannelsFirst = false }, "the model is not trained on pictures",
 	},
-	"packed":   {func(_ *jobSite, j *workload.Job) { j.Packed = 0 }, "a document is as long as a sequence"},
+	"packed":   {func(p *pricedStep) { p.job.Packed = 0 }, "a document is as long as a sequence"},
 	"schedule": {otherSchedule, "the job has no pipeline (pp=1)"},
 	"order":    {otherOrder, "ranks have one order: the job has no pipeline, or one replica"},
 	"context":  {otherContext, "no sequence is divided (cp=1)"},
-	"bucket":   {func(_ *jobSite, j *workload.Job) { j.Bucket *= 8 }, "no gradients are reduced in buckets"},
+	"bucket":   {func(p *pricedStep) { p.job.Bucket *= 8 }, "no gradients are reduced in buckets"},
 	"compress": {
-		func(_ *jobSite, j *workload.Job) { j.Compress = workload.Uncompressed }, "no gradients cross a network",
+		func(p *pricedStep) { p.job.Compress = workload.Uncompressed }, "no gradients cross a network",
 	},
-	"tuner": {func(at *jobSite, _ *workload.Job) { at.tuned = false }, "NCCL's own choices are the fastest here"},
+	"tuner": {func(p *pricedStep) { p.tuned = false }, "NCCL's own choices are the fastest here"},
 }
 
-func otherSchedule(_ *jobSite, j *workload.Job) {
-	if j.Schedule == pipeline.GPipe {
-		j.Schedule = pipeline.Alternate
-	} else {
-		j.Schedule = pipeline.GPipe
-	}
+func otherSchedule(p *pricedStep) {
+	p.job.Schedule = another(p.job.Schedule, pipeline.GPipe, pipeline.Alternate)
 }
 
-func otherOrder(_ *jobSite, j *workload.Job) {
-	if j.Split.Order == workload.TensorPipelineData {
-		j.Split.Order = workload.TensorDataPipeline
-	} else {
-		j.Split.Order = workload.TensorPipelineData
-	}
+func otherOrder(p *pricedStep) {
+	p.job.Split.Order = another(p.job.Split.Order, workload.TensorPipelineData, workload.TensorDataPipeline)
 }
 
-func otherContext(_ *jobSite, j *workload.Job) {
-	if j.Context == workload.Gather {
-		j.Context = workload.Ring
-	} else {
-		j.Context = workload.Gather
+func otherContext(p *pricedStep) {
+	p.job.Context = another(p.job.Context, workload.Gather, workload.Ring)
+}
+
+// another is the first of two values, or the second where it is the first already.
+func another[T comparable](is, first, second T) T {
+	if is == first {
+		return second
 	}
+	return first
 }
 
 // unused refuses a setting of a question about a job that changes nothing of the answer: with another value all steps
@@ -79,13 +75,14 @@ func unused(question any, steps ...*pricedStep) error {
 			continue
 		}
 		changes := func(s *pricedStep) bool {
-			at, j := s.jobSite, *s.job
-			x.other(&at, &j)
 			was, err := s.price(s.job)
 			if err != nil {
 				return true
 			}
-			is, err := at.price(&j)
+			varied, job := *s, *s.job
+			varied.job = &job
+			x.other(&varied)
+			is, err := varied.price(varied.job)
 			return err != nil || is.Step != was.Step || is.Memory != was.Memory
 		}
 		if !slices.ContainsFunc(steps, changes) {

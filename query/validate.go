@@ -37,8 +37,8 @@ var ErrFaults = errors.New("faults with their causes, not measured points")
 
 // Run reads, predicts and scores.
 func (q Validate) Run(ctx context.Context, env Env) (doc *ValidateDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	for _, x := range []*float64{q.MaxMedian, q.MaxP90} {
@@ -422,8 +422,8 @@ type reliability struct {
 
 // Run examines every fault and compares the findings with the cause.
 func (q ValidateDoctor) Run(ctx context.Context, env Env) (doc *ValidateDoctorDoc, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := prepare(&q); err != nil {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
 		return nil, err
 	}
 	data, err := env.measuredText(q.File)

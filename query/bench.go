@@ -7,7 +7,6 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
-	"busbar.dev/engine/ranks"
 	"busbar.dev/internal/failure"
 	"busbar.dev/result"
 	"busbar.dev/schedule"
@@ -31,12 +30,8 @@ type Bench struct {
 }
 
 // Run measures between ranks of this process, over plain memory.
-func (q Bench) Run(ctx context.Context, env Env) (doc *BenchDoc, err error) {
-	defer prepared(&q, &env, &doc, &err)()
-	if err != nil {
-		return nil, err
-	}
-	return q.RunOn(ctx, env, Ranks[*BenchDoc]{Job: ranks.DefaultJob()})
+func (q Bench) Run(ctx context.Context, env Env) (*BenchDoc, error) {
+	return alone(ctx, env, q, Bench.RunOn)
 }
 
 // RunOn measures on the ranks of a job. All fields count as they are: a Warm of 0 is none.
@@ -48,7 +43,7 @@ func (q Bench) RunOn(ctx context.Context, env Env, on Ranks[*BenchDoc]) (doc *Be
 	}
 	t := on.task()
 	t.Valid, t.Memory, t.Advice = plan.Validate, plan.Memory, "a smaller -e, fewer ranks or more hosts"
-	t.Same = fmt.Sprint("bench", q.Op, plan.Sizes, q.Warm, q.Iters, q.Dtype, q.Redop, q.Root, q.Algo, q.Channels, q.Check)
+	t.Same = fmt.Sprint("bench", q)
 	t.Work = func(g *engine.Group, keep func([]byte) error) error {
 		d := newBenchDoc(&q, g, plan)
 		err := d.measure(ctx, &env, &on, g, plan)

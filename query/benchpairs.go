@@ -7,7 +7,6 @@ import (
 
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
-	"busbar.dev/engine/ranks"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
 	"busbar.dev/measure"
@@ -50,12 +49,8 @@ type BenchPairsDoc struct {
 func (d *BenchPairsDoc) Wrong() bool { return finding.Serious(d.Findings) }
 
 // Run measures between ranks of this process, over plain memory.
-func (q BenchPairs) Run(ctx context.Context, env Env) (doc *BenchPairsDoc, err error) {
-	defer prepared(&q, &env, &doc, &err)()
-	if err != nil {
-		return nil, err
-	}
-	return q.RunOn(ctx, env, Ranks[*BenchPairsDoc]{Job: ranks.DefaultJob()})
+func (q BenchPairs) Run(ctx context.Context, env Env) (*BenchPairsDoc, error) {
+	return alone(ctx, env, q, BenchPairs.RunOn)
 }
 
 // RunOn measures on the ranks of a job. All fields count as they are: a Warm of 0 is none.

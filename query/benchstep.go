@@ -8,7 +8,6 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
-	"busbar.dev/engine/ranks"
 	"busbar.dev/internal/failure"
 	"busbar.dev/predict"
 	"busbar.dev/schedule"
@@ -36,12 +35,8 @@ type BenchStep struct {
 }
 
 // Run measures between ranks of this process, over plain memory.
-func (q BenchStep) Run(ctx context.Context, env Env) (doc *BenchStepDoc, err error) {
-	defer prepared(&q, &env, &doc, &err)()
-	if err != nil {
-		return nil, err
-	}
-	return q.RunOn(ctx, env, Ranks[*BenchStepDoc]{Job: ranks.DefaultJob()})
+func (q BenchStep) Run(ctx context.Context, env Env) (*BenchStepDoc, error) {
+	return alone(ctx, env, q, BenchStep.RunOn)
 }
 
 // RunOn measures on the ranks of a job. All fields count as they are: a Warm of 0 is none.
@@ -58,8 +53,7 @@ func (q BenchStep) RunOn(ctx context.Context, env Env, on Ranks[*BenchStepDoc]) 
 	t := on.task()
 	t.Valid, t.Memory, t.Advice = p.Validate, func(int) unit.Bytes { return p.Memory() },
 		"fewer ranks, --dtype bfloat16, a smaller model or more hosts"
-	t.Same = fmt.Sprint("step", m.Name, m.Params(), q.Overlap, q.Compute, q.Batch, q.Seq, q.Speed, q.Dtype, q.First, q.Cap,
-		q.Algo, q.Channels, q.Warm, q.Iters)
+	t.Same = fmt.Sprint("step", m.Name, m.Params(), q)
 	t.Work = func(g *engine.Group, keep func([]byte) error) error {
 		d, err := q.measure(ctx, &env, g, m, p)
 		if err != nil || d == nil {

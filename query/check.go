@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"busbar.dev/cluster"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
 	"busbar.dev/measure"
@@ -89,8 +88,8 @@ func (q Check) RunWith(ctx context.Context, env Env, with measure.Programs) (doc
 	if err != nil {
 		return nil, err
 	}
-	if c.Hosts, err = cluster.ParseHosts(q.Hosts); err != nil {
-		return nil, fmt.Errorf("--hosts: %w", err)
+	if c.Hosts, err = parseHosts(q.Hosts); err != nil {
+		return nil, err
 	}
 	return c.OverSSH(ctx)
 }

@@ -153,32 +153,25 @@ func (q Doctor) Weigh(env Env, set *evidence.Set) (*DoctorDoc, error) {
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
-	report, err := q.weigh(&env, set)
-	if err != nil {
-		return nil, err
+	var report *doctor.Report
+	if q.Rules == "" && q.Answers == nil {
+		report = doctor.Examine(set)
+	} else {
+		var more []*cause.Cause // the user's, beside the built-in ones
+		if q.Rules != "" {
+			var err error
+			if more, err = cause.Load(env.files(), q.Rules); err != nil {
+				return nil, fmt.Errorf("--rules: %w", err)
+			}
+		}
+		m, err := doctor.NewModel(more...)
+		if err != nil {
+			return nil, err
+		}
+		report = doctor.Weigh(m, set, q.Answers, q.Skip...)
 	}
 	report.Mask(q.Mask == "addresses")
 	return &DoctorDoc{Report: report, FailOn: failOn(q.FailOn)}, nil
-}
-
-// weigh asks the doctor, with the user's causes beside the built-in ones.
-func (q *Doctor) weigh(env *Env, set *evidence.Set) (*doctor.Report, error) {
-	if q.Rules == "" && q.Answers == nil {
-		return doctor.Examine(set), nil
-	}
-	var more []*cause.Cause
-	if q.Rules != "" {
-		list, err := cause.Load(env.files(), q.Rules)
-		if err != nil {
-			return nil, fmt.Errorf("--rules: %w", err)
-		}
-		more = list
-	}
-	m, err := doctor.NewModel(more...)
-	if err != nil {
-		return nil, err
-	}
-	return doctor.Weigh(m, set, q.Answers, q.Skip...), nil
 }
 
 // liveEvidence reads this machine: its topology as map does, what the kernel says,

@@ -207,6 +207,17 @@ func (r *Ranks[D]) run(ctx context.Context, t ranks.Task) error {
 	return r.Job.Run(ctx, r.Process, t)
 }
 
+// alone measures between ranks of this process, over plain memory.
+func alone[Q, D any](ctx context.Context, env Env, q Q,
+	on func(Q, context.Context, Env, Ranks[*D]) (*D, error),
+) (doc *D, err error) {
+	defer prepared(&q, &env, &doc, &err)()
+	if err != nil {
+		return nil, err
+	}
+	return on(q, ctx, env, Ranks[*D]{Job: ranks.DefaultJob()})
+}
+
 // Noted is what is worth knowing beside an answer, as part of a document.
 type Noted struct {
 	Notes []string `json:"notes,omitempty"` // worth knowing beside the answer: what was assumed, left out or not used

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"busbar.dev/predict"
@@ -129,14 +130,13 @@ func (q *Experts) row(p *predict.Predictor, tokens int, combine bool) (expertsRo
 func parseTokens(text string) ([]int, error) {
 	var list []int
 	for _, word := range strings.Split(text, ",") {
-		word = strings.TrimSpace(word)
-		n := 0
-		if _, err := fmt.Sscanf(word, "%d", &n); err != nil || n < 1 || fmt.Sprint(n) != word {
+		n, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil || n < 1 {
 			return nil, fmt.Errorf("--tokens %s; expected numbers from 1 on, with commas: 128,4096", text)
 		}
 		list = append(list, n)
 	}
-	if len(list) == 0 || len(list) > 64 {
+	if len(list) > 64 {
 		return nil, errors.New("--tokens: expected 1 to 64 numbers: 128,4096")
 	}
 	return list, nil

@@ -109,7 +109,7 @@ func (q Goodput) Run(ctx context.Context, env Env) (doc *GoodputDoc, err error) 
 // ways fills in what else could be done, and the best of it.
 func (d *GoodputDoc) ways(f failing, p *pricedStep) error {
 	list := []goodputRow{{Replaced: true}, {Async: true, Replaced: true}}
-	for _, n := range spareCounts(d.Nodes) {
+	for n := 0; n <= max(1, d.Nodes/8); n = max(1, 2*n) {
 		list = append(list, goodputRow{Async: f.async, Spares: n}, goodputRow{Async: f.async, Spares: n, Elastic: true})
 	}
 	best, last := -1, 1.0
@@ -139,15 +139,6 @@ func (d *GoodputDoc) ways(f failing, p *pricedStep) error {
 	}
 	d.Rows[best].Best = true
 	return nil
-}
-
-// spareCounts are the numbers of spares that are tried: by doublings up to an eighth of the nodes.
-func spareCounts(nodes int) []int {
-	list := []int{0}
-	for n := 1; n <= max(1, nodes/8); n *= 2 {
-		list = append(list, n)
-	}
-	return list
 }
 
 // replicaNodes is how many nodes a replica is on: with one of them the work of the others is lost. Where several

@@ -186,7 +186,7 @@ func (t *training) resolve(ctx context.Context, s shape) (*pricedStep, error) {
 	if at.ranks, at.layout, err = s.ranks(t.cluster); err != nil {
 		return nil, err
 	}
-	if s.hosts == "" {
+	if len(s.hosts) == 0 {
 		at.ranks = plan.NetworkOrder(t.cluster, at.ranks)
 	}
 	return t.resolveOn(ctx, at)

@@ -610,8 +610,8 @@ type placement struct {
 type shape struct {
 	text        string
 	nodes, gpus int
-	hosts       string // that it is on, as a hostlist; "" is the cluster's in their order
-	devices     string // GPUs of every node that take part; "" are the first
+	hosts       []string // that it is on; none is the cluster's in their order
+	devices     string   // GPUs of every node that take part; "" are the first
 }
 
 // shapes are the layouts: one, or those to compare.
@@ -680,7 +680,7 @@ func (s shape) ranks(cl *cluster.Cluster) (nccl.Layout, string, error) {
 	case s.devices != "" || slices.ContainsFunc(cl.Types, func(t *cluster.NodeType) bool { return t.Trays > 1 }):
 		l, name, err := s.onNodes(cl)
 		return l, name, failure.In("layout", err)
-	case s.hosts != "":
+	case len(s.hosts) > 0:
 		return s.onNames(cl)
 	case s.nodes > 0:
 		l, err := nccl.Block(cl, s.nodes, s.gpus)
@@ -697,12 +697,8 @@ func (s shape) onNodes(cl *cluster.Cluster) (l nccl.Layout, name string, err err
 		return nil, "", err
 	}
 	all := plan.NodesFor(cl, 0)
-	if s.hosts != "" {
-		names, err := cluster.ParseHosts(s.hosts)
-		if err != nil {
-			return nil, "", fmt.Errorf("--hosts: %w", err)
-		}
-		found, strange := all.Named(names)
+	if len(s.hosts) > 0 {
+		found, strange := all.Named(s.hosts)
 		if len(strange) > 0 {
 			return nil, "", noHostOf(cl, strange[0])
 		}

@@ -305,18 +305,15 @@ func CommandLine(words []string, question any) []string {
 			flag = "-" + p.Short
 		}
 		var values []string
-		switch {
-		case f.Kind() == reflect.Slice && p.Listed:
-			var parts []string
-			for i := range f.Len() {
-				parts = append(parts, fmt.Sprint(f.Index(i).Interface()))
-			}
-			values = []string{strings.Join(parts, ",")}
-		case f.Kind() == reflect.Slice:
+		switch f.Kind() {
+		case reflect.Slice:
 			for i := range f.Len() {
 				values = append(values, fmt.Sprint(f.Index(i).Interface()))
 			}
-		case f.Kind() == reflect.Bool:
+			if p.Listed {
+				values = []string{strings.Join(values, ",")}
+			}
+		case reflect.Bool:
 			line = append(line, flag)
 		default:
 			values = []string{fmt.Sprint(f.Interface())}

@@ -97,7 +97,7 @@ func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
 	}
 	defer env.working("pricing placements")()
 	at := x.job.jobSite
-	at.ranks, at.layout = x.layoutOf(plainNumbers(x.n)), fmt.Sprintf("%dx%d", x.n, x.each)
+	at.ranks, at.layout = slices.Concat(x.free.Ranks[:x.n]...), fmt.Sprintf("%dx%d", x.n, x.each)
 	first, err := x.job.resolveOn(ctx, at)
 	if err != nil {
 		return nil, err
@@ -221,22 +221,6 @@ func (x *placing) find(ctx context.Context, env *Env, all *plan.Nodes, flag, wor
 	return found, nil
 }
 
-// layoutOf is the ranks of free nodes.
-func (x *placing) layoutOf(nodes []int) (l nccl.Layout) {
-	for _, i := range nodes {
-		l = append(l, x.free.Ranks[i]...)
-	}
-	return l
-}
-
-func plainNumbers(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
-}
-
 // choice is what a scheduler takes; no nodes mean that the job waits.
 type choice struct {
 	name  string
@@ -349,7 +333,7 @@ func (x *placing) fill(d *PlaceDoc, all plan.Placements, scheduler string, top i
 		d.Text = fmt.Sprintf("Take %s: %s per step less than %s (%s to %s), which is %.0f%% of its step.", hostText(&d.Best),
 			s.Longer.Short(), scheduler, s.LongerLow.Short(), s.LongerHigh.Short(), 100*s.Longer.Seconds()/s.Step.Seconds())
 	}
-	if d.Worst.Tied && x.placer.Flaws(plainNumbers(len(x.free.Names))) == 0 {
+	if d.Worst.Tied && slices.Max(x.flaws()) == 0 {
 		d.Text += " All placements tie: this network does not care where the job runs."
 	}
 	d.Text += x.findings(&d.Take)

@@ -364,6 +364,11 @@ func planOptions(j *workload.Job) (list []string) {
 	if j.Context != "" {
 		list = append(list, string(j.Context))
 	}
+	return append(list, movedOptions(j)...)
+}
+
+// movedOptions are what a job keeps on its host and how its gradients travel.
+func movedOptions(j *workload.Job) (list []string) {
 	if j.Offloads() {
 		list = append(list, "offload "+string(j.Offload))
 	}
@@ -445,22 +450,14 @@ func assumedRates(c *cluster.Cluster, oneNode bool) []string {
 	return list
 }
 
-// assumedNode says how a node is built that was named by its GPUs alone; "" where it was not.
-func assumedNode(c *cluster.Cluster) string {
-	for _, source := range c.Sources {
-		if strings.Contains(source, hardware.AssumedNode) {
-			return source
-		}
-	}
-	return ""
-}
-
 // sensitivity says whether the order of the plans depends on figures of the network that are only assumed, and names
 // them.
 func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
 	list := assumedRates(q.Cluster, false)
-	if node := assumedNode(q.Cluster); len(list) == 0 && node != "" {
-		return "no rate is assumed, the node itself is: " + node, nil
+	for _, source := range q.Cluster.Sources { // a node that was named by its GPUs alone
+		if len(list) == 0 && strings.Contains(source, hardware.AssumedNode) {
+			return "no rate is assumed, the node itself is: " + source, nil
+		}
 	}
 	if len(list) == 0 && q.Cluster.Network.TrunksUnknown() {
 		return "rates between switches are unknown and taken as enough; all others were read, measured, or are on data " +
@@ -743,13 +740,7 @@ func parallelKinds(j *workload.Job) []string {
 	if j.Recompute != "" && j.Recompute != workload.None {
 		list = append(list, "recompute "+string(j.Recompute))
 	}
-	if j.Offloads() {
-		list = append(list, "offload "+string(j.Offload))
-	}
-	if j.Compresses() {
-		list = append(list, "gradients as "+string(j.Compress))
-	}
-	return list
+	return append(list, movedOptions(j)...)
 }
 
 // spaces are what may vary, for every number of nodes that is tried, all of them first. Hosts that a scheduler gave are

@@ -112,8 +112,8 @@ func (p *training) launch(x *planned) (*launch.Plan, nccl.Layout, error) {
 	if x.order != nil {
 		hosts = x.order.hosts(q.Layout)
 	} else if p.Hosts != "" {
-		if hosts, err = cluster.ParseHosts(p.Hosts); err != nil {
-			return nil, nil, fmt.Errorf("--hosts: %w", err)
+		if hosts, err = parseHosts(p.Hosts); err != nil {
+			return nil, nil, err
 		}
 	}
 	layout := q.Layout[:picked.job.Split.Ranks()]

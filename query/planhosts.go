@@ -35,9 +35,9 @@ func (q *Plan) ownHosts(cl *cluster.Cluster) ([]int, []string, error) {
 	if q.Hosts == "" {
 		return nil, nil, nil
 	}
-	names, err := cluster.ParseHosts(q.Hosts)
+	names, err := parseHosts(q.Hosts)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--hosts: %w", err)
+		return nil, nil, err
 	}
 	list, strange, err := namedHosts(cl, names)
 	switch {
@@ -177,31 +177,34 @@ func (q *Plan) without(cl *cluster.Cluster, l nccl.Layout, name string) (nccl.La
 	return kept, name, nil
 }
 
+// parseHosts reads what --hosts says.
+func parseHosts(hosts string) ([]string, error) {
+	names, err := cluster.ParseHosts(hosts)
+	return names, flagged("--hosts", err)
+}
+
 // onHosts has the layouts on the hosts of a hostlist.
 func onHosts(hosts string, shapes []shape) error {
 	if hosts == "" {
 		return nil
 	}
-	names, err := cluster.ParseHosts(hosts)
+	names, err := parseHosts(hosts)
 	if err != nil {
-		return fmt.Errorf("--hosts: %w", err)
+		return err
 	}
 	for i := range shapes {
 		if n := shapes[i].nodes; n > len(names) {
 			return fmt.Errorf("--hosts names %s; the layout %s has %s", words.Plural(len(names), "host"), shapes[i].text,
 				words.Plural(n, "node"))
 		}
-		shapes[i].hosts = hosts
+		shapes[i].hosts = names
 	}
 	return nil
 }
 
 // onNames are the ranks of a layout on hosts by their names: on all of these, or on as many as it has nodes.
 func (s shape) onNames(cl *cluster.Cluster) (nccl.Layout, string, error) {
-	names, err := cluster.ParseHosts(s.hosts)
-	if err != nil {
-		return nil, "", fmt.Errorf("--hosts: %w", err)
-	}
+	names := s.hosts
 	if s.nodes > 0 {
 		names = names[:s.nodes]
 	}

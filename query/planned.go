@@ -169,8 +169,10 @@ func (t *training) prepare(at jobSite, order *hostOrder) (*planned, error) {
 		Reserve:   t.reserve,
 		Objective: x.goal.objective, Tuned: at.tuned, Env: at.setting,
 	}
-	if x.query.MaxStep, err = t.maxStep(); err != nil {
-		return nil, err
+	if t.MaxStep != "" {
+		if x.query.MaxStep, err = unit.ParseSpan(t.MaxStep); err != nil || x.query.MaxStep <= 0 {
+			return nil, fmt.Errorf("--max-step %q; expected a time, such as 30s", t.MaxStep)
+		}
 	}
 	if err := t.checkHosts(order, hostsOf(at.ranks)); err != nil {
 		return nil, err
@@ -188,26 +190,14 @@ func (p *training) checkHosts(order *hostOrder, nodes int) error {
 	if order != nil || p.Hosts == "" {
 		return nil
 	}
-	hosts, err := cluster.ParseHosts(p.Hosts)
+	hosts, err := parseHosts(p.Hosts)
 	switch {
 	case err != nil:
-		return fmt.Errorf("--hosts: %w", err)
+		return err
 	case len(hosts) < nodes && p.MaxNodes == 0 && p.Objective == "time":
 		return fmt.Errorf("--hosts names %s; the job takes %d", words.Plural(len(hosts), "host"), nodes)
 	}
 	return nil
-}
-
-// maxStep is what MaxStep says; 0 is any time.
-func (q *Plan) maxStep() (unit.Span, error) {
-	if q.MaxStep == "" {
-		return 0, nil
-	}
-	t, err := unit.ParseSpan(q.MaxStep)
-	if err != nil || t <= 0 {
-		return 0, fmt.Errorf("--max-step %q; expected a time, such as 30s", q.MaxStep)
-	}
-	return t, nil
 }
 
 // memoryOfHost is what a node has of its own, and who says so.
@@ -429,32 +419,19 @@ func settings(j *workload.Job) string {
 
 // clash says which of the fixed settings exclude each other.
 func (x *planned) clash(s *plan.Space) string {
-	var fixed []string
-	for _, y := range []struct{ flag, value string }{
-		{"--parallel", string(x.Parallel)},
-		{"--recompute", string(x.Recompute)},
-		{"--schedule", commas(x.Schedule)},
-		{"--context", commas(x.Context)},
-		{"--offload", commas(x.Offload)},
-		{"--compress", commas(x.Compress)},
-		{"--framework", x.Framework},
-	} {
-		if y.value != "" {
-			fixed = append(fixed, y.flag+" "+y.value)
-		}
-	}
+	fixed := CommandLine(nil, Plan{
+		Parallel: x.Parallel, Recompute: x.Recompute, Schedule: x.Schedule, Context: x.Context, Offload: x.Offload,
+		Compress: x.Compress, Framework: x.Framework, Micro: x.Micro,
+	})[1:]
 	j := s.Base
 	j.MicroBatch = max(1, x.Micro) * x.pairs()
-	if x.Micro > 0 {
-		fixed = append(fixed, fmt.Sprintf("--micro-batch %d", x.Micro))
-	}
 	why := x.contradiction(s, &j)
 	if why == "" {
 		why = fmt.Sprintf("%s, a global batch of %d, %s with %d layers and %d heads; degrees must divide them",
 			words.Plural(s.Ranks, "GPU"), j.GlobalBatch, x.model.Name, x.model.Dims.Layers, x.model.Dims.Heads)
 	}
 	if len(fixed) > 0 {
-		why += " (fixed are " + strings.Join(fixed, ", ") + ")"
+		why += " (fixed are " + strings.Join(fixed, " ") + ")"
 	}
 	return why
 }

@@ -386,7 +386,7 @@ func (q *Trace) predict(ctx context.Context, env *Env, d *TraceDoc, together *ra
 
 // expectRows predicts the rows whose group and size the traces name.
 func expectRows(cl *cluster.Cluster, rows []rates.Row, calls []traceCall, per int, v nccl.Version) {
-	known := map[shape]*predict.Predictor{}
+	known := map[string]*predict.Predictor{} // by layout
 	for i := range rows {
 		row := &rows[i]
 		at := slices.IndexFunc(calls, func(c traceCall) bool { return c.row.comm == row.Comm })
@@ -398,12 +398,12 @@ func expectRows(cl *cluster.Cluster, rows []rates.Row, calls []traceCall, per in
 			continue
 		}
 		row.Nodes = s.nodes
-		p, seen := known[s]
+		p, seen := known[s.text]
 		if !seen {
 			if l, _, err := s.ranks(cl); err == nil {
 				p, _ = predict.New(cl, l, v, nil, nil)
 			}
-			known[s] = p
+			known[s.text] = p
 		}
 		if p != nil {
 			_ = row.Expect(p) // rows without an expectation are told all the same

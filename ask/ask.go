@@ -26,7 +26,7 @@ type Question struct {
 	Heavy  bool          // takes all cores for long
 	Here   bool          // is about this machine where it names no cluster
 	// Group, Help and About make it a command of its own, whose flags are the question's: where it stands among the
-	// commands, what it does in a line, and in full with its examples last.
+	// commands, what it does in a line, and in full with its examples last. Without a group it is not listed among them.
 	Group, Help, About string
 	// Forms are how its document is written beside text and JSON; Also says that they are files besides the text.
 	Forms []Form

@@ -160,7 +160,10 @@ Examples:
 	listing("frameworks", report.Named),
 	listing("causes", report.Named),
 	listing("algorithms", report.Algorithms),
-	{Name: "version", Route: "version", Within: shortly, Typed: typed[query.Release](report.Release)},
+	{
+		Name: "version", Route: "version", Within: shortly, Typed: typed[query.Release](report.Release),
+		Help: "Print the version.",
+	},
 	{
 		Name: "doctor", Route: "doctor", Within: longer, Heavy: true, Typed: typed[query.Doctor](report.Doctor),
 		Forms: findings(func(d *query.DoctorDoc) *doctor.Report { return d.Report }),
@@ -180,7 +183,10 @@ Examples:
 	{Name: "jobs", Typed: typed[query.Jobs](report.Jobs)},
 	{Name: "trace", Command: "doctor", Typed: typed[query.Trace](report.Traced)},
 	{Name: "diff", Typed: typed[query.BenchDiff](report.BenchDiff)},
-	{Name: "self-test", Typed: typed[query.SelfTest](report.SelfTest)},
+	{
+		Name: "self-test", Typed: typed[query.SelfTest](report.SelfTest),
+		Help: "Check that this program works on this machine.",
+	},
 }
 
 // listing is a question for what is known by name.

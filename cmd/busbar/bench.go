@@ -104,7 +104,7 @@ func (c *benchGPUPairsCmd) Run(e *env) error {
 		return err
 	}
 	like := benchPairsCmd{common: c.common, SVG: c.SVG}
-	return like.answer(e, d, func(data []byte) error { return e.writeFile(c.SVG, bytesOf(data)) })
+	return like.answer(e, d, e.into(c.SVG))
 }
 
 type benchGPUNodeCmd struct {
@@ -136,12 +136,9 @@ type benchPairsCmd struct {
 
 // Run measures as a rank, or starts ranks that do.
 func (c *benchPairsCmd) Run(e *env) error {
-	_, err := c.BenchPairs.RunOn(e.ctx, e.measuring(c.common), query.Ranks[*query.BenchPairsDoc]{
-		Job: c.Job, Process: e.process(c.common),
-		Ready:  func() error { return e.drawable(c.SVG) },
-		Keep:   func(data []byte) error { return e.writeFile(c.SVG, bytesOf(data)) },
-		Answer: func(d *query.BenchPairsDoc, keep func([]byte) error) error { return c.answer(e, d, keep) },
-	})
+	ready := func() error { return e.drawable(c.SVG) }
+	_, err := c.BenchPairs.RunOn(e.ctx, e.measuring(c.common),
+		onRanks(e, c.common, c.Job, ready, e.into(c.SVG), c.answer))
 	return fromRanks(err)
 }
 
@@ -168,12 +165,9 @@ type benchRDMACmd struct {
 
 // Run measures as a rank, or starts ranks that do.
 func (c *benchRDMACmd) Run(e *env) error {
-	_, err := c.BenchRDMA.RunOn(e.ctx, e.measuring(c.common), gpuPrograms(), query.Ranks[*measure.RDMA]{
-		Job: c.Job, Process: e.process(c.common),
-		Ready:  func() error { return c.refused(e, c.JSON) },
-		Keep:   c.append(e),
-		Answer: func(d *measure.RDMA, keep func([]byte) error) error { return c.answer(e, d, keep) },
-	})
+	ready := func() error { return c.refused(e, c.JSON) }
+	_, err := c.BenchRDMA.RunOn(e.ctx, e.measuring(c.common), gpuPrograms(),
+		onRanks(e, c.common, c.Job, ready, c.append(e), c.answer))
 	return fromRanks(err)
 }
 
@@ -192,12 +186,8 @@ type benchRunCmd struct {
 
 // Run measures as a rank, or starts ranks that do.
 func (c *benchRunCmd) Run(e *env) error {
-	on := query.Ranks[*query.BenchDoc]{
-		Job: c.Job, Process: e.process(c.common),
-		Ready:  func() error { return c.keepFlag.refused(e, c.JSON) },
-		Keep:   c.append(e),
-		Answer: func(d *query.BenchDoc, keep func([]byte) error) error { return c.answer(e, d, keep) },
-	}
+	ready := func() error { return c.refused(e, c.JSON) }
+	on := onRanks(e, c.common, c.Job, ready, c.append(e), c.answer)
 	if !c.JSON && !c.toStdout() {
 		on.Row = func(d *query.BenchDoc) error {
 			return report.Print(e.stdout, report.TextOptions{Width: e.screen()}, report.BenchRow, d)
@@ -230,12 +220,9 @@ type benchStepCmd struct {
 
 // Run measures as a rank, or starts ranks that do.
 func (c *benchStepCmd) Run(e *env) error {
-	_, err := c.BenchStep.RunOn(e.ctx, e.measuring(c.common), query.Ranks[*query.BenchStepDoc]{
-		Job: c.Job, Process: e.process(c.common),
-		Ready:  func() error { return e.writable(c.Trace) },
-		Keep:   func(data []byte) error { return e.writeFile(c.Trace, bytesOf(data)) },
-		Answer: func(d *query.BenchStepDoc, keep func([]byte) error) error { return c.answer(e, d, keep) },
-	})
+	ready := func() error { return e.writable(c.Trace) }
+	_, err := c.BenchStep.RunOn(e.ctx, e.measuring(c.common),
+		onRanks(e, c.common, c.Job, ready, e.into(c.Trace), c.answer))
 	return fromRanks(err)
 }
 

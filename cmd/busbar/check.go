@@ -44,14 +44,11 @@ func (c *checkCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return c.answer(e, d, func(data []byte) error { return e.writeFile(c.JUnit, bytesOf(data)) })
+		return c.answer(e, d, e.into(c.JUnit))
 	}
-	_, err := c.Check.RunOn(e.ctx, e.measuring(c.common), with, query.Ranks[*measure.Check]{
-		Job: c.Job, Process: e.process(c.common),
-		Ready:  func() error { return e.writable(c.JUnit) },
-		Keep:   func(data []byte) error { return e.writeFile(c.JUnit, bytesOf(data)) },
-		Answer: func(d *measure.Check, keep func([]byte) error) error { return c.answer(e, d, keep) },
-	})
+	ready := func() error { return e.writable(c.JUnit) }
+	_, err := c.Check.RunOn(e.ctx, e.measuring(c.common), with,
+		onRanks(e, c.common, c.Job, ready, e.into(c.JUnit), c.answer))
 	return fromRanks(err)
 }
 

@@ -21,6 +21,11 @@ func bytesOf(data []byte) func(io.Writer) error {
 	}
 }
 
+// into writes data to a file.
+func (e *env) into(name string) func([]byte) error {
+	return func(data []byte) error { return e.writeFile(name, bytesOf(data)) }
+}
+
 // writeFile writes a file whole or not at all, or to a stream where the name stands for one.
 func (e *env) writeFile(name string, write func(io.Writer) error) error {
 	switch {

@@ -11,12 +11,12 @@ import (
 	"syscall"
 	"time"
 
-	"busbar.dev/ask"
 	"busbar.dev/input/procs"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/kube"
 	"busbar.dev/internal/osdep"
 	"busbar.dev/query"
+	"busbar.dev/report"
 )
 
 // hangCmd says which ranks hold a job up.
@@ -35,7 +35,7 @@ func (c *hangCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	err = e.show(ask.Named("hang"), doc, c.common)
+	err = show(e, c.common, doc, report.Hang)
 	if err == nil && doc.Undecided() {
 		return failure.Cannot(errors.New("no verdict: " + doc.Title()))
 	}

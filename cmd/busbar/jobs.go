@@ -1,12 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
-	"busbar.dev/ask"
 	"busbar.dev/query"
+	"busbar.dev/report"
 )
 
 // jobsCmd shows the rates of running jobs.
@@ -26,13 +25,13 @@ func (c *jobsCmd) Run(e *env) error {
 		if c.Watch {
 			fmt.Fprintln(e.stdout, time.Now().Format(time.TimeOnly))
 		}
-		err = e.show(ask.Named("jobs"), doc, c.common)
+		err = show(e, c.common, doc, report.Jobs)
 		if err != nil || !c.Watch {
 			return wrong(doc, err)
 		}
 		select {
 		case <-e.ctx.Done():
-			return errors.Join(e.ctx.Err())
+			return e.ctx.Err()
 		case <-time.After(c.Every):
 		}
 	}

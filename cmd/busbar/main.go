@@ -69,10 +69,8 @@ type command struct {
 	Agent     agentCmd     `cmd:"" group:"Watch" help:"Run a node's agent: report its state, measure when asked."`
 	Fleet     fleetCmd     `cmd:"" group:"Watch" help:"List the nodes of a fleet, order measurements, show links."`
 
-	Version    versionCmd    `cmd:"" hidden:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" hidden:"" help:"Print a completion script for bash, zsh or fish."`
 	Man        manCmd        `cmd:"" hidden:"" help:"Print manual pages in the format of man, or write them into a folder."`
-	SelfTest   selfTestCmd   `cmd:"" hidden:"" help:"Check that this program works on this machine."`
 	Here       hereCmd       `cmd:"" hidden:"" help:"Show this machine in a few lines."`
 }
 
@@ -177,8 +175,9 @@ func newParser(args []string) (*kong.Kong, error) {
 	options := []kong.Option{kong.Name("busbar"), kong.Description(description), kong.NoDefaultHelp()}
 	commands, whole := grammar(args)
 	for _, q := range ask.Questions {
-		if q.Group != "" && (whole || q.Name == args[0]) {
-			options = append(options, kong.DynamicCommand(q.Name, q.Help, q.Group, &questionCmd{q.New(), q, common{}}))
+		if q.Help != "" && (whole || q.Name == args[0]) {
+			tag := map[bool]string{true: `hidden:""`}[q.Group == ""]
+			options = append(options, kong.DynamicCommand(q.Name, q.Help, q.Group, &questionCmd{q.New(), q, common{}}, tag))
 		}
 	}
 	parser, err := kong.New(commands, options...)

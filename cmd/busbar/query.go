@@ -56,14 +56,6 @@ func (e *env) ask(q *ask.Question, question any, o common) error {
 	return e.writeAnswer(q, question, o, nil)
 }
 
-// show prints the answer to a question.
-func (e *env) show(q *ask.Question, document any, o common) error {
-	if o.JSON {
-		return report.JSON(e.stdout, document)
-	}
-	return q.Text(e.stdout, document, e.text(e.stdout, o))
-}
-
 // show prints a document as JSON or as text.
 func show[D any](e *env, o common, document D, text func(*report.Page, D)) error {
 	if o.JSON {

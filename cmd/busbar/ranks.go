@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"busbar.dev/engine/ranks"
 	"busbar.dev/query"
@@ -14,7 +12,7 @@ import (
 func (e *env) process(o common) ranks.Process {
 	e.stdout.passed = true
 	p := ranks.Process{Args: e.args, Stdout: passed{e.stdout}, Stderr: e.stderr, Messages: terminalFile(e.stderr)}
-	if e.terminal != nil && !e.stdout.alone() {
+	if !e.stdout.alone() {
 		p.Screen = terminalFile(e.terminal)
 	}
 	say := func(text string) { fmt.Fprintln(e.stderr, "busbar:", text) }
@@ -25,6 +23,16 @@ func (e *env) process(o common) ranks.Process {
 		p.Crash = say
 	}
 	return p
+}
+
+// onRanks is a job's ranks as who measures; keep takes what is left in the process that the user started.
+func onRanks[D any](e *env, o common, job ranks.Job, ready func() error, keep func([]byte) error,
+	answer func(*env, D, func([]byte) error) error,
+) query.Ranks[D] {
+	return query.Ranks[D]{
+		Job: job, Process: e.process(o), Ready: ready, Keep: keep,
+		Answer: func(d D, keep func([]byte) error) error { return answer(e, d, keep) },
+	}
 }
 
 // measuring is what a question may touch that measures: its progress shows at once.
@@ -47,15 +55,4 @@ func fromRanks(err error) error {
 		return errWrong
 	}
 	return err
-}
-
-// terminalFile is the terminal that a stream writes to, nil where it is none.
-func terminalFile(w io.Writer) *os.File {
-	if !isTerminal(w) {
-		return nil
-	}
-	if m, ok := w.(messages); ok { // a rank shows its progress
-		w = m.w
-	}
-	return w.(*os.File)
 }

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"unicode"
 
 	"busbar.dev/ask"
 )
@@ -18,27 +17,15 @@ import (
 func grammar(args []string) (commands any, whole bool) {
 	fields := reflect.VisibleFields(reflect.TypeFor[command]())
 	if len(args) > 0 && !slices.Contains([]string{"man", "completion", "list"}, args[0]) { // which are about all commands
-		at := slices.IndexFunc(fields, func(f reflect.StructField) bool { return wordOf(f.Name) == args[0] })
+		at := slices.IndexFunc(fields, func(f reflect.StructField) bool { return strings.ToLower(f.Name) == args[0] })
 		if at >= 0 {
 			return reflect.New(reflect.StructOf(fields[at : at+1])).Interface(), false
 		}
-		if q := ask.Named(args[0]); q != nil && q.Group != "" {
+		if q := ask.Named(args[0]); q != nil && q.Help != "" {
 			return &struct{}{}, false
 		}
 	}
 	return reflect.New(reflect.StructOf(fields)).Interface(), true
-}
-
-// wordOf is a command's word as kong makes it of its field: self-test of SelfTest.
-func wordOf(field string) string {
-	var b strings.Builder
-	for i, r := range field {
-		if i > 0 && unicode.IsUpper(r) {
-			b.WriteByte('-')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
 }
 
 // lateCollection puts the first collection of garbage off until the heap is eight times as large as it

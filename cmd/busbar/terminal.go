@@ -14,12 +14,9 @@ import (
 // progress shows a line on a terminal while something takes its time; the
 // function it returns takes it away again.
 func (e *env) progress(o common, text string) func() {
-	if o.Quiet || !isTerminal(e.stderr) {
+	w := terminalFile(e.stderr)
+	if o.Quiet || w == nil {
 		return func() {}
-	}
-	w := e.stderr
-	if m, ok := w.(messages); ok {
-		w = m.w
 	}
 	fmt.Fprintf(w, "\r\x1b[K%s …", texttab.Clean(text))
 	return func() { fmt.Fprint(w, "\r\x1b[K") }
@@ -36,18 +33,23 @@ func (m messages) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func isTerminal(w io.Writer) bool {
+// terminalFile is the terminal that a stream writes to, nil where it is none.
+func terminalFile(w io.Writer) *os.File {
 	if m, ok := w.(messages); ok {
 		w = m.w
 	}
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	if f, _ := w.(*os.File); f != nil && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
 }
+
+func isTerminal(w io.Writer) bool { return terminalFile(w) != nil }
 
 // text is how text goes to w: colour and width only on a terminal.
 func (e *env) text(w io.Writer, c common) report.TextOptions {
 	o := report.TextOptions{Verbose: c.Verbose}
-	if w == e.stdout && e.terminal != nil && term.IsTerminal(int(e.terminal.Fd())) {
+	if w == e.stdout && isTerminal(e.terminal) {
 		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
 	if t, ok := w.(texttab.Terminal); ok {
@@ -59,7 +61,7 @@ func (e *env) text(w io.Writer, c common) report.TextOptions {
 // screen is the width of the terminal that standard output is, 0 where it is none: COLUMNS counts for text that people
 // read, and not for the columns that programs read from a file.
 func (e *env) screen() int {
-	if e.terminal == nil || !term.IsTerminal(int(e.terminal.Fd())) {
+	if !isTerminal(e.terminal) {
 		return 0
 	}
 	return e.stdout.Columns()

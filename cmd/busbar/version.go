@@ -3,46 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
-	"busbar.dev/ask"
 	"busbar.dev/query"
 	"busbar.dev/report"
 )
-
-type versionCmd struct {
-	common
-}
 
 // buildVersion is the release, or devel.
 func buildVersion() string {
 	d, _ := query.Release{}.Run(context.Background(), query.Env{}) // it cannot fail
 	return d.Version
-}
-
-// Run prints what the build recorded about itself.
-func (c versionCmd) Run(e *env) error {
-	d, err := query.Release{}.Run(e.ctx, query.Env{})
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return json.NewEncoder(e.stdout).Encode(d)
-	}
-	return report.Print(e.stdout, report.TextOptions{}, report.Release, d)
-}
-
-// selfTestCmd tries every part.
-type selfTestCmd struct {
-	common
-}
-
-// Run tries.
-func (c *selfTestCmd) Run(e *env) error {
-	return e.ask(ask.Named("self-test"), &query.SelfTest{}, c.common)
 }
 
 // hereCmd is busbar without a word: this machine in a few lines, and what to ask.

@@ -432,7 +432,8 @@ func (x *planned) command(p *pricedStep) string {
 	if j.Compresses() {
 		q.Compress = j.Compress
 	}
-	return ShellLine(CommandLine([]string{"step"}, q))
+	line := ShellLine(CommandLine([]string{"step"}, q))
+	return strings.Replace(line, " --layout ", " -l ", 1) // as people write it
 }
 
 // assumedRates are the layers of a fabric with rates that are only assumed, in words. Inside one node the network is

@@ -76,8 +76,8 @@ func (p *Predictor) unanswered() []*fork {
 	return p.forks
 }
 
-// Fork is a fact that decides how data moves and that nobody stated: the answer that is taken, the other one, the command
-// that tells, and where the other one holds.
+// Fork is a fact that decides how data moves and that nobody stated: the answer that is taken, the other one, the
+// command that tells, and where the other one holds.
 type Fork struct {
 	Taken, Other, Tell string
 	Cluster            *cluster.Cluster

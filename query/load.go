@@ -811,6 +811,9 @@ func (p *placement) predictor(ctx context.Context, e *Env, release string) (x *p
 	if err != nil {
 		return nil, "", err
 	}
+	if release == "" {
+		version = predict.CalibratedRelease(cl, version)
+	}
 	x, err = predict.New(cl, l, version, nil, nil)
 	return x, name, err
 }

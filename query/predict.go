@@ -460,7 +460,7 @@ func sizeSteps(lo, hi unit.Bytes, factor float64) ([]unit.Bytes, error) {
 	case lo < 1 || hi > maxSize:
 		return nil, fmt.Errorf("-b %d -e %d; expected sizes of 1 byte to %v", int64(lo), int64(hi), maxSize)
 	case lo > hi:
-		return nil, fmt.Errorf("-b %v is more than -e %v", lo, hi)
+		return nil, fmt.Errorf("-b %v is more than -e %v; expected sizes from the smaller to the greater", lo, hi)
 	case math.IsInf(factor, 0) || math.IsNaN(factor):
 		return nil, fmt.Errorf("-f %g; expected a number more than 1", factor)
 	case !(factor > 1):

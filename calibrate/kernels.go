@@ -12,17 +12,15 @@ import (
 	"busbar.dev/workload"
 )
 
-// Predicted is a time that was measured, and what is predicted of it, in µs: by the former figures, by the fitted
-// ones, and by those that were fitted without it.
+// Predicted is a time that was measured, and what is predicted of it: by the former figures, by the fitted ones, and by
+// those that were fitted without it.
 type Predicted struct {
-	Name    string  `json:"name"`
-	Micros  float64 `json:"measured_us"`
-	Before  float64 `json:"before_us"`
-	After   float64 `json:"after_us"`
-	LeftOut float64 `json:"left_out_us"`
+	Name    string    `json:"name"`
+	Took    unit.Span `json:"measured_s"`
+	Before  unit.Span `json:"before_s"`
+	After   unit.Span `json:"after_s"`
+	LeftOut unit.Span `json:"left_out_s"`
 }
-
-func (p *Predicted) took() unit.Span { return unit.Span(p.Micros * 1e-6) }
 
 // MeanErrors are those of what was predicted, as shares.
 type MeanErrors struct {
@@ -44,7 +42,7 @@ type Kernel struct {
 
 // NewProduct is a product of an m×k by a k×n matrix, of bfloat16 or f8e4m3.
 func NewProduct(m, n, k int, dtype string, micros float64) Kernel {
-	x := Kernel{Predicted: Predicted{Name: fmt.Sprintf("%dx%dx%d %s", m, n, k, dtype), Micros: micros}}
+	x := Kernel{Predicted: Predicted{Name: fmt.Sprintf("%dx%dx%d %s", m, n, k, dtype), Took: unit.Micros(micros).Span()}}
 	if x.precision = workload.BF16; dtype == "f8e4m3" {
 		x.precision = workload.FP8
 	}
@@ -56,8 +54,9 @@ func NewProduct(m, n, k int, dtype string, micros float64) Kernel {
 // NewCopy is a copy of bytes within the GPU's memory.
 func NewCopy(size unit.Bytes, micros float64) Kernel {
 	return Kernel{
-		Predicted: Predicted{Name: fmt.Sprintf("memory, copy of %v", size), Micros: micros}, precision: workload.BF16,
-		task: workload.Task{Kind: workload.Stream, Bytes: unit.Volume(2 * size), Starts: 1},
+		Predicted: Predicted{Name: fmt.Sprintf("memory, copy of %v", size), Took: unit.Micros(micros).Span()},
+		precision: workload.BF16,
+		task:      workload.Task{Kind: workload.Stream, Bytes: unit.Volume(2 * size), Starts: 1},
 	}
 }
 
@@ -93,8 +92,8 @@ func Kernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*KernelFi
 	p := newProblem(m, start, step.Kernels)
 	for i := range x.Kernels {
 		k := &x.Kernels[i]
-		if !(k.Micros > 0) {
-			return nil, fmt.Errorf("%s of %s took %v µs; expected a time above 0", k.Name, m.Title, k.Micros)
+		if !(k.Took > 0) {
+			return nil, fmt.Errorf("%s of %s took %v; expected a time above 0", k.Name, m.Title, k.Took)
 		}
 		noise := productNoise
 		if k.task.Kind == workload.Stream {
@@ -103,7 +102,7 @@ func Kernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*KernelFi
 		took := func(f *step.Figures) unit.Span { return gpuBy(m, f).Time(&k.task, k.precision) }
 		p.items = append(p.items, item{
 			&k.Predicted,
-			[]point{{k.took(), noise, took}},
+			[]point{{k.Took, noise, took}},
 			func(f *step.Figures) (unit.Span, float64) { return took(f), 0 },
 		})
 	}
@@ -173,12 +172,12 @@ func (p *problem) fit() (list []Moved, mean MeanErrors) {
 	}
 	for i, x := range p.items {
 		for _, by := range []struct {
-			f         *step.Figures
-			into, sum *float64
+			f    *step.Figures
+			into *unit.Span
+			sum  *float64
 		}{{p.start, &x.Before, &mean.Before}, {f, &x.After, &mean.After}, {p.solve(i), &x.LeftOut, &mean.LeftOut}} {
-			took, _ := x.whole(by.f)
-			*by.into = float64(took) * 1e6
-			*by.sum += math.Abs(*by.into/x.Micros-1) / float64(len(p.items))
+			*by.into, _ = x.whole(by.f)
+			*by.sum += math.Abs(float64(*by.into/x.Took)-1) / float64(len(p.items))
 		}
 	}
 	return list, mean

@@ -96,14 +96,14 @@ func (s *MeasuredStep) item(predict func(*step.Figures) [len(partNoise)]unit.Spa
 	x := item{Predicted: &s.Predicted, whole: func(f *step.Figures) (took unit.Span, off float64) {
 		for k, have := range predict(f) {
 			took += have
-			off += math.Abs(float64((have - want[k]) / s.took()))
+			off += math.Abs(float64((have - want[k]) / s.Took))
 		}
 		return took, off
 	}}
 	for k, have := range want {
 		if have > 0 {
 			x.parts = append(x.parts, point{
-				have, math.Hypot(partNoise[k], partShare*float64(s.took()/have)),
+				have, math.Hypot(partNoise[k], partShare*float64(s.Took/have)),
 				func(f *step.Figures) unit.Span { return max(predict(f)[k], 1e-6) },
 			})
 		}

@@ -126,7 +126,7 @@ func (l *stepLine) measured() (*MeasuredStep, error) {
 	us := func(x float64) unit.Span { return unit.Span(x * 1e-6) }
 	name := fmt.Sprintf("%s %dx%d, %dx%d tokens", l.Family, l.Layers, l.Hidden, l.Batch, l.Seq)
 	return &MeasuredStep{
-		Predicted: Predicted{Name: name, Micros: l.Step}, job: j, parts: step.Parts{
+		Predicted: Predicted{Name: name, Took: us(l.Step)}, job: j, parts: step.Parts{
 			Products: us(l.Products), Forward: us(l.Forward), Backward: us(l.Backward), Streams: us(l.Streams),
 			Update: us(l.Update), Idle: us(max(0, l.Step-kernels)),
 		},

@@ -94,7 +94,7 @@ func FuzzReadSteps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, list, err := readSteps(data)
 		for _, s := range list {
-			if err == nil && (!(s.Micros > 0) || s.parts.Idle < 0) {
+			if err == nil && (!(s.Took > 0) || s.parts.Idle < 0) {
 				t.Errorf("%+v", s)
 			}
 		}

@@ -117,7 +117,7 @@ type SwitchDoc struct {
 	Rail      *int            `json:"rail,omitempty" yaml:"rail,omitempty"`
 	Ports     int             `json:"ports,omitempty" yaml:"ports,omitempty"`
 	Count     int             `json:"count,omitempty" yaml:"count,omitempty"`
-	Latency   Fact[unit.Time] `json:"latency_us,omitzero" yaml:"latency,omitempty"`
+	Latency   Fact[unit.Time] `json:"latency_s,omitzero" yaml:"latency,omitempty"`
 	Reduction Tri             `json:"reduction,omitempty" yaml:"reduction,omitempty"`
 	Domain    bool            `json:"domain,omitempty" yaml:"domain,omitempty"`
 	LID       int             `json:"lid,omitempty" yaml:"lid,omitempty"`

@@ -111,12 +111,12 @@ func (l *NetLink) HostEnd() (host, sw End, ok bool) {
 type NetLink struct {
 	A       End             `json:"a" yaml:"a"`
 	B       End             `json:"b" yaml:"b"`
-	Count   int             `json:"count,omitempty" yaml:"count,omitempty"`       // parallel cables; 0 and 1 mean one
-	Lanes   int             `json:"lanes,omitempty" yaml:"lanes,omitempty"`       // as trained, 4 for 4x; 0 unknown
-	Speed   string          `json:"speed,omitempty" yaml:"speed,omitempty"`       // "4xHDR"
-	Rate    Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`     // one direction, one cable, as trained
-	Max     Fact[unit.Rate] `json:"max_GBps,omitzero" yaml:"max,omitempty"`       // what both ends could do
-	Latency Fact[unit.Time] `json:"latency_us,omitzero" yaml:"latency,omitempty"` // of the cable
+	Count   int             `json:"count,omitempty" yaml:"count,omitempty"`      // parallel cables; 0 and 1 mean one
+	Lanes   int             `json:"lanes,omitempty" yaml:"lanes,omitempty"`      // as trained, 4 for 4x; 0 unknown
+	Speed   string          `json:"speed,omitempty" yaml:"speed,omitempty"`      // "4xHDR"
+	Rate    Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`    // one direction, one cable, as trained
+	Max     Fact[unit.Rate] `json:"max_GBps,omitzero" yaml:"max,omitempty"`      // what both ends could do
+	Latency Fact[unit.Time] `json:"latency_s,omitzero" yaml:"latency,omitempty"` // of the cable
 	State   State           `json:"state,omitempty" yaml:"state,omitempty"`
 	// Counters are the error counters that are not zero, by end: "A.SymbolErrorCounter".
 	Counters map[string]uint64 `json:"counters,omitempty" yaml:"counters,omitempty"`

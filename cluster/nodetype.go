@@ -59,7 +59,7 @@ type Link struct {
 	// Duplex is the advertised both-directions figure, where the maker quotes
 	// that; 0 when the maker quotes one direction. Nothing computes with it.
 	Duplex  unit.Rate       `json:"duplex_GBps,omitempty" yaml:"duplex,omitempty"`
-	Latency Fact[unit.Time] `json:"latency_us,omitzero" yaml:"latency,omitempty"`
+	Latency Fact[unit.Time] `json:"latency_s,omitzero" yaml:"latency,omitempty"`
 }
 
 // Pair is what is known about two devices beyond the links between them: a
@@ -69,7 +69,7 @@ type Pair struct {
 	B       int             `json:"to" yaml:"to"`
 	Rate    Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`           // one direction, A to B
 	Both    Fact[unit.Rate] `json:"both_ways_GBps,omitzero" yaml:"both_ways,omitempty"` // the sum of both directions at once
-	Latency Fact[unit.Time] `json:"latency_us,omitzero" yaml:"latency,omitempty"`
+	Latency Fact[unit.Time] `json:"latency_s,omitzero" yaml:"latency,omitempty"`
 	P2P     Tri             `json:"p2p,omitempty" yaml:"p2p,omitempty"`
 	P2PFrom Origin          `json:"p2p_from,omitempty" yaml:"p2p_from,omitempty"` // who says P2P; unknown is a tool
 	Why     string          `json:"why,omitempty" yaml:"why,omitempty"`           // when P2P is No: the driver's word (CNS = chipset not supported)

@@ -52,11 +52,11 @@ type Curve struct {
 type CurvePoint struct {
 	Size     unit.Bytes `json:"size_bytes"`
 	Margin   float64    `json:"margin,omitempty"`
-	Algo     string     `json:"algo,omitempty"`         // that was predicted
-	Time     unit.Time  `json:"time_us"`                // out of place, or in place where only that was measured
-	InPlace  unit.Time  `json:"in_place_us,omitempty"`  // 0 not measured
-	Expected unit.Time  `json:"predicted_us,omitempty"` // 0 not predicted
-	BusBW    float64    `json:"busbw_GBps"`             // as nccl-tests counts
+	Algo     string     `json:"algo,omitempty"`        // that was predicted
+	Time     unit.Time  `json:"time_s"`                // out of place, or in place where only that was measured
+	InPlace  unit.Time  `json:"in_place_s,omitempty"`  // 0 not measured
+	Expected unit.Time  `json:"predicted_s,omitempty"` // 0 not predicted
+	BusBW    float64    `json:"busbw_GBps"`            // as nccl-tests counts
 
 	line  int // of the file
 	quote finding.Quote
@@ -367,9 +367,9 @@ func Unpredicted(s *result.Sweep, machine, why string, c *cluster.Cluster) *Curv
 
 // point is the measured part of a point.
 func (s *Curve) point(p *result.Point) CurvePoint {
-	x := CurvePoint{Size: p.Size, Time: p.Out.Mean(), line: p.Line}
+	x := CurvePoint{Size: p.Size, Time: p.Out.Time.Mean, line: p.Line}
 	if p.In != nil {
-		x.InPlace = p.In.Mean()
+		x.InPlace = p.In.Time.Mean
 	}
 	x.BusBW = s.busBW(x.Size, x.Time)
 	return x

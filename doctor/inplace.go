@@ -21,7 +21,8 @@ func inPlace(tables []evidence.Table) []finding.Finding {
 				if p.Out == nil || p.In == nil {
 					continue
 				}
-				ratio := max(p.In.Time.Mean/p.Out.Time.Mean, p.Out.Time.Mean/p.In.Time.Mean)
+				in, out := p.In.Time.Mean.Micros(), p.Out.Time.Mean.Micros()
+				ratio := max(in/out, out/in)
 				if !(ratio >= most) {
 					continue
 				}
@@ -31,7 +32,7 @@ func inPlace(tables []evidence.Table) []finding.Finding {
 					Title: fmt.Sprintf("One run of %v took %.0f times as long as the other of the same size", p.Size, ratio),
 					Cause: fmt.Sprintf("In place it took %.4g µs, out of place %.4g µs: the same work. Something held up one of "+
 						"them: another job on the nodes or the network, a link that was retrained, clocks that went down.",
-						p.In.Time.Mean, p.Out.Time.Mean),
+						in, out),
 					Fix: "run this size again, with -n 100; where it comes back, busbar bench pairs finds the node",
 				}
 			}

@@ -96,7 +96,13 @@ type PairSample struct {
 	Failed  string    `json:"failed,omitempty"` // why this rail has no figures, where others of the pair have
 	Rate    unit.Rate `json:"rate_GBps"`
 	Both    unit.Rate `json:"both_GBps,omitzero"` // with the other direction at the same time
-	Latency unit.Time `json:"latency_us,omitzero"`
+	Latency unit.Time `json:"latency_s,omitzero"`
+}
+
+// UnmarshalJSON reads a sample, also of a node of an earlier release.
+func (p *PairSample) UnmarshalJSON(data []byte) error {
+	type plain PairSample
+	return json.Unmarshal(unit.InSeconds(data), (*plain)(p))
 }
 
 // Samples are what the ranks of a part measured.

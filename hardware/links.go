@@ -39,7 +39,7 @@ type Interconnect struct {
 	// it differ from OneWay: QDR says 40 Gb/s and carries 32.
 	Nominal unit.Rate               `json:"nominal_GBps,omitempty"`
 	Quoted  Quoted                  `json:"maker_quotes" csv:"quoted"`
-	Latency cluster.Fact[unit.Time] `json:"latency_us,omitzero"`
+	Latency cluster.Fact[unit.Time] `json:"latency_s,omitzero"`
 	Source  string                  `json:"source" csv:"source"`
 	Note    string                  `json:"note,omitempty" csv:"note,optional"`
 }

@@ -15,7 +15,7 @@ type SwitchModel struct {
 	Kind      cluster.NetKind         `json:"kind" csv:"kind"`
 	Rate      unit.Rate               `json:"port_GBps" csv:"port_Gbps"`
 	Ports     int                     `json:"ports" csv:"ports"`
-	Latency   cluster.Fact[unit.Time] `json:"latency_us,omitzero"`
+	Latency   cluster.Fact[unit.Time] `json:"latency_s,omitzero"`
 	Reduction cluster.Tri             `json:"reduction,omitempty" csv:"reduction"` // can reduce in the switch (SHARP)
 	Source    string                  `json:"source" csv:"source"`
 }

@@ -95,7 +95,7 @@ func beRank(ctx context.Context) error {
 	return bench.Run(ctx, g, plan, func(s *result.Sweep) error {
 		best := math.Inf(1)
 		for _, r := range s.Rows() {
-			best = min(best, r.Time.Median)
+			best = min(best, r.Time.Median.Micros())
 		}
 		_, err := fmt.Println(best / 1e6)
 		return err

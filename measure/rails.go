@@ -45,7 +45,7 @@ type Rail struct {
 	Link    unit.Rate `json:"link_GBps"` // of the slowest port, 0 unknown
 	Rate    float64   `json:"median_bandwidth_GBps"`
 	Both    float64   `json:"median_both_GBps"`
-	Latency float64   `json:"median_latency_us"`
+	Latency float64   `json:"median_latency_s"`
 }
 
 // RailPair is one direction between two ports.
@@ -282,7 +282,7 @@ func (m *rails) document(t *pairs.Table) *RDMA {
 		}
 		_, r.Rate, _ = part.Extremes(pairs.GBps)
 		_, r.Both, _ = part.Extremes(pairs.BothGBps)
-		_, r.Latency, _ = part.Extremes(pairs.Micros)
+		_, r.Latency, _ = part.Extremes(pairs.Seconds)
 		d.Rails = append(d.Rails, r)
 		if f, slow := m.slowRail(&r); slow {
 			d.Findings = append(d.Findings, f)
@@ -299,17 +299,17 @@ func (m *rails) sweeps(like result.Sweep, t *pairs.Table, c pairs.Measure) (list
 	if like.Nodes, like.PerNode = 2, 1; hosts[0] == hosts[1] {
 		like.Nodes, like.PerNode = 1, 2
 	}
-	for i, us := range []float64{
-		float64(m.rdma.Size) / float64(c.Rate) * 1e6, float64(m.rdma.Size) / float64(c.Both) * 1e6, c.Latency.Micros(),
+	for i, took := range []float64{
+		float64(m.rdma.Size) / float64(c.Rate), float64(m.rdma.Size) / float64(c.Both), c.Latency.Seconds(),
 	} {
-		if c.Failed != "" || !(us > 0) || math.IsInf(us, 0) {
+		if c.Failed != "" || !(took > 0) || math.IsInf(took, 0) {
 			continue
 		}
 		test, s := perfTest{latency: i == 2, both: i == 1}, like
 		s.Tool = "perftest " + perfProgram(m.rdma.Verb, test.latency)
 		s.Env = map[string]string{"from": t.Names[c.From], "to": t.Names[c.To], "both": strconv.FormatBool(test.both)}
 		s.Points = []result.Point{
-			{Size: m.rdma.size(test), Out: &result.Timing{Time: result.Times{Mean: us}, Runs: m.rdma.Iters}},
+			{Size: m.rdma.size(test), Out: &result.Timing{Time: result.Times{Mean: unit.Seconds(took)}, Runs: m.rdma.Iters}},
 		}
 		list = append(list, &s)
 	}

@@ -22,9 +22,9 @@ type Branch struct {
 	Algo     string       `json:"algo"`
 	Proto    string       `json:"proto"`
 	Channels int          `json:"channels"`
-	Time     unit.Time    `json:"time_us"`
-	Low      unit.Time    `json:"low_us"`
-	High     unit.Time    `json:"high_us"`
+	Time     unit.Time    `json:"time_s"`
+	Low      unit.Time    `json:"low_s"`
+	High     unit.Time    `json:"high_s"`
 	AlgBW    unit.Rate    `json:"algbw_GBps"`
 	BusBW    unit.Rate    `json:"busbw_GBps"`
 	Limit    result.Limit `json:"bottleneck"`

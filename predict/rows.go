@@ -55,9 +55,9 @@ type Row struct {
 	Algo     string    `json:"algo"`
 	Proto    string    `json:"proto"`
 	Channels int       `json:"channels"`
-	Time     unit.Time `json:"time_us"`
-	Low      unit.Time `json:"low_us"` // the error bar; both are the time where it is unknown
-	High     unit.Time `json:"high_us"`
+	Time     unit.Time `json:"time_s"`
+	Low      unit.Time `json:"low_s"` // the error bar; both are the time where it is unknown
+	High     unit.Time `json:"high_s"`
 	Grade    Grade     `json:"grade,omitempty"` // of the error bar
 	// Publishers have measured calls of the row's class and size.
 	Publishers int            `json:"publishers,omitempty"`

@@ -131,7 +131,7 @@ func withTimes(list result.Sweeps) (timed result.Sweeps, untimed int) {
 		for i := range s.Points {
 			p := &s.Points[i]
 			for _, t := range []**result.Timing{&p.Out, &p.In} {
-				if x := *t; x != nil && (!(x.Time.Mean > 0) || len(x.Samples) > 0 && !(x.Samples[0] > 0)) { // samples are sorted
+				if x := *t; x != nil && (x.Time.Mean <= 0 || len(x.Samples) > 0 && x.Samples[0] <= 0) { // samples are sorted
 					*t = nil
 					untimed++
 				}

@@ -31,10 +31,10 @@ type BenchPairsDoc struct {
 	Findings   []finding.Finding `json:"findings"`
 	Hosts      []string          `json:"hosts"`
 	Iters      int               `json:"iters"`
-	Latency    pairs.Grid        `json:"latency_us"` // one direction
+	Latency    pairs.Grid        `json:"latency_s"` // one direction
 	MidRate    float64           `json:"median_bandwidth_GBps"`
 	MidBoth    float64           `json:"median_both_GBps"`
-	MidLatency float64           `json:"median_latency_us"`
+	MidLatency float64           `json:"median_latency_s"`
 	Names      []string          `json:"names"`           // of the ranks
 	Notes      []string          `json:"notes,omitempty"` // why outliers are notes at most
 	Ranks      int               `json:"ranks"`
@@ -108,6 +108,6 @@ func newBenchPairsDoc(t *pairs.Table, p bench.PairPlan, transport string, notes 
 	}
 	d.Rate, d.MidRate = t.Grid(pairs.GBps)
 	d.Both, d.MidBoth = t.Grid(pairs.BothGBps)
-	d.Latency, d.MidLatency = t.Grid(pairs.Micros)
+	d.Latency, d.MidLatency = t.Grid(pairs.Seconds)
 	return d
 }

@@ -500,7 +500,7 @@ type suggestedSize struct {
 	Size  unit.Bytes `json:"size_bytes"`
 	Algo  string     `json:"algo"` // by which NCCL would do it
 	Proto string     `json:"proto"`
-	Time  unit.Time  `json:"predicted_us"`
+	Time  unit.Time  `json:"predicted_s"`
 	Bar   float64    `json:"bar"` // as a factor, before it is measured
 }
 

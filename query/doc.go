@@ -30,7 +30,7 @@
 // # Documents
 //
 // The documents are what the commands print with --json. Fields are only ever added within a version (see Version), and
-// JSON names keep their meaning and their unit: names end in _us, _s, _bytes or _GBps where the number has a unit. A
+// JSON names keep their meaning and their unit: names end in _s, _bytes or _GBps where the number has a unit. A
 // document is its data: one that was read from JSON says the same by Wrong, Undecided and Request, and package report
 // prints and draws the same of it. A document that says that something is wrong with what was asked about has a method
 // Wrong; where there is no document to say so, the error is ErrWrong.

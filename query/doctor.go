@@ -93,7 +93,7 @@ func (q Doctor) Kind(ctx context.Context, env Env, cluster string) string {
 		case result.Match(head),
 			nccltests.Match(head) && (cluster != "" ||
 				!slices.ContainsFunc([]string{"NCCL INFO", "NCCL WARN", "failure", "died", "Traceback"}, has)),
-			bytes.HasPrefix(head, []byte("{")) && (has(`"bus_bw"`) || has(`"time_us"`)):
+			bytes.HasPrefix(head, []byte("{")) && (has(`"bus_bw"`) || has(`"time_us"`) || has(`"time_s"`)):
 			tables++
 		default:
 			others++

@@ -61,8 +61,8 @@ func documents(t *testing.T) string {
 Version %d. A command prints one document with --json, the page of busbar serve answers with the same ones, and package
 query gives them to Go programs. Within a version, fields are only added. This page is made from the types. A line is a
 field, its type and its meaning. A field with a question mark is left out where it is empty. Types without a package have
-a heading here; for others see go doc. Quantities are JSON numbers whose type is their unit. Names that end in _us, _s,
-_GBps or _bytes are microseconds, seconds, 10⁹ bytes per second in one direction, and bytes.
+a heading here; for others see go doc. Quantities are JSON numbers whose type is their unit. Names that end in _s, _GBps
+or _bytes are seconds, 10⁹ bytes per second in one direction, and bytes.
 `, Version)
 	written := map[string]bool{}
 	for _, name := range roots {
@@ -137,7 +137,7 @@ var named = regexp.MustCompile(`\b[A-Za-z]\w*(\.[A-Za-z]\w*)?\b`)
 
 // quantities are what JSON has of the types of package unit.
 var quantities = map[string]string{
-	"unit.Span": "seconds", "unit.Time": "microseconds", "unit.Bytes": "bytes", "unit.Volume": "bytes",
+	"unit.Span": "seconds", "unit.Time": "seconds", "unit.Bytes": "bytes", "unit.Volume": "bytes",
 	"unit.Rate": "GB/s", "unit.FLOPS": "TFLOPS", "unit.Power": "watts", "unit.Energy": "joules",
 }
 
@@ -149,7 +149,7 @@ func TestQuantities(t *testing.T) {
 		want  string
 	}{
 		{"unit.Span", unit.Minute, "60"},
-		{"unit.Time", unit.Millisecond, "1000"},
+		{"unit.Time", unit.Millisecond, "0.001"},
 		{"unit.Bytes", unit.KiB, "1024"},
 		{"unit.Volume", unit.Volume(1024), "1024"},
 		{"unit.Rate", 3 * unit.GBps, "3"},

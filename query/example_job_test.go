@@ -45,7 +45,7 @@ func ExampleNeed() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("at least", doc.Slowest, "Gb/s per NIC, or", doc.Fewest, "of the", doc.Now.NICs, "NICs")
+	fmt.Println("at least", doc.Slowest.Gbps(), "Gb/s per NIC, or", doc.Fewest, "of the", doc.Now.NICs, "NICs")
 	// Output: at least 200 Gb/s per NIC, or 4 of the 8 NICs
 }
 

@@ -54,11 +54,11 @@ type expertsRow struct {
 	Op         string     `json:"op"` // dispatch, combine
 	Tokens     int        `json:"tokens_per_gpu"`
 	Dtype      string     `json:"dtype"`
-	Time       unit.Time  `json:"time_us"`
-	Low        unit.Time  `json:"low_us"` // the error bar
-	High       unit.Time  `json:"high_us"`
-	Start      unit.Time  `json:"start_us"`
-	Moving     unit.Time  `json:"moving_us"`
+	Time       unit.Time  `json:"time_s"`
+	Low        unit.Time  `json:"low_s"` // the error bar
+	High       unit.Time  `json:"high_s"`
+	Start      unit.Time  `json:"start_s"`
+	Moving     unit.Time  `json:"moving_s"`
 	Inside     unit.Bytes `json:"nvlink_bytes"`
 	Across     unit.Bytes `json:"rdma_bytes"`
 	Bandwidth  unit.Rate  `json:"bandwidth_GBps"` // as DeepEP counts it: copies that stay included

@@ -134,7 +134,7 @@ type pathRow struct {
 	Rate       unit.Rate      `json:"rate_GBps,omitempty"`
 	Origin     cluster.Origin `json:"rate_from"`
 	Unknown    int            `json:"hops_without_rate,omitempty"` // with any, Rate is only what the path cannot exceed
-	Latency    unit.Time      `json:"latency_us"`
+	Latency    unit.Time      `json:"latency_s"`
 	Bottleneck string         `json:"bottleneck"`
 	Hops       []pathHop      `json:"hops"`
 }

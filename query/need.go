@@ -45,9 +45,9 @@ type NeedDoc struct {
 	// Sockets says where the figure comes from that bounds kernel sockets; "" where NICs are not driven by them.
 	Sockets string `json:"sockets,omitempty"`
 	// Slowest and Fewest are the answers; 0 where nothing that was tried is enough.
-	Slowest float64 `json:"slowest_Gbps"`
-	Fewest  int     `json:"fewest_nics"`
-	Text    string  `json:"text"`
+	Slowest unit.Rate `json:"slowest_GBps"` // of a port
+	Fewest  int       `json:"fewest_nics"`
+	Text    string    `json:"text"`
 	// Slower says where NCCL's own choice makes a faster network slower, and which setting avoids it; "" where it nowhere
 	// does.
 	Slower     string  `json:"slower_by_choice,omitempty"`
@@ -67,7 +67,7 @@ type needFree struct {
 // shortest.
 type NeedRow struct {
 	What     string    `json:"what"`
-	Gbps     float64   `json:"nic_Gbps,omitempty"`
+	Rate     unit.Rate `json:"nic_GBps,omitempty"` // of a port
 	NICs     int       `json:"nics_per_node,omitempty"`
 	Step     unit.Span `json:"step_s"`
 	Low      unit.Span `json:"low_s"` // the error bar
@@ -140,7 +140,7 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	if err := n.free(); err != nil {
 		return nil, err
 	}
-	if err := n.answer(port.Gbps(), count); err != nil {
+	if err := n.answer(port, count); err != nil {
 		return nil, err
 	}
 	if n.sockets {
@@ -203,8 +203,8 @@ func (n *needing) free() error {
 }
 
 // answer prices the job on the cluster, with other rates, fewer NICs, and faster layers.
-func (n *needing) answer(port float64, count int) (err error) {
-	if n.doc.Now, err = n.row(n.now.cluster, NeedRow{What: "now", Gbps: port, NICs: count, Now: true}); err != nil {
+func (n *needing) answer(port unit.Rate, count int) (err error) {
+	if n.doc.Now, err = n.row(n.now.cluster, NeedRow{What: "now", Rate: port, NICs: count, Now: true}); err != nil {
 		return err
 	}
 	best, _ := step.Faster(n.now.cluster, endless, step.Ports, step.Trunks)
@@ -247,12 +247,14 @@ func (n *needing) filled(r NeedRow, x *pricedStep) NeedRow {
 	return r
 }
 
+// portsOf says so many ports of a rate.
+func portsOf(n int, rate unit.Rate) string { return fmt.Sprintf("%d × %g Gb/s", n, rate.Gbps()) }
+
 // networks are other rates of all ports and cables, and fewer ports.
-func (n *needing) networks(port float64, count int) error {
+func (n *needing) networks(port unit.Rate, count int) error {
 	for _, rate := range hardware.PortRates() {
-		v := rate.Gbps()
-		cl, _ := step.Faster(n.now.cluster, v/port, step.Ports, step.Trunks)
-		r, err := n.row(cl, NeedRow{What: fmt.Sprintf("%d × %g Gb/s", count, v), Gbps: v, NICs: count, Now: v == port})
+		cl, _ := step.Faster(n.now.cluster, float64(rate/port), step.Ports, step.Trunks)
+		r, err := n.row(cl, NeedRow{What: portsOf(count, rate), Rate: rate, NICs: count, Now: rate == port})
 		if err != nil {
 			return err
 		}
@@ -263,7 +265,7 @@ func (n *needing) networks(port float64, count int) error {
 		if !ok {
 			break
 		}
-		r, err := n.row(cl, NeedRow{What: fmt.Sprintf("%d × %g Gb/s", k, port), Gbps: port, NICs: k, Now: k == count})
+		r, err := n.row(cl, NeedRow{What: portsOf(k, port), Rate: port, NICs: k, Now: k == count})
 		if err != nil {
 			return err
 		}
@@ -283,7 +285,8 @@ func (n *needing) purchases(add func(cl *cluster.Cluster, ok bool, what string) 
 	}
 	for _, times := range []float64{2, 4} {
 		cl, ok := step.Faster(rdma, times, step.Ports, step.Trunks)
-		if err := add(cl, ok, fmt.Sprintf("RDMA (RoCE), NICs and cables of %g Gb/s", times*n.doc.Now.Gbps)); err != nil {
+		if err := add(cl, ok, fmt.Sprintf("RDMA (RoCE), NICs and cables of %g Gb/s",
+			times*n.doc.Now.Rate.Gbps())); err != nil {
 			return err
 		}
 	}
@@ -330,7 +333,7 @@ func (n *needing) upgrades() error {
 // conclude finds the least that is enough and says it.
 func (d *NeedDoc) conclude() {
 	for i := len(d.Rates) - 1; i >= 0 && d.Rates[i].Enough; i-- {
-		d.Slowest = d.Rates[i].Gbps
+		d.Slowest = d.Rates[i].Rate
 	}
 	for i := len(d.NICs) - 1; i >= 0 && d.NICs[i].Enough; i-- {
 		d.Fewest = d.NICs[i].NICs
@@ -364,25 +367,26 @@ func (d *NeedDoc) verdict() string {
 	}
 	with := ""
 	for _, r := range d.Rates {
-		if r.Gbps == d.Slowest && r.Over > d.Within {
+		if r.Rate == d.Slowest && r.Over > d.Within {
 			with = " with " + r.Setting
 		}
 	}
 	switch {
 	case d.Slowest == 0:
 		text := fmt.Sprintf("No network of up to %g Gb/s per NIC is enough: with an infinitely fast one the step is still "+
-			"%.0f%% longer.", d.Rates[len(d.Rates)-1].Gbps, 100*d.Endless.BestOver)
+			"%.0f%% longer.", d.Rates[len(d.Rates)-1].Rate.Gbps(), 100*d.Endless.BestOver)
 		if d.Endless.Limit != "" {
 			text += " Its limit is then: " + d.Endless.Limit + "."
 		}
 		return text
 	case d.Now.Enough && d.Fewest > 0 && d.Fewest < d.Now.NICs:
-		return fmt.Sprintf("Enough per node: %s of %g Gb/s%s, or %d of today's %d.", nics, d.Slowest, with, d.Fewest,
+		return fmt.Sprintf("Enough per node: %s of %g Gb/s%s, or %d of today's %d.", nics, d.Slowest.Gbps(), with, d.Fewest,
 			d.Now.NICs)
-	case d.Slowest == d.Now.Gbps:
-		return fmt.Sprintf("Enough per node: today's %s of %g Gb/s%s; slower ones are not.", nics, d.Slowest, with)
+	case d.Slowest == d.Now.Rate:
+		return fmt.Sprintf("Enough per node: today's %s of %g Gb/s%s; slower ones are not.", nics, d.Slowest.Gbps(), with)
 	}
-	return fmt.Sprintf("Enough per node: %s of %g Gb/s%s; today's have %g Gb/s.", nics, d.Slowest, with, d.Now.Gbps)
+	return fmt.Sprintf("Enough per node: %s of %g Gb/s%s; today's have %g Gb/s.", nics, d.Slowest.Gbps(),
+		with, d.Now.Rate.Gbps())
 }
 
 // choice says what NCCL_ALGO would do on the cluster as it is.

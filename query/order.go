@@ -477,7 +477,7 @@ type OrderDoc struct {
 	// What was measured: the rows of a collective, or median and worst of pairs.
 	Results result.Sweeps `json:"records,omitempty"`
 	Rate    *fleet.Spread `json:"rate_GBps,omitempty"`
-	Latency *fleet.Spread `json:"latency_us,omitempty"`
+	Latency *fleet.Spread `json:"latency_s,omitempty"`
 	Waited  bool          `json:"waited,omitempty"` // until its end
 }
 
@@ -635,5 +635,9 @@ func (e *Env) spread(ctx context.Context, what fleet.Figure, order string) (*fle
 	if err := e.ask(ctx, "GET", "/api/fleet/pairs?"+q.Encode(), nil, &heat); err != nil {
 		return nil, err
 	}
-	return heat.Spread(what != fleet.FigureLatency), nil
+	s := heat.Spread(what != fleet.FigureLatency)
+	if s != nil && what == fleet.FigureLatency { // which the server has in µs
+		s.Median, s.Worst = s.Median/1e6, s.Worst/1e6
+	}
+	return s, nil
 }

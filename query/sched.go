@@ -252,8 +252,8 @@ type SchedDoc struct {
 	Cluster  string         `json:"cluster,omitempty"`
 	Layout   string         `json:"layout,omitempty"`
 	Size     unit.Bytes     `json:"size_bytes,omitempty"`
-	Names    []string       `json:"names,omitempty"`   // of the ranks on a cluster, in their order
-	Time     unit.Time      `json:"time_us,omitempty"` // of the call on a cluster, as predict has it
+	Names    []string       `json:"names,omitempty"`  // of the ranks on a cluster, in their order
+	Time     unit.Time      `json:"time_s,omitempty"` // of the call on a cluster, as predict has it
 	Limit    *result.Limit  `json:"bottleneck,omitempty"`
 	Rounds   []result.Round `json:"rounds,omitempty"`
 	Check    *schedCheck    `json:"check,omitempty"`

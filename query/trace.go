@@ -69,12 +69,12 @@ type traceCall struct {
 	Count    float64    `json:"calls"`
 	Time     unit.Span  `json:"comm_s"`
 	Exposed  unit.Span  `json:"exposed_comm_s"`
-	Median   unit.Time  `json:"median_us"`
-	Transfer unit.Time  `json:"transfer_us,omitempty"` // without waiting for others, from the traces of several ranks
-	BusBW    unit.Rate  `json:"busbw_GBps,omitempty"`  // of the transfer where it is known, else of the median
-	Expected unit.Time  `json:"expected_us,omitempty"`
-	Low      unit.Time  `json:"low_us,omitempty"`
-	High     unit.Time  `json:"high_us,omitempty"`
+	Median   unit.Time  `json:"median_s"`
+	Transfer unit.Time  `json:"transfer_s,omitempty"` // without waiting for others, from the traces of several ranks
+	BusBW    unit.Rate  `json:"busbw_GBps,omitempty"` // of the transfer where it is known, else of the median
+	Expected unit.Time  `json:"expected_s,omitempty"`
+	Low      unit.Time  `json:"low_s,omitempty"`
+	High     unit.Time  `json:"high_s,omitempty"`
 
 	members []int
 	row     rowKey

@@ -138,7 +138,7 @@ func ncclCells(s *result.Sweep, p *result.Point) []string {
 			half = cells[9:]
 		}
 		// microseconds in the seven characters that nccl-tests has for them
-		half[0], half[1], half[2] = rounded(r.Time.Mean, 10000), fmt.Sprintf("%.2f", r.AlgBW().GBps()),
+		half[0], half[1], half[2] = rounded(r.Time.Mean.Micros(), 10000), fmt.Sprintf("%.2f", r.AlgBW().GBps()),
 			fmt.Sprintf("%.2f", r.BusBW().GBps())
 		if r.Wrong != nil {
 			half[3] = fmt.Sprint(*r.Wrong)

@@ -8,7 +8,6 @@ import (
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
 	"busbar.dev/result/diff"
-	"busbar.dev/unit"
 )
 
 // BenchDiff prints two sets of results side by side; -v lists the rows that only one side has.
@@ -19,8 +18,8 @@ func BenchDiff(p *Page, d *query.BenchDiffDoc) {
 		p.printf("%s%s\n", when(len(rest) < len(d.Rows), "\n"), t.Title)
 		for ; len(rest) > 0 && rest[0].Setup == t.Title; rest = rest[1:] {
 			r := &rest[0]
-			t.Add(r.Size, r.Old.Algo+when(r.New.Algo != r.Old.Algo, " → "+r.New.Algo), unit.Micros(r.Old.Median),
-				plusMinus(r.Old), unit.Micros(r.New.Median), plusMinus(r.New),
+			t.Add(r.Size, r.Old.Algo+when(r.New.Algo != r.Old.Algo, " → "+r.New.Algo), r.Old.Median,
+				plusMinus(r.Old), r.New.Median, plusMinus(r.New),
 				either(r.Verdict == diff.Same, "~", signed(r.Change)), chance(r), fmt.Sprintf("%d+%d", r.Old.N, r.New.N),
 				verdictText(r))
 		}
@@ -57,7 +56,7 @@ func plusMinus(s diff.Side) string {
 	if s.Low == s.High || s.Median <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.0f%%", 100*max(s.High-s.Median, s.Median-s.Low)/s.Median)
+	return fmt.Sprintf("%.0f%%", 100*float64(max(s.High-s.Median, s.Median-s.Low))/float64(s.Median))
 }
 
 func chance(r *diff.Row) string {

@@ -43,8 +43,7 @@ func bestSettings(p *Page, d *query.BenchGPUDoc) {
 	op.Type, _ = coll.ParseDtype(d.Dtype)
 	for _, b := range d.Rows {
 		op.Bytes = b.Size
-		best := unit.Micros(b.Time)
-		t.Add(b.Size, unit.Micros(b.Auto), best, b.Setting, percent(b.Lost), op.BusBW(d.Ranks, best))
+		t.Add(b.Size, b.Auto, b.Time, b.Setting, percent(b.Lost), op.BusBW(d.Ranks, b.Time))
 	}
 	p.table(t)
 	p.printf("\nlost: how much longer NCCL's own choice takes than the best setting. Differences of a few percent are " +

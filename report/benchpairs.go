@@ -27,7 +27,7 @@ func BenchPairs(p *Page, d *query.BenchPairsDoc) {
 	}{
 		{"bandwidth, one direction, GB/s (rows send, columns receive)", pairs.GBps},
 		{"bandwidth with both directions busy, GB/s per direction", pairs.BothGBps},
-		{"latency, one direction, µs", pairs.Micros},
+		{"latency, one direction, µs", pairMicros},
 	} {
 		p.printf("\n%s\n", f.title)
 		if n <= widestPairs {
@@ -48,6 +48,8 @@ func BenchPairs(p *Page, d *query.BenchPairsDoc) {
 	}
 }
 
+func pairMicros(m pairs.Measure) float64 { return m.Latency.Micros() }
+
 // pairList is all figures of all pairs, a row each, for writers that take tables.
 func pairList(t *pairs.Table) *texttab.Table {
 	out := texttab.New(">from", "from host", ">to", "to host", ">bandwidth (GB/s)",
@@ -55,7 +57,7 @@ func pairList(t *pairs.Table) *texttab.Table {
 	name := func(i int) string { return strings.TrimPrefix(t.Names[i], "rank ") }
 	for _, m := range t.Cells {
 		out.Add(m.From, name(m.From), m.To, name(m.To), threeDigits(pairs.GBps(m)),
-			threeDigits(pairs.BothGBps(m)), threeDigits(pairs.Micros(m)))
+			threeDigits(pairs.BothGBps(m)), threeDigits(pairMicros(m)))
 	}
 	return out
 }

@@ -20,7 +20,7 @@ func BenchRDMA(p *Page, d *measure.RDMA) {
 	t := texttab.New(">rail", ">ports", ">link GB/s", ">median GB/s", ">both GB/s", ">latency µs")
 	for _, r := range d.Rails {
 		t.Add(r.Rail, len(r.Ports), threeDigits(r.Link.GBps()), threeDigits(r.Rate), threeDigits(r.Both),
-			threeDigits(r.Latency))
+			threeDigits(r.Latency*1e6))
 	}
 	p.table(t)
 	p.printf("\n")

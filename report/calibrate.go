@@ -41,8 +41,8 @@ func kernels(p *Page, g *calibrate.KernelFit) {
 	p.printf("\n%s, %s, for step and plan:\n", g.Model, words.Plural(g.GPUs, "GPU"))
 	t := texttab.New("kernel", ">measured µs|%.1f", "", ">SM MHz", ">predicted before", ">after")
 	for _, k := range g.Kernels {
-		t.Add(k.Name, k.Micros, k.Rate, some(k.MHz), signed(k.Before/k.Micros-1),
-			signed(k.After/k.Micros-1))
+		t.Add(k.Name, float64(k.Took*1e6), k.Rate, some(k.MHz), signed(float64(k.Before/k.Took)-1),
+			signed(float64(k.After/k.Took)-1))
 	}
 	p.table(t)
 	if g.Steps == nil {
@@ -54,8 +54,8 @@ func kernels(p *Page, g *calibrate.KernelFit) {
 		p.printf("\ntraining steps on one GPU, eager, bf16, %s:\n", s.Software)
 		t := texttab.New("model", ">measured ms|%.1f", ">predicted before", ">after", ">left out")
 		for _, x := range s.Steps {
-			t.Add(x.Name, x.Micros/1e3, signed(x.Before/x.Micros-1), signed(x.After/x.Micros-1),
-				signed(x.LeftOut/x.Micros-1))
+			t.Add(x.Name, float64(x.Took*1e3), signed(float64(x.Before/x.Took)-1), signed(float64(x.After/x.Took)-1),
+				signed(float64(x.LeftOut/x.Took)-1))
 		}
 		p.table(t)
 		p.below(movedTable(s.Moved))

@@ -39,15 +39,15 @@ func needTable(rows []query.NeedRow, gain bool) *texttab.Table {
 	for from := 0; from < len(rows); {
 		r, to, now := rows[from], from, ""
 		for ; to < len(rows) &&
-			(to == from || r.Gbps > 0 && r.NICs == rows[to].NICs && r.Step.Short() == rows[to].Step.Short() &&
+			(to == from || r.Rate > 0 && r.NICs == rows[to].NICs && r.Step.Short() == rows[to].Step.Short() &&
 				r.Setting == rows[to].Setting && r.Enough == rows[to].Enough); to++ {
 			if rows[to].Now {
-				now = fmt.Sprintf(", now %g Gb/s", rows[to].Gbps)
+				now = fmt.Sprintf(", now %g Gb/s", rows[to].Rate.Gbps())
 			}
 		}
 		what, last := r.What, rows[to-1]
 		if to-from > 1 {
-			what = fmt.Sprintf("%d × %g to %g Gb/s", r.NICs, r.Gbps, last.Gbps)
+			what = fmt.Sprintf("%d × %g to %g Gb/s", r.NICs, r.Rate.Gbps(), last.Rate.Gbps())
 		}
 		from = to
 		t.Add("  "+what, r.Step, 100*r.Over, either(r.Enough, "yes", "no")+now, 100*r.Gain,

@@ -115,7 +115,7 @@ func orderFigures(p *Page, f *query.OrderDoc) {
 		quantity func(float64) fmt.Stringer
 	}{
 		{"rate", "slowest", f.Rate, func(v float64) fmt.Stringer { return unit.Rate(v * 1e9) }},
-		{"latency", "highest", f.Latency, func(v float64) fmt.Stringer { return unit.Micros(v) }},
+		{"latency", "highest", f.Latency, func(v float64) fmt.Stringer { return unit.Seconds(v) }},
 	} {
 		if x.Spread != nil {
 			median, worst := x.quantity(x.Median), x.quantity(x.Worst)
@@ -131,7 +131,7 @@ func orderFigures(p *Page, f *query.OrderDoc) {
 	}
 	t := texttab.New("collective", ">ranks", ">size", "place", "algorithm", ">time", ">busbw")
 	for _, r := range f.Results.Rows() {
-		t.Add(r.Op, r.Ranks, r.Size, either(r.InPlace, "in", "out"), r.Algo, r.Mean(), r.BusBW())
+		t.Add(r.Op, r.Ranks, r.Size, either(r.InPlace, "in", "out"), r.Algo, r.Time.Mean, r.BusBW())
 	}
 	p.table(t)
 }

@@ -165,9 +165,9 @@ func TestTrace(t *testing.T) {
 	}
 	var doc struct {
 		OtherData struct {
-			Time  float64 `json:"time_us"`
-			Table float64 `json:"table_time_us"`
-			Last  float64 `json:"last_event_us"`
+			Time  float64 `json:"time_s"`
+			Table float64 `json:"table_time_s"`
+			Last  float64 `json:"last_event_s"`
 			Why   string
 		}
 		TraceEvents []struct {
@@ -180,7 +180,7 @@ func TestTrace(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
 	}
-	if o := doc.OtherData; o.Time != 9 || o.Table != 8 || o.Last != 9 || !strings.Contains(o.Why, "steady form") {
+	if o := doc.OtherData; o.Time != 9e-6 || o.Table != 8e-6 || o.Last != 9e-6 || !strings.Contains(o.Why, "steady form") {
 		t.Errorf("the trace says of itself %+v", o)
 	}
 	named, threads, spans, texts := map[int]string{}, map[int]string{}, 0, map[string]int{}

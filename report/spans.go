@@ -24,9 +24,9 @@ type Span struct {
 // traceAbout is what a trace says of itself.
 type traceAbout struct {
 	Title  string    `json:"title"`
-	Time   unit.Time `json:"time_us,omitempty"`
-	Last   unit.Time `json:"last_event_us,omitempty"`
-	Steady unit.Time `json:"table_time_us,omitempty"`
+	Time   unit.Time `json:"time_s,omitempty"`
+	Last   unit.Time `json:"last_event_s,omitempty"`
+	Steady unit.Time `json:"table_time_s,omitempty"`
 	Why    string    `json:"why,omitempty"`
 }
 

@@ -49,7 +49,7 @@ func Trace(w io.Writer, r *result.Run, steady unit.Time, name func(rank int) str
 }
 
 // playedAndSteady tells why a timeline and a table give different times.
-const playedAndSteady = "time_us is from playing every message, table_time_us from the steady form, which the " +
+const playedAndSteady = "time_s is from playing every message, table_time_s from the steady form, which the " +
 	"model's figures were fitted with: " +
 	"go by the table for how long it takes, by the timeline for what waits for what. After the last event comes what is " +
 	"lost until links run at full speed, which no single message can be charged with"

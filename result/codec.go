@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"busbar.dev/internal/words"
+	"busbar.dev/unit"
 )
 
 // Bounds of a file.
@@ -85,6 +86,7 @@ func readRecord(b []byte) (*record, error) {
 		return nil, errors.New("expected one JSON object a line, as busbar bench -o writes them")
 	}
 	var rec record
+	b = unit.InSeconds(b)
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&rec); err != nil {
@@ -138,7 +140,7 @@ func (l Sweeps) MarshalJSON() ([]byte, error) {
 // file would keep is read, and the Problem of its sweep says what is wrong with it.
 func (l *Sweeps) UnmarshalJSON(data []byte) error {
 	var list []*record
-	if err := json.Unmarshal(data, &list); err != nil {
+	if err := json.Unmarshal(unit.InSeconds(data), &list); err != nil {
 		return err
 	}
 	*l = nil

@@ -19,8 +19,8 @@ import (
 
 func sweep() *result.Sweep {
 	wrong, slow := int64(0), 3
-	t := &result.Timing{Wrong: &wrong, Slowest: &slow, Spread: 1.25}
-	t.Sample([]float64{3, 1, 2, 4.0004})
+	t := &result.Timing{Wrong: &wrong, Slowest: &slow, Spread: unit.Micros(1.25)}
+	t.Sample([]unit.Time{3 * unit.Microsecond, unit.Microsecond, 2 * unit.Microsecond, unit.Micros(4.0004)})
 	return &result.Sweep{
 		Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float",
 		Ranks: 8, Nodes: 2, PerNode: 4, Hosts: "node[01-02]", Transport: "tcp",
@@ -48,7 +48,10 @@ func TestSweepsComeBack(t *testing.T) {
 		for i := range rapid.IntRange(1, 4).Draw(t, "points") {
 			timing := func(name string) *result.Timing {
 				x := &result.Timing{}
-				x.Sample(rapid.SliceOfN(rapid.Float64Range(0.001, 1e9), 1, 40).Draw(t, name))
+				for _, us := range rapid.SliceOfN(rapid.Float64Range(0.001, 1e6), 1, 40).Draw(t, name) {
+					x.Samples = append(x.Samples, unit.Micros(us))
+				}
+				x.Sample(x.Samples)
 				return x
 			}
 			p := result.Point{
@@ -99,7 +102,7 @@ func TestSweepsComeBack(t *testing.T) {
 // TestUnknownFormat: a row of a later format, or none at all, is read and does not pass Check.
 func TestUnknownFormat(t *testing.T) {
 	for text, want := range map[string]string{
-		`[{"busbar_result":2,"op":"all_reduce"}]`: "this release reads up to 1",
+		`[{"busbar_result":3,"op":"all_reduce"}]`: "this release reads up to 2",
 		`[null]`: "busbar_result is missing",
 		`[{"busbar_result":1,"op":"all_reduce","source":"measured","later":1}]`: "ranks is 0",
 	} {
@@ -114,13 +117,13 @@ func TestUnknownFormat(t *testing.T) {
 }
 
 func TestSampleKeepsTheShape(t *testing.T) {
-	var times []float64
+	var times []unit.Time
 	for i := range 100000 {
-		times = append(times, float64(100000-i))
+		times = append(times, unit.Time(100000-i)*unit.Microsecond)
 	}
 	var x result.Timing
 	x.Sample(times)
-	if x.Runs != 100000 || x.Time.Median != 50001 || x.Time.Min != 1 || x.Time.P99 != 99000 {
+	if x.Runs != 100000 || x.Time.Median.Micros() != 50001 || x.Time.Min.Micros() != 1 || x.Time.P99.Micros() != 99000 {
 		t.Errorf("%d runs, %+v", x.Runs, x.Time)
 	}
 	s := sweep()
@@ -137,7 +140,7 @@ func TestSampleKeepsTheShape(t *testing.T) {
 	if len(kept.Samples) != result.MaxSamples || kept.Runs != 100000 || kept.Time != x.Time {
 		t.Errorf("%d samples of %d runs, %+v", len(kept.Samples), kept.Runs, kept.Time)
 	}
-	if got := kept.Samples[500]; got < 50000 || got > 50200 {
+	if got := kept.Samples[500].Micros(); got < 50000 || got > 50200 {
 		t.Errorf("the middle of the samples is %v", got)
 	}
 }
@@ -145,9 +148,9 @@ func TestSampleKeepsTheShape(t *testing.T) {
 func TestQuantile(t *testing.T) {
 	var x result.Timing
 	for i := range 100 {
-		x.Samples = append(x.Samples, float64(i))
+		x.Samples = append(x.Samples, unit.Time(i))
 	}
-	for q, want := range map[float64]float64{0: 0, 0.5: 50, 0.99: 98, 1: 99} {
+	for q, want := range map[float64]unit.Time{0: 0, 0.5: 50, 0.99: 98, 1: 99} {
 		if got := x.Quantile(q); got != want {
 			t.Errorf("quantile %v is %v; want %v", q, got, want)
 		}
@@ -160,6 +163,7 @@ func TestReadRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := strings.TrimSpace(b.String())
+	const samples = `[0.000001,0.000002,0.000003,0.000004]`
 	swap := func(old, new string) string {
 		t.Helper()
 		if !strings.Contains(good, old) {
@@ -174,15 +178,15 @@ func TestReadRefuses(t *testing.T) {
 		{swap(`"ranks":8`, `"ranks":"8"`), "x:1: ranks has a JSON string where a whole number belongs"},
 		{swap(`"ranks":8`, `"ranks":0`), "x:1: ranks is 0; expected"},
 		{swap(`"ranks":8`, `"ranks":9`), "x:1: 2 nodes with 4 ranks each are not 9 ranks"},
-		{swap(`"busbar_result":1`, `"busbar_result":7`), "this release reads up to 1"},
-		{swap(`"busbar_result":1,`, ``), "busbar_result is missing"},
+		{swap(`"busbar_result":2`, `"busbar_result":7`), "this release reads up to 2"},
+		{swap(`"busbar_result":2,`, ``), "busbar_result is missing"},
 		{swap(`"source":"measured"`, `"source":"guessed"`), `source is "guessed"; expected measured or predicted`},
 		{swap(`"op":"all_reduce"`, `"op":"all_confuse"`), "all_confuse"},
 		{swap(`"dtype":"float"`, `"dtype":"float7"`), "float7"},
-		{swap(`"algo":"ring"`, `"algorithm":"ring"`), `the field "algorithm" is not known to this release; the line is of format 1, written by "busbar devel"`},
+		{swap(`"algo":"ring"`, `"algorithm":"ring"`), `the field "algorithm" is not known to this release; the line is of format 2, written by "busbar devel"`},
 		{swap(`"slowest_rank":3`, `"slowest_rank":8`), "slowest_rank is 8 of 8 ranks"},
-		{swap(`[1,2,3,4]`, `[1,3,2,4]`), "samples_us[2] is 2"},
-		{swap(`[1,2,3,4]`, `[1,2,3,4,5]`), "5 samples of 4 runs"},
+		{swap(samples, `[0.000001,0.000003,0.000002,0.000004]`), "samples_s[2] is 2e-06"},
+		{swap(samples, samples[:len(samples)-1]+`,0.000005]`), "5 samples of 4 runs"},
 		{swap(`"wrong":0`, `"wrong":-1`), "wrong is -1"},
 		{swap(`"hosts":"node[01-02]"`, `"hosts":"node\u001b[2J"`), "control characters"},
 		{strings.Repeat(" ", 2<<20) + good, "x:1: a line of more than"},
@@ -203,8 +207,25 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
+// TestEarlierFormat: rows of format 1, whose times are in µs, are read as those of format 2 are.
+func TestEarlierFormat(t *testing.T) {
+	const row = `{"busbar_result":%d,"source":"measured","op":"all_reduce","size_bytes":1048576,"dtype":"float","ranks":4,` +
+		`"transport":"tcp","time_%s":{"min":%[3]v,"mean":%[4]v},"runs":2,"samples_%[2]s":[%[3]v,%[4]v],"spread_%[2]s":%[3]v}`
+	old, err := result.Read("x", strings.NewReader(fmt.Sprintf(row, 1, "us", 499.5, 500)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := result.Read("x", strings.NewReader(fmt.Sprintf(row, 2, "s", 499.5e-6, 500e-6)))
+	if err != nil || old[0].Points[0].Out.Spread != unit.Micros(499.5) {
+		t.Fatal(err, old[0].Points[0].Out)
+	}
+	if d := cmp.Diff(now, old); d != "" {
+		t.Error(d)
+	}
+}
+
 func ExampleRead() {
-	list, err := result.Read("x", strings.NewReader(`{"busbar_result":1,"source":"measured","op":"all_reduce","size_bytes":1048576,"dtype":"float","ranks":4,"transport":"tcp","time_us":{"mean":500}}`))
+	list, err := result.Read("x", strings.NewReader(`{"busbar_result":2,"source":"measured","op":"all_reduce","size_bytes":1048576,"dtype":"float","ranks":4,"transport":"tcp","time_s":{"mean":0.0005}}`))
 	fmt.Println(len(list), err, list.Rows()[0].BusBW())
 	// Output: 1 <nil> 3.15 GB/s
 }
@@ -215,6 +236,7 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes())
+	f.Add([]byte(`{"busbar_result":2,"source":"predicted","op":"barrier","dtype":"half","ranks":1,"transport":"nccl","time_s":{"mean":0}}`))
 	f.Add([]byte(`{"busbar_result":1,"source":"predicted","op":"barrier","dtype":"half","ranks":1,"transport":"nccl","time_us":{"mean":0}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		list, err := result.Read("x", bytes.NewReader(data))

@@ -16,25 +16,20 @@ type document struct {
 	Dtype     string   `json:"dtype"`
 	Hosts     []string `json:"hosts"`
 	Rows      []struct {
-		Size    int64         `json:"size_bytes"`
-		Time    documentTimes `json:"time_us"`
-		Wrong   *int64        `json:"wrong"`
+		Size    int64  `json:"size_bytes"`
+		Time    Times  `json:"time_s"`
+		Wrong   *int64 `json:"wrong"`
 		InPlace *struct {
-			Time documentTimes `json:"time_us"`
+			Time Times `json:"time_s"`
 		} `json:"in_place"`
 	} `json:"rows"`
-}
-
-type documentTimes struct {
-	Median float64 `json:"median"`
-	Mean   float64 `json:"mean"`
 }
 
 // ReadDocument reads the document of `busbar bench --json`. The sweep has no collective where the
 // document names none that is known; it is nil where the document has no rows and so is another one.
 func ReadDocument(name string, data []byte) (*Sweep, error) {
 	var d document
-	if err := json.Unmarshal(data, &d); err != nil {
+	if err := json.Unmarshal(unit.InSeconds(data), &d); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(d.Rows) == 0 {
@@ -51,16 +46,11 @@ func ReadDocument(name string, data []byte) (*Sweep, error) {
 		s.Op = op
 	}
 	for _, r := range d.Rows {
-		p := Point{Size: unit.Bytes(r.Size), Out: r.Time.timing()}
-		p.Out.Wrong = r.Wrong
+		p := Point{Size: unit.Bytes(r.Size), Out: &Timing{Time: r.Time, Wrong: r.Wrong}}
 		if r.InPlace != nil {
-			p.In = r.InPlace.Time.timing()
+			p.In = &Timing{Time: r.InPlace.Time}
 		}
 		s.Points = append(s.Points, p)
 	}
 	return s, nil
-}
-
-func (t documentTimes) timing() *Timing {
-	return &Timing{Time: Times{Median: t.Median, Mean: t.Mean}}
 }

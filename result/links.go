@@ -27,8 +27,8 @@ type LinkUse struct {
 type Round struct {
 	Phase string    `json:"phase"` // reduce-scatter, all-gather, … and where
 	Sends []Send    `json:"sends"`
-	Time  unit.Time `json:"time_us,omitempty"` // that the busiest link needs for its bytes
-	Links []Links   `json:"links,omitempty"`   // their shares are of that time
+	Time  unit.Time `json:"time_s,omitempty"` // that the busiest link needs for its bytes
+	Links []Links   `json:"links,omitempty"`  // their shares are of that time
 }
 
 // Send is what one rank sends another in a round, by all channels; numbers from the number of ranks on are switches.

@@ -17,7 +17,7 @@ func Merge(rows []Row) *Sweep {
 	s := *rows[0].Sweep
 	s.Points = nil
 	at := map[unit.Bytes]int{}
-	times := map[*Timing][]float64{}
+	times := map[*Timing][]unit.Time{}
 	for _, r := range rows {
 		i, ok := at[r.Size]
 		if !ok {
@@ -46,7 +46,7 @@ func Merge(rows []Row) *Sweep {
 	}
 	for i := range s.Points {
 		if p := &s.Points[i]; !out {
-			p.Out = Time(p.In.Time.Mean)
+			p.Out = &Timing{Time: Times{Mean: p.In.Time.Mean}}
 		}
 	}
 	slices.SortFunc(s.Points, func(a, b Point) int { return int(min(max(a.Size-b.Size, -1), 1)) })

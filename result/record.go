@@ -11,8 +11,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Format is the number of the written form; fields are only ever added to one.
-const Format = 1
+// Format is the number of the written form; fields are only ever added to one. Times of the first were in microseconds.
+const Format = 2
 
 // record is a row as a file keeps it, a line of JSON. It stands by itself: files may be cut,
 // sorted and joined. docs/format/result.md says what its fields mean.
@@ -35,12 +35,12 @@ type record struct {
 	Transport string            `json:"transport"`
 	Compress  string            `json:"compress,omitempty"`
 	InPlace   bool              `json:"in_place,omitempty"`
-	Time      Times             `json:"time_us"`
+	Time      Times             `json:"time_s"`
 	Runs      int               `json:"runs,omitempty"`
-	Samples   []float64         `json:"samples_us,omitempty"`
+	Samples   []unit.Time       `json:"samples_s,omitempty"`
 	Wrong     *int64            `json:"wrong,omitempty"`
 	Slowest   *int              `json:"slowest_rank,omitempty"`
-	Spread    float64           `json:"spread_us,omitempty"`
+	Spread    unit.Time         `json:"spread_s,omitempty"`
 	Margin    float64           `json:"margin,omitempty"`
 	When      time.Time         `json:"when,omitzero"`
 	Session   string            `json:"session,omitempty"`
@@ -58,7 +58,8 @@ const (
 	maxHosts   = 1 << 18
 	maxEnv     = 256
 	maxRanks   = 1 << 24
-	maxMicros  = 1e12 // eleven days
+	maxMargin  = 1e12
+	maxTime    = 1e6 * unit.Second // eleven days
 )
 
 // record is the row as it is written.
@@ -133,31 +134,33 @@ func (r *record) check() error {
 }
 
 func (r *record) checkTimes() error {
-	if !(r.Time.Mean > 0) && r.Op != coll.Barrier && r.Size > 0 && r.Ranks > 1 {
-		return fmt.Errorf("time_us.mean is %g; expected a time in µs", r.Time.Mean)
+	if r.Time.Mean <= 0 && r.Op != coll.Barrier && r.Size > 0 && r.Ranks > 1 {
+		return fmt.Errorf("time_s.mean is %g; expected a time in seconds", r.Time.Mean.Seconds())
 	}
 	for _, x := range []struct {
 		name string
-		v    float64
+		v    unit.Time
 	}{
 		{"min", r.Time.Min},
 		{"median", r.Time.Median},
 		{"p99", r.Time.P99},
 		{"mean", r.Time.Mean},
-		{"spread_us", r.Spread},
-		{"margin", r.Margin},
+		{"spread_s", r.Spread},
 	} {
-		if !(x.v >= 0 && x.v <= maxMicros) {
-			return fmt.Errorf("%s is %g; expected 0 to %g", x.name, x.v, float64(maxMicros))
+		if x.v < 0 || x.v > maxTime {
+			return fmt.Errorf("%s is %g; expected 0 to %g seconds", x.name, x.v.Seconds(), maxTime.Seconds())
 		}
+	}
+	if !(r.Margin >= 0 && r.Margin <= maxMargin) {
+		return fmt.Errorf("margin is %g; expected 0 to %g", r.Margin, float64(maxMargin))
 	}
 	if len(r.Samples) > MaxSamples || r.Runs < 0 || len(r.Samples) > r.Runs {
 		return fmt.Errorf("%d samples of %d runs; expected as many as runs, and at most %d", len(r.Samples), r.Runs,
 			MaxSamples)
 	}
 	for i, t := range r.Samples {
-		if !(t >= 0 && t <= maxMicros) || i > 0 && t < r.Samples[i-1] {
-			return fmt.Errorf("samples_us[%d] is %g; expected times in µs from the shortest to the longest", i, t)
+		if t < 0 || t > maxTime || i > 0 && t < r.Samples[i-1] {
+			return fmt.Errorf("samples_s[%d] is %g; expected times in seconds from the shortest to the longest", i, t.Seconds())
 		}
 	}
 	return nil

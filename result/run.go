@@ -28,10 +28,10 @@ type Run struct {
 
 // Parts tells where the time of a prediction goes. They add up to it.
 type Parts struct {
-	Launch  unit.Time `json:"launch_us"`  // before the first byte: kernel start, host work
-	Latency unit.Time `json:"latency_us"` // waiting for messages to arrive one after the other
-	Sync    unit.Time `json:"sync_us"`    // handing slices over: flags and fences
-	Moving  unit.Time `json:"moving_us"`  // moving bytes at the rate of the bottleneck
+	Launch  unit.Time `json:"launch_s"`  // before the first byte: kernel start, host work
+	Latency unit.Time `json:"latency_s"` // waiting for messages to arrive one after the other
+	Sync    unit.Time `json:"sync_s"`    // handing slices over: flags and fences
+	Moving  unit.Time `json:"moving_s"`  // moving bytes at the rate of the bottleneck
 }
 
 // AlgBW is nccl-tests' algbw.

@@ -83,30 +83,30 @@ type Point struct {
 	WireBytes unit.Bytes // what all ranks together send in a run, without headers; 0 unknown
 }
 
-// Timing is how long the runs of one size took, of the slowest rank, in µs.
+// Timing is how long the runs of one size took, of the slowest rank.
 type Timing struct {
 	Time Times
 	// Runs is how many there were, 0 unknown. Samples are their times, sorted. A file keeps at
 	// most MaxSamples of them, which lie evenly among all.
 	Runs    int
-	Samples []float64
+	Samples []unit.Time
 	Wrong   *int64 // elements; nil where results were not checked
 	// Slowest is the rank whose runs took longest, nil unknown; Spread its distance to the
 	// fastest, per run.
 	Slowest *int
-	Spread  float64
+	Spread  unit.Time
 	Margin  float64 // of a prediction, as a factor
 
 	// PrintedAlg and PrintedBus are the bandwidths as the tool printed them, rounded; 0 for none.
 	PrintedAlg, PrintedBus unit.Rate
 }
 
-// Times summarise the runs, in µs. What is unknown is 0.
+// Times summarise the runs. What is unknown is 0.
 type Times struct {
-	Min    float64 `json:"min,omitempty"`
-	Median float64 `json:"median,omitempty"`
-	P99    float64 `json:"p99,omitempty"`
-	Mean   float64 `json:"mean"`
+	Min    unit.Time `json:"min,omitempty"`
+	Median unit.Time `json:"median,omitempty"`
+	P99    unit.Time `json:"p99,omitempty"`
+	Mean   unit.Time `json:"mean"`
 }
 
 // Machine is what ran, as far as rank 0 or the source can tell.
@@ -138,64 +138,52 @@ type Published struct {
 }
 
 // Time is a timing of which only the mean is known, in µs.
-func Time(micros float64) *Timing { return &Timing{Time: Times{Mean: micros}} }
+func Time(micros float64) *Timing { return &Timing{Time: Times{Mean: unit.Micros(micros)}} }
 
-// Sample fills Runs, Samples and Time from the times of all runs in µs, which it sorts and
-// keeps, to the nanosecond.
-func (t *Timing) Sample(micros []float64) {
-	slices.Sort(micros)
-	t.Runs, t.Samples, t.Time = len(micros), micros, Times{}
-	if len(micros) == 0 {
+// Sample fills Runs, Samples and Time from the times of all runs, which it sorts and keeps, to the nanosecond.
+func (t *Timing) Sample(list []unit.Time) {
+	slices.Sort(list)
+	t.Runs, t.Samples, t.Time = len(list), list, Times{}
+	if len(list) == 0 {
 		return
 	}
 	var sum float64
-	for i, v := range micros {
-		sum += v
-		micros[i] = nanos(v)
+	for i, v := range list {
+		sum += float64(v)
+		list[i] = nanos(float64(v))
 	}
 	t.Time = Times{
-		Min: t.Quantile(0), Median: t.Quantile(0.5), P99: t.Quantile(0.99), Mean: nanos(sum / float64(len(micros))),
+		Min: t.Quantile(0), Median: t.Quantile(0.5), P99: t.Quantile(0.99), Mean: nanos(sum / float64(len(list))),
 	}
 }
 
-// Quantile is the time in µs that a share of the samples did not exceed, one of them; 0 without
-// samples.
-func (t *Timing) Quantile(q float64) float64 { return stats.Nearest(t.Samples, q) }
+// Quantile is the time that a share of the samples did not exceed, one of them; 0 without samples.
+func (t *Timing) Quantile(q float64) unit.Time { return stats.Nearest(t.Samples, q) }
 
-// Durations are the samples, as the clock gave them.
-func (t *Timing) Durations() []time.Duration {
-	list := make([]time.Duration, len(t.Samples))
-	for i, us := range t.Samples {
-		list[i] = time.Duration(math.Round(us * 1e3))
-	}
-	return list
+// nanos is a time rounded to a nanosecond, which is what clocks tell.
+func nanos(took float64) unit.Time {
+	return unit.Time(math.Round(took/float64(unit.Nanosecond))) * unit.Nanosecond
 }
-
-// nanos rounds µs to a nanosecond, which is what clocks tell.
-func nanos(us float64) float64 { return math.Round(us*1e3) / 1e3 }
 
 // thin is at most MaxSamples of a sorted list, which lie evenly in it.
-func thin(list []float64) []float64 {
+func thin(list []unit.Time) []unit.Time {
 	if len(list) <= MaxSamples {
 		return list
 	}
-	out := make([]float64, MaxSamples)
+	out := make([]unit.Time, MaxSamples)
 	for i := range out {
 		out[i] = list[(2*i+1)*len(list)/(2*MaxSamples)]
 	}
 	return out
 }
 
-// Middle is the median of the runs in µs, or the mean where no more is known.
-func (t *Timing) Middle() float64 {
+// Middle is the median of the runs, or the mean where no more is known.
+func (t *Timing) Middle() unit.Time {
 	if t.Time.Median > 0 {
 		return t.Time.Median
 	}
 	return t.Time.Mean
 }
-
-// Mean is the mean of the runs.
-func (t *Timing) Mean() unit.Time { return unit.Time(math.Round(t.Time.Mean * 1e6)) }
 
 // OnGPUs tells whether NCCL ran it.
 func (s *Sweep) OnGPUs() bool { return s.Transport == NCCL }
@@ -268,7 +256,7 @@ func (r Row) AlgBW() unit.Rate {
 	if err != nil {
 		return 0
 	}
-	return op.AlgBW(r.Ranks, r.Mean())
+	return op.AlgBW(r.Ranks, r.Time.Mean)
 }
 
 // BusBW is nccl-tests' busbw of the mean time, 0 where the collective or its type is unknown.
@@ -277,7 +265,7 @@ func (r Row) BusBW() unit.Rate {
 	if err != nil {
 		return 0
 	}
-	return op.BusBW(r.Ranks, r.Mean())
+	return op.BusBW(r.Ranks, r.Time.Mean)
 }
 
 // Sweeps are several of them. As JSON they are a list of the rows of a file of results.

@@ -9,7 +9,7 @@ import (
 
 // Time is a duration in picoseconds: of a message, a collective. It is an integer so that sums and
 // comparisons come out the same on every processor. Span is for longer times, Duration the same in
-// package time. In JSON it is a number of microseconds.
+// package time. In JSON it is a number of seconds.
 type Time int64
 
 // Common durations.
@@ -71,10 +71,10 @@ func (t Time) String() string {
 	return strconv.FormatInt(int64(t), 10) + " ps"
 }
 
-// MarshalJSON writes microseconds; the field that holds it says so in its name.
-func (t Time) MarshalJSON() ([]byte, error) { return json.Marshal(round9(t.Micros())) }
+// MarshalJSON writes seconds; the field that holds it says so in its name.
+func (t Time) MarshalJSON() ([]byte, error) { return json.Marshal(round9(t.Seconds())) }
 
-// UnmarshalJSON reads a number of microseconds, or a text with a unit.
+// UnmarshalJSON reads a number of seconds, or a text with a unit.
 func (t *Time) UnmarshalJSON(data []byte) error {
 	if isText(data) {
 		return fromText(data, t.UnmarshalText)
@@ -83,10 +83,10 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return err
 	}
-	if math.Abs(f)*float64(Microsecond) >= math.MaxInt64 {
+	if math.Abs(f)*float64(Second) >= math.MaxInt64 {
 		return fmt.Errorf("time %s: out of range", data)
 	}
-	*t = Micros(f)
+	*t = Seconds(f)
 	return nil
 }
 

@@ -101,14 +101,14 @@ func TestJSONFieldsAreInTheirNamedUnit(t *testing.T) {
 	v := struct {
 		Rate    Rate  `json:"rate_GBps"`
 		Size    Bytes `json:"size_bytes"`
-		Latency Time  `json:"latency_us"`
+		Latency Time  `json:"latency_s"`
 		Peak    FLOPS `json:"peak_TFLOPS"`
 	}{Rate(25e9), 1 << 20, Micros(1.5), 312 * TFLOPS}
 	data, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"rate_GBps":25,"size_bytes":1048576,"latency_us":1.5,"peak_TFLOPS":312}`
+	want := `{"rate_GBps":25,"size_bytes":1048576,"latency_s":0.0000015,"peak_TFLOPS":312}`
 	if string(data) != want {
 		t.Errorf("%s, want %s", data, want)
 	}

@@ -56,8 +56,8 @@ func newCase(s *result.Sweep) (*Case, error) {
 	}
 	c := &Case{Sweep: s, machine: machineOf(s)}
 	for i := range s.Points {
-		if p := &s.Points[i]; p.Out != nil && isTime(p.Out.Time.Mean) {
-			c.Points, c.Ops, c.Times = append(c.Points, p), append(c.Ops, callOf(s, p.Size)), append(c.Times, p.Out.Mean())
+		if p := &s.Points[i]; p.Out != nil && isTime(p.Out.Time.Mean.Micros()) {
+			c.Points, c.Ops, c.Times = append(c.Points, p), append(c.Ops, callOf(s, p.Size)), append(c.Times, p.Out.Time.Mean)
 		}
 	}
 	if len(c.Ops) == 0 {

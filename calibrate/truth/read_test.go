@@ -27,8 +27,8 @@ func FuzzRead(f *testing.F) {
 		for _, s := range sweeps {
 			machineOf(s)
 			for _, r := range s.Rows() {
-				if r.Mean() <= 0 {
-					t.Errorf("a time of %v", r.Mean())
+				if r.Time.Mean <= 0 {
+					t.Errorf("a time of %v", r.Time.Mean)
 				}
 			}
 			if s.Nodes*s.PerNode <= 64 {

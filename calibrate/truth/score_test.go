@@ -96,8 +96,8 @@ func TestPoints(t *testing.T) {
 		t.Fatalf("%d points, want %d", len(pts), len(want))
 	}
 	for i := range want {
-		if pts[i].Mean() != want[i] {
-			t.Errorf("point %d takes %v, want %v", i, pts[i].Mean(), want[i])
+		if pts[i].Time.Mean != want[i] {
+			t.Errorf("point %d takes %v, want %v", i, pts[i].Time.Mean, want[i])
 		}
 	}
 	cases, left := Gather(result.Sweeps{g}, 0)

@@ -128,7 +128,7 @@ func TestBandwidthsAreTimes(t *testing.T) {
 		}
 		for i, s := range got {
 			for k := range s.Points {
-				if a, b := s.Points[k].Out.Time.Mean, want[i].Points[k].Out.Time.Mean; math.Abs(a-b) > 1e-6*b {
+				if a, b := s.Points[k].Out.Time.Mean.Micros(), want[i].Points[k].Out.Time.Mean.Micros(); math.Abs(a-b) > 1e-6*b {
 					t.Errorf("%s of %s: %v µs, want %v", form, s.ID, a, b)
 				}
 			}
@@ -251,7 +251,7 @@ func TestSyntheticKept(t *testing.T) {
 		t.Fatalf("%d sweeps, left %v: %v", len(kept), left, err)
 	}
 	for i, p := range kept[0].Points {
-		if p.In != nil || math.Abs(p.Out.Time.Mean-g.Micros[i]) > 1e-6*g.Micros[i] {
+		if p.In != nil || math.Abs(p.Out.Time.Mean.Micros()-g.Micros[i]) > 1e-6*g.Micros[i] {
 			t.Errorf("%d bytes: %+v", p.Size, p)
 		}
 	}

@@ -594,7 +594,7 @@ Examples:
 Sizes as in nccl-tests: 64K, 1M and 1G are 1024-based; 1.32GB is 1.32e9 bytes, 1GiB is 2^30. GB is 10^9 bytes.
 Rates are GB/s (10^9 bytes per second) in one direction; Gb/s, 400G and 100G are bits per second of a network.
 busbw is the bus bandwidth of nccl-tests. Times are s, ms, us; 90d and 5y where they are long.
-In JSON: _s seconds, _us microseconds, _bytes bytes, _GBps 10^9 bytes per second, one direction.
+In JSON: _s seconds, _bytes bytes, _GBps 10^9 bytes per second, one direction.
 MFU is the share of the GPUs' dense 16-bit peak. A range (low to high) holds about 90% of measurements.
 
 # help exit-codes

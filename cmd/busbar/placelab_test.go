@@ -134,7 +134,7 @@ func ringInLab(t *testing.T, l *lab.Lab, program string, nodes []int) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return list.Rows()[0].Time.Median
+	return list.Rows()[0].Time.Median.Micros()
 }
 
 // ringOfNCCL is what NCCL's ring is predicted to take on the cluster, with as many more bytes as its links are faster.

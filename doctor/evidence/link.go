@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"busbar.dev/fleet/health"
+	"busbar.dev/unit"
 )
 
 // Link is what one direction of a pair showed over time, as the server's /api/fleet/link prints it.
@@ -31,7 +32,7 @@ func (r *Reader) fleetLink(text []byte) bool {
 		There []health.Point `json:"there"`
 		Back  []health.Point `json:"back"`
 	}
-	if json.Unmarshal(text, &d) != nil || d.From == "" || d.To == "" || d.From == d.To ||
+	if json.Unmarshal(unit.InSeconds(text), &d) != nil || d.From == "" || d.To == "" || d.From == d.To ||
 		max(len(d.From), len(d.To)) > maxLinkName {
 		return false
 	}

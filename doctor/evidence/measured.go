@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
 )
 
 // Pairs is what `busbar bench pairs --json` measured between every two ranks.
@@ -31,7 +32,7 @@ type pairsDoc struct {
 	Hosts     []string   `json:"hosts"`
 	Bandwidth pairs.Grid `json:"bandwidth_GBps"`
 	Both      pairs.Grid `json:"both_GBps"`
-	Latency   pairs.Grid `json:"latency_us"`
+	Latency   pairs.Grid `json:"latency_s"`
 }
 
 // measured reads a table of pairs, bare or behind the labels of ranks; false when
@@ -45,7 +46,7 @@ func (r *Reader) measured(data []byte) bool {
 		text = text[i:]
 	}
 	var d pairsDoc
-	if json.NewDecoder(bytes.NewReader(text)).Decode(&d) != nil || d.Alone == nil {
+	if json.NewDecoder(bytes.NewReader(unit.InSeconds(text))).Decode(&d) != nil || d.Alone == nil {
 		return false
 	}
 	n := len(d.Bandwidth)

@@ -113,9 +113,9 @@ const maxEach = 64
 type RankRow struct {
 	Rank  int       `json:"rank"` // of the job
 	Calls int       `json:"calls"`
-	Time  unit.Time `json:"time_us"` // mean
-	Wait  unit.Time `json:"wait_us"` // mean, longer than the shortest of the same call
-	Last  float64   `json:"last"`    // share of the calls that it was last to
+	Time  unit.Time `json:"time_s"` // mean
+	Wait  unit.Time `json:"wait_s"` // mean, longer than the shortest of the same call
+	Last  float64   `json:"last"`   // share of the calls that it was last to
 }
 
 // each tells the ranks of calls apart.

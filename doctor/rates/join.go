@@ -67,10 +67,10 @@ type Row struct {
 	// Time is the median call over all ranks, Transfer the median of the least of all ranks, Wait the mean of what the
 	// others take longer: the first call after compute waits, those behind it do not. The last two need the same call of
 	// two ranks.
-	Time     unit.Time `json:"time_us"`
-	Transfer unit.Time `json:"transfer_us,omitzero"`
-	Fast     unit.Time `json:"fast_us,omitzero"` // the transfer of the fastest tenth of the calls
-	Wait     unit.Time `json:"wait_us,omitzero"`
+	Time     unit.Time `json:"time_s"`
+	Transfer unit.Time `json:"transfer_s,omitzero"`
+	Fast     unit.Time `json:"fast_s,omitzero"` // the transfer of the fastest tenth of the calls
+	Wait     unit.Time `json:"wait_s,omitzero"`
 	BusBW    unit.Rate `json:"busbw_GBps,omitzero"`
 	Compared int       `json:"compared,omitempty"` // calls of which several ranks are known
 	LateRank int       `json:"late_rank"`          // the rank of the job that was waited for longest, LateOf its share; -1 none
@@ -88,9 +88,9 @@ type Row struct {
 
 // Expected is what package predict says of a row.
 type Expected struct {
-	Time  unit.Time `json:"time_us"`
-	Low   unit.Time `json:"low_us"`
-	High  unit.Time `json:"high_us"`
+	Time  unit.Time `json:"time_s"`
+	Low   unit.Time `json:"low_s"`
+	High  unit.Time `json:"high_s"`
 	BusBW unit.Rate `json:"busbw_GBps"`
 	Algo  string    `json:"algo"`
 	Proto string    `json:"proto"`

@@ -19,12 +19,12 @@ type Row struct {
 
 // Timing is a size out of place or in place.
 type Timing struct {
-	Time    result.Times `json:"time_us"` // per run, of the slowest rank
+	Time    result.Times `json:"time_s"` // per run, of the slowest rank
 	AlgBW   unit.Rate    `json:"algbw_GBps"`
 	BusBW   unit.Rate    `json:"busbw_GBps"`
 	Wrong   int64        `json:"wrong"`        // 0 where results were not checked, see checked
 	Slowest int          `json:"slowest_rank"` // whose runs took longest in all
-	Spread  float64      `json:"spread_us"`    // between the slowest and the fastest rank, per run
+	Spread  unit.Time    `json:"spread_s"`     // between the slowest and the fastest rank, per run
 }
 
 // NewRow is a sweep of one size as a row.

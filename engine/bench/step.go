@@ -89,8 +89,8 @@ func (p *StepPlan) pick(n int, op coll.Op) (*schedule.Schedule, error) {
 type StepBucket struct {
 	Bytes   unit.Bytes `json:"size_bytes"`
 	Tensors int        `json:"tensors"`
-	Ready   unit.Time  `json:"ready_us"`   // from the beginning of the step until it was full
-	Took    unit.Time  `json:"time_us"`    // from its start to its end
+	Ready   unit.Time  `json:"ready_s"`    // from the beginning of the step until it was full
+	Took    unit.Time  `json:"time_s"`     // from its start to its end
 	BusBW   unit.Rate  `json:"busbw_GBps"` // its share, while others are under way
 	Algo    string     `json:"algo"`
 }

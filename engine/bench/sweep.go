@@ -39,14 +39,14 @@ func summary(all []float64, k, n, iters int) *result.Timing {
 			least = sum
 		}
 	}
-	micros := make([]float64, iters)
+	took := make([]unit.Time, iters)
 	for i, t := range all[slowest*k : slowest*k+iters] {
-		micros[i] = wholeNanos(t)
+		took[i] = wholeNanos(t)
 	}
 	t := &result.Timing{Slowest: &slowest, Spread: wholeNanos((most - least) / float64(iters))}
-	t.Sample(micros)
+	t.Sample(took)
 	return t
 }
 
-// wholeNanos is a time in µs without what is below a nanosecond.
-func wholeNanos(seconds float64) float64 { return float64(int64(seconds*1e9)) / 1e3 }
+// wholeNanos is a time without what is below a nanosecond.
+func wholeNanos(seconds float64) unit.Time { return unit.Time(seconds*1e9) * unit.Nanosecond }

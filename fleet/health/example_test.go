@@ -39,5 +39,5 @@ func ExampleHistory() {
 	// Output:
 	// error slow-out:node4 node4 is slow in sending, to all others: 50% of peers' bandwidth, since 2026-03-01 12:40:00Z.
 	// drain [node4]
-	// {"sample":{"sweep":"1","time":"2026-03-01T12:00:00Z","from":"a","to":"b","rate_GBps":12,"latency_us":20}}
+	// {"sample":{"sweep":"1","time":"2026-03-01T12:00:00Z","from":"a","to":"b","rate_GBps":12,"latency_s":0.00002}}
 }

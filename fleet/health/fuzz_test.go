@@ -10,7 +10,7 @@ import (
 // FuzzObserve feeds lines of observations: nothing panics, answers are in bounds, and what
 // was decoded is written and read back alike.
 func FuzzObserve(f *testing.F) {
-	f.Add([]byte(`{"sample":{"sweep":"1","time":"2026-03-01T12:00:00Z","from":"a","to":"b","rate_GBps":12,"latency_us":20}}
+	f.Add([]byte(`{"sample":{"sweep":"1","time":"2026-03-01T12:00:00Z","from":"a","to":"b","rate_GBps":12,"latency_s":0.00002}}
 {"sample":{"sweep":"1","time":"2026-03-01T12:00:00Z","from":"b","to":"a","rail":"mlx5_0","error":"timed out"}}
 {"sample":{"sweep":"2","time":"2026-03-01T11:00:00Z","from":"a","to":"c","rate_GBps":-5}}
 {"beat":{"node":"a","time":"2026-03-01T12:00:00Z"}}

@@ -18,11 +18,11 @@ type Sample struct {
 	Time    time.Time `json:"time"`
 	From    string    `json:"from"`
 	To      string    `json:"to"`
-	By      string    `json:"by,omitempty"`         // the transport: rdma, nccl; empty is TCP
-	Rail    string    `json:"rail,omitempty"`       // the NIC or plane; empty where unknown
-	Rate    unit.Rate `json:"rate_GBps,omitempty"`  // 0 unknown
-	Latency unit.Time `json:"latency_us,omitempty"` // 0 unknown
-	Error   string    `json:"error,omitempty"`      // why the measurement failed
+	By      string    `json:"by,omitempty"`        // the transport: rdma, nccl; empty is TCP
+	Rail    string    `json:"rail,omitempty"`      // the NIC or plane; empty where unknown
+	Rate    unit.Rate `json:"rate_GBps,omitempty"` // 0 unknown
+	Latency unit.Time `json:"latency_s,omitempty"` // 0 unknown
+	Error   string    `json:"error,omitempty"`     // why the measurement failed
 	// Setup is how the sweep was measured (the size of messages, bounds of the rate): sweeps with
 	// the same words are compared with each other.
 	Setup string `json:"setup,omitempty"`
@@ -236,7 +236,7 @@ type Point struct {
 	Sweep   string    `json:"sweep"`
 	Time    time.Time `json:"at"`
 	Rate    unit.Rate `json:"rate_GBps,omitzero"`
-	Latency unit.Time `json:"latency_us,omitzero"`
+	Latency unit.Time `json:"latency_s,omitzero"`
 	Failed  bool      `json:"failed,omitempty"`
 	Setup   string    `json:"setup,omitempty"` // how its sweep was measured
 }

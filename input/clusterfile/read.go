@@ -14,6 +14,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/yamldoc"
+	"busbar.dev/unit"
 )
 
 // Limits on what a file may cost. Hosts are lists, so a file of this size
@@ -94,7 +95,7 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment,
 
 func readJSON(b *cluster.Budget, data []byte) (*cluster.Cluster, error) {
 	var d cluster.Document
-	if err := json.Unmarshal(data, &d); err != nil {
+	if err := json.Unmarshal(unit.InSeconds(data), &d); err != nil {
 		var syntax *json.SyntaxError
 		line := 1
 		if errors.As(err, &syntax) {

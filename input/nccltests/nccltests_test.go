@@ -54,7 +54,7 @@ func line(p *result.Point) string {
 		if h.Wrong != nil {
 			wrong = *h.Wrong
 		}
-		f = append(f, fmt.Sprintf("%g %.2f %.2f %d", h.Time.Mean, h.PrintedAlg.GBps(), h.PrintedBus.GBps(), wrong))
+		f = append(f, fmt.Sprintf("%g %.2f %.2f %d", h.Time.Mean.Micros(), h.PrintedAlg.GBps(), h.PrintedBus.GBps(), wrong))
 	}
 	return strings.Join(f, " ")
 }
@@ -327,7 +327,7 @@ func TestSeveralTypes(t *testing.T) {
 	}
 	var got []string
 	for _, r := range list.Rows() {
-		got = append(got, fmt.Sprint(r.Op, " ", r.Dtype, " ", int64(r.Size), " ", r.InPlace, " ", r.Time.Mean, " ",
+		got = append(got, fmt.Sprint(r.Op, " ", r.Dtype, " ", int64(r.Size), " ", r.InPlace, " ", r.Time.Mean.Micros(), " ",
 			r.Wrong != nil))
 	}
 	want := []string{
@@ -355,7 +355,7 @@ func TestJSON(t *testing.T) {
 	}
 	rows := list.Rows()
 	if s := list[0]; len(rows) != 1 || s.Op != coll.AllGather || s.Layout() != "2x1" || s.Library != "2.29.7" ||
-		s.GPU() != "NVIDIA H100" || rows[0].Time.Mean != 10.5 || *rows[0].Wrong != 2 {
+		s.GPU() != "NVIDIA H100" || rows[0].Time.Mean.Micros() != 10.5 || *rows[0].Wrong != 2 {
 		t.Errorf("%+v, %d rows", s, len(rows))
 	}
 	if out, err := ReadJSON("f", []byte(`{"rows":[]}`)); err != nil || len(out.Tables) != 0 {

@@ -37,8 +37,8 @@ func TestPayloads(t *testing.T) {
 		s := out.Tables[i].Sweeps[0]
 		last := s.Points[len(s.Points)-1]
 		if s.Op != coll.AllReduce || s.Ranks != want.ranks || len(s.Points) != want.points || last.Size != want.size ||
-			math.Abs(last.Out.Mean().Micros()/want.micros-1) > 1e-3 {
-			t.Errorf("%d: %v of %d ranks, %d points, %v in %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Mean())
+			math.Abs(last.Out.Time.Mean.Micros()/want.micros-1) > 1e-3 {
+			t.Errorf("%d: %v of %d ranks, %d points, %v in %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Time.Mean)
 		}
 	}
 }
@@ -69,8 +69,8 @@ world size:  16
 	}{{coll.AllReduce, 8, 2, 4200}, {coll.AllReduce, 16, 1, 58}, {coll.AllGather, 16, 1, 58}} {
 		s := out.Tables[i].Sweeps[0]
 		if last := s.Points[len(s.Points)-1]; s.Op != want.op || s.Ranks != want.ranks || len(s.Points) != want.points ||
-			math.Abs(last.Out.Mean().Micros()-want.micros) > 0.1 {
-			t.Errorf("%d: %v of %d ranks, %d points, %v in %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Mean())
+			math.Abs(last.Out.Time.Mean.Micros()-want.micros) > 0.1 {
+			t.Errorf("%d: %v of %d ranks, %d points, %v in %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Time.Mean)
 		}
 	}
 }
@@ -148,8 +148,10 @@ Size (Bytes)         Description               Duration (us)        Throughput (
 		s := out.Tables[i].Sweeps[0]
 		last := s.Points[len(s.Points)-1]
 		if s.Op != want.op || s.Ranks != want.ranks || len(s.Points) != want.points || last.Size != want.size ||
-			math.Abs(last.Out.Mean().Micros()/want.micros-1) > 1e-3 || math.Abs(last.Out.PrintedBus.GBps()/want.bus-1) > 1e-3 {
-			t.Errorf("%d: %v of %d ranks, %d points, %v in %v, %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Mean(),
+			math.Abs(last.Out.Time.Mean.Micros()/want.micros-1) > 1e-3 ||
+			math.Abs(last.Out.PrintedBus.GBps()/want.bus-1) > 1e-3 {
+			t.Errorf("%d: %v of %d ranks, %d points, %v in %v, %v", i, s.Op, s.Ranks, len(s.Points), last.Size,
+				last.Out.Time.Mean,
 				last.Out.PrintedBus)
 		}
 	}

@@ -51,9 +51,9 @@ func TestSyntheticRun(t *testing.T) {
 			}
 			rows := points(tab)
 			for i, us := range g.Micros {
-				if math.Abs(rows[i].Out.Time.Mean-us) > 0.006 || math.Abs(rows[i].In.Time.Mean-1.01*us) > 0.006 {
-					t.Errorf("%s %s: %d bytes take %v and %v, want %v", k, form, rows[i].Size, rows[i].Out.Time.Mean,
-						rows[i].In.Time.Mean, us)
+				if math.Abs(rows[i].Out.Time.Mean.Micros()-us) > 0.006 || math.Abs(rows[i].In.Time.Mean.Micros()-1.01*us) > 0.006 {
+					t.Errorf("%s %s: %d bytes take %v and %v, want %v", k, form, rows[i].Size, rows[i].Out.Time.Mean.Micros(),
+						rows[i].In.Time.Mean.Micros(), us)
 				}
 			}
 		}

@@ -164,7 +164,7 @@ func TestSweeps(t *testing.T) {
 			t.Error(err)
 		}
 		p := s.Points[len(s.Points)-1]
-		if got := p.Out.Time.Mean; math.Abs(got-want) > 1e-6*want || s.Env["test"] == "" {
+		if got := p.Out.Time.Mean.Micros(); math.Abs(got-want) > 1e-6*want || s.Env["test"] == "" {
 			t.Errorf("%s: %g µs, expected %g: %+v", s.ID, got, want, s)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // Transport is that of the sweeps of perftest: a verb between two hosts, by neither NCCL nor our engine.
@@ -31,10 +32,10 @@ func Sweeps(name string, list []Table) result.Sweeps {
 		for k := range t.Rows {
 			r := &t.Rows[k]
 			x := &result.Timing{Runs: r.Iters}
-			if x.Time.Mean = r.Typical.Micros(); t.Latency {
-				x.Time.Median, x.Time.P99 = r.Typical.Micros(), r.Tail.Micros()
+			if x.Time.Mean = r.Typical; t.Latency {
+				x.Time.Median, x.Time.P99 = r.Typical, r.Tail
 			} else if r.Rate > 0 {
-				x.Time.Mean = 1e6 * float64(r.Size) / float64(r.Rate)
+				x.Time.Mean = unit.Seconds(float64(r.Size) / float64(r.Rate))
 			}
 			if x.Time.Mean > 0 {
 				s.Points = append(s.Points, result.Point{

@@ -40,15 +40,15 @@ const (
 
 // Side is one side of a row.
 type Side struct {
-	Median float64 `json:"median_us"`
+	Median unit.Time `json:"median_s"`
 	// Low and High are where the median lies, at 95%. Fewer than six observations cannot say
 	// that, and it is the least and the greatest of them.
-	Low   float64 `json:"low_us"`
-	High  float64 `json:"high_us"`
-	N     int     `json:"n"` // observations
-	Runs  int     `json:"records"`
-	Algo  string  `json:"algo,omitempty"`
-	Wrong int64   `json:"wrong,omitempty"`
+	Low   unit.Time `json:"low_s"`
+	High  unit.Time `json:"high_s"`
+	N     int       `json:"n"` // observations
+	Runs  int       `json:"records"`
+	Algo  string    `json:"algo,omitempty"`
+	Wrong int64     `json:"wrong,omitempty"`
 }
 
 // Measured is what was measured, one collective of one size.
@@ -130,7 +130,7 @@ func Compare(before, after result.Sweeps, o Options) *Report {
 		delete(newer, b.key)
 		row := compare(b, n)
 		if row.Old.Median > 0 && row.New.Median > 0 {
-			logs += math.Log(row.New.Median / row.Old.Median)
+			logs += math.Log1p(row.Change)
 		}
 		single = single || !row.Between && row.Verdict != Unknown
 		rep.Rows = append(rep.Rows, row)
@@ -206,7 +206,7 @@ func compare(was, is *bundle) Row {
 	x, y := benchmath.NewSample(old, th), benchmath.NewSample(now, th)
 	row.Old, row.New = side(x, was), side(y, is)
 	if row.Old.Median > 0 {
-		row.Change = row.New.Median/row.Old.Median - 1
+		row.Change = float64(row.New.Median)/float64(row.Old.Median) - 1
 	}
 	if min(len(old), len(now)) >= fewest {
 		p := min(1, benchmath.AssumeNothing.Compare(x, y).P) // rounding may leave a little more
@@ -224,10 +224,11 @@ func side(s *benchmath.Sample, b *bundle) Side {
 		}
 	}
 	sum := benchmath.AssumeNothing.Summary(s, 0.95)
-	x.Median, x.Low, x.High = sum.Center, sum.Lo, sum.Hi
-	if (math.IsInf(x.Low, 0) || math.IsInf(x.High, 0)) && len(s.Values) > 0 {
-		x.Low, x.High = slices.Min(s.Values), slices.Max(s.Values)
+	low, high := sum.Lo, sum.Hi
+	if (math.IsInf(low, 0) || math.IsInf(high, 0)) && len(s.Values) > 0 {
+		low, high = slices.Min(s.Values), slices.Max(s.Values)
 	}
+	x.Median, x.Low, x.High = unit.Micros(sum.Center), unit.Micros(low), unit.Micros(high)
 	return x
 }
 

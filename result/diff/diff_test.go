@@ -16,7 +16,10 @@ import (
 
 func sweep(size unit.Bytes, micros ...float64) *result.Sweep {
 	t := &result.Timing{}
-	t.Sample(micros)
+	for _, us := range micros {
+		t.Samples = append(t.Samples, unit.Micros(us))
+	}
+	t.Sample(t.Samples)
 	return &result.Sweep{
 		Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float", Ranks: 4, Transport: "tcp",
 		Points: []result.Point{{Size: size, Algo: "ring", Out: t}},

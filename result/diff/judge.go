@@ -50,7 +50,7 @@ func (r *Row) judge(o Options) {
 // apart reports whether the medians differ by Least or more, and by more than either is known to.
 func (r *Row) apart() bool {
 	a, b := r.Old, r.New
-	if !(a.Median > 0 && b.Median > 0) || math.Abs(math.Log(b.Median/a.Median)) < math.Log1p(Least) {
+	if !(a.Median > 0 && b.Median > 0) || math.Abs(math.Log(float64(b.Median)/float64(a.Median))) < math.Log1p(Least) {
 		return false
 	}
 	return (b.Median < a.Low || b.Median > a.High) && (a.Median < b.Low || a.Median > b.High)

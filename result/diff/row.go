@@ -101,7 +101,7 @@ func settle(sides ...[]*bundle) {
 func (b *bundle) runs() []float64 {
 	var list []float64
 	for _, r := range b.list {
-		list = append(list, r.Middle())
+		list = append(list, r.Middle().Micros())
 	}
 	return list
 }
@@ -110,7 +110,9 @@ func (b *bundle) runs() []float64 {
 func (b *bundle) calls() []float64 {
 	var list []float64
 	for _, r := range b.list {
-		list = append(list, r.Samples...)
+		for _, took := range r.Samples {
+			list = append(list, took.Micros())
+		}
 	}
 	return list
 }

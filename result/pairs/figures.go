@@ -9,11 +9,11 @@ import (
 	"busbar.dev/unit"
 )
 
-// GBps, BothGBps and Micros are the figures of a pair's direction as tables print them: its bandwidth in GB/s, that
-// with the other direction at the same time, and its latency in microseconds.
+// GBps, BothGBps and Seconds are the figures of a pair's direction as documents have them: its bandwidth in GB/s, that
+// with the other direction at the same time, and its latency.
 func GBps(m Measure) float64     { return m.Rate.GBps() }
 func BothGBps(m Measure) float64 { return m.Both.GBps() }
-func Micros(m Measure) float64   { return m.Latency.Micros() }
+func Seconds(m Measure) float64  { return m.Latency.Seconds() }
 
 // Extremes are the least, the median and the greatest of a figure; zeros where nothing was measured.
 func (t *Table) Extremes(of func(Measure) float64) (low, mid, high float64) {
@@ -60,7 +60,7 @@ func FromGrids(names []string, rate, both, latency Grid) *Table {
 			if r := rate.at(i, k); i != k && r > 0 {
 				t.Cells = append(t.Cells, Measure{
 					From: i, To: k, Rate: unit.Rate(r * 1e9), Both: unit.Rate(both.at(i, k) * 1e9),
-					Latency: unit.Micros(latency.at(i, k)),
+					Latency: unit.Seconds(latency.at(i, k)),
 				})
 			}
 		}

@@ -14,7 +14,7 @@ type Measure struct {
 	To      int       `json:"to"`
 	Rate    unit.Rate `json:"bandwidth_GBps"` // of a large message, alone; 0 unknown
 	Both    unit.Rate `json:"both_GBps"`      // with the other direction at the same time; 0 unknown
-	Latency unit.Time `json:"latency_us"`     // of a small message one way; 0 unknown
+	Latency unit.Time `json:"latency_s"`      // of a small message one way; 0 unknown
 	// Segments of TCP that were sent, how many of them were lost, and the bytes that one may carry; 0 unknown.
 	Segments int64  `json:"segments,omitzero"`
 	Lost     int64  `json:"lost,omitzero"`

@@ -10,7 +10,7 @@ func TestRows(t *testing.T) {
 	if err != nil || len(got) != 2 || got[8] != 1.25 || got[512] != 3 {
 		t.Errorf("read %v, %v", got, err)
 	}
-	const doc = `{"rows":[{"size_bytes":8,"time_us":{"mean":2},"in_place":{"time_us":{"mean":1}}}]}`
+	const doc = `{"rows":[{"size_bytes":8,"time_s":{"mean":0.000002},"in_place":{"time_s":{"mean":0.000001}}}]}`
 	for op, want := range map[string]float64{"all_reduce": 1, "all_gather": 2} {
 		if got, err := rows(us, op, doc); err != nil || got[8] != want {
 			t.Errorf("%s: read %v, %v; want %v", op, got, err, want)

@@ -192,7 +192,7 @@ func rows(name, op, out string) (map[int64]float64, error) {
 	type half struct {
 		Time struct {
 			Mean float64 `json:"mean"`
-		} `json:"time_us"`
+		} `json:"time_s"`
 	}
 	var doc struct {
 		Rows []struct {
@@ -205,9 +205,9 @@ func rows(name, op, out string) (map[int64]float64, error) {
 		return nil, err
 	}
 	for _, r := range doc.Rows {
-		got[r.Size] = r.Time.Mean
+		got[r.Size] = r.Time.Mean * 1e6
 		if (op == "all_reduce" || op == "broadcast") && r.In != nil {
-			got[r.Size] = r.In.Time.Mean
+			got[r.Size] = r.In.Time.Mean * 1e6
 		}
 	}
 	if len(got) == 0 {

@@ -175,7 +175,7 @@ func (f *fakeFleet) link(from, to string) doc {
 			if i == f.slow && k < 45 {
 				v *= 2
 			}
-			s := doc{"at": at, "sweep": fmt.Sprint("a1/", k), "rate_GBps": v, "latency_us": 180 / v}
+			s := doc{"at": at, "sweep": fmt.Sprint("a1/", k), "rate_GBps": v, "latency_s": 180e-6 / v}
 			if k == 20 {
 				s = doc{"at": at, "sweep": fmt.Sprint("a1/", k), "failed": true}
 			}
@@ -221,8 +221,8 @@ func (f *fakeFleet) collectives() doc {
 	rows := []doc{}
 	for _, size := range []int{1 << 16, 1 << 20, 1 << 24} {
 		rows = append(rows, doc{
-			"busbar_result": 1, "op": "all_reduce", "size_bytes": size, "dtype": "float32", "ranks": 2, "algo": "ring",
-			"transport": "shm", "time_us": doc{"median": float64(size) / 8000, "mean": float64(size) / 8000},
+			"busbar_result": 2, "op": "all_reduce", "size_bytes": size, "dtype": "float32", "ranks": 2, "algo": "ring",
+			"transport": "shm", "time_s": doc{"median": float64(size) / 8e9, "mean": float64(size) / 8e9},
 		})
 	}
 	return doc{"collectives": []doc{{"at": f.began, "node": f.names[0], "order": "o0", "sweep": 1, "records": rows}}}

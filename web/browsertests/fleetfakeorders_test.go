@@ -51,7 +51,7 @@ func (f *fakeFleet) carryOut(o doc) {
 		f.tell("measured", doc{
 			"node": f.names[0], "at": time.Now(), "measured": doc{
 				"order": o["id"], "part": fmt.Sprint(step), "sweep": 1, "took_ns": 1,
-				"pairs": []doc{{"from": f.names[0], "to": f.names[step%len(f.names)], "rate_GBps": 11.0, "latency_us": 9.0}},
+				"pairs": []doc{{"from": f.names[0], "to": f.names[step%len(f.names)], "rate_GBps": 11.0, "latency_s": 9e-6}},
 			},
 		})
 		f.tell("order", o)

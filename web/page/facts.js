@@ -1,11 +1,11 @@
 import { h, plain } from './dom.js';
-import { rate, memory, number, count, plural } from './units.js';
+import { rate, memory, number, count, plural, seconds } from './units.js';
 import { Topology } from './topology.js';
 
 // What is known about a thing that was chosen, with who says so.
 
 const words = {
-  rate_GBps: 'rate, one direction', max_GBps: 'most it can', hbm_GBps: 'memory rate', memory_bytes: 'memory', latency_us: 'latency', mtu_bytes: 'MTU', pci: 'PCI address',
+  rate_GBps: 'rate, one direction', max_GBps: 'most it can', hbm_GBps: 'memory rate', memory_bytes: 'memory', latency_s: 'latency', mtu_bytes: 'MTU', pci: 'PCI address',
   dense_peak_TFLOPS: 'dense peak', gdr: 'GPUDirect RDMA', duplex_GBps: 'rate, both directions', sm: 'compute capability', nvlinks: 'NVLinks', pci_id: 'PCI id', numa: 'NUMA domain', share_GBps: 'share per GPU',
 };
 
@@ -18,7 +18,7 @@ function shown(key, v) {
     if (/TFLOPS$/.test(key)) return `${number(v)} TFLOPS`;
     if (key === 'memory_bytes') return memory(v);
     if (/_bytes$/.test(key)) return `${count(v)} B`;
-    if (/_us$/.test(key)) return `${number(v)} µs`;
+    if (/_s$/.test(key)) return seconds(v);
     if (key === 'sm') return `${Math.floor(v / 10)}.${v % 10}`;
     return Number.isInteger(v) ? String(v) : number(v);
   }
@@ -127,11 +127,11 @@ function trunkFacts(title, list, load) {
 // boxFacts is about switches that are drawn as one.
 function boxFacts(list, load) {
   const n = list.reduce((sum, x) => sum + (x.count || 1), 0);
-  return card(names(list), `${count(n)} switches`, [...rows({ model: list[0].model, tier: list[0].tier, ports: list[0].ports, latency_us: list[0].latency_us }, '', []), ...(list.some((x) => x.up.length) ? busiest(load, list) : [])]);
+  return card(names(list), `${count(n)} switches`, [...rows({ model: list[0].model, tier: list[0].tier, ports: list[0].ports, latency_s: list[0].latency_s }, '', []), ...(list.some((x) => x.up.length) ? busiest(load, list) : [])]);
 }
 
 function switchFacts(x, load) {
-  const list = rows({ model: x.model, tier: x.tier, rail: x.rail, ports: x.ports, count: x.count, latency_us: x.latency_us }, '', x.up.length ? load.words(load.uplinks([x])) : []);
+  const list = rows({ model: x.model, tier: x.tier, rail: x.rail, ports: x.ports, count: x.count, latency_s: x.latency_s }, '', x.up.length ? load.words(load.uplinks([x])) : []);
   if (x.hosts) list.push(['ports to nodes', count(x.hosts)]);
   const ups = x.up.reduce((n, u) => n + (u.link.count || 1), 0);
   if (ups) list.push(['cables up', count(ups)]);

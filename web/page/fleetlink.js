@@ -2,7 +2,7 @@ import { h, put, table, failure } from './dom.js';
 import { Latest } from './api.js';
 import { Curve } from './curve.js';
 import { ago, when, tag, to as go, wayName } from './fleetwords.js';
-import { micros, percent, plural, rate } from './units.js';
+import { seconds, percent, plural, rate } from './units.js';
 
 // Timed is a curve over time with lines where something began or ended.
 class Timed extends Curve {
@@ -55,7 +55,7 @@ export function history({ state, api, fleet }) {
   const said = h('div', {}), notes = h('div', {}), rows = h('div', {});
   const x = { name: 'time', show: tick, time: true };
   const rates = new Timed({ label: 'rate over time', log: false, height: 270, x, y: { name: 'rate', show: (v) => rate(v) } });
-  const delays = new Timed({ label: 'latency over time', log: false, height: 190, x, y: { name: 'latency', show: (v) => micros(v) } });
+  const delays = new Timed({ label: 'latency over time', log: false, height: 190, x, y: { name: 'latency', show: (v) => seconds(v) } });
   const root = h('section', { class: 'card', hidden: true, 'aria-label': 'history of a link' },
     h('div', { class: 'headline' }, title, h('div', { class: 'row' },
       h('button', { type: 'button', onclick: () => state.set({ from: state.get('to'), to: state.get('from') }) }, 'Reverse'),
@@ -104,7 +104,7 @@ export function history({ state, api, fleet }) {
     const some = all ? list : list.slice(0, 12);
     put(rows, h('details', { open: all }, h('summary', {}, `The samples as a table (${list.length})`),
       table('', [{ text: 'when' }, { text: `${doc.from} → ${doc.to}`, n: true }, { text: 'latency', n: true }, { text: `${doc.to} → ${doc.from}`, n: true }, { text: 'latency', n: true }],
-        some.map((t) => [when(t.at), cell(t.there, 'rate_GBps', rate), cell(t.there, 'latency_us', micros), cell(t.back, 'rate_GBps', rate), cell(t.back, 'latency_us', micros)])),
+        some.map((t) => [when(t.at), cell(t.there, 'rate_GBps', rate), cell(t.there, 'latency_s', seconds), cell(t.back, 'rate_GBps', rate), cell(t.back, 'latency_s', seconds)])),
       some.length < list.length && h('button', { type: 'button', onclick: () => { all = true; samples(doc); } }, `Show all ${list.length}`)));
   }
 
@@ -127,7 +127,7 @@ export function history({ state, api, fleet }) {
         const list = marks(from, to);
         const words = list.map((m, k) => `${k + 1}: ${m.text}`).join('; ');
         if (times > 1) rates.draw(series(doc, 'rate_GBps'), `${plural(n, 'sample')}, the newest ${ago((doc.there.at(-1) || doc.back.at(-1)).at)}. ${words}`, list);
-        const slow = series(doc, 'latency_us');
+        const slow = series(doc, 'latency_s');
         delays.root.hidden = times < 2 || !slow.length;
         if (!delays.root.hidden) delays.draw(slow, '', list);
         put(notes, list.length > 0 && h('ol', { class: 'marks' }, list.map((m) => h('li', {}, m.over ? tag('resolved', 'good') : tag(m.severity, m.severity), ` ${when(1000 * m.at)}: ${m.text}`))));

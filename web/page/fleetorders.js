@@ -4,7 +4,7 @@ import { fold } from './fleethosts.js';
 import { address } from './api.js';
 import { copier } from './share.js';
 import { ago, nanos, shown, span, tag, to, when } from './fleetwords.js';
-import { bytes, micros, plural, rate } from './units.js';
+import { bytes, seconds, plural, rate } from './units.js';
 
 const tags = { waiting: 'note', running: 'good', done: 'good', cancelled: '', failed: 'error' };
 export function final(o) { return ['done', 'cancelled', 'failed'].includes(o.state); }
@@ -147,8 +147,8 @@ export function orders({ state, api, fleet, share }) {
 function records(caption, list) {
   return table(caption, [{ text: 'collective' }, { text: 'size', n: true }, { text: 'time', n: true }, { text: 'bandwidth', n: true }, { text: 'ranks', n: true }, { text: 'algorithm' }, { text: 'transport' }],
     list.map((r) => {
-      const t = r.time_us.median || r.time_us.mean;
-      const speed = r.size_bytes / t / 1e3; // GB/s
-      return [r.op.replaceAll('_', ' ') + (r.in_place ? ', in place' : ''), bytes(r.size_bytes), micros(t), rate(speed), String(r.ranks), (r.algo || '').replaceAll('_', ' '), r.transport];
+      const t = r.time_s.median || r.time_s.mean;
+      const speed = r.size_bytes / t / 1e9; // GB/s
+      return [r.op.replaceAll('_', ' ') + (r.in_place ? ', in place' : ''), bytes(r.size_bytes), seconds(t), rate(speed), String(r.ranks), (r.algo || '').replaceAll('_', ' '), r.transport];
     }));
 }

@@ -8,7 +8,7 @@ import { ago, shown, to, wayName } from './fleetwords.js';
 import { count, percent, plural, rate } from './units.js';
 
 export const figures = [['rate', 'rate, one direction'], ['both', 'rate, both directions at once'], ['latency', 'latency'], ['peers', 'against its peers']];
-const fieldOf = { rate: 'rate_GBps', both: 'both_GBps', latency: 'latency_us', peers: 'rate_GBps' };
+const fieldOf = { rate: 'rate_GBps', both: 'both_GBps', latency: 'latency_s', peers: 'rate_GBps' };
 
 // pairs shows every pair as a picture, the worst as a table, and the history of the one that is chosen.
 export function pairs({ state, api, fleet, share }) {

@@ -5,7 +5,7 @@ import { Curve } from './curve.js';
 import { choice, field } from './pick.js';
 import { term } from './terms.js';
 import { shown, tag } from './fleetwords.js';
-import { bytes, count, micros, percent, plural, rate, seconds } from './units.js';
+import { bytes, count, percent, plural, rate, seconds } from './units.js';
 
 // How often the server is asked: it makes a new report every five seconds.
 const every = 5000;
@@ -21,7 +21,7 @@ function remember(doc) {
   const at = Date.now() / 1000;
   const add = (key, p) => history.set(key, [...(history.get(key) || []), { ...p, at }]);
   for (const j of doc.jobs) {
-    for (const r of j.rows) add(keyOf(r), { busbw_GBps: r.busbw_GBps, transfer_us: r.transfer_us, wait_us: r.wait_us });
+    for (const r of j.rows) add(keyOf(r), { busbw_GBps: r.busbw_GBps, transfer_s: r.transfer_s, wait_s: r.wait_s });
     for (const r of j.ranks.slice(0, mostRanks)) add(rankKey(r), { wait: r.wait });
   }
   for (const [key, list] of history) {
@@ -43,7 +43,7 @@ export async function show(root, state, api) {
   const wrong = h('div', {}), which = h('div', {}), late = h('div', {}), rows = h('div', {}), one = h('div', {}), ranks = h('div', {});
   const x = { name: 'time', show: clock, time: true };
   const speed = new Curve({ label: 'bus bandwidth over time', log: false, height: 260, x, y: { name: 'bus bandwidth', show: (v) => rate(v) } });
-  const spent = new Curve({ label: 'transfer and waiting over time', log: false, height: 220, x, y: { name: 'time per call', show: (v) => micros(v) } });
+  const spent = new Curve({ label: 'transfer and waiting over time', log: false, height: 220, x, y: { name: 'time per call', show: (v) => seconds(v) } });
   const waits = new Curve({ label: 'waiting of ranks over time', log: false, height: 220, x, y: { name: 'share of time waiting', show: (v) => percent(v) } });
   const set = (name) => (v) => state.set({ [name]: v });
   const word = h('input', { type: 'search', value: state.get('q'), placeholder: 'group or operation', spellcheck: 'false', autocomplete: 'off', oninput: (e) => set('q')(e.target.value.trim()) });
@@ -83,7 +83,7 @@ export async function show(root, state, api) {
     const q = state.get('q').toLowerCase();
     const list = j.rows.filter((r) => !q || r.group.toLowerCase().includes(q) || r.op.includes(q));
     put(rows, rowsCard(j, list));
-    const row = list.find((r) => keyOf(r) === state.get('row')) || list.find((r) => r.transfer_us) || list[0];
+    const row = list.find((r) => keyOf(r) === state.get('row')) || list.find((r) => r.transfer_s) || list[0];
     curves.hidden = !row;
     if (row) drawRow(j, row);
     drawRanks(j, row);
@@ -106,10 +106,10 @@ export async function show(root, state, api) {
 
   function rowsCard(j, list) {
     const heads = [{ text: 'communicator' }, { text: 'verdict' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'transfer', n: true }, { text: 'expected', n: true }, { text: 'wait', n: true }, { text: term('busbw'), n: true }, { text: 'last rank' }, { text: 'calls', n: true }, { text: 'algorithm' }];
-    const open = keyOf(list.find((r) => keyOf(r) === state.get('row')) || list.find((r) => r.transfer_us) || list[0] || { comm: '' });
+    const open = keyOf(list.find((r) => keyOf(r) === state.get('row')) || list.find((r) => r.transfer_s) || list[0] || { comm: '' });
     return h('div', { class: 'card' }, h('h2', {}, 'Collectives'), list.length ? table('', heads, list.slice(0, 200).map((r) => [
       h('button', { type: 'button', class: 'link', 'aria-pressed': String(keyOf(r) === open), onclick: () => { state.set({ row: keyOf(r) }, { push: true }); say(`${r.op} on ${r.group} is shown`); } }, r.group),
-      r.verdict ? tag(r.verdict, verdicts[r.verdict]) : '–', r.op, bytes(r.bytes), r.transfer_us ? micros(r.transfer_us) : '–', r.expected ? ranged(micros(r.expected.time_us), micros(r.expected.low_us), micros(r.expected.high_us)) : '–', r.transfer_us ? micros(r.wait_us || 0) : '–', r.busbw_GBps ? rate(r.busbw_GBps) : '–',
+      r.verdict ? tag(r.verdict, verdicts[r.verdict]) : '–', r.op, bytes(r.bytes), r.transfer_s ? seconds(r.transfer_s) : '–', r.expected ? ranged(seconds(r.expected.time_s), seconds(r.expected.low_s), seconds(r.expected.high_s)) : '–', r.transfer_s ? seconds(r.wait_s || 0) : '–', r.busbw_GBps ? rate(r.busbw_GBps) : '–',
       r.late_rank >= 0 ? `${r.late_rank} (${percent(r.late_share || 0)})` : '–', count(r.count), `${r.algo || ''} ${r.proto || ''}`.trim() || '–']), (i) => keyOf(list[i]) === open) : h('p', { class: 'empty' }, 'No row matches.'),
     list.length > 200 && h('p', { class: 'quiet' }, `… and ${count(list.length - 200)} more: the JSON has all.`));
   }
@@ -122,12 +122,12 @@ export async function show(root, state, api) {
     const points = history.get(keyOf(r)) || [];
     const xs = points.map((p) => p.at);
     const series = [{ name: 'measured', xs, ys: points.map((p) => p.busbw_GBps || null) }];
-    const at = (us) => (us > 0 ? e.busbw_GBps * e.time_us / us : null);
-    if (e) series.push({ name: 'predicted', xs, ys: xs.map(() => e.busbw_GBps), low: xs.map(() => at(e.high_us)), high: xs.map(() => at(e.low_us)), dash: [6, 4], colour: 2 });
+    const at = (s) => (s > 0 ? e.busbw_GBps * e.time_s / s : null);
+    if (e) series.push({ name: 'predicted', xs, ys: xs.map(() => e.busbw_GBps), low: xs.map(() => at(e.high_s)), high: xs.map(() => at(e.low_s)), dash: [6, 4], colour: 2 });
     speed.draw(series, points.length ? `now ${rate(points[points.length - 1].busbw_GBps || 0)}${e ? `, predicted ${rate(e.busbw_GBps)}` : ''}` : 'no points yet');
-    const times = [{ name: 'transfer', xs, ys: points.map((p) => p.transfer_us || null) }, { name: 'wait', xs, ys: points.map((p) => p.wait_us ?? null), colour: 1 }];
-    if (e) times.push({ name: 'predicted transfer', xs, ys: xs.map(() => e.time_us), low: xs.map(() => e.low_us), high: xs.map(() => e.high_us), dash: [6, 4], colour: 2 });
-    spent.draw(times, points.length ? `transfer ${micros(points[points.length - 1].transfer_us)}, wait ${micros(points[points.length - 1].wait_us)}` : 'no points yet');
+    const times = [{ name: 'transfer', xs, ys: points.map((p) => p.transfer_s || null) }, { name: 'wait', xs, ys: points.map((p) => p.wait_s ?? null), colour: 1 }];
+    if (e) times.push({ name: 'predicted transfer', xs, ys: xs.map(() => e.time_s), low: xs.map(() => e.low_s), high: xs.map(() => e.high_s), dash: [6, 4], colour: 2 });
+    spent.draw(times, points.length ? `transfer ${seconds(points[points.length - 1].transfer_s)}, wait ${seconds(points[points.length - 1].wait_s)}` : 'no points yet');
   }
 
   // drawRanks lists ranks, those that wait least first, and opens one.
@@ -141,7 +141,7 @@ export async function show(root, state, api) {
     put(ranks, h('p', { class: 'quiet' }, 'The rank that the others wait for waits least itself.'), table('', heads, list.map((r) => {
       const e = part.get(r.rank);
       return [h('button', { type: 'button', class: 'link', 'aria-pressed': String(r === open), onclick: () => state.set({ rank: r === open ? '' : String(r.rank) }, { push: true }) }, String(r.rank)), r.host, String(r.pid), percent(r.wait),
-        e ? micros(e.time_us) : '–', e ? `${percent(e.last)} of calls` : '–', is(r) ? tag('last', 'warn') : r.oldest_s > 30 ? `in ${r.oldest} for ${seconds(r.oldest_s)}` : ''];
+        e ? seconds(e.time_s) : '–', e ? `${percent(e.last)} of calls` : '–', is(r) ? tag('last', 'warn') : r.oldest_s > 30 ? `in ${r.oldest} for ${seconds(r.oldest_s)}` : ''];
     }), (i) => list[i] === open), j.ranks.length > list.length && h('p', { class: 'quiet' }, `… and ${plural(j.ranks.length - list.length, 'rank')} that wait longer.`), open && rankCard(j, open));
     const some = open ? [open, ...list.filter((r) => r !== open).slice(0, 3)] : list.slice(0, 6);
     const series = some.map((r) => ({ r, points: history.get(rankKey(r)) || [] })).filter((s) => s.points.length)
@@ -156,7 +156,7 @@ export async function show(root, state, api) {
     return h('section', { class: 'one', 'aria-label': `rank ${r.rank}` }, h('h3', {}, `Rank ${r.rank} on ${r.host}, process ${r.pid}`),
       h('p', { class: 'quiet' }, r.open ? `${plural(r.open, 'operation')} not ended; the oldest, ${r.oldest}, was launched ${seconds(r.oldest_s || 0)} ago. busbar hang --pid ${r.pid} says for whom it waits.` : 'All its operations have ended.'),
       list.length > 0 && table('', [{ text: 'communicator' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'time per call', n: true }, { text: 'wait', n: true }, { text: 'last to arrive', n: true }],
-        list.map(([row, e]) => [row.group, row.op, bytes(row.bytes), micros(e.time_us), micros(e.wait_us), `${percent(e.last)} of calls`])));
+        list.map(([row, e]) => [row.group, row.op, bytes(row.bytes), seconds(e.time_s), seconds(e.wait_s), `${percent(e.last)} of calls`])));
   }
 
   const refresh = new Latest(async () => {

@@ -1,4 +1,4 @@
-import { hosts, bytes, micros, percent, rate } from './units.js';
+import { hosts, bytes, seconds, percent, rate } from './units.js';
 
 export const kindNames = { nvlink: 'NVLink', pcie: 'PCIe', host: 'host memory or sockets', nic: 'NIC', fabric: 'uplinks' };
 
@@ -160,15 +160,15 @@ export class Load {
   words(uses) {
     if (!this.row) return [];
     if (!uses.length) return [['load of the collective', 'carries nothing of it']];
-    const took = this.row.time_us;
+    const took = this.row.time_s;
     const seen = new Set();
     const list = [];
     for (const u of uses) {
       const name = `load${u.way ? `, ${this.say(u.way, u.host)}` : ''}${u.kind === 'host' && u.way?.includes('network') ? ', copied through host memory' : ''}`;
       if (seen.has(name)) continue;
       seen.add(name);
-      list.push([name, u.bytes === undefined ? `busiest of its kind: ${percent(u.share)} of ${micros(took)}` :
-        `${bytes(u.bytes)}${u.cables > 1 ? ` over ${u.cables} cables` : ''}, ${rate(u.bytes / took / 1e3)} on average; busy ${percent(u.share)} of ${micros(took)}`]);
+      list.push([name, u.bytes === undefined ? `busiest of its kind: ${percent(u.share)} of ${seconds(took)}` :
+        `${bytes(u.bytes)}${u.cables > 1 ? ` over ${u.cables} cables` : ''}, ${rate(u.bytes / took / 1e9)} on average; busy ${percent(u.share)} of ${seconds(took)}`]);
     }
     return [...list, this.verdict(uses)];
   }

@@ -12,7 +12,7 @@ import { facts } from './facts.js';
 import { rounds } from './rounds.js';
 import { ops, loadLegend } from './cluster.js';
 import { term } from './terms.js';
-import { bytes, micros, rate, percent } from './units.js';
+import { bytes, seconds, rate, percent } from './units.js';
 
 // How long a collective takes: layouts and algorithms side by side, measured points over predicted ones.
 export async function show(root, state, api) {
@@ -83,18 +83,18 @@ export async function show(root, state, api) {
       if (!groups.has(name)) groups.set(name, []);
       const list = groups.get(name);
       const old = list.findIndex((x) => x.size_bytes === r.size_bytes);
-      if (old < 0) list.push(r); else if (r.time_us < list[old].time_us) list[old] = r;
+      if (old < 0) list.push(r); else if (r.time_s < list[old].time_s) list[old] = r;
     }
     const one = Boolean(choice) && groups.size <= 3;
     const series = [...groups].map(([name, list]) => ({
       name, xs: list.map((r) => r.size_bytes), ys: list.map((r) => r.busbw_GBps),
-      low: one ? list.map((r) => r.busbw_GBps * r.time_us / r.high_us) : undefined, high: one ? list.map((r) => r.busbw_GBps * r.time_us / r.low_us) : undefined,
+      low: one ? list.map((r) => r.busbw_GBps * r.time_s / r.high_s) : undefined, high: one ? list.map((r) => r.busbw_GBps * r.time_s / r.low_s) : undefined,
     }));
     if (!choice) { // what NCCL chooses of these, with its error band, over the others
       for (const layout of new Set(doc.rows.map((r) => r.layout))) {
         const list = doc.rows.filter((r) => r.chosen && r.layout === layout).sort((a, b) => a.size_bytes - b.size_bytes);
         if (list.length) series.push({ name: `${several ? `${layout} ` : ''}NCCL's choice`, dash: [8, 5], width: 4, xs: list.map((r) => r.size_bytes), ys: list.map((r) => r.busbw_GBps),
-          low: list.map((r) => r.busbw_GBps * r.time_us / r.high_us), high: list.map((r) => r.busbw_GBps * r.time_us / r.low_us) });
+          low: list.map((r) => r.busbw_GBps * r.time_s / r.high_s), high: list.map((r) => r.busbw_GBps * r.time_s / r.low_s) });
       }
     }
     for (const sweep of held?.sweeps || []) {
@@ -124,9 +124,9 @@ export async function show(root, state, api) {
     const sizes = [...new Set(doc.rows.map((r) => r.asked_bytes))].sort((a, b) => a - b);
     const holder = h('div', {});
     const at = (size) => {
-      const list = [...new Set(doc.rows.map((r) => r.layout))].map((l) => doc.rows.filter((r) => r.layout === l && r.asked_bytes === size).sort((a, b) => Boolean(b.chosen) - Boolean(a.chosen) || a.time_us - b.time_us)[0]).filter(Boolean);
-      put(holder, sideBySide('time of a call', list.map((r) => ({ name: r.layout, total: r.time_us, range: `${micros(r.low_us)} – ${micros(r.high_us)}`, parts: [{ name: 'time', value: r.time_us, colour: 1 }],
-        text: [`${rate(r.busbw_GBps)} by ${r.algo}: ${r.bottleneck.text}`, r.busy?.length > 0 && h('span', {}, '. Busiest: ', busiest(new Load(r)))] })), micros));
+      const list = [...new Set(doc.rows.map((r) => r.layout))].map((l) => doc.rows.filter((r) => r.layout === l && r.asked_bytes === size).sort((a, b) => Boolean(b.chosen) - Boolean(a.chosen) || a.time_s - b.time_s)[0]).filter(Boolean);
+      put(holder, sideBySide('time of a call', list.map((r) => ({ name: r.layout, total: r.time_s, range: `${seconds(r.low_s)} – ${seconds(r.high_s)}`, parts: [{ name: 'time', value: r.time_s, colour: 1 }],
+        text: [`${rate(r.busbw_GBps)} by ${r.algo}: ${r.bottleneck.text}`, r.busy?.length > 0 && h('span', {}, '. Busiest: ', busiest(new Load(r)))] })), seconds));
     };
     at(sizes.at(-1));
     return h('div', { class: 'card' }, h('h2', {}, 'Layouts side by side'), slider('Size', sizes.map((x) => [x, bytes(x)]), sizes.at(-1), at), holder);
@@ -167,7 +167,7 @@ function figures(list) {
   const columns = [
     several && [{ text: 'layout' }, (r) => r.layout],
     [{ text: 'size', n: true }, (r) => bytes(r.size_bytes)],
-    [{ text: 'time', n: true }, (r) => ranged(micros(r.time_us), micros(r.low_us), micros(r.high_us))],
+    [{ text: 'time', n: true }, (r) => ranged(seconds(r.time_s), seconds(r.low_s), seconds(r.high_s))],
     [{ text: term('busbw'), n: true }, (r) => rate(r.busbw_GBps)],
     [{ text: all ? "NCCL's choice" : 'algorithm' }, (r) => (r.chosen && !all ? `${r.algo} ✓` : r.algo)],
     [{ text: 'protocol' }, (r) => r.proto],

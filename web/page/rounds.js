@@ -1,7 +1,7 @@
 import { h, put, failure } from './dom.js';
 import { slider } from './slider.js';
 import { Load } from './load.js';
-import { bytes, micros } from './units.js';
+import { bytes, seconds } from './units.js';
 
 // rounds plays a collective on the picture of a cluster: a button for each way of doing it, and a slider over its rounds.
 // over has what is drawn: {topo, scene}.
@@ -16,9 +16,9 @@ export function rounds(api, ways, over, picture) {
       const text = h('p', { 'aria-live': 'polite' });
       const show = (i) => {
         const r = doc.rounds[i];
-        const load = new Load({ links: r.links, time_us: r.time_us || 1, bottleneck: { text: r.phase } });
+        const load = new Load({ links: r.links, time_s: r.time_s || 1, bottleneck: { text: r.phase } });
         picture.draw(over.scene, load.over(over.topo, over.scene));
-        put(text, h('strong', {}, r.phase), `: ${r.sends.length} messages of up to ${bytes(Math.max(...r.sends.map((s) => s.bytes)))}; the busiest link needs ${micros(r.time_us || 0)}. `, h('span', { class: 'quiet' }, sends(r, doc.names)));
+        put(text, h('strong', {}, r.phase), `: ${r.sends.length} messages of up to ${bytes(Math.max(...r.sends.map((s) => s.bytes)))}; the busiest link needs ${seconds(r.time_s || 0)}. `, h('span', { class: 'quiet' }, sends(r, doc.names)));
       };
       const values = doc.rounds.map((r, i) => [i, `${i + 1} of ${doc.rounds.length}`]);
       const at = slider('Round', values, 0, show);

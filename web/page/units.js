@@ -19,16 +19,12 @@ export function bytes(x) {
 // memory of a GPU is 1024-based: a card that is sold as 80 GB has 80 GiB.
 export function memory(x) { return `${number(x / 2 ** 30)} GiB`; }
 
-// micros is a time given in µs.
-export function micros(x) {
-  if (x >= 1e6) return `${number(x / 1e6)} s`;
-  if (x >= 1e3) return `${number(x / 1e3)} ms`;
-  return `${number(x)} µs`;
-}
-
+// seconds is a time with the unit that fits.
 export function seconds(x) {
   if (x >= 3600) return `${number(x / 3600)} h`;
-  return micros(x * 1e6);
+  if (x >= 1) return `${number(x)} s`;
+  if (x >= 1e-3) return `${number(x * 1e3)} ms`;
+  return `${number(x * 1e6)} µs`;
 }
 
 // rate is given in GB/s, one direction.

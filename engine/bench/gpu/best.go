@@ -19,7 +19,7 @@ type Results struct {
 	Untimed  int           `json:"untimed_rows"` // without a time that is a number above 0
 	Bad      int64         `json:"wrong"`        // elements
 
-	times map[trial][]float64 // µs out of place, of every run
+	times map[trial][]unit.Time // out of place, of every run
 	order []trial
 }
 
@@ -40,8 +40,8 @@ type Refusal struct {
 type Best struct {
 	Op   coll.Kind  `json:"op,omitempty"`
 	Size unit.Bytes `json:"size_bytes"`
-	Auto float64    `json:"auto_us"` // by NCCL's own choice
-	Time float64    `json:"best_us"`
+	Auto unit.Time  `json:"auto_s"` // by NCCL's own choice
+	Time unit.Time  `json:"best_s"`
 	Setting
 	Env  map[string]string `json:"env"`  // what makes NCCL do it
 	Lost float64           `json:"lost"` // how much longer NCCL's own choice takes, as a share
@@ -58,7 +58,7 @@ func (r *Results) Refuse(s Setting, err error) {
 func (r *Results) Add(s Setting, list result.Sweeps) {
 	r.Sweeps = append(r.Sweeps, list...)
 	if r.times == nil {
-		r.times = map[trial][]float64{}
+		r.times = map[trial][]unit.Time{}
 	}
 	for _, row := range list.Rows() {
 		if row.Wrong != nil {
@@ -98,7 +98,7 @@ func (r *Results) Find() {
 	r.Settings = len(settings)
 	for _, b := range list {
 		if b.Env = b.Setting.Env(); b.Time > 0 && b.Auto > 0 {
-			b.Lost = b.Auto/b.Time - 1
+			b.Lost = float64(b.Auto)/float64(b.Time) - 1
 		}
 		r.Rows = append(r.Rows, *b)
 	}

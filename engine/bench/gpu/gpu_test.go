@@ -65,7 +65,7 @@ func TestBest(t *testing.T) {
 	}
 	got.Find()
 	best := got.Rows
-	if got.Settings != 8 || refused != 4 || len(best) != 1 || best[0].Auto != 30 || best[0].Time != 20 ||
+	if got.Settings != 8 || refused != 4 || len(best) != 1 || best[0].Auto.Micros() != 30 || best[0].Time.Micros() != 20 ||
 		best[0].Setting.Algo != "ring" ||
 		best[0].Lost != 0.5 {
 		t.Errorf("%d refused, best %+v", refused, best)

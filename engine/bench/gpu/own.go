@@ -144,13 +144,13 @@ func (t *Own) point(ctx context.Context, team device.Team, op coll.Op, room unit
 // average is the mean of the ranks' times, as nccl-tests has it, and who took longest.
 func average(answers []device.Answer, iters int) (*result.Timing, error) {
 	out := &result.Timing{Runs: iters}
-	least, most := math.Inf(1), 0.0
+	least, most, sum := math.Inf(1), 0.0, 0.0
 	for r, a := range answers {
 		if a.Timing == nil || !(a.Timing.Micros > 0) {
 			return nil, errors.New("busbar-gpu answered without a time")
 		}
 		us := a.Timing.Micros
-		out.Time.Mean += us / float64(len(answers))
+		sum += us
 		if us > most {
 			most, out.Slowest = us, new(r)
 		}
@@ -162,7 +162,7 @@ func average(answers []device.Answer, iters int) (*result.Timing, error) {
 			*out.Wrong += *a.Timing.Wrong
 		}
 	}
-	out.Spread = most - least
+	out.Time.Mean, out.Spread = unit.Micros(sum/float64(len(answers))), unit.Micros(most-least)
 	return out, nil
 }
 

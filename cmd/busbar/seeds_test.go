@@ -45,7 +45,7 @@ func TestSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(data), "\n")
-	answers, count, command := map[string]any{}, seedCount{}, ""
+	answers, count, command, before := map[string]any{}, seedCount{}, "", ""
 	for i, line := range lines {
 		row, ok := parseSeedRow(line)
 		if !ok {
@@ -55,9 +55,9 @@ func TestSeeds(t *testing.T) {
 			continue
 		}
 		if row[rowCommand] != ditto {
-			command = strings.Trim(row[rowCommand], "`")
+			command, before = strings.Trim(row[rowCommand], "`"), command
 		}
-		if err := row.answer(t, command, answers); err != nil {
+		if err := row.answer(t, command, before, answers); err != nil {
 			t.Errorf("seeds.md:%d: %s: %v", i+1, command, err)
 			continue
 		}
@@ -90,25 +90,30 @@ func TestSeeds(t *testing.T) {
 }
 
 // seedCount is how many rows, and figures in them, agree.
-type seedCount struct{ rows, figures, near, explained int }
+type seedCount struct{ rows, compared, figures, near, explained, refuted int }
 
 func (c *seedCount) add(r seedRow) {
 	c.rows++
+	if r[rowTheirs] != "–" {
+		c.compared++
+	}
 	for _, off := range r.offs() {
 		c.figures++
 		if math.Abs(off) <= within {
 			c.near++
 		}
 	}
-	if r[rowWhy] != "" {
+	switch {
+	case strings.HasPrefix(r[rowWhy], "refuted"):
+		c.refuted++
+	case r[rowWhy] != "":
 		c.explained++
 	}
 }
 
 func (c *seedCount) String() string {
-	return fmt.Sprintf("**%d rows; %d of %d published figures within 10%%; %d rows with a reason; 0 fail.**", c.rows,
-		c.near,
-		c.figures, c.explained)
+	return fmt.Sprintf("**%d rows, %d with an answer of theirs; %d of %d published figures within 10%%; %d rows with a "+
+		"reason, %d refuted; 0 fail.**", c.rows, c.compared, c.near, c.figures, c.explained, c.refuted)
 }
 
 // seedRow is the cells of a row.
@@ -128,8 +133,9 @@ func parseSeedRow(line string) (seedRow, bool) {
 
 func (r seedRow) String() string { return strings.TrimRight("| "+strings.Join(r, " | "), " ") + " |" }
 
-// answer runs the command, unless another row did, and sets our figure and how far it is off.
-func (r seedRow) answer(t *testing.T, command string, answers map[string]any) error {
+// answer runs the command, unless another row did, and sets our figure and how far it is off. before is the command
+// above, whose answer the place may name too.
+func (r seedRow) answer(t *testing.T, command, before string, answers map[string]any) error {
 	if answers[command] == nil {
 		var stdout, stderr bytes.Buffer
 		args := append(shellWords(strings.TrimPrefix(command, "busbar ")), "--json")
@@ -143,7 +149,7 @@ func (r seedRow) answer(t *testing.T, command string, answers map[string]any) er
 		answers[command] = document
 	}
 	path, unit, _ := strings.Cut(strings.TrimPrefix(r[rowAt], "`"), "`")
-	values, err := evaluate(answers[command], strings.TrimSpace(path))
+	values, err := evaluate(answers[command], answers[before], strings.TrimSpace(path))
 	if err != nil {
 		return err
 	}
@@ -244,15 +250,21 @@ func shellWords(line string) (list []string) {
 }
 
 // evaluate works out paths and numbers with + - * / between them, from left to right, over all values that a [*] gives.
-func evaluate(document any, expression string) ([]any, error) {
+// A path behind ″ is one of the document before.
+func evaluate(document, before any, expression string) ([]any, error) {
 	words := operator.Split(expression, -1)
 	signs := operator.FindAllString(expression, -1)
 	var values []any
 	for i := range words {
 		var next []any
-		if x, err := strconv.ParseFloat(words[i], 64); err == nil {
+		in := document
+		word, above := strings.CutPrefix(words[i], ditto)
+		if above {
+			in = before
+		}
+		if x, err := strconv.ParseFloat(word, 64); err == nil {
 			next = []any{x}
-		} else if next, err = lookup(document, words[i]); err != nil {
+		} else if next, err = lookup(in, word); err != nil {
 			return nil, err
 		}
 		if i == 0 {

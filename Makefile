@@ -129,11 +129,11 @@ debian:
 
 # What judges rates that it measures, as root on a machine that does nothing else, about half an hour: six faults of a lab named by
 # doctor; a fleet of eight nodes, fifty healthy sweeps without an alarm and then a NIC at half its rate found within two; busbar check on
-# eight nodes, fifty that blame nobody and six faults, each named at its nodes alone; jobs and placements in the lab; collectives and steps
+# eight nodes, fifty that blame nobody and six faults, each named at its nodes alone; jobs, placements and orders of racks in the lab; collectives and steps
 # in labs beside their predictions. make test runs the same labs, and judges recorded measurements.
 test-quiet:
 	BUSBAR_QUIET=1 $(GO) test ./lab -run TestLabsBesidePredictions -count 1 -timeout 30m -v
-	BUSBAR_QUIET=1 BUSBAR_CHECK_RUNS=50 $(GO) test ./cmd/busbar -run 'TestScripts/lab_doctor|TestFleetLab|TestCheckLab$$|TestJobsInLab|TestPlaceInLab' -parallel 1 -count 1 -timeout 90m -v
+	BUSBAR_QUIET=1 BUSBAR_CHECK_RUNS=50 $(GO) test ./cmd/busbar -run 'TestScripts/lab_doctor|TestFleetLab|TestCheckLab$$|TestJobsInLab|TestPlaceInLab|TestRacksInLab' -parallel 1 -count 1 -timeout 90m -v
 
 # What takes longer than tests may, about an hour: a server of 2 GB of addresses under ATTACK hostile documents, by a read
 # token and by a node's credentials, beside honest nodes and readers; a node in the wrong hands among 200 for ten minutes;

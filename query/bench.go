@@ -26,6 +26,7 @@ type Bench struct {
 	Root     int     `least:"0" help:"Root rank of broadcast, reduce, gather, scatter."`
 	Algo     string  `default:"auto" help:"Algorithm (see busbar list algorithms), or auto to choose by size (default auto)."`
 	Channels int     `default:"1" least:"1" help:"Number of channels, with --algo NAME (default 1)."`
+	Groups   string  `placeholder:"SIZE|LIST" help:"With --algo hierarchical, groups of nearby ranks, such as a rack's: 4 is groups of four, 0-3/4-7 names them (default: those of a host)."`
 	Check    bool    `help:"Check the results: count wrong elements, and exit 1 if there are any."`
 }
 
@@ -45,9 +46,14 @@ func (q Bench) RunOn(ctx context.Context, env Env, on Ranks[*BenchDoc]) (doc *Be
 	t.Valid, t.Memory, t.Advice = plan.Validate, plan.Memory, "a smaller -e, fewer ranks or more hosts"
 	t.Same = fmt.Sprint("bench", q)
 	t.Work = func(g *engine.Group, keep func([]byte) error) error {
+		plan := plan // ranks may share this process
+		groups, err := parseGroups(q.Groups, g.Size())
+		if err != nil {
+			return err
+		}
+		plan.Params.Groups = groups
 		d := newBenchDoc(&q, g, plan)
-		err := d.measure(ctx, &env, &on, g, plan)
-		if err != nil || g.Rank() != 0 {
+		if err := d.measure(ctx, &env, &on, g, plan); err != nil || g.Rank() != 0 {
 			return err
 		}
 		doc = d
@@ -74,6 +80,9 @@ func (q *Bench) plan(transport string) (bench.Plan, error) {
 	}
 	if p.Transport, err = engine.ParseTransport(transport); err != nil {
 		return p, fmt.Errorf("--transport: %w", err)
+	}
+	if b, err := schedule.Find(q.Algo); q.Groups != "" && (err != nil || b.Needs != "groups") {
+		return p, fmt.Errorf("--groups has no effect with --algo %s; expected --algo hierarchical", q.Algo)
 	}
 	p.Op.Root = q.Root
 	p.Sizes, err = benchSizes(p.Op.Kind, q.Min, q.Max, q.Factor)

@@ -191,22 +191,28 @@ func (q *Sched) build() (*schedule.Schedule, error) {
 	p := schedule.Params{
 		Ranks: *q.Ranks, Root: q.Root, Channels: *q.Channels, Pieces: *q.Pieces, Inner: q.Inner, Outer: q.Outer,
 	}
-	if q.Groups != "" {
-		if p.Groups, err = parseGroups(q.Groups, *q.Ranks); err != nil {
-			return nil, fmt.Errorf("--groups %s: %w", q.Groups, err)
-		}
-	} else if b.Needs == "groups" {
+	if p.Groups, err = parseGroups(q.Groups, *q.Ranks); err != nil {
+		return nil, err
+	}
+	if p.Groups == nil && b.Needs == "groups" {
 		return nil, fmt.Errorf("%s needs --groups: 4 for groups of four ranks, 0-3/4-7 to name them", b.Name)
 	}
 	return b.Build(kind, p)
 }
 
-// parseGroups reads 4, or 0-3/4-7, or 0,2/1,3.
-func parseGroups(text string, ranks int) ([][]int, error) {
+// parseGroups reads 4, or 0-3/4-7, or 0,2/1,3; none of an empty text.
+func parseGroups(text string, ranks int) (groups [][]int, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("--groups %s: %w", text, err)
+		}
+	}()
+	if text == "" {
+		return nil, nil
+	}
 	if size, err := strconv.Atoi(text); err == nil {
 		return equalGroups(size, ranks)
 	}
-	var groups [][]int
 	for _, part := range strings.Split(text, "/") {
 		var g []int
 		for _, span := range strings.Split(part, ",") {

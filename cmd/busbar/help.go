@@ -47,8 +47,8 @@ var keys = map[string]string{
 	"goodput": "checkpoint-time checkpoint-interval restart-time async-checkpoint spares elastic repair-time node-loss " +
 		"energy gpu-power overhead compare",
 	"plan": "files keep-order detected reserve host-memory max-nodes max-step avoid pick energy gpu-power overhead",
-	"bench": "tls-cert tls-key tls-ca redop root small repeat nccl-tests shapes qps gid-index batch speed first-bucket " +
-		"bucket-cap",
+	"bench": "tls-cert tls-key tls-ca redop root groups small repeat nccl-tests shapes qps gid-index batch speed " +
+		"first-bucket bucket-cap",
 	"check":     "tls-cert tls-key tls-ca no-load",
 	"calibrate": "class max-median max-p90",
 	"diff":      "alpha",

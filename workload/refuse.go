@@ -22,13 +22,16 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s does not run this: %s (%s)", r.Framework.Title, r.Reason, r.Source)
 }
 
-// rule is something that a framework may refuse. Breaks is asked for every setting of a search,
-// so that it makes no text; say makes it.
-type rule struct {
+// breach is what a job asks for and a framework does not run. Its text is made when somebody reads it: a search asks for
+// every setting.
+type breach struct {
 	source string // "" is the row of the table
-	breaks func(f *Framework, j *Job, s *Split) bool
-	say    func(f *Framework, j *Job, s *Split) string
+	format string
+	args   []any
 }
+
+// breaks is a breach by the file of a framework that says so.
+func breaks(source, format string, args ...any) breach { return breach{source, format, args} }
 
 // Refuses reports what the framework does not run of a job, with who says so; nil where it runs
 // it. The job itself is taken to be possible (Check).
@@ -37,10 +40,8 @@ func (f *Framework) Refuses(j *Job) error {
 		return err
 	}
 	s := j.Split.filled()
-	for i := range rules {
-		if r := &rules[i]; r.breaks(f, j, &s) {
-			return &Refusal{f, r.say(f, j, &s), r.from(f)}
-		}
+	if b := f.breach(j, &s); b.format != "" {
+		return &Refusal{f, fmt.Sprintf(b.format, b.args...), cmp.Or(b.source, f.Source)}
 	}
 	return nil
 }
@@ -48,16 +49,23 @@ func (f *Framework) Refuses(j *Job) error {
 // Runs is Refuses without the reason, and without the model, which is the same for all settings of a search.
 func (f *Framework) Runs(j *Job) bool {
 	s := j.Split.filled()
-	for i := range rules {
-		if rules[i].breaks(f, j, &s) {
-			return false
-		}
-	}
-	return true
+	return f.breach(j, &s).format == ""
 }
 
-func (r *rule) from(f *Framework) string {
-	return cmp.Or(r.source, f.Source)
+// breach is the first of a job: by the columns of the framework's row, then by its combinations.
+func (f *Framework) breach(j *Job, s *Split) breach {
+	if b := f.tableBreach(j, s); b.format != "" {
+		return b
+	}
+	switch {
+	case f.core():
+		return coreBreach(j, s)
+	case f.Name == torchtitan, f.Name == fsdp:
+		return torchBreach(f, j, s)
+	case f.Name == deepspeed:
+		return deepspeedBreach(j, s)
+	}
+	return breach{}
 }
 
 // Names of frameworks that rules ask for.
@@ -72,296 +80,127 @@ const (
 // core reports whether the framework stands on Megatron-Core.
 func (f *Framework) core() bool { return f.Name == megatron || f.Name == nemo }
 
-// rules are the table's columns first, then what a framework refuses of combinations.
-var rules = []rule{
-	{
-		breaks: func(f *Framework, _ *Job, s *Split) bool { return s.TP > 1 && !f.Tensor },
-		say: func(f *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("tp=%d: it has no tensor parallelism", s.TP)
-		},
-	},
-	{
-		breaks: func(f *Framework, _ *Job, s *Split) bool { return s.SeqParallel && !f.Sequence },
-		say:    func(f *Framework, _ *Job, _ *Split) string { return "sp=1: it has no sequence parallelism" },
-	},
-	{
-		breaks: func(f *Framework, _ *Job, s *Split) bool { return s.PP > 1 && len(f.Schedules) == 0 },
-		say: func(f *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("pp=%d: it has no pipelines", s.PP)
-		},
-	},
-	{
-		breaks: func(f *Framework, j *Job, s *Split) bool {
-			return s.PP > 1 && !slices.Contains(f.Schedules, string(j.Pipeline().Schedule))
-		},
-		say: func(f *Framework, j *Job, _ *Split) string {
-			return fmt.Sprintf("schedule %s: it has %s", j.Pipeline().Schedule, strings.Join(f.Schedules, ", "))
-		},
-	},
-	{
-		breaks: func(f *Framework, _ *Job, s *Split) bool { return s.CP > 1 && len(f.Context) == 0 },
-		say: func(f *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("cp=%d: it has no context parallelism", s.CP)
-		},
-	},
-	{
-		breaks: func(f *Framework, j *Job, s *Split) bool {
-			return s.CP > 1 && !slices.Contains(f.Context, contextOf(j))
-		},
-		say: func(f *Framework, j *Job, _ *Split) string {
-			return fmt.Sprintf("context %s: it has %s", contextOf(j), strings.Join(f.Context, ", "))
-		},
-	},
-	{
-		breaks: func(f *Framework, _ *Job, s *Split) bool { return s.EP > 1 && f.Experts == "" },
-		say: func(f *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("ep=%d: it has no expert parallelism", s.EP)
-		},
-	},
-	{
-		breaks: func(f *Framework, _ *Job, s *Split) bool { return s.EP > 1 && f.Experts == "dp" && s.DP%s.EP != 0 },
-		say: func(f *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("ep=%d does not divide dp=%d, whose ranks alone share experts", s.EP, s.DP)
-		},
-	},
-	{
-		breaks: func(f *Framework, _ *Job, s *Split) bool {
-			return !slices.Contains(f.ZeRO, s.ZeRO) && !slices.Contains(f.ZeROAsked, s.ZeRO) && (s.ZeRO > 0 || s.DP*s.CP > 1)
-		},
-		say: func(f *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("zero=%d: it has %s", s.ZeRO, zeros(slices.Concat(f.ZeRO, f.ZeROAsked)))
-		},
-	},
-	{
-		breaks: func(f *Framework, _ *Job, s *Split) bool {
-			return s.PP > 1 && !slices.Contains(f.ZeROPipeline, s.ZeRO) && (s.ZeRO > 0 || s.DP*s.CP > 1)
-		},
-		say: func(f *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("zero=%d with pp=%d: with pipelines it has %s", s.ZeRO, s.PP, zeros(f.ZeROPipeline))
-		},
-	},
-	{
-		breaks: func(f *Framework, _ *Job, s *Split) bool {
-			return !f.Hybrid && s.ZeRO > 0 && s.Shard > 0 && s.Shard < s.DP*s.CP
-		},
-		say: func(f *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("shard=%d of %d replicas: it divides among all of them", s.Shard, s.DP*s.CP)
-		},
-	},
-	{
-		breaks: func(f *Framework, j *Job, _ *Split) bool { return !f.runsPrecision(j.Precision) },
-		say: func(f *Framework, j *Job, _ *Split) string {
-			return fmt.Sprintf("precision %s: it has %s", j.Precision, strings.Join(f.Precisions, ", "))
-		},
-	},
-	{
-		breaks: func(f *Framework, j *Job, _ *Split) bool {
-			return j.Recompute != "" && !slices.Contains(f.Recompute, string(j.Recompute)) && string(j.Recompute) != f.Selective
-		},
-		say: func(f *Framework, j *Job, _ *Split) string {
-			return fmt.Sprintf("recompute %s: it has %s", j.Recompute, strings.Join(f.Recompute, ", "))
-		},
-	},
-	{
-		breaks: func(f *Framework, j *Job, _ *Split) bool {
-			return j.Offloads() && !slices.Contains(f.Offload, string(j.Offload))
-		},
-		say: func(f *Framework, j *Job, _ *Split) string {
-			if len(f.Offload) == 0 {
-				return fmt.Sprintf("offload %s: it keeps everything on the GPU", j.Offload)
-			}
-			return fmt.Sprintf("offload %s: it has %s", j.Offload, strings.Join(f.Offload, ", "))
-		},
-	},
-	{
-		breaks: func(f *Framework, j *Job, _ *Split) bool {
-			return j.Compresses() && !slices.Contains(f.Compress, string(j.Compress))
-		},
-		say: func(f *Framework, j *Job, _ *Split) string {
-			return fmt.Sprintf("compress %s: it sums gradients in %s", j.Compress,
-				strings.Join(append([]string{f.Sums}, f.Compress...), ", "))
-		},
-	},
-	{
-		breaks: func(f *Framework, j *Job, _ *Split) bool {
-			return j.LoRA.Frozen() && !slices.Contains(f.Adapters, j.LoRA.frozenBits())
-		},
-		say: func(f *Framework, j *Job, _ *Split) string { return f.missesLoRA(j.LoRA) },
-	},
-	{
-		breaks: func(f *Framework, _ *Job, s *Split) bool {
-			return s.PP > 1 && s.DP*s.CP > 1 && s.Order != "" && !slices.Contains(f.Orders, string(s.Order))
-		},
-		say: func(f *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("order %s: it numbers ranks %s", s.Order, strings.Join(f.Orders, ", "))
-		},
-	},
-	{
-		breaks: func(f *Framework, j *Job, _ *Split) bool {
-			return j.Kernels == Compiled && f.Kernels != string(Compiled) && !f.Compile ||
-				j.Kernels == Fused && f.Kernels != string(Fused)
-		},
-		say: func(f *Framework, j *Job, _ *Split) string {
-			return fmt.Sprintf("kernels %s: its own are %s", j.Kernels, f.Kernels)
-		},
-	},
-	{
-		breaks: func(f *Framework, j *Job, s *Split) bool {
-			return !f.Uneven && s.PP > 1 && j.Model.Dims.Layers%int64(s.PP*j.Pipeline().Chunks) != 0
-		},
-		say: func(f *Framework, j *Job, s *Split) string {
-			return fmt.Sprintf("%d layers in %d stages: it wants as many in each", j.Model.Dims.Layers, s.PP*j.Pipeline().Chunks)
-		},
-	},
-	// Megatron-Core.
-	{
-		source: "NVIDIA/Megatron-LM megatron/training/arguments.py validate_args",
-		breaks: func(f *Framework, j *Job, s *Split) bool { return f.core() && s.CP > 1 && j.Seq%int64(2*s.CP) != 0 },
-		say: func(_ *Framework, j *Job, s *Split) string {
-			return fmt.Sprintf("sequences of %d tokens with cp=%d: 2 × cp must divide them", j.Seq, s.CP)
-		},
-	},
-	{
-		source: "NVIDIA/Megatron-LM megatron/core/transformer/transformer_config.py",
-		breaks: func(f *Framework, j *Job, s *Split) bool {
-			kv := int(j.Model.Dims.filled().KVHeads)
-			return f.core() && s.TP > 1 && kv > 0 && kv%s.TP != 0 && s.TP%kv != 0
-		},
-		say: func(_ *Framework, j *Job, s *Split) string {
-			return fmt.Sprintf("tp=%d with %d heads of keys and values: one must divide the other", s.TP,
-				j.Model.Dims.filled().KVHeads)
-		},
-	},
-	{
-		source: "NVIDIA/Megatron-LM megatron/core/pipeline_parallel/schedules.py",
-		breaks: func(f *Framework, j *Job, s *Split) bool {
-			return f.core() && j.Pipeline().Schedule == pipeline.Interleaved && s.PP > 1 && j.Micros()%int64(s.PP) != 0
-		},
-		say: func(_ *Framework, j *Job, s *Split) string {
-			return fmt.Sprintf("%d micro-batches in an interleaved pipeline of %d: that must divide them", j.Micros(), s.PP)
-		},
-	},
-	{
-		source: "NVIDIA/Megatron-LM megatron/training/arguments.py validate_args",
-		breaks: func(f *Framework, _ *Job, s *Split) bool { return f.core() && s.ZeRO > 1 && (s.PP > 1 || s.EP > 1) },
-		say: func(_ *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("zero=%d is Megatron-FSDP, which is not planned with pipelines or expert parallelism", s.ZeRO)
-		},
-	},
-	{
-		source: "NVIDIA/Megatron-LM megatron/training/arguments.py validate_args",
-		breaks: func(f *Framework, j *Job, s *Split) bool { return f.core() && j.Offloads() && s.ZeRO != 1 },
-		say: func(_ *Framework, j *Job, s *Split) string {
-			return fmt.Sprintf("offload %s with zero=%d: it needs the precision-aware optimizer, which is the distributed one "+
-				"(zero=1)", j.Offload, s.ZeRO)
-		},
-	},
-	// PyTorch.
-	{
-		source: "pytorch/torchtitan torchtitan/train.py; PyTorch torch/distributed/tensor/experimental/_attention.py",
-		breaks: func(f *Framework, j *Job, s *Split) bool {
-			return f.Name == torchtitan && (s.CP > 1 && j.Seq%int64(2*s.CP) != 0 || s.SeqParallel && j.Seq%int64(s.TP*s.CP) != 0)
-		},
-		say: func(_ *Framework, j *Job, s *Split) string {
-			return fmt.Sprintf("sequences of %d tokens with tp=%d and cp=%d: tp × 2 × cp must divide them", j.Seq, s.TP, s.CP)
-		},
-	},
-	{
-		source: "PyTorch torch/distributed/tensor/parallel; it shards heads of keys and values",
-		breaks: func(f *Framework, j *Job, s *Split) bool {
-			return (f.Name == torchtitan || f.Name == fsdp) && s.TP > 1 && j.Model.Dims.filled().KVHeads%int64(s.TP) != 0
-		},
-		say: func(_ *Framework, j *Job, s *Split) string {
-			return fmt.Sprintf("tp=%d does not divide the %d heads of keys and values", s.TP, j.Model.Dims.filled().KVHeads)
-		},
-	},
-	{
-		source: "huggingface/accelerate src/accelerate/parallelism_config.py",
-		breaks: func(f *Framework, _ *Job, s *Split) bool {
-			return f.Name == fsdp && (s.TP > 1 || s.CP > 1) && s.ZeRO < 3 && s.DP > 1
-		},
-		say: func(_ *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("tp=%d and cp=%d with zero=%d: they go with full sharding (zero=3)", s.TP, s.CP, s.ZeRO)
-		},
-	},
-	{
-		source: "pytorch/torchtitan torchtitan/distributed/parallel_dims.py",
-		breaks: func(f *Framework, _ *Job, s *Split) bool { return f.Name == torchtitan && s.CP > 1 && s.ZeRO == 0 },
-		say: func(_ *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("cp=%d with zero=0: ranks that share sequences shard parameters (zero=3)", s.CP)
-		},
-	},
-	{
-		source: "pytorch/torchtitan torchtitan/distributed/parallel_dims.py",
-		breaks: func(f *Framework, _ *Job, s *Split) bool {
-			return f.Name == torchtitan && s.ZeRO == 0 && s.DP > 1 && (s.TP > 1 || s.PP > 1 || s.EP > 1)
-		},
-		say: func(_ *Framework, _ *Job, s *Split) string {
-			return "zero=0 with tp, pp or ep: replicas without sharding (dp_replicate alone) are for data parallelism alone"
-		},
-	},
-	{
-		source: "pytorch/torchtitan torchtitan/distributed/parallel_dims.py",
-		breaks: func(f *Framework, _ *Job, s *Split) bool {
-			return f.Name == torchtitan && s.ZeRO == 3 && s.Shard%s.CP != 0
-		},
-		say: func(_ *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("shard=%d with cp=%d: whole context groups shard together", s.Shard, s.CP)
-		},
-	},
-	{
-		source: "PyTorch torch/distributed/pipelining; pytorch/pytorch issues 143599, 161904 and 162511",
-		breaks: func(f *Framework, j *Job, s *Split) bool {
-			return f.Name == torchtitan && s.PP > 1 && j.Kernels == Compiled && j.Pipeline().Schedule.Splits()
-		},
-		say: func(_ *Framework, j *Job, _ *Split) string {
-			return fmt.Sprintf("schedule %s with torch.compile: it takes the backward pass apart, which compiled stages do "+
-				"not allow; expected --kernels eager, or 1f1b or interleaved", j.Pipeline().Schedule)
-		},
-	},
-	// DeepSpeed.
-	{
-		source: "deepspeedai/DeepSpeed deepspeed/runtime/sequence_parallel/ulysses_sp.py",
-		breaks: func(f *Framework, j *Job, s *Split) bool {
-			d := j.Model.Dims.filled()
-			cp := int64(s.CP)
-			return f.Name == deepspeed && s.CP > 1 &&
-				(d.Heads%cp != 0 || d.KVHeads%cp != 0 && cp%d.KVHeads != 0 || s.PP > 1 || s.TP > 1)
-		},
-		say: func(_ *Framework, j *Job, s *Split) string {
-			return fmt.Sprintf("cp=%d with tp=%d and pp=%d: Ulysses divides %d heads by cp and goes with neither", s.CP, s.TP,
-				s.PP, j.Model.Dims.Heads)
-		},
-	},
-	{
-		source: "deepspeedai/DeepSpeed deepspeed/runtime/pipe/engine.py",
-		breaks: func(f *Framework, j *Job, s *Split) bool {
-			return f.Name == deepspeed && s.PP > 1 && (s.TP > 1 || s.EP > 1 || j.Offloads())
-		},
-		say: func(_ *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("pp=%d with tp, ep or offload: AutoTP, AutoEP and offload go without a PipelineModule", s.PP)
-		},
-	},
-	{
-		source: "deepspeedai/DeepSpeed deepspeed/runtime/engine.py, deepspeed/runtime/tensor_parallel",
-		breaks: func(f *Framework, j *Job, s *Split) bool {
-			return f.Name == deepspeed && s.TP > 1 && (s.ZeRO > 2 || j.Model.Dims.filled().KVHeads%int64(s.TP) != 0)
-		},
-		say: func(_ *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("tp=%d with zero=%d: AutoTP goes with ZeRO 0 to 2, and divides the heads of keys and values",
-				s.TP, s.ZeRO)
-		},
-	},
-	{
-		source: "deepspeedai/DeepSpeed deepspeed/runtime/engine.py, deepspeed/module_inject/auto_ep_folding.py",
-		breaks: func(f *Framework, j *Job, s *Split) bool {
-			return f.Name == deepspeed && s.EP > 1 && (s.ZeRO > 2 || s.TP > 1 || s.CP > 1 || j.Offloads())
-		},
-		say: func(_ *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("ep=%d with zero=%d, tp, cp or offload: its layers of experts go with ZeRO 0 to 2 alone", s.EP,
-				s.ZeRO)
-		},
-	},
+// tableBreach is what the columns of the framework's row say.
+func (f *Framework) tableBreach(j *Job, s *Split) breach {
+	replicas := s.DP * s.CP
+	divided := s.ZeRO > 0 || replicas > 1 // ZeRO is of importance
+	switch {
+	case s.TP > 1 && !f.Tensor:
+		return breaks("", "tp=%d: it has no tensor parallelism", s.TP)
+	case s.SeqParallel && !f.Sequence:
+		return breaks("", "sp=1: it has no sequence parallelism")
+	case s.PP > 1 && len(f.Schedules) == 0:
+		return breaks("", "pp=%d: it has no pipelines", s.PP)
+	case s.PP > 1 && !slices.Contains(f.Schedules, string(j.Pipeline().Schedule)):
+		return breaks("", "schedule %s: it has %s", j.Pipeline().Schedule, wordList(f.Schedules))
+	case s.CP > 1 && len(f.Context) == 0:
+		return breaks("", "cp=%d: it has no context parallelism", s.CP)
+	case s.CP > 1 && !slices.Contains(f.Context, contextOf(j)):
+		return breaks("", "context %s: it has %s", contextOf(j), wordList(f.Context))
+	case s.EP > 1 && f.Experts == "":
+		return breaks("", "ep=%d: it has no expert parallelism", s.EP)
+	case s.EP > 1 && f.Experts == "dp" && s.DP%s.EP != 0:
+		return breaks("", "ep=%d does not divide dp=%d, whose ranks alone share experts", s.EP, s.DP)
+	case divided && !slices.Contains(f.ZeRO, s.ZeRO) && !slices.Contains(f.ZeROAsked, s.ZeRO):
+		return breaks("", "zero=%d: it has %s", s.ZeRO, zeroList(slices.Concat(f.ZeRO, f.ZeROAsked)))
+	case divided && s.PP > 1 && !slices.Contains(f.ZeROPipeline, s.ZeRO):
+		return breaks("", "zero=%d with pp=%d: with pipelines it has %s", s.ZeRO, s.PP, zeroList(f.ZeROPipeline))
+	case !f.Hybrid && s.ZeRO > 0 && s.Shard > 0 && s.Shard < replicas:
+		return breaks("", "shard=%d of %d replicas: it divides among all of them", s.Shard, replicas)
+	case !f.runsPrecision(j.Precision):
+		return breaks("", "precision %s: it has %s", j.Precision, wordList(f.Precisions))
+	case j.Recompute != "" && !slices.Contains(f.Recompute, string(j.Recompute)) && string(j.Recompute) != f.Selective:
+		return breaks("", "recompute %s: it has %s", j.Recompute, wordList(f.Recompute))
+	case j.Offloads() && len(f.Offload) == 0:
+		return breaks("", "offload %s: it keeps everything on the GPU", j.Offload)
+	case j.Offloads() && !slices.Contains(f.Offload, string(j.Offload)):
+		return breaks("", "offload %s: it has %s", j.Offload, wordList(f.Offload))
+	case j.Compresses() && !slices.Contains(f.Compress, string(j.Compress)):
+		return breaks("", "compress %s: it sums gradients in %s", j.Compress,
+			wordList(append([]string{f.Sums}, f.Compress...)))
+	case j.LoRA.Frozen() && !slices.Contains(f.Adapters, j.LoRA.frozenBits()):
+		return breaks("", "%s", f.missesLoRA(j.LoRA))
+	case s.PP > 1 && replicas > 1 && s.Order != "" && !slices.Contains(f.Orders, string(s.Order)):
+		return breaks("", "order %s: it numbers ranks %s", s.Order, wordList(f.Orders))
+	case j.Kernels == Compiled && f.Kernels != string(Compiled) && !f.Compile,
+		j.Kernels == Fused && f.Kernels != string(Fused):
+		return breaks("", "kernels %s: its own are %s", j.Kernels, f.Kernels)
+	case !f.Uneven && s.PP > 1 && j.Model.Dims.Layers%int64(s.PP*j.Pipeline().Chunks) != 0:
+		return breaks("", "%d layers in %d stages: it wants as many in each", j.Model.Dims.Layers, s.PP*j.Pipeline().Chunks)
+	}
+	return breach{}
+}
+
+// coreBreach is what Megatron-Core refuses.
+func coreBreach(j *Job, s *Split) breach {
+	const arguments = "NVIDIA/Megatron-LM megatron/training/arguments.py validate_args"
+	kv := int(j.Model.Dims.filled().KVHeads)
+	switch {
+	case s.CP > 1 && j.Seq%int64(2*s.CP) != 0:
+		return breaks(arguments, "sequences of %d tokens with cp=%d: 2 × cp must divide them", j.Seq, s.CP)
+	case s.TP > 1 && kv > 0 && kv%s.TP != 0 && s.TP%kv != 0:
+		return breaks("NVIDIA/Megatron-LM megatron/core/transformer/transformer_config.py",
+			"tp=%d with %d heads of keys and values: one must divide the other", s.TP, kv)
+	case j.Pipeline().Schedule == pipeline.Interleaved && s.PP > 1 && j.Micros()%int64(s.PP) != 0:
+		return breaks("NVIDIA/Megatron-LM megatron/core/pipeline_parallel/schedules.py",
+			"%d micro-batches in an interleaved pipeline of %d: that must divide them", j.Micros(), s.PP)
+	case s.ZeRO > 1 && (s.PP > 1 || s.EP > 1):
+		return breaks(arguments, "zero=%d is Megatron-FSDP, which is not planned with pipelines or expert parallelism",
+			s.ZeRO)
+	case j.Offloads() && s.ZeRO != 1:
+		return breaks(arguments, "offload %s with zero=%d: it needs the precision-aware optimizer, which is the "+
+			"distributed one (zero=1)", j.Offload, s.ZeRO)
+	}
+	return breach{}
+}
+
+// torchBreach is what torchtitan and PyTorch's FSDP2 refuse.
+func torchBreach(f *Framework, j *Job, s *Split) breach {
+	const dims = "pytorch/torchtitan torchtitan/distributed/parallel_dims.py"
+	titan, kv := f.Name == torchtitan, j.Model.Dims.filled().KVHeads
+	switch {
+	case titan && (s.CP > 1 && j.Seq%int64(2*s.CP) != 0 || s.SeqParallel && j.Seq%int64(s.TP*s.CP) != 0):
+		return breaks("pytorch/torchtitan torchtitan/train.py; PyTorch torch/distributed/tensor/experimental/_attention.py",
+			"sequences of %d tokens with tp=%d and cp=%d: tp × 2 × cp must divide them", j.Seq, s.TP, s.CP)
+	case s.TP > 1 && kv%int64(s.TP) != 0:
+		return breaks("PyTorch torch/distributed/tensor/parallel; it shards heads of keys and values",
+			"tp=%d does not divide the %d heads of keys and values", s.TP, kv)
+	case !titan && (s.TP > 1 || s.CP > 1) && s.ZeRO < 3 && s.DP > 1:
+		return breaks("huggingface/accelerate src/accelerate/parallelism_config.py",
+			"tp=%d and cp=%d with zero=%d: they go with full sharding (zero=3)", s.TP, s.CP, s.ZeRO)
+	case titan && s.CP > 1 && s.ZeRO == 0:
+		return breaks(dims, "cp=%d with zero=0: ranks that share sequences shard parameters (zero=3)", s.CP)
+	case titan && s.ZeRO == 0 && s.DP > 1 && (s.TP > 1 || s.PP > 1 || s.EP > 1):
+		return breaks(dims, "zero=0 with tp, pp or ep: replicas without sharding (dp_replicate alone) are for data "+
+			"parallelism alone")
+	case titan && s.ZeRO == 3 && s.Shard%s.CP != 0:
+		return breaks(dims, "shard=%d with cp=%d: whole context groups shard together", s.Shard, s.CP)
+	case titan && s.PP > 1 && j.Kernels == Compiled && j.Pipeline().Schedule.Splits():
+		return breaks("PyTorch torch/distributed/pipelining; pytorch/pytorch issues 143599, 161904 and 162511",
+			"schedule %s with torch.compile: it takes the backward pass apart, which compiled stages do not allow; expected "+
+				"--kernels eager, or 1f1b or interleaved", j.Pipeline().Schedule)
+	}
+	return breach{}
+}
+
+// deepspeedBreach is what DeepSpeed refuses.
+func deepspeedBreach(j *Job, s *Split) breach {
+	d, tp, cp := j.Model.Dims.filled(), int64(s.TP), int64(s.CP)
+	switch {
+	case cp > 1 && (d.Heads%cp != 0 || d.KVHeads%cp != 0 && cp%d.KVHeads != 0 || s.PP > 1 || tp > 1):
+		return breaks("deepspeedai/DeepSpeed deepspeed/runtime/sequence_parallel/ulysses_sp.py",
+			"cp=%d with tp=%d and pp=%d: Ulysses divides %d heads by cp and goes with neither", cp, tp, s.PP, d.Heads)
+	case s.PP > 1 && (tp > 1 || s.EP > 1 || j.Offloads()):
+		return breaks("deepspeedai/DeepSpeed deepspeed/runtime/pipe/engine.py",
+			"pp=%d with tp, ep or offload: AutoTP, AutoEP and offload go without a PipelineModule", s.PP)
+	case tp > 1 && (s.ZeRO > 2 || d.KVHeads%tp != 0):
+		return breaks("deepspeedai/DeepSpeed deepspeed/runtime/engine.py, deepspeed/runtime/tensor_parallel",
+			"tp=%d with zero=%d: AutoTP goes with ZeRO 0 to 2, and divides the heads of keys and values", tp, s.ZeRO)
+	case s.EP > 1 && (s.ZeRO > 2 || tp > 1 || cp > 1 || j.Offloads()):
+		return breaks("deepspeedai/DeepSpeed deepspeed/runtime/engine.py, deepspeed/module_inject/auto_ep_folding.py",
+			"ep=%d with zero=%d, tp, cp or offload: its layers of experts go with ZeRO 0 to 2 alone", s.EP, s.ZeRO)
+	}
+	return breach{}
 }
 
 // contextOf is how ranks exchange keys and values.
@@ -372,16 +211,23 @@ func contextOf(j *Job) string {
 	return string(j.Context)
 }
 
-// zeros are stages of ZeRO in words.
-func zeros(list []int) string {
-	if len(list) == 0 {
+// wordList and zeroList are lists in words, zeroList those of stages of ZeRO.
+type (
+	wordList []string
+	zeroList []int
+)
+
+func (l wordList) String() string { return strings.Join(l, ", ") }
+
+func (l zeroList) String() string {
+	if len(l) == 0 {
 		return "none"
 	}
-	var words []string
-	for _, z := range list {
+	var words wordList
+	for _, z := range l {
 		words = append(words, "zero="+strconv.Itoa(z))
 	}
-	return strings.Join(words, ", ")
+	return words.String()
 }
 
 // RefusesModel reports why a framework has no such model; nil where it does, or where any model that

@@ -109,9 +109,9 @@ func (l *stepLine) measured() (*MeasuredStep, error) {
 	m := &workload.Model{Name: l.Family, Dims: d, Seq: l.Seq}
 	switch l.Family {
 	case "llama":
-		m.Blocks = workload.Llama(d)
+		m.Blocks = workload.Blocks("llama gated", d)
 	case "gpt2":
-		m.Blocks = workload.GPT2(d)
+		m.Blocks = workload.Blocks("gpt2", d)
 	default:
 		return nil, fmt.Errorf("a model of the family %.40q; expected llama or gpt2", l.Family)
 	}

@@ -50,9 +50,9 @@ func (m *measured) job(t *testing.T) *workload.Job {
 	if d.FFN == 0 {
 		d.FFN = 4 * d.Hidden
 	}
-	model := &workload.Model{Name: m.Model, Dims: d, Seq: m.Seq, Blocks: workload.GPT2(d)}
+	model := &workload.Model{Name: m.Model, Dims: d, Seq: m.Seq, Blocks: workload.Blocks("gpt2", d)}
 	if m.Arch.KVHeads > 0 {
-		model.Blocks = workload.Llama(d)
+		model.Blocks = workload.Blocks("llama gated", d)
 	}
 	j := &workload.Job{
 		Model: model, Seq: m.Seq, MicroBatch: m.Batch, GlobalBatch: m.Batch, Precision: workload.BF16,

@@ -45,6 +45,26 @@ const (
 	LinearPositions  Positions = "alibi"
 )
 
+// Norms is how queries and keys are normed.
+type Norms uint8
+
+// Ways to norm queries and keys.
+const (
+	NoNorm     Norms = iota
+	HeadNorm         // a head at a time, with the same numbers for all
+	AcrossNorm       // all heads together
+)
+
+// Latent are the widths of multi-head latent attention: queries, and keys and values, go through
+// narrow vectors; a head's key has a part without positions and one with them.
+type Latent struct {
+	Q      int64 `json:"q_lora_rank" csv:"q_lora_rank,optional"`
+	KV     int64 `json:"kv_lora_rank" csv:"kv_lora_rank,optional"`
+	Plain  int64 `json:"qk_nope_head_dim" csv:"qk_nope_head_dim,optional"`
+	Rotary int64 `json:"qk_rope_head_dim" csv:"qk_rope_head_dim,optional"`
+	Value  int64 `json:"v_head_dim" csv:"v_head_dim,optional"`
+}
+
 // Architecture is read off the model's parts.
 func (m *Model) Architecture() Architecture {
 	a := Architecture{Kind: Vision, Positions: RotaryPositions, RMSNorm: true}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,71 +40,27 @@ type modelRow struct {
 // rows are the catalogue, parsed once. Blocks are made when a model is asked for.
 var rows = sync.OnceValue(func() []modelRow { return csvtable.Must[modelRow]("workload/data/models.csv", modelsCSV) })
 
-// architectures make the blocks of a row: which tensors there are, and what is computed.
+// architectures are those whose blocks are made otherwise than of the rows of parts.csv.
 var architectures = map[string]func(r *modelRow, d Dims) []Block{
-	"gpt2":  func(_ *modelRow, d Dims) []Block { return GPT2(d) },
-	"bert":  func(_ *modelRow, d Dims) []Block { return BERT(d) },
-	"vit":   func(r *modelRow, d Dims) []Block { return ViT(d, r.Patch) },
-	"llama": func(_ *modelRow, d Dims) []Block { return Llama(d) },
-	"bloom": func(_ *modelRow, d Dims) []Block { return BLOOM(d) },
-	"opt": func(r *modelRow, d Dims) []Block {
-		if r.WordWidth == 0 {
-			return OPT(d, d.Hidden)
-		}
-		return OPT(d, r.WordWidth)
-	},
-	"nemotron":    func(_ *modelRow, d Dims) []Block { return Nemotron(d) },
-	"mixtral":     func(_ *modelRow, d Dims) []Block { return Mixtral(d) },
-	"grok":        func(_ *modelRow, d Dims) []Block { return Grok(d) },
-	"deepseek-v2": func(r *modelRow, d Dims) []Block { return DeepSeek(d, r.Latent, false) },
-	"deepseek-v3": func(r *modelRow, d Dims) []Block { return DeepSeek(d, r.Latent, true) },
-	"llama-tied":  func(_ *modelRow, d Dims) []Block { return llama(d, false, true) },
-	"qwen2":       func(_ *modelRow, d Dims) []Block { return llama(d, true, false) },
-	"qwen2-tied":  func(_ *modelRow, d Dims) []Block { return llama(d, true, true) },
-	"qwen3":       func(_ *modelRow, d Dims) []Block { return Decoder(d, Traits{Gated: true, QKNorm: HeadNorm}) },
-	"qwen3-tied": func(_ *modelRow, d Dims) []Block {
-		return Decoder(d, Traits{Gated: true, QKNorm: HeadNorm, Tied: true})
-	},
-	"llama4": func(_ *modelRow, d Dims) []Block { return Decoder(d, Traits{Gated: true, SharedFFN: d.ExpertFFN}) },
-	"llama4-every-second": func(_ *modelRow, d Dims) []Block {
-		return Decoder(d, Traits{Gated: true, SharedFFN: d.ExpertFFN, Every: 2})
-	},
-	"gemma2": func(_ *modelRow, d Dims) []Block {
-		return Decoder(d, Traits{Gated: true, Norms: 4, Tied: true, Window: 4096, Full: 2})
-	},
-	"gemma3": func(_ *modelRow, d Dims) []Block {
-		return Decoder(d, Traits{Gated: true, Norms: 4, QKNorm: HeadNorm, Tied: true, Window: 1024, Full: 6})
-	},
-	"gpt-oss": func(_ *modelRow, d Dims) []Block {
-		return Decoder(d, Traits{
-			Gated: true, QKVBias: true, OutBias: true, RouterBias: true, ExpertBias: true, Sinks: true, Window: 128, Full: 2,
-		})
-	},
-	"phi3": func(_ *modelRow, d Dims) []Block { return Decoder(d, Traits{Gated: true, Packed: true}) },
-	"glm4": func(_ *modelRow, d Dims) []Block { return Decoder(d, Traits{Gated: true, Packed: true, Norms: 4}) },
-	"glm4-biased": func(_ *modelRow, d Dims) []Block {
-		return Decoder(d, Traits{Gated: true, Packed: true, QKVBias: true, Norms: 4})
-	},
-	"olmo2": func(_ *modelRow, d Dims) []Block { return Decoder(d, Traits{Gated: true, QKNorm: AcrossNorm}) },
-	"nemotron-h-8b": func(_ *modelRow, d Dims) []Block {
-		return Hybrid(d, Mixers{Scans: 24, MLPs: 24, Attentions: 4, Heads: 128, State: 128})
-	},
-	"nemotron-h-56b": func(_ *modelRow, d Dims) []Block {
-		return Hybrid(d, Mixers{Scans: 54, MLPs: 54, Attentions: 10, Heads: 256, State: 256})
-	},
-	"nemotron3-nano": func(_ *modelRow, d Dims) []Block {
-		return Hybrid(d, Mixers{Scans: 23, Experts: 23, Attentions: 6, Heads: 64, State: 128, SharedFFN: 3712})
-	},
-	"nemotron3-super": func(_ *modelRow, d Dims) []Block {
-		return Hybrid(d, Mixers{Scans: 40, Experts: 40, Attentions: 8, Heads: 128, State: 128, SharedFFN: 5376, Latent: 1024})
-	},
 	"resnet":                 func(r *modelRow, _ Dims) []Block { return ResNet(r.Stages) },
-	"dit":                    func(r *modelRow, d Dims) []Block { return DiT(d, r.Patch) },
 	"flux":                   func(_ *modelRow, d Dims) []Block { return Flux(d, d.Layers/3) },
 	"sdxl":                   func(*modelRow, Dims) []Block { return SDXL() },
 	"vgg16":                  func(*modelRow, Dims) []Block { return VGG16() },
 	"transformer-xl":         func(_ *modelRow, d Dims) []Block { return TransformerXL(d, false) },
 	"transformer-xl-divided": func(_ *modelRow, d Dims) []Block { return TransformerXL(d, true) },
+}
+
+// blocks are those of a row.
+func (r *modelRow) blocks(d Dims) []Block {
+	if own := architectures[r.Architecture]; own != nil {
+		return own(r, d)
+	}
+	x := newDesign(d, r.Architecture)
+	maps.Copy(x.sizes, sizes{
+		"patch": r.Patch, "words": cmp.Or(r.WordWidth, d.Hidden), "q_lora_rank": r.Q, "kv_lora_rank": r.KV,
+		"qk_nope_head_dim": r.Plain, "qk_rope_head_dim": r.Rotary, "v_head_dim": r.Value,
+	})
+	return x.blocks()
 }
 
 // stages are the numbers of bottlenecks in the four stages of a ResNet: 3|4|6|3.
@@ -128,7 +85,7 @@ func (s *stages) UnmarshalText(text []byte) error {
 func (r *modelRow) model() Model {
 	d := r.filled()
 	m := Model{
-		Name: r.Name, Title: r.Title, Dims: d, Seq: r.Seq, Blocks: architectures[r.Architecture](r, d), Source: r.Source,
+		Name: r.Name, Title: r.Title, Dims: d, Seq: r.Seq, Blocks: r.blocks(d), Source: r.Source,
 		Published: r.Published, PublishedSource: r.PublishedSource, Note: r.Note, Unpriced: r.Unpriced,
 	}
 	if strings.HasPrefix(r.Architecture, "transformer-xl") {

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -38,82 +39,62 @@ func ReadConfig(name string, data []byte) (*Model, error) {
 		return nil, fmt.Errorf("%s: found a JSON null; expected a config.json of Hugging Face, which is an object", name)
 	}
 	outer := c.fields
-	kind, build := c.kind()
-	if build == nil {
-		return nil, fmt.Errorf("%s: model_type is %q; expected one of %s", name, kind, strings.Join(kinds(), ", "))
+	kind := c.kind()
+	if kind == nil {
+		return nil, fmt.Errorf("%s: model_type is %q; expected one of %s", name, c.text("model_type"),
+			strings.Join(kinds(), ", "))
 	}
-	c.contradictions(outer, kind)
+	c.contradictions(outer, kind.Type)
 	c.fillFields(kind)
-	m := build(c)
+	x := c.design(kind)
 	c.further()
-	windows := c.windows(kind, m.Dims.Layers)
+	windows := c.windows(kind, x.sizes["layers"])
+	m := &Model{Dims: x.dims()}
 	if c.err == nil {
 		c.err = m.Dims.Check()
 	}
 	if c.err == nil {
-		m.Dims = m.Dims.filled()
-		m.Blocks = m.make()
-		setWindows(m.Blocks, windows)
+		x.kinds = c.layerKinds(kind, x, windows)
+	}
+	if c.err == nil {
+		m.Dims, m.Blocks = m.Dims.filled(), x.blocks()
 		c.err = m.sound()
 	}
 	if c.err != nil {
 		return nil, fmt.Errorf("%s: %w", name, c.err)
 	}
-	m.Name, m.Title, m.Source = name, kind+" of "+name, name
+	m.Name, m.Title, m.Source = name, kind.Type+" of "+name, name
 	m.Seq, m.Notes = m.seq(), c.notes
-	m.Details = c.details(kind)
+	m.Details = c.details(kind.Type)
 	if c.err != nil {
 		return nil, fmt.Errorf("%s: %w", name, c.err)
 	}
 	m.Config, _ = json.Marshal(c.fields) // which were read from JSON
-	return &m.Model, nil
+	return m, nil
 }
 
-// kind is the model's, and what makes it. Models of several senses describe the part that writes
-// apart.
-func (c *config) kind() (string, func(*config) shaped) {
-	kind := c.text("model_type")
-	if build := configs[kind]; build != nil {
-		return kind, build
-	}
-	if of := mixers[kind]; of != nil {
-		return kind, func(c *config) shaped { return c.decoder(of) }
-	}
-	if of := traits[kind]; of != nil {
-		return kind, func(c *config) shaped { return c.decoder(of) }
+// kind is the model's. Models of several senses describe the part that writes apart.
+func (c *config) kind() *configKind {
+	if k := configKinds()[c.text("model_type")]; k != nil && k.family() != "-" {
+		return k
 	}
 	var inner map[string]json.RawMessage
-	if json.Unmarshal(c.fields["text_config"], &inner) == nil && inner != nil {
+	if json.Unmarshal(c.fields["text_config"], &inner) == nil && (&config{fields: inner}).text("model_type") != "" {
 		c.fields = inner
-		if c.text("model_type") != "" {
-			return c.kind()
-		}
+		return c.kind()
 	}
-	return kind, nil
+	return nil
 }
 
 // kinds are all that are known, in order.
-func kinds() []string {
-	return slices.Sorted(func(yield func(string) bool) {
-		for k := range configs {
-			if !yield(k) {
-				return
-			}
+func kinds() (list []string) {
+	for name, k := range configKinds() {
+		if k.family() != "-" {
+			list = append(list, name)
 		}
-		for _, list := range []map[string]func(*config, *Dims) Traits{traits, mixers} {
-			for k := range list {
-				if !yield(k) {
-					return
-				}
-			}
-		}
-	})
-}
-
-// shaped is a model whose blocks are made when its dimensions are known to be sound.
-type shaped struct {
-	Model
-	make func() []Block
+	}
+	slices.Sort(list)
+	return list
 }
 
 // config is a file's fields; the first error stays.
@@ -197,59 +178,123 @@ func (c *config) yes(name string, other bool) bool {
 	return x
 }
 
-// fourfold are the kinds of models whose MLP is four times as wide as the rest where the file does not say.
-var fourfold = []string{"gpt2", "gptj", "gpt_neo", "gpt_bigcode", "bloom", "mpt", "falcon"}
-
-// usual are the dimensions by the names that most kinds use.
-func (c *config) usual() Dims {
-	ffn := c.size(0, "intermediate_size", "n_inner", "ffn_dim", "block_ff_dim")
-	d := Dims{
-		Layers:  c.number("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
-		Hidden:  c.number("hidden_size", "n_embd", "n_embed", "d_model"),
-		Heads:   c.number("num_attention_heads", "n_head", "num_heads", "n_heads"),
-		KVHeads: c.size(0, "num_key_value_heads"), FFN: ffn, HeadDim: c.size(0, "head_dim"),
-		Vocab:   c.number("vocab_size"),
-		Context: c.size(2048, "max_position_embeddings", "n_positions", "seq_length", "max_seq_len"),
-	}
-	if ffn == 0 && !slices.Contains(fourfold, c.text("model_type")) {
-		c.refuse("no intermediate_size; expected a whole number, at least 1")
-	}
-	return d
-}
-
 //go:embed data/configs.csv
 var configsCSV string
 
-// configDefaults are what transformers takes for the fields that a kind of config.json leaves out.
-type configDefaults struct {
-	Type   string   `csv:"type"`
-	Fields []string `csv:"fields"` // NAME=NUMBER
-	Source string   `csv:"source"`
+// configKind is a kind of config.json, or words that several have.
+type configKind struct {
+	Type          string   `csv:"type"`
+	Base          string   `csv:"base,optional"`
+	Design        string   `csv:"design"`
+	LayerTypes    []string `csv:"layer_types,optional"` // the last is attention
+	AttentionList string   `csv:"attention_list,optional"`
+	PlainList     string   `csv:"plain_list,optional"`
+	Window        string   `csv:"window,optional"`
+	Period        int64    `csv:"period,optional"`
+	Fields        []string `csv:"fields,optional"` // NAME=NUMBER: what transformers takes where they are left out
+	Source        string   `csv:"source,optional"`
 }
 
-var defaultsOfConfigs = sync.OnceValue(func() []configDefaults {
-	return csvtable.Must[configDefaults]("workload/data/configs.csv", configsCSV)
+// family is what the design begins with.
+func (k *configKind) family() string {
+	family, _, _ := strings.Cut(k.Design, " ")
+	return family
+}
+
+var configKinds = sync.OnceValue(func() map[string]*configKind {
+	of := map[string]*configKind{}
+	for _, k := range csvtable.Must[configKind]("workload/data/configs.csv", configsCSV) {
+		of[k.Type] = &k
+	}
+	return of
 })
 
 // fillFields gives fields that are left out the values of transformers, and notes them.
-func (c *config) fillFields(kind string) {
-	for _, d := range defaultsOfConfigs() {
-		if d.Type != kind {
+func (c *config) fillFields(kind *configKind) {
+	var taken []string
+	for _, f := range kind.Fields {
+		name, value, _ := strings.Cut(f, "=")
+		if _, said := c.fields[name]; said || name == "rope_theta" && c.fields["rope_parameters"] != nil {
 			continue
 		}
-		var taken []string
-		for _, f := range d.Fields {
-			name, value, _ := strings.Cut(f, "=")
-			if _, said := c.fields[name]; said || name == "rope_theta" && c.fields["rope_parameters"] != nil {
-				continue
-			}
-			c.fields[name] = json.RawMessage(value)
-			taken = append(taken, name+" "+value)
-		}
-		if len(taken) > 0 {
-			c.note("left to the defaults of transformers: %s (%s)", strings.Join(taken, ", "), d.Source)
+		c.fields[name] = json.RawMessage(value)
+		taken = append(taken, name+" "+value)
+	}
+	if len(taken) > 0 {
+		c.note("left to the defaults of transformers: %s (%s)", strings.Join(taken, ", "), kind.Source)
+	}
+}
+
+// design is the model's family with the sizes that the file gives, by the words of its kind.
+func (c *config) design(kind *configKind) *design {
+	x := &design{family: kind.family(), sizes: sizes{}}
+	var bases []string
+	for k := configKinds()[kind.Base]; k != nil; k = configKinds()[k.Base] {
+		bases = append([]string{k.Design}, bases...)
+	}
+	for _, words := range bases {
+		c.takeSizes(x.sizes, words)
+	}
+	if adjust := adjustments[kind.Type]; adjust != nil {
+		adjust(c, x)
+	}
+	c.takeSizes(x.sizes, kind.Design)
+	for _, w := range [][2]string{
+		{"ssm_heads", "ssm_heads*ssm_dim"}, {"groups", "state*groups"}, {"inner", "inner"},
+		{"linear_values", "linear_values*linear_value_dim"}, {"linear_keys", "linear_keys*linear_key_dim"},
+	} {
+		if _, has := x.sizes[w[0]]; has {
+			c.narrow(x.value(w[1]))
 		}
 	}
+	if kind.PlainList != "" {
+		c.allPlain(kind, x)
+	}
+	return x
+}
+
+// takeSizes reads the fields of a file that words name; data/configs.csv says how.
+func (c *config) takeSizes(s sizes, words string) {
+	for _, word := range strings.Fields(words)[1:] {
+		name, from, said := strings.Cut(word, "=")
+		if sum, ok := strings.CutSuffix(name, ":"); ok {
+			s[sum] = s.value(from)
+			continue
+		}
+		if stop, ok := strings.CutSuffix(name, "?"); ok {
+			if s[stop] == 0 {
+				return
+			}
+			continue
+		}
+		n, err := strconv.ParseInt(from, 10, 64)
+		at := strings.IndexAny(from, "+?~:")
+		switch {
+		case !said:
+			s[name] = 1
+		case err == nil:
+			s[name] = n
+		case at < 0:
+			s[name] = c.number(strings.Split(from, "/")...)
+		default:
+			s[name] = c.optional(strings.Split(from[:at], "/"), from[at], s.value(from[at+1:]))
+		}
+	}
+}
+
+// optional is a field that a file may leave out: at least 1 (+), or 0 too (?), or the word auto (~), or a flag (:).
+func (c *config) optional(names []string, how byte, other int64) int64 {
+	switch how {
+	case '?':
+		return c.number0(other, names...)
+	case ':':
+		return one(c.yes(names[0], other != 0))
+	case '~':
+		if c.text(names[0]) == "auto" {
+			return other
+		}
+	}
+	return c.size(other, names...)
 }
 
 // further notes what a file says and a model read from it has not.
@@ -276,154 +321,45 @@ func (m *Model) seq() int64 {
 // trained with.
 const configSeq = 4096
 
-// mamba2 has state-space layers alone.
-func mamba2(c *config) shaped {
-	d := Dims{
-		Layers: c.number("num_hidden_layers"), Hidden: c.number("hidden_size"), Heads: max(1, c.number("num_heads")),
-		HeadDim: max(1, c.number("head_dim")), Vocab: c.number("vocab_size"),
-		Context: c.number0(configSeq, "max_position_embeddings"),
-	}
-	x := Mixers{
-		Scans: d.Layers, Heads: d.Heads, HeadDim: d.HeadDim, State: c.number("state_size"), Groups: c.number("n_groups"),
-	}
-	c.narrow(x.Heads * x.HeadDim)
-	c.narrow(x.State * x.Groups)
-	return plain(d, func() []Block { return tiedHead(Hybrid(d, x), c.tied(false)) })
-}
-
-// tiedHead makes the head the embedding's where it is.
-func tiedHead(blocks []Block, tied bool) []Block {
-	exit := blocks[len(blocks)-1].Parts
-	exit[len(exit)-1].Tied = tied
-	return blocks
-}
-
-// configs are the kinds of models that a config.json may name, as Hugging Face's transformers
-// build them.
-var configs = map[string]func(*config) shaped{
-	"gpt2": func(c *config) shaped {
-		d := c.usual()
-		return plain(d, func() []Block { return GPT2(d) })
-	},
-	"llama": func(c *config) shaped {
-		d, biased, tied := c.usual(), c.yes("attention_bias", false), c.yes("tie_word_embeddings", false)
-		return plain(d, func() []Block {
-			blocks := llama(d, biased, tied)
-			if biased { // here the product after attention has one too
-				for i := range blocks {
-					for k := range blocks[i].Parts {
-						if p := &blocks[i].Parts[k]; p.Name == "self_attn.o_proj" {
-							p.Bias = true
-						}
-					}
-				}
-			}
-			return blocks
-		})
-	},
-	"mistral": func(c *config) shaped {
-		d, tied := c.usual(), c.yes("tie_word_embeddings", false)
-		return plain(d, func() []Block { return llama(d, false, tied) })
-	},
-	"qwen2": func(c *config) shaped {
-		d, tied := c.usual(), c.yes("tie_word_embeddings", false)
-		return plain(d, func() []Block { return llama(d, true, tied) })
-	},
-	"mixtral": func(c *config) shaped {
-		d := c.usual()
-		d.Experts, d.TopK = c.number("num_local_experts"), c.number("num_experts_per_tok")
-		return plain(d, func() []Block { return Mixtral(d) })
-	},
-	"deepseek_v2": func(c *config) shaped { return deepseek(c, false) },
-	"deepseek_v3": func(c *config) shaped { return deepseek(c, true) },
-	"kimi_k2":     func(c *config) shaped { return deepseek(c, true) },
-	"nemotron": func(c *config) shaped {
-		d := c.usual()
-		return plain(d, func() []Block { return Nemotron(d) })
-	},
-	"gpt_neox": func(c *config) shaped {
-		d := c.usual()
-		return plain(d, func() []Block { return NeoX(d) })
-	},
-	"bloom": func(c *config) shaped {
-		d := c.usual()
-		return plain(d, func() []Block { return BLOOM(d) })
-	},
-	"opt": func(c *config) shaped {
-		d := c.usual()
-		words := c.size(d.Hidden, "word_embed_proj_dim")
-		return plain(d, func() []Block { return OPT(d, words) })
-	},
-	"bert": func(c *config) shaped {
-		d := c.usual()
-		return plain(d, func() []Block { return BERT(d) })
-	},
-	"roberta":     roberta,
-	"xlm-roberta": roberta,
-	"camembert":   roberta,
-	"distilbert": func(c *config) shaped {
-		d := Dims{
-			Layers: c.number("n_layers"), Hidden: c.number("dim"), Heads: c.number("n_heads"), FFN: c.size(0, "hidden_dim"),
-			Vocab: c.number("vocab_size"), Context: c.size(512, "max_position_embeddings"),
+// adjustments are what sizes of a kind follow from otherwise than by the words of its row.
+var adjustments = map[string]func(*config, *design){
+	"falcon": falcon, "jamba": jamba, "lfm2": lfm2, "lfm2_moe": lfm2, "nemotron_h": nemotronH, "vit": vitConfig,
+	"gpt_bigcode": func(c *config, x *design) {
+		if c.yes("multi_query", true) {
+			x.sizes["kv_heads"] = 1
 		}
-		return plain(d, func() []Block { return RoBERTa(d, 0) })
 	},
-	"vit":        vitConfig,
-	"nemotron_h": nemotronH,
-	"mamba2":     mamba2,
+	"granitemoehybrid": func(c *config, x *design) {
+		x.sizes["shared_ffn"], x.sizes["experts"] = c.number0(1024, "shared_intermediate_size"),
+			c.number0(8, "num_local_experts")
+		if x.sizes["experts"] == 0 { // what is shared is all there is
+			x.sizes["ffn"] = x.sizes["shared_ffn"]
+		}
+	},
 }
 
 // nemotronH is a hybrid whose layers a pattern lists.
-func nemotronH(c *config) shaped {
-	d := c.usual()
-	x, err := PatternMixers(c.text("hybrid_override_pattern"))
-	if err == nil && (x.Pattern == "" || x.Layers() != d.Layers) {
-		err = fmt.Errorf("hybrid_override_pattern has %d layers and num_hidden_layers is %d", x.Layers(), d.Layers)
+func nemotronH(c *config, x *design) {
+	pattern := c.text("hybrid_override_pattern")
+	for _, r := range pattern {
+		kind := strings.IndexRune(hybridLetters, r)
+		if kind < 0 {
+			c.refuse("hybrid_override_pattern has %q; expected M, -, E and *", r)
+			return
+		}
+		x.kinds = append(x.kinds, hybridKinds[kind])
+		x.sizes["expert_layers"] += one(r == 'E')
 	}
-	if err != nil {
-		c.refuse("%w", err)
+	if n := int64(len(x.kinds)); n == 0 || n != x.sizes["layers"] {
+		c.refuse("hybrid_override_pattern has %d layers and num_hidden_layers is %d", n, x.sizes["layers"])
 	}
-	x.Heads, x.HeadDim, x.State, x.Groups = c.number("mamba_num_heads"), c.size(64, "mamba_head_dim"),
-		c.size(128, "ssm_state_size"), c.size(8, "n_groups")
-	c.narrow(x.Heads * x.HeadDim)
-	c.narrow(x.State * x.Groups)
-	if x.Experts > 0 {
-		d.Experts, d.TopK, d.ExpertFFN = c.number("n_routed_experts"), c.number("num_experts_per_tok"),
-			c.number("moe_intermediate_size")
-		x.SharedFFN = c.number0(0, "moe_shared_expert_intermediate_size") * c.number0(1, "n_shared_experts")
-		x.Latent = c.number0(0, "moe_latent_size")
-	}
-	return plain(d, func() []Block { return Hybrid(d, x) })
-}
-
-func roberta(c *config) shaped {
-	d, types := c.usual(), c.number0(1, "type_vocab_size")
-	return plain(d, func() []Block { return RoBERTa(d, types) })
-}
-
-func plain(d Dims, blocks func() []Block) shaped { return shaped{Model{Dims: d}, blocks} }
-
-// deepseek has latent attention; its plain widths of heads are not used.
-func deepseek(c *config, corrected bool) shaped {
-	d := c.usual()
-	d.KVHeads, d.HeadDim = 0, 0
-	d.Experts, d.TopK, d.Shared = c.number("n_routed_experts"), c.number("num_experts_per_tok"),
-		c.number0(0, "n_shared_experts")
-	d.ExpertFFN, d.Dense = c.number("moe_intermediate_size"), c.number0(0, "first_k_dense_replace")
-	a := Latent{
-		Q: c.size(0, "q_lora_rank"), KV: c.number("kv_lora_rank"), Plain: c.number("qk_nope_head_dim"),
-		Rotary: c.number("qk_rope_head_dim"), Value: c.number("v_head_dim"),
-	}
-	every := c.size(1, "moe_layer_freq")
-	return plain(d, func() []Block { return deepSeek(d, a, corrected, every) })
 }
 
 // vitConfig is a vision transformer with as many classes as it has labels.
-func vitConfig(c *config) shaped {
+func vitConfig(c *config, x *design) {
 	patch, size := c.number("patch_size"), c.number("image_size")
 	var labels map[string]json.RawMessage
 	_ = json.Unmarshal(c.fields["id2label"], &labels) // without labels there are those of ImageNet
-	classes := cmp.Or(int64(len(labels)), 1000)
 	side := int64(0)
 	if patch > 0 && patch <= 1<<12 && size <= 1<<16 {
 		side = size / patch
@@ -431,15 +367,10 @@ func vitConfig(c *config) shaped {
 	if c.number0(3, "num_channels") != 3 {
 		c.refuse("num_channels is not 3; only pictures of three colours are known")
 	}
-	d := Dims{
-		Layers: c.number("num_hidden_layers"), Hidden: c.number("hidden_size"), Heads: c.number("num_attention_heads"),
-		FFN:   c.number("intermediate_size"),
-		Vocab: classes, Context: side*side + 1,
-	}
 	if side == 0 {
 		c.refuse("image_size and patch_size leave no patches")
 	}
-	return plain(d, func() []Block { return ViT(d, patch) })
+	x.sizes["patch"], x.sizes["vocab"], x.sizes["context"] = patch, cmp.Or(int64(len(labels)), 1000), side*side+1
 }
 
 // layerTypes is what layer_types says of every layer; none where it is not there.
@@ -455,32 +386,18 @@ func (c *config) layerTypes() []string {
 	return list
 }
 
-// layerWords are the words of layer_types, as Hugging Face's transformers have them for a kind of model.
-func layerWords(kind string) []string {
-	switch kind {
-	case "granitemoehybrid":
-		return []string{"mamba", "attention"}
-	case "lfm2", "lfm2_moe":
-		return []string{"conv", "full_attention"}
-	case "qwen3_next":
-		return []string{"linear_attention", "full_attention"}
-	case "llama4_text":
-		return []string{"chunked_attention", "full_attention"}
-	}
-	return []string{"sliding_attention", "full_attention"}
-}
-
-// periods are the kinds of models in which every so-manieth layer sees all tokens where the file does not list them.
-var periods = map[string]int64{"gemma2": 2, "gemma3_text": 6, "gpt_oss": 2, "olmo3": 4}
-
 // windows is how many tokens before it a token of each layer sees, 0 where it sees all; none where all layers see all.
-func (c *config) windows(kind string, layers int64) []int64 {
+func (c *config) windows(kind *configKind, layers int64) []int64 {
 	types := c.layerTypes()
 	if n := int64(len(types)); types != nil && n != layers {
 		c.refuse("layer_types has %d words and the model %d layers; expected one for each", n, layers)
 	}
+	words := kind.LayerTypes
+	if words == nil {
+		words = []string{"sliding_attention", "full_attention"}
+	}
 	for _, t := range types {
-		if words := layerWords(kind); !slices.Contains(words, t) {
+		if !slices.Contains(words, t) {
 			c.refuse("layer_types has %.40q; expected %s", t, strings.Join(words, " or "))
 		}
 	}
@@ -488,7 +405,7 @@ func (c *config) windows(kind string, layers int64) []int64 {
 	if window == 0 || c.err != nil || layers > maxLayers {
 		return nil
 	}
-	every := c.size(periods[kind], "sliding_window_pattern", "_sliding_window_pattern")
+	every := c.size(kind.Period, "sliding_window_pattern", "_sliding_window_pattern")
 	list := make([]int64, layers)
 	for i := range list {
 		at := int64(i)
@@ -507,36 +424,64 @@ func (c *config) windows(kind string, layers int64) []int64 {
 }
 
 // window is how many tokens a layer that does not see all sees, 0 where there is none, and the first layer that has it.
-func (c *config) window(kind string) (window, first int64) {
-	switch kind {
-	case "gemma2", "gemma3_text", "gpt_oss", "olmo3", "mistral", "mixtral", "phi3", "starcoder2":
+func (c *config) window(kind *configKind) (window, first int64) {
+	switch {
+	case kind.Window == "sliding":
 		return c.size(0, "sliding_window"), 0
-	case "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3":
-		if c.yes("use_sliding_window", false) {
-			return c.size(0, "sliding_window"), c.number0(28, "max_window_layers")
-		}
-	case "llama4_text": // tokens see those of their chunk: half of it before them, as in a window of half the size
-		if c.has("layer_types") {
-			return c.size(8192, "attention_chunk_size") / 2, 0
-		}
+	case kind.Window == "asked" && c.yes("use_sliding_window", false):
+		return c.size(0, "sliding_window"), c.number0(28, "max_window_layers")
+	case kind.Window == "chunks" && c.has("layer_types"):
+		// tokens see those of their chunk: half of it before them, as in a window of half the size
+		return c.size(8192, "attention_chunk_size") / 2, 0
 	}
 	return 0, 0
 }
 
-// setWindows gives layers the windows of their attention.
-func setWindows(blocks []Block, windows []int64) {
-	layer := 0
-	for i := range blocks {
-		if blocks[i].Kind != Layer || layer >= len(windows) {
-			continue
+// mixers are the groups of parts that a layer may have in the place of attention.
+var mixers = []string{"mamba2", "mamba2_beside", "mamba1", "convolution", "linear"}
+
+// layerKinds are those of the design with what the file says of single layers.
+func (c *config) layerKinds(kind *configKind, x *design, windows []int64) []layerKind {
+	list := x.layerKinds()
+	mixed := slices.ContainsFunc(mixers, func(name string) bool { return x.sizes[name] > 0 })
+	attends, plain := c.attends(kind, x), c.layers(kind.PlainList)
+	for i := range list {
+		k, at := &list[i], int64(i)
+		if mixed {
+			k.attends = attends(at)
+			k.scans = !k.attends
 		}
-		for k := range blocks[i].Parts {
-			if p := &blocks[i].Parts[k]; p.Kind == Attention {
-				p.Window = windows[layer]
-			}
+		k.sparse = k.sparse && !plain(at)
+		if windows != nil {
+			k.sees = windows[i]
 		}
-		layer++
 	}
+	return list
+}
+
+// attends says which layers have attention where others have none.
+func (c *config) attends(kind *configKind, x *design) func(int64) bool {
+	every, at := x.sizes["attn_every"], x.sizes["attn_at"]
+	switch types := c.layerTypes(); {
+	case kind.LayerTypes != nil && types != nil:
+		return func(i int64) bool { return types[i] == kind.LayerTypes[1] }
+	case kind.AttentionList != "":
+		return c.layers(kind.AttentionList)
+	case every > 0:
+		return func(i int64) bool { return i%every == at }
+	}
+	return func(int64) bool { return false }
+}
+
+// allPlain takes the experts from a Qwen whose layers have none: by decoder_sparse_step, or mlp_only_layers.
+func (c *config) allPlain(kind *configKind, x *design) {
+	plain := c.layers(kind.PlainList)
+	for i := range min(x.sizes["layers"], maxLayers) {
+		if x.hasExperts(i) && !plain(i) {
+			return
+		}
+	}
+	x.sizes["experts"], x.sizes["top_k"], x.sizes["expert_ffn"] = 0, 0, 0
 }
 
 // maxModel bounds the parameters of a model.
@@ -574,96 +519,38 @@ func (m *Model) sound() error {
 	return nil
 }
 
-// mixers are the kinds of config.json whose layers have state spaces or convolutions in the place of attention or
-// beside it, each with an MLP behind it, as Hugging Face's transformers build them.
-var mixers = map[string]func(c *config, d *Dims) Traits{
-	"bamba": func(c *config, d *Dims) Traits {
-		return Traits{
-			Gated: true, Tied: c.tied(false), Mixer: c.unless(c.layers("attn_layer_indices"), c.mamba(d).scan(d.Hidden)),
-		}
-	},
-	"granitemoehybrid": func(c *config, d *Dims) Traits {
-		t := Traits{
-			Gated: true, Tied: c.tied(false), SharedFFN: c.number0(1024, "shared_intermediate_size"),
-			Mixer: c.unless(c.typed("attention"), c.mamba(d).scan(d.Hidden)),
-		}
-		if d.Experts = c.number0(8, "num_local_experts"); d.Experts == 0 { // what is shared is all there is
-			d.FFN = t.SharedFFN
-			return t
-		}
-		d.TopK, d.ExpertFFN = c.number0(2, "num_experts_per_tok"), d.FFN
-		return t
-	},
-	"falcon_h1": func(c *config, d *Dims) Traits {
-		x, t := c.mamba(d), Traits{Gated: true, Tied: c.tied(false)}
-		own := *d
-		t.Mixer = func(int64) []Part { // both read the same input
-			scan, heads := x.scan(own.Hidden), (&Traits{}).attention(own.filled())
-			if !c.yes("mamba_rms_norm", false) {
-				scan = without(scan, "mixer.norm")
-			}
-			last := len(scan) - 1
-			parts := append([]Part{scan[0]}, heads[:3]...)
-			parts = append(append(parts, scan[1:last]...), heads[3:]...)
-			return append(parts, scan[last])
-		}
-		return t
-	},
-	"jamba": func(c *config, d *Dims) Traits {
-		every, first := max(1, c.size(8, "attn_layer_period")), c.number0(4, "attn_layer_offset")
-		d.Experts, d.TopK = c.number0(16, "num_experts"), c.number0(2, "num_experts_per_tok")
-		d.ExpertFFN = d.FFN
-		inner := c.size(2, "mamba_expand") * d.Hidden
-		c.narrow(inner)
-		scan := mamba1(d.Hidden, inner, c.size(16, "mamba_d_state"), c.auto((d.Hidden+15)/16, "mamba_dt_rank"),
-			c.size(4, "mamba_d_conv"))
-		return Traits{
-			Gated: true, Tied: c.tied(false), Every: max(1, c.size(2, "expert_layer_period")),
-			From:  c.number0(1, "expert_layer_offset") + 1,
-			Mixer: c.unless(func(i int64) bool { return i%every == first }, scan),
-		}
-	},
-	"lfm2":     lfm2,
-	"lfm2_moe": lfm2,
+// jamba has the first Mamba (Gu and Dao 2023): steps of time come from a narrow product, and every channel has a state
+// of its own.
+func jamba(c *config, x *design) {
+	const dim = 64 // channels that are priced as a head
+	inner := c.size(2, "mamba_expand") * x.sizes["hidden"]
+	x.sizes["inner"], x.sizes["scan_heads"], x.sizes["scan_dim"] = inner, max(1, inner/dim), min(dim, max(inner, 1))
 }
 
 // lfm2 has short convolutions with two gates in most layers.
-func lfm2(c *config, d *Dims) Traits {
-	if d.FFN = c.size(d.FFN, "block_ff_dim"); c.yes("block_auto_adjust_ff_dim", c.text("model_type") == "lfm2") {
+func lfm2(c *config, x *design) {
+	ffn := c.size(x.sizes["ffn"], "block_ff_dim")
+	if c.yes("block_auto_adjust_ff_dim", c.text("model_type") == "lfm2") {
 		of := max(1, c.size(256, "block_multiple_of"))
-		d.FFN = (2*d.FFN/3 + of - 1) / of * of
+		ffn = (2*ffn/3 + of - 1) / of * of
 	}
-	if n := c.number0(0, "num_experts"); n > 0 {
-		d.Experts, d.TopK, d.ExpertFFN, d.Dense = n, c.number0(4, "num_experts_per_tok"), c.number("moe_intermediate_size"),
-			c.number0(2, "num_dense_layers")
-	}
-	attends := c.layers("full_attn_idxs")
-	if c.has("layer_types") {
-		attends = c.typed("full_attention")
-	}
-	h := d.Hidden
-	conv := []Part{
-		{Name: "conv.in_proj", In: h, Out: 3 * h, Cut: ByOut},
-		{Name: "conv.conv", Kind: Norm, Out: h, Shape: []int64{h, 1, c.size(3, "conv_L_cache")}, Cut: ByOut},
-		{Name: "conv.out_proj", In: h, Out: h, Cut: ByIn},
-	}
-	return Traits{
-		Gated: true, QKNorm: HeadNorm, Tied: c.yes("tie_embedding", c.tied(true)),
-		RouterCorrection: c.yes("use_expert_bias", d.Experts > 0), Mixer: c.unless(attends, conv),
-	}
+	x.sizes["ffn"] = ffn
 }
 
-// mamba are the sizes of a Mamba-2 mixer by the names of Bamba and its kin.
-func (c *config) mamba(d *Dims) Mixers {
-	heads := max(1, c.size(128, "mamba_n_heads"))
-	inner := c.size(c.size(2, "mamba_expand")*d.Hidden, "mamba_d_ssm")
-	x := Mixers{
-		Heads: heads, HeadDim: c.auto(inner/heads, "mamba_d_head"), State: c.size(256, "mamba_d_state"),
-		Groups: c.size(1, "mamba_n_groups"),
+// falcon: the first release shares one key and value among all heads and has one norm a layer, the later one has two of
+// each.
+func falcon(c *config, x *design) {
+	later := c.yes("new_decoder_architecture", false)
+	single := later && c.number0(2, "num_ln_in_parallel_attn") == 1 || !later && c.yes("parallel_attn", true)
+	switch {
+	case later:
+		x.sizes["kv_heads"] = c.size(x.sizes["heads"], "num_kv_heads")
+	case c.yes("multi_query", true):
+		x.sizes["kv_heads"] = 1
 	}
-	c.narrow(x.Heads * x.HeadDim)
-	c.narrow(x.Groups * x.State)
-	return x
+	if single {
+		x.sizes["norms"] = 1
+	}
 }
 
 // narrow refuses widths that no mixer has, so that products of them stay whole numbers.
@@ -671,36 +558,6 @@ func (c *config) narrow(width int64) {
 	if width < 1 || width > 1<<24 {
 		c.refuse("a mixer %d wide; expected 1 to %d", width, 1<<24)
 	}
-}
-
-// mamba1 is a mixer of the first Mamba (Gu and Dao 2023): steps of time come from a narrow product, and every channel
-// has a state of its own.
-func mamba1(h, inner, state, rank, conv int64) []Part {
-	const dim = 64 // channels that are priced as a head
-	return []Part{
-		{Name: "mamba.in_proj", In: h, Out: 2 * inner, Cut: ByOut},
-		{Name: "mamba.conv1d", Kind: Added, Out: inner, Shape: []int64{inner, 1, conv}, Bias: true, Cut: ByOut},
-		{Name: "mamba.x_proj", In: inner, Out: rank + 2*state, Cut: ByIn},
-		{Name: "mamba.dt_proj", In: rank, Out: inner, Bias: true, Cut: ByOut},
-		{Name: "mamba.A_log", Kind: Added, Out: inner, Shape: []int64{inner, state}, Suffix: "-", Cut: ByOut},
-		{Name: "mamba.D", Kind: Added, Out: inner, Suffix: "-", Cut: ByOut},
-		{
-			Name: "mamba.scan", Kind: Scan, Heads: max(1, inner/dim), HeadDim: min(dim, max(inner, 1)), State: state, KVHeads: 1,
-			Cut: ByOut,
-		},
-		{Name: "mamba.dt_layernorm", Kind: Norm, Out: rank},
-		{Name: "mamba.b_layernorm", Kind: Norm, Out: state},
-		{Name: "mamba.c_layernorm", Kind: Norm, Out: state},
-		{Name: "mamba.out_proj", In: inner, Out: h, Cut: ByIn},
-	}
-}
-
-// auto is a number that a file may leave to the others by a word.
-func (c *config) auto(other int64, name string) int64 {
-	if c.text(name) == "auto" {
-		return other
-	}
-	return c.size(other, name)
 }
 
 // layers says which layers a list of numbers names.
@@ -714,33 +571,6 @@ func (c *config) layers(name string) func(int64) bool {
 		has[i] = true
 	}
 	return func(i int64) bool { return has[i] }
-}
-
-// typed says which layers layer_types calls so.
-func (c *config) typed(kind string) func(int64) bool {
-	list := c.layerTypes()
-	return func(i int64) bool { return i < int64(len(list)) && list[i] == kind }
-}
-
-// unless is a mixer of all layers but those that have attention.
-func (c *config) unless(attention func(int64) bool, parts []Part) func(int64) []Part {
-	return func(i int64) []Part {
-		if attention(i) {
-			return nil
-		}
-		return parts
-	}
-}
-
-// without are parts but for those of a name.
-func without(parts []Part, name string) []Part {
-	var list []Part
-	for _, p := range parts {
-		if p.Name != name {
-			list = append(list, p)
-		}
-	}
-	return list
 }
 
 // contradictions notes what of a file is left out, or says something else than the part of it that is taken.
@@ -817,176 +647,4 @@ func kindOfClass(class string) string {
 		}
 	}
 	return best
-}
-
-// traits are the kinds of config.json whose models are decoders that differ in traits alone, as
-// Hugging Face's transformers build them.
-var traits = map[string]func(c *config, d *Dims) Traits{
-	"gemma": func(c *config, d *Dims) Traits { return Traits{Gated: true, Tied: c.tied(true)} },
-	"gemma2": func(c *config, d *Dims) Traits {
-		return Traits{Gated: true, Norms: 4, Tied: c.tied(true)}
-	},
-	"gemma3_text": func(c *config, d *Dims) Traits {
-		return Traits{Gated: true, Norms: 4, QKNorm: HeadNorm, Tied: c.tied(true)}
-	},
-	"smollm3": func(c *config, d *Dims) Traits { return Traits{Gated: true, Tied: c.tied(true)} },
-	"olmo3": func(c *config, d *Dims) Traits {
-		return Traits{Gated: true, QKNorm: AcrossNorm, Tied: c.tied(false)}
-	},
-	"seed_oss": func(c *config, d *Dims) Traits {
-		return Traits{
-			Gated: true, QKVBias: c.yes("attention_bias", true), OutBias: c.yes("attention_out_bias", false),
-			Tied: c.tied(false),
-		}
-	},
-	"granitemoe": func(c *config, d *Dims) Traits {
-		d.Experts, d.TopK = c.number("num_local_experts"), c.number("num_experts_per_tok")
-		return Traits{Gated: true, Tied: c.tied(false)}
-	},
-	"glm4_moe": func(c *config, d *Dims) Traits {
-		d.Experts, d.TopK, d.ExpertFFN = c.number("n_routed_experts"), c.number("num_experts_per_tok"),
-			c.number("moe_intermediate_size")
-		d.Dense = c.number0(0, "first_k_dense_replace")
-		t := Traits{
-			Gated: true, QKVBias: c.yes("attention_bias", false), SharedFFN: c.number0(0, "n_shared_experts") * d.ExpertFFN,
-			Tied: c.tied(false),
-		}
-		if c.yes("use_qk_norm", false) {
-			t.QKNorm = HeadNorm
-		}
-		return t
-	},
-	"llama4_text": func(c *config, d *Dims) Traits {
-		d.Experts, d.TopK, d.ExpertFFN = c.number("num_local_experts"), c.number("num_experts_per_tok"), d.FFN
-		d.FFN = c.size(d.FFN, "intermediate_size_mlp")
-		return Traits{Gated: true, SharedFFN: d.ExpertFFN, Every: c.size(1, "interleave_moe_layer_step"), Tied: c.tied(false)}
-	},
-	"qwen3": func(c *config, d *Dims) Traits { return Traits{Gated: true, QKNorm: HeadNorm, Tied: c.tied(false)} },
-	"qwen3_moe": func(c *config, d *Dims) Traits {
-		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"),
-			c.number("moe_intermediate_size")
-		return c.sparse(d, Traits{Gated: true, QKNorm: HeadNorm, Tied: c.tied(false)})
-	},
-	"qwen3_next": func(c *config, d *Dims) Traits {
-		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"),
-			c.number("moe_intermediate_size")
-		linear := Linear{
-			Values: c.number("linear_num_value_heads"), Keys: c.number("linear_num_key_heads"),
-			ValueDim: c.number("linear_value_head_dim"),
-			KeyDim:   c.number("linear_key_head_dim"), Conv: c.size(4, "linear_conv_kernel_dim"),
-		}
-		c.narrow(linear.Values * linear.ValueDim)
-		c.narrow(linear.Keys * linear.KeyDim)
-		every := max(1, c.size(4, "full_attention_interval"))
-		attends := func(i int64) bool { return (i+1)%every == 0 }
-		if c.has("layer_types") {
-			attends = c.typed("full_attention")
-		}
-		return c.sparse(d, Traits{
-			Gated: true, QKNorm: HeadNorm, OutputGate: true, SharedFFN: c.number("shared_expert_intermediate_size"),
-			SharedGate: true, Tied: c.tied(false),
-			Mixer: c.unless(attends, linear.parts(d.Hidden)),
-		})
-	},
-	"qwen2_moe": func(c *config, d *Dims) Traits {
-		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"),
-			c.number("moe_intermediate_size")
-		return c.sparse(d, Traits{
-			Gated: true, QKVBias: true, SharedFFN: c.number("shared_expert_intermediate_size"), SharedGate: true,
-			Tied: c.tied(false),
-		})
-	},
-	"olmoe": func(c *config, d *Dims) Traits {
-		d.Experts, d.TopK = c.number("num_experts"), c.number("num_experts_per_tok")
-		return Traits{Gated: true, QKNorm: AcrossNorm, Tied: c.tied(false)}
-	},
-	"gpt_oss": func(c *config, d *Dims) Traits {
-		d.Experts, d.TopK = c.number("num_local_experts"), c.number("num_experts_per_tok")
-		return Traits{
-			Gated: true, QKVBias: true, OutBias: true, RouterBias: true, ExpertBias: true, Sinks: true, Tied: c.tied(false),
-		}
-	},
-	"phi": func(c *config, d *Dims) Traits {
-		return Traits{
-			QKVBias: true, OutBias: true, MLPBias: true, Norms: 1, NormBias: true, HeadBias: true, Tied: c.tied(false),
-		}
-	},
-	"phi3":      func(c *config, d *Dims) Traits { return Traits{Gated: true, Packed: true, Tied: c.tied(false)} },
-	"olmo":      func(c *config, d *Dims) Traits { return Traits{Gated: true, NormFree: true, Tied: c.tied(false)} },
-	"olmo2":     func(c *config, d *Dims) Traits { return Traits{Gated: true, QKNorm: AcrossNorm, Tied: c.tied(false)} },
-	"granite":   func(c *config, d *Dims) Traits { return Traits{Gated: true, Tied: c.tied(false)} },
-	"internlm2": func(c *config, d *Dims) Traits { return Traits{Gated: true, Tied: c.tied(false)} },
-	"cohere":    func(c *config, d *Dims) Traits { return Traits{Gated: true, Norms: 1, Tied: c.tied(true)} },
-	"glm4": func(c *config, d *Dims) Traits {
-		return Traits{Gated: true, Packed: true, QKVBias: c.yes("attention_bias", false), Norms: 4, Tied: c.tied(false)}
-	},
-	"stablelm": func(c *config, d *Dims) Traits {
-		return Traits{Gated: true, QKVBias: c.yes("use_qkv_bias", false), NormBias: true, Tied: c.tied(false)}
-	},
-	"starcoder2": func(c *config, d *Dims) Traits {
-		b := c.yes("use_bias", true)
-		return Traits{QKVBias: b, OutBias: b, MLPBias: b, NormBias: true, Tied: c.tied(true)}
-	},
-	"gptj": func(c *config, d *Dims) Traits {
-		return Traits{MLPBias: true, Norms: 1, NormBias: true, HeadBias: true, Tied: c.tied(false)}
-	},
-	"gpt_neo": func(c *config, d *Dims) Traits {
-		return Traits{OutBias: true, MLPBias: true, NormBias: true, Positions: d.Context, Tied: c.tied(true)}
-	},
-	"gpt_bigcode": func(c *config, d *Dims) Traits {
-		if c.yes("multi_query", true) {
-			d.KVHeads = 1
-		}
-		return Traits{
-			Packed: true, QKVBias: true, OutBias: true, MLPBias: true, NormBias: true, Positions: d.Context, Tied: c.tied(true),
-		}
-	},
-	"mpt": func(c *config, d *Dims) Traits {
-		d.FFN = d.Hidden * c.size(4, "expansion_ratio")
-		return Traits{Packed: true, Tied: true}
-	},
-	"falcon": falconTraits,
-}
-
-// falconTraits: the first release shares one key and value among all heads and has one norm a
-// layer, the later one has two of each.
-func falconTraits(c *config, d *Dims) Traits {
-	b := c.yes("bias", false)
-	t := Traits{Packed: true, QKVBias: b, OutBias: b, MLPBias: b, NormBias: true, Tied: c.tied(true)}
-	switch {
-	case c.yes("new_decoder_architecture", false):
-		d.KVHeads = c.size(d.Heads, "num_kv_heads")
-		if c.number0(2, "num_ln_in_parallel_attn") == 1 {
-			t.Norms = 1
-		}
-		return t
-	case c.yes("multi_query", true):
-		d.KVHeads = 1
-	}
-	if c.yes("parallel_attn", true) {
-		t.Norms = 1
-	}
-	return t
-}
-
-// sparse adds which layers of a Qwen have experts: every decoder_sparse_step-th but those of mlp_only_layers.
-func (c *config) sparse(d *Dims, t Traits) Traits {
-	t.Every, t.Plain = max(1, c.size(1, "decoder_sparse_step")), c.layers("mlp_only_layers")
-	for i := range min(d.Layers, maxLayers) {
-		if t.sparse(i) {
-			return t
-		}
-	}
-	d.Experts, d.TopK, d.ExpertFFN = 0, 0, 0
-	return t
-}
-
-// tied reports a head that is the embedding's.
-func (c *config) tied(usual bool) bool { return c.yes("tie_word_embeddings", usual) }
-
-// decoder is a kind that traits describe.
-func (c *config) decoder(of func(c *config, d *Dims) Traits) shaped {
-	d := c.usual()
-	t := of(c, &d)
-	return plain(d, func() []Block { return Decoder(d, t) })
 }

@@ -2,36 +2,11 @@ package workload
 
 import "fmt"
 
-// DiT are the blocks of a diffusion transformer on latents of four channels in square patches, conditioned by a class
-// and a time through adaptive norms, which have no tensors of their own. Vocab is the number of classes and Context
-// that of patches. Names and order are those of facebookresearch/DiT (Peebles and Xie 2023, arXiv 2212.09748).
-func DiT(d Dims, patch int64) []Block {
-	d = d.filled()
-	h := d.Hidden
-	blocks := []Block{{Kind: Entry, Parts: []Part{
-		{Name: "pos_embed", Kind: Added, Out: h, Shape: []int64{1, d.Context, h}, Suffix: "-"},
-		{Name: "x_embedder.proj", In: 4 * patch * patch, Out: h, Shape: []int64{h, 4, patch, patch}, Bias: true},
-		{Name: "t_embedder.mlp.0", In: 256, Out: h, Bias: true, Once: true},
-		{Name: "t_embedder.mlp.2", In: h, Out: h, Bias: true, Once: true},
-		{Name: "y_embedder.embedding_table", Kind: Lookup, In: d.Vocab + 1, Out: h, Once: true}, // one class stands for none
-	}}}
-	for i := range d.Layers {
-		blocks = append(blocks, Block{Name: fmt.Sprintf("blocks.%d", i), Kind: Layer, Parts: []Part{
-			plainNorm("norm1", h),
-			{Name: "attn.qkv", In: h, Out: 3 * h, Bias: true, Cut: ByOut},
-			d.attention(false),
-			{Name: "attn.proj", In: h, Out: h, Bias: true, Cut: ByIn},
-			plainNorm("norm2", h),
-			{Name: "mlp.fc1", In: h, Out: d.FFN, Bias: true, Cut: ByOut},
-			{Name: "mlp.fc2", In: d.FFN, Out: h, Bias: true, Cut: ByIn},
-			{Name: "adaLN_modulation.1", In: h, Out: 6 * h, Bias: true, Once: true},
-		}})
+// attention is the part between the products of a layer.
+func (d Dims) attention(causal bool) Part {
+	return Part{
+		Name: "attn", Kind: Attention, Heads: d.Heads, KVHeads: d.KVHeads, HeadDim: d.HeadDim, Causal: causal, Cut: ByOut,
 	}
-	return append(blocks, Block{Name: "final_layer", Kind: Exit, Parts: []Part{
-		plainNorm("norm_final", h),
-		{Name: "linear", In: h, Out: 8 * patch * patch, Bias: true}, // the noise and its variance
-		{Name: "adaLN_modulation.1", In: h, Out: 2 * h, Bias: true, Once: true},
-	}})
 }
 
 // plainNorm is a layer norm that neither scales nor shifts: it has no tensor.

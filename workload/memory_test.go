@@ -10,9 +10,9 @@ import (
 func TestLeaving(t *testing.T) {
 	const h, k, f, a = 4096, 1024, 14336, 32
 	d := Dims{Layers: 1, Hidden: h, Heads: a, KVHeads: a * k / h, FFN: f, Vocab: 32000, Context: 4096}
-	llama := &Model{Name: "llama", Dims: d, Seq: 4096, Blocks: Decoder(d, Traits{Gated: true})}
+	llama := &Model{Name: "llama", Dims: d, Seq: 4096, Blocks: Blocks("decoder gated", d)}
 	d.KVHeads, d.FFN = 0, 4*h
-	gpt := &Model{Name: "gpt", Dims: d, Seq: 4096, Blocks: GPT2(d)}
+	gpt := &Model{Name: "gpt", Dims: d, Seq: 4096, Blocks: Blocks("gpt2", d)}
 	for _, x := range []struct {
 		model     *Model
 		kernels   Kernels
@@ -43,7 +43,7 @@ func TestLeaving(t *testing.T) {
 // the loss as a layer each, others evenly.
 func TestPlaces(t *testing.T) {
 	d := Dims{Layers: 16, Hidden: 2048, Heads: 32, FFN: 8192, Vocab: 131072, Context: 4096}
-	m := &Model{Name: "llama", Dims: d, Seq: 4096, Blocks: Decoder(d, Traits{Gated: true, Tied: true})}
+	m := &Model{Name: "llama", Dims: d, Seq: 4096, Blocks: Blocks("decoder gated tied", d)}
 	for _, x := range []struct {
 		by   Staging
 		pp   int

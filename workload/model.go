@@ -29,6 +29,15 @@ type Dims struct {
 	Dense     int64 `json:"dense_layers,omitempty" csv:"dense_layers,optional"`
 }
 
+// byName are the dimensions by the columns of the catalogue.
+func (d *Dims) byName() map[string]*int64 {
+	return map[string]*int64{
+		"layers": &d.Layers, "hidden": &d.Hidden, "heads": &d.Heads, "kv_heads": &d.KVHeads, "ffn": &d.FFN,
+		"vocab": &d.Vocab, "context": &d.Context, "head_dim": &d.HeadDim, "experts": &d.Experts, "top_k": &d.TopK,
+		"shared_experts": &d.Shared, "expert_ffn": &d.ExpertFFN, "dense_layers": &d.Dense,
+	}
+}
+
 // filled has what is usual where nothing is said.
 func (d Dims) filled() Dims {
 	d.KVHeads = cmp.Or(d.KVHeads, d.Heads)

@@ -169,7 +169,7 @@ func TestForward(t *testing.T) {
 		if err := d.Check(); err != nil {
 			t.Fatal(err)
 		}
-		m := workload.Model{Blocks: workload.GPT2(d)}
+		m := workload.Model{Blocks: workload.Blocks("gpt2", d)}
 		seq := rapid.Int64Range(1, 128).Draw(t, "seq")
 		l, h, s, v := float64(d.Layers), float64(d.Hidden), float64(seq), float64(d.Vocab)
 		want := 2*s*(12*l*h*h+h*v) + 4*s*s*h*l

@@ -15,13 +15,13 @@ func TestEagerNonlinearity(t *testing.T) {
 		blocks     []Block
 		plain, amp float64 // reads and writes of each number, at the rate of copies
 	}{
-		{"GPT-2", GPT2(d), 18, 18 * 2.1},
-		{"BLOOM", BLOOM(d), 18, 18 * 2.1},
-		{"BERT", BERT(d), 3, 3},
-		{"RoBERTa", RoBERTa(d, 1), 3, 3},
-		{"ViT", ViT(d, 16), 3, 3},
-		{"OPT", OPT(d, 512), 3, 3},
-		{"GPT-NeoX", NeoX(d), 3, 3},
+		{"GPT-2", Blocks("gpt2", d), 18, 18 * 2.1},
+		{"BLOOM", Blocks("bloom", d), 18, 18 * 2.1},
+		{"BERT", Blocks("bert types=2 next", d), 3, 3},
+		{"RoBERTa", Blocks("bert types=1", d), 3, 3},
+		{"ViT", Blocks("vit patch=16", d), 3, 3},
+		{"OPT", Blocks("opt words=512", d), 3, 3},
+		{"GPT-NeoX", Blocks("gpt_neox", d), 3, 3},
 	} {
 		for precision, want := range map[Precision]float64{BF16: tt.plain, AMP: tt.amp} {
 			j := &Job{

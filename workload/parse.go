@@ -64,13 +64,13 @@ func Parse(word string) (*Model, error) {
 	if err := d.Check(); err != nil {
 		return nil, fmt.Errorf("model %q: %w", word, err)
 	}
-	family, blocks := "GPT", GPT2
+	family, design := "GPT", "gpt2"
 	if d.KVHeads > 0 {
-		family, blocks = "Llama", Llama
+		family, design = "Llama", "llama gated"
 	}
 	d = d.filled()
 	return &Model{
 		Name: word, Title: fmt.Sprintf("a %s of %d layers, %d units", family, d.Layers, d.Hidden), Dims: d, Seq: d.Context,
-		Blocks: blocks(d), Source: "the command line",
+		Blocks: Blocks(design, d), Source: "the command line",
 	}, nil
 }

@@ -601,53 +601,49 @@ func (t *Training) latent() (workload.Latent, bool) {
 func (t *Training) blocks(name string, d workload.Dims) []workload.Block {
 	x := &t.Model
 	if a, ok := t.latent(); ok && d.Experts > 0 {
-		return workload.DeepSeek(d, a, true)
+		return workload.Blocks(fmt.Sprintf("deepseek every=1 from=1 router_correction q_lora_rank=%d kv_lora_rank=%d "+
+			"qk_nope_head_dim=%d qk_rope_head_dim=%d v_head_dim=%d", a.Q, a.KV, a.Plain, a.Rotary, a.Value), d)
 	}
 	if x.Scans > 0 {
-		m := workload.Mixers{
-			Scans: x.Scans, Attentions: x.Attending, MLPs: x.MLPs, Experts: x.Mixtures, Latent: x.Latent, SharedFFN: x.SharedFFN,
-		}
-		if m.Layers() == d.Layers {
-			m.Gated = !strings.Contains(name, "nemotron")
-			return workload.Hybrid(d, withKnown(m, t.known()))
+		if x.Scans+x.Attending+x.MLPs+x.Mixtures == d.Layers {
+			design := fmt.Sprintf("hybrid scan_layers=%d attention_layers=%d mlp_layers=%d expert_layers=%d latent=%d "+
+				"shared_ffn=%d", x.Scans, x.Attending, x.MLPs, x.Mixtures, x.Latent, x.SharedFFN) + scanSizes(t.known())
+			if !strings.Contains(name, "nemotron") {
+				design += " gated"
+			}
+			return workload.Blocks(design, d)
 		}
 		t.Assumed = append(t.Assumed, "all layers attend: their kinds do not add up to the layers")
 	}
-	if strings.Contains(name, "bert") {
-		return workload.BERT(d)
-	}
-	traits := workload.Traits{Gated: true, SharedFFN: x.SharedFFN}
-	if traits.SharedFFN == 0 && d.Shared > 0 {
-		traits.SharedFFN = d.Shared * d.ExpertFFN
-	}
-	var blocks []workload.Block
+	var design string
 	switch {
+	case strings.Contains(name, "bert"):
+		return workload.Blocks("bert types=2 next", d)
 	case d.Experts > 0:
-		blocks = workload.Decoder(d, traits)
+		design = fmt.Sprintf("decoder gated shared_ffn=%d", cmp.Or(x.SharedFFN, d.Shared*d.ExpertFFN))
 	case strings.Contains(name, "nemotron"):
-		blocks = workload.Nemotron(d)
+		design = "llama norm_bias"
 	case t.gatedByCount(name, d):
-		blocks = workload.Llama(d)
+		design = "llama gated"
 	default:
-		blocks = workload.GPT2(d)
+		design = "gpt2"
 	}
-	return sunk(windowed(blocks, x.Attention), x.Attention)
+	return sunk(windowed(workload.Blocks(design, d), x.Attention), x.Attention)
 }
 
-// withKnown takes the sizes of scans from a model of the catalogue that has some.
-func withKnown(m workload.Mixers, known *workload.Model) workload.Mixers {
+// scanSizes are the sizes of scans of a model of the catalogue that has some.
+func scanSizes(known *workload.Model) string {
 	if known == nil {
-		return m
+		return ""
 	}
 	for i := range known.Blocks {
 		for _, p := range known.Blocks[i].Parts {
 			if p.Kind == workload.Scan {
-				m.Heads, m.HeadDim, m.State, m.Groups = p.Heads, p.HeadDim, p.State, p.KVHeads
-				return m
+				return fmt.Sprintf(" ssm_heads=%d ssm_dim=%d state=%d groups=%d", p.Heads, p.HeadDim, p.State, p.KVHeads)
 			}
 		}
 	}
-	return m
+	return ""
 }
 
 var windowOf = lazyre.New(`(?i)window\D{0,12}(\d+)`)
@@ -707,5 +703,5 @@ func (t *Training) gatedByCount(name string, d workload.Dims) bool {
 		m := workload.Model{Blocks: blocks}
 		return math.Abs(math.Log(float64(m.Params()) / t.Model.Params))
 	}
-	return far(workload.Llama(d)) < far(workload.GPT2(d))
+	return far(workload.Blocks("llama gated", d)) < far(workload.Blocks("gpt2", d))
 }

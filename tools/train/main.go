@@ -125,9 +125,11 @@ func (r *run) job() (*workload.Job, error) {
 	d := workload.Dims{
 		Layers: m.Layers, Hidden: m.Hidden, FFN: m.FFN, Heads: m.Heads, KVHeads: m.KV_heads, Vocab: m.Vocab, Context: m.Seq,
 	}
-	model := &workload.Model{
-		Name: "llama", Dims: d, Seq: m.Seq, Blocks: workload.Decoder(d, workload.Traits{Gated: true, Tied: m.Tied}),
+	design := "decoder gated"
+	if m.Tied {
+		design += " tied"
 	}
+	model := &workload.Model{Name: "llama", Dims: d, Seq: m.Seq, Blocks: workload.Blocks(design, d)}
 	f, err := workload.FrameworkAt(r.Framework, "2025-01")
 	if err != nil {
 		return nil, err

@@ -1,70 +1,69 @@
 package counter
 
-import "strings"
+import (
+	_ "embed"
+	"strings"
+	"sync"
+
+	"busbar.dev/internal/csvtable"
+)
 
 // Kind is what a counter that rises says.
-type Kind int
+type Kind string
 
 // Kinds.
 const (
-	Link    Kind = iota + 1 // the cable, transceiver or port is bad
-	Loss                    // packets are lost or sent again on the way
-	Pause                   // the network does not keep up and holds this host
-	Slow                    // this host does not keep up and holds the network
-	Host                    // the host or driver does not take what arrives
-	Program                 // requests that the other side refuses
-	Lane                    // bits of one lane, before correction
+	Link    Kind = "link"    // the cable, transceiver or port is bad
+	Loss    Kind = "loss"    // packets are lost or sent again on the way
+	Pause   Kind = "pause"   // the network does not keep up and holds this host
+	Slow    Kind = "slow"    // this host does not keep up and holds the network
+	Host    Kind = "host"    // the host or driver does not take what arrives
+	Program Kind = "program" // requests that the other side refuses
+	Lane    Kind = "lane"    // bits of one lane, before correction
 	// packets meet congestion, and senders are told to slow down: ordinary, unless peers have far fewer
-	Marks
-	Unready // who this host sends to had no buffer ready, and it sent again
+	Marks   Kind = "marks"
+	Unready Kind = "unready" // who this host sends to had no buffer ready, and it sent again
 )
 
 // Place is where a counter is read.
-type Place int
+type Place string
 
 // Places.
 const (
-	Port      Place = iota + 1 // ports/N/counters of an RDMA device
-	Transport                  // ports/N/hw_counters
-	Net                        // statistics of a network interface
-	Ethtool                    // ethtool -S
-)
-
-// Sources of the meanings.
-const (
-	abi      = "Linux, Documentation/ABI/stable/sysfs-class-infiniband"
-	statABI  = "Linux, Documentation/ABI/testing/sysfs-class-net-statistics"
-	mlx5     = "Linux, Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst"
-	mlx5RoCE = "Linux, commit d7fab916374c, IB/mlx5: Expose RoCE accelerator counters"
-	bnxt     = "Linux, drivers/infiniband/hw/bnxt_re/hw_counters.c"
-	irdma    = "Linux, drivers/infiniband/hw/irdma/verbs.c"
-	efa      = "Linux, drivers/infiniband/hw/efa/efa_verbs.c"
-	bnxtEth  = "Linux, drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c"
-	iceEth   = "Linux, drivers/net/ethernet/intel/ice/ice_ethtool.c"
-	ixgbeEth = "Linux, drivers/net/ethernet/intel/ixgbe/ixgbe_ethtool.c"
+	Port      Place = "port"      // ports/N/counters of an RDMA device
+	Transport Place = "transport" // ports/N/hw_counters
+	Net       Place = "net"       // statistics of a network interface
+	Ethtool   Place = "ethtool"   // ethtool -S
 )
 
 // Counter is one counter that stands for something wrong.
 type Counter struct {
-	Name  string
-	Kind  Kind
-	Place Place
-	Says  string
+	Name  string `csv:"name"`
+	Kind  Kind   `csv:"kind"`
+	Place Place  `csv:"place"`
+	Says  string `csv:"says"`
 	// Hourly is the rate per hour below which it is ordinary: chosen from what healthy
 	// machines of the corpus show and from the size of a real fault, not from a standard. An
 	// event of a link matters from the second on; lost packets only by the thousand.
-	Hourly float64
-	Source string
+	Hourly float64 `csv:"hourly"`
+	Source string  `csv:"source"`
 	// Also are beginnings of other spellings, lower case: of other tools and drivers.
-	Also []string
+	Also []string `csv:"also,optional"`
 }
+
+//go:embed data/counters.csv
+var countersCSV string
+
+// all is grouped by place; names of a place are unique. The number of a priority
+// or lane is left out of a name.
+var all = sync.OnceValue(func() []Counter { return csvtable.Must[Counter]("internal/counter/data/counters.csv", countersCSV) })
 
 // In are the names of the counters of a place, in the order of the list.
 func In(p Place) []string {
 	var list []string
-	for i := range all {
-		if all[i].Place == p {
-			list = append(list, all[i].Name)
+	for _, c := range all() {
+		if c.Place == p {
+			list = append(list, c.Name)
 		}
 	}
 	return list
@@ -75,28 +74,26 @@ func In(p Place) []string {
 // nil for a name that is no trouble.
 func Find(name string) *Counter {
 	name = plain(name)
-	if c := byName[name]; c != nil {
+	if c := byName()[name]; c != nil {
 		return c
 	}
-	for i := range all {
-		for _, a := range all[i].Also {
+	for i := range all() {
+		for _, a := range all()[i].Also {
 			if strings.HasPrefix(name, a) {
-				return &all[i]
+				return &all()[i]
 			}
 		}
 	}
 	return nil
 }
 
-var byName = index()
-
-func index() map[string]*Counter {
+var byName = sync.OnceValue(func() map[string]*Counter {
 	m := map[string]*Counter{}
-	for i := range all {
-		m[strings.ToLower(all[i].Name)] = &all[i]
+	for i := range all() {
+		m[strings.ToLower(all()[i].Name)] = &all()[i]
 	}
 	return m
-}
+})
 
 // numbered are the parts of names that a number follows.
 var numbered = []string{"_priority", "_prio", "_pri", "_lane"}

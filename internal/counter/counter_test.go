@@ -37,9 +37,13 @@ func TestFind(t *testing.T) {
 
 // TestList: names are unique, and every counter has a meaning, a source and a rate.
 func TestList(t *testing.T) {
+	kinds := map[Kind]bool{
+		Link: true, Loss: true, Pause: true, Slow: true, Host: true, Program: true, Lane: true, Marks: true, Unready: true,
+	}
+	places := map[Place]bool{Port: true, Transport: true, Net: true, Ethtool: true}
 	seen := map[string]bool{}
-	for _, c := range all {
-		if seen[c.Name] || c.Says == "" || c.Source == "" || c.Kind == 0 || c.Place == 0 || c.Hourly <= 0 {
+	for _, c := range all() {
+		if seen[c.Name] || c.Says == "" || c.Source == "" || !kinds[c.Kind] || !places[c.Place] || c.Hourly <= 0 {
 			t.Errorf("%+v", c)
 		}
 		seen[c.Name] = true

@@ -240,8 +240,11 @@ func (c *config) design(kind *configKind) *design {
 	}
 	c.takeSizes(x.sizes, kind.Design)
 	for _, w := range [][2]string{
-		{"ssm_heads", "ssm_heads*ssm_dim"}, {"groups", "state*groups"}, {"inner", "inner"},
-		{"linear_values", "linear_values*linear_value_dim"}, {"linear_keys", "linear_keys*linear_key_dim"},
+		{"ssm_heads", "ssm_heads*ssm_dim"},
+		{"groups", "state*groups"},
+		{"inner", "inner"},
+		{"linear_values", "linear_values*linear_value_dim"},
+		{"linear_keys", "linear_keys*linear_key_dim"},
 	} {
 		if _, has := x.sizes[w[0]]; has {
 			c.narrow(x.value(w[1]))

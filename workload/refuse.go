@@ -22,8 +22,8 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s does not run this: %s (%s)", r.Framework.Title, r.Reason, r.Source)
 }
 
-// breach is what a job asks for and a framework does not run. Its text is made when somebody reads it: a search asks for
-// every setting.
+// breach is what a job asks for and a framework does not run. Its text is made when somebody reads it, for a search
+// asks of every setting.
 type breach struct {
 	source string // "" is the row of the table
 	format string

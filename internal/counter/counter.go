@@ -56,7 +56,10 @@ var countersCSV string
 
 // all is grouped by place; names of a place are unique. The number of a priority
 // or lane is left out of a name.
-var all = sync.OnceValue(func() []Counter { return csvtable.Must[Counter]("internal/counter/data/counters.csv", countersCSV) })
+var all = sync.OnceValue(func() []Counter {
+	return csvtable.Must[Counter]("internal/counter/data/counters.csv",
+		countersCSV)
+})
 
 // In are the names of the counters of a place, in the order of the list.
 func In(p Place) []string {

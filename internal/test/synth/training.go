@@ -77,7 +77,10 @@ func (m *Machine) Run(id string, d Dims, w Way, global int64, f *step.Figures, f
 		Layers: d.Layers, Hidden: d.Hidden, Heads: d.Heads, KVHeads: d.Heads, FFN: 4 * d.Hidden, Vocab: 32000, Context: d.Seq,
 	}
 	j := &workload.Job{
-		Model: &workload.Model{Name: "synthetic llama", Dims: dims, Seq: d.Seq, Blocks: workload.Blocks("llama gated", dims)}, Seq: d.Seq,
+		Model: &workload.Model{
+			Name: "synthetic llama", Dims: dims, Seq: d.Seq, Blocks: workload.Blocks("llama gated", dims),
+		},
+		Seq:        d.Seq,
 		MicroBatch: w.Micro, GlobalBatch: global,
 		Precision: workload.BF16, Recompute: w.Recompute, Kernels: workload.Fused,
 	}

@@ -79,7 +79,7 @@ fit:
 
 # Golden files, the manual's outputs, pictures and links, the list of linked modules, and budget.txt where something shrank.
 update:
-	$(GO) test ./doctor ./fleet/health ./launch ./query ./report ./cmd/busbar ./internal/rules -update
+	$(GO) test ./doctor ./fleet/health ./launch ./query ./report ./cmd/busbar ./internal/rules ./web -update
 
 # The assembly of internal/reduce, by a module of its own.
 kernels:

@@ -112,7 +112,7 @@ var another = map[string]string{
 
 // echoes are fields of documents that repeat the question, or say how long the answer took.
 var echoes = strings.Fields("job cluster model op nccl dtype layout hosts set command notes within objective fail_on " +
-	"mode " +
+	"mode resolved_cluster " +
 	"hidden topk experts tokens_per_gpu search_s framework precision alpha threshold tuner kept global_batch")
 
 // TestFieldsBite gives every field of every question another value: the answer changes, apart from what it repeats of

@@ -58,8 +58,8 @@ func documents(t *testing.T) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# The documents of --json
 
-Version %d. A command prints one document with --json, the page of busbar serve answers with the same ones, and package
-query gives them to Go programs. Within a version, fields are only added. This page is made from the types. A line is a
+Version %d. A command prints one document with --json, which begins with its kind and version; the page of busbar serve
+answers with the same ones, and package query gives them to Go programs. Within a version, fields are only added. This page is made from the types. A line is a
 field, its type and its meaning. A field with a question mark is left out where it is empty. Types without a package have
 a heading here; for others see go doc. Quantities are JSON numbers whose type is their unit. Names that end in _s, _GBps
 or _bytes are seconds, 10⁹ bytes per second in one direction, and bytes.

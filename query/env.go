@@ -16,6 +16,8 @@ import (
 	"busbar.dev/input/procs"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/kube"
+	"busbar.dev/step"
+	"busbar.dev/unit"
 )
 
 // Env is what a question may touch of the world. The zero value reads the machine's files, knows nothing of the machine
@@ -221,15 +223,55 @@ func alone[Q, D any](ctx context.Context, env Env, q Q,
 // Noted is what is worth knowing beside an answer, as part of a document.
 type Noted struct {
 	Notes []string `json:"notes,omitempty"` // worth knowing beside the answer: what was assumed, left out or not used
+	// On is the cluster that the answer is about, as it was resolved.
+	On *resolvedCluster `json:"resolved_cluster,omitempty"`
 }
 
-func (n *Noted) setNotes(list []string) { n.Notes = list }
+// resolvedCluster is what a source says of a cluster with all that was assumed and changed.
+type resolvedCluster struct {
+	Name string `json:"name"`
+	cluster.Summary
+	Types   []resolvedNode `json:"types"`
+	Changed []string       `json:"changed,omitempty"` // by --set, --nic and --gpu: nic=100G
+}
+
+// resolvedNode is a kind of nodes.
+type resolvedNode struct {
+	Name  string    `json:"name"`
+	Nodes int       `json:"nodes"`
+	GPU   string    `json:"gpu,omitempty"`
+	GPUs  int       `json:"gpus"`
+	Ports int       `json:"nic_ports"`          // whose rate is known
+	Rate  unit.Rate `json:"nic_GBps,omitempty"` // of the slowest of them
+}
+
+func newResolvedCluster(c *cluster.Cluster, changed []string) *resolvedCluster {
+	r := &resolvedCluster{Name: c.Name, Summary: c.Summary(), Changed: changed, Types: make([]resolvedNode, len(c.Types))}
+	for i, t := range c.Types {
+		n := &r.Types[i]
+		n.Name = t.Name
+		n.Rate, n.Ports = step.NodePorts(t)
+		gpus := t.Of(cluster.GPU)
+		if n.GPUs = len(gpus); n.GPUs > 0 {
+			n.GPU = t.Devices[gpus[0]].Model.Value
+		}
+	}
+	for _, h := range c.Hosts {
+		if h.Type >= 0 {
+			r.Types[h.Type].Nodes++
+		}
+	}
+	return r
+}
+
+func (n *Noted) setNotes(from *notes) { n.Notes, n.On = from.list, from.on }
 
 // notes are those of a question while it is answered. Those of a question that another one asks are the other's too.
 type notes struct {
 	above *notes
 	mu    sync.Mutex
 	list  []string
+	on    *resolvedCluster
 }
 
 func (n *notes) add(text string) {
@@ -242,14 +284,21 @@ func (n *notes) add(text string) {
 	}
 }
 
+// resolved says which cluster the answer is about.
+func (n *notes) resolved(c *resolvedCluster) {
+	for ; n != nil; n = n.above {
+		n.on = c
+	}
+}
+
 // begin begins the answer to a question. What it returns ends it: the document gets its notes, and the error the names
 // of parameters that its reader knows.
 func begin[D any](question any, env *Env, doc **D, err *error) (end func()) {
 	env.question, env.notes = question, &notes{above: env.notes}
 	return func() {
 		if *doc != nil {
-			if d, ok := any(*doc).(interface{ setNotes([]string) }); ok && len(env.notes.list) > 0 {
-				d.setNotes(env.notes.list)
+			if d, ok := any(*doc).(interface{ setNotes(*notes) }); ok {
+				d.setNotes(env.notes)
 			}
 		}
 		*err = env.spelled(*err)

@@ -913,8 +913,10 @@ func (p *placement) assume(e *Env, cl *cluster.Cluster, shapes []shape) (*cluste
 	if err != nil {
 		return cl, err
 	}
+	var changed []string
 	vary := func(flag, value, text string) {
 		if err == nil {
+			changed = append(changed, text)
 			if cl, err = step.Vary(cl, text); err != nil {
 				err = fmt.Errorf("%s %s: %w", flag, value, err)
 			}
@@ -935,6 +937,9 @@ func (p *placement) assume(e *Env, cl *cluster.Cluster, shapes []shape) (*cluste
 			return nil, fmt.Errorf("--set %s has no effect: one node takes part, and nothing leaves it; leave it out", text)
 		}
 		vary("--set", text, text)
+	}
+	if err == nil && !p.mapped {
+		e.notes.resolved(newResolvedCluster(cl, changed))
 	}
 	return cl, err
 }

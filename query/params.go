@@ -42,8 +42,10 @@ type Param struct {
 	// Argument says that it stands without a flag.
 	Argument bool
 
+	// Placeholder stands for its value in help and errors: SIZE, NODESxGPUS.
+	Placeholder string
+
 	least, most string
-	placeholder string // of its value in help and errors
 	index       []int
 }
 
@@ -70,7 +72,7 @@ func walk(t reflect.Type, at []int, list *[]Param) {
 		p := Param{
 			Name: f.Tag.Get("name"), Short: f.Tag.Get("short"), Help: help, Default: f.Tag.Get("default"),
 			Names:    f.Tag.Get("names"),
-			Argument: argument, least: f.Tag.Get("least"), most: f.Tag.Get("most"), placeholder: f.Tag.Get("placeholder"),
+			Argument: argument, least: f.Tag.Get("least"), most: f.Tag.Get("most"), Placeholder: f.Tag.Get("placeholder"),
 			index: index,
 		}
 		if p.Name == "" {
@@ -589,7 +591,7 @@ func flagAt(text string, params []Param) (*Param, int) {
 		return nil, 0
 	}
 	p, n := &params[i], len(flag)
-	if word := " " + p.placeholder; p.placeholder != "" && strings.HasPrefix(text[n:], word) {
+	if word := " " + p.Placeholder; p.Placeholder != "" && strings.HasPrefix(text[n:], word) {
 		n += len(word)
 	}
 	return p, n

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/ask"
+	"busbar.dev/query"
 )
 
 // Index is the answer to GET /api/: what can be asked.
@@ -27,6 +28,7 @@ type IndexParam struct {
 	Name     string   `json:"name"`
 	Also     []string `json:"also,omitempty"` // other names of it
 	Help     string   `json:"help"`
+	Value    string   `json:"value"` // what it takes: SIZE, NUMBER; 1 is a flag
 	Default  string   `json:"default,omitempty"`
 	Values   []string `json:"values,omitempty"` // it takes; none is any
 	Repeated bool     `json:"repeated,omitempty"`
@@ -59,6 +61,19 @@ func questions() []*ask.Question {
 	return slices.DeleteFunc(slices.Clone(ask.Questions), func(q *ask.Question) bool { return q.Route == "" })
 }
 
+// valueOf is what a parameter takes.
+func valueOf(q *ask.Question, p *query.Param) string {
+	switch {
+	case p.Placeholder != "":
+		return p.Placeholder
+	case p.IsFlag(q.New()):
+		return "1"
+	case p.IsNumber(q.New()):
+		return "NUMBER"
+	}
+	return strings.ToUpper(p.Name)
+}
+
 // newIndexCommand is a question as the index lists it.
 func newIndexCommand(q *ask.Question) IndexCommand {
 	c := IndexCommand{
@@ -74,7 +89,7 @@ func newIndexCommand(q *ask.Question) IndexCommand {
 			continue
 		}
 		c.Parameters = append(c.Parameters, IndexParam{
-			Name: p.Page, Also: otherNames(params, p), Help: p.Help, Default: p.Default,
+			Name: p.Page, Also: otherNames(params, p), Help: p.Help, Value: valueOf(q, p), Default: p.Default,
 			Values:   slices.DeleteFunc(slices.Clone(p.Enum), func(v string) bool { return v == "" }),
 			Repeated: p.Repeated && p.Names != "cluster", Upload: p.Names != "",
 		})

@@ -199,7 +199,7 @@ func (q *DoctorBench) sweeps(e *Env) (result.Sweeps, *about, error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
-		key := fmt.Sprint(r.Op, r.Dtype, nodes, per, r.Transport, r.Library)
+		key := fmt.Sprint(r.Op, r.Dtype, nodes, per, r.Transport, r.Library, r.Tool)
 		if rivals {
 			key += r.Algo + r.Proto
 		}
@@ -377,9 +377,6 @@ func opInName(name string) string {
 // that the model was fitted on; "" where they are not.
 func unsure(t *nccltests.Table) string {
 	switch {
-	case t.Params.GPUs > 1 && t.Params.Threads*t.Params.GPUs > 1:
-		return fmt.Sprintf("one thread drives %d GPUs, so the host's launches, one after the other, are part of every "+
-			"small time; predictions assume one process per GPU", t.Params.GPUs)
 	case t.Params.Iters > 0 && t.Params.Iters < 10:
 		return fmt.Sprintf("%d iterations are few for small messages", t.Params.Iters)
 	case t.Library == "":

@@ -20,17 +20,16 @@ func said(s *result.Sweep) *result.Published {
 // conditions are how the calls of a sweep were made and timed, and the fields about it that a
 // prediction cannot use.
 func conditions(s *result.Sweep) (predict.Conditions, []string) {
-	x := said(s)
+	x, tool := said(s), strings.ToLower(s.Tool)
 	var unused []string
 	c, ok := predict.ParseLaunch(x.Launch)
 	if !ok {
 		unused = append(unused, "launch: "+x.Launch)
 	}
 	if x.Launch == "" {
-		from, _ := predict.ParseLaunch(x.Notes)
+		from, _ := predict.ParseLaunch(tool + " " + x.Notes)
 		c.Serial = from.Serial
 	}
-	tool := strings.ToLower(s.Tool)
 	switch {
 	case strings.Contains(tool, "torch"):
 		c.Alone = true

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"busbar.dev/internal/test/corpus"
 )
 
 // A row of docs/seeds.md: what a source document says, its figure, our command, where our figure is in the command's
@@ -85,6 +88,42 @@ func TestSeeds(t *testing.T) {
 	if text := strings.Join(lines, "\n"); *update && text != string(data) {
 		if err := os.WriteFile(page, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestSeedTables reads the tables of the source documents where they stand, in prose, with doctor and calibrate --check:
+// what launched them is read with them, and their points are inside the error bars. Outside are those that docs/seeds.md
+// explains: an A100's from 256 KiB to 1 MiB, where its release took trees, 32 MiB, and 4 GB by a script.
+func TestSeedTables(t *testing.T) {
+	for _, x := range []struct {
+		file, cluster, layout string
+		points, inside        int
+	}{{"001_*.txt", "dgx-a100:1", "1x8", 22, 17}, {"003_*.txt", "lambda-4xh100", "1x4", 48, 48}} {
+		files, err := filepath.Glob(filepath.Join(corpus.Dir(t), "seeds", x.file))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("%s: %v, %v", x.file, files, err)
+		}
+		asked := []string{"doctor", files[0], "-c", x.cluster, "-l", x.layout, "--json"}
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), strings.NewReader(""), &stdout, &stderr, asked)
+		if code != exitDone {
+			t.Errorf("busbar %s: exit %d\n%s%s", strings.Join(asked, " "), code, stdout.String(), stderr.String())
+		}
+		stdout.Reset()
+		asked = []string{"calibrate", "--check", files[0], "-c", x.cluster, "-l", x.layout, "--json"}
+		if code := run(t.Context(), strings.NewReader(""), &stdout, &stderr, asked); code != exitDone {
+			t.Fatalf("busbar %s: exit %d\n%s", strings.Join(asked, " "), code, stderr.String())
+		}
+		var doc struct {
+			Points   int
+			Coverage float64
+		}
+		if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil {
+			t.Fatal(err)
+		}
+		if inside := int(math.Round(doc.Coverage * float64(doc.Points))); doc.Points != x.points || inside < x.inside {
+			t.Errorf("%s: %d of %d points inside their bars, expected %d of %d", x.file, inside, doc.Points, x.inside, x.points)
 		}
 	}
 }

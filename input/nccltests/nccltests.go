@@ -71,6 +71,7 @@ type Table struct {
 	world   int    // ranks, where none is listed
 	payload string // whose rate comes next
 	torch   bool   // rows are of a benchmark on torch.distributed
+	serial  int    // GPUs a thread, as a command line before the table says
 }
 
 // Output is everything that the tool printed.

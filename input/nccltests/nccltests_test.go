@@ -338,7 +338,7 @@ func TestSeveralTypes(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	if s := list[1]; s.Ranks != 2 || s.Layout() != "1x2" || s.Hosts != "n1" || s.GPU() != "Fake GPU" ||
-		s.Library != "2.28.9" || s.Tool != "nccl-tests 2.17.1" || !s.OnGPUs() {
+		s.Library != "2.28.9" || s.Tool != "nccl-tests 2.17.1 -g 2" || !s.OnGPUs() {
 		t.Errorf("%+v", s)
 	}
 }

@@ -23,6 +23,7 @@ type parser struct {
 	name    string
 	out     *Output
 	program string            // last program named on a command line
+	serial  int               // and its -g
 	torn    *torn             // the row that is being put together
 	hosts   map[string]bool   // of the rank lines
 	glued   map[string]string // what unglue found
@@ -57,7 +58,8 @@ func (p *parser) newTable(line int) *Table {
 		}
 		return nil
 	}
-	p.out.Tables = append(p.out.Tables, Table{Line: line, Params: noParams, Test: p.program, OpFrom: "command"})
+	p.out.Tables = append(p.out.Tables,
+		Table{Line: line, Params: noParams, Test: p.program, OpFrom: "command", serial: p.serial})
 	return &p.out.Tables[len(p.out.Tables)-1]
 }
 
@@ -107,6 +109,7 @@ func (p *parser) line(num int, text string) {
 	case strings.Contains(t, "_perf") && !strings.HasPrefix(t, "#"):
 		// It counts for the tables that follow, unless they name theirs.
 		p.program = cmp.Or(programIn(t), p.program)
+		p.serial, _ = strconv.Atoi(perThread.FindStringSubmatch(t + " -g 1")[1])
 	case t[0] >= '0' && t[0] <= '9' || strings.IndexByte("-nNi.", t[0]) >= 0: // a figure, nan or inf
 		p.fields(num, strings.Fields(t), false)
 	}
@@ -116,6 +119,7 @@ var (
 	paramsLine = lazyre.New(`^nThread (\d+) nGpus (\d+)`)
 	itersWord  = lazyre.New(`\d iters: (\d+)`) // neither "warmup iters:" nor "agg iters:"
 	noParams   = Params{-1, -1, -1}
+	perThread  = lazyre.New(` -(?:g|-ngpus)[ =]?(\d{1,4})\b`)
 )
 
 // params begins a run.

@@ -37,7 +37,7 @@ func (p *parser) payloads(num int, body string) bool {
 			m, size = []string{m[0], m[1], m[3]}, m[2]
 		}
 		if t := p.fresh(num, func(t *Table) bool { return t.done() || t.world > 0 }); t != nil {
-			t.Test, t.OpFrom, t.payload = m[1]+"_perf", "header", size
+			t.Test, t.OpFrom, t.payload, t.torch = m[1]+"_perf", "header", size, true
 			t.world, _ = strconv.Atoi(m[2])
 		}
 		return true

@@ -107,7 +107,8 @@ func TestRowsAlone(t *testing.T) {
 // Tables that scripts and people print: nccl-tests in four columns, one payload against a thousand small ones, and
 // EleutherAI's.
 func TestScriptTables(t *testing.T) {
-	const text = "size (B)\ttime (us)\talgbw (GB/s)\tbusbw (GB/s)\n" + `32_768	43.83	0.75	1.31
+	const text = "$ ./build/all_reduce_perf -b 32k -e 16G -f 2 -g 8 -n 50\n" +
+		"size (B)\ttime (us)\talgbw (GB/s)\tbusbw (GB/s)\n" + `32_768	43.83	0.75	1.31
 17_179_869_184	127997	134.22	234.89
 
 $ python -u -m torch.distributed.run --nproc_per_node=8 all_reduce_latency_comp.py
@@ -139,13 +140,17 @@ Size (Bytes)         Description               Duration (us)        Throughput (
 		ranks, points int
 		size          unit.Bytes
 		micros, bus   float64 // of the last point
+		tool          string  // and how calls were made
 	}{
-		{coll.AllReduce, 8, 2, 17_179_869_184, 127997, 234.89},
-		{coll.AllReduce, 8, 2, 4_000_000, 4e6 * 1.75 / (374.391e3 / 8), 374.391 / 8},
-		{coll.AllReduce, 16, 2, unit.GiB, 8590, 1875.0 / 8},
-		{coll.AllGather, 4, 1, 4 * unit.MiB, 100, 31.457},
+		{coll.AllReduce, 8, 2, 17_179_869_184, 127997, 234.89, "nccl-tests -g 8"},
+		{coll.AllReduce, 8, 2, 4_000_000, 4e6 * 1.75 / (374.391e3 / 8), 374.391 / 8, "torch.distributed"},
+		{coll.AllReduce, 16, 2, unit.GiB, 8590, 1875.0 / 8, "torch.distributed"},
+		{coll.AllGather, 4, 1, 4 * unit.MiB, 100, 31.457, "torch.distributed"},
 	} {
 		s := out.Tables[i].Sweeps[0]
+		if s.Tool != want.tool {
+			t.Errorf("table %d: by %q, want %q", i, s.Tool, want.tool)
+		}
 		last := s.Points[len(s.Points)-1]
 		if s.Op != want.op || s.Ranks != want.ranks || len(s.Points) != want.points || last.Size != want.size ||
 			math.Abs(last.Out.Time.Mean.Micros()/want.micros-1) > 1e-3 ||

@@ -72,7 +72,7 @@ func (p *parser) scripts(num int, body string) bool {
 		return true
 	}
 	if shortHead.MatchString(body) {
-		p.scriptTable(num, 's', "", "")
+		p.scriptTable(num, 's', "", strconv.Itoa(p.serial))
 		return true
 	}
 	t := p.lastTable()
@@ -94,6 +94,7 @@ func (p *parser) scriptTable(num int, form byte, op, ranks string) {
 		t.Test, t.OpFrom = strings.NewReplacer("all_to_all", "alltoall", "pt2pt", "sendrecv").Replace(op)+"_perf", "header"
 	}
 	t.world, _ = strconv.Atoi(ranks)
+	t.torch = form != 's'
 }
 
 // scriptRow reads a row of the table at hand.

@@ -30,6 +30,12 @@ func (t *Table) describe(file string) {
 	if t.Version != "" {
 		like.Tool += " " + t.Version
 	}
+	switch serial := max(t.Params.GPUs, t.serial); {
+	case t.torch:
+		like.Tool = "torch.distributed"
+	case serial > 1:
+		like.Tool += fmt.Sprintf(" -g %d", serial)
+	}
 	per := map[string]int{}
 	var hosts []string
 	for _, r := range t.Ranks {

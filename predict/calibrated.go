@@ -105,7 +105,8 @@ func (p *Predictor) Curve(kind coll.Kind) cluster.Residual {
 // ofMachine are settings that name devices and files of a machine, which change from one to the next.
 var ofMachine = lazyre.New(`_(HCA|IFNAME|FILE)$`)
 
-// settings are those of the library that may change how fast it is, the age of its plugin and how calls are launched.
+// settings are those of the library that may change how fast it is, the age of its plugin and how calls are timed. One
+// thread for several GPUs is none: what that costs is predicted, and a curve is what is left.
 func (p *Predictor) settings() string {
 	env := map[string]string{}
 	for k, v := range p.asked {
@@ -118,7 +119,6 @@ func (p *Predictor) settings() string {
 		is   bool
 		text string
 	}{
-		{p.Serial > 1, fmt.Sprintf("-g %d", p.Serial)},
 		{p.Alone, "each call timed"},
 		{p.Graph, "CUDA graph"},
 		{p.oldEFA(), "old EFA"},

@@ -89,7 +89,8 @@ func TestCurveHoldsForItsKey(t *testing.T) {
 			coll.AllReduce, unit.MiB,
 			0, false,
 		},
-		{"launch", 2, measured, nil, Conditions{Serial: 8}, coll.AllReduce, unit.MiB, 0, false},
+		{"launch", 2, measured, nil, Conditions{Serial: 8}, coll.AllReduce, unit.MiB, 1, true},
+		{"timing", 2, measured, nil, Conditions{Alone: true}, coll.AllReduce, unit.MiB, 0, false},
 	} {
 		p := calibratedOn(t, c.nodes, c.release, c.env)
 		p.Conditions = c.how

@@ -92,9 +92,9 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestSeedTables reads the tables of the source documents where they stand, in prose, with doctor and calibrate --check:
-// what launched them is read with them, and their points are inside the error bars. Outside are those that docs/seeds.md
-// explains: an A100's from 256 KiB to 1 MiB, where its release took trees, 32 MiB, and 4 GB by a script.
+// TestSeedTables reads the tables of the source documents where they stand, in prose, with doctor and calibrate
+// --check: what launched them is read with them, and their points are inside the error bars. Outside are those that
+// docs/seeds.md explains: an A100's from 256 KiB to 1 MiB, where its release took trees, 32 MiB, and 4 GB by a script.
 func TestSeedTables(t *testing.T) {
 	for _, x := range []struct {
 		file, cluster, layout string

@@ -159,26 +159,35 @@ type needing struct {
 	twiceWhat string
 }
 
-// countNICs is the number that --nic may begin with.
-var countNICs = regexp.MustCompile(`^\d+x`)
+// countNICs is the number that --nic may begin with, and that --set nics has.
+var countNICs = regexp.MustCompile(`^\d+x|\bnics(_per_node)?=\d+`)
 
-// twiceNICs is the cluster with twice the NICs a node and how --nic says it; nil where the NICs come from a
-// description, which says nothing of where more of them would be.
+// twiceNICs is the cluster with twice the NICs a node and how --nic or --set says it; nil where nobody says how many
+// there are now, nor where more of them would be.
 func (q *Need) twiceNICs(ctx context.Context, env Env, shapes []shape, count int) (*cluster.Cluster, string, error) {
-	if q.NIC == "" || len(q.Set) > 0 {
+	more, set := q.Job, strings.Join(q.Set, ",")
+	what := fmt.Sprintf("--set nics=%d", 2*count)
+	switch {
+	case countNICs.MatchString(set):
+		more.Set = []string{countNICs.ReplaceAllString(set, fmt.Sprintf("nics=%d", 2*count))}
+	case q.NIC == "" || set != "":
 		return nil, "", nil
+	default:
+		more.NIC = fmt.Sprintf("%dx%s", 2*count, countNICs.ReplaceAllString(q.NIC, ""))
+		what = "--nic " + more.NIC
 	}
-	more := q.Job
-	more.NIC = fmt.Sprintf("%dx%s", 2*count, countNICs.ReplaceAllString(q.NIC, ""))
 	env.Note, env.notes = nil, &notes{} // what was assumed was said already
 	cl, err := more.placement().load(ctx, &env, shapes)
+	if err != nil && q.NIC == "" {
+		return nil, "", nil // nodes have no more of them
+	}
 	if err != nil {
 		return nil, "", err
 	}
 	if _, n := step.NodePorts(cl.TypeOf(0)); n != 2*count {
 		return nil, "", nil
 	}
-	return cl, more.NIC, nil
+	return cl, what, nil
 }
 
 // free prices settings that cost nothing: gradients that cross the network in 16 bits where the framework has a hook
@@ -276,7 +285,7 @@ func (n *needing) networks(port unit.Rate, count int) error {
 
 // purchases are NICs with RDMA where the kernel drives them, also faster ones, and twice the NICs.
 func (n *needing) purchases(add func(cl *cluster.Cluster, ok bool, what string) error) error {
-	if err := add(n.twice, n.twice != nil, fmt.Sprintf("twice the NICs (--nic %s)", n.twiceWhat)); err != nil {
+	if err := add(n.twice, n.twice != nil, fmt.Sprintf("twice the NICs (%s)", n.twiceWhat)); err != nil {
 		return err
 	}
 	rdma, ok := step.WithRoCE(n.now.cluster)

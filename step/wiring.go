@@ -1,8 +1,11 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
@@ -20,13 +23,18 @@ type Wiring struct {
 	Rack    int // ranks of a rack, inside which is summed first; 0: all at once
 }
 
-// Wirings are the changes that cost nothing and may help ranks on a network whose leaves have less upward than their
-// hosts send: hosts of a leaf as neighbours, and a sum inside each rack before the one between racks. There are none on
-// another network.
+// Wirings are the changes that cost nothing and may help ranks: the GPUs of each node that are nearest to its NICs, and
+// on a network whose leaves have less upward than their hosts send, hosts of a leaf as neighbours, and a sum inside
+// each rack before the one between racks.
 func Wirings(c *cluster.Cluster, l nccl.Layout, env map[string]string) (list []Wiring) {
+	if near, numbers := nearGPUs(c, l); near != nil {
+		list = append(list, Wiring{
+			Change{Text: "the GPUs that are nearest to the NICs", Setting: "--devices " + numbers}, c, near, env, 0,
+		})
+	}
 	below := leavesOf(c)
 	if !below.oversubscribed || !below.crosses(l) {
-		return nil
+		return list
 	}
 	near := below.neighbours(l)
 	order := ""
@@ -50,6 +58,28 @@ func Wirings(c *cluster.Cluster, l nccl.Layout, env map[string]string) (list []W
 		})
 	}
 	return list
+}
+
+// nearGPUs is a layout on as many GPUs of each node that are nearer to its NICs, and their numbers; nil where none are.
+func nearGPUs(c *cluster.Cluster, l nccl.Layout) (nccl.Layout, string) {
+	t := c.TypeOf(l[0].Host)
+	nearest := t.Nearest()
+	slices.SortStableFunc(nearest, func(a, b cluster.Near) int { return cmp.Compare(a.Class.Type, b.Class.Type) })
+	near, taken := slices.Clone(l), map[int]int{}
+	var numbers []string
+	for i, r := range l {
+		if c.TypeOf(r.Host) != t || taken[r.Host] == len(nearest) {
+			return nil, ""
+		}
+		near[i].GPU = nearest[taken[r.Host]].GPU
+		if taken[r.Host]++; r.Host == l[0].Host {
+			numbers = append(numbers, strconv.Itoa(slices.Index(t.Of(cluster.GPU), near[i].GPU)))
+		}
+	}
+	if len(taken) == 1 || slices.Equal(near, l) {
+		return nil, ""
+	}
+	return near, strings.Join(numbers, ",")
 }
 
 // neighbours is a layout with the hosts of a leaf one after another, leaves in the order in which they are first met.

@@ -57,6 +57,35 @@ func TestWirings(t *testing.T) {
 	}
 }
 
+// TestNearGPUs: where some GPUs of each node take part and others are nearer to its NICs, those are offered; all of a
+// node, one node, or the near ones get nothing.
+func TestNearGPUs(t *testing.T) {
+	c, err := hardware.Preset("baskerville", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpus := c.TypeOf(0).Of(cluster.GPU)
+	for _, x := range []struct {
+		nodes int
+		gpus  []int
+		want  string
+	}{{2, []int{2, 3}, "--devices 0,1"}, {2, []int{3}, "--devices 0"}, {2, []int{0, 1}, ""}, {1, []int{2, 3}, ""}} {
+		var l nccl.Layout
+		for h := range x.nodes {
+			for _, g := range x.gpus {
+				l = append(l, nccl.Rank{Host: h, GPU: gpus[g]})
+			}
+		}
+		got := ""
+		for _, w := range step.Wirings(c, l, nil) {
+			got += w.Setting
+		}
+		if got != x.want {
+			t.Errorf("GPUs %v of %d nodes: %q, want %q", x.gpus, x.nodes, got, x.want)
+		}
+	}
+}
+
 // TestTwoPhase: between racks every rank sends its share alone, so that a sum by racks is worth it where a flat ring's
 // hops crowd the uplinks, and never takes less than its bytes there need.
 func TestTwoPhase(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // follows from it. Where nothing else was found, logs alone are enough: an exception that ended a rank is no problem
 // that others share, and still why the job is gone.
 func (c *Case) giveWay(m *cause.Model, found []finding.Finding, r *Report) []finding.Finding {
-	if c.Job == nil || c.Job.Empty() || !c.Waits && len(found) > 0 {
+	if c.Job == nil || c.Job.Empty() || !c.Job.Waits() && len(found) > 0 {
 		return found
 	}
 	v := c.Job.Judge()

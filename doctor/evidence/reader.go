@@ -13,6 +13,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
 	"busbar.dev/input"
+	"busbar.dev/input/joblog"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/trainlog"
 	"busbar.dev/internal/lines"
@@ -54,12 +55,12 @@ type Reader struct {
 	document         bool // it is written for machines from end to end
 	manual, fenced   bool // it explains, in Markdown; and is within a fence there
 	name             string
-	kept             bytes.Buffer // its text, for readers of whole formats
-	raw              bytes.Buffer // its text with NCCL's records, for the judge of live jobs
-	size             int          // of the text so far; negative: it was cut to the beginning
-	trained          trainlog.Log // what it says of a training
-	told             []sighting   // in sentences, until its length is known
-	sentences, count int          // of it; lines of it
+	kept             bytes.Buffer   // its text, for readers of whole formats
+	events           *joblog.Reader // what it says of how a job is
+	size             int            // of the text so far; negative: it was cut to the beginning
+	trained          trainlog.Log   // what it says of a training
+	told             []sighting     // in sentences, until its length is known
+	sentences, count int            // of it; lines of it
 }
 
 // sighting is an observation that waits.
@@ -141,7 +142,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	r.document = document(head[:min(len(head), 1<<12)])
 	r.manual, r.fenced = markdown(head), false
 	r.kept.Reset()
-	r.raw.Reset()
+	r.events = joblog.NewReader(name)
 	r.size = 0
 	r.nets.begin()
 	r.nets.host++
@@ -228,6 +229,9 @@ func (r *Reader) lines(text io.Reader) error {
 			count = l.Num
 			r.keep(l.Text)
 			r.log.Take(l) // it corrects hosts
+			if r.size >= 0 {
+				r.events.Take(l)
+			}
 			r.fileLine(l, &b.sights[i])
 		}
 	}
@@ -252,17 +256,11 @@ func (r *Reader) keep(text string) {
 	}
 	if r.size += len(text) + 1; r.size > longLog { // a log: its beginning tells what it is
 		r.kept = *bytes.NewBuffer(bytes.Clone(r.kept.Bytes()[:min(r.kept.Len(), beginning)]))
-		r.raw = bytes.Buffer{}
 		r.size = math.MinInt
 		return
 	}
-	if r.size > 1<<20 && r.raw.Cap() < maxWhole { // not by doubling, which leaves as much garbage
-		r.raw.Grow(maxWhole)
+	if r.size > 1<<20 && r.kept.Cap() < maxWhole { // not by doubling, which leaves as much garbage
 		r.kept.Grow(maxWhole)
-	}
-	if r.size <= maxWhole {
-		r.raw.WriteString(text)
-		r.raw.WriteByte('\n')
 	}
 	if r.kept.Len() >= maxWhole {
 		return

@@ -1,8 +1,10 @@
 package evidence
 
 import (
+	"slices"
 	"strings"
 
+	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/lines"
 )
 
@@ -74,43 +76,23 @@ func addressClass(a string) string {
 // interfaces reads "[0]eth0:10.0.0.1<0> [1]veth1:fe80::1<0>".
 func interfaces(g []string) ([]string, bool) {
 	var names, classes []string
-	for _, word := range strings.Fields(g[0]) {
-		_, word, ok := strings.Cut(word, "]")
-		name, addr, colon := strings.Cut(word, ":")
-		if !ok || !colon || len(names) >= 32 {
-			continue
-		}
-		addr, _, _ = strings.Cut(addr, "<")
-		names, classes = append(names, name), append(classes, addressClass(addr))
+	for _, n := range nccllog.ParseDevices("", g[0]).NICs {
+		names, classes = append(names, n.Name), append(classes, addressClass(n.Addr))
 	}
 	return []string{strings.Join(names, ","), strings.Join(classes, ",")}, len(names) > 0
 }
 
 // adapters reads "[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>".
 func adapters(g []string) ([]string, bool) {
-	list, _, _ := strings.Cut(g[0], ";")
-	var names []string
-	var ib, roce bool
-	for _, word := range strings.FieldsFunc(strings.ReplaceAll(list, "]", "] "),
-		func(r rune) bool { return strings.ContainsRune(" ,{}=", r) }) {
-		name, tail, ok := strings.Cut(word, ":")
-		if !ok || strings.HasPrefix(word, "[") || len(names) >= 64 {
-			continue
+	var names, layers []string
+	for _, n := range nccllog.ParseDevices("", g[0]).NICs {
+		names = append(names, n.Name)
+		if (n.Layer == "IB" || n.Layer == "RoCE") && !slices.Contains(layers, n.Layer) {
+			layers = append(layers, n.Layer)
 		}
-		names = append(names, name)
-		ib = ib || strings.Contains(tail, "/IB")
-		roce = roce || strings.Contains(tail, "/RoCE")
 	}
-	layer := ""
-	switch {
-	case ib && roce:
-		layer = "IB+RoCE"
-	case ib:
-		layer = "IB"
-	case roce:
-		layer = "RoCE"
-	}
-	return []string{strings.Join(names, ","), layer}, len(names) > 0
+	slices.Sort(layers)
+	return []string{strings.Join(names, ","), strings.Join(layers, "+")}, len(names) > 0
 }
 
 // overNet reads "… via NET/IB/0/GDRDMA".

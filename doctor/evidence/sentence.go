@@ -145,6 +145,8 @@ func markdown(head []byte) bool {
 			headings++
 		case strings.HasPrefix(line, "```"):
 			fences++
+		case fences%2 == 0 && (strings.HasPrefix(line, "import ") || strings.HasPrefix(line, "def ")):
+			return false // a program, which trainings print before their steps
 		case fences%2 == 0 && Sentence(line):
 			sentences++
 		}

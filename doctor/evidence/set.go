@@ -77,7 +77,6 @@ type Set struct {
 	Links   []Link // histories of pairs of a fleet, each direction
 	Cluster *cluster.Cluster
 	Job     *hang.Case // what a live job says of itself; nil: nothing
-	Waits   bool       // it says who waits for whom
 	Traces  []string   // files that a profiler wrote
 	Figures []Figure
 	Changes []Change

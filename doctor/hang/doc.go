@@ -118,8 +118,9 @@ type Case struct {
 	gpus    []gpuState
 	procs   []procs.Process
 	rings   []ringFile
-	slow    []int    // ranks that were told to write a dump and have not
-	silent  []string // addresses whose service took a connection and did not answer
+	now     time.Time // when the running job was asked; zero where it was not
+	slow    []int     // ranks that were told to write a dump and have not
+	silent  []string  // addresses whose service took a connection and did not answer
 	notes   []string
 	torn    []tornFile
 	mixed   bool // dumps of other runs were left out
@@ -145,6 +146,9 @@ type gpuState struct {
 
 // NewCase knows nothing.
 func NewCase() *Case { return &Case{rec: flightrec.NewSet(), asked: map[*ras.Report]bool{}} }
+
+// AskedAt notes when the running job was asked.
+func (c *Case) AskedAt(now time.Time) { c.now = now }
 
 // Silent notes that the RAS service at an address took a connection and did not answer.
 func (c *Case) Silent(addr string) { c.silent = append(c.silent, addr) }
@@ -182,7 +186,12 @@ func (c *Case) note(format string, args ...any) {
 // Add takes a file of the job. It reports whether the content is of a kind that tells something; an error says why a
 // file of such a kind could not be read.
 func (c *Case) Add(name string, data []byte) (known bool, err error) {
-	kinds := input.Find(data, input.Dump|input.State|input.Log)
+	return c.AddOf(input.Dump|input.State|input.Log, name, data)
+}
+
+// AddOf is Add for a file of which some classes of input alone are looked for.
+func (c *Case) AddOf(classes input.Class, name string, data []byte) (known bool, err error) {
+	kinds := input.Find(data, classes)
 	if len(kinds) == 0 && flightrec.Torn(name, data) {
 		c.tear(name, len(data))
 	}
@@ -215,14 +224,22 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 				c.gpus = append(c.gpus, gpuState{t, name})
 			}
 		case *joblog.Log:
-			if len(x.Events) == 0 && x.First == 0 {
+			if !c.AddLog(x) {
 				continue
 			}
-			c.logs = append(c.logs, x)
 		}
 		known = true
 	}
 	return known, nil
+}
+
+// AddLog takes what a log says; it reports whether that is anything.
+func (c *Case) AddLog(l *joblog.Log) bool {
+	tells := len(l.Events) > 0 || l.First > 0
+	if tells {
+		c.logs = append(c.logs, l)
+	}
+	return tells
 }
 
 // AddRAS takes an answer that the RAS service of a running job gave at that time.
@@ -242,6 +259,38 @@ func (c *Case) Empty() bool {
 func (c *Case) Dumped() bool {
 	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.procs)+len(c.silent)+len(c.rings) > 0
 }
+
+// Waits reports that something of the job says who waits for whom. What NCCL's log alone says of ranks that did not
+// come does not: half of a log, or one of many hosts, looks the same.
+func (c *Case) Waits() bool {
+	return c.Dumped() || slices.ContainsFunc(c.logs, func(l *joblog.Log) bool {
+		return l.Stack || slices.ContainsFunc(l.Events, func(e joblog.Event) bool {
+			return e.Kind == joblog.Timeout || e.Kind == joblog.Status || e.Kind == joblog.DumpSignal
+		})
+	})
+}
+
+// Lasting is how long nobody may make progress before a wait that may end by itself is a fault; a checkpoint, a
+// compilation or an evaluation has longer.
+const (
+	Lasting     = 30 * time.Second
+	LastingWork = 5 * time.Minute
+)
+
+// Lasted notes how long nobody has made progress.
+func (v *Verdict) Lasted(d time.Duration) {
+	most := Lasting
+	if works(v.Kind) {
+		most = LastingWork
+	}
+	if v.State == Stalled && v.MayPass && d >= most {
+		v.MayPass = false
+		v.Text += fmt.Sprintf(" Nobody has made progress for %v.", d.Round(time.Second))
+	}
+}
+
+// works reports what a rank does that ends by itself.
+func works(k Kind) bool { return k == Checkpoint || k == Compiling || k == Evaluation }
 
 // Severity is how grave a verdict is: what may pass by itself is a note.
 func (v *Verdict) Severity() finding.Severity {

@@ -230,7 +230,7 @@ func (v *logView) rendezvous() (claim, bool) {
 		return claim{}, false
 	}
 	last := joined[len(joined)-1]
-	if last.NRanks == 0 || int(last.Enqueued) >= last.NRanks {
+	if last.NRanks == 0 || last.Enqueued >= last.NRanks {
 		return claim{}, false
 	}
 	here := map[int]bool{}
@@ -257,7 +257,7 @@ func (v *logView) rendezvous() (claim, bool) {
 			missing = append(missing, r)
 		}
 	}
-	if len(missing) == 0 || len(missing) > last.NRanks-int(last.Enqueued) && len(missing) > last.NRanks/2 {
+	if len(missing) == 0 || len(missing) > last.NRanks-last.Enqueued && len(missing) > last.NRanks/2 {
 		return claim{}, false
 	}
 	c := claim{

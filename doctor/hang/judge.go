@@ -19,9 +19,9 @@ type judge struct {
 	rings   *recorder // what the profiler's rings say; nil without
 	ras     []*rasView
 	log     *logView
-	inspect *inspectView
-	moved   bool // RAS saw the job launch collectives between two answers
-	still   bool // RAS saw that it did not
+	inspect *recorder // what Inspector's lines say
+	moved   bool      // RAS saw the job launch collectives between two answers
+	still   bool      // RAS saw that it did not
 	notes   []string
 }
 
@@ -38,11 +38,12 @@ func (c *Case) Judge() *Verdict {
 	c = one
 	j := newJob(c)
 	x := &judge{
-		c: c, job: j, rec: newRecorder(c.rec, j), ras: rasViews(c, j), log: newLogView(c, j), inspect: newInspectView(c, j),
+		c: c, job: j, rec: newRecorder(fromRecorder, c.rec, j), ras: rasViews(c, j), log: newLogView(c, j),
+		inspect: newRecorder(fromInspector, c.inspectorSet(j), j),
 	}
 	x.rec.torn = c.torn
 	if s := c.ringSet(); s != nil {
-		x.rings = newRecorder(s, j)
+		x.rings = newRecorder(fromProfiler, s, j)
 		if len(s.Dumps) > len(x.rec.order) { // dumps come late or not at all
 			x.rec = x.rings
 		}
@@ -52,8 +53,8 @@ func (c *Case) Judge() *Verdict {
 	x.moved, x.still = yes, known && !yes
 	v := x.decide()
 	v.World = j.world
-	v.MayPass = v.State == Stalled && (v.MayPass || x.running() || len(x.ras) == 1 && len(c.rec.Dumps) == 0 ||
-		slices.Contains([]Kind{Checkpoint, Compiling, Evaluation}, v.Kind))
+	over := v.MayPass
+	v.MayPass = v.State == Stalled && (over || x.running() || len(x.ras) == 1 && len(c.rec.Dumps) == 0 || works(v.Kind))
 	v.Signals = x.signals()
 	v.Notes = append(append(v.Notes, c.notes...), x.notes...)
 	for _, a := range c.silent {
@@ -75,6 +76,9 @@ func (c *Case) Judge() *Verdict {
 	}
 	v.Confidence = math.Round(100*v.Confidence) / 100
 	x.advise(v)
+	if !over && !x.moved {
+		v.Lasted(x.waited())
+	}
 	if c.mixed {
 		v.Text += " The dumps are of several runs, and only the newest was judged: see the notes."
 	}
@@ -154,7 +158,6 @@ func (x *judge) decide() *Verdict {
 func (x *judge) stuck() (claim, bool) {
 	if x.rings != nil {
 		if c, ok := x.rings.stuck(x.job); ok {
-			c.source = fromProfiler
 			return c, true
 		}
 	}
@@ -171,7 +174,7 @@ func (x *judge) mismatch() (claim, bool) {
 			return c, true
 		}
 	}
-	return x.inspect.differing(x.job)
+	return x.inspect.mismatches(x.job)
 }
 
 // agree raises a claim's confidence by those of other sources that name the same ranks, and takes over their evidence.
@@ -195,6 +198,31 @@ func (x *judge) agree(c claim, others []claim) claim {
 }
 
 func sorted(list []int) []int { return slices.Sorted(slices.Values(list)) }
+
+// waited is how long the ranks of a job that was asked while it ran have waited, as far as its dumps or rings tell; of
+// a job that has made no communicator yet, how long all of its processes are there.
+func (x *judge) waited() time.Duration {
+	if x.c.now.IsZero() {
+		return 0
+	}
+	var since time.Time
+	for _, h := range x.rec.order {
+		if e := h.pending(); e != nil && e.Created > 0 && (since.IsZero() || since.UnixNano() > e.Created) {
+			since = time.Unix(0, e.Created)
+		}
+	}
+	if since.IsZero() && !x.communicated() {
+		for i := range x.c.procs {
+			if at := x.c.procs[i].Started; at.After(since) {
+				since = at
+			}
+		}
+	}
+	if since.IsZero() {
+		return 0
+	}
+	return x.c.now.Sub(since)
+}
 
 // running reports a job that was asked while it ran: a healthy one looks the same in the seconds that it evaluates or
 // saves.
@@ -367,13 +395,13 @@ func (x *judge) passing() *Verdict {
 	if c, wait, ok := x.inspect.stall(x.job); ok {
 		return x.past(c, wait)
 	}
-	if c, ok := slowClaim(x.rec.durations(), fromRecorder, nil); ok {
+	if c, ok := x.rec.slow(); ok {
 		if len(x.rec.absent) > 0 { // who waits for one of them comes late elsewhere
 			c.sure = min(c.sure, 0.5)
 		}
 		return x.verdict(c, Slow)
 	}
-	if c, ok := slowClaim(x.inspect.samples(), fromInspector, nil); ok {
+	if c, ok := x.inspect.slow(); ok {
 		return x.verdict(c, Slow)
 	}
 	if x.timedOut() {
@@ -381,7 +409,7 @@ func (x *judge) passing() *Verdict {
 			return x.verdict(b, Hung)
 		}
 	}
-	if c, ok := x.rec.stuck(x.job); ok && !x.moved && x.inspect.total == 0 && len(x.ras) == 0 && len(x.c.logs) == 0 {
+	if c, ok := x.rec.stuck(x.job); ok && !x.moved && len(x.inspect.order) == 0 && len(x.ras) == 0 && len(x.c.logs) == 0 {
 		c.sure = min(c.sure, 0.4)
 		return x.verdict(c, Stalled)
 	}
@@ -407,6 +435,10 @@ func (x *judge) passing() *Verdict {
 			"compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)"
 	case waits:
 		return unread
+	case len(x.ras) > 0 && len(x.ras[len(x.ras)-1].report.Comms) == 0 && x.ras[len(x.ras)-1].report.JSON:
+		v.State, v.Kind, v.Confidence, v.Text = Unknown, UnknownKind, 0,
+			"No communicator exists yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and stacks "+
+				"tell which."
 	case len(x.ras) > 0:
 		v.Text = "RAS reports nothing that differs between ranks. It does not see the order of communicators, kernels and " +
 			"sizes."
@@ -414,7 +446,7 @@ func (x *judge) passing() *Verdict {
 		v.State, v.Kind, v.Confidence, v.Text = Unknown, UnknownKind, 0,
 			"No rank has launched a collective yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and "+
 				"stacks tell which."
-	case x.inspect.total > 0:
+	case len(x.inspect.order) > 0:
 		v.Text = "All ranks completed the same collectives."
 	default:
 		v.State, v.Kind, v.Confidence, v.Text = Unknown, UnknownKind, 0, "Nothing that was read tells how the job is."

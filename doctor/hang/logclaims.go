@@ -187,7 +187,7 @@ func (v *logView) differing() (claim, bool) {
 		ops[t.Op] = append(ops[t.Op], t.Rank)
 		shapes[t.Op+t.Desc] = append(shapes[t.Op+t.Desc], t.Rank)
 	}
-	c := claim{source: fromLog, sure: 0.93, seq: int(list[0].Seq), quotes: []finding.Quote{list[0].quote()}}
+	c := claim{source: fromLog, sure: 0.93, seq: list[0].Seq, quotes: []finding.Quote{list[0].quote()}}
 	clear := true
 	switch {
 	case len(ops) > 1:
@@ -222,7 +222,7 @@ func (v *logView) behind() (claim, bool) {
 	for _, t := range v.by[joblog.Desync] {
 		if len(t.Ranks) > 0 && len(t.Ranks) <= max(1, v.j.world/2) {
 			return claim{
-				kind: Late, ranks: t.Ranks, source: fromLog, sure: 0.85, seq: int(t.Seq), quotes: []finding.Quote{t.quote()},
+				kind: Late, ranks: t.Ranks, source: fromLog, sure: 0.85, seq: t.Seq, quotes: []finding.Quote{t.quote()},
 				why: fmt.Sprintf("PyTorch's desync report: %s did not join the collective", rankList(t.Ranks)),
 			}, true
 		}
@@ -265,7 +265,7 @@ func (v *logView) behind() (claim, bool) {
 			unread = append(unread, r)
 		}
 	}
-	c := claim{source: fromLog, sure: 0.75, op: opWord(op.Op), seq: int(op.Seq), quotes: append(quotes, op.quote())}
+	c := claim{source: fromLog, sure: 0.75, op: opWord(op.Op), seq: op.Seq, quotes: append(quotes, op.quote())}
 	switch {
 	case len(late) > 0 && len(late) <= max(1, v.j.world/2):
 		slices.Sort(late)
@@ -302,7 +302,7 @@ func (v *logView) oneGroup() bool {
 // numbers are what ranks say of the last collective that they started and completed, and the last that anybody started.
 // A dump signal is about the group of all ranks, and a rank whose watchdog gave up may say its numbers only there: both
 // count where they are of one group.
-func (v *logView) numbers() (list []told, most int64) {
+func (v *logView) numbers() (list []told, most int) {
 	list = slices.Clone(v.by[joblog.DumpSignal])
 	// without a dump signal (older releases, or none was asked for), any group
 	said, groups := map[int]bool{}, len(list) == 0
@@ -333,20 +333,20 @@ func (v *logView) numbers() (list []told, most int64) {
 func lagging(numbers []told, op *joblog.Event) (ranks []int, quotes []finding.Quote) {
 	group := slices.DeleteFunc(slices.Clone(numbers),
 		func(t told) bool { return t.rank < 0 || t.Group != op.Group && t.Group != "" && op.Group != "" })
-	behind := func(number func(told) int64, below int64) {
+	behind := func(number func(told) int, below int) {
 		for _, t := range group {
 			if number(t) < below && !slices.Contains(ranks, t.rank) {
 				ranks, quotes = append(ranks, t.rank), append(quotes, t.quote())
 			}
 		}
 	}
-	var started, completed int64
+	var started, completed int
 	for _, t := range group {
 		started, completed = max(started, t.Enqueued), max(completed, t.Done)
 	}
-	behind(func(t told) int64 { return t.Enqueued }, min(op.Seq, started))
+	behind(func(t told) int { return t.Enqueued }, min(op.Seq, started))
 	if len(ranks) == 0 {
-		behind(func(t told) int64 { return t.Done }, completed)
+		behind(func(t told) int { return t.Done }, completed)
 	}
 	return ranks, quotes
 }

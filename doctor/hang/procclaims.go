@@ -122,7 +122,7 @@ func (x *judge) notCome() (claim, bool) {
 
 // communicated reports that a communicator existed.
 func (x *judge) communicated() bool {
-	return len(x.ras) > 0 || x.rings != nil || len(x.rec.slots) > 0 || x.inspect.total > 0
+	return len(x.ras) > 0 || x.rings != nil || len(x.rec.slots) > 0 || len(x.inspect.order) > 0
 }
 
 // notBegun finds who has not called NCCL, by the logs that all ranks have: the others' NCCL has begun and waits for the

@@ -128,7 +128,7 @@ func (x *recorder) mismatch(g, seq int32, j *job) (claim, bool) {
 			waiting = append(waiting, r)
 		}
 	}
-	c := claim{source: fromRecorder, comm: x.communicator(g, j), seq: int(seq), sure: 0.93}
+	c := claim{source: x.source, comm: x.communicator(g, j), seq: int(seq), sure: 0.93}
 	var few []int
 	clear := true
 	switch {
@@ -173,6 +173,9 @@ func (x *recorder) mismatch(g, seq int32, j *job) (claim, bool) {
 	} else {
 		c.why = fmt.Sprintf("%s launched %s, collective %d of group %s, with %s; the others with another size or type",
 			rankList(few), c.op, seq, c.comm.Name, x.set.Sigs[byRank[few[0]].Sig].Sizes)
+	}
+	if len(waiting) == 0 {
+		c.why += "; it ended, and its result is wrong"
 	}
 	return c, true
 }
@@ -248,7 +251,7 @@ func (x *recorder) straggler(j *job) (claim, bool) {
 	if len(w.roots) == 0 || x.running > 0 {
 		return claim{}, false
 	}
-	c := claim{kind: Late, ranks: w.roots, source: fromRecorder, sure: 0.9, waiting: w.waiting}
+	c := claim{kind: Late, ranks: w.roots, source: x.source, sure: 0.9, waiting: w.waiting}
 	op, ok := x.firstNeeded(w.roots[0])
 	if ok {
 		x.describe(&c, op, j)
@@ -309,7 +312,7 @@ func (x *recorder) missing(j *job) (claim, bool) {
 	if slices.ContainsFunc(x.torn, func(f tornFile) bool { return slices.Contains(w.absent, f.rank) }) {
 		return claim{}, false // it left a dump, which nobody can read
 	}
-	c := claim{kind: NoReport, ranks: w.absent, source: fromRecorder, sure: 0.5, most: 0.7, waiting: w.waiting}
+	c := claim{kind: NoReport, ranks: w.absent, source: x.source, sure: 0.5, most: 0.7, waiting: w.waiting}
 	if op, ok := x.firstNeeded(w.absent[0]); ok {
 		x.describe(&c, op, j)
 	}
@@ -340,7 +343,7 @@ func (x *recorder) deadlock(j *job) (claim, bool) {
 		}
 	}
 	few, clear := minority(orders)
-	c := claim{kind: Order, ranks: few, source: fromRecorder, sure: 0.9, waiting: w.waiting}
+	c := claim{kind: Order, ranks: few, source: x.source, sure: 0.9, waiting: w.waiting}
 	if !clear {
 		c.sure = 0.6
 		c.ranks = x.againstHabit(few, classA, classB, a, b)
@@ -472,7 +475,7 @@ func (x *recorder) stuck(j *job) (claim, bool) {
 	if !ok {
 		return claim{}, false
 	}
-	c := claim{source: fromRecorder, waiting: w.waiting}
+	c := claim{source: x.source, waiting: w.waiting}
 	x.describe(&c, op, j)
 	var scheduled, started []int
 	for _, r := range x.set.Groups[op.group].Ranks {
@@ -581,7 +584,7 @@ func (x *recorder) stall(j *job) (claim, time.Duration, bool) {
 			if op := (opRef{g, x.base[g] + int32(i)}); wait > most {
 				most = wait
 				best = claim{
-					kind: Late, ranks: []int{int(s.last)}, source: fromRecorder, sure: 0.8, comm: x.communicator(g, j),
+					kind: Late, ranks: []int{int(s.last)}, source: x.source, sure: 0.8, comm: x.communicator(g, j),
 					seq: int(op.seq),
 				}
 				if sig := x.sigOf(op); sig != nil {

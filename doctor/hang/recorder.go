@@ -44,11 +44,12 @@ type recorder struct {
 	// running counts collectives that completed somewhere while a member had not launched them when it was dumped: the
 	// dumps were taken while the job ran, and prove nothing about its end.
 	running int
+	source  string
 }
 
 // newRecorder joins the dumps of all ranks.
-func newRecorder(set *flightrec.Set, j *job) *recorder {
-	x := &recorder{set: set, ranks: map[int]*history{}, slots: map[int32][]slot{}, base: map[int32]int32{}}
+func newRecorder(source string, set *flightrec.Set, j *job) *recorder {
+	x := &recorder{source: source, set: set, ranks: map[int]*history{}, slots: map[int32][]slot{}, base: map[int32]int32{}}
 	x.unify()
 	for _, d := range set.Dumps {
 		rank := x.rankOf(d, j)

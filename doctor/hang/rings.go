@@ -2,7 +2,6 @@ package hang
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -38,45 +37,24 @@ func (c *Case) AddRing(name string, r *profile.Ring) {
 	c.rings = append(c.rings, ringFile{r, name})
 }
 
-// ringOps are the recorder's words for NCCL's operations.
-var ringOps = map[coll.Kind]string{
-	coll.AllReduce: "all_reduce", coll.AllGather: "_all_gather_base", coll.ReduceScatter: "_reduce_scatter_base",
-	coll.Broadcast: "broadcast", coll.Reduce: "reduce",
-}
-
 // maxRingOps are the last operations of a ring that are compared.
 const maxRingOps = 2048
 
 // ringSet is what rings say in the form of the recorder's dumps, whose rules then hold for them: the same order, sizes
 // and states, of NCCL itself and without asking the process. nil where the rings say nothing about ends.
 func (c *Case) ringSet() *flightrec.Set {
-	s := flightrec.NewSet()
-	groups := map[string]int32{}
-	members := map[int32]map[int]int{} // global by communicator's rank
-	sigs := map[string]int32{}
+	b := newSetBuilder()
 	timed := false
 	rings := slices.DeleteFunc(slices.Clone(c.rings), func(r ringFile) bool { return r.Rank < 0 })
 	for _, r := range rings {
 		for i := range r.Comms {
 			m := &r.Comms[i]
-			key := strconv.FormatUint(m.Hash, 16)
-			g, ok := groups[key]
-			if !ok {
-				g = int32(len(s.Groups))
-				groups[key], members[g] = g, map[int]int{}
-				s.Groups = append(s.Groups, flightrec.Group{Name: key, Desc: commName(m.Name)})
-			}
-			members[g][m.Rank] = r.Rank
+			b.members[b.comm(m)][m.Rank] = r.Rank
 		}
 		timed = timed || slices.ContainsFunc(r.Ops, func(o profile.Op) bool { return o.Ended })
 	}
 	if !timed {
 		return nil
-	}
-	for g, byRank := range members {
-		for _, k := range slices.Sorted(maps.Keys(byRank)) {
-			s.Groups[g].Ranks = append(s.Groups[g].Ranks, byRank[k])
-		}
 	}
 	anchors, ended := anchorsOf(rings), endedOf(rings)
 	for _, r := range rings {
@@ -84,8 +62,7 @@ func (c *Case) ringSet() *flightrec.Set {
 		ops := r.Ops[max(0, len(r.Ops)-maxRingOps):]
 		next := make([]int32, len(r.Comms))
 		for i := range r.Comms {
-			g := groups[strconv.FormatUint(r.Comms[i].Hash, 16)]
-			d.Member = append(d.Member, g)
+			d.Member = append(d.Member, b.comm(&r.Comms[i]))
 			if a := anchors[r.Comms[i].Hash]; a.number > 0 {
 				if n := before(ops, i, a.call); n >= 0 {
 					next[i] = a.number - n
@@ -96,12 +73,15 @@ func (c *Case) ringSet() *flightrec.Set {
 			o := &ops[i]
 			m := &r.Comms[o.Comm]
 			e := flightrec.Entry{
-				Record: int64(o.Number) + 1, Created: o.Launched.UnixNano(), Group: groups[strconv.FormatUint(m.Hash, 16)],
+				Record: int64(o.Number) + 1, Created: o.Launched.UnixNano(), Group: d.Member[o.Comm],
 				State: flightrec.Scheduled,
 			}
-			word := ringOps[o.Kind]
-			if word == "" {
-				e.P2P, word = true, o.Function
+			sig := flightrec.Sig{
+				Op: recorderOps[o.Function], Sizes: fmt.Sprintf("[%d]", o.Count), Dtypes: o.Type, In: int64(o.Count),
+				Out: int64(o.Count),
+			}
+			if sig.Op == "" {
+				e.P2P, sig.Op = true, fmt.Sprint(o.Function, " ", o.Peer)
 			} else {
 				if e.Seq = next[o.Comm]; e.Seq <= 0 {
 					continue // no call of it is known of all members
@@ -110,29 +90,23 @@ func (c *Case) ringSet() *flightrec.Set {
 			}
 			switch {
 			case m.Ended, o.Ended && exact(o.Algo), endedLater(ops[i+1:], o.Comm),
-				o.Ended && ended[memberCall{m.Hash, ringCall{o.Kind, o.Sequence}}] >= len(members[e.Group]):
+				o.Ended && ended[memberCall{m.Hash, ringCall{o.Kind, o.Sequence}}] >= len(b.members[e.Group]):
 				e.State = flightrec.Completed
 			case o.Started:
 				e.State = flightrec.Started
 			}
-			key := fmt.Sprint(word, o.Type, o.Count)
-			if e.P2P {
-				key = fmt.Sprint(word, o.Type, o.Count, o.Peer)
-			}
-			sig, ok := sigs[key]
-			if !ok {
-				sig = int32(len(s.Sigs))
-				sigs[key] = sig
-				s.Sigs = append(s.Sigs, flightrec.Sig{
-					Op: word, Sizes: fmt.Sprintf("[%d]", o.Count), Dtypes: o.Type, In: int64(o.Count), Out: int64(o.Count),
-				})
-			}
-			e.Sig = sig
+			e.Sig = b.sig(sig)
 			d.Entries = append(d.Entries, e)
 		}
-		s.Dumps = append(s.Dumps, d)
+		b.Dumps = append(b.Dumps, d)
 	}
-	return s
+	return b.finish()
+}
+
+// comm is the group of a communicator.
+func (b *setBuilder) comm(m *profile.Comm) int32 {
+	hash := strconv.FormatUint(m.Hash, 16)
+	return b.group(hash, flightrec.Group{Name: hash, Desc: commName(m.Name)})
 }
 
 // exact reports algorithms whose end is told right: NCCL stamps the end of a kernel by its first thread, and in a tree,
@@ -194,7 +168,7 @@ func anchorsOf(rings []ringFile) map[uint64]anchor {
 		for i := range ops {
 			o := &ops[i]
 			h := r.Comms[o.Comm].Hash
-			if ringOps[o.Kind] == "" {
+			if recorderOps[o.Function] == "" {
 				continue
 			}
 			if seen[h] == nil {
@@ -239,7 +213,7 @@ func before(ops []profile.Op, comm int, c ringCall) int32 {
 	n := int32(0)
 	for i := range ops {
 		o := &ops[i]
-		if o.Comm != comm || ringOps[o.Kind] == "" {
+		if o.Comm != comm || recorderOps[o.Function] == "" {
 			continue
 		}
 		if (ringCall{o.Kind, o.Sequence}) == c {

@@ -29,13 +29,19 @@ func ringJob(lost int) []*profile.Ring {
 	return list
 }
 
+// functions are NCCL's words.
+var functions = map[coll.Kind]string{
+	coll.AllReduce: "AllReduce", coll.AllGather: "AllGather", coll.ReduceScatter: "ReduceScatter",
+	coll.Broadcast: "Broadcast", coll.Reduce: "Reduce",
+}
+
 func ringOp(r *profile.Ring, comm int, kind coll.Kind, seq, count uint64, ended bool) *profile.Op {
 	number := uint64(0)
 	if n := len(r.Ops); n > 0 {
 		number = r.Ops[n-1].Number + 1
 	}
 	r.Ops = append(r.Ops, profile.Op{
-		Number: number, Comm: comm, Kind: kind, Sequence: seq, Count: count, Type: "Float32", Bytes: unit.Bytes(4 * count),
+		Number: number, Comm: comm, Kind: kind, Function: functions[kind], Sequence: seq, Count: count, Type: "Float32", Bytes: unit.Bytes(4 * count),
 		Launched: r.Created.Add(time.Duration(number) * time.Millisecond), Started: true, Ended: ended,
 		Took: time.Millisecond,
 	})

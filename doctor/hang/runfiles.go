@@ -15,117 +15,64 @@ import (
 // RAS answers and logs of the run before lie in the same folder as often as dumps do. Processes tell runs apart: a
 // communicator's hash and a process are of one run, and a rank has one process in it.
 
-// oneAnswers leaves out the RAS answers of other runs than the newest. Answers of a running job are newer than files. A
-// text lists some communicators only, so it is kept with any.
+// oneAnswers leaves out the RAS answers of other runs than the newest: those that have no communicator and no process
+// in common with its last one. Answers of a running job are newer than files. A text lists some communicators only, so
+// it is kept with any.
 func (c *Case) oneAnswers() error {
-	sets := answerSets(c.ras)
-	if len(sets) < 2 {
-		return nil
+	whole := func(r *ras.Report) bool { return r.JSON && len(r.Comms) > 0 }
+	later := func(a, b *ras.Report) bool {
+		return c.asked[a] && !c.asked[b] || c.asked[a] == c.asked[b] && a.Time > b.Time
 	}
-	slices.SortStableFunc(sets, func(a, b []*ras.Report) int { return c.when(b, true).compare(c.when(a, true)) })
-	newest := sets[0]
-	for _, s := range sets[1:] {
-		if c.when(s, true).compare(c.when(newest, false)) >= 0 {
-			return fmt.Errorf("the RAS answers are of several jobs at the same time: %s has other processes than %s; give the "+
-				"answers of one job, or ask its hosts alone", s[0].Name, newest[0].Name)
+	var newest *ras.Report
+	for _, r := range c.ras {
+		if whole(r) && (newest == nil || later(r, newest)) {
+			newest = r
 		}
 	}
-	left := slices.Concat(sets[1:]...)
+	if newest == nil {
+		return nil
+	}
+	ids := map[any]bool{}
+	for _, id := range runIDs(newest) {
+		ids[id] = true
+	}
+	first := newest
+	var kept, left []*ras.Report
+	for _, r := range c.ras {
+		switch ours := slices.ContainsFunc(runIDs(r), func(id any) bool { return ids[id] }); {
+		case whole(r) && !ours:
+			left = append(left, r)
+			continue
+		case whole(r) && later(first, r):
+			first = r
+		}
+		kept = append(kept, r)
+	}
 	var names []string
 	for _, r := range left {
-		names = append(names, r.Name)
+		if names = append(names, r.Name); !later(first, r) {
+			return fmt.Errorf("the RAS answers are of several jobs at the same time: %s has other processes than %s; give the "+
+				"answers of one job, or ask its hosts alone", r.Name, newest.Name)
+		}
 	}
-	c.ras = slices.DeleteFunc(slices.Clone(c.ras), func(r *ras.Report) bool { return slices.Contains(left, r) })
-	c.notes = append(slices.Clone(c.notes),
-		"The RAS answers are of several runs. Only the newest was judged. Left out: "+someNames(names)+".")
+	if len(left) > 0 {
+		c.ras = kept
+		c.notes = append(slices.Clone(c.notes),
+			"The RAS answers are of several runs. Only the newest was judged. Left out: "+someNames(names)+".")
+	}
 	return nil
 }
 
-// moment is when an answer came: a running job's after all files.
-type moment struct {
-	asked bool
-	clock string
-}
-
-func (m moment) compare(o moment) int {
-	if m.asked != o.asked {
-		if m.asked {
-			return 1
-		}
-		return -1
-	}
-	return strings.Compare(m.clock, o.clock)
-}
-
-// when is the time of the last or the first answer of a run.
-func (c *Case) when(list []*ras.Report, last bool) moment {
-	var m moment
-	for i, r := range list {
-		x := moment{c.asked[r], r.Time}
-		if i == 0 || (x.compare(m) > 0) == last {
-			m = x
+// runIDs are the communicators and processes of an answer: those of a run.
+func runIDs(r *ras.Report) (list []any) {
+	for i := range r.Comms {
+		m := &r.Comms[i]
+		list = append(list, m.Hash)
+		for _, x := range slices.Concat(m.Ranks, m.Missing) {
+			list = append(list, x.Process)
 		}
 	}
-	return m
-}
-
-// answerSets are the answers in JSON by runs: those of one have a communicator or a process in common.
-func answerSets(list []*ras.Report) (sets [][]*ras.Report) {
-	type process struct {
-		host string
-		pid  int
-	}
-	run := map[*ras.Report]int{}
-	comms, procs := map[uint64]int{}, map[process]int{}
-	into := []int{} // the run that a run was found to be
-	root := func(i int) int {
-		for into[i] != i {
-			i = into[i]
-		}
-		return i
-	}
-	for _, r := range list {
-		if !r.JSON || len(r.Comms) == 0 {
-			continue
-		}
-		at := len(into)
-		into = append(into, at)
-		run[r] = at
-		join := func(other int, known bool) {
-			if known {
-				into[root(other)] = root(at)
-			}
-		}
-		for i := range r.Comms {
-			m := &r.Comms[i]
-			old, ok := comms[m.Hash]
-			join(old, ok)
-			comms[m.Hash] = at
-			for _, ranks := range [][]ras.Rank{m.Ranks, m.Missing} {
-				for k := range ranks {
-					p := process{ranks[k].Host, ranks[k].PID}
-					old, ok := procs[p]
-					join(old, ok)
-					procs[p] = at
-				}
-			}
-		}
-	}
-	place := map[int]int{}
-	for _, r := range list {
-		at, ok := run[r]
-		if !ok {
-			continue
-		}
-		k, ok := place[root(at)]
-		if !ok {
-			k = len(sets)
-			place[root(at)] = k
-			sets = append(sets, nil)
-		}
-		sets[k] = append(sets[k], r)
-	}
-	return sets
+	return list
 }
 
 // leaves is how long a process may still write into another file after PyTorch said that it takes it down.

@@ -3,8 +3,6 @@ package hang
 import (
 	"fmt"
 	"slices"
-
-	"busbar.dev/finding"
 )
 
 // sample is one rank's time in one collective.
@@ -65,8 +63,9 @@ func lateArrivals(samples []sample) (rank int, share, waitUs float64, ok bool) {
 	return best, sums[best] / total, waitUs, true
 }
 
-// slowClaim says that a rank is late in most collectives.
-func slowClaim(samples []sample, source string, quotes []finding.Quote) (claim, bool) {
+// slow says that a rank is late in most collectives.
+func (x *recorder) slow() (claim, bool) {
+	samples := x.durations()
 	rank, share, wait, ok := lateArrivals(samples)
 	if !ok {
 		return claim{}, false
@@ -80,7 +79,7 @@ func slowClaim(samples []sample, source string, quotes []finding.Quote) (claim, 
 		return claim{}, false
 	}
 	return claim{
-		kind: Late, ranks: []int{rank}, source: source, sure: min(0.9, 0.5+share/2), quotes: quotes,
+		kind: Late, ranks: []int{rank}, source: x.source, sure: min(0.9, 0.5+share/2),
 		why: fmt.Sprintf("rank %d comes last to most collectives: %.0f%% of the waiting is for it, %.1f ms at the median",
 			rank, 100*share, wait/1000),
 	}, true

@@ -80,7 +80,7 @@ func (x *judge) addresses(evidence []finding.Quote) string {
 }
 
 // adviseNoReport says which input would tell what became of a rank, and how to get it.
-func (x *judge) adviseNoReport(v *Verdict, on func(string) string, pid string) {
+func (x *judge) adviseNoReport(v *Verdict, on, pid string) {
 	rank := v.Ranks[0].Rank
 	var missing []string
 	host, where := v.Ranks[0].Host, ""
@@ -100,6 +100,6 @@ func (x *judge) adviseNoReport(v *Verdict, on func(string) string, pid string) {
 		v.Next = append(v.Next, fmt.Sprintf("Give what is missing of rank %d: %s.", rank, strings.Join(missing, " and ")))
 	}
 	v.Next = append(v.Next,
-		"See whether its process exists and runs (STAT T is stopped): "+on("ps -o pid,stat,etime,cmd -p "+pid)+where,
-		"While the job hangs, ask there: "+on("busbar hang --pid "+pid)+where)
+		"See whether its process exists and runs (STAT T is stopped): "+on+"ps -o pid,stat,etime,cmd -p "+pid+where,
+		"While the job hangs, ask there: "+on+"busbar hang --pid "+pid+where)
 }

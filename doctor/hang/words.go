@@ -2,13 +2,34 @@ package hang
 
 import (
 	"cmp"
+	_ "embed" // for the kinds
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"busbar.dev/input/joblog"
+	"busbar.dev/internal/csvtable"
 )
+
+//go:embed kinds.csv
+var kindTable string
+
+type kindRow struct {
+	Kind  Kind   `csv:"kind"`
+	Title string `csv:"title"`
+	Next  string `csv:"next,optional"`
+	Then  string `csv:"then,optional"`
+}
+
+var kindRows = sync.OnceValue(func() map[Kind]kindRow {
+	by := map[Kind]kindRow{}
+	for _, k := range csvtable.Must[kindRow]("kinds.csv", kindTable) {
+		by[k.Kind] = k
+	}
+	return by
+})
 
 // title is the verdict in one line.
 func (v *Verdict) title() string {
@@ -23,44 +44,10 @@ func (v *Verdict) title() string {
 	case len(v.Nodes) > 0:
 		who = strings.Join(v.Nodes, ", ")
 	}
-	switch v.Kind {
-	case Late:
-		if v.State == Slow {
-			return who + " slows every step"
-		}
-		return who + " has not launched the collective that the others wait in"
-	case Exited:
-		return who + " exited"
-	case Killed:
-		return who + " was killed"
-	case Stopped:
-		return who + " is stopped"
-	case NoReport:
-		return "no report from " + who + ", which the others wait for"
-	case OpMismatch:
-		return who + " calls a different collective"
-	case SizeMismatch:
-		return who + " calls a collective with a different size or type"
-	case NeverJoined:
-		return who + " did not join"
-	case Order:
-		return who + " launches collectives of two communicators in the opposite order"
-	case Kernel:
-		return "a GPU kernel does not end on " + who
-	case GPUFault:
-		return "GPU error on " + who
-	case Network:
-		return "the network does not carry a collective"
-	case Checkpoint:
-		return who + " writes a checkpoint; the others wait"
-	case DataLoading:
-		return who + " waits for its data loader"
-	case Compiling:
-		return who + " compiles; the others wait"
-	case Evaluation:
-		return who + " evaluates; the others wait"
+	if v.Kind == Late && v.State == Slow {
+		return who + " slows every step"
 	}
-	return "the job waits, and nothing says for whom"
+	return strings.Replace(kindRows()[v.Kind].Title, "{who}", who, 1)
 }
 
 // Title is the verdict in one line, for people.
@@ -85,90 +72,64 @@ func (x *judge) advise(v *Verdict) {
 		host = v.Nodes[0]
 	}
 	if len(v.Ranks) > 0 {
-		host = v.Ranks[0].Host
-		if v.Ranks[0].PID > 0 {
+		if host = v.Ranks[0].Host; v.Ranks[0].PID > 0 {
 			pid = strconv.Itoa(v.Ranks[0].PID)
 		}
 	}
-	on := func(cmd string) string {
-		if host == "" {
-			return cmd
-		}
-		return "ssh " + host + " " + cmd
+	on := ""
+	if host != "" && !strings.HasPrefix(host, "127.") {
+		on = "ssh " + host + " "
 	}
-	look := on("py-spy dump --pid " + pid)
+	look := on + "py-spy dump --pid " + pid
+	if v.Kind == DataLoading {
+		look = strings.Replace(look, "dump", "dump --subprocesses", 1)
+	}
 	if host == "" {
 		look += " on the rank's node"
 	}
+	reason := map[Kind]string{GPUFault: "GPU error"}
+	drain := fmt.Sprintf("If the node is to blame, drain it: scontrol update nodename=%s state=drain reason=%q, or "+
+		"kubectl cordon %[1]s", cmp.Or(host, "NODE"), cmp.Or(reason[v.Kind], string(v.Kind)))
 	switch v.Kind {
 	case Late:
-		switch {
-		case v.Stack == "" && len(x.log.by[joblog.Down])+len(x.log.by[joblog.Exit]) > 0:
-			v.Next = append(v.Next, "The job has ended: read the rank's own output up to the timeout. Next time, while it "+
-				"hangs: "+look)
-		case v.Stack == "":
-			v.Next = append(v.Next, "See what the rank does: "+look)
-		default:
-			v.Next = append(v.Next,
-				"The rank is in "+v.Stack+": fix that, or raise the process group's timeout if it is meant to take long.")
-		}
-		if v.State == Slow {
-			v.Next = append(v.Next, "Compare the rank's clocks, temperature and CPU with its neighbours: "+
-				on("nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE"))
-		}
-	case DataLoading:
-		v.Next = append(v.Next, "A worker of the data loader does not return. See the workers: "+
-			strings.Replace(look, "py-spy dump", "py-spy dump --subprocesses", 1))
-	case Checkpoint, Compiling, Evaluation:
-		v.Next = append(v.Next, "Wait: this ends by itself. If it takes longer than the timeout, raise it (timeout= of "+
-			"init_process_group) or let all ranks do it at once.")
-	case Stopped:
-		v.Next = append(v.Next, "Continue the process: "+on("kill -CONT "+pid),
-			"If it was frozen by the system (cgroup, debugger, a node that swaps), look there: "+on("dmesg -T | tail"))
-	case Killed:
-		v.Next = append(v.Next, "Find out who killed it: "+on("dmesg -T | grep -iE 'killed process|oom'"),
-			"Restart from the last checkpoint; the other ranks cannot go on.")
-	case Exited:
-		v.Next = append(v.Next, "Read the rank's own log; the errors of other ranks follow from it.",
-			"Restart from the last checkpoint.")
+		x.adviseLate(v, on, look)
 	case NoReport:
 		x.adviseNoReport(v, on, pid)
-	case OpMismatch, SizeMismatch:
-		v.Next = append(v.Next, "Find the branch that this rank alone takes (a condition on its rank, its data or its "+
-			"loss). TORCH_DISTRIBUTED_DEBUG=DETAIL stops a run at the first such call.")
-	case Order:
-		v.Next = append(v.Next, "Launch collectives of different groups in the same order on all ranks.")
-	case NeverJoined:
-		v.Next = append(v.Next, "See whether the rank runs and what it does: "+look,
-			"All members of a group must use it; new_group must be called by all ranks.")
-	case Kernel:
-		v.Next = append(v.Next, "See the kernel that runs: "+on("cuda-gdb -p "+pid), "Run with TORCH_NCCL_ENABLE_TIMING=1: "+
-			"the recorder then tells which rank has not started the collective.")
-	case GPUFault:
-		v.Next = append(v.Next, x.drain(host, "GPU error"), "Xid 13, 31 and 43 are mostly the program's own error: run it "+
-			"with CUDA_LAUNCH_BLOCKING=1; others are the hardware's.")
-	case Network:
-		v.Next = append(v.Next, "Test the links of the named hosts: busbar bench pairs, ibstat, ethtool -S.",
-			x.drain(host, "network"))
+	}
+	fill := strings.NewReplacer("{on}", on, "{pid}", pid, "{look}", look, "{drain}", drain)
+	for _, text := range []string{kindRows()[v.Kind].Next, kindRows()[v.Kind].Then} {
+		if text != "" {
+			v.Next = append(v.Next, fill.Replace(text))
+		}
 	}
 	if v.State == Unknown {
 		v.Next = append(v.Next, "Ask the job: busbar hang --ras HOST, or read its dumps: busbar hang DIR "+
 			"(TORCH_FR_DUMP_TEMP_FILE, default /tmp/nccl_trace_rank_N).",
 			"Give the logs of all ranks, not of one: busbar hang LOGS. For what one log says by itself: busbar doctor LOG.")
 	}
-	if v.State == Hung && slices.Contains([]Kind{Killed, Stopped, GPUFault, Kernel}, v.Kind) && v.Kind != GPUFault {
-		v.Next = append(v.Next, x.drain(host, string(v.Kind)))
+	if v.State == Hung && slices.Contains([]Kind{Killed, Stopped, Kernel}, v.Kind) {
+		v.Next = append(v.Next, drain)
 	}
 	if v.Next == nil {
 		v.Next = []string{}
 	}
 }
 
-// drain is the command that keeps jobs off a node.
-func (x *judge) drain(host, why string) string {
-	host = cmp.Or(host, "NODE")
-	return fmt.Sprintf("If the node is to blame, drain it: scontrol update nodename=%s state=drain reason=%q, or "+
-		"kubectl cordon %s", host, why, host)
+// adviseLate says how to see what a late rank does, or what to do about what is seen.
+func (x *judge) adviseLate(v *Verdict, on, look string) {
+	text := "See what the rank does: " + look
+	switch {
+	case v.Stack != "":
+		text = "The rank is in " + v.Stack +
+			": fix that, or raise the process group's timeout if it is meant to take long."
+	case len(x.log.by[joblog.Down])+len(x.log.by[joblog.Exit]) > 0:
+		text = "The job has ended: read the rank's own output up to the timeout. Next time, while it hangs: " + look
+	}
+	v.Next = append(v.Next, text)
+	if v.State == Slow {
+		v.Next = append(v.Next, "Compare the rank's clocks, temperature and CPU with its neighbours: "+
+			on+"nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE")
+	}
 }
 
 // sentence gives a text a capital and a full stop.

@@ -15,37 +15,19 @@ import (
 func (s *Set) dump(top pickle.Value) (*Dump, error) {
 	r := &s.reader
 	d := &Dump{Rank: -1}
-	known := false
-	var entries, status pickle.Value
-	for k, v := range pairs(r, top) {
-		switch string(r.Bytes(k)) {
-		case "version":
-			d.Version = string(word(r, v))
-		case "comm_lib_version":
-			d.Library = string(word(r, v))
-		case "rank":
-			if n, ok := v.Int(); ok && n >= 0 && n < maxRanks {
-				d.Rank = int(n)
-			}
-		case "pg_config":
-			known = true
-			if err := s.config(d, v); err != nil {
-				return nil, err
-			}
-		case "pg_status":
-			status = v
-		case "entries":
-			known, entries = true, v
-		}
-	}
-	if !known {
+	f := fields(r, top, dumpKeys)
+	rank, groups, status, entries := f[0], f[1], f[2], f[3]
+	if groups.Kind == pickle.None && entries.Kind == pickle.None {
 		return nil, errors.New("no entries and process groups in it: not a dump of the flight recorder")
 	}
-	list := r.Items(entries)
-	if len(list) > maxEntries {
-		d.Dropped = len(list) - maxEntries
-		list = list[d.Dropped:]
+	if n, ok := rank.Int(); ok && n >= 0 && n < maxRanks {
+		d.Rank = int(n)
 	}
+	if err := s.config(d, groups); err != nil {
+		return nil, err
+	}
+	list := r.Items(entries)
+	list = list[max(0, len(list)-maxEntries):]
 	d.Entries = make([]Entry, 0, len(list))
 	x := &entryReader{set: s, r: r, dump: d, byID: map[int64]int32{}}
 	for _, v := range list {
@@ -58,6 +40,53 @@ func (s *Set) dump(top pickle.Value) (*Dump, error) {
 	}
 	x.status(status)
 	return d, r.Walked()
+}
+
+// keys are the places of a dictionary's fields in a list of their values, by name.
+type keys map[string]int
+
+var (
+	dumpKeys   = keys{"rank": 0, "pg_config": 1, "pg_status": 2, "entries": 3}
+	groupKeys  = keys{"name": 0, "desc": 1, "ranks": 2}
+	frameKeys  = keys{"name": 0, "filename": 1, "line": 2}
+	statusKeys = keys{"last_enqueued_collective": 0}
+	entryKeys  = keys{
+		"record_id": atRecord, "id": atRecord, "pg_id": atGroupID, "process_group": atGroup, "collective_seq_id": atSeq,
+		"seq_id": atSeq, "p2p_seq_id": atP2PSeq, "profiling_name": atOp, "time_created_ns": atCreated,
+		"duration_ms": atDuration, "state": atState, "is_p2p": atP2P, "input_sizes": atIn, "output_sizes": atOut,
+		"input_dtypes": atInTypes, "output_dtypes": atOutTypes, "frames": atFrames, "thread_id": atThread,
+	}
+)
+
+// The places of an entry's fields.
+const (
+	atRecord = iota
+	atGroupID
+	atGroup
+	atSeq
+	atP2PSeq
+	atOp
+	atCreated
+	atDuration
+	atState
+	atP2P
+	atIn
+	atOut
+	atInTypes
+	atOutTypes
+	atFrames
+	atThread
+	places
+)
+
+// fields are the values of a dictionary at the places of its keys, None where it has none.
+func fields(r *pickle.Reader, v pickle.Value, of keys) (list [places]pickle.Value) {
+	for k, v := range pairs(r, v) {
+		if i, ok := of[string(r.Bytes(k))]; ok {
+			list[i] = v
+		}
+	}
+	return list
 }
 
 // word is a text as far as it is kept. A short pickle can stand for a long one many times.
@@ -86,17 +115,10 @@ func (s *Set) config(d *Dump, v pickle.Value) error {
 	r := &s.reader
 	lists := map[pickle.Value]int32{}
 	for k, g := range pairs(r, v) {
-		name, desc := word(r, k), ""
-		var ranks pickle.Value
-		for k, v := range pairs(r, g) {
-			switch string(r.Bytes(k)) {
-			case "name":
-				name = word(r, v)
-			case "desc":
-				desc = string(word(r, v))
-			case "ranks":
-				ranks = v
-			}
+		f := fields(r, g, groupKeys)
+		name, ranks := word(r, k), f[2]
+		if f[0].Kind == pickle.String {
+			name = word(r, f[0])
 		}
 		list, ok := lists[ranks] // groups of one pickle may share the text of their ranks
 		if !ok {
@@ -106,7 +128,7 @@ func (s *Set) config(d *Dump, v pickle.Value) error {
 			}
 			lists[ranks] = list
 		}
-		i, err := s.group(name, desc, list)
+		i, err := s.group(name, string(word(r, f[1])), list)
 		if err != nil {
 			return err
 		}
@@ -155,78 +177,33 @@ type entryReader struct {
 	}
 }
 
-func (x *entryReader) entry(v pickle.Value) error {
-	var e Entry
-	var group, op, in, out, inTypes, outTypes, frames, desc, thread pickle.Value
-	pgID := int64(-1)
-	var p2pSeq int64
-	for k, v := range pairs(x.r, v) {
-		n := number(x.r, v)
-		switch string(x.r.Bytes(k)) {
-		case "record_id", "id":
-			e.Record = n
-		case "pg_id":
-			pgID = n
-		case "process_group":
-			if l := x.r.Items(v); len(l) > 1 {
-				group, desc = l[0], l[1]
-			} else if len(l) == 1 {
-				group = l[0]
-			}
-		case "collective_seq_id", "seq_id":
-			e.Seq = int32(n)
-		case "p2p_seq_id":
-			p2pSeq = n
-		case "profiling_name":
-			op = v
-		case "time_created_ns":
-			e.Created = n
-		case "time_discovered_started_ns":
-			e.Started = n
-		case "time_discovered_completed_ns":
-			e.Completed = n
-		case "duration_ms":
-			f, _ := v.Float()
-			e.DurationMs = float32(f)
-		case "timeout_ms":
-			e.TimeoutMs = float32(n)
-		case "state":
-			e.State = x.state(v)
-		case "is_p2p":
-			e.P2P = n != 0
-		case "input_sizes":
-			in = v
-		case "output_sizes":
-			out = v
-		case "input_dtypes":
-			inTypes = v
-		case "output_dtypes":
-			outTypes = v
-		case "frames":
-			frames = v
-		case "thread_id":
-			thread = v
-		}
+func (x *entryReader) entry(v pickle.Value) (err error) {
+	f := fields(x.r, v, entryKeys)
+	n := func(at int) int64 { return number(x.r, f[at]) }
+	duration, _ := f[atDuration].Float()
+	e := Entry{
+		Record: n(atRecord), Created: n(atCreated), Seq: int32(n(atSeq)), DurationMs: float32(duration),
+		State: x.state(f[atState]), P2P: n(atP2P) != 0,
 	}
 	if e.P2P {
-		e.Seq = int32(p2pSeq)
+		e.Seq = int32(n(atP2PSeq))
 	}
-	g, err := x.group(group, desc)
-	if err != nil {
+	var name [2]pickle.Value // and description
+	copy(name[:], x.r.Items(f[atGroup]))
+	if e.Group, err = x.group(name[0], name[1]); err != nil {
 		return err
 	}
-	e.Group = g
-	if pgID >= 0 {
-		x.byID[pgID] = g
+	if f[atGroupID].Kind != pickle.None {
+		x.byID[n(atGroupID)] = e.Group
 	}
-	if e.Sig, err = x.sig(op, in, out, inTypes, outTypes); err != nil {
+	if e.Sig, err = x.sig(f[atOp], f[atIn], f[atOut], f[atInTypes], f[atOutTypes]); err != nil {
 		return err
 	}
 	if e.State != Completed {
-		e.Frame = x.frame(frames)
+		e.Frame = x.frame(f[atFrames])
 	}
-	if thread.Kind == pickle.String && x.dump.Thread == "" {
-		x.dump.Thread = string(word(x.r, thread))
+	if x.dump.Thread == "" {
+		x.dump.Thread = string(word(x.r, f[atThread]))
 	}
 	x.dump.Entries = append(x.dump.Entries, e)
 	return nil
@@ -349,19 +326,8 @@ func (x *entryReader) frame(v pickle.Value) int32 {
 		if i >= maxDims || by.origin == pyframe.Own {
 			break
 		}
-		var name, file string
-		var line int64
-		for k, v := range pairs(x.r, f) {
-			switch string(x.r.Bytes(k)) {
-			case "name":
-				name = string(word(x.r, v))
-			case "filename":
-				file = string(word(x.r, v))
-			case "line":
-				line = number(x.r, v)
-			}
-		}
-		by.see(name, file, line)
+		f := fields(x.r, f, frameKeys)
+		by.see(string(word(x.r, f[0])), string(word(x.r, f[1])), number(x.r, f[2]))
 	}
 	return x.set.frame(by.text)
 }
@@ -373,10 +339,8 @@ func (x *entryReader) status(v pickle.Value) {
 		if err != nil {
 			continue
 		}
-		for k, v := range pairs(x.r, st) {
-			if string(x.r.Bytes(k)) == "last_enqueued_collective" {
-				x.dump.keepLast(x.byID, id, number(x.r, v))
-			}
+		if last := fields(x.r, st, statusKeys)[0]; last.Kind != pickle.None {
+			x.dump.keepLast(x.byID, id, number(x.r, last))
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestSynthetic(t *testing.T) {
 	}
 	for r, d := range s.Dumps {
 		want := j.Entries(r)
-		if d.Rank != r || len(d.Entries) != len(want) || d.Version != "2.10" {
+		if d.Rank != r || len(d.Entries) != len(want) {
 			t.Fatalf("rank %d: %+v", r, d)
 		}
 		for i, e := range d.Entries {
@@ -46,7 +46,7 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := s.Dumps[0]
-	if d.Rank != 2 || len(d.Entries) != 1 || d.Library != "2.28.9" || d.Thread != "139852122126144" {
+	if d.Rank != 2 || len(d.Entries) != 1 || d.Thread != "139852122126144" {
 		t.Fatalf("%+v", d)
 	}
 	e := d.Entries[0]

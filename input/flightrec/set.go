@@ -27,16 +27,16 @@ func (s State) String() string { return [...]string{"unknown", "scheduled", "sta
 
 // Entry is one collective or point-to-point operation that a rank launched.
 type Entry struct {
-	Record                      int64 // counts a rank's entries over all groups
-	Created, Started, Completed int64 // ns since 1970, by the rank's clock; 0 is unknown
-	Group                       int32 // index into Set.Groups
-	Seq                         int32 // counts the collectives of a group from 1; of point-to-point operations their own
-	Sig                         int32 // index into Set.Sigs
+	Record  int64 // counts a rank's entries over all groups
+	Created int64 // ns since 1970, by the rank's clock; 0 is unknown
+	Group   int32 // index into Set.Groups
+	Seq     int32 // counts the collectives of a group from 1; of point-to-point operations their own
+	Sig     int32 // index into Set.Sigs
 	// index into Set.Frames: where the program launched it; 0 where it is completed or unknown
-	Frame                 int32
-	DurationMs, TimeoutMs float32
-	State                 State
-	P2P                   bool
+	Frame      int32
+	DurationMs float32
+	State      State
+	P2P        bool
 }
 
 // Sig is what an operation is: ranks that take part in the same operation must have equal ones.
@@ -56,14 +56,12 @@ type Group struct {
 
 // Dump is what one file says about one rank.
 type Dump struct {
-	Name             string // of the file
-	Rank             int    // -1 where neither the name nor the content gives it
-	Version, Library string
-	Entries          []Entry         // by record, the newest maxEntries
-	Member           []int32         // groups that this rank lists, by index
-	Last             map[int32]int32 // a group's last launched number, from the status
-	Thread           string          // the thread that launched the newest entry, as the recorder names it
-	Dropped          int             // older entries that were left out
+	Name    string          // of the file
+	Rank    int             // -1 where neither the name nor the content gives it
+	Entries []Entry         // by record, the newest maxEntries
+	Member  []int32         // groups that this rank lists, by index
+	Last    map[int32]int32 // a group's last launched number, from the status
+	Thread  string          // the thread that launched the newest entry, as the recorder names it
 }
 
 // maxEntries are kept of a dump; a ring holds 2,000 by default.

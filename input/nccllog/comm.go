@@ -63,7 +63,7 @@ func (c *Reader) named(r *Record, comm string, want func(*Rank) bool) *Rank {
 // comm files every message about one communicator: Init START and COMPLETE,
 // Destroy and Abort COMPLETE, and the line with the number of nodes.
 func (c *Reader) comm(r *Record, q *CommLine) {
-	if q.What == InitComplete && c.repeated(r, q) {
+	if q.What == InitComplete && c.repeated(r, q) || q.What == DestroyStart || q.What == AbortStart {
 		return
 	}
 	k := c.named(r, q.comm, func(k *Rank) bool {
@@ -145,11 +145,13 @@ func (c *Reader) rejoin(end string) {
 const (
 	InitStart    = "Init START"
 	InitComplete = "Init COMPLETE"
+	DestroyStart = "Destroy START"
+	AbortStart   = "Abort START"
 )
 
 // CommLine is a message about one communicator.
 type CommLine struct {
-	What               string // Init START, Init COMPLETE, Destroy COMPLETE, Abort COMPLETE; "": none
+	What               string // Init START, Init COMPLETE, and so of Destroy and Abort; "": none
 	ID                 string // commId, 0x and digits; "" before 2.16
 	Rank, NRanks       int
 	comm, bus          string
@@ -167,7 +169,9 @@ func parseComm(r *Record) any {
 // parseCommLine reads pairs of name and value; nil where some are missing. The bus id is hexadecimal without 0x.
 func parseCommLine(text string) *CommLine {
 	q := &CommLine{Rank: -1, NRanks: -1, cudaDev: -1, nvmlDev: -1, nNodes: -1, localRanks: -1}
-	for _, what := range []string{InitStart, InitComplete, "Destroy COMPLETE", "Abort COMPLETE"} {
+	for _, what := range []string{
+		InitStart, InitComplete, DestroyStart, AbortStart, "Destroy COMPLETE", "Abort COMPLETE",
+	} {
 		if i := strings.LastIndex(text, "- "+what); i >= 0 {
 			q.What, text = what, text[:i]
 			break
@@ -177,27 +181,16 @@ func parseCommLine(text string) *CommLine {
 	if len(f) > 64 {
 		return nil
 	}
+	texts := map[string]*string{"comm": &q.comm, "commId": &q.ID, "busId": &q.bus}
+	numbers := map[string]*int{
+		"rank": &q.Rank, "nranks": &q.NRanks, "nRanks": &q.NRanks, "cudaDev": &q.cudaDev, "nvmlDev": &q.nvmlDev,
+		"nNodes": &q.nNodes, "localRanks": &q.localRanks,
+	}
 	for i := 0; i+1 < len(f); i++ {
-		v := f[i+1]
-		switch f[i] {
-		case "comm":
-			q.comm = v
-		case "commId":
-			q.ID = v
-		case "busId":
-			q.bus = v
-		case "rank":
-			q.Rank = number(v)
-		case "nranks", "nRanks":
-			q.NRanks = number(v)
-		case "cudaDev":
-			q.cudaDev = number(v)
-		case "nvmlDev":
-			q.nvmlDev = number(v)
-		case "nNodes":
-			q.nNodes = number(v)
-		case "localRanks":
-			q.localRanks = number(v)
+		if to := texts[f[i]]; to != nil {
+			*to = f[i+1]
+		} else if to := numbers[f[i]]; to != nil {
+			*to = number(f[i+1])
 		}
 	}
 	if !strings.HasPrefix(q.comm, "0x") || q.Rank < 0 || q.NRanks <= 0 {

@@ -109,7 +109,7 @@ func TestCall(t *testing.T) {
 // Errors on their way up are understood, and tell nothing we use.
 func TestReturns(t *testing.T) {
 	for _, text := range []string{"transport/net.cc:1153 -> 6", "proxy.cc:699 -> 6 [Progress Thread]"} {
-		if l := ParseLine("h:1:2 [0] NCCL INFO "+text, Pos{"f", 1}); l.Records[0].Message != (known{}) {
+		if l := ParseLine("h:1:2 [0] NCCL INFO "+text, Pos{"f", 1}); l.Records[0].Message != note("") {
 			t.Errorf("%q: %+v", text, l.Records[0].Message)
 		}
 	}
@@ -139,7 +139,7 @@ func TestLineAndError(t *testing.T) {
 	at := Pos{"f.json", 7}
 	l := ParseLine(strings.TrimSuffix(j.Info(9, "Using network IB"), "\n"), at)
 	if len(l.Records) != 1 || l.Records[0].Host != j.HostOf(9) || l.Records[0].At != at ||
-		l.Records[0].Message != (known{}) {
+		l.Records[0].Message != note("") {
 		t.Errorf("%+v", l)
 	}
 	r := NewReader()

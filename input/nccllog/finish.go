@@ -200,35 +200,4 @@ func (m *Comm) finish() {
 	for i := range m.Rings {
 		m.Rings[i].Cut = m.Rings[i].Cut || len(m.Rings[i].Ranks) < m.NRanks
 	}
-	m.completeRings()
-}
-
-// completeRings completes rings that NCCL cut, from the links of every rank where the
-// GRAPH subsystem printed them.
-func (m *Comm) completeRings() {
-	next := map[[2]int]int{}
-	for i := range m.Rings {
-		if r := &m.Rings[i]; r.Cut && len(next) == 0 {
-			for _, k := range m.Ranks {
-				for _, l := range k.Links {
-					next[[2]int{l.Channel, l.Rank}] = l.Next
-				}
-			}
-		}
-		r := &m.Rings[i]
-		if !r.Cut || len(next) == 0 || len(r.Ranks) == 0 {
-			continue
-		}
-		ring := []int{r.Ranks[0]}
-		for len(ring) <= m.NRanks && len(ring) <= len(next) {
-			n, ok := next[[2]int{r.Channel, ring[len(ring)-1]}]
-			if !ok || n == r.Ranks[0] {
-				break
-			}
-			ring = append(ring, n)
-		}
-		if len(ring) == m.NRanks {
-			r.Ranks, r.Cut = ring, false
-		}
-	}
 }

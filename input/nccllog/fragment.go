@@ -150,7 +150,8 @@ func (l *Log) addNICs(hosts map[string]*cluster.NodeType) {
 	list := make([]*NIC, 0, len(l.NICs))
 	for i := range l.NICs {
 		n := &l.NICs[i]
-		if n.Net == "Socket" && (rdma[n.Host] || n.Addr == "" || !isCard(n.Name)) || n.Net != "Socket" && n.Layer == "" {
+		if n.Net == "Socket" && (rdma[n.Host] || n.Addr == "" || !virtual(n.Name).Card) ||
+			n.Net != "Socket" && n.Layer == "" {
 			continue
 		}
 		list = append(list, n)

@@ -3,8 +3,6 @@ package nccllog
 import (
 	"strconv"
 	"strings"
-
-	"busbar.dev/internal/lazyre"
 )
 
 // parseChannel reads both meanings of "Channel": a ring ("Channel 00/02 : 0 1 2 3")
@@ -41,17 +39,17 @@ func parseChannel(r *Record) any {
 	return ring
 }
 
-// plan adds to a set-up what it printed of its plans.
-func (c *Reader) plan(k *Rank, message any) {
+// plan adds to the set-up that a thread is at what it printed of its plans.
+func (c *Reader) plan(r *Record, message any) {
+	k := c.current(r)
+	if k == nil {
+		return
+	}
 	switch m := message.(type) {
 	case channels:
 		k.Coll = int(m)
-	case planLine:
-		k.plans = true
-	case *RingLink:
-		if !c.brief && len(k.Links) < maxChannels {
-			k.Links = append(k.Links, *m)
-		}
+	case note:
+		k.plans = k.plans || m == planning
 	case *Ring:
 		if k.plans = true; c.keeps(len(k.Rings)+1, "rings") {
 			k.Rings = append(k.Rings, *m)
@@ -72,17 +70,6 @@ func (c *Reader) keeps(n int, what string) bool {
 		c.drop(what)
 	}
 	return !c.brief && n <= maxChannels
-}
-
-var ringLink = lazyre.New(`^Ring (\d+) : \S+ -> (\d+) -> (-?\d+)$`)
-
-// parseRingLink reads "Ring 00 : 3 -> 0 -> 1": before, rank, after.
-func parseRingLink(r *Record) any {
-	m := ringLink.FindStringSubmatch(r.Text)
-	if m == nil {
-		return nil
-	}
-	return &RingLink{number(m[1]), number(m[2]), number(m[3])}
 }
 
 // parseTrees reads "Trees [0] 2/-1/-1->0->-1 [1] …": children, rank, parent. 2.5 to

@@ -55,7 +55,6 @@ type Rank struct {
 	Coll                 int  // channels for collectives
 	Rings                []Ring
 	Trees                []TreeNode
-	Links                []RingLink
 
 	plans bool // it printed plans that are not kept: graphs, a tuning table
 }
@@ -66,9 +65,6 @@ type Ring struct {
 	Ranks   []int
 	Cut     bool // NCCL prints the first ranks of long rings only
 }
-
-// RingLink is a line "Ring 00 : 3 -> 0 -> 1" of the GRAPH subsystem.
-type RingLink struct{ Channel, Rank, Next int }
 
 // TreeNode is a rank's place in the tree of a channel; Parent is -1 at the root.
 type TreeNode struct {

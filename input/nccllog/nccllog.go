@@ -87,13 +87,18 @@ func ReadLog(name string, in io.Reader) (*Log, error) {
 
 // Add reads one source to its end.
 func (c *Reader) Add(name string, text io.Reader) error {
-	in := lines.NewAhead[[]Line](text)
 	c.Begin(name)
+	return Scan(name, text, c.Take)
+}
+
+// Scan hands the lines of a text to take, in their order, with the records of NCCL on each.
+func Scan(name string, text io.Reader, take func(*Line)) error {
+	in := lines.NewAhead[[]Line](text)
 	for list := range in.All(func() func(*lines.Chunk, *[]Line) {
 		return func(chunk *lines.Chunk, out *[]Line) { *out = Parse((*out)[:0], name, chunk) }
 	}) {
 		for i := range *list {
-			c.Take(&(*list)[i])
+			take(&(*list)[i])
 		}
 	}
 	return in.Err(name)

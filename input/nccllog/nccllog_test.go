@@ -135,26 +135,6 @@ h:1:2 [0] NCCL INFO comm 0xa rank 0 nranks 8 cudaDev 0 busId 1b000 - Abort COMPL
 	}
 }
 
-// A ring that NCCL cut at twenty ranks is completed from every rank's own links.
-func TestMendedRing(t *testing.T) {
-	var b strings.Builder
-	const n = 24
-	for r := range n {
-		fmt.Fprintf(&b, "h:%d:1 [0] NCCL INFO ncclCommInitRank comm 0xa rank %d nranks %d cudaDev 0 nvmlDev 0 busId 1b000 "+
-			"commId 0x1 - Init START\n", 100+r, r, n)
-		if r == 0 {
-			b.WriteString("h:100:1 [0] NCCL INFO Channel 00/01 :    0   1   2   3   4   5   6   7   8   9  10  11  12  13  14 " +
-				" 15  16  17  18  19\n")
-		}
-		fmt.Fprintf(&b, "h:%d:1 [0] NCCL INFO Ring 00 : %d -> %d -> %d\n", 100+r, (r+n-1)%n, r, (r+1)%n)
-	}
-	m := &read(t, b.String()).Comms[0]
-	if len(m.Ranks) != n || len(m.Rings) != 1 || m.Rings[0].Cut || len(m.Rings[0].Ranks) != n ||
-		m.Rings[0].Ranks[23] != 23 {
-		t.Errorf("%d ranks, rings %+v", len(m.Ranks), m.Rings)
-	}
-}
-
 // A name that ran together with text before it is the host's, whether the host
 // came before or after.
 func TestGluedHost(t *testing.T) {

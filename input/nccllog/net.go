@@ -7,12 +7,24 @@ import (
 	"busbar.dev/cluster"
 )
 
-// deviceLine is what a line says about devices of a network.
-type deviceLine struct {
-	net    string // "": any of NCCL's own
-	nics   []NIC
-	listed bool // it is the network's own list
-	weak   bool // the name may be torn: only a device that is known
+// Devices is what a line says about devices of a network.
+type Devices struct {
+	Net    string // "": any of NCCL's own
+	NICs   []NIC
+	OOB    string // the address that the processes meet at
+	listed bool   // it is the network's own list
+	weak   bool   // the name may be torn: only a device that is known
+}
+
+// parseBootstrap reads "Bootstrap : Using eth0:10.0.0.1<0>".
+func parseBootstrap(r *Record) any {
+	_, using, _ := strings.Cut(r.Text, "Using ")
+	name, addr, ok := strings.Cut(strings.TrimLeft(using, " "), ":")
+	if !ok || strings.Contains(name, " ") {
+		return nil
+	}
+	addr, _, _ = strings.Cut(addr, "<")
+	return &Devices{OOB: addr}
 }
 
 // parseNet reads what a network says about its devices; of its other lines nothing is used.
@@ -24,7 +36,7 @@ func parseNet(r *Record) any {
 	net, rest = strings.TrimSpace(net), strings.TrimSpace(rest)
 	switch {
 	case strings.HasPrefix(rest, "Using [") && (strings.HasPrefix(rest, "Using [RO]") || strings.Contains(rest, ":")):
-		return parseDevices(net, strings.TrimPrefix(rest, "Using "))
+		return ParseDevices(net, strings.TrimPrefix(rest, "Using "))
 	case strings.HasPrefix(rest, "GPU Direct RDMA"):
 		return parseGDR(net, rest)
 	case strings.HasPrefix(rest, "Made virtual device"):
@@ -32,15 +44,17 @@ func parseNet(r *Record) any {
 	case strings.HasPrefix(rest, "[") && strings.Contains(rest, "speed="):
 		return parseDetail(net, rest)
 	}
-	return known{}
+	return note("")
 }
 
-// parseDevices reads the list of devices: "[0]mlx5_0:1/IB/SHARP [1]mlx5_1:1/RoCE [RO];
+// ParseDevices reads the list of devices: "[0]mlx5_0:1/IB/SHARP [1]mlx5_1:1/RoCE [RO];
 // OOB eth0:10.0.0.1<0>", or "[0]eth0:10.0.0.1<0>" for sockets. Releases 2.20 to
 // 2.23 print fused devices as "[2]={[2] mlx5_2:1/IB, [3] mlx5_3:1/IB}".
-func parseDevices(net, list string) any {
-	d := &deviceLine{net: net, listed: true}
-	list, _, _ = strings.Cut(list, ";")
+func ParseDevices(net, list string) *Devices {
+	d := &Devices{Net: net, listed: true}
+	list, oob, _ := strings.Cut(list, ";")
+	_, oob, _ = strings.Cut(oob, ":")
+	d.OOB, _, _ = strings.Cut(oob, "<")
 	index := -1
 	for _, word := range strings.FieldsFunc(strings.ReplaceAll(list, "]", "] "),
 		func(r rune) bool { return r == ' ' || r == ',' || r == '{' || r == '}' || r == '=' }) {
@@ -61,7 +75,7 @@ func parseDevices(net, list string) any {
 			n.Port = max(number(port), 0)
 			n.Layer, n.SHARP = strings.CutSuffix(layer, "/SHARP")
 		}
-		d.nics = append(d.nics, n)
+		d.NICs = append(d.NICs, n)
 	}
 	return d
 }
@@ -78,10 +92,10 @@ func parseGDR(net, rest string) any {
 		return nil
 	}
 	if strings.Contains(name, "+") {
-		return known{} // a fused device
+		return note("") // a fused device
 	}
 	// some plugins leave the second quote out, and a torn name looks the same
-	return &deviceLine{net: net, nics: []NIC{{Name: name, Index: -1, GDR: cluster.Bool(enabled)}}, weak: !closed}
+	return &Devices{Net: net, NICs: []NIC{{Name: name, Index: -1, GDR: cluster.Bool(enabled)}}, weak: !closed}
 }
 
 // parseVirtual reads "Made virtual device [0] name=mlx5_0 speed=400000 ndevs=1"; a
@@ -92,9 +106,9 @@ func parseVirtual(net, rest string) any {
 		return nil
 	}
 	if devs != "1" || strings.Contains(name, "+") {
-		return known{}
+		return note("")
 	}
-	return &deviceLine{net: net, nics: []NIC{{Name: name, Index: -1, Mbps: max(speed, 0)}}}
+	return &Devices{Net: net, NICs: []NIC{{Name: name, Index: -1, Mbps: max(speed, 0)}}}
 }
 
 // parseDetail reads "[2] mlx5_2:uverbs2:1/RoCE provider=Mlx5 speed=400000 context=…
@@ -107,7 +121,7 @@ func parseDetail(net, rest string) any {
 	}
 	parts := strings.Split(f[0], ":")
 	port, layer, _ := strings.Cut(parts[len(parts)-1], "/")
-	return &deviceLine{net: net, nics: []NIC{{
+	return &Devices{Net: net, NICs: []NIC{{
 		Name: parts[0], Index: number(strings.TrimPrefix(head, "[")), Port: max(number(port), 0), Layer: layer,
 		Mbps: max(number(field(rest, "speed=")), 0), PCI: sysPCI(rest),
 	}}}
@@ -120,19 +134,19 @@ func parseNICPath(r *Record) any {
 	if name == "" {
 		return nil
 	}
-	return &deviceLine{nics: []NIC{{Name: name, Index: -1, PCI: sysPCI(r.Text)}}, weak: true}
+	return &Devices{NICs: []NIC{{Name: name, Index: -1, PCI: sysPCI(r.Text)}}, weak: true}
 }
 
 // devices adds what a line says to what is known of its devices.
-func (c *Reader) devices(r *Record, d *deviceLine) {
-	nets := []string{d.net}
-	if d.net == "" {
+func (c *Reader) devices(r *Record, d *Devices) {
+	nets := []string{d.Net}
+	if d.Net == "" {
 		nets = []string{"IB", "Socket"}
 	}
-	for i := range d.nics {
+	for i := range d.NICs {
 		for _, net := range nets {
-			if n := c.nic(r.Host, net, d.nics[i].Name, d.weak); n != nil {
-				c.describe(n, &d.nics[i], d.listed)
+			if n := c.nic(r.Host, net, d.NICs[i].Name, d.weak); n != nil {
+				c.describe(n, &d.NICs[i], d.listed)
 			}
 		}
 	}

@@ -163,20 +163,23 @@ func (c *Reader) message(r *Record) bool {
 	switch m := r.Message.(type) {
 	case nil:
 		return false
-	case isAMD:
-		c.log.AMD = true
+	case note:
+		switch m {
+		case isAMD:
+			c.log.AMD = true
+		case settingUp, planning:
+			c.plan(r, m)
+		}
 	case *Connection:
 		c.connection(r, m)
-	case *deviceLine:
+	case *Devices:
 		c.devices(r, m)
 	case *CommLine:
 		c.comm(r, m)
 	case *InitTimes:
 		c.initTimes(r, m)
-	case *Ring, *RingLink, Trees, channels, planLine, setupLine:
-		if k := c.current(r); k != nil {
-			c.plan(k, m)
-		}
+	case *Ring, Trees, channels:
+		c.plan(r, m)
 	}
 	return true
 }

@@ -1,58 +1,37 @@
 package nccllog
 
-import "strings"
+import (
+	_ "embed" // for the names
+	"strings"
+	"sync"
 
-// virtualNames begin the names of interfaces that exist on one host only, or
-// that no training traffic should take.
-var virtualNames = []struct{ prefix, what string }{
-	{"docker", "Docker's bridge"},
-	{"br-", "a Docker bridge"},
-	{"virbr", "libvirt's bridge"},
-	{"veth", "one end of a container's cable"},
-	{"lo", "the loopback"},
-	{"ip6tnl", "a tunnel"},
-	{"tunl", "a tunnel"},
-	{"sit", "a tunnel"},
-	{"gre", "a tunnel"},
-	{"tun", "a VPN's tunnel"},
-	{"tap", "a virtual machine's cable"},
-	{"wg", "WireGuard"},
-	{"tailscale", "Tailscale"},
-	{"zt", "ZeroTier"},
-	{"cni", "a bridge of Kubernetes"},
-	{"cali", "Calico's cable"},
-	{"flannel", "Flannel's tunnel"},
-	{"kube", "a bridge of Kubernetes"},
-	{"lxc", "a container's cable"},
-	{"lxd", "LXD's bridge"},
-	{"vmnet", "a virtual machine's network"},
-	{"vboxnet", "VirtualBox's network"},
-	{"usb", "a USB network"},
-	{"enx", "a USB network"},
-	{"wlan", "wireless"},
-	{"wlp", "wireless"},
-	{"dummy", "a dummy interface"},
-	{"podman", "Podman's bridge"},
-	{"nodelocaldns", "a DNS cache"},
-	{"idrac", "the management controller"},
-	{"ipmi", "the management controller"},
-	{"bmc", "the management controller"},
+	"busbar.dev/internal/csvtable"
+)
+
+//go:embed virtual.csv
+var virtualTable string
+
+type virtualName struct {
+	Prefix   string `csv:"prefix"`
+	What     string `csv:"what"`
+	Numbered bool   `csv:"numbered,optional"`
+	Card     bool   `csv:"card,optional"`
+	Source   string `csv:"source"`
+}
+
+var virtualNames = sync.OnceValue(func() []virtualName {
+	return csvtable.Must[virtualName]("virtual.csv", virtualTable)
+})
+
+// virtual is the row of a name, an empty one where it is a card's as any other.
+func virtual(name string) virtualName {
+	for _, v := range virtualNames() {
+		if rest, ok := strings.CutPrefix(name, v.Prefix); ok && (!v.Numbered || rest == "" || isDigits(rest[:1])) {
+			return v
+		}
+	}
+	return virtualName{Card: true}
 }
 
 // Virtual says what an interface is when its name tells that it leads nowhere; "" of all others.
-func Virtual(name string) string {
-	for _, v := range virtualNames {
-		rest, ok := strings.CutPrefix(name, v.prefix)
-		if ok && (v.prefix != "lo" || rest == "") && (v.prefix != "usb" && v.prefix != "tun" && v.prefix != "sit" &&
-			v.prefix != "tap" && v.prefix != "wg" || rest == "" || rest[0] >= '0' && rest[0] <= '9') {
-			return v.what
-		}
-	}
-	return ""
-}
-
-// isCard tells interfaces of cards from those the kernel makes up.
-func isCard(name string) bool {
-	what := Virtual(name)
-	return what == "" || what == "wireless" || what == "a USB network"
-}
+func Virtual(name string) string { return virtual(name).What }

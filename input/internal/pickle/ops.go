@@ -3,6 +3,7 @@ package pickle
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 // The instructions that data needs, by their bytes in Python's pickletools.
@@ -40,21 +41,8 @@ const (
 	opBinUnicode8Old = 0x8d
 )
 
-// refusedOps names instructions that data does not need; the rest are refused by number.
-var refusedOps = map[byte]string{
-	'c': "GLOBAL, which imports", 'R': "REDUCE, which calls", 'i': "INST, which imports and calls",
-	'o': "OBJ, which calls",
-	'b': "BUILD, which sets state", 'P': "PERSID", 'Q': "BINPERSID", 0x81: "NEWOBJ, which calls", 0x82: "EXT1",
-	0x83: "EXT2", 0x84: "EXT4",
-	0x92: "NEWOBJ_EX, which calls", 0x93: "STACK_GLOBAL, which imports", 'F': "FLOAT of protocol 0",
-	'I': "INT of protocol 0", 'L': "LONG of protocol 0",
-	'S': "STRING", 'V': "UNICODE of protocol 0", 'd': "DICT of protocol 0", 'l': "LIST of protocol 0",
-	'g': "GET of protocol 0", 'p': "PUT of protocol 0",
-	0x8b: "LONG4", 0x8f: "EMPTY_SET", 0x90: "ADDITEMS", 0x91: "FROZENSET", 0x96: "BYTEARRAY8", 0x97: "NEXT_BUFFER",
-	0x98: "READONLY_BUFFER",
-	'0':  "POP", '1': "POP_MARK", '2': "DUP", 'B': "BINBYTES", 'C': "SHORT_BINBYTES", 0x8e: "BINBYTES8", 'T': "BINSTRING",
-	'U': "SHORT_BINSTRING",
-}
+// executing are the instructions that import, call or build; those that are left do what data does not need.
+const executing = "cRiobPQ\x81\x82\x83\x84\x92\x93"
 
 // step does one instruction.
 func (r *Reader) step(op byte) error {
@@ -116,11 +104,11 @@ func (r *Reader) number(op byte) error {
 		}
 		return r.push(Value{n: binary.BigEndian.Uint64(b), Kind: Float})
 	}
-	name := refusedOps[op]
-	if name == "" {
-		name = fmt.Sprintf("instruction %#02x", op)
+	why := "which data does not need"
+	if strings.IndexByte(executing, op) >= 0 {
+		why = "which imports or calls"
 	}
-	return fmt.Errorf("%w: %s; a recorder's dump holds data only", ErrRefused, name)
+	return fmt.Errorf("%w: instruction %#02x, %s; a recorder's dump holds data only", ErrRefused, op, why)
 }
 
 // argument reads a number of so many bytes, the lowest first.

@@ -1,0 +1,213 @@
+package joblog
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"busbar.dev/input/internal/pyframe"
+	"busbar.dev/input/nccllog"
+	"busbar.dev/internal/lazyre"
+)
+
+// Reader finds the events of one file, of whose lines it is given each.
+type Reader struct {
+	log    Log
+	traces map[int]*trace // open tracebacks, by rank
+	seen   map[about]bool
+	num    int // of the line
+	rank   int
+	time   int64
+	fatal  bool // the launcher's table of a failed rank is open
+	listed int  // ranks in lists of events
+	mark   int  // the first rank that a line is marked with; -1
+	over   bool // a watchdog gave up: what is written from here on follows from it
+	failed Event
+}
+
+// about is what somebody repeats: a rank, or a host with a process or an address.
+type about struct {
+	kind Kind
+	who  string
+	num  int
+}
+
+// trace is a traceback whose last line has not come yet.
+type trace struct {
+	frame string
+	own   string // the innermost frame of the program itself
+}
+
+// NewReader makes a Reader.
+func NewReader(name string) *Reader {
+	return &Reader{
+		log: Log{Name: name, Said: map[int]Said{}}, mark: -1, traces: map[int]*trace{}, seen: map[about]bool{},
+	}
+}
+
+// Log is what was found.
+func (r *Reader) Log() *Log { return &r.log }
+
+// Take takes in a line: prefixes are taken off, then every kind of writer is asked.
+func (r *Reader) Take(l *nccllog.Line) {
+	if r.num = l.Num; len(r.log.Events) >= maxEvents {
+		return
+	}
+	if len(l.Records) > 0 {
+		r.records(l)
+		return
+	}
+	text := r.prefix(l.Text[:min(len(l.Text), maxLine)])
+	if text == "" || r.traceback(text) {
+		return
+	}
+	r.log.Stack = r.log.Stack || strings.HasSuffix(text, "(most recent call first):")
+	switch before := len(r.log.Events); {
+	case strings.Contains(text, "NVRM:") || strings.Contains(text, "Killed process") ||
+		strings.Contains(text, "oom_kill") || strings.Contains(text, "oom-kill"):
+		r.take("kernel", Event{Rank: -1, Text: text, Host: HostOf(r.log.Name, text)})
+	default:
+		r.torch(text)
+		r.launcher(text)
+		if len(r.log.Events) == before {
+			r.said(text)
+		}
+	}
+}
+
+// addEvent keeps an event, of which texts are parts of the line.
+func (r *Reader) addEvent(e Event) {
+	e.Line, e.Time = r.num, cmp.Or(e.Time, r.time)
+	e.Text = e.Text[:min(len(e.Text), maxText)]
+	for _, s := range []*string{&e.Text, &e.Host, &e.Group, &e.Desc, &e.Op, &e.Peer, &e.Bus} {
+		*s = strings.Clone(*s)
+	}
+	r.over = r.over || e.Kind == Timeout
+	r.listed += len(e.Ranks)
+	r.log.Events = append(r.log.Events, e)
+}
+
+// addOnce keeps the first of events that somebody repeats.
+func (r *Reader) addOnce(e Event, who string, num int) {
+	if key := (about{e.Kind, who, num}); !r.seen[key] && len(r.seen) <= 1<<16 {
+		key.who = strings.Clone(who)
+		r.seen[key] = true
+		r.addEvent(e)
+	}
+}
+
+// said keeps a line of the program itself: no line of PyTorch's logger or launcher, and no part of a stack.
+func (r *Reader) said(text string) {
+	word := strings.TrimSpace(text)
+	if r.over || len(word) < 4 || word[0] == '#' || strings.HasPrefix(word, "frame #") ||
+		strings.HasPrefix(text, "*****") || strings.IndexByte("[IWEF", word[0]) >= 0 && loggerLine.MatchString(word) {
+		return
+	}
+	if _, ok := r.log.Said[r.rank]; ok || len(r.log.Said) < maxSaid {
+		r.log.Said[r.rank] = Said{r.num, strings.Clone(word[:min(len(word), maxText)])}
+	}
+}
+
+// loggerLine begins a line of PyTorch's logger in Python: W1112 10:11:47.714000 30050 torch/…
+var loggerLine = lazyre.New(`^\[?[IWEF]\d{4} \d\d:\d\d:\d\d`)
+
+// label is what launchers put before a line: the rank, or torchrun's local rank; mpirun's; srun --label's.
+var label = lazyre.New(`^(?:\[(rank|default)(\d{1,9})\]: ?|\[1,(\d{1,9})\]<std.{0,30}?>: ?|\s{0,3}(\d{1,5}) *: )`)
+
+// prefix takes off what launchers and loggers put before a line, and keeps the rank and the time that it tells.
+func (r *Reader) prefix(text string) string {
+	r.rank, r.time = -1, 0
+	text = strings.TrimRight(text, " ")
+	for range 4 {
+		if text == "" || text[0] != '[' && text[0] > '9' { // as most lines
+			break
+		}
+		m := label.FindStringSubmatch(text)
+		if m == nil {
+			r.clock(text)
+			break
+		}
+		text = text[len(m[0]):]
+		switch n, _ := strconv.Atoi(m[2] + m[3] + m[4]); {
+		case m[4] != "":
+			r.rank = n
+		case m[1] != "default":
+			r.marked(n)
+		case r.rank < 0:
+			r.rank = n // a local rank, unless the other mark follows
+		}
+	}
+	return text
+}
+
+// marked notes the rank that a line is marked with.
+func (r *Reader) marked(rank int) {
+	if r.rank = rank; r.mark < 0 {
+		r.mark = rank
+	}
+	r.log.Several = r.log.Several || r.mark != rank
+}
+
+// stamp is the time of PyTorch's lines, [E1116 02:35:23.156796868 …, and of NCCL's, [2026-11-16 02:36:09].
+var stamp = lazyre.New(`^\[(?:[IWEF](\d\d)(\d\d) |\d{4}-(\d\d)-(\d\d)[ T])(\d\d:\d\d:\d\d(?:\.\d{1,9})?)`)
+
+// clock reads the time of a line. Without a year, an order within it is all that can be had: that is one of 366 days.
+func (r *Reader) clock(text string) {
+	m := stamp.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	t, err := time.Parse("01 02 15:04:05", m[1]+m[3]+" "+m[2]+m[4]+" "+m[5])
+	if err != nil {
+		return
+	}
+	r.time = int64(t.Sub(time.Date(0, 1, 0, 0, 0, 0, 0, time.UTC)))
+	r.log.First = cmp.Or(r.log.First, r.time)
+	r.log.Last = max(r.log.Last, r.time)
+}
+
+// traceback follows Python's tracebacks, of one rank each, to their last line.
+func (r *Reader) traceback(text string) bool {
+	word := strings.TrimSpace(text)
+	if strings.HasPrefix(word, "Traceback (most recent call last)") {
+		if len(r.traces) < 1<<16 {
+			r.traces[r.rank] = &trace{}
+		}
+		return true
+	}
+	t := r.traces[r.rank]
+	if t == nil {
+		return false
+	}
+	switch {
+	case strings.HasPrefix(word, "File \""):
+		t.frame = strings.Clone(word)
+		if file, _, _ := strings.Cut(strings.TrimPrefix(word, `File "`), `"`); pyframe.Of(file) == pyframe.Own {
+			t.own = t.frame
+		}
+		return true
+	case strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t") || strings.HasPrefix(word, "^") || word == "":
+		return true
+	case strings.HasPrefix(text, "["): // another writer's line in between
+		return false
+	}
+	delete(r.traces, r.rank)
+	e := Event{Kind: Exception, Rank: r.rank, Text: word, Desc: cmp.Or(t.own, t.frame)}
+	switch {
+	case strings.Contains(word, "Detected mismatch between collectives"):
+		r.mismatch(word)
+	case isCUDA(word):
+		e.Kind = CUDAError
+	case strings.Contains(word, "clients joined"):
+		r.torch(word)
+	}
+	r.addEvent(e)
+	return true
+}
+
+// isCUDA reports an error that a GPU raised, not one of the memory that a program asked for.
+func isCUDA(text string) bool {
+	return (strings.Contains(text, "CUDA error:") || strings.Contains(text, "AcceleratorError") ||
+		strings.Contains(text, "CUDA_ERROR_")) && !strings.Contains(text, "out of memory")
+}

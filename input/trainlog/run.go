@@ -154,8 +154,11 @@ func (g *Log) Run() *Run {
 	for i := range lines {
 		of = max(of, lines[i].Of)
 	}
-	lines = slices.DeleteFunc(lines, // what counts less is of evaluations and the like
-		func(l Line) bool { return l.Of > 0 && l.Of < of })
+	counted := slices.DeleteFunc(slices.Clone(lines), // what counts less is of evaluations and the like
+		func(l Line) bool { return l.Of < of })
+	if len(counted) >= leastLog {
+		lines = counted
+	}
 	if len(lines) < leastLog || !g.trains && g.framework == "" {
 		return nil
 	}
@@ -171,8 +174,12 @@ func (g *Log) Run() *Run {
 	r.LeftOut = first * (g.stride + 1)
 	lines, times = lines[first:], times[first:]
 	middle := func(value func(*Line) float64) float64 { return stats.Median(above(lines, value)) }
-	if s := above(lines, func(l *Line) float64 { return l.Seconds }); 2*len(s) > len(lines) {
+	if s := above(lines, func(l *Line) float64 { return l.Seconds }); 2*len(s) >= len(lines) && len(s) > 0 {
 		r.Step = &Spread{stats.Median(s), stats.Quantile(s, 0.1), stats.Quantile(s, 0.9), slices.Max(s)}
+		if last := &lines[len(lines)-1]; last.avg {
+			r.Step = &Spread{last.Seconds, last.Seconds, last.Seconds, last.Seconds}
+			return r
+		}
 	}
 	r.Tokens = middle(func(l *Line) float64 { return l.Tokens })
 	r.PerGPU = middle(func(l *Line) float64 { return l.PerGPU })

@@ -28,6 +28,7 @@ type Line struct {
 	Trains           bool    // it names a loss, a learning rate or a norm of gradients
 
 	bar bool // its number is of a bar
+	avg bool // its time is the mean of all steps so far
 	eta bool // it says how long the rest takes, as those do whose times are seconds without a unit
 	Facts
 }
@@ -83,7 +84,7 @@ var nameTable string
 // givers are what takes a number, by their names in names.csv.
 var givers = map[string]setter{
 	"step": number, "rank": rank, "nothing": func(*Line, float64, string) bool { return true },
-	"s": seconds, "ms": milliseconds, "time": unitSeconds, "per_s": perSecond,
+	"s": seconds, "ms": milliseconds, "time": unitSeconds, "average": average, "per_s": perSecond,
 	"tokens_per_s": tokens, "tokens_per_s_gpu": perGPU, "samples_per_s": samples, "mfu": share, "tflops_per_gpu": flops,
 	"trains": trains,
 }
@@ -126,7 +127,9 @@ func number(l *Line, v float64, unit string) bool {
 	if v != float64(int(v)) || v < 0 || v > 1e9 || unit == "ms" || unit == "s" {
 		return false
 	}
-	l.Number = int(v)
+	if !l.bar { // a bar's is exact, and the other may be rounded
+		l.Number = int(v)
+	}
 	return true
 }
 
@@ -142,7 +145,8 @@ func rank(l *Line, v float64, _ string) bool {
 func fact(name string) setter {
 	return func(l *Line, v float64, unit string) bool {
 		to := l.Facts.field(name)
-		if to == nil || v < 1 || v > 1e9 || v != float64(int(v)) || scales[unit] > 0 {
+		if to == nil || v < 1 || v > 1e9 || v != float64(int(v)) || scales[unit] > 0 ||
+			v == 1 && name == "gpus" { // as of code: (n + world_size - 1)
 			return false
 		}
 		*to = int(v)
@@ -168,6 +172,11 @@ func unitSeconds(l *Line, v float64, unit string) bool {
 		return l.Seconds == 0 && l.eta && l.Number >= 0 && seconds(l, v, unit)
 	}
 	return false
+}
+
+func average(l *Line, v float64, unit string) bool {
+	l.avg = unitSeconds(l, v, unit)
+	return l.avg
 }
 
 func perSecond(l *Line, v float64, _ string) bool {

@@ -100,6 +100,28 @@ var logs = []struct {
 	{"modded-nanogpt", "", func(i int) string {
 		return fmt.Sprintf("step:%d/1750 train_loss:3.41 train_time:%dms step_avg:83.37ms", i, 83*i)
 	}, Run{Of: 1750, Step: &Spread{Median: 0.08337}}},
+	{"batches of one's own", "", func(i int) string {
+		return fmt.Sprintf("2025-06-20 14:17:10 I [train.py:103] Batch %d Loss: 7.24291, Speed: 8.94 samples/sec, lr: "+
+			"0.000010",
+			i)
+	}, Run{Samples: 8.94}},
+	{"nanotron of 2025", "nanotron", func(i int) string {
+		return fmt.Sprintf("12/21 01:39:51 [INFO|DP=0|TP=0|n7]: iteration: %d / 1500000 | consumed_tokens: 480B | "+
+			"time_per_iteration_ms: 8.79K | tokens_per_sec: 182K | tokens_per_sec_per_gpu: 699 | global_batch_size: 1.6M | "+
+			"lm_loss: 2.04 | model_tflops_per_gpu: 15.4 | eta: 131 days, 1:45:39", 211364+i)
+	}, Run{Of: 1500000, Step: &Spread{Median: 8.79}, Tokens: 182000, PerGPU: 699, TFLOPS: 15.4, Facts: Facts{World: 260}}},
+	{"a bar with the rounded number of its step", "Lightning", func(i int) string {
+		return fmt.Sprintf("Epoch 0:   3%%|▎   | %d/1100000 [5:28:58<171:22:21,  2.00it/s, loss=2.52, v_num=, "+
+			"reduced_train_loss=2.510, global_step=3.1e+4, consumed_samples=2.54e+8]", 34100+i)
+	}, Run{Of: 1100000, Step: &Spread{Median: 0.5}}},
+	{"the mean of all steps so far", "", func(i int) string {
+		return fmt.Sprintf("step:%d/30 train_time:%dms step_avg:%.2fms loss:3", i, 40*i+100, 40+100/float64(i))
+	}, Run{Of: 30, Step: &Spread{Median: 0.04333}}},
+	{"Megatron-DeepSpeed with the timer of DeepSpeed", "DeepSpeed", func(i int) string {
+		return fmt.Sprintf("[timer.py:264:stop] epoch=0/micro_step=%[1]d/global_step=%[1]d, CurrSamplesPerSec=2472.5\n"+
+			"iteration=  %[2]d/  136100 | elapsed_time_per_iteration_ms=3415.3 | lm loss=12.31 | samples_per_second=1798.9", i,
+			136000+i)
+	}, Run{Of: 136100, Step: &Spread{Median: 3.4153}, Samples: 1798.9}},
 	{"maskrcnn-benchmark", "", func(i int) string {
 		return fmt.Sprintf("2022-05-23 16:26:05,629 trainer INFO: eta: 1:47:40  iter: %d  time: 0.1343 (0.1617)  data: "+
 			"0.0002 (0.01)  "+

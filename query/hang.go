@@ -36,7 +36,7 @@ type Hang struct {
 	Dumps   string        `page:"-" placeholder:"DIR" help:"Also read the recorder's dumps of this folder (TORCH_FR_DUMP_TEMP_FILE)."`
 	Trigger string        `page:"-" placeholder:"PREFIX" help:"First make the ranks of this machine write their dumps, through the pipes of TORCH_NCCL_DEBUG_INFO_PIPE_FILE=PREFIX."`
 	Gap     time.Duration `page:"-" default:"2s" least:"100ms" most:"1m" help:"Time between the two RAS answers that tell a passing moment from a hang (default 2s)."`
-	Watch   bool          `page:"-" help:"Ask again and again, and end when the job hangs or fails."`
+	Watch   bool          `page:"-" help:"Ask again and again, and end when the job hangs, fails, or makes no progress for 30s (5m in a checkpoint, a compilation or an evaluation)."`
 	Every   time.Duration `page:"-" default:"10s" least:"1s" most:"1h" help:"Time between questions with --watch (default 10s)."`
 	FailOn  string        `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
@@ -65,8 +65,12 @@ func (d *HangDoc) Wrong() bool {
 	return d.in(d.Findings)
 }
 
-// Undecided reports an answer that says neither that the job is healthy nor what is wrong with it.
-func (d *HangDoc) Undecided() bool { return d.State == hang.Unknown && d.Least != "never" }
+// Undecided reports an answer that says neither that the job is healthy nor what is wrong with it: also of ranks that
+// have not come yet.
+func (d *HangDoc) Undecided() bool {
+	return (d.State == hang.Unknown || d.Kind == hang.NeverJoined && d.State == hang.Stalled && d.MayPass && !d.Wrong()) &&
+		d.Least != "never"
+}
 
 // check refuses a question that cannot be answered, before anything is read.
 func (q *Hang) check() error {
@@ -121,6 +125,7 @@ func (q Hang) Run(ctx context.Context, env Env) (doc *HangDoc, err error) {
 	}
 	var last *HangDoc
 	var before []answer
+	var since time.Time // of the stall
 	for {
 		doc, err := pods.told(q.once(ctx, &env, addrs, &before))
 		switch {
@@ -132,7 +137,12 @@ func (q Hang) Run(ctx context.Context, env Env) (doc *HangDoc, err error) {
 			env.note(env.now().Format(time.TimeOnly) + " " + doc.Title())
 		}
 		if err == nil {
-			if last = doc; finding.AtLeast(doc.Findings, finding.Error) {
+			if last == nil || !doc.same(last) {
+				since = env.now()
+			}
+			doc.Lasted(env.now().Sub(since))
+			doc.Findings = orEmpty(doc.Verdict.Findings())
+			if last = doc; finding.AtLeast(doc.Findings, finding.Error) || doc.State == hang.Stalled && !doc.MayPass {
 				return doc, nil
 			}
 		}
@@ -142,6 +152,13 @@ func (q Hang) Run(ctx context.Context, env Env) (doc *HangDoc, err error) {
 		case <-time.After(q.Every):
 		}
 	}
+}
+
+// same reports that nothing has changed since the question before.
+func (d *HangDoc) same(o *HangDoc) bool {
+	who := func(a, b hang.Culprit) bool { return a.Rank == b.Rank }
+	return d.State == o.State && d.Kind == o.Kind && d.Op == o.Op && d.Sequence == o.Sequence &&
+		slices.EqualFunc(d.Ranks, o.Ranks, who)
 }
 
 // addresses are those to ask.
@@ -185,6 +202,9 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 		return nil, err
 	}
 	c.AddProcesses(here.Ranks)
+	if q.live() {
+		c.AskedAt(e.now())
+	}
 	began := time.Now()
 	told, err := q.trigger(e, here.Pipes)
 	if err != nil {

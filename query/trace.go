@@ -28,7 +28,7 @@ import (
 // hides, copies, nothing. With a cluster, every collective is held against its prediction; with a model too, the step
 // is.
 type Trace struct {
-	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Traces of PyTorch's profiler (JSON, also .gz), exports of Nsight Systems (SQLite, or cuda_gpu_trace as CSV or JSON), of one or several ranks; folders of them."`
+	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Traces of PyTorch's profiler (JSON, also .gz), exports of Nsight Systems (SQLite, or cuda_gpu_trace as CSV), of one or several ranks; folders of them."`
 	Job
 	FailOn string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }

@@ -3,7 +3,6 @@ package nsys
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +26,7 @@ func matchList(head []byte) bool {
 		bytes.Contains(head, []byte(colStream))
 }
 
-// readList reads the list as CSV or as a JSON array of rows.
+// readList reads the list as CSV.
 func readList(name string, r io.Reader) ([]*trace.Trace, error) {
 	b := newBuilder(name)
 	ids := map[string]int64{}
@@ -39,16 +38,7 @@ func readList(name string, r io.Reader) ([]*trace.Trace, error) {
 		}
 		return b.listed(ids, start, dur, get)
 	}
-	buffered := make([]byte, 1)
-	if n, _ := io.ReadFull(r, buffered); n == 0 {
-		return nil, fmt.Errorf("%s: empty", name)
-	}
-	r = io.MultiReader(bytes.NewReader(buffered), r)
-	read := csvRows
-	if buffered[0] == '[' {
-		read = jsonRows
-	}
-	if err := read(r, row); err != nil {
+	if err := csvRows(r, row); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return b.finish()
@@ -117,28 +107,4 @@ func csvRows(r io.Reader, row func(func(string) string) error) error {
 			return err
 		}
 	}
-}
-
-func jsonRows(r io.Reader, row func(func(string) string) error) error {
-	d := json.NewDecoder(r)
-	d.UseNumber()
-	if _, err := d.Token(); err != nil {
-		return err
-	}
-	for d.More() {
-		var rec map[string]any
-		if err := d.Decode(&rec); err != nil {
-			return err
-		}
-		get := func(name string) string {
-			if v, ok := rec[name]; ok && v != nil {
-				return fmt.Sprint(v)
-			}
-			return ""
-		}
-		if err := row(get); err != nil {
-			return err
-		}
-	}
-	return nil
 }

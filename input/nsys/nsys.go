@@ -1,5 +1,5 @@
 // Package nsys reads what Nsight Systems exports of a profile: its SQLite database (nsys export --type sqlite), and the
-// list of GPU operations of nsys stats --report cuda_gpu_trace as CSV or JSON. A profile may hold several GPUs and
+// list of GPU operations of nsys stats --report cuda_gpu_trace as CSV. A profile may hold several GPUs and
 // processes; each GPU of a process becomes a trace. Collectives have no sizes in it.
 package nsys
 

@@ -61,8 +61,8 @@ func (b *setBuilder) finish() *flightrec.Set {
 	return b.Set
 }
 
-// inspectorSet is what Inspector's lines say: collectives that ended, with sizes and times. Who comes late to one spends
-// less time in it, which tells when it was launched. Numbers count the calls of one operation.
+// inspectorSet is what Inspector's lines say: collectives that ended, with sizes and times. Who comes late to one
+// spends less time in it, which tells when it was launched. Numbers count the calls of one operation.
 func (c *Case) inspectorSet(j *job) *flightrec.Set {
 	const end = 1 << 60 // of all collectives, ns: only differences count
 	b := newSetBuilder()
@@ -90,7 +90,9 @@ func (c *Case) inspectorSet(j *job) *flightrec.Set {
 				Created: end - int64(1000*r.ExecUs), DurationMs: r.ExecUs / 1000, State: flightrec.Completed,
 			}
 			b.members[e.Group][int(r.Rank)] = rank
-			e.Sig = b.sig(flightrec.Sig{Op: recorderOps[r.Op], Sizes: fmt.Sprintf("[%d bytes]", r.Bytes), In: r.Bytes, Out: r.Bytes})
+			e.Sig = b.sig(flightrec.Sig{
+				Op: recorderOps[r.Op], Sizes: fmt.Sprintf("[%d bytes]", r.Bytes), In: r.Bytes, Out: r.Bytes,
+			})
 			d.Entries = append(d.Entries, e)
 		}
 	}

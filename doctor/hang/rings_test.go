@@ -41,7 +41,8 @@ func ringOp(r *profile.Ring, comm int, kind coll.Kind, seq, count uint64, ended 
 		number = r.Ops[n-1].Number + 1
 	}
 	r.Ops = append(r.Ops, profile.Op{
-		Number: number, Comm: comm, Kind: kind, Function: functions[kind], Sequence: seq, Count: count, Type: "Float32", Bytes: unit.Bytes(4 * count),
+		Number: number, Comm: comm, Kind: kind, Function: functions[kind], Sequence: seq, Count: count, Type: "Float32",
+		Bytes:    unit.Bytes(4 * count),
 		Launched: r.Created.Add(time.Duration(number) * time.Millisecond), Started: true, Ended: ended,
 		Took: time.Millisecond,
 	})

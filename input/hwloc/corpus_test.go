@@ -18,16 +18,13 @@ import (
 func parsed(t *testing.T, data []byte) *topology {
 	t.Helper()
 	var top *topology
-	err := find("sample", bytes.NewReader(data), func(d *document) error {
-		if top != nil {
-			return nil
+	err := find("sample", string(data), func(found *topology) {
+		if top == nil {
+			top = found
 		}
-		var err error
-		top, err = parse(d)
-		return err
 	})
-	if err != nil || top == nil {
-		t.Fatalf("no document: %v", err)
+	if err != nil || top == nil || top.err != nil || !top.whole {
+		t.Fatalf("no document, or not whole: %v", err)
 	}
 	return top
 }
@@ -60,7 +57,7 @@ func TestCorpusFacts(t *testing.T) {
 			var names []string
 			for _, o := range top.objects {
 				if o.kind == "OSDev" {
-					names = append(names, o.attr.get("name"))
+					names = append(names, o.attr.Get("name"))
 				}
 			}
 			for _, key := range []string{"gpu_osdevs", "ib_osdevs"} {

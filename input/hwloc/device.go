@@ -15,7 +15,7 @@ import (
 // osdev tells whether an OSDev is a network interface or an RDMA device. hwloc 1 and 2 number the types, hwloc 3 has
 // one bit for each.
 func (m *machine) osdev(o *object) (net, fabric bool) {
-	n, err := strconv.Atoi(o.attr.get("osdev_type"))
+	n, err := strconv.Atoi(o.attr.Get("osdev_type"))
 	if major, _, _ := strings.Cut(m.top.version, "."); err == nil && n >= 0 && len(major) == 1 && major >= "3" {
 		fabric = n&(1<<5) != 0
 		return !fabric && n&(1<<4) != 0, fabric
@@ -61,7 +61,7 @@ func (m *machine) gpu(d *cluster.Device, o *object, vendor string) {
 	d.GPU = &cluster.GPUInfo{Vendor: vendor}
 	model := ""
 	for _, k := range o.kids {
-		name := k.attr.get("name")
+		name := k.attr.Get("name")
 		// CUDA's and OpenCL's own numbers follow the environment of the process
 		// that ran lstopo; those of NVML and RSMI do not.
 		for _, lib := range []string{"nvml", "rsmi"} {
@@ -69,17 +69,17 @@ func (m *machine) gpu(d *cluster.Device, o *object, vendor string) {
 				d.Index = n
 			}
 		}
-		model = cmp.Or(model, k.info.get("GPUModel"))
-		d.UUID = cmp.Or(k.info.get("NVIDIAUUID"), d.UUID)
+		model = cmp.Or(model, k.info.Get("GPUModel"))
+		d.UUID = cmp.Or(k.info.Get("NVIDIAUUID"), d.UUID)
 		for _, name := range []string{
 			"CUDAGlobalMemorySize", "RSMIVRAMSize", "LevelZeroHBMSize", "LevelZeroMemorySize", "OpenCLGlobalMemorySize",
 		} {
-			if v := kib(k.info.get(name)); v > 0 && !d.GPU.Memory.Known() {
+			if v := kib(k.info.Get(name)); v > 0 && !d.GPU.Memory.Known() {
 				d.GPU.Memory = cluster.FromRead(v, source+" "+name)
 			}
 		}
 	}
-	if model = cmp.Or(model, o.info.get("PCIDevice")); model != "" {
+	if model = cmp.Or(model, o.info.Get("PCIDevice")); model != "" {
 		d.Model = cluster.FromRead(model, source)
 	}
 }
@@ -98,43 +98,43 @@ func kib(s string) unit.Bytes {
 func (m *machine) nic(d *cluster.Device, o *object, nets, fabrics []*object) {
 	d.Kind = cluster.NIC
 	d.NIC = &cluster.NICInfo{Kind: board.NetKind(*d.PCIID, "", len(fabrics) > 0, "")}
-	if v := o.info.get("PCIDevice"); v != "" {
+	if v := o.info.Get("PCIDevice"); v != "" {
 		d.Model = cluster.FromRead(v, source)
 	}
 	if len(fabrics) == 0 {
-		d.Label = nets[0].attr.get("name")
+		d.Label = nets[0].attr.Get("name")
 		if len(nets) > 1 {
 			for i, n := range nets {
-				d.NIC.Ports = append(d.NIC.Ports, cluster.Port{Num: number(n.info.get("Port"), i+1), Label: n.attr.get("name")})
+				d.NIC.Ports = append(d.NIC.Ports, cluster.Port{Num: number(n.info.Get("Port"), i+1), Label: n.attr.Get("name")})
 			}
 		}
 		return
 	}
 	fab := fabrics[0]
-	d.Label = fab.attr.get("name")
-	d.UUID = board.GUID(fab.info.get("NodeGUID"))
+	d.Label = fab.attr.Get("name")
+	d.UUID = board.GUID(fab.info.Get("NodeGUID"))
 	for n := 1; n <= 16; n++ {
 		if p, ok := port(d.NIC.Kind, fab, n); ok {
 			d.NIC.Ports = append(d.NIC.Ports, p)
 		}
 	}
 	for i, n := range nets {
-		nameInterface(d.NIC, n.attr.get("name"), number(n.info.get("Port"), i+1))
+		nameInterface(d.NIC, n.attr.Get("name"), number(n.info.Get("Port"), i+1))
 	}
 }
 
 // port reads the infos Port1State, Port1LID and Port1GID0.
 func port(kind cluster.NetKind, fab *object, n int) (cluster.Port, bool) {
 	key := fmt.Sprintf("Port%d", n)
-	state := fab.info.get(key + "State")
+	state := fab.info.Get(key + "State")
 	if state == "" {
 		return cluster.Port{}, false
 	}
 	p := cluster.Port{Num: n, State: board.PortState(state)}
 	if kind == cluster.InfiniBand || kind == cluster.OmniPath {
 		// Over Ethernet the first GID is made of the interface's address.
-		p.GUID = board.PortGUID(fab.info.get(key + "GID0"))
-		if lid, err := strconv.ParseUint(fab.info.get(key+"LID"), 0, 16); err == nil {
+		p.GUID = board.PortGUID(fab.info.Get(key + "GID0"))
+		if lid, err := strconv.ParseUint(fab.info.Get(key+"LID"), 0, 16); err == nil {
 			p.LID = int(lid)
 		}
 	}

@@ -103,7 +103,7 @@ func (m *machine) lookup(x *matrix, i int) int {
 	if o.kind != "PCIDev" {
 		return -1
 	}
-	if o.attr.get("subtype") == "NVSwitch" || isNVSwitch(o) {
+	if o.attr.Get("subtype") == "NVSwitch" || isNVSwitch(o) {
 		return m.nvswitch()
 	}
 	return m.t.ByPCI(m.devs[o])
@@ -115,7 +115,7 @@ func (m *machine) cpuDevice(o *object) int {
 	at := m.board.Only()
 	for _, k := range o.kids {
 		if at < 0 && k.kind == "NUMANode" {
-			at = m.board.Domain(number(k.attr.get("os_index"), -1))
+			at = m.board.Domain(number(k.attr.Get("os_index"), -1))
 		}
 	}
 	if at < 0 {

@@ -13,10 +13,10 @@ import (
 func (m *machine) roots() []board.Root {
 	var list []board.Root
 	for _, o := range m.top.objects {
-		if o.kind != "Bridge" || !strings.HasPrefix(o.attr.get("bridge_type"), "0-") {
+		if o.kind != "Bridge" || !strings.HasPrefix(o.attr.Get("bridge_type"), "0-") {
 			continue
 		}
-		domain, bus := busRange(o.attr.get("bridge_pci"))
+		domain, bus := busRange(o.attr.Get("bridge_pci"))
 		r := board.Root{Above: m.near(o)}
 		if bus >= 0 {
 			r.Label = fmt.Sprintf("pci%04x:%02x", domain, bus)
@@ -97,12 +97,12 @@ func (m *machine) function(o, up *object, bus int) *board.Func {
 	if o.kind != "Bridge" && o.kind != "PCIDev" {
 		return nil
 	}
-	addr, err := cluster.ParsePCI(o.attr.get("pci_busid"))
+	addr, err := cluster.ParsePCI(o.attr.Get("pci_busid"))
 	if err != nil {
 		m.f.Warnf(o.line, m.host, "%s: %v; left out with what is below it", strings.ToLower(o.kind), err)
 		return nil
 	}
-	fn := &board.Func{Addr: addr, ID: pciID(o.attr.get("pci_type")), Bridge: o.kind == "Bridge"}
+	fn := &board.Func{Addr: addr, ID: pciID(o.attr.Get("pci_type")), Bridge: o.kind == "Bridge"}
 	// With NVML hwloc writes the most that a GPU can do, not what its link trained
 	// to. The port above has that, and the smaller of the two is kept.
 	fn.Wire.Rate = speed(o)
@@ -119,7 +119,7 @@ func (m *machine) function(o, up *object, bus int) *board.Func {
 		return nil
 	}
 	m.seen[addr] = true
-	onRoot := up.kind == "Bridge" && up.attr.get("pci_busid") == "" && busOf(addr) == fmt.Sprintf("%02x", bus)
+	onRoot := up.kind == "Bridge" && up.attr.Get("pci_busid") == "" && busOf(addr) == fmt.Sprintf("%02x", bus)
 	if fn.Device = m.device(o, fn, onRoot); fn.Device != nil {
 		m.devs[o] = addr
 	}
@@ -161,4 +161,4 @@ func isHex(s string, n int) bool {
 	return len(s) == n && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
-func isNVSwitch(o *object) bool { return board.IsNVSwitch(pciID(o.attr.get("pci_type"))) }
+func isNVSwitch(o *object) bool { return board.IsNVSwitch(pciID(o.attr.Get("pci_type"))) }

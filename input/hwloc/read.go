@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/internal/lines"
 	"busbar.dev/unit"
 )
 
@@ -24,16 +25,16 @@ const maxMachines = 1 << 16
 // Read reads every hwloc XML document in r, one node each. name is the source's
 // name for messages.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
+	data, err := lines.Whole(name, r, maxBytes, "cut out the topology")
+	if err != nil {
+		return nil, err
+	}
 	f := &cluster.Fragment{Format: Format, Source: name}
 	empty, seen := 0, 0
-	err := find(name, r, func(doc *document) error {
-		if seen++; seen > maxMachines {
-			return fmt.Errorf("more than %d topologies in one text", maxMachines)
-		}
-		if !readDocument(f, doc) {
+	err = find(name, string(data), func(top *topology) {
+		if seen++; seen <= maxMachines && !addMachine(f, top) {
 			empty++
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -44,25 +45,25 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	case len(f.Hosts) == 0:
 		return nil, fmt.Errorf("%s: the <topology> names no package, NUMA node or PCI device; write it again with lstopo "+
 			"--of xml", name)
+	case seen > maxMachines:
+		return nil, fmt.Errorf("%s: more than %d topologies in one text", name, maxMachines)
 	case empty > 0:
 		f.Warnf(0, "", "%d of %d topologies name no package, NUMA node or PCI device; left out", empty, seen)
 	}
 	return f, nil
 }
 
-// readDocument adds the machine of one document. It reports whether there was
-// anything in it.
-func readDocument(f *cluster.Fragment, doc *document) bool {
-	top, err := parse(doc)
-	m := &machine{f: f, top: top, t: &cluster.NodeType{Tree: cluster.Read}, host: top.info.get("HostName")}
+// addMachine adds the machine of one document. It reports whether there was anything in it.
+func addMachine(f *cluster.Fragment, top *topology) bool {
+	m := &machine{f: f, top: top, t: &cluster.NodeType{Tree: cluster.Read}, host: top.info.Get("HostName")}
 	if !m.layout() {
 		return false
 	}
 	switch {
-	case err != nil && !doc.whole:
-		f.Warnf(doc.line(len(doc.lines)), m.host, "the topology breaks off here; devices after this line are missing")
-	case err != nil:
-		f.Warnf(0, m.host, "%v; what comes after it in this topology was not read", err)
+	case !top.whole:
+		f.Warnf(top.last, m.host, "the topology breaks off here; devices after this line are missing")
+	case top.err != nil:
+		f.Warnf(0, m.host, "%v; what comes after it in this topology was not read", top.err)
 	}
 	f.AddNode(m.host, m.t)
 	return true
@@ -118,16 +119,16 @@ func (m *machine) sockets() []board.Socket {
 			continue
 		}
 		get := func(name string) string {
-			return strings.TrimSpace(cmp.Or(o.info.get(name), m.top.info.get(name)))
+			return strings.TrimSpace(cmp.Or(o.info.Get(name), m.top.info.Get(name)))
 		}
 		family, _ := strconv.Atoi(get("CPUFamilyNumber"))
 		model, _ := strconv.Atoi(get("CPUModelNumber"))
 		list = append(list, board.Socket{
-			Index: number(o.attr.get("os_index"), len(list)),
+			Index: number(o.attr.Get("os_index"), len(list)),
 			CPUs:  m.cpus(o),
 			Model: get("CPUModel"),
 			Info: cluster.CPUInfo{
-				Arch:   board.Arch(m.top.info.get("Architecture")),
+				Arch:   board.Arch(m.top.info.Get("Architecture")),
 				Vendor: get("CPUVendor"),
 				Family: board.Family(family),
 				Model:  model,
@@ -146,22 +147,22 @@ func (m *machine) domains() []board.Domain {
 		switch o.kind {
 		case "NUMANode":
 			list = append(list, board.Domain{
-				Index:  number(o.attr.get("os_index"), len(list)),
+				Index:  number(o.attr.Get("os_index"), len(list)),
 				CPUs:   m.cpus(o),
-				Memory: memory(o.attr.get("local_memory")),
+				Memory: memory(o.attr.Get("local_memory")),
 			})
 		case "Machine":
 			whole = cmp.Or(whole, o)
 		}
 	}
 	if len(list) == 0 && whole != nil && m.top.counts["PU"] > 0 {
-		list = append(list, board.Domain{CPUs: m.cpus(whole), Memory: memory(whole.attr.get("local_memory"))})
+		list = append(list, board.Domain{CPUs: m.cpus(whole), Memory: memory(whole.attr.Get("local_memory"))})
 	}
 	return list
 }
 
 func (m *machine) cpus(o *object) board.CPUs {
-	set, err := board.ParseMask(o.attr.get("cpuset"))
+	set, err := board.ParseMask(o.attr.Get("cpuset"))
 	if err != nil {
 		m.f.Warnf(o.line, m.host, "%s: %v", strings.ToLower(o.kind), err)
 	}
@@ -192,18 +193,18 @@ func (m *machine) near(o *object) int {
 	}
 	for o = o.parent; o != nil; o = o.parent {
 		if o.kind == "NUMANode" {
-			return m.board.Domain(number(o.attr.get("os_index"), -1))
+			return m.board.Domain(number(o.attr.Get("os_index"), -1))
 		}
-		if o.attr.get("cpuset") == "" {
+		if o.attr.Get("cpuset") == "" {
 			continue
 		}
-		set, err := board.ParseMask(o.attr.get("nodeset"))
+		set, err := board.ParseMask(o.attr.Get("nodeset"))
 		if one, convErr := strconv.Atoi(set.String()); err == nil && convErr == nil {
 			if at := m.board.Domain(one); at >= 0 {
 				return at
 			}
 		}
-		cpus, err := board.ParseMask(o.attr.get("cpuset"))
+		cpus, err := board.ParseMask(o.attr.Get("cpuset"))
 		if err != nil {
 			return -1
 		}
@@ -215,7 +216,7 @@ func (m *machine) near(o *object) int {
 // speed reads pci_link_speed: GB/s, one direction, after encoding; 0 when hwloc
 // does not know.
 func speed(o *object) unit.Rate {
-	v, err := strconv.ParseFloat(o.attr.get("pci_link_speed"), 64)
+	v, err := strconv.ParseFloat(o.attr.Get("pci_link_speed"), 64)
 	if err != nil || !(v > 0 && v < 1e4) {
 		return 0
 	}

@@ -2,46 +2,55 @@ package hwloc
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
+	"html"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+
+	"busbar.dev/input/internal/tags"
+	"busbar.dev/internal/lines"
 )
 
-// Limits on one document. Objects that are counted only (cores, caches) are not
-// limited.
+// Limits on a text. Objects that are counted only (cores, caches) are not limited.
 const (
-	maxObjects = 1 << 16
-	maxInfos   = 1 << 17
+	maxBytes   = 256 << 20 // lstopo writes under 3 MB for a machine of a thousand cores
+	maxOpen    = 1024      // documents that are open at once, in alternating lines
+	maxObjects = 1 << 16   // of the documents that are open
+	maxInfos   = 1 << 17   // of one document
 	maxDepth   = 512
 	maxMatrix  = 256 // objects of a distance matrix
 	maxTables  = 64
 )
 
+// Match reports whether the text holds an hwloc XML document.
+func Match(data []byte) bool {
+	for {
+		_, after, found := bytes.Cut(data, []byte("<topology"))
+		if !found {
+			return false
+		}
+		data = after
+		// libvirt has an element of this name too; only hwloc's begins with the
+		// machine as an object.
+		head := data[:min(len(data), 4096)]
+		k := bytes.Index(head, []byte("<object"))
+		if k >= 0 && bytes.Contains(head[k:], []byte("type=\"")) && !bytes.Contains(head[:k], []byte("</")) {
+			return true
+		}
+	}
+}
+
 // object is one element of hwloc's tree that is kept.
 type object struct {
 	kind   string // Package also for hwloc 1's Socket
 	line   int
-	attr   pairs
-	info   pairs
+	attr   tags.Attrs
+	info   tags.Attrs
 	parent *object
 	kids   []*object
-}
-
-// pairs are names and values; few enough to look through.
-type pairs []pair
-
-type pair struct{ name, value string }
-
-func (p pairs) get(name string) string {
-	for _, v := range p {
-		if v.name == name {
-			return v.value
-		}
-	}
-	return ""
 }
 
 // matrix is a table of distances: row-major values over the objects named.
@@ -58,225 +67,221 @@ type topology struct {
 	version  string
 	objects  []*object
 	byID     map[string]*object // by "type:gp_index"
-	info     pairs              // of the document and its machine
+	info     tags.Attrs         // of the document and its machine
 	matrices []*matrix
 	counts   map[string]int // of every object, by type as written
+	last     int            // line
+	whole    bool           // its end is there
+	err      error          // why what follows was not read
 }
 
-// kept are the attributes that are read, by kind of object; kinds that are not
-// listed are counted only.
-var kept = map[string][]string{
-	"Machine":  {"cpuset", "nodeset", "local_memory"},
-	"System":   {"cpuset", "nodeset"},
-	"Group":    {"cpuset", "nodeset"},
-	"Package":  {"os_index", "cpuset", "nodeset", "gp_index"},
-	"Die":      {"cpuset", "nodeset"},
-	"NUMANode": {"os_index", "cpuset", "nodeset", "local_memory", "gp_index"},
-	"Bridge":   {"bridge_type", "bridge_pci", "pci_busid", "pci_type", "pci_link_speed", "gp_index"},
-	"PCIDev":   {"pci_busid", "pci_type", "pci_link_speed", "name", "subtype", "gp_index"},
-	"OSDev":    {"name", "subtype", "osdev_type", "gp_index"},
-}
+// kept are the kinds of objects that are kept; others are counted only.
+var kept = []string{"Machine", "System", "Group", "Package", "Die", "NUMANode", "Bridge", "PCIDev", "OSDev"}
 
 // parser walks through a document's elements.
 type parser struct {
-	doc   *document
-	dec   *xml.Decoder
 	top   *topology
-	stack []frame  // open objects
-	open  []string // open elements
+	open  []element
 	infos int
 	table *matrix
 }
 
-// frame is an open object: itself, or the nearest kept one around it.
-type frame struct {
-	o   *object
-	own bool
+// element is an open one: an object that is kept, else with the nearest kept one around it.
+type element struct {
+	name string
+	o    *object
+	own  bool
 }
 
-// parse reads a document. With an error it also returns what came before it.
-func parse(doc *document) (*topology, error) {
-	p := &parser{
-		doc: doc,
-		dec: xml.NewDecoder(bytes.NewReader(doc.text)),
-		top: &topology{byID: map[string]*object{}, counts: map[string]int{}},
+// find calls take for every document of a text, those that broke off last. Lines of several may alternate: what a
+// launcher puts in front of a line tells whose it is.
+func find(name, text string, take func(*topology)) error {
+	if strings.Contains(text, "<!ENTITY") {
+		return fmt.Errorf("%s: the text declares XML entities; lstopo writes none: remove the DOCTYPE", name)
 	}
-	for {
-		tok, err := p.dec.Token()
-		if err == io.EOF {
-			return p.top, nil
+	open := map[string]*parser{}
+	objects, num := 0, 0
+	end := func(mark string, whole bool) {
+		top := open[mark].top
+		top.whole = whole
+		objects -= len(top.objects)
+		delete(open, mark)
+		take(top)
+	}
+	for line := range strings.Lines(text) {
+		num++
+		if !strings.Contains(line, "<") {
+			continue
 		}
-		if err == nil {
-			err = p.token(tok)
+		line = lines.StripANSI(line)
+		bare := lines.Bare(line)
+		mark := line[:len(line)-len(bare)]
+		for t := range tags.All(bare) {
+			p, isTop := open[mark], t.Name == "topology"
+			if p != nil && isTop {
+				end(mark, t.Kind == tags.Close)
+				p = nil
+			}
+			switch {
+			case isTop && t.Kind == tags.Open && len(open) >= maxOpen:
+				return fmt.Errorf("%s:%d: %d topologies are open at once; expected each to end", name, num, len(open))
+			case isTop && t.Kind == tags.Open:
+				open[strings.Clone(mark)] = newParser(t.Get("version"))
+			case p == nil || t.Kind == tags.Decl:
+			case len(p.top.counts) == 0 && (t.Name != "object" || t.Kind != tags.Open && t.Kind != tags.Empty):
+				delete(open, mark) // another tool's element of this name
+			default:
+				p.top.last = num
+				before := len(p.top.objects)
+				p.element(t, num, objects)
+				objects += len(p.top.objects) - before
+			}
 		}
-		if err != nil {
-			return p.top, fmt.Errorf("line %d: %w", p.line(), plain(err))
+	}
+	for _, mark := range slices.Sorted(maps.Keys(open)) {
+		if len(open[mark].top.counts) > 0 {
+			end(mark, false)
 		}
+	}
+	return nil
+}
+
+func newParser(version string) *parser {
+	return &parser{
+		top:  &topology{version: version, byID: map[string]*object{}, counts: map[string]int{}},
+		open: []element{{name: "topology"}},
 	}
 }
 
-// plain drops the decoder's own line number, which counts within the document.
-func plain(err error) error {
-	var syntax *xml.SyntaxError
-	if errors.As(err, &syntax) {
-		return errors.New(syntax.Msg)
+// element takes a tag, unless one before it could not be taken. objects is how many all open documents have.
+func (p *parser) element(t *tags.Token, line, objects int) {
+	if p.top.err != nil {
+		return
 	}
-	return err
+	if err := p.tag(t, line, objects); err != nil {
+		p.top.err = fmt.Errorf("line %d: %w", line, err)
+	}
 }
 
-func (p *parser) line() int {
-	n, _ := p.dec.InputPos()
-	return p.doc.line(n)
-}
-
-func (p *parser) token(tok xml.Token) error {
-	switch t := tok.(type) {
-	case xml.StartElement:
-		if len(p.open) >= maxDepth {
-			return fmt.Errorf("elements nested deeper than %d", maxDepth)
+func (p *parser) tag(t *tags.Token, line, objects int) error {
+	last := len(p.open) - 1
+	switch t.Kind {
+	case tags.Broken:
+		return fmt.Errorf("<%.40s is not a whole tag", t.Name)
+	case tags.Close:
+		if p.open[last].name != t.Name {
+			return fmt.Errorf("</%.40s> while <%s> is open", t.Name, p.open[last].name)
 		}
-		p.open = append(p.open, t.Name.Local)
-		return p.start(t)
-	case xml.EndElement:
-		if len(p.open) == 0 {
-			return fmt.Errorf("</%s> without a beginning", t.Name.Local)
-		}
-		p.open = p.open[:len(p.open)-1]
-		switch t.Name.Local {
-		case "object":
-			p.stack = p.stack[:max(0, len(p.stack)-1)]
-		case "distances2", "distances2hetero":
+		p.open = p.open[:last]
+		if p.table != nil && strings.HasPrefix(t.Name, "distances2") {
 			p.endMatrix()
 		}
-	case xml.CharData:
-		return p.text(t)
+		return nil
 	}
-	return nil
-}
-
-func (p *parser) start(t xml.StartElement) error {
-	switch t.Name.Local {
-	case "topology":
-		p.top.version = attr(t, "version")
+	el := element{name: t.Name, o: p.open[last].o}
+	switch t.Name {
 	case "object":
-		return p.object(t)
-	case "info":
-		return p.info(attr(t, "name"), attr(t, "value"))
-	case "distances2", "distances2hetero":
-		n, err := strconv.Atoi(attr(t, "nbobjs"))
-		if err != nil || n < 1 || n > maxMatrix {
-			n = 0 // not a table of ours; its values are passed over
+		var err error
+		if el.o, el.own, err = p.object(t, line, objects); err != nil {
+			return err
 		}
-		p.table = &matrix{name: attr(t, "name"), of: attr(t, "type"), n: n}
+	case "info":
+		if p.infos++; p.infos > maxInfos {
+			return fmt.Errorf("more than %d info elements", maxInfos)
+		}
+		p.info(p.open[last], tags.Attr{Key: t.Get("name"), Value: printable(t.Get("value"))})
+	case "distances2", "distances2hetero":
+		n, err := strconv.Atoi(t.Get("nbobjs"))
+		if err == nil && n >= 1 && n <= maxMatrix {
+			p.table = &matrix{name: t.Get("name"), of: t.Get("type"), n: n}
+		}
+	case "indexes", "u64values":
+		if err := p.values(t); err != nil {
+			return err
+		}
+	}
+	if t.Kind == tags.Open {
+		p.open = append(p.open, el)
+	}
+	if len(p.open) > maxDepth {
+		return fmt.Errorf("elements nested deeper than %d", maxDepth)
 	}
 	return nil
 }
 
-func (p *parser) object(t xml.StartElement) error {
-	kind := attr(t, "type")
+// object adds an object, or gives the one around those that are counted only.
+func (p *parser) object(t *tags.Token, line, objects int) (o *object, own bool, err error) {
+	kind := t.Get("type")
 	if _, known := p.top.counts[kind]; known || len(p.top.counts) < 64 {
 		p.top.counts[kind]++
 	}
 	if kind == "Socket" {
 		kind = "Package"
 	}
-	var parent *object
-	if len(p.stack) > 0 {
-		parent = p.stack[len(p.stack)-1].o
+	parent := p.open[len(p.open)-1].o
+	if !slices.Contains(kept, kind) {
+		return parent, false, nil
 	}
-	want, ok := kept[kind]
-	if !ok {
-		p.stack = append(p.stack, frame{parent, false})
-		return nil
+	if objects >= maxObjects {
+		return nil, false, fmt.Errorf("more than %d objects besides cores and caches", maxObjects)
 	}
-	if len(p.top.objects) >= maxObjects {
-		return fmt.Errorf("more than %d objects besides cores and caches", maxObjects)
-	}
-	o := &object{kind: kind, line: p.line(), parent: parent}
-	for _, a := range t.Attr {
-		for _, w := range want {
-			if a.Name.Local == w && o.attr.get(w) == "" {
-				o.attr = append(o.attr, pair{w, a.Value})
-			}
-		}
-	}
+	o = &object{kind: kind, line: line, parent: parent, attr: t.Attrs}
 	if parent != nil {
 		parent.kids = append(parent.kids, o)
 	}
 	p.top.objects = append(p.top.objects, o)
-	p.stack = append(p.stack, frame{o, true})
-	if gp := o.attr.get("gp_index"); gp != "" {
+	if gp := t.Get("gp_index"); gp != "" {
 		p.top.byID[kind+":"+gp] = o
 	}
-	return nil
+	return o, true, nil
 }
 
 // info keeps a name and value with the object it is in; that of the machine and,
 // since hwloc 3, of the document itself, belongs to the whole.
-func (p *parser) info(name, value string) error {
-	if p.infos++; p.infos > maxInfos {
-		return fmt.Errorf("more than %d info elements", maxInfos)
+func (p *parser) info(in element, a tags.Attr) {
+	switch {
+	case in.name == "topology", in.own && (in.o.kind == "Machine" || in.o.kind == "System"):
+		p.top.info = append(p.top.info, a)
+	case in.own:
+		in.o.info = append(in.o.info, a)
 	}
-	if len(p.open) < 2 {
-		return nil
-	}
-	around := p.open[len(p.open)-2]
-	if around == "topology" {
-		p.top.info = append(p.top.info, pair{name, value})
-	}
-	if around != "object" || len(p.stack) == 0 {
-		return nil
-	}
-	switch f := p.stack[len(p.stack)-1]; {
-	case !f.own:
-	case f.o.kind == "Machine" || f.o.kind == "System":
-		p.top.info = append(p.top.info, pair{name, value})
-	default:
-		f.o.info = append(f.o.info, pair{name, value})
-	}
-	return nil
 }
 
-// text takes the contents of a distance matrix.
-func (p *parser) text(data []byte) error {
-	if p.table == nil || p.table.n == 0 || len(p.open) == 0 {
+// printable is a value without what firmware strings contain and XML forbids.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsGraphic(r) {
+			return '?'
+		}
+		return r
+	}, html.UnescapeString(s))
+}
+
+// values takes the contents of a distance matrix.
+func (p *parser) values(t *tags.Token) error {
+	if p.table == nil {
 		return nil
 	}
-	switch p.open[len(p.open)-1] {
-	case "indexes":
-		for w := range strings.FieldsSeq(string(data)) {
-			if len(p.table.index) < p.table.n {
-				p.table.index = append(p.table.index, w)
-			}
+	for w := range strings.FieldsSeq(t.Text) {
+		if t.Name == "indexes" && len(p.table.index) < p.table.n {
+			p.table.index = append(p.table.index, strings.Clone(w))
 		}
-	case "u64values":
-		for w := range strings.FieldsSeq(string(data)) {
-			v, err := strconv.ParseUint(w, 10, 64)
-			if err != nil {
-				return fmt.Errorf("distance %.20q; expected a whole number", w)
-			}
-			if len(p.table.values) < p.table.n*p.table.n {
-				p.table.values = append(p.table.values, v)
-			}
+		if t.Name == "indexes" || len(p.table.values) >= p.table.n*p.table.n {
+			continue
 		}
+		v, err := strconv.ParseUint(w, 10, 64)
+		if err != nil {
+			return fmt.Errorf("distance %.20q; expected a whole number", w)
+		}
+		p.table.values = append(p.table.values, v)
 	}
 	return nil
 }
 
 // endMatrix keeps a table that is complete.
 func (p *parser) endMatrix() {
-	if m := p.table; m != nil && m.n > 0 && len(p.top.matrices) < maxTables && len(m.index) == m.n &&
-		len(m.values) == m.n*m.n {
+	if m := p.table; len(p.top.matrices) < maxTables && len(m.index) == m.n && len(m.values) == m.n*m.n {
 		p.top.matrices = append(p.top.matrices, m)
 	}
 	p.table = nil
-}
-
-func attr(t xml.StartElement, name string) string {
-	for _, a := range t.Attr {
-		if a.Name.Local == name {
-			return a.Value
-		}
-	}
-	return ""
 }

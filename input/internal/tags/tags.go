@@ -31,20 +31,24 @@ const (
 
 // Token is one tag.
 type Token struct {
-	Kind  Kind
-	Name  string
-	Attrs []Attr
-	Line  int // where it begins, from 1
+	Kind Kind
+	Name string
+	Attrs
+	Line int    // where it begins, from 1
+	Text string // what follows, up to the next tag: a part of the text that is read
 }
+
+// Attrs are attributes, in the order of the text.
+type Attrs []Attr
 
 // Attr is one attribute.
 type Attr struct{ Key, Value string }
 
 // Get returns an attribute, or "" when it is absent.
-func (t *Token) Get(key string) string {
-	for _, a := range t.Attrs {
-		if a.Key == key {
-			return a.Value
+func (a Attrs) Get(key string) string {
+	for i := range a {
+		if a[i].Key == key {
+			return a[i].Value
 		}
 	}
 	return ""
@@ -73,7 +77,9 @@ func All(text string) iter.Seq[*Token] {
 				}
 			} else if m := tag.FindStringSubmatch(text[:min(len(text), maxTag)]); m != nil {
 				size = len(m[0])
-				if !yield(token(m, line)) {
+				t := token(m, line)
+				t.Text, _, _ = strings.Cut(text[size:], "<")
+				if !yield(t) {
 					return
 				}
 			}

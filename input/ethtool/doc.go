@@ -10,5 +10,6 @@
 // A speed that the driver does not know, zero and -1 are unknown. The greatest
 // supported mode is what the port could do. Of the counters, those are kept that
 // count errors, discards, pauses and lost links, and are not zero; bytes and
-// packets are not. The loopback interface is no NIC and is left out.
+// packets are not. The loopback interface, bridges, tunnels and containers' cables are no
+// NICs and are left out.
 package ethtool

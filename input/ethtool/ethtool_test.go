@@ -2,6 +2,7 @@ package ethtool
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -183,6 +184,25 @@ func TestUnknown(t *testing.T) {
 	f = read(t, "driver: mlx5_core[ib_ipoib]\nfirmware-version: N/A\nbus-info: virtio0\n")
 	if d := f.Types[0].Devices[0]; d.NIC.Kind != cluster.InfiniBand || d.NIC.Firmware != "" || d.PCI != "" {
 		t.Errorf("%+v", d)
+	}
+}
+
+// Bridges, tunnels and containers' cables are told in one note and are no NICs; a card is one whatever its name.
+func TestSoftware(t *testing.T) {
+	text := "driver: mlx5_core\nfirmware-version: 1.2\nbus-info: 0000:3b:00.0\n"
+	f := read(t, "$ ethtool -i tunnel0\n"+text+"$ ethtool -i br-card\n"+strings.ReplaceAll(text, "3b", "3c")+
+		"$ ethtool -i tunl0\ndriver: ipip\nfirmware-version: \nbus-info: \nSettings for br-0a1b2c:\n\tSpeed: 10000Mb/s\n"+
+		"Settings for cali12ab:\n\tSpeed: 10000Mb/s\nSettings for vethab:\n\tSpeed: 10000Mb/s\n")
+	var names []string
+	for _, d := range f.Types[0].Devices {
+		names = append(names, d.Label)
+	}
+	if !slices.Equal(names, []string{"br-card", "tunnel0"}) {
+		t.Errorf("NICs %q", names)
+	}
+	want := "no NICs, and left out: br-0a1b2c (a Docker bridge), cali12ab (Calico's cable), tunl0 (a tunnel) and 1 more"
+	if len(f.Warnings) != 1 || f.Warnings[0].Text != want {
+		t.Errorf("%v; want %s", f.Warnings, want)
 	}
 }
 

@@ -2,12 +2,14 @@ package ethtool
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/natural"
 	"busbar.dev/unit"
 )
@@ -129,10 +131,11 @@ func (d *reader) fragment() *cluster.Fragment {
 	})
 	t := &cluster.NodeType{Name: "node", Devices: make([]cluster.Device, 0, len(d.nics))}
 	nameless, first := 0, 0
+	var software []string
 	for _, n := range d.nics {
-		switch {
-		case n.name == "lo":
-			f.Warnf(n.line, n.name, "the loopback interface is no NIC; left out")
+		switch what := nccllog.Virtual(n.name); {
+		case what != "" && n.pci == "":
+			software = append(software, fmt.Sprintf("%s (%s)", n.name, what))
 			continue
 		case n.absent && !n.has[info] && !n.has[statistics]:
 			f.Warnf(n.line, n.name, "ethtool had no data on it: no such interface there; left out")
@@ -143,6 +146,13 @@ func (d *reader) fragment() *cluster.Fragment {
 			}
 		}
 		t.Devices = append(t.Devices, n.device("nic"+strconv.Itoa(len(t.Devices))))
+	}
+	if n := len(software); n > 0 {
+		more := ""
+		if n > 3 {
+			more = fmt.Sprintf(" and %d more", n-3)
+		}
+		f.Warnf(0, "", "no NICs, and left out: %s%s", strings.Join(software[:min(n, 3)], ", "), more)
 	}
 	if nameless > 0 {
 		f.Warnf(first, "", "%d blocks do not say whose they are: neither interface nor PCI address; put a line such as \"$ "+

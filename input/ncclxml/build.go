@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/input/internal/board"
 )
 
@@ -57,7 +58,23 @@ func (b *builder) build() *cluster.NodeType {
 			"they are (NCCL asks the machine)", b.plain)
 	}
 	b.links()
+	b.lackLinks()
 	return b.t
+}
+
+// lackLinks warns of GPUs that come on boards with links between them, of which a dump shows none.
+func (b *builder) lackLinks() {
+	gpus := b.t.Of(cluster.GPU)
+	if len(gpus) < 2 || b.t.Devices[gpus[0]].PCIID == nil ||
+		!slices.ContainsFunc(b.leaves, func(l leaf) bool { return len(l.el.all("gpu")) > 0 }) ||
+		slices.ContainsFunc(b.t.Links, func(l cluster.Link) bool { return l.Kind == cluster.NVLink || l.Kind == cluster.XGMI }) {
+		return
+	}
+	id := b.t.Devices[gpus[0]].PCIID
+	if g, ok := hardware.GPUByPCI(id.Vendor, id.Device); ok && g.Module() && g.Links > 0 {
+		b.f.Warnf(b.sys.Line, "", "boards join %s by %s, and the file shows no such link: these are PCIe's paths; check that the "+
+			"links are up and that the container or virtual machine sees them, and dump the topology again", g.Title, g.LinkKind)
+	}
 }
 
 // dialect decides between NCCL's and RCCL's form.

@@ -2,6 +2,7 @@ package ncclxml
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -314,6 +315,28 @@ func TestReadTrays(t *testing.T) {
 		roundTrip(t, one)
 	}
 }
+
+// GPUs that boards join by NVLink, in a dump without any: PCIe's paths are not given without a word. What people wrote
+// for NCCL to complete, without gpu elements, has no such links either.
+func TestReadModulesWithoutLinks(t *testing.T) {
+	bare := nvlinkElement.ReplaceAllString(pair, "")
+	if f := read(t, bare); len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Text, "boards join NVIDIA H100 80GB HBM3 "+
+		"by nvlink, and the file shows no such link") {
+		t.Errorf("%v", f.Warnings)
+	}
+	for name, text := range map[string]string{
+		"with links": pair, "cards": strings.ReplaceAll(bare, "0x2330", "0x2331"), "template": gpuElement.ReplaceAllString(bare, ""),
+	} {
+		if f := read(t, text); strings.Contains(fmt.Sprint(f.Warnings), "boards join") {
+			t.Errorf("%s: %v", name, f.Warnings)
+		}
+	}
+}
+
+var (
+	nvlinkElement = regexp.MustCompile(`<nvlink [^>]*/>`)
+	gpuElement    = regexp.MustCompile(`(?s)<gpu .*?</gpu>`)
+)
 
 func TestReadRootBus(t *testing.T) {
 	text := strings.NewReplacer("0000:17:00.0", "0000:00:06.0", "0000:65:00.0", "0000:00:07.0").Replace(pair)

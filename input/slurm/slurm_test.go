@@ -177,7 +177,7 @@ func TestConf(t *testing.T) {
 		},
 		{
 			"undefined switches", "SwitchName=t Switches=s[1-3]\nSwitchName=s1 Nodes=n1\n",
-			"t tier=1 under=s[1-3]\ns1 tier=0 hosts=n1\ns2 tier=-1\ns3 tier=-1", "x:1: t: nothing says what is under s[2-3]",
+			"t tier=1 under=s[1-3]\ns1 tier=0 hosts=n1\ns2 tier=0\ns3 tier=0", "x:1: t: nothing says what is under s[2-3]",
 		},
 		{
 			"twice", "SwitchName=s Nodes=n1\nSwitchName=s Nodes=n[1-2]\n", "s tier=0 hosts=n[1-2]",
@@ -407,6 +407,28 @@ the end
 	} {
 		if _, err := ReadYAML("x", strings.NewReader(bad.in)); err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%q: %v; want %s", bad.in, err, bad.want)
+		}
+	}
+}
+
+// A switch that is only named by the one above is below it, however little is known of it.
+func TestNamedOnly(t *testing.T) {
+	f, err := ReadConf("x", strings.NewReader("SwitchName=s1 Nodes=n[1-4]\nSwitchName=s2 Nodes=n[5-8]\n"+
+		"SwitchName=s0 Switches=s[1-3]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cluster.Join(f)
+	for name, want := range map[string]cluster.Tier{"s0": cluster.Spine, "s3": cluster.Leaf} {
+		for _, s := range c.Network.Switches {
+			if s.Name == name && s.Tier != want {
+				t.Errorf("%s is of tier %v, want %v", name, s.Tier, want)
+			}
+		}
+	}
+	for _, l := range c.Network.Links {
+		if !l.B.ToHosts() && c.Network.Switches[l.A.Switch].Name != "s0" {
+			t.Errorf("%s is above %s", c.Network.Switches[l.A.Switch].Name, c.Network.Switches[l.B.Switch].Name)
 		}
 	}
 }

@@ -157,7 +157,7 @@ func TestModelShapes(t *testing.T) {
 		{"odd", "switches:\n  s:\n    switches: [a, b]\nblocks:\n- switch: a\n  nodes: [\"n[1-\", m]\n- switch: a\n", `
 			s tier=1 >a >b
 			a tier=0 m
-			b tier=-1`, "x:6: nodes: hostlist"},
+			b tier=0`, "x:6: nodes: hostlist"},
 	}
 	for _, tt := range tests {
 		if !MatchModel([]byte(tt.in)) {

@@ -165,6 +165,13 @@ func (t *Tree) Fill(f *cluster.Fragment) error {
 		return err
 	}
 	t.warn(f, tiers)
+	for i := range t.Switches { // what nothing says more of is below the switch that names it
+		for _, d := range t.Switches[i].Down {
+			if tiers[d] == cluster.TierUnknown {
+				tiers[d] = max(tiers[i]-1, cluster.Leaf)
+			}
+		}
+	}
 	base := len(f.Hosts)
 	for _, h := range t.Hosts {
 		f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: -1})

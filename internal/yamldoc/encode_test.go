@@ -45,7 +45,7 @@ words:
   - 4xHDR
   - "0000:07:00.0"
   - 0000:1b:00.0
-  - "a\nb\x00é\x85"
+  - "a\nb\x00é\u0085"
 ends:
   - {switch: leaf0, port: 3}
   - switch: leaf[0-3]

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"busbar.dev/internal/words"
 )
 
 // field is a field of a struct that is read and written.
@@ -62,7 +64,10 @@ func nearest(word string, known []string) []string {
 	word = strings.ToLower(word)
 	best, at := []string(nil), 1+len(word)/4
 	for _, k := range known {
-		d := distance(word, strings.ToLower(k), at)
+		if len(word) > len(k)+at { // a key may have millions of letters
+			continue
+		}
+		d := words.Distance(word, strings.ToLower(k))
 		if d < at {
 			best, at = nil, d
 		}
@@ -71,30 +76,4 @@ func nearest(word string, known []string) []string {
 		}
 	}
 	return best
-}
-
-// distance is the number of letters to add, drop, change or swap with their
-// neighbour to get from a to b; more than most where it is.
-func distance(a, b string, most int) int {
-	if len(a)-len(b) > most || len(b)-len(a) > most {
-		return most + 1
-	}
-	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		two, one, row := rows[(i+1)%3], rows[(i+2)%3], rows[i%3]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			row[j] = min(one[j], row[j-1], one[j-1]) + 1
-			if a[i-1] == b[j-1] {
-				row[j] = one[j-1]
-			}
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], two[j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)%3][len(b)]
 }

@@ -1,11 +1,9 @@
 package yamldoc
 
 import (
-	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 const (
@@ -148,33 +146,9 @@ func (p *printer) text(s string, flow bool) {
 	}
 }
 
+// quote prints text in quotes. What Go escapes YAML knows too; bytes that are no UTF-8 become U+FFFD.
 func (p *printer) quote(s string) {
-	p.buf = append(p.buf, '"')
-	for _, r := range s { // bytes that are no UTF-8 become U+FFFD
-		switch {
-		case r == '"' || r == '\\':
-			p.buf = append(p.buf, '\\', byte(r))
-		case r == '\n':
-			p.buf = append(p.buf, `\n`...)
-		case r == '\t':
-			p.buf = append(p.buf, `\t`...)
-		case r < ' ' || r > '~' && !unicode.IsGraphic(r):
-			p.buf = appendEscape(p.buf, r)
-		default:
-			p.buf = utf8.AppendRune(p.buf, r)
-		}
-	}
-	p.buf = append(p.buf, '"')
-}
-
-func appendEscape(b []byte, r rune) []byte {
-	switch {
-	case r < 0x100:
-		return fmt.Appendf(b, `\x%02x`, r)
-	case r < 0x10000:
-		return fmt.Appendf(b, `\u%04x`, r)
-	}
-	return fmt.Appendf(b, `\U%08x`, r)
+	p.buf = strconv.AppendQuoteToGraphic(p.buf, string([]rune(s)))
 }
 
 // isPlain reports whether every reader of YAML takes s, unquoted, for that text.

@@ -222,7 +222,7 @@ func (b *treeBuilder) domains() {
 		d := &b.numas[i]
 		for _, m := range d.members {
 			if keys[m] == d.key {
-				d.cores = cmp.Or(d.cores, b.coresOf(m))
+				d.cores = cmp.Or(d.cores, b.t.CoresOf(m))
 			}
 		}
 		if n, ok := strings.CutPrefix(d.key, "NUMA "); ok {
@@ -283,37 +283,19 @@ func (b *treeBuilder) affinities() []string {
 	keys := make([]string, b.n)
 	byCores := map[string]string{}
 	for i := range b.n {
-		if n, ok := b.numaOf(i); ok {
+		if n := b.t.NUMAOf(i); n >= 0 {
 			keys[i] = "NUMA " + strconv.Itoa(n)
-			if c := b.coresOf(i); c != "" && byCores[c] == "" {
+			if c := b.t.CoresOf(i); c != "" && byCores[c] == "" {
 				byCores[c] = keys[i]
 			}
 		}
 	}
 	for i := range b.n {
-		if c := b.coresOf(i); keys[i] == "" && c != "" {
+		if c := b.t.CoresOf(i); keys[i] == "" && c != "" {
 			keys[i] = cmp.Or(byCores[c], "cores "+c)
 		}
 	}
 	return keys
-}
-
-func (b *treeBuilder) numaOf(i int) (int, bool) {
-	d := &b.t.Devices[i]
-	if d.GPU != nil && d.GPU.NUMA.Known() && d.GPU.NUMA.Value >= 0 {
-		return d.GPU.NUMA.Value, true
-	}
-	if d.NIC != nil && d.NIC.NUMA.Known() && d.NIC.NUMA.Value >= 0 {
-		return d.NIC.NUMA.Value, true
-	}
-	return 0, false
-}
-
-func (b *treeBuilder) coresOf(i int) string {
-	if g := b.t.Devices[i].GPU; g != nil {
-		return g.Cores
-	}
-	return ""
 }
 
 // numberDomains lets the first domain of a number keep it and sorts the

@@ -33,6 +33,7 @@ func parseHosts(s string, take func(names int) error) ([]string, error) {
 	// All names are cut from one buffer: one allocation in place of one a name.
 	var (
 		it   hostItem
+		stem [maxHostName]byte
 		buf  []byte
 		ends []int32
 	)
@@ -51,7 +52,7 @@ func parseHosts(s string, take func(names int) error) ([]string, error) {
 		if err := take(names); err != nil {
 			return nil, hostlistError(s, it.col, "%w", err)
 		}
-		buf, ends = it.expand(slices.Grow(buf, text), slices.Grow(ends, names))
+		buf, ends = it.expandFrom(0, stem[:0], slices.Grow(buf, text), slices.Grow(ends, names))
 	}
 	all := string(buf)
 	list := make([]string, len(ends))
@@ -122,15 +123,6 @@ func (it *hostItem) size() (names, text int) {
 		names = min(names*n, MaxHosts+1)
 	}
 	return names, names * it.longest()
-}
-
-func (it *hostItem) expand(buf []byte, ends []int32) ([]byte, []int32) {
-	if len(it.group) == 0 {
-		buf = append(buf, it.plain[0]...)
-		return buf, append(ends, int32(len(buf)))
-	}
-	var stem [maxHostName]byte
-	return it.expandFrom(0, stem[:0], buf, ends)
 }
 
 // expandFrom writes every name that begins with stem and goes on with the
@@ -356,43 +348,42 @@ func (r hostRun) forSlurm(first string, n int) (hostRun, int) {
 
 // longestRun takes as many names from the front as one bracket can say.
 func longestRun(names []string) (hostRun, int) {
-	if len(names) < 2 {
+	stem, bracket, tail, n := oneBracket(len(names), func(i int) string { return names[i] })
+	if n < 2 {
 		return hostRun{stem: names[0]}, 1
 	}
-	from, to := numberThatDiffers(names[0], names[1])
-	if from == to {
-		return hostRun{stem: names[0]}, 1
-	}
-	stem, tail := names[0][:from], names[0][to:]
-	if strings.ContainsAny(stem, "[], \t\r\n") || strings.ContainsAny(tail, "[], \t\r\n") {
-		return hostRun{stem: names[0]}, 1
-	}
-	n := 1
-	for n < len(names) && numberBetween(names[n], stem, tail) != "" {
-		n++
-	}
-	number := func(i int) string { return numberBetween(names[i], stem, tail) }
-	return hostRun{stem, bracketOf(n, number), tail}, n
+	return hostRun{stem, bracket, tail}, n
 }
 
 // mergeStems joins runs whose bracket and tail are the same and whose stems
 // differ in one number.
 func mergeStems(runs []hostRun) (string, int) {
-	same := func(r hostRun) bool { return r.bracket == runs[0].bracket && r.tail == runs[0].tail }
-	if len(runs) < 2 || !same(runs[1]) {
-		return "", 1
+	stem, bracket, tail, n := oneBracket(len(runs), func(i int) string {
+		if runs[i].bracket != runs[0].bracket || runs[i].tail != runs[0].tail {
+			return ""
+		}
+		return runs[i].stem
+	})
+	return stem + bracket + tail, n
+}
+
+// oneBracket finds how many texts from the front differ in one number, and what they have before and behind it.
+func oneBracket(all int, text func(int) string) (stem, bracket, tail string, n int) {
+	if all < 2 {
+		return "", "", "", 1
 	}
-	from, to := numberThatDiffers(runs[0].stem, runs[1].stem)
+	first := text(0)
+	from, to := numberThatDiffers(first, text(1))
 	if from == to {
-		return "", 1
+		return "", "", "", 1
 	}
-	stem, tail := runs[0].stem[:from], runs[0].stem[to:]
-	n := 1
-	for n < len(runs) && same(runs[n]) && numberBetween(runs[n].stem, stem, tail) != "" {
-		n++
+	if stem, tail = first[:from], first[to:]; strings.ContainsAny(stem+tail, "[], \t\r\n") {
+		return "", "", "", 1
 	}
-	number := func(i int) string { return numberBetween(runs[i].stem, stem, tail) }
-	return stem + bracketOf(n, number) + tail, n
+	number := func(i int) string { return numberBetween(text(i), stem, tail) }
+	for n = 1; n < all && number(n) != ""; n++ {
+	}
+	return stem, bracketOf(n, number), tail, n
 }
 
 // numberThatDiffers finds the one run of digits in a that, put in place of its

@@ -11,37 +11,34 @@ type Leg struct {
 // Inside is the way between two devices of a node type, link by link; no legs and
 // class Apart where there is none.
 func (r *Routes) Inside(typ, a, b int) ([]Leg, Class) {
+	return r.way(typ, a, func(n *nodeRoutes) ([]step, Class) { return n.path(a, b) })
+}
+
+// way is a way inside a node type.
+func (r *Routes) way(typ, from int, find func(n *nodeRoutes) ([]step, Class)) ([]Leg, Class) {
 	if typ < 0 || typ >= len(r.types) {
 		return nil, Class{}
 	}
-	n := r.types[typ]
-	steps, c := n.path(a, b)
-	return n.legs(a, steps), c
+	steps, c := find(r.types[typ])
+	return r.types[typ].legs(from, steps), c
 }
 
 // Tree is the way between two devices of a node type over the PCIe tree and
 // between sockets, whatever faster links there are: the way of staged copies.
 func (r *Routes) Tree(typ, a, b int) ([]Leg, Class) {
-	if typ < 0 || typ >= len(r.types) {
-		return nil, Class{}
-	}
-	n := r.types[typ]
-	if a == b {
-		return nil, Class{Type: Self}
-	}
-	steps, c := n.tree(a, b)
-	return n.legs(a, steps), c
+	return r.way(typ, a, func(n *nodeRoutes) ([]step, Class) {
+		if a == b {
+			return nil, Class{Type: Self}
+		}
+		return n.tree(a, b)
+	})
 }
 
 // Through is the way from a GPU to a NIC over NVLink and a peer beside that NIC
 // (PXN); nil where there is none.
 func (r *Routes) Through(typ, gpu, nic int) []Leg {
-	if typ < 0 || typ >= len(r.types) {
-		return nil
-	}
-	n := r.types[typ]
-	steps, _ := n.over(gpu, nic)
-	return n.legs(gpu, steps)
+	legs, _ := r.way(typ, gpu, func(n *nodeRoutes) ([]step, Class) { return n.over(gpu, nic) })
+	return legs
 }
 
 func (n *nodeRoutes) legs(from int, steps []step) []Leg {

@@ -123,6 +123,11 @@ func (d *TypeDoc) NodeType() (*NodeType, error) {
 		}
 		return i, nil
 	}
+	ends := func(from, to string) (a, b int, err error) {
+		a, errA := find(from)
+		b, errB := find(to)
+		return a, b, cmp.Or(errA, errB)
+	}
 	for i, v := range d.Devices {
 		dev := Device{
 			Kind: v.Kind, Name: v.Name, Index: -1, Label: v.Label, Parent: -1, Tray: v.Tray, Model: v.Model,
@@ -145,26 +150,22 @@ func (d *TypeDoc) NodeType() (*NodeType, error) {
 		t.Devices[i] = dev
 	}
 	for i, l := range d.Links {
-		a, errA := find(l.A)
-		b, errB := find(l.B)
-		if errA != nil || errB != nil {
-			return nil, fmt.Errorf("links[%d]: %w", i, cmp.Or(errA, errB))
-		}
 		link := l.Link
-		link.A, link.B = a, b
-		if err := link.checkWidth(); err != nil {
+		var err error
+		if link.A, link.B, err = ends(l.A, l.B); err == nil {
+			err = link.checkWidth()
+		}
+		if err != nil {
 			return nil, fmt.Errorf("links[%d]: %w", i, err)
 		}
 		t.Links = append(t.Links, link)
 	}
 	for i, p := range d.Pairs {
-		a, errA := find(p.From)
-		b, errB := find(p.To)
-		if errA != nil || errB != nil {
-			return nil, fmt.Errorf("pairs[%d]: %w", i, cmp.Or(errA, errB))
-		}
 		pair := p.Pair
-		pair.A, pair.B = a, b
+		var err error
+		if pair.A, pair.B, err = ends(p.From, p.To); err != nil {
+			return nil, fmt.Errorf("pairs[%d]: %w", i, err)
+		}
 		t.Pairs = append(t.Pairs, pair)
 	}
 	return t, t.Check()

@@ -219,13 +219,18 @@ func (m *merging) pairByOrder(t *NodeType, taken map[int]bool) {
 	if !(addrA && numB || numA && addrB) {
 		return
 	}
+	m.pairInOrder(t, ours, theirs, taken)
+	m.warn("", "%s and %s name the %d GPUs differently (by number, by address); taken as the same, in the order of "+
+		"their addresses", m.src, m.add, len(ours))
+}
+
+// pairInOrder takes as many devices of both as the same, in the order of their addresses.
+func (m *merging) pairInOrder(t *NodeType, ours, theirs []int, taken map[int]bool) {
 	byAddress(m.base, ours)
 	byAddress(t, theirs)
 	for i := range ours {
 		m.to[theirs[i]], taken[ours[i]] = ours[i], true
 	}
-	m.warn("", "%s and %s name the %d GPUs differently (by number, by address); taken as the same, in the order of "+
-		"their addresses", m.src, m.add, len(ours))
 }
 
 func samePCI(a, b *Device) bool {
@@ -749,11 +754,7 @@ func (m *merging) differentMachines(t *NodeType, taken map[int]bool) bool {
 	case a != "" && b != "" && a != b && (m.base.Preset == "") == (t.Preset == ""):
 		return m.refuse(t)
 	case len(ours) == len(theirs) && (m.base.Preset == "") != (t.Preset == ""):
-		byAddress(m.base, ours)
-		byAddress(t, theirs)
-		for i := range ours {
-			m.to[theirs[i]], taken[ours[i]] = ours[i], true
-		}
+		m.pairInOrder(t, ours, theirs, taken)
 		m.warn("", "the %d GPUs have other addresses in %s than in %s; taken as the same, in the order of their addresses",
 			len(ours), m.src, m.add)
 	default:

@@ -165,16 +165,6 @@ type SchedulerSwitch struct {
 	Hosts []string // of a leaf
 }
 
-// SwitchByName finds a switch, or -1.
-func (n *Network) SwitchByName(name string) int {
-	for i := range n.Switches {
-		if n.Switches[i].Name == name {
-			return i
-		}
-	}
-	return -1
-}
-
 // MarshalText writes leaf, spine, core, unknown or tierN.
 func (t Tier) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 

@@ -300,19 +300,7 @@ func (n *nodeRoutes) proxied(a, b int) ([]step, Class) {
 	if d[a].Kind != GPU || d[b].Kind != NIC {
 		return nil, Class{}
 	}
-	for _, g := range n.gpus {
-		if g == a || d[g].Tray != d[b].Tray {
-			continue
-		}
-		first, c := n.fast(a, g)
-		if c.Type != NV {
-			continue
-		}
-		if rest, c := n.tree(g, b); c.Type != Apart {
-			return append(first[:len(first):len(first)], rest...), Class{Type: PXN}
-		}
-	}
-	return nil, Class{}
+	return n.viaPeer(a, b, func(peer int, _ ClassType) bool { return d[peer].Tray == d[b].Tray })
 }
 
 // reverse turns a path from a into the path to a.

@@ -322,12 +322,17 @@ func (r *Routes) sameRail(a Place, n *nodeRoutes, exit, rail int) (nic int, pxn 
 
 // over is the PXN path from a GPU to a NIC through a peer beside that NIC.
 func (n *nodeRoutes) over(gpu, nic int) ([]step, Class) {
+	return n.viaPeer(gpu, nic, func(_ int, c ClassType) bool { return c <= PXB })
+}
+
+// viaPeer is the first path from a GPU over NVLink to a peer, and from there to a NIC by a path that will do.
+func (n *nodeRoutes) viaPeer(gpu, nic int, will func(peer int, c ClassType) bool) ([]step, Class) {
 	for _, g := range n.gpus {
 		if g == gpu {
 			continue
 		}
 		rest, c := n.tree(g, nic)
-		if c.Type == Apart || c.Type > PXB {
+		if c.Type == Apart || !will(g, c.Type) {
 			continue
 		}
 		if first, c := n.fast(gpu, g); c.Type == NV {

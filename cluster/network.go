@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"slices"
 
 	"busbar.dev/unit"
 )
@@ -163,6 +164,11 @@ type SchedulerSwitch struct {
 	Name  string
 	Up    string   // name of the one above; "" at the top
 	Hosts []string // of a leaf
+}
+
+// SwitchByName finds a switch, or -1.
+func (n *Network) SwitchByName(name string) int {
+	return slices.IndexFunc(n.Switches, func(s Switch) bool { return s.Name == name })
 }
 
 // MarshalText writes leaf, spine, core, unknown or tierN.

@@ -177,15 +177,9 @@ func (p *printer) pci(i int, nets map[int]int) *element {
 	e := newElement("pci")
 	e.set("busid", string(p.addr[i]))
 	id := p.id(i)
-	for _, a := range [][2]string{
-		{"class", id.Class},
-		{"vendor", id.Vendor},
-		{"device", id.Device},
-		{"subsystem_vendor", id.SubVendor},
-		{"subsystem_device", id.SubDevice},
-	} {
-		if a[1] != "" {
-			e.set(a[0], "0x"+a[1])
+	for k, part := range idParts(&id) {
+		if *part != "" {
+			e.set(idAttrs[k], "0x"+*part)
 		}
 	}
 	if l := &p.up[i]; l.GTs > 0 {

@@ -63,14 +63,18 @@ func gcnArch(s string) string {
 	return s
 }
 
+// idAttrs are the attributes for what a device answers on the bus, in the order of idParts.
+var idAttrs = []string{"class", "vendor", "device", "subsystem_vendor", "subsystem_device"}
+
+func idParts(id *cluster.PCIID) []*string {
+	return []*string{&id.Class, &id.Vendor, &id.Device, &id.SubVendor, &id.SubDevice}
+}
+
 // pciID keeps what the device answers on the bus, nil when nothing.
 func pciID(e *element) *cluster.PCIID {
-	id := cluster.PCIID{
-		Class:     hexText(e.Get("class")),
-		Vendor:    hexText(e.Get("vendor")),
-		Device:    hexText(e.Get("device")),
-		SubVendor: hexText(e.Get("subsystem_vendor")),
-		SubDevice: hexText(e.Get("subsystem_device")),
+	id := cluster.PCIID{}
+	for i, name := range idAttrs {
+		*idParts(&id)[i] = hexText(e.Get(name))
 	}
 	if id == (cluster.PCIID{}) {
 		return nil

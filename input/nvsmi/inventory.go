@@ -10,6 +10,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
 	"busbar.dev/input/internal/warn"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/unit"
 )
 
@@ -253,27 +254,10 @@ func warnIdle(f *cluster.Fragment, n *node) {
 	}
 }
 
-// validUUID accepts GPU-8-4-4-4-12 hexadecimal digits and the two forms of MIG
-// names. People often blot them out, and a blot must not tie two GPUs together.
-func validUUID(s string) bool {
-	rest, gpu := strings.CutPrefix(s, "GPU-")
-	if !gpu {
-		if rest, gpu = strings.CutPrefix(s, "MIG-"); !gpu || len(rest) > 64 {
-			return false
-		}
-		if old, ok := strings.CutPrefix(rest, "GPU-"); ok { // MIG-GPU-…/7/0
-			rest, _, _ = strings.Cut(old, "/")
-		}
-	}
-	if len(rest) != 36 {
-		return false
-	}
-	for i := range len(rest) {
-		c := rest[i]
-		dash := i == 8 || i == 13 || i == 18 || i == 23
-		if dash != (c == '-') || !dash && !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
-			return false
-		}
-	}
-	return true
-}
+// uuid is GPU-8-4-4-4-12 hexadecimal digits and the two forms of MIG names. People often blot them out, and a blot must
+// not tie two GPUs together.
+const uuid = `[[:xdigit:]]{8}(?:-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}`
+
+var uuidForm = lazyre.New(`^(?:(?:GPU|MIG)-` + uuid + `|MIG-GPU-` + uuid + `(?:/.{0,23})?)$`)
+
+func validUUID(s string) bool { return uuidForm.MatchString(s) }

@@ -7,7 +7,6 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
-	"busbar.dev/internal/lines"
 	"busbar.dev/unit"
 )
 
@@ -24,7 +23,7 @@ func MatchSMI(data []byte) bool {
 // ReadSMI reads the plain table: index, name, PCI address, memory and MIG slices.
 func ReadSMI(name string, r io.Reader) (*cluster.Fragment, error) {
 	s := smiReader{v: &inventory{format: smiFormat}, at: map[string]*gpu{}}
-	if err := lines.Each(name, r, s.line); err != nil {
+	if err := s.heads.Each(name, r, s.takeLine); err != nil {
 		return nil, err
 	}
 	return s.v.fragment(name, "no table of GPUs found; expected rows such as | 0 NVIDIA H100 On | 00000000:06:00.0 Off "+
@@ -37,35 +36,30 @@ type smiReader struct {
 	at    map[string]*gpu // the GPU whose memory comes on the next line, by host
 }
 
-func (s *smiReader) line(num int, text string) error {
-	if s.heads.Line(text) {
-		return nil
-	}
-	host := s.heads.Host("")
-	if h, rest, ok := gather.Cut(text); ok {
-		host, text = h, rest
-	}
+// takeLine takes a row of the table and reports whether it is one.
+func (s *smiReader) takeLine(prefix, text string, num int) bool {
 	cells := bars(text)
 	if len(cells) < 2 {
-		return nil
+		return false
 	}
+	host := s.heads.Host(prefix)
 	if g, ok := smiGPU(cells); ok {
 		g.line = num
 		if strings.HasSuffix(g.name, "...") {
 			s.v.warns.Addf(num, "the name %q is cut short; nvidia-smi -L prints it whole", g.name)
 		}
 		s.at[host] = s.v.noteGPU(host, g)
-		return nil
+		return true
 	}
 	if g := s.at[host]; g != nil {
 		if total := smiMemory(cells[1]); total > 0 && g.memory == 0 {
 			g.memory = total
 			s.at[host] = nil
-			return nil
+			return true
 		}
 	}
 	s.slice(host, cells)
-	return nil
+	return true
 }
 
 // slice takes a row of the MIG table: "|  0    7   0   0  |  5MiB / 4864MiB |".

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/lazyre"
+	"busbar.dev/input/internal/tags"
 	"busbar.dev/internal/lines"
 )
 
@@ -28,9 +28,11 @@ func ReadXML(name string, r io.Reader) (*cluster.Fragment, error) {
 	x := xmlReader{f: f}
 	line := 0
 	err := lines.Each(name, r, func(num int, text string) error {
-		if x.err == nil {
-			line = num
-			x.elements(text, num)
+		for t := range tags.All(text) {
+			if x.err == nil {
+				line = num
+				x.element(t, num)
+			}
 		}
 		return nil
 	})
@@ -62,45 +64,36 @@ type xmlReader struct {
 	report
 }
 
-var (
-	element   = lazyre.New(`<(/?)(\w+)([^<>]*)>([^<]*)`)
-	elementID = lazyre.New(`\bid="([^"]*)"`)
-)
-
-// elements takes in the tags of a line.
-func (x *xmlReader) elements(line string, num int) {
-	for _, m := range element.FindAllStringSubmatch(line, -1) {
-		name, last := m[2], len(x.path)-1
-		switch {
-		case last < 0 && (m[1] != "" || name != "nvidia_smi_log"): // around a document
-			continue
-		case m[1] == "":
-			x.path, x.text = append(x.path, name), strings.TrimSpace(m[4])
-			if len(x.path) > maxDepth {
-				x.err = fmt.Errorf("more than %d levels; expected the XML of nvidia-smi", maxDepth)
-				return
-			}
-			if len(x.path) == 2 && name == "gpu" {
-				id := ""
-				if m := elementID.FindStringSubmatch(m[3]); m != nil {
-					id = m[1]
-				}
-				x.newGPU(id, num)
-			}
-			if !strings.HasSuffix(m[3], "/") {
-				continue
-			}
-		case x.path[last] != name:
-			x.err = fmt.Errorf("broken XML: </%.40s> closes nothing", name)
+// element takes in a tag.
+func (x *xmlReader) element(t *tags.Token, num int) {
+	last := len(x.path) - 1
+	switch {
+	case last < 0 && (t.Kind != tags.Open || t.Name != "nvidia_smi_log"): // around a document
+		return
+	case t.Kind == tags.Open || t.Kind == tags.Empty:
+		x.path, x.text = append(x.path, t.Name), strings.TrimSpace(t.Text)
+		if len(x.path) > maxDepth {
+			x.err = fmt.Errorf("more than %d levels; expected the XML of nvidia-smi", maxDepth)
 			return
-		case last == 1 && name == "attached_gpus":
-			x.attached, _ = strconv.Atoi(x.text)
-		case last > 1 && x.path[1] == "gpu" && len(x.gpus) > 0:
-			x.gpus[len(x.gpus)-1].set(fields[strings.Join(x.path[2:], "/")], x.text)
 		}
-		if x.path, x.text = x.path[:len(x.path)-1], ""; len(x.path) == 0 {
-			x.finish()
+		if len(x.path) == 2 && t.Name == "gpu" {
+			x.newGPU(t.Get("id"), num)
 		}
+		if t.Kind == tags.Open {
+			return
+		}
+	case t.Kind != tags.Close:
+		return
+	case x.path[last] != t.Name:
+		x.err = fmt.Errorf("broken XML: </%.40s> closes nothing", t.Name)
+		return
+	case last == 1 && t.Name == "attached_gpus":
+		x.attached, _ = strconv.Atoi(x.text)
+	case last > 1 && x.path[1] == "gpu" && len(x.gpus) > 0:
+		x.gpus[len(x.gpus)-1].set(fields[strings.Join(x.path[2:], "/")], x.text)
+	}
+	if x.path, x.text = x.path[:len(x.path)-1], ""; len(x.path) == 0 {
+		x.finish()
 	}
 }
 

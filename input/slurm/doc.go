@@ -11,6 +11,7 @@ package slurm
 
 import (
 	"io"
+	"iter"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -37,28 +38,40 @@ type line struct {
 // eachLine calls f with every line that could hold a definition or an Include,
 // until f says no. Lines that end in a backslash are joined with what follows.
 func eachLine(text string, f func(l line) bool) {
-	num := 0
-	for len(text) > 0 {
-		raw, rest, _ := strings.Cut(text, "\n")
-		text = rest
-		num++
-		if strings.IndexByte(raw, '=') < 0 && !isInclude(strings.TrimLeft(raw, " \t")) {
-			continue
-		}
-		l := line{num, clean(raw)}
-		if strings.HasSuffix(l.text, "\\") {
-			var joined strings.Builder
-			for strings.HasSuffix(l.text, "\\") && len(text) > 0 {
-				joined.WriteString(strings.TrimSuffix(l.text, "\\"))
-				raw, text, _ = strings.Cut(text, "\n")
-				num++
-				l.text = clean(raw)
-			}
-			joined.WriteString(strings.TrimSuffix(l.text, "\\"))
-			l.text = joined.String()
-		}
+	matters := func(raw string) bool {
+		return strings.IndexByte(raw, '=') >= 0 || isInclude(strings.TrimLeft(raw, " \t"))
+	}
+	for l := range joinedLines(text, matters) {
 		if !f(l) {
 			return
+		}
+	}
+}
+
+// joinedLines yields the lines of a text that matter, those that end in a backslash with what follows.
+func joinedLines(text string, matters func(raw string) bool) iter.Seq[line] {
+	return func(yield func(line) bool) {
+		for num := 1; len(text) > 0; num++ {
+			var raw string
+			raw, text, _ = strings.Cut(text, "\n")
+			if !matters(raw) {
+				continue
+			}
+			l := line{num, clean(raw)}
+			if strings.HasSuffix(l.text, "\\") {
+				var joined strings.Builder
+				for strings.HasSuffix(l.text, "\\") && len(text) > 0 {
+					joined.WriteString(strings.TrimSuffix(l.text, "\\"))
+					raw, text, _ = strings.Cut(text, "\n")
+					num++
+					l.text = clean(raw)
+				}
+				joined.WriteString(strings.TrimSuffix(l.text, "\\"))
+				l.text = joined.String()
+			}
+			if !yield(l) {
+				return
+			}
 		}
 	}
 }

@@ -67,26 +67,16 @@ func eachNode(text string, f func(num int, fields []field) bool) {
 	var rec []field // the record at hand
 	var at int      // its line
 	var header []string
-	num := 0
-	for len(text) > 0 {
-		raw, rest, _ := strings.Cut(text, "\n")
-		text = rest
-		num++
-		l := clean(raw)
-		for joined := 0; joined < maxFields && strings.HasSuffix(l, "\\") && text != ""; joined++ {
-			raw, text, _ = strings.Cut(text, "\n")
-			num++
-			l = strings.TrimSuffix(l, "\\") + " " + clean(raw)
-		}
-		body := strings.TrimLeft(l, " \t")
+	for l := range joinedLines(text, func(string) bool { return true }) {
+		body := strings.TrimLeft(l.text, " \t")
 		switch {
 		case startsNode(body):
 			if rec != nil && !f(at, rec) {
 				return
 			}
-			at, rec, header = num, recordFields(body), nil
+			at, rec, header = l.num, recordFields(body), nil
 			continue
-		case rec != nil && len(body) < len(l) && strings.Contains(body, "="):
+		case rec != nil && len(body) < len(l.text) && strings.Contains(body, "="):
 			if len(rec) < maxFields {
 				rec = append(rec, recordFields(body)...)
 			}
@@ -99,7 +89,7 @@ func eachNode(text string, f func(num int, fields []field) bool) {
 		if h := sinfoHeader(body); h != nil {
 			header = h
 		} else if row := sinfoRow(header, body); row != nil {
-			if !f(num, row) {
+			if !f(l.num, row) {
 				return
 			}
 		} else {

@@ -36,7 +36,7 @@ var (
 
 // ReadModelWithin reads a topograph model that may cost so much.
 func ReadModelWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
-	docs, err := parse(name, r)
+	docs, err := yamldoc.Read(name, r, "layout")
 	if err != nil {
 		return nil, err
 	}
@@ -60,19 +60,6 @@ func ReadModelWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Frag
 		return nil, err
 	}
 	return m.f, nil
-}
-
-// parse reads a text of bounded size.
-func parse(name string, r io.Reader) ([]yamldoc.Value, error) {
-	data, err := io.ReadAll(io.LimitReader(r, yamldoc.MaxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	docs, err := yamldoc.Parse(string(data), "layout")
-	if err != nil {
-		return nil, yamldoc.In(name, err)
-	}
-	return docs, nil
 }
 
 // named is an entry of a section and its name. Sections were lists of entries

@@ -24,7 +24,7 @@ func MatchNetQ(data []byte) bool {
 // found at the other end of a cable (over LLDP) are hosts, and a host's
 // interfaces become its NICs.
 func ReadNetQ(name string, r io.Reader) (*cluster.Fragment, error) {
-	docs, err := parse(name, r)
+	docs, err := yamldoc.Read(name, r, "layout")
 	if err != nil {
 		return nil, err
 	}
@@ -167,27 +167,23 @@ func (q *netqReader) tier(sw int) cluster.Tier { return q.f.Network.Switches[sw]
 // types gives every host a type with its interfaces as NICs; hosts with the
 // same interfaces share one.
 func (q *netqReader) types() {
-	seen := map[string]int{}
+	types := cluster.Types{}
+	hosts := q.f.Hosts
+	q.f.Hosts = nil
 	for h, id := range q.hosts {
 		nics := q.nics[id]
 		if len(nics) == 0 {
+			q.f.Hosts = append(q.f.Hosts, hosts[h])
 			continue
 		}
 		slices.Sort(nics)
-		key := strings.Join(nics, "\x00")
-		at, ok := seen[key]
-		if !ok {
-			t := &cluster.NodeType{Name: fmt.Sprintf("host with %d interfaces", len(nics))}
-			for i, n := range nics {
-				t.Add(cluster.Device{
-					Kind: cluster.NIC, Index: i, Label: n, Parent: -1, NIC: &cluster.NICInfo{Kind: cluster.Ethernet},
-				})
-			}
-			at = len(q.f.Types)
-			seen[key] = at
-			q.f.Types = append(q.f.Types, t)
+		t := &cluster.NodeType{Name: fmt.Sprintf("host with %d interfaces", len(nics))}
+		for i, n := range nics {
+			t.Add(cluster.Device{
+				Kind: cluster.NIC, Index: i, Label: n, Parent: -1, NIC: &cluster.NICInfo{Kind: cluster.Ethernet},
+			})
 		}
-		q.f.Hosts[h].Type = at
+		types.AddNode(q.f, hosts[h].Name, t)
 	}
 	q.f.Network.Kind = cluster.Ethernet
 }

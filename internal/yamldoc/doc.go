@@ -18,6 +18,7 @@ package yamldoc
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 )
@@ -173,6 +174,19 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("line %d: %s", e.Line, e.Text)
 	}
 	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Path, e.Text)
+}
+
+// Read parses what a source of a name holds, as Parse does. Errors say the name and the line.
+func Read(name string, r io.Reader, skip ...string) ([]Value, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	docs, err := Parse(string(data), skip...)
+	if err != nil {
+		return nil, In(name, err)
+	}
+	return docs, nil
 }
 
 // In is an error of parsing a file, with the file's name and, where it is known, the line in front.

@@ -33,9 +33,7 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads a name.
 func (k *Kind) UnmarshalText(b []byte) error {
-	i, err := indexOf(kindNames, string(b), "device kind")
-	*k = Kind(i)
-	return err
+	return parseName(k, kindNames, b, "device kind")
 }
 
 // PCI is a PCI address in its long lower-case form, "0000:07:00.0". The empty
@@ -218,9 +216,7 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads a name.
 func (s *State) UnmarshalText(b []byte) error {
-	i, err := indexOf(stateNames, string(b), "state")
-	*s = State(i)
-	return err
+	return parseName(s, stateNames, b, "state")
 }
 
 // Port is one cable end of a NIC.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,9 +32,7 @@ func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // UnmarshalText reads a name.
 func (o *Origin) UnmarshalText(b []byte) error {
-	i, err := indexOf(originNames, string(b), "origin")
-	*o = Origin(i)
-	return err
+	return parseName(o, originNames, b, "origin")
 }
 
 // Fact is a figure and where it came from. The zero Fact is unknown.
@@ -198,9 +197,7 @@ func (t Tri) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // UnmarshalText reads a name.
 func (t *Tri) UnmarshalText(b []byte) error {
-	i, err := indexOf(triNames, string(b), "answer")
-	*t = Tri(i)
-	return err
+	return parseName(t, triNames, b, "answer")
 }
 
 func nameOf(names []string, i int) string {
@@ -210,11 +207,12 @@ func nameOf(names []string, i int) string {
 	return fmt.Sprintf("?%d", i)
 }
 
-func indexOf(names []string, s, what string) (int, error) {
-	for i, n := range names {
-		if n == s {
-			return i, nil
-		}
+// parseName sets a value to the place of its name among all.
+func parseName[T ~uint8](to *T, names []string, name []byte, what string) error {
+	i := slices.Index(names, string(name))
+	if i < 0 {
+		return fmt.Errorf("%s %q; one of %q", what, name, names)
 	}
-	return 0, fmt.Errorf("%s %q; one of %q", what, s, names)
+	*to = T(i)
+	return nil
 }

@@ -32,9 +32,7 @@ func (k LinkKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil
 
 // UnmarshalText reads a name.
 func (k *LinkKind) UnmarshalText(b []byte) error {
-	i, err := indexOf(linkNames, string(b), "link kind")
-	*k = LinkKind(i)
-	return err
+	return parseName(k, linkNames, b, "link kind")
 }
 
 // Link joins two devices of a node. It carries its rate in each direction

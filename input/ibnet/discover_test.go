@@ -117,6 +117,27 @@ func TestTierRule(t *testing.T) {
 	}
 }
 
+// A leaf whose hosts are off is no core above the spines.
+func TestTierOfEmptyLeaf(t *testing.T) {
+	tree := fatTree{leaves: 4, spines: 2, hosts: 4, cables: 4, speed: "HDR", pulled: map[string]bool{}}
+	for h := 1; h <= tree.hosts; h++ {
+		tree.pulled[fmt.Sprintf("leaf4[%d]", h)] = true
+	}
+	f, err := ReadDiscover("in", strings.NewReader(tree.text()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range f.Network.Switches {
+		want := cluster.Spine
+		if strings.HasPrefix(s.Name, "leaf") {
+			want = cluster.Leaf
+		}
+		if s.Tier != want {
+			t.Errorf("%s is of tier %v, want %v", s.Name, s.Tier, want)
+		}
+	}
+}
+
 func TestTierOfManagerOnCore(t *testing.T) {
 	var b strings.Builder
 	// Synthetic: two leaves with two hosts each, two spines, a core of eight ports

@@ -1,6 +1,10 @@
 package ibnet
 
-import "busbar.dev/cluster"
+import (
+	"slices"
+
+	"busbar.dev/cluster"
+)
 
 // tiers says how far each switch is from the hosts, in one breadth-first walk
 // from the leaves. Switches that no leaf reaches are of no tier.
@@ -40,7 +44,54 @@ func (b *building) tiers() []cluster.Tier {
 			}
 		}
 	}
+	near := neighbours{b, map[int32][]int32{}}
+	for n := range b.nodes {
+		if i := int32(n); tier[n] > cluster.Spine && trunks[i]*8 <= int32(b.nodes[n].ports)*5 && near.besideLeaf(i, tier) {
+			tier[n] = cluster.Leaf
+		}
+	}
 	return tier
+}
+
+// neighbours are the switches that each switch is cabled to, in order, made when they are asked for.
+type neighbours struct {
+	b  *building
+	of map[int32][]int32
+}
+
+func (x neighbours) list(n int32) []int32 {
+	to, known := x.of[n]
+	if !known {
+		for p := x.b.nodes[n].first; p >= 0; p = x.b.ports[p].next {
+			if m := x.b.trunk(p); m >= 0 {
+				to = append(to, m)
+			}
+		}
+		slices.Sort(to)
+		to = slices.Compact(to)
+		x.of[n] = to
+	}
+	return to
+}
+
+// besideLeaf reports a switch without hosts that is cabled to nothing but what a leaf is cabled to. With room for hosts
+// it is a leaf whose hosts are off, since a core joins the spines of several pods. The leaves of a pod are alike, so
+// that a few tell.
+func (x neighbours) besideLeaf(n int32, tier []cluster.Tier) bool {
+	left := 8
+	spines := x.list(n)
+	for _, leaf := range x.list(spines[0]) {
+		if tier[leaf] != cluster.Leaf || left == 0 {
+			continue
+		}
+		left--
+		above := x.list(leaf)
+		apart := func(spine int32) bool { _, found := slices.BinarySearch(above, spine); return !found }
+		if !slices.ContainsFunc(spines, apart) {
+			return true
+		}
+	}
+	return false
 }
 
 // degrees counts, per switch, the cables to hosts and to other switches.

@@ -62,19 +62,24 @@ func (b *builder) build() *cluster.NodeType {
 	return b.t
 }
 
-// lackLinks warns of GPUs that come on boards with links between them, of which a dump shows none.
+// lackLinks warns of GPUs that come on boards with links between them where the file has no such link.
 func (b *builder) lackLinks() {
 	gpus := b.t.Of(cluster.GPU)
 	if len(gpus) < 2 || b.t.Devices[gpus[0]].PCIID == nil ||
-		!slices.ContainsFunc(b.leaves, func(l leaf) bool { return len(l.el.all("gpu")) > 0 }) ||
-		slices.ContainsFunc(b.t.Links, func(l cluster.Link) bool { return l.Kind == cluster.NVLink || l.Kind == cluster.XGMI }) {
+		slices.ContainsFunc(b.t.Links, func(l cluster.Link) bool { return l.Kind == cluster.NVLink }) {
 		return
 	}
 	id := b.t.Devices[gpus[0]].PCIID
-	if g, ok := hardware.GPUByPCI(id.Vendor, id.Device); ok && g.Module() && g.Links > 0 {
-		b.f.Warnf(b.sys.Line, "", "boards join %s by %s, and the file shows no such link: these are PCIe's paths; check that the "+
-			"links are up and that the container or virtual machine sees them, and dump the topology again", g.Title, g.LinkKind)
+	g, ok := hardware.GPUByPCI(id.Vendor, id.Device)
+	if !ok || !g.Module() || g.LinkKind != cluster.NVLink {
+		return
 	}
+	what := "NCCL adds those that it finds on the machine; a dump (NCCL_TOPO_DUMP_FILE) has them"
+	if slices.ContainsFunc(b.leaves, func(l leaf) bool { return len(l.el.all("gpu")) > 0 }) {
+		what = "check that they are up and that the container or virtual machine sees them, and dump the topology again"
+	}
+	b.f.Warnf(b.sys.Line, "", "boards join %s by NVLink, and the file shows no such link, so that these are PCIe's paths: %s",
+		g.Title, what)
 }
 
 // dialect decides between NCCL's and RCCL's form.

@@ -316,17 +316,19 @@ func TestReadTrays(t *testing.T) {
 	}
 }
 
-// GPUs that boards join by NVLink, in a dump without any: PCIe's paths are not given without a word. What people wrote
-// for NCCL to complete, without gpu elements, has no such links either.
+// GPUs that boards join by NVLink, in a dump without any and in what people wrote for NCCL to complete, without gpu
+// elements: PCIe's paths are not given without a word.
 func TestReadModulesWithoutLinks(t *testing.T) {
 	bare := nvlinkElement.ReplaceAllString(pair, "")
 	if f := read(t, bare); len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Text, "boards join NVIDIA H100 80GB HBM3 "+
-		"by nvlink, and the file shows no such link") {
+		"by NVLink, and the file shows no such link, so that these are PCIe's paths: check that they are up") {
 		t.Errorf("%v", f.Warnings)
 	}
-	for name, text := range map[string]string{
-		"with links": pair, "cards": strings.ReplaceAll(bare, "0x2330", "0x2331"), "template": gpuElement.ReplaceAllString(bare, ""),
-	} {
+	template := read(t, gpuElement.ReplaceAllString(bare, "")).Warnings
+	if len(template) != 1 || !strings.Contains(template[0].Text, "PCIe's paths: NCCL adds those that it finds") {
+		t.Errorf("template: %v", template)
+	}
+	for name, text := range map[string]string{"with links": pair, "cards": strings.ReplaceAll(bare, "0x2330", "0x2331")} {
 		if f := read(t, text); strings.Contains(fmt.Sprint(f.Warnings), "boards join") {
 			t.Errorf("%s: %v", name, f.Warnings)
 		}

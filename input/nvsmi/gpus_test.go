@@ -155,6 +155,15 @@ func TestGPUs(t *testing.T) {
 			[]string{"in:3: 2 fields; the header has 3"},
 		},
 		{
+			"commands of other queries beside it", MatchQuery, ReadQuery,
+			"$ nvidia-smi --query-compute-apps=timestamp,gpu_name,gpu_bus_id,pid --format=csv\n" +
+				"timestamp, gpu_name, gpu_bus_id, pid\n2026/07/03, NVIDIA H200, 00000000:83:00.0, 17\n" +
+				"$ nvidia-smi --query-retired-pages=timestamp,gpu_name,gpu_bus_id,cause --format=csv\n" +
+				"# per-device monitor (incl. PCIe rx, tx)\n",
+			"/gpu0 -1 \"NVIDIA H200\" 0000:83:00.0\n",
+			nil,
+		},
+		{
 			"query of hosts", MatchQuery, ReadQuery,
 			"hostname, index, name\nn1, 0, NVIDIA GB200\nn2, 0, NVIDIA GB200\n",
 			"n1/gpu0 0 \"NVIDIA GB200\"\nn2/gpu0 0 \"NVIDIA GB200\"\n",

@@ -84,8 +84,8 @@ func (q *queryReader) takeLine(prefix, text string, num int) bool {
 	if len(values) != len(cols) {
 		// Not a row. One with a field too few shows a cut text; prose rarely has commas
 		// in that number.
-		if _, ok := queryRow(cols, values[:min(len(values), len(cols))], new(string)); ok && len(values) > 1 &&
-			len(values) < len(cols) {
+		g, _ := queryRow(cols, values[:min(len(values), len(cols))], new(string))
+		if (g.index >= 0 || g.uuid != "" || g.pci != "") && len(values) > 1 && len(values) < len(cols) {
 			q.v.warns.Addf(num, "%d fields; the header has %d; the row is left out", len(values), len(cols))
 		}
 		if !anyOf(cols, "index", "uuid", "pci") {
@@ -113,8 +113,8 @@ func queryRow(cols, values []string, host *string) (gpu, bool) {
 	g := gpu{index: -1}
 	for i, v := range values {
 		v = strings.TrimSpace(v)
-		if !g.set(cols[i], v) && cols[i] == "index" {
-			return gpu{}, false
+		if fields[v] != "" || !g.set(cols[i], v) && cols[i] == "index" { // a command line names fields too
+			return gpu{index: -1}, false
 		}
 		if cols[i] == "host" && gather.IsHost(v) {
 			*host = strings.Clone(v)

@@ -145,6 +145,7 @@ func portNumber(name string) int {
 func fromText(text string) []neighbour {
 	var list []neighbour
 	var at *neighbour
+	named := false // its port
 	for raw := range strings.Lines(text) {
 		key, val, ok := strings.Cut(strings.TrimSpace(lines.StripANSI(raw)), ":")
 		if !ok {
@@ -170,12 +171,14 @@ func fromText(text string) []neighbour {
 			if at.system == "" {
 				at.system = lastWord(val)
 			}
-		case "PortID":
-			if strings.HasPrefix(val, "ifname ") || at.port == "" {
-				at.port = lastWord(val)
+		case "PortID": // what is no interface's name says less than the description
+			var id string
+			if id, at.port, _ = strings.Cut(val, " "); id == "local" {
+				at.port = ""
 			}
+			named = id == "ifname"
 		case "PortDescr":
-			if at.port == "" || strings.Count(at.port, ":") == 5 {
+			if !named {
 				at.port = val
 			}
 		case "Capability":

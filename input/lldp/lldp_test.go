@@ -93,6 +93,19 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A number of the switch's own for a port ("local 539") is not the port's; the description says which it is.
+func TestLocalPort(t *testing.T) {
+	const mine = "    PortID:       mac 44:38:39:00:00:12\n    PortDescr:    swp17\n"
+	for other, want := range map[string]int{
+		"    PortID:       local 539\n    PortDescr:    swp9\n": 9, "    PortID:       local 539\n": 0, mine: 17,
+	} {
+		f, err := Read("dgx01", strings.NewReader(strings.Replace(samples[0], mine, other, 1)))
+		if err != nil || len(f.Network.Links) != 2 || f.Network.Links[1].A.Port != want {
+			t.Errorf("%s: %+v, %v; want port %d", other, f.Network.Links, err, want)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	readertest.Reader{Match: Match, Read: Read}.Fuzz(f, func(*testing.T, *cluster.Fragment) {}, samples...)
 }

@@ -155,6 +155,12 @@ func TestGPUs(t *testing.T) {
 			[]string{"in:3: 2 fields; the header has 3"},
 		},
 		{
+			"query by name cut off", MatchQuery, ReadQuery,
+			"timestamp, name, memory.total [MiB]\n2026/07/03, NVIDIA H200, 143771 MiB\n2026/07/03, NVIDIA H200",
+			"/gpu0 0 \"NVIDIA H200\" 143771 MiB\n",
+			[]string{"in:3: 2 fields; the header has 3"},
+		},
+		{
 			"commands of other queries beside it", MatchQuery, ReadQuery,
 			"$ nvidia-smi --query-compute-apps=timestamp,gpu_name,gpu_bus_id,pid --format=csv\n" +
 				"timestamp, gpu_name, gpu_bus_id, pid\n2026/07/03, NVIDIA H200, 00000000:83:00.0, 17\n" +

@@ -54,7 +54,9 @@ func anyOf(all []string, want ...string) bool {
 // ReadQuery reads the CSV of nvidia-smi --query-gpu, with or without units. The
 // header must be there, for without it no column can be told from another.
 func ReadQuery(name string, r io.Reader) (*cluster.Fragment, error) {
-	q := queryReader{v: &inventory{format: queryFormat}, cols: map[string][]string{}, rows: map[string]int{}}
+	q := queryReader{
+		v: &inventory{format: queryFormat}, cols: map[string][]string{}, rows: map[string]int{}, models: map[string]bool{},
+	}
 	if err := q.heads.Each(name, r, q.takeLine); err != nil {
 		return nil, err
 	}
@@ -63,10 +65,11 @@ func ReadQuery(name string, r io.Reader) (*cluster.Fragment, error) {
 }
 
 type queryReader struct {
-	v     *inventory
-	heads gather.Headings
-	cols  map[string][]string // the header at hand, by the host before the line
-	rows  map[string]int      // rows since then
+	v      *inventory
+	heads  gather.Headings
+	cols   map[string][]string // the header at hand, by the host before the line
+	rows   map[string]int      // rows since then
+	models map[string]bool     // named in rows
 }
 
 func (q *queryReader) takeLine(prefix, text string, num int) bool {
@@ -85,7 +88,7 @@ func (q *queryReader) takeLine(prefix, text string, num int) bool {
 		// Not a row. One with a field too few shows a cut text; prose rarely has commas
 		// in that number.
 		g, _ := queryRow(cols, values[:min(len(values), len(cols))], new(string))
-		if (g.index >= 0 || g.uuid != "" || g.pci != "") && len(values) > 1 && len(values) < len(cols) {
+		if (g.index >= 0 || g.uuid != "" || g.pci != "" || q.models[g.name]) && len(values) > 1 && len(values) < len(cols) {
 			q.v.warns.Addf(num, "%d fields; the header has %d; the row is left out", len(values), len(cols))
 		}
 		if !anyOf(cols, "index", "uuid", "pci") {
@@ -103,6 +106,7 @@ func (q *queryReader) takeLine(prefix, text string, num int) bool {
 		g.index = q.rows[prefix] // nvidia-smi lists the GPUs in the order of their index
 	}
 	q.rows[prefix]++
+	q.models[g.name] = g.name != ""
 	q.v.noteGPU(host, g)
 	return true
 }

@@ -37,7 +37,7 @@ func ReadDB(name string, r io.Reader) (*cluster.Fragment, error) {
 type database struct {
 	*fabric
 	section string
-	columns map[string]int // of the section at hand; nil before its names
+	columns columns // of the section at hand; nil before its names
 	cells   []string
 	widths  map[[2]uint64]width // by node and port
 }
@@ -115,12 +115,7 @@ func (d *database) portRow() {
 }
 
 // text is a cell of the row at hand.
-func (d *database) text(column string) string {
-	if i, ok := d.columns[column]; ok && i < len(d.cells) {
-		return strings.TrimSpace(d.cells[i])
-	}
-	return ""
-}
+func (d *database) text(column string) string { return d.columns.cell(d.cells, column) }
 
 // number is a cell's decimal or 0x number, 0 where there is none.
 func (d *database) number(column string) uint64 {

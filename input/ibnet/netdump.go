@@ -41,7 +41,7 @@ func ReadNetDump(name string, r io.Reader) (*cluster.Fragment, error) {
 type netDump struct {
 	*fabric
 	now     *end
-	columns map[string]int
+	columns columns
 }
 
 func (d *netDump) line(text string, num int) {
@@ -59,24 +59,29 @@ func (d *netDump) line(text string, num int) {
 	}
 }
 
-// columnsOf is where each column stands, by its name in lower case.
-func columnsOf(names []string) map[string]int {
-	columns := map[string]int{}
+// columns are where the columns of a table stand, by their names in lower case.
+type columns map[string]int
+
+func columnsOf(names []string) columns {
+	c := columns{}
 	for i, name := range names {
-		columns[strings.ToLower(strings.TrimSpace(name))] = i
+		c[strings.ToLower(strings.TrimSpace(name))] = i
 	}
-	return columns
+	return c
+}
+
+// cell is that of a row in a column, "" where there is none.
+func (c columns) cell(row []string, name string) string {
+	if i, ok := c[name]; ok && i < len(row) {
+		return strings.TrimSpace(row[i])
+	}
+	return ""
 }
 
 // port takes a row; one without a neighbour only says that the port is there.
 func (d *netDump) port(text string, num int) {
 	cells := dumpCells(text)
-	cell := func(name string) string {
-		if i, ok := d.columns[name]; ok && i < len(cells) {
-			return cells[i]
-		}
-		return ""
-	}
+	cell := func(name string) string { return d.columns.cell(cells, name) }
 	here := decimal(cell("ib#"))
 	if here < 1 || here > maxPort {
 		d.notice(badLine, num, "a port without a number (IB#)")

@@ -106,7 +106,9 @@ func (q *queryReader) takeLine(prefix, text string, num int) bool {
 		g.index = q.rows[prefix] // nvidia-smi lists the GPUs in the order of their index
 	}
 	q.rows[prefix]++
-	q.models[g.name] = g.name != ""
+	if len(q.models) < maxGPUs {
+		q.models[g.name] = g.name != ""
+	}
 	q.v.noteGPU(host, g)
 	return true
 }

@@ -89,7 +89,7 @@ func TestShortDumps(t *testing.T) {
 	}{
 		{"groups", groups.Bytes(), "process groups list more than"},
 		{"names", names.Bytes(), ""},
-		{"same", same.Bytes(), "stand for more than"},
+		{"same", same.Bytes(), ""}, // looked up in, and not walked through
 		{"empty", []byte(empty), ""},
 	} {
 		var before, after runtime.MemStats

@@ -22,6 +22,9 @@ const (
 	Completed
 )
 
+// states are the recorder's words.
+var states = map[string]State{"scheduled": Scheduled, "started": Started, "completed": Completed}
+
 // String is the recorder's word.
 func (s State) String() string { return [...]string{"unknown", "scheduled", "started", "completed"}[s] }
 
@@ -82,13 +85,11 @@ type Set struct {
 	Sigs   []Sig
 	Frames []string // 0 is ""
 
-	reader  pickle.Reader
 	ranks   map[string]int32 // index into lists, by the text of a list
 	lists   [][]int          // 0 is none
 	groups  map[string]int32
 	sigs    map[string]int32
 	frames  map[string]int32
-	states  map[string]State
 	scratch []byte
 	listed  int // ranks of all groups
 	kept    int // bytes of texts
@@ -102,15 +103,14 @@ func NewSet() *Set {
 	return &Set{
 		Frames: []string{""}, ranks: map[string]int32{"": 0}, lists: [][]int{nil}, groups: map[string]int32{},
 		sigs: map[string]int32{}, frames: map[string]int32{},
-		states: map[string]State{"scheduled": Scheduled, "started": Started, "completed": Completed},
 	}
 }
 
 // Add reads one dump of either form.
 func (s *Set) Add(name string, data []byte) error {
-	read := s.reader.Read
+	read := pickle.Read
 	if !pickle.Match(data) {
-		read = s.reader.ReadJSON
+		read = pickle.ReadJSON
 		if !MatchJSON(data) {
 			return fmt.Errorf("%s: not a dump of the flight recorder; expected its pickle or its JSON", name)
 		}
@@ -163,23 +163,23 @@ func Torn(name string, data []byte) bool {
 }
 
 // rankList is the index of a list of ranks. Texts of the same list are the same.
-func (s *Set) rankList(text []byte) (int32, error) {
-	if i, ok := s.ranks[string(text)]; ok {
+func (s *Set) rankList(text string) (int32, error) {
+	if i, ok := s.ranks[text]; ok {
 		return i, nil
 	}
-	list, err := parseRanks(string(text))
+	list, err := parseRanks(text)
 	if err != nil {
 		return 0, err
 	}
 	i := int32(len(s.lists))
 	s.lists = append(s.lists, list)
-	s.ranks[string(text)] = i
+	s.ranks[strings.Clone(text)] = i
 	return i, nil
 }
 
 // group is the index of a process group of that name, with the ranks that it lists where they are known. The same name
 // with other ranks is another group.
-func (s *Set) group(name []byte, desc string, list int32) (int32, error) {
+func (s *Set) group(name, desc string, list int32) (int32, error) {
 	s.scratch = strconv.AppendInt(append(append(s.scratch[:0], name...), 0), int64(list), 10)
 	if g, ok := s.groups[string(s.scratch)]; ok {
 		return g, nil
@@ -191,7 +191,7 @@ func (s *Set) group(name []byte, desc string, list int32) (int32, error) {
 		return 0, fmt.Errorf("process groups list more than %d ranks", maxListed)
 	}
 	g := int32(len(s.Groups))
-	s.Groups = append(s.Groups, Group{Name: clip(string(name)), Desc: clip(desc), Ranks: s.lists[list]})
+	s.Groups = append(s.Groups, Group{Name: clip(name), Desc: clip(desc), Ranks: s.lists[list]})
 	s.groups[string(s.scratch)] = g
 	return g, nil
 }
@@ -217,17 +217,28 @@ func parseRanks(s string) ([]int, error) {
 	return list, nil
 }
 
-// sig is the index of a signature whose key stands in scratch.
-func (s *Set) sig(make func() Sig) (int32, error) {
-	if i, ok := s.sigs[string(s.scratch)]; ok {
+// sig is the index of the signature of an entry.
+func (s *Set) sig(f map[string]any) (int32, error) {
+	name := word(f["profiling_name"])
+	b := append(append(s.scratch[:0], name...), 0)
+	b, numIn := sizes(b, f["input_sizes"])
+	b, numOut := sizes(append(b, " -> "...), f["output_sizes"])
+	shapes := len(b)
+	b = dtypes(append(b, 0), f["input_dtypes"])
+	b = dtypes(append(b, " -> "...), f["output_dtypes"])
+	s.scratch = b
+	if i, ok := s.sigs[string(b)]; ok {
 		return i, nil
 	}
-	if s.kept += len(s.scratch); s.kept > maxKept {
+	if s.kept += len(b); s.kept > maxKept {
 		return 0, fmt.Errorf("more than %d MiB of operations that differ; give fewer dumps", maxKept>>20)
 	}
 	i := int32(len(s.Sigs))
-	s.Sigs = append(s.Sigs, make())
-	s.sigs[string(s.scratch)] = i
+	s.Sigs = append(s.Sigs, Sig{
+		Op: opName(name), Sizes: clip(string(b[len(name)+1 : shapes])), Dtypes: clip(string(b[shapes+1:])), In: numIn,
+		Out: numOut,
+	})
+	s.sigs[string(b)] = i
 	return i, nil
 }
 

@@ -39,22 +39,19 @@ type shape struct {
 	parse          func(r *Record) any
 }
 
-// shapes are tried in order, then those of known.csv; the first that matches and reads the message wins. Behind each
+// shapes are tried in order, then deviceLines, then those of known.csv; the first that matches and reads the message wins. Behind each
 // are the releases.
 var shapes = []shape{
-	{"Channel ", "", parseChannel},                     // all
-	{"", ": opCount ", parseCall},                      // all; no other shape holds this
-	{"CollNet ", " via ", parseCollNet},                // 2.9+
-	{"Coll ", " via ", parseCollNet},                   // 2.8
-	{"Trees [", "->", parseTrees},                      // all
-	{"Ring ", " via ", parseConnection},                // 2.4-2.5
-	{"", " coll channels", parseChannels},              // 2.5+
-	{"", "comm 0x", parseComm},                         // all
-	{"Init timings", " rank ", parseInitTimes},         // 2.22+
-	{"", " to ", parseSetting},                         // all, and aws-ofi-nccl
-	{"Bootstrap", "Using ", parseBootstrap},            // all
-	{"NET/", "", parseNet},                             // all
-	{"ncclTopoPopulateNics", "pciPath=", parseNICPath}, // 2.23+
+	{"Channel ", "", parseChannel},             // all
+	{"", ": opCount ", parseCall},              // all; no other shape holds this
+	{"CollNet ", " via ", parseCollNet},        // 2.9+
+	{"Coll ", " via ", parseCollNet},           // 2.8
+	{"Trees [", "->", parseTrees},              // all
+	{"Ring ", " via ", parseConnection},        // 2.4-2.5
+	{"", " coll channels", parseChannels},      // 2.5+
+	{"", "comm 0x", parseComm},                 // all
+	{"Init timings", " rank ", parseInitTimes}, // 2.22+
+	{"", " to ", parseSetting},                 // all, and aws-ofi-nccl
 }
 
 //go:embed known.csv
@@ -87,7 +84,7 @@ func (k *known) shapes() (list []shape) {
 
 // shapesOf are the shapes that a message may have by its first byte.
 var shapesOf = sync.OnceValue(func() *[256][]shape {
-	all := slices.Clone(shapes)
+	all := append(slices.Concat(shapes, deviceLines), shape{"NET/", "", parseNet})
 	for _, k := range csvtable.Must[known]("known.csv", knownTable) {
 		all = append(all, k.shapes()...)
 	}

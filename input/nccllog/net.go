@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 )
 
 // Devices is what a line says about devices of a network.
@@ -16,33 +17,58 @@ type Devices struct {
 	weak   bool   // the name may be torn: only a device that is known
 }
 
-// parseBootstrap reads "Bootstrap : Using eth0:10.0.0.1<0>".
-func parseBootstrap(r *Record) any {
-	_, using, _ := strings.Cut(r.Text, "Using ")
-	name, addr, ok := strings.Cut(strings.TrimLeft(using, " "), ":")
-	if !ok || strings.Contains(name, " ") {
-		return nil
-	}
-	addr, _, _ = strings.Cut(addr, "<")
-	return &Devices{OOB: addr}
+// deviceLines are lines about one device, tried in order. Names in quotes may be torn where the second one is missing,
+// which some plugins leave out.
+var deviceLines = []shape{
+	// Bootstrap : Using eth0:10.0.0.1<0>
+	{"Bootstrap", "Using ", device(`Using +[^\s:]+:(?P<oob>[^<]*)`, false)},
+	// NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0', with (DMABUF), (nvidia-peermem) or (no module)
+	{"NET/", "'", device(`^NET/(?P<net>[^:]*?) *: *GPU Direct RDMA .*?(?i:(?P<gdr>enabled|disabled)).*?'`+
+		`(?P<name>[^'\s]+)(?:'|$)`, false)},
+	// NET/IB : Made virtual device [0] name=mlx5_0 speed=400000 ndevs=1
+	{"NET/", " ndevs=1", device(`^NET/(?P<net>[^:]*?) *: *Made virtual device.* name=(?P<name>\S+) speed=(?P<mbps>\d+)`+
+		`.* ndevs=1\b`, false)},
+	// NET/IB: [2] mlx5_2:uverbs2:1/RoCE provider=Mlx5 speed=400000 context=… pciPath=/sys/devices/…/0000:3b:00.0 ar=0
+	{"NET/", "speed=", device(`^NET/(?P<net>[^:]*?) *: *\[(?P<index>\d+)\] *(?P<name>[^:\s]+)(?::\S*)?:(?P<port>\d+)/`+
+		`(?P<layer>\S+) .*speed=(?P<mbps>\d+)(?:.*pciPath=/sys/\S*/(?P<pci>\S+))?`, false)},
+	// ncclTopoPopulateNics : Filled mlx5_0 in topo with pciPath=/sys/devices/… keep=1 coll=(null)
+	{"ncclTopoPopulateNics", "pciPath=", device(`Filled (?P<name>\S+) (?:.*pciPath=/sys/\S*/(?P<pci>\S+))?`, true)},
 }
 
-// parseNet reads what a network says about its devices; of its other lines nothing is used.
+// device reads a line by the named groups of an expression. A fused device is named a+b and is none of the host.
+func device(pattern string, weak bool) func(r *Record) any {
+	line := lazyre.New(pattern)
+	return func(r *Record) any {
+		g := line.Groups(r.Text)
+		switch {
+		case g == nil:
+			return nil
+		case g["name"] == "":
+			return &Devices{OOB: g["oob"]}
+		case strings.Contains(g["name"], "+"):
+			return note("")
+		}
+		n := NIC{
+			Name: g["name"], Index: number(g["index"]), Port: max(number(g["port"]), 0), Layer: g["layer"],
+			Mbps: max(number(g["mbps"]), 0),
+		}
+		if gdr := g["gdr"]; gdr != "" {
+			n.GDR = cluster.Bool(strings.EqualFold(gdr, "enabled"))
+		}
+		n.PCI, _ = cluster.ParsePCI(g["pci"]) // two ports of one card have one address: NCCL cuts the function off
+		return &Devices{Net: g["net"], NICs: []NIC{n}, weak: weak || g["gdr"] != "" && !strings.Contains(r.Text, n.Name+"'")}
+	}
+}
+
+// parseNet reads the list of a network's devices; of its other lines nothing is used.
 func parseNet(r *Record) any {
 	if word, _, _ := strings.Cut(r.Text[len("NET/"):], " "); strings.Trim(word, "-0123456789abcdefABCDEF") == "" {
 		return nil // a row of paths that lost its end
 	}
 	net, rest, _ := strings.Cut(strings.TrimPrefix(r.Text, "NET/"), ":")
-	net, rest = strings.TrimSpace(net), strings.TrimSpace(rest)
-	switch {
-	case strings.HasPrefix(rest, "Using [") && (strings.HasPrefix(rest, "Using [RO]") || strings.Contains(rest, ":")):
-		return ParseDevices(net, strings.TrimPrefix(rest, "Using "))
-	case strings.HasPrefix(rest, "GPU Direct RDMA"):
-		return parseGDR(net, rest)
-	case strings.HasPrefix(rest, "Made virtual device"):
-		return parseVirtual(net, rest)
-	case strings.HasPrefix(rest, "[") && strings.Contains(rest, "speed="):
-		return parseDetail(net, rest)
+	rest = strings.TrimSpace(rest)
+	if list, ok := strings.CutPrefix(rest, "Using ["); ok && (strings.HasPrefix(list, "RO]") || strings.Contains(list, ":")) {
+		return ParseDevices(strings.TrimSpace(net), "["+list)
 	}
 	return note("")
 }
@@ -78,63 +104,6 @@ func ParseDevices(net, list string) *Devices {
 		d.NICs = append(d.NICs, n)
 	}
 	return d
-}
-
-// parseGDR reads "GPU Direct RDMA Enabled for HCA 0 'mlx5_0'", with "(DMABUF)" or
-// "(nvidia-peermem)" and a small letter in plugins, "(no module)" at the end in
-// old releases.
-func parseGDR(net, rest string) any {
-	_, name, ok := strings.Cut(rest, "'")
-	name, _, closed := strings.Cut(name, "'")
-	low := strings.ToLower(rest)
-	enabled := strings.Contains(low, "enabled")
-	if !ok || enabled == strings.Contains(low, "disabled") || strings.ContainsAny(name, " \t") {
-		return nil
-	}
-	if strings.Contains(name, "+") {
-		return note("") // a fused device
-	}
-	// some plugins leave the second quote out, and a torn name looks the same
-	return &Devices{Net: net, NICs: []NIC{{Name: name, Index: -1, GDR: cluster.Bool(enabled)}}, weak: !closed}
-}
-
-// parseVirtual reads "Made virtual device [0] name=mlx5_0 speed=400000 ndevs=1"; a
-// fused one is named a+b and is no device of the host.
-func parseVirtual(net, rest string) any {
-	name, speed, devs := field(rest, "name="), number(field(rest, "speed=")), field(rest, "ndevs=")
-	if name == "" || devs == "" {
-		return nil
-	}
-	if devs != "1" || strings.Contains(name, "+") {
-		return note("")
-	}
-	return &Devices{Net: net, NICs: []NIC{{Name: name, Index: -1, Mbps: max(speed, 0)}}}
-}
-
-// parseDetail reads "[2] mlx5_2:uverbs2:1/RoCE provider=Mlx5 speed=400000 context=…
-// pciPath=/sys/devices/…/0000:3b:00.0 ar=0".
-func parseDetail(net, rest string) any {
-	head, rest, ok := strings.Cut(rest, "]")
-	f := strings.Fields(rest)
-	if !ok || len(f) < 2 {
-		return nil
-	}
-	parts := strings.Split(f[0], ":")
-	port, layer, _ := strings.Cut(parts[len(parts)-1], "/")
-	return &Devices{Net: net, NICs: []NIC{{
-		Name: parts[0], Index: number(strings.TrimPrefix(head, "[")), Port: max(number(port), 0), Layer: layer,
-		Mbps: max(number(field(rest, "speed=")), 0), PCI: sysPCI(rest),
-	}}}
-}
-
-// parseNICPath reads "ncclTopoPopulateNics : Filled mlx5_0 in topo with
-// pciPath=/sys/devices/… keep=1 coll=(null)".
-func parseNICPath(r *Record) any {
-	name := field(r.Text, "Filled ")
-	if name == "" {
-		return nil
-	}
-	return &Devices{NICs: []NIC{{Name: name, Index: -1, PCI: sysPCI(r.Text)}}, weak: true}
 }
 
 // devices adds what a line says to what is known of its devices.
@@ -187,20 +156,4 @@ func (c *Reader) describe(n, from *NIC, listed bool) {
 	if n.GDR != cluster.Yes { // one way to reach the GPU is enough
 		n.GDR = cmp.Or(from.GDR, n.GDR)
 	}
-}
-
-// sysPCI is the last part of a path in sysfs. NCCL cuts the function off, so
-// that two ports of one card have one address.
-func sysPCI(text string) (p cluster.PCI) {
-	if path := field(text, "pciPath="); strings.HasPrefix(path, "/sys/") {
-		p, _ = cluster.ParsePCI(path[strings.LastIndexByte(path, '/')+1:])
-	}
-	return p
-}
-
-// field returns the word after a key such as "speed=".
-func field(s, key string) string {
-	_, v, _ := strings.Cut(s, key)
-	v, _, _ = strings.Cut(v, " ")
-	return v
 }

@@ -64,14 +64,16 @@ type Table struct {
 	// or roots. A row without a time is a point without one.
 	Sweeps []*result.Sweep
 
-	header  columns
-	delta   bool   // the last column is "error", not "#wrong"
-	ended   bool   // its verdict or its average came
-	roots   []int  // of the sweeps; -1 where the collective has none
-	world   int    // ranks, where none is listed
-	payload string // whose rate comes next
-	torch   bool   // rows are of a benchmark on torch.distributed
-	serial  int    // GPUs a thread, as a command line before the table says
+	header columns
+	delta  bool  // the last column is "error", not "#wrong"
+	ended  bool  // its verdict or its average came
+	roots  []int // of the sweeps; -1 where the collective has none
+	world  int   // ranks, where none is listed
+	serial int   // GPUs a thread, as a command line before the table says
+
+	form      *form             // of who prints it; nil: nccl-tests
+	announced map[string]string // by the head of a row that comes next
+	bits      bool              // its bus bandwidth is in Gb/s
 }
 
 // Output is everything that the tool printed.
@@ -93,11 +95,7 @@ func Match(data []byte) bool {
 		bytes.Contains(data[i:min(len(data), i+300)], []byte("(elements)")) {
 		return true
 	}
-	if bytes.Contains(data, []byte(ibmTable)) || bytes.Contains(data, []byte(paramTable+"-")) {
-		return true
-	}
-	return bytes.Contains(data, []byte(averageOf)) && bytes.Contains(data, []byte("GBps")) || rowAlone(data) ||
-		isScript(data)
+	return rowAlone(data) || matchForms(data)
 }
 
 // Read turns the output into a fragment: hosts with the GPUs that took part, and

@@ -19,7 +19,7 @@ type columns struct {
 
 // parser walks through the lines.
 type parser struct {
-	world   int // ranks, as a benchmark printed before its table
+	world   int // ranks, as a benchmark or its launcher said before its table
 	name    string
 	out     *Output
 	program string            // last program named on a command line
@@ -29,7 +29,6 @@ type parser struct {
 	glued   map[string]string // what unglue found
 	rows    int
 	full    bool // a limit was reached and said so
-	script  script
 }
 
 func (p *parser) warnf(line int, format string, args ...any) {
@@ -92,7 +91,7 @@ func (p *parser) line(num int, text string) {
 		return
 	}
 	switch {
-	case p.payloads(num, body), p.torchTables(num, body), p.scripts(num, body):
+	case p.formLine(num, body):
 	case record:
 		p.fields(num, strings.Fields(t), true)
 	case strings.HasPrefix(body, "nThread ") && strings.Contains(body, " nGpus "):

@@ -31,7 +31,7 @@ func (t *Table) describe(file string) {
 		like.Tool += " " + t.Version
 	}
 	switch serial := max(t.Params.GPUs, t.serial); {
-	case t.torch:
+	case t.form != nil && !t.form.own:
 		like.Tool = "torch.distributed"
 	case serial > 1:
 		like.Tool += fmt.Sprintf(" -g %d", serial)

@@ -60,6 +60,32 @@ type Op struct {
 }
 
 // The layout, which is that of struct header, struct comm and struct record of the plugin.
+type (
+	header struct {
+		Magic                                             [8]byte
+		Version, Size, RecordSize, Records, CommSize, Max uint32
+		PID, Created, Next, Lost                          uint64
+		Rank, LocalRank, World, _                         int32
+		Host                                              [64]byte
+		Job                                               [96]byte
+	}
+	commEntry struct {
+		Hash                      uint64
+		Rank, Ranks, Nodes, State int32
+		_                         [8]byte
+		Name                      [96]byte
+	}
+	record struct {
+		Number, Sequence, Count, Launched        uint64 // Number counts from 1; 0 is an empty place
+		GPUBegin, GPUEnd, Begin, End             uint64
+		Comm                                     uint32
+		Peer                                     int32
+		Started, Stopped                         uint32
+		Function, Type, Algo, Proto, Channels, _ uint8
+		_                                        [10]byte
+	}
+)
+
 const (
 	magic      = "BUSBARP1"
 	headSize   = 4096
@@ -67,12 +93,13 @@ const (
 	maxComms   = 256
 	recordSize = 96
 	maxRecords = 1 << 20
+	recordsAt  = headSize + maxComms*commSize
 	nextAt     = 48
 	maxCount   = 1 << 56 // of operations: what the plugin's handles hold
 )
 
 // MaxSize bounds a ring's file.
-const MaxSize = headSize + maxComms*commSize + maxRecords*recordSize
+const MaxSize = recordsAt + maxRecords*recordSize
 
 var (
 	functions = [...]string{
@@ -106,33 +133,30 @@ func NextOf(head []byte) uint64 {
 // Read reads a ring. Records that were overwritten until next operations were begun are left out; next of 0 is that of
 // data.
 func Read(name string, data []byte, next uint64) (*Ring, error) {
-	le := binary.LittleEndian
-	if len(data) < headSize+maxComms*commSize || !Match(data) {
+	if len(data) < recordsAt || !Match(data) {
 		return nil, fmt.Errorf("%s: %d bytes that are no ring of busbar's profiler plugin; expected %s and at least %d "+
-			"bytes", name, len(data), magic, headSize+maxComms*commSize)
+			"bytes", name, len(data), magic, recordsAt)
 	}
-	u32 := func(at int) uint32 { return le.Uint32(data[at:]) }
-	records := int(u32(20))
+	var h header
+	decode(data, &h)
+	records := int(h.Records)
 	switch {
-	case u32(8) != 1:
+	case h.Version != 1:
 		return nil,
-			fmt.Errorf("%s: a ring of version %d; expected version 1: use the busbar that the plugin is of", name, u32(8))
-	case u32(12) != headSize+maxComms*commSize || u32(16) != recordSize || u32(24) != commSize || u32(28) != maxComms:
+			fmt.Errorf("%s: a ring of version %d; expected version 1: use the busbar that the plugin is of", name, h.Version)
+	case h.Size != recordsAt || h.RecordSize != recordSize || h.CommSize != commSize || h.Max != maxComms:
 		return nil, fmt.Errorf("%s: this ring is damaged: its header gives sizes of %d, %d, %d and %d; expected %d, %d, %d "+
-			"and %d", name, u32(12), u32(16), u32(24), u32(28), headSize+maxComms*commSize, recordSize, commSize, maxComms)
-	case records < 1 || records > maxRecords || len(data) < headSize+maxComms*commSize+records*recordSize:
+			"and %d", name, h.Size, h.RecordSize, h.CommSize, h.Max, recordsAt, recordSize, commSize, maxComms)
+	case records < 1 || records > maxRecords || len(data) < recordsAt+records*recordSize:
 		return nil, fmt.Errorf("%s: a ring of %d records in %d bytes: it is cut off", name, records, len(data))
-	case NextOf(data) > maxCount || le.Uint64(data[nextAt+8:]) > maxCount:
-		return nil, fmt.Errorf("%s: this ring is damaged: it counts %d operations and %d lost ones", name, NextOf(data),
-			le.Uint64(data[nextAt+8:]))
+	case h.Next > maxCount || h.Lost > maxCount:
+		return nil, fmt.Errorf("%s: this ring is damaged: it counts %d operations and %d lost ones", name, h.Next, h.Lost)
 	}
 	r := &Ring{
-		PID: int(le.Uint64(data[32:]) & math.MaxInt32), Created: stamp(le.Uint64(data[40:])), Next: NextOf(data),
-		Lost: le.Uint64(data[nextAt+8:]),
-		Rank: int(int32(u32(64))), LocalRank: int(int32(u32(68))), World: max(int(int32(u32(72))), 0),
-		Host: text(data[80:144]), Job: text(data[144:240]),
+		PID: int(h.PID & math.MaxInt32), Created: stamp(h.Created), Next: h.Next, Lost: h.Lost, Rank: int(h.Rank),
+		LocalRank: int(h.LocalRank), World: max(int(h.World), 0), Host: text(h.Host[:]), Job: text(h.Job[:]),
 	}
-	index, err := r.readComms(data[headSize : headSize+maxComms*commSize])
+	index, err := r.readComms(data[headSize:recordsAt])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -143,59 +167,59 @@ func Read(name string, data []byte, next uint64) (*Ring, error) {
 	}
 	for at := range records { // the oldest first
 		slot := (int(oldest%uint64(records)) + at) % records
-		from := headSize + maxComms*commSize + slot*recordSize
+		var x record
+		decode(data[recordsAt+slot*recordSize:], &x)
 		// A stamp is written last, with the record whole before it: reading while the process writes does not explain these.
-		if n, comm := le.Uint64(data[from:]),
-			u32(from+64); n != 0 && ((n-1)%uint64(records) != uint64(slot) || comm >= maxComms) {
+		if n := x.Number; n != 0 && ((n-1)%uint64(records) != uint64(slot) || x.Comm >= maxComms) {
 			return nil, fmt.Errorf("%s: this ring is damaged: the record at place %d has the number %d and is of communicator "+
-				"%d; expected a number that belongs there and at most %d communicators", name, slot, n, comm, maxComms)
+				"%d; expected a number that belongs there and at most %d communicators", name, slot, n, x.Comm, maxComms)
 		}
-		if o, ok := r.readOp(data[from:from+recordSize], index); ok && o.Number >= oldest {
+		if o, ok := r.op(&x, index); ok && o.Number >= oldest {
 			r.Ops = append(r.Ops, o)
 		}
 	}
 	return r, nil
 }
 
+// decode fills a part of the layout; the length of data was looked at before.
+func decode(data []byte, to any) { _, _ = binary.Decode(data, binary.LittleEndian, to) }
+
 // readComms reads the table, and says where each entry of it went.
 func (r *Ring) readComms(data []byte) (index [maxComms]int, err error) {
 	for i := range maxComms {
-		e := data[i*commSize : (i+1)*commSize]
-		u32 := func(at int) int { return int(int32(binary.LittleEndian.Uint32(e[at:]))) }
-		state := u32(20)
-		switch index[i] = -1; state {
+		var c commEntry
+		decode(data[i*commSize:], &c)
+		switch index[i] = -1; c.State {
 		case 0:
 			continue
 		case 1, 2:
 		default:
-			return index, fmt.Errorf("this ring is damaged: communicator %d has the state %d; expected 0, 1 or 2", i, state)
+			return index, fmt.Errorf("this ring is damaged: communicator %d has the state %d; expected 0, 1 or 2", i, c.State)
 		}
 		index[i] = len(r.Comms)
 		r.Comms = append(r.Comms, Comm{
-			Hash: binary.LittleEndian.Uint64(e), Rank: u32(8), Ranks: max(u32(12), 0), Nodes: max(u32(16), 0),
-			Name: text(e[32:commSize]), Ended: state == 2,
+			Hash: c.Hash, Rank: int(c.Rank), Ranks: max(int(c.Ranks), 0), Nodes: max(int(c.Nodes), 0), Name: text(c.Name[:]),
+			Ended: c.State == 2,
 		})
 	}
 	return index, nil
 }
 
-// readOp reads a record; ok is false of one that is empty or being written.
-func (r *Ring) readOp(e []byte, index [maxComms]int) (o Op, ok bool) {
-	le := binary.LittleEndian
-	number, comm := le.Uint64(e), le.Uint32(e[64:])
-	if number == 0 || index[comm] < 0 {
+// op is the operation of a record; ok is false of one that is empty or being written.
+func (r *Ring) op(x *record, index [maxComms]int) (o Op, ok bool) {
+	if x.Number == 0 || index[x.Comm] < 0 {
 		return o, false
 	}
-	c := &r.Comms[index[comm]]
+	c := &r.Comms[index[x.Comm]]
 	o = Op{
-		Number: number - 1, Comm: index[comm], Sequence: le.Uint64(e[8:]), Count: le.Uint64(e[16:]),
-		Launched: stamp(le.Uint64(e[24:])),
-		Peer:     int(int32(le.Uint32(e[68:]))), Channels: int(e[84]),
-		Function: elementOf(functions[:], e[80]), Kind: elementOf(kinds[:], e[80]), Type: elementOf(types[:], e[81]),
-		Algo:  elementOf(algos[:], e[82]),
-		Proto: elementOf(protos[:], e[83]),
+		Number: x.Number - 1, Comm: index[x.Comm], Sequence: x.Sequence, Count: x.Count, Launched: stamp(x.Launched),
+		Peer: int(x.Peer), Channels: int(x.Channels), Function: elementOf(functions[:], x.Function),
+		Kind: elementOf(kinds[:], x.Function), Type: elementOf(types[:], x.Type), Algo: elementOf(algos[:], x.Algo),
+		Proto: elementOf(protos[:], x.Proto), Started: x.Started > 0,
+		// NCCL before 2.27 does not say how many channels there are: those that began have to end.
+		Ended: x.Stopped > 0 && x.Stopped >= max(x.Started, uint32(x.Channels)),
 	}
-	size := o.Count * elementOf(typeSizes[:], e[81])
+	size := o.Count * elementOf(typeSizes[:], x.Type)
 	if o.Kind.Blocked() && c.Ranks > 0 {
 		size *= uint64(c.Ranks)
 	}
@@ -203,16 +227,12 @@ func (r *Ring) readOp(e []byte, index [maxComms]int) (o Op, ok bool) {
 		return o, false
 	}
 	o.Bytes = unit.Bytes(size)
-	started, stopped := le.Uint32(e[72:]), le.Uint32(e[76:])
-	o.Started = started > 0
-	// NCCL before 2.27 does not say how many channels there are: those that began have to end.
-	o.Ended = stopped > 0 && stopped >= max(started, uint32(o.Channels))
 	if !o.Ended {
 		return o, true
 	}
-	begin, end := le.Uint64(e[32:]), le.Uint64(e[40:])
+	begin, end := x.GPUBegin, x.GPUEnd
 	if o.GPU = begin > 0 && end > begin; !o.GPU {
-		begin, end = le.Uint64(e[48:]), le.Uint64(e[56:])
+		begin, end = x.Begin, x.End
 	}
 	if end > begin && end-begin < uint64(24*time.Hour) {
 		o.Took = time.Duration(end - begin)

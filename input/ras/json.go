@@ -23,75 +23,44 @@ func withCommas(data []byte) []byte {
 	return bytes.Join(parts, status)
 }
 
-// readJSON reads the JSON, rank by rank: what a hostile answer lists is bounded before it is kept.
+// maxObjects bounds what an answer may list: a rank has three of them.
+const maxObjects = 1 << 22
+
+// readJSON reads the JSON.
 func readJSON(data []byte) (*Report, error) {
 	data = withCommas(data[max(bytes.IndexByte(data, '{'), 0):])
+	if n := bytes.Count(data, []byte("{")); n > maxObjects {
+		return nil, fmt.Errorf("%d objects in JSON; at most %d are read", n, maxObjects)
+	}
+	var doc reportDoc
 	d := json.NewDecoder(bytes.NewReader(data))
-	r := &Report{JSON: true}
-	ranks, announced := 0, 0
-	err := object(d, func(key string) error {
-		switch key {
-		case "nccl_version":
-			return d.Decode(&r.Version)
-		case "timestamp":
-			return d.Decode(&r.Time)
-		case "communicators_count":
-			return d.Decode(&announced)
-		case "communicators":
-			return array(d, func() error {
-				if len(r.Comms) >= maxComms {
-					return fmt.Errorf("more than %d communicators", maxComms)
-				}
-				r.Comms = append(r.Comms, Comm{})
-				return r.Comms[len(r.Comms)-1].decode(d, &ranks)
-			})
-		}
-		return skip(d)
-	})
-	if err != nil {
+	if err := d.Decode(&doc); err != nil {
 		return nil, fmt.Errorf("JSON, byte %d: %w; expected the whole answer of NCCL's RAS service; ask again",
 			d.InputOffset(), words.JSON(err))
 	}
-	if len(r.Comms) < announced {
-		err = fmt.Errorf("the answer is cut off: it announces %d communicators and lists %d; ask again", announced,
+	r := &Report{JSON: true, Version: doc.Version, Time: doc.Time}
+	for _, c := range doc.Comms {
+		hash, _ := strconv.ParseUint(strings.TrimPrefix(c.Hash, "0x"), 16, 64)
+		r.Comms = append(r.Comms, Comm{hash, min(c.Size, maxRanks), ranks(c.Ranks), ranks(c.Missing), nil})
+	}
+	if len(r.Comms) < doc.Announced {
+		return r, fmt.Errorf("the answer is cut off: it announces %d communicators and lists %d; ask again", doc.Announced,
 			len(r.Comms))
 	}
-	return r, err
+	return r, nil
 }
 
-// decode reads a communicator; ranks counts those of all.
-func (c *Comm) decode(d *json.Decoder, ranks *int) error {
-	add := func(list *[]Rank) error {
-		return array(d, func() error {
-			var x rankDoc
-			if err := d.Decode(&x); err != nil {
-				return err
-			}
-			if *ranks++; *ranks > maxRanks {
-				return fmt.Errorf("more than %d ranks", maxRanks)
-			}
-			*list = append(*list, x.rank())
-			return nil
-		})
-	}
-	return object(d, func(key string) error {
-		switch key {
-		case "hash":
-			var text string
-			err := d.Decode(&text)
-			c.Hash, _ = strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 64)
-			return err
-		case "size":
-			err := d.Decode(&c.Size)
-			c.Size = min(c.Size, maxRanks)
-			return err
-		case "ranks":
-			return add(&c.Ranks)
-		case "missing_ranks":
-			return add(&c.Missing)
-		}
-		return skip(d)
-	})
+// reportDoc is what is used of an answer.
+type reportDoc struct {
+	Version   string `json:"nccl_version"`
+	Time      string `json:"timestamp"`
+	Announced int    `json:"communicators_count"`
+	Comms     []struct {
+		Hash    string    `json:"hash"`
+		Size    int       `json:"size"`
+		Ranks   []rankDoc `json:"ranks"`
+		Missing []rankDoc `json:"missing_ranks"`
+	} `json:"communicators"`
 }
 
 // asyncErrors are NCCL's words for its results.
@@ -102,52 +71,23 @@ var asyncErrors = map[int]string{
 
 // rankDoc is a rank, of those that answered or of those that are missing.
 type rankDoc struct {
-	Rank, PID int
-	Host      string
-	GPU       int `json:"cuda_dev"`
+	Rank   int    `json:"rank"`
+	PID    int    `json:"pid"`
+	Host   string `json:"host"`
+	GPU    int    `json:"cuda_dev"`
 	Status    struct {
 		Async int `json:"async_error"`
 	}
 	Counts struct{ Broadcast, Reduce, AllGather, ReduceScatter, AllReduce uint64 } `json:"collective_counts"`
 }
 
-func (x *rankDoc) rank() Rank {
-	n := &x.Counts
-	return Rank{
-		Process: Process{x.Host, x.PID}, Rank: x.Rank, GPU: x.GPU, Async: asyncErrors[x.Status.Async],
-		Counts: [5]uint64{n.Broadcast, n.Reduce, n.AllGather, n.ReduceScatter, n.AllReduce},
+func ranks(docs []rankDoc) (list []Rank) {
+	for _, x := range docs {
+		n := &x.Counts
+		list = append(list, Rank{
+			Process: Process{x.Host, x.PID}, Rank: x.Rank, GPU: x.GPU, Async: asyncErrors[x.Status.Async],
+			Counts: [5]uint64{n.Broadcast, n.Reduce, n.AllGather, n.ReduceScatter, n.AllReduce},
+		})
 	}
+	return list
 }
-
-// object calls f for every key of the object that comes next; f reads the value.
-func object(d *json.Decoder, f func(key string) error) error {
-	return inside(d, '{', func() error {
-		key, err := d.Token()
-		if err != nil {
-			return err
-		}
-		return f(fmt.Sprint(key))
-	})
-}
-
-// array calls f for every element of the list that comes next; f reads it.
-func array(d *json.Decoder, f func() error) error { return inside(d, '[', f) }
-
-func inside(d *json.Decoder, open json.Delim, f func() error) error {
-	switch t, err := d.Token(); {
-	case err != nil:
-		return err
-	case t != open:
-		return fmt.Errorf("found %v where %v belongs", t, open)
-	}
-	for d.More() {
-		if err := f(); err != nil {
-			return err
-		}
-	}
-	_, err := d.Token()
-	return err
-}
-
-// skip passes over any value.
-func skip(d *json.Decoder) error { return d.Decode(new(json.RawMessage)) }

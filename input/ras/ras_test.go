@@ -267,10 +267,10 @@ func TestCutOff(t *testing.T) {
 func TestErrors(t *testing.T) {
 	const begin = `{"nccl_version": "2.28.9", "communicators_count": 1, "communicators": `
 	for text, want := range map[string]string{
-		begin + `[{"size": "two"}]}`:            "it has a JSON string where a whole number belongs",
+		begin + `[{"size": "two"}]}`:            "communicators.size has a JSON string where a whole number belongs",
 		begin + `[{"ranks": [{"rank": "0"}]}]}`: "ank has a JSON string where a whole number belongs",
 		begin + `[{"hash": "0x1"`:               "the text is cut off",
-		begin + `7}`:                            "found 7 where [ belongs",
+		begin + `7}`:                            "communicators has a JSON number where a list belongs",
 	} {
 		_, err := Read("x", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "x: JSON, byte ") ||

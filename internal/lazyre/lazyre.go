@@ -81,3 +81,18 @@ func (r *Regexp) ReplaceAllString(s, with string) string {
 func (r *Regexp) ReplaceAllStringFunc(s string, with func(string) string) string {
 	return r.compiled().ReplaceAllStringFunc(s, with)
 }
+
+// Groups are the named groups of the first match that are not empty, by their names; nil where there is no match.
+func (r *Regexp) Groups(s string) map[string]string {
+	m := r.FindStringSubmatch(s)
+	if m == nil {
+		return nil
+	}
+	groups := map[string]string{}
+	for i, name := range r.SubexpNames() {
+		if name != "" && m[i] != "" {
+			groups[name] = m[i]
+		}
+	}
+	return groups
+}

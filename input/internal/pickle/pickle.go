@@ -2,47 +2,25 @@
 //
 // A pickle is a program for a stack machine whose instructions can import and call anything. This reader knows the
 // instructions that plain data needs and refuses the rest by name, so nothing is ever imported, called or looked up.
-// Values refer to the bytes they were read from; what a pickle costs is bounded by its own length, also where the memo
-// lets a short text stand for much: shared values are shared, and Items gives no more of them than a
-// small multiple of that.
+// What a pickle costs is bounded by its own length, also where the memo lets a short text stand for much: values that
+// it shares are shared here too. Who walks through them bounds how far.
 package pickle
 
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 )
 
-// Kind is what a value is.
-type Kind uint8
-
-// The kinds of values.
+// Limits of one text, beyond which it is refused.
 const (
-	None Kind = iota
-	Bool
-	Int
-	Float
-	String
-	List
-	Tuple
-	Dict
-	mark
-)
-
-// Value is one value of a pickle. It is small, and copies of it are the same list or dictionary.
-type Value struct {
-	n    uint64 // an integer, the bits of a float, the offset of a string, the number of a container
-	len  uint32 // of a string
-	Kind Kind
-}
-
-// Limits of one pickle, beyond which it is refused.
-const (
-	MaxBytes = 1 << 30
-	maxMemo  = 1 << 22
-	maxStack = 1 << 24
+	maxBytes  = 512 << 20
+	maxValues = 1 << 24
 )
 
 // ErrRefused is wrapped by errors about pickles that hold more than data.
@@ -51,18 +29,43 @@ var ErrRefused = errors.New("refused")
 // ErrSeveral is wrapped by errors about files that hold more than one dump.
 var ErrSeveral = errors.New("more than one dump")
 
-// Reader reads pickles and keeps its memory between them: a value is valid until the next Read.
-type Reader struct {
-	data    []byte
-	at      int
-	stack   []Value
-	marks   []int
-	memo    []Value
-	items   []Value   // of containers that were filled at once, end to end
-	content [][]Value // of containers, by number
-	size    int       // of what was read
-	walked  int       // values that Items gave
-}
+// The instructions that data needs, by their bytes in Python's pickletools.
+const (
+	opMark           = '('
+	opStop           = '.'
+	opBinInt         = 'J'
+	opBinInt1        = 'K'
+	opBinInt2        = 'M'
+	opNone           = 'N'
+	opBinUnicode     = 'X'
+	opAppends        = 'e'
+	opAppend         = 'a'
+	opBinGet         = 'h'
+	opLongBinGet     = 'j'
+	opBinPut         = 'q'
+	opLongBinPut     = 'r'
+	opSetItem        = 's'
+	opTuple          = 't'
+	opEmptyTuple     = ')'
+	opSetItems       = 'u'
+	opBinFloat       = 'G'
+	opEmptyList      = ']'
+	opEmptyDict      = '}'
+	opProto          = 0x80
+	opTuple1         = 0x85
+	opTuple2         = 0x86
+	opTuple3         = 0x87
+	opNewTrue        = 0x88
+	opNewFalse       = 0x89
+	opLong1          = 0x8a
+	opShortUnicode   = 0x8c // protocol 4, as Python's own module writes it
+	opMemoize        = 0x94
+	opFrame          = 0x95
+	opBinUnicode8Old = 0x8d
+)
+
+// executing are the instructions that import, call or build; those that are left do what data does not need.
+const executing = "cRiobPQ\x81\x82\x83\x84\x92\x93"
 
 // Match reports whether data may be a pickle of protocol 2 or later: its first two bytes and its last say so.
 func Match(data []byte) bool {
@@ -70,29 +73,43 @@ func Match(data []byte) bool {
 	return len(data) > 3 && data[0] == opProto && data[1] >= 2 && data[1] <= 5 && data[len(data)-1] == opStop
 }
 
-// Read reads one pickle.
-func (r *Reader) Read(data []byte) (Value, error) {
-	if len(data) > MaxBytes {
-		return Value{}, fmt.Errorf("pickle of %d bytes: at most %d are read", len(data), MaxBytes)
+// Read reads one pickle. A value is nil, a bool, an int64, a float64, a string, and behind a pointer a
+// []any (a list or a tuple) or a map[string]any, which has what a dictionary holds under texts.
+func Read(data []byte) (any, error) {
+	if len(data) > maxBytes {
+		return nil, fmt.Errorf("pickle of %d bytes: at most %d are read", len(data), maxBytes)
 	}
-	r.reset(data, len(data))
-	for {
-		if r.at >= len(data) {
-			return Value{}, fmt.Errorf("pickle ends at byte %d without its last instruction; the file is cut off", r.at)
-		}
-		op := data[r.at]
+	r := &reader{text: string(data)}
+	for r.err == nil && r.at < len(r.text) {
+		op, at := r.text[r.at], r.at
 		r.at++
 		if op == opStop {
 			break
 		}
-		if err := r.step(op); err != nil {
-			return Value{}, fmt.Errorf("pickle, byte %d: %w", r.at-1, err)
+		if r.step(op); r.err != nil {
+			return nil, fmt.Errorf("pickle, byte %d: %w", at, r.err)
 		}
 	}
-	if len(r.stack) != 1 || len(r.marks) != 0 || r.stack[0].Kind == mark {
-		return Value{}, fmt.Errorf("pickle leaves %d values, expected 1", len(r.stack))
+	switch {
+	case r.at == 0 || r.text[r.at-1] != opStop:
+		return nil, fmt.Errorf("pickle ends at byte %d without its last instruction; the file is cut off", r.at)
+	case len(r.stack) != 1 || len(r.marks) != 0:
+		return nil, fmt.Errorf("pickle leaves %d values, expected 1", len(r.stack))
 	}
 	return r.stack[0], alone(data[r.at:])
+}
+
+// ReadJSON reads a JSON text into the same values, but that numbers are json.Number and nothing is behind a pointer.
+func ReadJSON(data []byte) (v any, err error) {
+	if len(data) > maxBytes {
+		return nil, fmt.Errorf("JSON of %d bytes: at most %d are read", len(data), maxBytes)
+	}
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.UseNumber()
+	if err := in.Decode(&v); err != nil {
+		return nil, err
+	}
+	return v, alone(data[in.InputOffset():])
 }
 
 // alone refuses what follows a value: the file's name tells one rank, and a second dump would be nobody's.
@@ -104,193 +121,230 @@ func alone(rest []byte) error {
 	return nil
 }
 
-func (r *Reader) reset(data []byte, size int) {
-	r.data, r.size, r.at, r.walked = data, size, 0, 0
-	r.stack, r.marks, r.memo, r.items, r.content = r.stack[:0], r.marks[:0], r.memo[:0], r.items[:0], r.content[:0]
+// reader is the stack machine. After the first error nothing that it does counts.
+type reader struct {
+	text  string
+	at    int
+	stack []any
+	marks []int // lengths of the stack
+	memo  []any
+	made  int // values
+	err   error
 }
 
-// Bytes are those of a string value.
-func (r *Reader) Bytes(v Value) []byte {
-	if v.Kind != String {
-		return nil
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
 	}
-	return r.data[v.n : v.n+uint64(v.len)]
 }
 
-// Int is the value of an integer or a truth value; ok is false for others.
-func (v Value) Int() (n int64, ok bool) {
-	return int64(v.n), v.Kind == Int || v.Kind == Bool
-}
-
-// Float is the value of a number.
-func (v Value) Float() (x float64, ok bool) {
-	switch v.Kind {
-	case Float:
-		return math.Float64frombits(v.n), true
-	case Int:
-		return float64(int64(v.n)), true
-	}
-	return 0, false
-}
-
-// Items are the elements of a list or tuple, or keys and values of a dictionary in turn.
-func (r *Reader) Items(v Value) []Value {
-	switch v.Kind {
-	case List, Tuple, Dict:
-		if r.walked += len(r.content[v.n]); r.Walked() == nil {
-			return r.content[v.n]
+// step does one instruction.
+func (r *reader) step(op byte) {
+	switch op {
+	case opProto:
+		if v := r.argument(1); v > 5 {
+			r.fail("protocol %d, expected 2 to 5", v)
 		}
+	case opFrame: // its length needs no care: what follows is read anyway
+		r.argument(8)
+	case opBinGet:
+		r.recall(r.argument(1))
+	case opLongBinGet:
+		r.recall(r.argument(4))
+	case opBinPut:
+		r.remember(r.argument(1))
+	case opLongBinPut:
+		r.remember(r.argument(4))
+	case opMemoize:
+		r.remember(uint64(len(r.memo)))
+	case opMark:
+		r.marks = append(r.marks, len(r.stack))
+	case opEmptyList:
+		r.push(new([]any))
+	case opEmptyDict:
+		r.push(new(map[string]any))
+	case opAppends:
+		r.appendItems(r.sinceMark())
+	case opAppend:
+		r.appendItems(r.pop(1))
+	case opSetItems:
+		r.setItems(r.sinceMark())
+	case opSetItem:
+		r.setItems(r.pop(2))
+	case opEmptyTuple:
+		r.tuple(nil)
+	case opTuple:
+		r.tuple(r.sinceMark())
+	case opTuple1, opTuple2, opTuple3:
+		r.tuple(r.pop(int(op-opTuple1) + 1))
+	default:
+		r.scalar(op)
 	}
-	return nil
 }
 
-// Walked is an error where Items has given many more values than the pickle is long, and gives no more: a list of lists
-// that are all the same one stands for very much.
-func (r *Reader) Walked() error {
-	if r.walked > 8*r.size+1<<20 {
-		return fmt.Errorf("pickle of %d bytes: its values stand for more than %d others", r.size, r.walked)
+// scalar pushes a value that holds no others, or refuses the instruction.
+func (r *reader) scalar(op byte) {
+	switch op {
+	case opNone:
+		r.push(nil)
+	case opNewTrue, opNewFalse:
+		r.push(op == opNewTrue)
+	case opShortUnicode:
+		r.push(r.bytes(r.argument(1)))
+	case opBinUnicode:
+		r.push(r.bytes(r.argument(4)))
+	case opBinUnicode8Old:
+		r.push(r.bytes(r.argument(8)))
+	case opBinInt1:
+		r.push(int64(r.argument(1)))
+	case opBinInt2:
+		r.push(int64(r.argument(2)))
+	case opBinInt:
+		r.push(int64(int32(r.argument(4))))
+	case opLong1:
+		r.push(r.long())
+	case opBinFloat:
+		if b := r.bytes(8); r.err == nil {
+			r.push(math.Float64frombits(binary.BigEndian.Uint64([]byte(b))))
+		}
+	default:
+		why := "which data does not need"
+		if strings.IndexByte(executing, op) >= 0 {
+			why = "which imports or calls"
+		}
+		r.fail("%w: instruction %#02x, %s; a recorder's dump holds data only", ErrRefused, op, why)
 	}
-	return nil
 }
 
-// SameText reports two string values that are the same bytes of the pickle, without comparing them.
-func SameText(a, b Value) bool { return a.Kind == String && a == b }
+// bytes takes so many bytes of the text.
+func (r *reader) bytes(n uint64) string {
+	if left := len(r.text) - r.at; n > uint64(left) {
+		r.fail("an argument of %d bytes where %d are left", n, left)
+		return ""
+	}
+	r.at += int(n)
+	return r.text[r.at-int(n) : r.at]
+}
+
+// argument reads a number of so many bytes, the lowest first.
+func (r *reader) argument(size uint64) (n uint64) {
+	for i, b := range []byte(r.bytes(size)) {
+		n |= uint64(b) << (8 * i)
+	}
+	return n
+}
+
+// long reads an integer of up to eight bytes, as LONG1 has it; a ninth is the sign of one without.
+func (r *reader) long() int64 {
+	b := r.bytes(r.argument(1))
+	if len(b) > 9 || len(b) == 9 && b[8] != 0 {
+		r.fail("an integer of %d bytes; at most 8 are read", len(b))
+	}
+	n := int64(0)
+	for i := range min(len(b), 8) {
+		n |= int64(b[i]) << (8 * i)
+	}
+	if free := 64 - 8*len(b); len(b) > 0 && free > 0 {
+		n = n << free >> free // its highest bit is the sign
+	}
+	return n
+}
 
 // push puts a value on the stack.
-func (r *Reader) push(v Value) error {
-	if len(r.stack) >= maxStack {
-		return fmt.Errorf("more than %d values at once", maxStack)
-	}
-	r.stack = append(r.stack, v)
-	return nil
-}
-
-// takeBytes reads n bytes of an instruction's argument.
-func (r *Reader) takeBytes(n int) ([]byte, error) {
-	if n < 0 || n > len(r.data)-r.at {
-		return nil, fmt.Errorf("an argument of %d bytes where %d are left", n, len(r.data)-r.at)
-	}
-	b := r.data[r.at : r.at+n]
-	r.at += n
-	return b, nil
-}
-
-// container makes an empty list, tuple or dictionary.
-func (r *Reader) container(k Kind, items []Value) error {
-	n := uint64(len(r.content))
-	r.content = append(r.content, items)
-	return r.push(Value{n: n, Kind: k})
-}
-
-// fillContainer puts values into a container that has n, keeping those of one filling end to end.
-func (r *Reader) fillContainer(v Value, items []Value) {
-	old := r.content[v.n]
-	if len(old) > 0 {
-		r.content[v.n] = append(old, items...) // the first filling has no room behind it, so this copies once and then grows
+func (r *reader) push(v any) {
+	if r.made++; r.made > maxValues {
+		r.fail("more than %d values", maxValues)
 		return
 	}
-	if cap(r.items)-len(r.items) < len(items) {
-		r.items = make([]Value, 0, max(1<<12, 2*len(items), min(2*cap(r.items), 1<<20)))
-	}
-	from := len(r.items)
-	r.items = append(r.items, items...)
-	r.content[v.n] = r.items[from:len(r.items):len(r.items)]
+	r.stack = append(r.stack, v)
 }
 
 // sinceMark takes what was pushed since the last mark; the slice is valid until the next push.
-func (r *Reader) sinceMark() ([]Value, error) {
+func (r *reader) sinceMark() []any {
 	if len(r.marks) == 0 {
-		return nil, errors.New("no mark on the stack")
+		r.fail("no mark on the stack")
+		return nil
 	}
 	from := r.marks[len(r.marks)-1]
 	r.marks = r.marks[:len(r.marks)-1]
-	items := r.stack[from+1:]
-	r.stack = r.stack[:from]
-	return items, nil
+	return r.pop(len(r.stack) - from)
 }
 
-// top is the value on the top, above the last mark.
-func (r *Reader) top() (Value, error) {
-	n := len(r.stack)
-	if n == 0 || r.stack[n-1].Kind == mark {
-		return Value{}, errors.New("the stack is empty")
+// pop takes n values from the top, above the last mark.
+func (r *reader) pop(n int) []any {
+	at := len(r.stack) - n
+	if at < 0 || len(r.marks) > 0 && at < r.marks[len(r.marks)-1] {
+		r.fail("expected %d values on the stack", n)
+		return nil
 	}
-	return r.stack[n-1], nil
+	items := r.stack[at:]
+	r.stack = r.stack[:at]
+	return items
 }
 
-// pop takes n values from the top.
-func (r *Reader) pop(n int) ([]Value, error) {
-	low := 0
-	if len(r.marks) > 0 {
-		low = r.marks[len(r.marks)-1] + 1
+// top is the value on the top; it stays there.
+func (r *reader) top() (v any) {
+	if list := r.pop(1); len(list) > 0 {
+		v = list[0]
+		r.stack = r.stack[:len(r.stack)+1]
 	}
-	if len(r.stack)-low < n {
-		return nil, fmt.Errorf("%d values on the stack, expected %d", len(r.stack)-low, n)
-	}
-	items := r.stack[len(r.stack)-n:]
-	r.stack = r.stack[:len(r.stack)-n]
-	return items, nil
+	return v
 }
 
-// remember puts the value on the top into the memo.
-func (r *Reader) remember(slot uint32) error {
-	v, err := r.top()
+func (r *reader) tuple(items []any) {
+	items = slices.Clone(items)
+	r.push(&items)
+}
+
+// appendItems puts values into the list on the top.
+func (r *reader) appendItems(items []any) {
+	list, ok := r.top().(*[]any)
+	if !ok {
+		r.fail("values for a list where none is on the stack")
+		return
+	}
+	*list = append(*list, items...)
+}
+
+// setItems puts keys and values into the dictionary on the top.
+func (r *reader) setItems(items []any) {
+	dict, ok := r.top().(*map[string]any)
 	switch {
-	case err != nil:
-		return err
-	case slot >= maxMemo || int(slot) > len(r.memo)+1<<16:
-		return fmt.Errorf("memo slot %d", slot)
+	case !ok:
+		r.fail("values for a dictionary where none is on the stack")
+		return
+	case len(items)%2 != 0:
+		r.fail("a key without a value")
+		return
 	}
-	for int(slot) >= len(r.memo) {
-		r.memo = append(r.memo, Value{Kind: mark})
+	if *dict == nil {
+		*dict = make(map[string]any, len(items)/2)
 	}
-	r.memo[slot] = v
-	return nil
+	for i := 0; i < len(items); i += 2 {
+		if key, ok := items[i].(string); ok {
+			(*dict)[key] = items[i+1]
+		}
+	}
+}
+
+// remember puts the value on the top into the memo, whose slots are filled in their order.
+func (r *reader) remember(slot uint64) {
+	v := r.top()
+	switch {
+	case slot < uint64(len(r.memo)):
+		r.memo[slot] = v
+	case slot == uint64(len(r.memo)):
+		r.memo = append(r.memo, v)
+	default:
+		r.fail("memo slot %d where %d is next", slot, len(r.memo))
+	}
 }
 
 // recall pushes a value of the memo.
-func (r *Reader) recall(slot uint32) error {
-	if int64(slot) >= int64(len(r.memo)) || r.memo[slot].Kind == mark {
-		return fmt.Errorf("memo slot %d was never filled", slot)
+func (r *reader) recall(slot uint64) {
+	if slot >= uint64(len(r.memo)) {
+		r.fail("memo slot %d was never filled", slot)
+		return
 	}
-	return r.push(r.memo[slot])
-}
-
-// text reads a string whose length stands in n bytes.
-func (r *Reader) text(n int) error {
-	size, err := r.argument(n)
-	if err != nil {
-		return err
-	}
-	if size > uint64(len(r.data)-r.at) {
-		return fmt.Errorf("a string of %d bytes where %d are left", size, len(r.data)-r.at)
-	}
-	v := Value{n: uint64(r.at), len: uint32(size), Kind: String}
-	r.at += int(size)
-	return r.push(v)
-}
-
-// long reads an integer of up to eight bytes, as LONG1 has it.
-func (r *Reader) long() error {
-	b, err := r.takeBytes(1)
-	if err != nil {
-		return err
-	}
-	size := int(b[0])
-	if b, err = r.takeBytes(size); err != nil {
-		return err
-	}
-	if size > 8 {
-		if size > 9 || b[8] != 0 {
-			return fmt.Errorf("an integer of %d bytes; at most 8 are read", size)
-		}
-		b = b[:8] // an unsigned one with its sign
-	}
-	var whole [8]byte
-	if n := copy(whole[:], b); n > 0 && n < 8 && b[n-1]&0x80 != 0 {
-		for i := n; i < 8; i++ {
-			whole[i] = 0xff
-		}
-	}
-	return r.push(Value{n: binary.LittleEndian.Uint64(whole[:]), Kind: Int})
+	r.push(r.memo[slot])
 }

@@ -75,7 +75,7 @@ type rankDoc struct {
 	PID    int    `json:"pid"`
 	Host   string `json:"host"`
 	GPU    int    `json:"cuda_dev"`
-	Status    struct {
+	Status struct {
 		Async int `json:"async_error"`
 	}
 	Counts struct{ Broadcast, Reduce, AllGather, ReduceScatter, AllReduce uint64 } `json:"collective_counts"`

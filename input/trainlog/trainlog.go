@@ -59,14 +59,16 @@ func (f *Facts) field(name string) *int {
 	return nil
 }
 
-// join keeps what was said last.
+// join keeps what was said last, and of GPUs the most: stages of a pipeline count those of their own.
 func (f *Facts) join(from Facts) {
+	most := max(f.World, from.World)
 	to := f.list()
 	for i, v := range from.list() {
 		if *v > 0 {
 			*to[i] = *v
 		}
 	}
+	f.World = most
 }
 
 // Words are those of which one is in every line that Parse is to be asked about.
@@ -127,7 +129,7 @@ func number(l *Line, v float64, unit string) bool {
 	if v != float64(int(v)) || v < 0 || v > 1e9 || unit == "ms" || unit == "s" {
 		return false
 	}
-	if !l.bar { // a bar's is exact, and the other may be rounded
+	if l.Number < 0 { // a bar's is exact, and the others may be rounded; an iteration stands before the step that it is part of
 		l.Number = int(v)
 	}
 	return true
@@ -230,7 +232,8 @@ func parse(text string) (Line, bool) {
 		name := letters(text[before:from])
 		before, at = to, to
 		switch {
-		case l.progress(text[from:to], rest), l.byName(name, rest, value, unit):
+		case l.progress(text[from:to], rest), l.byName(name, rest, value, unit),
+			from == 0 && strings.HasPrefix(rest, " | loss ") && number(&l, value, unit): // llama2.c
 			known = true
 		case l.byUnit(name, rest, value, unit):
 			known = true

@@ -122,6 +122,20 @@ var logs = []struct {
 			"iteration=  %[2]d/  136100 | elapsed_time_per_iteration_ms=3415.3 | lm loss=12.31 | samples_per_second=1798.9", i,
 			136000+i)
 	}, Run{Of: 136100, Step: &Spread{Median: 3.4153}, Samples: 1798.9}},
+	{"tokens/gpu/sec", "", func(i int) string {
+		return fmt.Sprintf("step: %d         train loss: 3.01        test loss: 3.15         tokens/gpu/sec: 9178.40         "+
+			"MFU: 62.5%%", 10*i)
+	}, Run{PerGPU: 9178.4, MFU: 0.625}},
+	{"llama2.c", "", func(i int) string {
+		return fmt.Sprintf("%d | loss 5.8543 | lr 4.100000e-05 | %s | mfu 21.50%%", 10*i, slowFirst(i, "8160.78ms", "812.25ms"))
+	}, Run{Step: &Spread{Median: 0.81225}, MFU: 0.215}},
+	{"iterations that are parts of a step", "", func(i int) string {
+		return fmt.Sprintf("iter %d step %d: loss 10.7259, iter time: 187.87ms", i, (i+1)/2)
+	}, Run{Step: &Spread{Median: 0.18787}}},
+	{"Megatron-DeepSpeed, whose stages are a world of their own", "Megatron-LM", func(i int) string {
+		return fmt.Sprintf("using world size: 64 and model-parallel size: 4\n[INFO] [config.py:904:print]   world_size "+
+			"................... 16\n iteration %d/ 1000 | elapsed time per iteration (ms): 127766.0 | lm loss: 3.9E+01", i)
+	}, Run{Of: 1000, Step: &Spread{Median: 127.766}, Facts: Facts{World: 64}}},
 	{"maskrcnn-benchmark", "", func(i int) string {
 		return fmt.Sprintf("2022-05-23 16:26:05,629 trainer INFO: eta: 1:47:40  iter: %d  time: 0.1343 (0.1617)  data: "+
 			"0.0002 (0.01)  "+

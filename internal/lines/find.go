@@ -18,7 +18,7 @@ func Find(data []byte, token string, ok func(line string) bool) bool {
 		if n := bytes.IndexAny(data[at:], "\r\n"); n >= 0 {
 			last = at + n
 		}
-		if last-first <= MaxPiece && ok(Bare(clean(data[first:last]))) {
+		if last-first <= MaxPiece && ok(Bare(StripANSI(string(data[first:last])))) {
 			return true
 		}
 		data = data[last:]

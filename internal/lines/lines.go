@@ -9,8 +9,6 @@
 package lines
 
 import (
-	"bufio"
-	"bytes"
 	"io"
 	"strings"
 )
@@ -20,53 +18,23 @@ const MaxPiece = 64 << 10
 
 // Reader reads lines. The zero value is of no use; make one with New.
 type Reader struct {
-	r     *bufio.Reader
-	rest  []byte // what is left of the piece at hand, after a bare CR
-	num   int
+	in    *Ahead[struct{}]
+	chunk Chunk
 	text  string
-	more  bool // the piece at hand ended without a newline
-	bytes int64
-	err   error
 }
 
 // New makes a Reader.
-func New(r io.Reader) *Reader {
-	return &Reader{r: bufio.NewReaderSize(r, MaxPiece)}
-}
+func New(r io.Reader) *Reader { return &Reader{in: NewAhead[struct{}](r)} }
 
 // Next moves to the next line, or to the next piece of a line that is too long
 // or that carriage returns divide. It reports whether there is one.
 func (l *Reader) Next() bool {
-	if len(l.rest) == 0 && !l.fillPiece() {
-		return false
+	for !l.chunk.Next() {
+		if !l.in.next(&l.chunk) {
+			return false
+		}
 	}
-	piece := l.rest
-	l.rest = nil
-	if i := bytes.IndexByte(piece, '\r'); i >= 0 {
-		piece, l.rest = piece[:i], piece[i+1:]
-	}
-	l.text = clean(piece)
-	return true
-}
-
-// fillPiece reads the next piece up to a newline.
-func (l *Reader) fillPiece() bool {
-	if l.err != nil {
-		return false
-	}
-	chunk, err := l.r.ReadSlice('\n')
-	l.bytes += int64(len(chunk))
-	if err != nil && err != bufio.ErrBufferFull {
-		l.err = err
-	}
-	if len(chunk) == 0 {
-		return false
-	}
-	if !l.more {
-		l.num++
-	}
-	l.more = err == bufio.ErrBufferFull
-	l.rest = bytes.TrimRight(chunk, "\r\n")
+	l.text = strings.Clone(l.chunk.Text()) // who keeps it keeps no more
 	return true
 }
 
@@ -74,25 +42,17 @@ func (l *Reader) fillPiece() bool {
 func (l *Reader) Text() string { return l.text }
 
 // Num is the number of the line, from 1, as an editor counts.
-func (l *Reader) Num() int { return l.num }
+func (l *Reader) Num() int { return l.chunk.Num() }
 
 // Bytes is how much has been read.
-func (l *Reader) Bytes() int64 { return l.bytes }
+func (l *Reader) Bytes() int64 { return l.in.bytes }
 
 // Err is the first error other than the end of the text.
 func (l *Reader) Err() error {
-	if l.err == io.EOF {
+	if l.in.err == io.EOF {
 		return nil
 	}
-	return l.err
-}
-
-// clean turns a piece into text without terminal codes and NUL bytes.
-func clean(b []byte) string {
-	if bytes.IndexByte(b, 0x1b) < 0 && bytes.IndexByte(b, 0) < 0 {
-		return string(b)
-	}
-	return StripANSI(string(b))
+	return l.in.err
 }
 
 // StripANSI removes terminal control sequences and NUL bytes.

@@ -95,6 +95,24 @@ func TestBare(t *testing.T) {
 	}
 }
 
+// reference cuts a text as Reader should, with all of it at hand.
+func reference(s string) (list []string) {
+	num := 0
+	for line := range strings.Lines(s) {
+		for num++; line != ""; {
+			piece := line[:min(len(line), MaxPiece)]
+			line = line[len(piece):]
+			parts := strings.Split(strings.TrimRight(piece, "\r\n"), "\r")
+			for i, part := range parts {
+				if i == 0 || i+1 < len(parts) || part != "" {
+					list = append(list, fmt.Sprintf("%d:%s", num, StripANSI(part)))
+				}
+			}
+		}
+	}
+	return list
+}
+
 func FuzzReader(f *testing.F) {
 	f.Add("a\r\nb\rc\x1b[0m\n[1,0]<stdout>:x")
 	f.Fuzz(func(t *testing.T, s string) {
@@ -105,7 +123,10 @@ func FuzzReader(f *testing.F) {
 		if r.Num() > strings.Count(s, "\n")+1 || r.Bytes() != int64(len(s)) {
 			t.Errorf("%d lines, %d of %d bytes", r.Num(), r.Bytes(), len(s))
 		}
-		want := collect(New(strings.NewReader(s)))
+		want := reference(s)
+		if got := collect(New(strings.NewReader(s))); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
 		if got, err := ahead(strings.NewReader(s), MaxPiece, 2); err != nil || !slices.Equal(got, want) {
 			t.Errorf("in chunks %q, want %q; %v", got, want, err)
 		}

@@ -61,7 +61,7 @@ type Identity struct {
 // Bench is a measured collective, kept beside the hardware it ran on.
 type Bench struct {
 	Op    string     `json:"op" yaml:"op"`
-	Ranks int        `json:"ranks" yaml:"ranks"`
+	Ranks int        `json:"ranks,omitempty" yaml:"ranks,omitempty"` // 0 unknown
 	Hosts int        `json:"hosts,omitempty" yaml:"hosts,omitempty"` // 0 unknown
 	Size  unit.Bytes `json:"size_bytes" yaml:"size"`
 	Bus   unit.Rate  `json:"busbw_GBps" yaml:"busbw"` // nccl-tests' bus bandwidth at Size

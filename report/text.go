@@ -194,7 +194,7 @@ func (p *printer) benches() {
 	p.heading("Measured collectives")
 	t := p.columns("op", ">ranks", ">nodes", ">size", ">bus bandwidth", "source")
 	for _, b := range p.c.Benches {
-		t.Add(b.Op, b.Ranks, cmp.Or(some(b.Hosts), "?"), b.Size, b.Bus, b.From)
+		t.Add(b.Op, cmp.Or(some(b.Ranks), "?"), cmp.Or(some(b.Hosts), "?"), b.Size, b.Bus, b.From)
 	}
 	p.first(t, maxSwitches, ": -o yaml")
 }

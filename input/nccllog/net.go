@@ -67,6 +67,9 @@ func parseNet(r *Record) any {
 	}
 	net, rest, _ := strings.Cut(strings.TrimPrefix(r.Text, "NET/"), ":")
 	rest = strings.TrimSpace(rest)
+	if strings.HasPrefix(rest, "GPU Direct RDMA") {
+		return nil // of a device whose name is lost
+	}
 	if list, ok := strings.CutPrefix(rest, "Using ["); ok && (strings.HasPrefix(list, "RO]") || strings.Contains(list, ":")) {
 		return ParseDevices(strings.TrimSpace(net), "["+list)
 	}

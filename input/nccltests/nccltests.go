@@ -44,8 +44,7 @@ type Rank struct {
 
 // Params is the line "# nThread 1 nGpus 8 …". Numbers it lacks are -1.
 type Params struct {
-	Threads, GPUs int // GPUs a thread
-	Iters         int
+	GPUs, Iters int // GPUs a thread
 }
 
 // Table is the output of one run.

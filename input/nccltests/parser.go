@@ -115,9 +115,9 @@ func (p *parser) line(num int, text string) {
 }
 
 var (
-	paramsLine = lazyre.New(`^nThread (\d+) nGpus (\d+)`)
-	itersWord  = lazyre.New(`\d iters: (\d+)`) // neither "warmup iters:" nor "agg iters:"
-	noParams   = Params{-1, -1, -1}
+	// before "iters:" stands a digit, and neither "warmup" nor "agg"
+	paramsLine = lazyre.New(`^nThread \d+ nGpus (?P<gpus>\d+)(?:.*\d iters: (?P<iters>\d+))?`)
+	noParams   = Params{-1, -1}
 	perThread  = lazyre.New(` -(?:g|-ngpus)[ =]?(\d{1,4})\b`)
 )
 
@@ -128,15 +128,14 @@ func (p *parser) params(num int, body string) {
 		return
 	}
 	p.endRow()
-	count := func(re *lazyre.Regexp, group int) int {
-		if m := re.FindStringSubmatch(body); m != nil {
-			if n, err := strconv.ParseInt(m[group], 10, 32); err == nil {
-				return int(n)
-			}
+	g := paramsLine.Groups(body)
+	count := func(name string) int {
+		if n, err := strconv.ParseInt(g[name], 10, 32); err == nil {
+			return int(n)
 		}
 		return -1
 	}
-	t.Params = Params{count(paramsLine, 1), count(paramsLine, 2), count(itersWord, 1)}
+	t.Params = Params{count("gpus"), count("iters")}
 }
 
 // starting reads the two lines that come before the parameters since 2.16.7.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 )
@@ -21,13 +20,11 @@ const maxPayload = 1 << 20
 
 var errCorrupt = errors.New("a damaged SQLite database")
 
-// Value is a column of a row: NULL is Null, numbers have Int, or Real and Float, text and blobs have Bytes, which are
-// valid until the next row.
+// Value is a column of a row: NULL is Null, integers have Int, text and blobs have Bytes, which are valid until the next
+// row. Fractions are of no use here, and are NULL.
 type Value struct {
 	Null  bool
-	Real  bool
 	Int   int64
-	Float float64
 	Bytes []byte
 }
 
@@ -269,7 +266,7 @@ func width(kind int64) int64 {
 
 func value(kind int64, p []byte) Value {
 	switch {
-	case kind == 0:
+	case kind == 0 || kind == 7:
 		return Value{Null: true}
 	case kind >= 12:
 		return Value{Bytes: p}
@@ -281,9 +278,6 @@ func value(kind int64, p []byte) Value {
 		if n = n<<8 | int64(b); i == 0 {
 			n = int64(int8(b))
 		}
-	}
-	if kind == 7 {
-		return Value{Real: true, Float: math.Float64frombits(uint64(n))}
 	}
 	return Value{Int: n}
 }

@@ -22,14 +22,14 @@ type Fault struct {
 	Line      int
 }
 
+// What lines say: metrics of DCGM's exporter, whose labels follow, and of nvidia-smi -q, as text and as XML, the GPU that
+// the next lines are about and its uncorrectable errors.
 var (
 	metric = lazyre.New(
 		`^(DCGM_FI_DEV_(?:XID_ERRORS|ECC_DBE_VOL_TOTAL|ROW_REMAP_FAILURE|ROW_REMAP_PENDING))\{([^}]*)\}\s+([0-9.eE+]+)`)
-	label     = lazyre.New(`(\w+)="([^"]*)"`)
-	gpuHead   = lazyre.New(`^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])`)
-	gpuTag    = lazyre.New(`<gpu id="([^"]+)">`)
-	eccLine   = lazyre.New(`^(?:DRAM|SRAM) Uncorrectable(?: \w+)?\s*: (\d+)`)
-	eccTag    = lazyre.New(`<(?:dram|sram)_uncorrectable(?:_\w+)?>(\d+)<`)
+	label = lazyre.New(`(\w+)="([^"]*)"`)
+	about = lazyre.New(`^GPU (?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])|<gpu id="(?P<id>[^"]+)">|` +
+		`^(?:DRAM|SRAM) Uncorrectable(?: \w+)?\s*: (?P<errors>\d+)|<(?:dram|sram)_uncorrectable(?:_\w+)?>(?P<count>\d+)<`)
 	lostWords = []string{"GPU is lost", "GPU has fallen off the bus", "Unable to determine the device handle"}
 )
 
@@ -83,13 +83,12 @@ func (r *reader) line(text string) {
 			return
 		}
 	}
-	if m := gpuHead.FindStringSubmatch(text); m != nil {
-		r.bus, r.volatile = m[1], false
+	errors := ""
+	if g := about.Groups(text); g["bus"]+g["id"] != "" {
+		r.bus, r.volatile = g["bus"]+g["id"], false
 		return
-	}
-	if m := gpuTag.FindStringSubmatch(text); m != nil {
-		r.bus, r.volatile = m[1], false
-		return
+	} else if r.volatile {
+		errors = g["errors"] + g["count"]
 	}
 	switch {
 	case text == "Volatile", strings.HasPrefix(text, "<volatile>"):
@@ -104,7 +103,14 @@ func (r *reader) line(text string) {
 		}
 		return
 	}
-	r.count(text)
+	if cells := strings.Split(text, ","); errors == "" && r.column >= 0 && len(cells) > r.column {
+		errors = strings.TrimSpace(cells[r.column])
+	}
+	if n, err := strconv.Atoi(errors); err == nil && n > 0 {
+		r.addFault(Fault{
+			Bus: r.bus, GPU: -1, Text: fmt.Sprintf("%d uncorrectable memory errors since the driver was loaded", n),
+		})
+	}
 }
 
 // metric reads a line of DCGM's exporter.
@@ -130,21 +136,4 @@ func (r *reader) metric(m []string) {
 		t.Xid = int(value)
 	}
 	r.addFault(t)
-}
-
-// count reads counters of uncorrectable errors.
-func (r *reader) count(text string) {
-	number := ""
-	if m := eccLine.FindStringSubmatch(text); m != nil && r.volatile {
-		number = m[1]
-	} else if m := eccTag.FindStringSubmatch(text); m != nil && r.volatile {
-		number = m[1]
-	} else if cells := strings.Split(text, ","); r.column >= 0 && len(cells) > r.column {
-		number = strings.TrimSpace(cells[r.column])
-	}
-	if n, err := strconv.Atoi(number); err == nil && n > 0 {
-		r.addFault(Fault{
-			Bus: r.bus, GPU: -1, Text: fmt.Sprintf("%d uncorrectable memory errors since the driver was loaded", n),
-		})
-	}
 }

@@ -53,11 +53,8 @@ func (b *builder) listed(ids map[string]int64, start, dur int64, get func(string
 		gpu = strings.TrimSpace(gpu[:i])
 	}
 	b.devices[number] = gpu
-	e := trace.Event{
-		Interval: trace.Interval{Start: start, End: start + dur}, Device: int32(number), Stream: int32(stream), Call: -1,
-		Seq: -1,
-	}
-	name, k := get(colName), key{0, number}
+	k, e := eventOf(start, start+dur, 0, number, stream)
+	name := get(colName)
 	switch c, is := trace.FromKernel(name); {
 	case strings.HasPrefix(name, "["):
 		e.Kind = trace.Copy

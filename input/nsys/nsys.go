@@ -115,11 +115,7 @@ func (b *builder) kernels(db *sqlite.File) error {
 				}
 				b.calls[name], b.isCall[name] = c, is
 			}
-			e := trace.Event{
-				Interval: trace.Interval{Start: v[0].Int, End: v[1].Int}, Device: int32(v[2].Int), Stream: int32(v[3].Int),
-				Call: -1, Seq: -1,
-			}
-			k := key{v[5].Int, v[2].Int}
+			k, e := eventOf(v[0].Int, v[1].Int, v[5].Int, v[2].Int, v[3].Int)
 			if b.isCall[name] {
 				e.Kind, e.Call = trace.Comm, b.call(k, name)
 			} else {
@@ -127,6 +123,13 @@ func (b *builder) kernels(db *sqlite.File) error {
 			}
 			return b.addEvent(k, e)
 		})
+}
+
+// eventOf is a kernel that is no call, and whose GPU it ran on.
+func eventOf(start, end, pid, device, stream int64) (key, trace.Event) {
+	return key{pid, device}, trace.Event{
+		Interval: trace.Interval{Start: start, End: end}, Device: int32(device), Stream: int32(stream), Call: -1, Seq: -1,
+	}
 }
 
 // call is the number of a call in the trace of a GPU.
@@ -169,14 +172,11 @@ func (b *builder) copies(db *sqlite.File) error {
 		}
 		err := db.Rows(table, []string{"start", "end", "deviceId", "streamId", "globalPid", "copyKind"},
 			func(v []sqlite.Value) error {
-				e := trace.Event{
-					Interval: trace.Interval{Start: v[0].Int, End: v[1].Int}, Kind: trace.Copy, Device: int32(v[2].Int),
-					Stream: int32(v[3].Int), Call: -1, Seq: -1,
-				}
-				if table == memcpy && v[5].Int == peerToPeer {
+				k, e := eventOf(v[0].Int, v[1].Int, v[4].Int, v[2].Int, v[3].Int)
+				if e.Kind = trace.Copy; table == memcpy && v[5].Int == peerToPeer {
 					e.Kind = trace.Comm
 				}
-				return b.addEvent(key{v[4].Int, v[2].Int}, e)
+				return b.addEvent(k, e)
 			})
 		if err != nil {
 			return err

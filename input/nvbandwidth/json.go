@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"busbar.dev/input/internal/pairtable"
@@ -68,39 +69,32 @@ func (p *parser) readJSON(name string, r io.Reader) error {
 // all into one list under the last title; only the last table has that title.
 func (p *parser) matrixJSON(text string, rows [][]any) {
 	title, ok := parseTitle(text)
-	if !ok {
+	n := len(rows[0])
+	switch {
+	case !ok:
 		p.Warnf(0, "%q says not what its rows and columns are; left out", text)
 		return
-	}
-	m := table{title: title, test: p.test}
-	m.Title = text
-	n := len(rows[0])
-	if n == 0 || n > pairtable.MaxDevices || len(rows) > pairtable.MaxDevices {
+	case n == 0 || n > pairtable.MaxDevices || len(rows) > pairtable.MaxDevices:
 		p.Warnf(0, "%q has %d rows and %d columns; left out", text, len(rows), n)
 		return
-	}
-	if m.row == m.col && len(rows) > n && len(rows)%n == 0 {
+	case title.row == title.col && len(rows) > n && len(rows)%n == 0:
 		rows = rows[len(rows)-n:]
 	}
-	for i := range n {
-		m.Cols = append(m.Cols, i)
+	p.title = title
+	p.Begin(text, 0)
+	cols := make([]int, n)
+	for i := range cols {
+		cols[i] = i
 	}
+	p.Header("", cols)
 	for i, cells := range rows {
-		row := pairtable.Row{Device: i}
-		for _, c := range cells[:min(n, len(cells))] {
-			v, ok := pairtable.Value(strings.TrimSpace(fmt.Sprint(c)))
-			if !ok {
-				p.Warnf(0, "%q: cell %v is no number; row %d left out", text, c, i)
-				row.Values = nil
-				break
-			}
-			row.Values = append(row.Values, v)
+		words := []string{strconv.Itoa(i)}
+		for _, c := range cells {
+			words = append(words, strings.TrimSpace(fmt.Sprint(c)))
 		}
-		if len(row.Values) > 0 {
-			m.Rows = append(m.Rows, row)
+		if !p.Row(0, words) {
+			p.Warnf(0, "%q: row %d is none of at most %d numbers; left out", text, i, n)
 		}
 	}
-	if len(m.Rows) > 0 {
-		p.tables = append(p.tables, m)
-	}
+	p.end()
 }

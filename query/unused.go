@@ -37,7 +37,7 @@ var jobOptions = map[string]struct {
 	"schedule": {otherSchedule, "the job has no pipeline (pp=1)"},
 	"order":    {otherOrder, "ranks have one order: the job has no pipeline, or one replica"},
 	"context":  {otherContext, "no sequence is divided (cp=1)"},
-	"bucket":   {func(p *pricedStep) { p.job.Bucket *= 8 }, "no gradients are reduced in buckets"},
+	"bucket":   {func(p *pricedStep) { p.job.Bucket = 1 << 40 }, "no gradients are reduced in buckets"},
 	"compress": {
 		func(p *pricedStep) { p.job.Compress = workload.Uncompressed }, "no gradients cross a network",
 	},

@@ -94,7 +94,7 @@ func (x placeLab) test(t *testing.T, program string) {
 	var measured, predicted [3]float64
 	for i, hosts := range []string{doc.Best.Hosts, doc.Worst.Hosts, slurm} {
 		at := hostsOf(t, cl, hosts)
-		measured[i], predicted[i] = timedInLab(t, l, program, at, "--algo", "ring"), ringOfNCCL(t, cl, at, p.Scale)
+		measured[i], predicted[i] = timedInLab(t, l, program, at, "1M", "--algo", "ring"), ringOfNCCL(t, cl, at, p.Scale)
 		slower, expected := measured[i]/measured[0], predicted[i]/predicted[0]
 		t.Logf("%-24s measured %7.1f ms: %.2f times the best's; predicted %.2f", hosts, measured[i]/1e3, slower, expected)
 		if math.Abs(expected/slower-1) > 0.25 {
@@ -139,20 +139,20 @@ func TestRacksInLab(t *testing.T) {
 			continue
 		}
 		program, cl := built(t), readSite(t, file)
-		p, err := lab.New(cl, lab.Options{Scale: lab.Scale{Num: 1, Den: 400}})
+		p, err := lab.New(cl, lab.Options{Scale: lab.Scale{Num: 1, Den: 800}}) // which two busy cores carry
 		if err != nil {
 			t.Fatal(err)
 		}
 		l := upLab(t, p, program)
-		given := timedInLab(t, l, program, mixed, "--algo", "ring")
+		given := timedInLab(t, l, program, mixed, "2M", "--algo", "ring")
 		slices.Sort(mixed)
 		for _, y := range []struct {
 			what      string
 			took      float64
 			predicted float64
 		}{
-			{"in the order of racks", timedInLab(t, l, program, mixed, "--algo", "ring"), order},
-			{"in two phases", timedInLab(t, l, program, mixed, "--algo", "hierarchical", "--groups", "4"), racks},
+			{"in the order of racks", timedInLab(t, l, program, mixed, "2M", "--algo", "ring"), order},
+			{"in two phases", timedInLab(t, l, program, mixed, "2M", "--algo", "hierarchical", "--groups", "4"), racks},
 		} {
 			gain := given / y.took
 			t.Logf("%d:1 %-24s %6.1f ms instead of %6.1f: %.2f times as fast, predicted %.2f", x.oversubscription, y.what,
@@ -180,8 +180,8 @@ func upLab(t *testing.T, p *lab.Plan, program string) *lab.Lab {
 	return l
 }
 
-// timedInLab is what an all-reduce of 1 MiB takes among nodes of a lab, in µs.
-func timedInLab(t *testing.T, l *lab.Lab, program string, nodes []int, words ...string) float64 {
+// timedInLab is what an all-reduce of a size takes among nodes of a lab, in µs.
+func timedInLab(t *testing.T, l *lab.Lab, program string, nodes []int, size string, words ...string) float64 {
 	t.Helper()
 	kept := filepath.Join(t.TempDir(), "ring.jsonl")
 	all := l.State.Plan.Slots(len(l.State.Plan.Nodes), 1)
@@ -189,7 +189,7 @@ func timedInLab(t *testing.T, l *lab.Lab, program string, nodes []int, words ...
 	for _, n := range nodes {
 		job.Slots = append(job.Slots, all[n])
 	}
-	words = append(strings.Fields("busbar bench -b 1M -e 1M --iters 9 -o "+kept), words...)
+	words = append([]string{"busbar", "bench", "-b", size, "-e", size, "--iters", "9", "-o", kept}, words...)
 	code, err := job.Run(t.Context(), lab.Program{Path: program, Args: words, Env: os.Environ(), Dir: "/"})
 	if err != nil || code != 0 {
 		t.Fatalf("exit code %d, %v", code, err)

@@ -32,8 +32,12 @@ const (
 // ditto stands for the command of the row above.
 const ditto = "″"
 
-// within is the difference from a document's figure that needs no reason.
-const within = 0.10
+// within is the difference from a document's figure that needs no reason, and clearly by how much more or less a figure
+// is where a document says that it is.
+const (
+	within  = 0.10
+	clearly = 0.005
+)
 
 // TestSeeds runs the command of every row of docs/seeds.md with --json, in docs/examples, and holds our figure and the
 // difference to what the row says. A difference of more than 10%, or another answer, needs a reason in its last column.
@@ -128,18 +132,25 @@ func TestSeedTables(t *testing.T) {
 	}
 }
 
-// seedCount is how many rows, and figures in them, agree.
-type seedCount struct{ rows, compared, figures, near, explained, refuted int }
+// seedCount is how many rows, and figures and comparisons in them, agree.
+type seedCount struct{ rows, compared, figures, near, claims, hold, explained, refuted int }
 
 func (c *seedCount) add(r seedRow) {
 	c.rows++
 	if r[rowTheirs] != "–" {
 		c.compared++
 	}
-	for _, off := range r.offs() {
-		c.figures++
-		if math.Abs(off) <= within {
-			c.near++
+	if _, _, claim := r.claim(); claim {
+		c.claims++
+		if r.agrees() {
+			c.hold++
+		}
+	} else {
+		for _, off := range r.offs() {
+			c.figures++
+			if math.Abs(off) <= within {
+				c.near++
+			}
 		}
 	}
 	switch {
@@ -151,8 +162,9 @@ func (c *seedCount) add(r seedRow) {
 }
 
 func (c *seedCount) String() string {
-	return fmt.Sprintf("**%d rows, %d with an answer of theirs; %d of %d published figures within 10%%; %d rows with a "+
-		"reason, %d refuted; 0 fail.**", c.rows, c.compared, c.near, c.figures, c.explained, c.refuted)
+	return fmt.Sprintf("**%d rows, %d with an answer of theirs; %d of %d published figures within 10%%; %d of %d claims of "+
+		"more or less hold; %d rows with a reason, %d refuted; 0 fail.**", c.rows, c.compared, c.near, c.figures, c.hold,
+		c.claims, c.explained, c.refuted)
 }
 
 // seedRow is the cells of a row.
@@ -207,6 +219,18 @@ func (r seedRow) answer(t *testing.T, command, before string, answers map[string
 // compare sets how far values are off the document's: one difference, or of several how many are near, and the worst.
 func (r seedRow) compare(values []any, unit string) error {
 	text, ok := strings.CutSuffix(r[rowTheirs], unit)
+	if more, limit, claim := r.claim(); claim {
+		x, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(limit, unit)), 64)
+		have, number := values[0].(float64)
+		if err != nil || !number || !ok {
+			return fmt.Errorf("%q against %v; expected a number in %q", r[rowTheirs], values[0], unit)
+		}
+		r[rowOff] = "differs"
+		if more && have > x*(1+clearly) || !more && have < x*(1-clearly) {
+			r[rowOff] = "holds"
+		}
+		return nil
+	}
 	theirs := strings.Fields(text)
 	if _, number := values[0].(float64); !number { // a word, or a list of ranks
 		r[rowOff] = "differs"
@@ -239,14 +263,23 @@ func (r seedRow) compare(values []any, unit string) error {
 	return nil
 }
 
-// offs reads the differences of a row; a word that is the same is off by nothing, another by all.
+// claim is what a row says that something is more than, or less than: > 1 ×.
+func (r seedRow) claim() (more bool, limit string, is bool) {
+	if limit, is = strings.CutPrefix(r[rowTheirs], "> "); is {
+		return true, limit, true
+	}
+	limit, is = strings.CutPrefix(r[rowTheirs], "< ")
+	return false, limit, is
+}
+
+// offs reads the differences of a row; a word that is the same, or a claim that holds, is off by nothing, another by all.
 func (r seedRow) offs() (list []float64) {
 	for _, word := range strings.Fields(r[rowOff]) {
 		percent, err := strconv.ParseFloat(strings.TrimSuffix(strings.Replace(word, "−", "-", 1), "%"), 64)
 		switch {
 		case err == nil:
 			list = append(list, percent/100)
-		case word == "same":
+		case word == "same", word == "holds":
 			list = append(list, 0)
 		case word == "differs":
 			list = append(list, 1)

@@ -17,6 +17,13 @@ import (
 	"busbar.dev/unit"
 )
 
+// stored is a program kept in memory, by rank and lane.
+type stored [][][]schedule.Op
+
+func (p stored) Len(rank, lane int) int { return len(p[rank][lane]) }
+
+func (p stored) At(rank, lane, i int) schedule.Op { return p[rank][lane][i] }
+
 // deep is a broadcast that only queues which hold whole messages carry through: every rank
 // sends first, and takes what it overwrites with only when the others have gone on. No rank's
 // receive waits in vain, but sends that waited for their receives would wait for ever.
@@ -35,7 +42,7 @@ func deep() *schedule.Schedule {
 	return &schedule.Schedule{
 		Name: "deep", Kind: coll.SendRecv, Ranks: 3, Lanes: 1, Channels: 1, Depth: 1, Temp: 3,
 		Layout: schedule.Layout{Chunks: 1, Blocks: 1, Channels: 1},
-		Program: schedule.Stored{
+		Program: stored{
 			{{own(0), op(schedule.Send, 1, 0), op(schedule.Recv, 2, 0), back}},
 			{{own(1), op(schedule.Send, 2, 1), op(schedule.Recv, 2, 2), op(schedule.Recv, 0, 0), back}},
 			{{own(0), op(schedule.Send, 0, 0), op(schedule.Recv, 1, 0), op(schedule.Send, 1, 0), back}},

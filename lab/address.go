@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -16,11 +17,9 @@ func (p *Plan) address() error {
 			return fmt.Errorf("%s/%s: more than 127 NICs in a node", p.Nodes[x.Node].Name, x.Name)
 		}
 		x.Addr = netip.AddrFrom4([4]byte{10, byte(64 + x.Place), byte((x.Node + 1) >> 8), byte(x.Node + 1)})
-		for _, y := range p.Nodes[x.Node:min(x.Node+1, len(p.Nodes))] {
-			for _, k := range y.NICs {
-				if k < i && p.NICs[k].Name == x.Name {
-					x.Name = fmt.Sprintf("%.12s_%d", x.Name, x.Place%100)
-				}
+		for _, k := range p.Nodes[x.Node].NICs {
+			if k < i && p.NICs[k].Name == x.Name {
+				x.Name = fmt.Sprintf("%.12s_%d", x.Name, x.Place%100)
 			}
 		}
 	}
@@ -65,12 +64,7 @@ func (p *Plan) hostsText() string {
 
 // NodeByName finds a node, or -1.
 func (p *Plan) NodeByName(name string) int {
-	for i := range p.Nodes {
-		if p.Nodes[i].Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(p.Nodes, func(n Node) bool { return n.Name == name })
 }
 
 // Link finds NODE:NIC; NODE alone is its only NIC.

@@ -25,14 +25,9 @@ type Lab struct {
 }
 
 // Open finds a lab that is up. An empty name is the only one there is.
-func (f Folder) Open(name string) (*Lab, error) {
-	l, err := f.find(name)
-	return l, marked(err)
-}
-
-func (f Folder) find(name string) (*Lab, error) {
+func (f Folder) Open(name string) (l *Lab, err error) {
+	defer mark(&err)
 	if name == "" {
-		var err error
 		if name, err = f.only(); err != nil {
 			return nil, err
 		}
@@ -50,7 +45,7 @@ func (f Folder) find(name string) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{folder: f, State: s}
+	l = &Lab{folder: f, State: s}
 	s.Faults, err = l.askFaults(request{Do: "status"})
 	return l, err
 }
@@ -123,21 +118,19 @@ func readAnswer(c *net.UnixConn) (*answer, error) {
 
 // Fault puts a fault in place and returns all that are.
 func (l *Lab) Fault(f Fault) ([]Fault, error) {
-	list, err := l.askFaults(request{Do: "fault", Fault: f})
-	return list, marked(err)
+	return l.askFaults(request{Do: "fault", Fault: f})
 }
 
 // Repair ends the faults of a place, or all for "", and returns what is left.
 func (l *Lab) Repair(what string) ([]Fault, error) {
-	list, err := l.askFaults(request{Do: "heal", What: what})
-	return list, marked(err)
+	return l.askFaults(request{Do: "heal", What: what})
 }
 
 // askFaults sends a request whose answer is the faults that are in place.
 func (l *Lab) askFaults(r request) ([]Fault, error) {
 	a, err := l.ask(r)
 	if err != nil {
-		return nil, err
+		return nil, marked(err)
 	}
 	return append([]Fault{}, a.Faults...), nil
 }
@@ -165,10 +158,11 @@ const killDelay = 150 * time.Millisecond
 
 // Exec starts a program in a node. When the context ends, it is ended too, with
 // everything in its process group.
-func (l *Lab) Exec(ctx context.Context, p Program) (*Running, error) {
+func (l *Lab) Exec(ctx context.Context, p Program) (r *Running, err error) {
+	defer mark(&err)
 	c, err := l.dial()
 	if err != nil {
-		return nil, marked(err)
+		return nil, err
 	}
 	b, err := json.Marshal(request{
 		Do: "exec", Node: p.Node, Path: p.Path, Args: p.Args, Env: p.Env, Dir: p.Dir, Terminal: p.Terminal,
@@ -185,9 +179,9 @@ func (l *Lab) Exec(ctx context.Context, p Program) (*Running, error) {
 	}
 	if err != nil {
 		c.Close()
-		return nil, marked(err)
+		return nil, err
 	}
-	r := &Running{c: c, done: make(chan struct{})}
+	r = &Running{c: c, done: make(chan struct{})}
 	stop := context.AfterFunc(ctx, func() {
 		r.end()
 		time.Sleep(killDelay)
@@ -225,12 +219,8 @@ func (r *Running) Wait() (int, error) {
 
 // Down ends a lab and everything in it, whatever state it is in. It is no error that
 // there is none.
-func (f Folder) Down(name string) (bool, error) {
-	ended, err := f.end(name)
-	return ended, marked(err)
-}
-
-func (f Folder) end(name string) (bool, error) {
+func (f Folder) Down(name string) (ended bool, err error) {
+	defer mark(&err)
 	if err := checkName(name); err != nil {
 		return false, err
 	}
@@ -250,7 +240,7 @@ func (f Folder) end(name string) (bool, error) {
 			f.kill(name, s.Pid)
 		}
 	}
-	ended, err := f.waitGone(name)
+	ended, err = f.waitGone(name)
 	if !ended && err == nil && s != nil {
 		f.kill(name, s.Pid)
 		ended, err = f.waitGone(name)

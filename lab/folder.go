@@ -60,6 +60,9 @@ type RequestError struct{ text string }
 
 func (e *RequestError) Error() string { return e.text }
 
+// mark marks what a function returns, unless the request was wrong.
+func mark(err *error) { *err = marked(*err) }
+
 // marked marks all other errors: the machine could not do it.
 func marked(err error) error {
 	var wrong *RequestError

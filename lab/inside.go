@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"slices"
 
 	"busbar.dev/cluster"
@@ -184,18 +185,13 @@ func (x *Inner) stage() {
 	for k := range order {
 		order[k] = k
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		inA, inB := want[a][0] == stageBehind, want[b][0] == stageBehind
-		switch {
-		case inA != inB && inA:
-			return 1
-		case inA != inB:
-			return -1
-		case inA && x.Links[a].Rate != x.Links[b].Rate:
-			return int(min(max(x.Links[a].Rate-x.Links[b].Rate, -1), 1))
+	after := func(k int) unit.Rate { // 0 where ways begin or end
+		if want[k][0] == stageBehind {
+			return x.Links[k].Rate
 		}
 		return 0
-	})
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(after(a), after(b)) })
 	for _, k := range order {
 		for _, s := range want[k] {
 			if x.free(k, s) {

@@ -280,63 +280,47 @@ func (b *planner) boxes(sw, most int) []int {
 func (b *planner) trunks() {
 	spines := cmp.Or(b.o.Spines, 2)
 	net := &b.c.Network
-	type pair struct{ a, b int }
-	at := map[pair]int{}
-	for grown := true; grown; {
-		grown = false
+	laid := make([]bool, len(net.Links))
+	for more := true; more; {
+		more = false
 		for i := range net.Links {
 			l := &net.Links[i]
-			if l.State == cluster.Down || l.Rate.Value <= 0 || l.Loose() || l.A.ToHosts() || l.B.ToHosts() {
+			if laid[i] || l.State == cluster.Down || l.Rate.Value <= 0 || l.Count < 0 || l.Loose() || l.A.ToHosts() ||
+				l.B.ToHosts() {
 				continue
 			}
 			up, low := l.A.Switch, l.B.Switch
 			if net.Switches[low].Tier > net.Switches[up].Tier {
 				up, low = low, up
 			}
-			if b.index[low] == nil || l.Count < 0 {
+			if b.index[low] == nil {
 				continue
 			}
-			before := b.index[up] == nil
+			fresh := b.index[up] == nil
 			ups, lows := b.boxes(up, min(spines, l.Cables())), b.boxes(low, 1)
-			rate := l.Rate.Value * unit.Rate(l.Cables()) / unit.Rate(len(ups)*len(lows))
 			for _, u := range ups {
 				for _, v := range lows {
-					k, ok := at[pair{i, u<<16 | v}]
-					if !ok {
-						k = len(b.p.Cables)
-						at[pair{i, u<<16 | v}] = k
-						b.p.Cables = append(b.p.Cables, Cable{A: u, B: v})
-						grown = true
-					}
-					b.p.Cables[k].Rate = rate
+					b.cable(u, v, l.Rate.Value*unit.Rate(l.Cables())/unit.Rate(len(ups)*len(lows)))
 				}
 			}
-			grown = grown || before
-			if n := max(net.Switches[up].Count, 1); before && n > len(ups) {
+			if n := max(net.Switches[up].Count, 1); fresh && n > len(ups) {
 				b.changed = append(b.changed, fmt.Sprintf("%s stands for %d switches; the lab has %d with the same sum of uplinks",
 					net.Switches[up].Name, n, len(ups)))
 			}
+			laid[i], more = true, true
 		}
 	}
-	b.merge()
 }
 
-// merge makes cables between the same two switches one.
-func (b *planner) merge() {
-	var list []Cable
-	for _, x := range b.p.Cables {
-		found := false
-		for i := range list {
-			if list[i].A == x.A && list[i].B == x.B {
-				list[i].Rate += x.Rate
-				found = true
-			}
-		}
-		if !found {
-			list = append(list, x)
+// cable lays a cable between two switches, or adds its rate to the one that is there.
+func (b *planner) cable(up, low int, rate unit.Rate) {
+	for i := range b.p.Cables {
+		if x := &b.p.Cables[i]; x.A == up && x.B == low {
+			x.Rate += rate
+			return
 		}
 	}
-	b.p.Cables = list
+	b.p.Cables = append(b.p.Cables, Cable{up, low, rate})
 }
 
 // nodeName is a host's name as a label of a host name.

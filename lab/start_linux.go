@@ -70,12 +70,8 @@ const maxSocket = 107
 
 // Start makes a lab and returns when it is up. What dead labs left in the folder is
 // removed first. When the context ends before, or this process dies, nothing is left.
-func Start(ctx context.Context, cfg Config) (*State, error) {
-	s, err := cfg.start(ctx)
-	return s, marked(err)
-}
-
-func (cfg *Config) start(ctx context.Context) (*State, error) {
+func Start(ctx context.Context, cfg Config) (s *State, err error) {
+	defer mark(&err)
 	if err := checkName(cfg.Name); err != nil {
 		return nil, err
 	}
@@ -95,7 +91,7 @@ func (cfg *Config) start(ctx context.Context) (*State, error) {
 		return nil, err
 	}
 	defer lock.Close()
-	s, err := cfg.startLocked(ctx, lock)
+	s, err = cfg.startLocked(ctx, lock)
 	if err != nil {
 		os.RemoveAll(cfg.Folder.Path(cfg.Name))
 		return nil, err

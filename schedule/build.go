@@ -18,25 +18,17 @@ type Params struct {
 	// Pieces is the number of messages that a chain or tree cuts a channel's data into, so that
 	// its levels work at once; 0 is 4.
 	Pieces int
-	Order  []int   // the rank at each position of the algorithm; nil is 0, 1, 2, …
-	Rings  [][]int // ring: an order for each channel, taken in turn
-	// Orders is Rings that several schedules share.
-	Orders []*Order
+	Order  []int    // the rank at each position of the algorithm; nil is 0, 1, 2, …
+	Orders []*Order // ring: an order for each channel, taken in turn
 	// Turn lets channel c of a ring or tree begin every group with its member c, so that channels
 	// leave a group by different members, as NCCL's search makes them. It needs Groups.
-	Turn bool
-	// Parents is the trees of tree: for each channel, in turn, the parent of every rank, -1 for
-	// the root.
-	Parents [][]int
-	// Trees is Parents that several schedules share, of whatever number of channels.
-	Trees *Trees
+	Turn  bool
+	Trees *Trees // tree: one for each channel, taken in turn
 	// ranks that are close to each other, for tree and the algorithms in levels; nil is every rank for itself
-	Groups  [][]int
-	Shared  *Groups // Groups that several schedules share
-	Pattern Pattern // tree: where a group's links to other groups are
-	Inner   string  // hierarchical, inside a group: ring, direct or nvls; "" is ring
-	Outer   string  // hierarchical, across groups: ring, tree, halving_doubling, rabenseifner or collnet; "" is ring
-	Agg     int     // pat: blocks in a message at most; 0 is no limit
+	Groups [][]int
+	Shared *Groups // Groups that several schedules share
+	Inner  string  // hierarchical, inside a group: ring, direct or nvls; "" is ring
+	Outer  string  // hierarchical, across groups: ring, tree, halving_doubling, rabenseifner or collnet; "" is ring
 }
 
 // Limits of what can be built.
@@ -281,32 +273,23 @@ func Builders() []Builder {
 
 func buildRing(kind coll.Kind, p *Params, both bool) (*Schedule, error) {
 	r := ring{n: p.Ranks, kind: kind, both: both}
-	if len(p.Rings)+len(p.Orders) == 0 && p.Turn && (len(p.Groups) > 0 || p.Shared != nil) {
+	x := plan{body: r, blocks: p.Ranks}
+	switch {
+	case len(p.Orders) > 0:
+		for i, order := range p.Orders {
+			if n := len(order.ranks); n != p.Ranks {
+				return nil, fmt.Errorf("ring %d: %d ranks; there are %d", i, n, p.Ranks)
+			}
+		}
+		x.body, p.Order = &rings{r, kept(p.Orders), kind.Blocked()}, nil
+	case p.Turn && (len(p.Groups) > 0 || p.Shared != nil):
 		g, err := p.grouping()
 		if err != nil {
 			return nil, err
 		}
-		p.Order = nil
-		return spread(kind, p, plan{body: newTurned(r, g, kind.Blocked()), blocks: p.Ranks})
+		x.body, p.Order = &rings{r, newTurned(g), kind.Blocked()}, nil
 	}
-	if len(p.Rings)+len(p.Orders) == 0 {
-		return spread(kind, p, plan{body: r, blocks: p.Ranks})
-	}
-	x := &rings{ring: r, orders: p.Orders, blocks: kind.Blocked()}
-	for i, ranks := range p.Rings {
-		order, err := NewOrder(ranks)
-		if err != nil {
-			return nil, fmt.Errorf("ring %d: %w", i, err)
-		}
-		x.orders = append(x.orders, order)
-	}
-	for i, order := range x.orders {
-		if n := len(order.ranks); n != p.Ranks {
-			return nil, fmt.Errorf("ring %d: %d ranks; there are %d", i, n, p.Ranks)
-		}
-	}
-	p.Order = nil
-	return spread(kind, p, plan{body: x, blocks: p.Ranks})
+	return spread(kind, p, x)
 }
 
 // treePlan is a tree that serves a kind.
@@ -350,7 +333,7 @@ func buildBruck(kind coll.Kind, p *Params) (*Schedule, error) {
 }
 
 func buildPAT(kind coll.Kind, p *Params) (*Schedule, error) {
-	t := newPAT(p.Ranks, p.Agg)
+	t := newPAT(p.Ranks)
 	x := plan{body: t, blocks: p.Ranks, temp: 2 * t.agg}
 	if kind == coll.ReduceScatter {
 		x.body = mirror{t, true}
@@ -451,7 +434,7 @@ func (l *levels) setOuter(name string, pieces int) error {
 			return fmt.Errorf("%s across groups does all_reduce only; use ring", name)
 		}
 		l.two, l.blocks = true, int32(pieces)
-		t := &tree{shape: btrees{n: m, channels: 2}, n: m, pieces: pieces, way: upDown}
+		t := &tree{shape: dtree{grouping: singles(m), channels: 2}, n: m, pieces: pieces, way: upDown}
 		if name == "collnet" {
 			t.shape, l.beyond = star{m}, true
 		}

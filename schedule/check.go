@@ -93,16 +93,6 @@ func (s *Schedule) checkHeader() error {
 	case s.Lanes > 1<<laneBits-1 || s.Nodes() > 1<<24:
 		return bad("%d lanes and %d participants; at most %d and %d", s.Lanes, s.Nodes(), 1<<laneBits-1, 1<<24)
 	}
-	if p, ok := s.Program.(Stored); ok {
-		if len(p) != s.Nodes() {
-			return bad("programs for %d participants; there are %d", len(p), s.Nodes())
-		}
-		for r, lanes := range p {
-			if len(lanes) != s.Lanes {
-				return bad("rank %d has %d lanes; the schedule has %d", r, len(lanes), s.Lanes)
-			}
-		}
-	}
 	seen := make([]bool, len(l.Order))
 	for _, b := range l.Order {
 		if b < 0 || int(b) >= len(seen) || seen[b] {

@@ -1,25 +1,16 @@
 package schedule
 
-// Pattern says at which members of a group the links to other groups are, in NCCL's words.
-type Pattern uint8
-
-// Patterns. The link to the parent is always at the first member.
-const (
-	Balanced   Pattern = iota // the first child's link at the second member, the second child's at the first
-	SplitTree                 // both children's at the second member
-	SingleTree                // both children's at the first member
-)
-
 // dtree is NCCL's double binary tree: a binary tree over the groups, built so that a second
 // one, mirrored (even number) or shifted by one (odd), has its inner nodes where the first has
-// leaves; inside a group a chain. (Sanders, Speck, Träff, "Two-tree algorithms for full
+// leaves; inside a group a chain, whose first member has the links to the parent and the second child, and whose second
+// one that to the first child, which NCCL calls balanced. (Sanders, Speck, Träff, "Two-tree algorithms for full
 // bandwidth broadcast, reduction and scan", Parallel Computing 35, 2009; the exact construction
 // is ncclGetDtree's.) The first half of the channels uses the first tree, the rest the second.
 type dtree struct {
 	*grouping
 	channels int
-	pattern  Pattern
 	turn     bool // channel c begins every group with its member c
+	rooted   bool // the first group is the root of the second tree too
 }
 
 // seen is member k of a group as a channel sees it.
@@ -50,22 +41,35 @@ func BinaryTree(n, node int, second bool) (parent, child0, child1 int) {
 	}
 	if n%2 == 0 {
 		p, a, b := btree(n, n-1-node)
-		turn := func(x int) int {
-			if x < 0 {
-				return x
-			}
-			return n - 1 - x
-		}
-		return turn(p), turn(a), turn(b)
+		return renumber(p, a, b, func(x int) int { return n - 1 - x })
 	}
 	p, a, b := btree(n, mod(node-1, n))
+	return renumber(p, a, b, func(x int) int { return (x + 1) % n })
+}
+
+// renumber gives a parent and two children other numbers; -1 stays.
+func renumber(parent, child0, child1 int, to func(int) int) (int, int, int) {
 	turn := func(x int) int {
 		if x < 0 {
 			return x
 		}
-		return (x + 1) % n
+		return to(x)
 	}
-	return turn(p), turn(a), turn(b)
+	return turn(parent), turn(child0), turn(child1)
+}
+
+// around is what is around a group in a channel's tree of groups.
+func (d dtree) around(group, channel int) (parent, child0, child1 int) {
+	n, second := d.count, d.second(channel)
+	if !d.rooted || !second {
+		return BinaryTree(n, group, second)
+	}
+	root := 1 % n // of the second tree
+	if n%2 == 0 {
+		root = n - 1
+	}
+	p, a, b := BinaryTree(n, (group+root)%n, true)
+	return renumber(p, a, b, func(x int) int { return mod(x-root, n) })
 }
 
 // btree is the first tree: leaves and inner nodes alternate, and the lowest set bit is the
@@ -101,14 +105,9 @@ func btree(n, node int) (parent, child0, child1 int) {
 
 // port is the member of a group that has the link to its first or second child.
 func (d dtree) port(group, channel int, secondChild bool) int32 {
-	at := 0
-	switch d.pattern {
-	case Balanced:
-		if !secondChild {
-			at = 1
-		}
-	case SplitTree:
-		at = 1
+	at := 1
+	if secondChild {
+		at = 0
 	}
 	return d.seen(group, min(at, d.sizeOf(group)-1), channel)
 }
@@ -118,11 +117,11 @@ func (d dtree) parent(p, channel int) int {
 	if k > 0 {
 		return int(d.seen(g, k-1, channel))
 	}
-	parent, _, _ := BinaryTree(d.count, g, d.second(channel))
+	parent, _, _ := d.around(g, channel)
 	if parent < 0 {
 		return -1
 	}
-	_, _, c1 := BinaryTree(d.count, parent, d.second(channel))
+	_, _, c1 := d.around(parent, channel)
 	return int(d.port(parent, channel, c1 == g))
 }
 
@@ -133,7 +132,7 @@ func (d dtree) childList(p, channel int) (list [3]int, n int) {
 		list[n] = int(d.seen(g, k+1, channel))
 		n++
 	}
-	_, c0, c1 := BinaryTree(d.count, g, d.second(channel))
+	_, c0, c1 := d.around(g, channel)
 	if c0 >= 0 && int(d.port(g, channel, false)) == p {
 		list[n] = int(d.seen(c0, 0, channel))
 		n++
@@ -153,55 +152,4 @@ func (d dtree) children(p, channel int) int {
 func (d dtree) child(p, channel, k int) int {
 	list, _ := d.childList(p, channel)
 	return list[k]
-}
-
-// btrees is the double tree over positions, without groups; for a rooted collective both trees
-// are turned so that position 0 is their root.
-type btrees struct {
-	n, channels int
-	rooted      bool
-}
-
-func (b btrees) around(p, channel int) (parent, c0, c1 int) {
-	second := channel%b.channels >= (b.channels+1)/2
-	if !b.rooted || !second {
-		return BinaryTree(b.n, p, second)
-	}
-	root := 1 % b.n // of the second tree
-	if b.n%2 == 0 {
-		root = b.n - 1
-	}
-	parent, c0, c1 = BinaryTree(b.n, (p+root)%b.n, true)
-	turn := func(x int) int {
-		if x < 0 {
-			return x
-		}
-		return mod(x-root, b.n)
-	}
-	return turn(parent), turn(c0), turn(c1)
-}
-
-func (b btrees) parent(p, channel int) int {
-	parent, _, _ := b.around(p, channel)
-	return parent
-}
-
-func (b btrees) children(p, channel int) int {
-	_, c0, c1 := b.around(p, channel)
-	n := 0
-	if c0 >= 0 {
-		n++
-	}
-	if c1 >= 0 {
-		n++
-	}
-	return n
-}
-
-func (b btrees) child(p, channel, k int) int {
-	_, c0, c1 := b.around(p, channel)
-	if k == 0 && c0 >= 0 {
-		return c0
-	}
-	return c1
 }

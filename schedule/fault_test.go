@@ -30,7 +30,7 @@ func subjects(t *testing.T) []*Schedule {
 		{coll.AllGather, "bruck", Params{Ranks: 6}},
 		{coll.AllToAll, "bruck", Params{Ranks: 5}},
 		{coll.ReduceScatter, "pat", Params{Ranks: 7}},
-		{coll.AllGather, "pat", Params{Ranks: 6, Agg: 2}},
+		{coll.AllGather, "pat", Params{Ranks: 6}},
 		{coll.AllToAll, "direct", Params{Ranks: 5}},
 		{coll.AllToAllV, "pairwise", Params{Ranks: 4}},
 		{coll.AllToAll, "two_phase", Params{Ranks: 8, Groups: uneven}},

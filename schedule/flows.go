@@ -17,12 +17,16 @@ type Flow struct {
 // trees, switches and what is put together of them the sums have a closed form, which takes no
 // longer for a million ranks than for ten; for the others the ops are added up.
 func (s *Schedule) AppendFlows(dst []Flow, rank, lane int) []Flow {
-	if f, ok := s.Program.(summer); ok {
-		if list, ok := f.flows(dst, rank, lane); ok {
-			return list
-		}
-	}
 	first := len(dst)
+	switch x := s.Program.(type) {
+	case *flat:
+		return sumOf(x.body, dst, first, &x.seat, x.where(rank), lane)
+	case *levels:
+		for _, stage := range []int{0, 2, 1} {
+			dst = appendEach(dst, first, levelPart{x, stage}, rank, lane)
+		}
+		return dst
+	}
 	for i := range s.Len(rank, lane) {
 		if o := s.At(rank, lane, i); o.Verb == Send {
 			dst = addFlow(dst, first, Flow{int(o.Peer), 1, int64(o.Len())})
@@ -55,23 +59,10 @@ func addFlow(dst []Flow, first int, f Flow) []Flow {
 	return append(dst, f)
 }
 
-// summer is a program that knows its sums.
-type summer interface {
-	flows(dst []Flow, rank, lane int) ([]Flow, bool)
-}
-
 // sums is a body that knows its sums: sent by position p to peers, in messages and in chunks by
 // the seat's blocks.
 type sums interface {
 	sum(dst []Flow, first int, s *seat, p, lane int) []Flow
-}
-
-func (f *flat) flows(dst []Flow, rank, lane int) ([]Flow, bool) {
-	b, ok := f.body.(sums)
-	if !ok {
-		return dst, false
-	}
-	return b.sum(dst, len(dst), &f.seat, f.where(rank), lane), true
 }
 
 // total is the number of chunks of all blocks.
@@ -154,26 +145,4 @@ func sumOf(b body, dst []Flow, first int, s *seat, p, lane int) []Flow {
 
 func (q seq) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
 	return sumOf(q.b, sumOf(q.a, dst, first, s, p, lane), first, s, p, lane)
-}
-
-func (l *levels) flows(dst []Flow, rank, lane int) ([]Flow, bool) {
-	first := len(dst)
-	group, place, r0, r1 := l.who(rank)
-	reduce, gather := l.has(lane)
-	if group >= 0 {
-		s := l.innerSeat(group)
-		if reduce {
-			dst = sumOf(l.reduce[l.sizeOf(group)], dst, first, &s, place, lane)
-		}
-		if gather {
-			dst = sumOf(l.gather[l.sizeOf(group)], dst, first, &s, place, lane)
-		}
-	} else {
-		group = l.count
-	}
-	for rail := r0; rail < r1; rail++ {
-		s := l.outerSeat(rail)
-		dst = sumOf(l.cross, dst, first, &s, group, lane)
-	}
-	return dst, true
 }

@@ -116,6 +116,11 @@ func (p *Params) grouping() (*grouping, error) {
 	return nil, fmt.Errorf("the groups hold %d ranks; there are %d", p.Shared.ranks, p.Ranks)
 }
 
+// singles is every rank for itself.
+func singles(n int) *grouping {
+	return &grouping{count: n, ranks: n, rails: 1, equal: true, even: true}
+}
+
 // newGrouping takes groups of ranks, or every rank for itself where there are none.
 func newGrouping(n int, groups [][]int) (*grouping, error) {
 	if len(groups) == 0 {

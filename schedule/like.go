@@ -35,11 +35,13 @@ func (r *rings) like(channel int) int {
 	if r.both {
 		return channel
 	}
-	return channel % len(r.orders)
+	return r.seating.like(channel)
 }
 
+func (k kept) like(channel int) int { return channel % len(k) }
+
 func (t *turned) like(channel int) int {
-	if t.both || !t.equal {
+	if !t.equal {
 		return channel
 	}
 	return channel % t.rails
@@ -63,13 +65,6 @@ func (binomial) like(int) int { return 0 }
 func (star) like(int) int { return 0 }
 
 func (g *Trees) like(channel int) int { return g.tree(channel) }
-
-func (b btrees) like(channel int) int {
-	if channel%b.channels >= (b.channels+1)/2 {
-		return 1
-	}
-	return 0
-}
 
 func (d dtree) like(channel int) int {
 	k := 0

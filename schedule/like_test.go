@@ -23,7 +23,7 @@ func TestLikeChannels(t *testing.T) {
 		p      Params
 		period int // of channels that Repeat may repeat, 0 none
 	}{
-		{"ring", Params{Rings: [][]int{everyone(12), turned}}, 2},
+		{"ring", Params{Orders: orders(t, everyone(12), turned)}, 2},
 		{"ring", Params{Groups: groups, Turn: true}, 0},
 		{"bidir_ring", Params{}, 0},
 		{"tree", Params{Trees: trees, Pieces: 1}, 2},

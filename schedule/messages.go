@@ -1,10 +1,9 @@
 package schedule
 
-// Message is what a lane of one participant sends to another.
+// Message is what a lane of one participant sends to another, as both see it.
 type Message struct {
 	From, To, Lane int
-	Chunks         int
-	Reduces        bool // the receiver adds it to what it has
+	Sent, Taken    Op
 }
 
 // Messages are those of a schedule by round: before each of a round as many others must come.
@@ -15,22 +14,23 @@ func (s *Schedule) Messages() [][]Message {
 		for at >= len(rounds) {
 			rounds = append(rounds, nil)
 		}
-		to := int(o.Peer)
-		rounds[at] = append(rounds[at], Message{from, to, lane, o.Len(), s.reduces(read, from, to, lane)})
+		m := Message{From: from, To: int(o.Peer), Lane: lane, Sent: o}
+		m.Taken = s.taken(read, &m)
+		rounds[at] = append(rounds[at], m)
 		return at + 1, nil
 	})
 	return rounds
 }
 
-// reduces reports whether the next receive of a lane from a participant adds what comes.
-func (s *Schedule) reduces(read map[conn]int, from, to, lane int) bool {
-	key := connect(from, to, lane)
-	for read[key] < s.Len(to, lane) {
-		o := s.At(to, lane, read[key])
+// taken is the next receive of a message's lane from its sender.
+func (s *Schedule) taken(read map[conn]int, m *Message) Op {
+	key := connect(m.From, m.To, m.Lane)
+	for read[key] < s.Len(m.To, m.Lane) {
+		o := s.At(m.To, m.Lane, read[key])
 		read[key]++
-		if o.Verb.Receives() && int(o.Peer) == from {
-			return o.Verb == RecvReduce
+		if o.Verb.Receives() && int(o.Peer) == m.From {
+			return o
 		}
 	}
-	return false
+	return Op{}
 }

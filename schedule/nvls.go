@@ -68,19 +68,20 @@ func (s nvls) inSwitch(block, k int) Op {
 // loop of the data is spread while the next is reduced.
 type nvlsBoth struct{ reduce, gather nvls }
 
-func (b nvlsBoth) size(p, lane int) int {
+// half is what a lane does.
+func (b nvlsBoth) half(lane int) nvls {
 	if lane%2 == 0 {
-		return b.reduce.size(p, lane)
+		return b.reduce
 	}
-	return b.gather.size(p, lane)
+	return b.gather
 }
 
+func (b nvlsBoth) size(p, lane int) int { return b.half(lane).size(p, lane) }
+
 func (b nvlsBoth) op(p, lane, i int) Op {
-	if lane%2 == 0 {
-		return b.reduce.op(p, lane, i)
-	}
-	o := b.gather.op(p, lane, i)
+	o := b.half(lane).op(p, lane, i)
 	switch n := b.reduce.n; {
+	case lane%2 == 0:
 	case i == 0 && p < n:
 		o.After = Wait{int32(lane - 1), int32(b.reduce.size(p, lane-1))}
 	case p == n && i%(n+1) == 0: // the switch has passed the block on
@@ -90,8 +91,5 @@ func (b nvlsBoth) op(p, lane, i int) Op {
 }
 
 func (b nvlsBoth) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
-	if lane%2 == 0 {
-		return b.reduce.sum(dst, first, s, p, lane)
-	}
-	return b.gather.sum(dst, first, s, p, lane)
+	return b.half(lane).sum(dst, first, s, p, lane)
 }

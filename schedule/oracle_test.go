@@ -44,6 +44,14 @@ func (s *Schedule) Sent(op coll.Op, rank int) (sent, received unit.Bytes) {
 }
 
 // Store copies a program into memory, so that it can be changed.
+// Stored is a program kept in memory, by rank and lane.
+type Stored [][][]Op
+
+func (p Stored) Len(rank, lane int) int { return len(p[rank][lane]) }
+
+func (p Stored) At(rank, lane, i int) Op { return p[rank][lane][i] }
+
+// Store keeps a schedule's program.
 func Store(s *Schedule) Stored {
 	p := make(Stored, s.Nodes())
 	for r := range p {

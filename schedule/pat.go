@@ -10,8 +10,7 @@ import (
 // is its mirror. Every rank's block spreads along a binomial tree towards lower positions: the
 // block of position p+s arrives at p from p+d, d being the lowest bit of s, and far partners
 // come first, when there is least to send. Up to agg blocks of trees that lie regularly spaced
-// share a message. With full aggregation the rounds are logarithmic; with less, the first
-// log2(agg) rounds are, and the rest grow linearly.
+// share a message: as many as NCCL aggregates, half of the ranks, so that the rounds are logarithmic.
 //
 // What all positions do alike is stored, a number a block; the ops are computed.
 type pat struct {
@@ -22,15 +21,14 @@ type pat struct {
 	steps  []int32 // the distance s of every block that arrives
 }
 
-// newPAT aggregates agg blocks a message at most, rounded down to a power of two; 0 is as many
-// as there are.
-func newPAT(n, agg int) *pat {
+// newPAT lays out the rounds.
+func newPAT(n int) *pat {
 	t := &pat{n: n, agg: 1, first: []int32{0}, ops: []int32{0}}
 	if n == 1 {
 		return t
 	}
 	delta := 1 << bits.Len(uint(n-1))
-	for t.agg < n/2 && (agg <= 0 || 2*t.agg <= agg) {
+	for t.agg < n/2 {
 		t.agg *= 2
 		delta /= 2
 	}
@@ -40,7 +38,11 @@ func newPAT(n, agg int) *pat {
 		}
 		t.close(scale * delta)
 	}
-	for _, as := range patOrder(delta) {
+	below := []int{1}
+	if delta == 4 {
+		below = []int{2, 3, 1}
+	}
+	for _, as := range below { // the trees below the aggregated levels, in NCCL's order
 		for a := range t.agg {
 			t.addStep(a*delta + as)
 		}
@@ -68,42 +70,6 @@ func (t *pat) close(far int) {
 		ops = 2 // one block needs no packing
 	}
 	t.ops = append(t.ops, t.ops[len(t.ops)-1]+ops)
-}
-
-// patOrder is the order in which NCCL walks the trees below the aggregated levels: steps 1 to
-// delta-1, none before the one it continues, so that few blocks wait to be passed on at a time.
-func patOrder(delta int) []int {
-	dim := bits.Len(uint(delta - 1))
-	count, zeros := make([]int, dim), make([]int, dim)
-	for d := range dim {
-		count[d], zeros[d] = dim-d, 1
-	}
-	v := 0
-	next := func() int {
-		for d := range dim {
-			bit := 1 << d
-			if count[d]--; count[d] > 0 {
-				continue
-			}
-			v ^= bit
-			count[d] = bit
-			if v&bit != 0 {
-				continue
-			}
-			count[d] += bits.TrailingZeros(uint(zeros[d])) - 1
-			if count[d] == 0 {
-				v ^= bit
-				count[d] = bit
-			}
-			zeros[d]++
-		}
-		return v
-	}
-	order := make([]int, 0, delta-1)
-	for len(order) < delta-1 {
-		order = append(order, next())
-	}
-	return order
 }
 
 func (t *pat) size(_, _ int) int { return int(t.ops[len(t.ops)-1]) }

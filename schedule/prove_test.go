@@ -30,28 +30,11 @@ func variants(name string, kind coll.Kind, p Params) []Params {
 				list = append(list, q)
 			}
 		}
-	case "pat":
-		for _, agg := range []int{1, 2, 4} {
-			q := p
-			q.Agg = agg
-			list = append(list, q)
-		}
-	case "ring", "bidir_ring":
+	case "ring", "bidir_ring", "tree":
 		if p.Groups != nil {
 			q := p
 			q.Turn = true
 			list = append(list, q)
-		}
-	case "tree":
-		if p.Groups != nil {
-			q := p
-			q.Turn = true
-			list = append(list, q)
-			for _, pattern := range []Pattern{SplitTree, SingleTree} {
-				q := p
-				q.Pattern = pattern
-				list = append(list, q)
-			}
 		}
 	}
 	return list
@@ -184,11 +167,8 @@ func TestEveryBuilderAtRandomTo1024(t *testing.T) {
 					n = pow2(n)
 				}
 				p := Params{Ranks: n, Root: rnd.IntN(n), Pieces: 1 + rnd.IntN(8), Channels: 1 + rnd.IntN(2)}
-				switch rnd.IntN(3) {
-				case 0:
+				if rnd.IntN(2) == 0 {
 					p.Order = rnd.Perm(n)
-				case 1:
-					p.Agg = 1 << rnd.IntN(6)
 				}
 				if b.Needs == "groups" || b.Name == "tree" && rnd.IntN(2) == 0 {
 					ranks, most := everyone(n), 1+rnd.IntN(32)

@@ -42,7 +42,7 @@ func TestTreesOfRealNCCL(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			shape := dtree{g, len(trees), Balanced, false}
+			shape := dtree{grouping: g, channels: len(trees)}
 			for channel, m := range trees {
 				r, _ := strconv.Atoi(m[5])
 				kids := [3]int{-1, -1, -1}

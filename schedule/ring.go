@@ -42,12 +42,48 @@ func (r ring) op(p, lane, i int) Op {
 	return Op{Verb: verb, Peer: int32(wrap(p-d, r.n)), From: from, To: from + 1}
 }
 
-// rings is the ring with an order of its own for every channel, as NCCL's search gives them.
+// rings is the ring with an order of its own for every channel.
 type rings struct {
 	ring
-	orders []*Order // by channel
-	blocks bool     // blocks belong to ranks: not those of an all-reduce
+	seating
+	blocks bool // blocks belong to ranks: not those of an all-reduce
 }
+
+// seating tells who is where on the ring of a channel.
+type seating interface {
+	at(pos, channel int) int
+	where(rank, channel int) int
+	repeating
+}
+
+func (r *rings) op(p, lane, i int) Op {
+	o := r.ring.op(r.where(p, lane), lane, i)
+	o.Peer = int32(r.at(int(o.Peer), lane))
+	if r.blocks {
+		o.From = int32(r.at(int(o.From), lane))
+		o.To = o.From + 1
+	}
+	return o
+}
+
+// sum is the plain ring's, which is over positions; the seat's are ranks.
+func (r *rings) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
+	at := len(dst)
+	dst = r.ring.sum(dst, at, s, r.where(p, lane), lane)
+	if len(dst) > at {
+		f := dst[at]
+		f.Peer = r.at(f.Peer, lane)
+		dst = addFlow(dst[:at], first, f)
+	}
+	return dst
+}
+
+// kept are orders as NCCL's search gives them, taken by the channels in turn.
+type kept []*Order
+
+func (k kept) at(pos, channel int) int { return int(k[channel%len(k)].ranks[pos]) }
+
+func (k kept) where(rank, channel int) int { return int(k[channel%len(k)].pos[rank]) }
 
 // Order is an order of ranks on a ring.
 type Order struct {
@@ -69,42 +105,15 @@ func NewOrder(ranks []int) (*Order, error) {
 	return o, nil
 }
 
-func (r *rings) op(p, lane, i int) Op {
-	order := r.orders[lane%len(r.orders)]
-	o := r.ring.op(int(order.pos[p]), lane, i)
-	o.Peer = order.ranks[o.Peer]
-	if r.blocks {
-		o.From = order.ranks[o.From]
-		o.To = o.From + 1
-	}
-	return o
-}
-
-func (r *rings) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
-	order := r.orders[lane%len(r.orders)]
-	// The plain ring sums over positions; here positions are one channel's and the seat's are
-	// ranks.
-	at := len(dst)
-	dst = r.ring.sum(dst, at, s, int(order.pos[p]), lane)
-	if len(dst) > at {
-		f := dst[at]
-		f.Peer = int(order.ranks[f.Peer])
-		dst = addFlow(dst[:at], first, f)
-	}
-	return dst
-}
-
-// turned is a ring through the groups one after the other, in which channel c
-// begins every group with its member c. Nothing is stored by channel.
+// turned goes through the groups one after the other, and channel c begins every group with its member c. Nothing is
+// stored by channel.
 type turned struct {
-	ring
 	*grouping
-	start  []int32 // the position at which each group begins
-	blocks bool    // blocks belong to ranks
+	start []int32 // the position at which each group begins
 }
 
-func newTurned(r ring, g *grouping, blocks bool) *turned {
-	t := &turned{ring: r, grouping: g, blocks: blocks, start: make([]int32, g.count+1)}
+func newTurned(g *grouping) *turned {
+	t := &turned{g, make([]int32, g.count+1)}
 	for k := range g.count {
 		t.start[k+1] = t.start[k] + int32(g.sizeOf(k))
 	}
@@ -131,25 +140,4 @@ func (t *turned) at(pos, channel int) int {
 func (t *turned) where(rank, channel int) int {
 	k := t.group(rank)
 	return int(t.start[k]) + mod(t.pos(rank)-channel, t.sizeOf(k))
-}
-
-func (t *turned) op(p, lane, i int) Op {
-	o := t.ring.op(t.where(p, lane), lane, i)
-	o.Peer = int32(t.at(int(o.Peer), lane))
-	if t.blocks {
-		o.From = int32(t.at(int(o.From), lane))
-		o.To = o.From + 1
-	}
-	return o
-}
-
-func (t *turned) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
-	at := len(dst)
-	dst = t.ring.sum(dst, at, s, t.where(p, lane), lane)
-	if len(dst) > at {
-		f := dst[at]
-		f.Peer = t.at(f.Peer, lane)
-		dst = addFlow(dst[:at], first, f)
-	}
-	return dst
 }

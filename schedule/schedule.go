@@ -53,7 +53,7 @@ type Program interface {
 }
 
 // Schedule is a collective as a program. A schedule made by Build is correct; one put together
-// by hand or read from a file is what Check says.
+// by hand is what Check says.
 type Schedule struct {
 	Name     string // of the algorithm
 	Kind     coll.Kind
@@ -183,12 +183,3 @@ func (b Buffer) String() string {
 	}
 	return bufferNames[b]
 }
-
-// Stored is a program kept in memory, by rank and lane: for schedules that come from outside.
-type Stored [][][]Op
-
-// Len implements Program.
-func (p Stored) Len(rank, lane int) int { return len(p[rank][lane]) }
-
-// At implements Program.
-func (p Stored) At(rank, lane, i int) Op { return p[rank][lane][i] }

@@ -86,7 +86,7 @@ func bodies(b body) []body {
 func stageOf(b body, p part) Stage {
 	st := Stage{Pieces: 1, Rounds: 1, part: p}
 	switch b := b.(type) {
-	case ring, *rings, *turned:
+	case ring, *rings:
 		st.Pacing = Even
 	case *tree:
 		// A binomial tree sends whole vectors, one round after the other.
@@ -116,13 +116,12 @@ func (st *Stage) AppendFlows(dst []Flow, rank, lane int) ([]Flow, bool) {
 	if x, ok := st.part.(flatPart); ok { // without a closure, which would cost more than the sum
 		return sumOf(x.b, dst, first, &x.f.seat, x.f.where(rank), lane), true
 	}
-	return st.appendEach(dst, rank, lane), true
+	return appendEach(dst, first, st.part, rank, lane), true
 }
 
-// appendEach is AppendFlows for bodies on seats of their own. Its closure would put dst on the heap for all.
-func (st *Stage) appendEach(dst []Flow, rank, lane int) []Flow {
-	first := len(dst)
-	st.part.each(rank, lane, func(b body, s *seat, p int) { dst = sumOf(b, dst, first, s, p, lane) })
+// appendEach appends for bodies on seats of their own. Its closure would put dst on the heap for all.
+func appendEach(dst []Flow, first int, x part, rank, lane int) []Flow {
+	x.each(rank, lane, func(b body, s *seat, p int) { dst = sumOf(b, dst, first, s, p, lane) })
 	return dst
 }
 
@@ -140,7 +139,9 @@ func (st *Stage) Copies() int {
 func (st *Stage) Order(channel int) *Order {
 	if x, ok := st.part.(flatPart); ok {
 		if b, ok := x.b.(*rings); ok {
-			return b.orders[channel%len(b.orders)]
+			if k, ok := b.seating.(kept); ok {
+				return k[channel%len(k)]
+			}
 		}
 	}
 	return nil
@@ -166,10 +167,6 @@ func (st *Stage) Chain(channel, copy int, visit func(from, to int, times, behind
 	case ring:
 		ringChain(b, st.Every, func(p, q int, times float64) { visit(rank(p), rank(q), times, 0) })
 	case *rings:
-		order := b.orders[channel%len(b.orders)].ranks
-		ringChain(b.ring, st.Every,
-			func(p, q int, times float64) { visit(rank(int(order[p])), rank(int(order[q])), times, 0) })
-	case *turned:
 		ringChain(b.ring, st.Every, func(p, q int, times float64) { visit(b.at(p, channel), b.at(q, channel), times, 0) })
 	case *tree:
 		depth := 0

@@ -40,7 +40,7 @@ func TestTraffic(t *testing.T) {
 		{coll.AllGather, "bruck", Params{}, frac(n-1, n), (n - 1) * S},
 		{coll.AllToAll, "bruck", Params{}, frac(log*n/2, n), unit.Bytes(n*log/2) * S},
 		{coll.AllGather, "pat", Params{}, frac(n-1, n), (n - 1) * S},
-		{coll.ReduceScatter, "pat", Params{Agg: 2}, frac(n-1, n), (n - 1) * S},
+		{coll.ReduceScatter, "pat", Params{}, frac(n-1, n), (n - 1) * S},
 		{coll.AllToAll, "direct", Params{}, frac(n-1, n), (n - 1) * S},
 		{coll.AllToAll, "pairwise", Params{Channels: 2}, frac(n-1, n), (n - 1) * S},
 		{coll.AllToAll, "two_phase", Params{Groups: groups}, frac(3*4+12, n), (12 + 12) * S},
@@ -128,7 +128,7 @@ func TestTreesInGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := dtree{g, 2, Balanced, false}
+	d := dtree{grouping: g, channels: 2}
 	want := []string{
 		"1/4/-1->0->-1 1/-1/-1->0->2", "-1/-1/-1->1->0 -1/-1/-1->1->0", "3/-1/-1->2->5 3/0/-1->2->6",
 		"-1/-1/-1->3->2 4/-1/-1->3->2",
@@ -150,28 +150,14 @@ func TestTreesInGroups(t *testing.T) {
 	}
 }
 
-// TestPATOrder: every step once, and none before the one it continues; with full aggregation
-// the rounds are logarithmic.
-func TestPATOrder(t *testing.T) {
-	for dim := 1; dim < 11; dim++ {
-		order := patOrder(1 << dim)
-		done := map[int]bool{0: true}
-		for _, s := range order {
-			if done[s] || !done[s&(s-1)] {
-				t.Fatalf("%d: step %d comes twice or too early in %v", dim, s, order)
-			}
-			done[s] = true
-		}
-		if len(done) != 1<<dim {
-			t.Errorf("%d: %d steps", dim, len(done))
-		}
-	}
+// TestPATRounds: the rounds are logarithmic.
+func TestPATRounds(t *testing.T) {
 	for n := 2; n < 300; n++ {
 		want := bits.Len(uint(n - 1))
 		if n > 3 && pow2(n-1) == n-1 {
 			want++ // NCCL aggregates less than n/2, rounded down, and so needs one more
 		}
-		if p := newPAT(n, 0); len(p.far) != want {
+		if p := newPAT(n); len(p.far) != want {
 			t.Errorf("%d ranks: %d rounds", n, len(p.far))
 		}
 	}
@@ -193,7 +179,7 @@ func TestGivenRingsAndTrees(t *testing.T) {
 		}
 		for _, kind := range shared {
 			b, _ := Find("ring")
-			p := Params{Ranks: n, Channels: 4, Rings: rings}
+			p := Params{Ranks: n, Channels: 4, Orders: orders(t, rings...)}
 			prove(t, b, kind, p)
 			s, err := b.Build(kind, p)
 			if err != nil {
@@ -208,11 +194,34 @@ func TestGivenRingsAndTrees(t *testing.T) {
 			}
 		}
 		b, _ := Find("tree")
-		prove(t, b, coll.AllReduce, Params{Ranks: n, Channels: 3, Parents: parents})
+		prove(t, b, coll.AllReduce, Params{Ranks: n, Channels: 3, Trees: parentsOf(t, parents...)})
 		for _, kind := range []coll.Kind{coll.Broadcast, coll.Reduce} {
-			prove(t, b, kind, Params{Ranks: n, Channels: 2, Parents: parents[:1], Root: slices.Index(parents[0], -1)})
+			prove(t, b, kind, Params{Ranks: n, Channels: 2, Trees: parentsOf(t, parents[0]), Root: slices.Index(parents[0], -1)})
 		}
 	}
+}
+
+// orders are those of lists of ranks.
+func orders(t *testing.T, lists ...[]int) (all []*Order) {
+	for _, ranks := range lists {
+		order, err := NewOrder(ranks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, order)
+	}
+	return all
+}
+
+// parentsOf are the trees of lists of parents.
+func parentsOf(t *testing.T, lists ...[]int) *Trees {
+	g := &Trees{}
+	for _, parents := range lists {
+		if err := g.Add(parents); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return g
 }
 
 func TestRefusals(t *testing.T) {
@@ -233,7 +242,7 @@ func TestRefusals(t *testing.T) {
 		{coll.Hypercube, "hypercube", Params{Ranks: 5}, "power of two"},
 		{coll.Broadcast, "chain", Params{Ranks: 4, Root: 4}, "root 4"},
 		{coll.AllReduce, "ring", Params{Ranks: 3, Order: []int{0, 1, 1}}, "rank 1 is out of range or there twice"},
-		{coll.AllReduce, "ring", Params{Ranks: 3, Rings: [][]int{{0, 1}}}, "ring 0: 2 ranks; there are 3"},
+		{coll.AllReduce, "ring", Params{Ranks: 3, Orders: orders(t, []int{0, 1})}, "ring 0: 2 ranks; there are 3"},
 		{coll.AllReduce, "hierarchical", Params{Ranks: 3, Groups: [][]int{{0, 1}}}, "the groups hold 2 ranks; there are 3"},
 		{coll.AllReduce, "hierarchical", Params{Ranks: 2, Groups: [][]int{{0, 0}}}, "rank 0 is in two groups"},
 		{coll.AllReduce, "hierarchical", Params{Ranks: 2, Groups: [][]int{{0, 5}}}, "rank 5; ranks are 0 to 1"},
@@ -241,9 +250,11 @@ func TestRefusals(t *testing.T) {
 		{coll.AllReduce, "hierarchical", Params{Ranks: 2, Inner: "bruck"}, `"bruck" inside groups is unknown`},
 		{coll.AllReduce, "hierarchical", Params{Ranks: 2, Outer: "bruck"}, `"bruck" across groups is unknown`},
 		{coll.AllGather, "hierarchical", Params{Ranks: 2, Outer: "tree"}, "does all_reduce only"},
-		{coll.AllReduce, "tree", Params{Ranks: 3, Parents: [][]int{{-1, -1, 0}}}, "2 roots"},
-		{coll.AllReduce, "tree", Params{Ranks: 2, Parents: [][]int{{-1}}}, "parents for 1 ranks"},
-		{coll.Broadcast, "tree", Params{Ranks: 2, Root: 1, Parents: [][]int{{-1, 0}}}, "root 0; the operation has 1"},
+		{coll.AllReduce, "tree", Params{Ranks: 2, Trees: parentsOf(t, []int{-1})}, "parents for 1 ranks"},
+		{
+			coll.Broadcast, "tree", Params{Ranks: 2, Root: 1, Trees: parentsOf(t, []int{-1, 0})},
+			"root 0; the operation has 1",
+		},
 		{coll.AllReduce, "ring", Params{Ranks: 1 << 23, Channels: 64}, "more chunks than can be numbered"},
 		{coll.AllToAllV, "direct", Params{Ranks: 50000}, "at most 46340"},
 	} {
@@ -251,8 +262,11 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s %s: %v; want %q", tt.kind, tt.name, err, tt.want)
 		}
 	}
+	if err := new(Trees).Add([]int{-1, -1, 0}); err == nil || !strings.Contains(err.Error(), "2 roots") {
+		t.Errorf("two roots: %v", err)
+	}
 	// Trees from outside that hang together in a circle are found by the checker.
-	s, err := Build(coll.AllReduce, "tree", Params{Ranks: 4, Parents: [][]int{{-1, 2, 3, 1}}})
+	s, err := Build(coll.AllReduce, "tree", Params{Ranks: 4, Trees: parentsOf(t, []int{-1, 2, 3, 1})})
 	if err != nil {
 		t.Fatal(err)
 	}

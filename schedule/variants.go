@@ -18,21 +18,12 @@ func buildChain(kind coll.Kind, p *Params) (*Schedule, error) {
 }
 
 func buildTree(kind coll.Kind, p *Params) (*Schedule, error) {
-	g := p.Trees
-	if g == nil && len(p.Parents) > 0 {
-		g = &Trees{}
-		for _, parents := range p.Parents {
-			if err := g.Add(parents); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if g != nil {
+	q := *p
+	q.Order = nil
+	if g := p.Trees; g != nil {
 		if n := g.ranks(); n != p.Ranks {
 			return nil, fmt.Errorf("the trees are parents for %d ranks; there are %d", n, p.Ranks)
 		}
-		q := *p
-		q.Order = nil
 		if kind.Rooted() { // the trees name ranks: positions must not be turned
 			if err := g.rooted(p.Root); err != nil {
 				return nil, err
@@ -41,21 +32,20 @@ func buildTree(kind coll.Kind, p *Params) (*Schedule, error) {
 		}
 		return spread(kind, &q, treePlan(kind, p, g))
 	}
+	d := dtree{channels: p.Channels, rooted: kind.Rooted()}
 	if len(p.Groups) == 0 && p.Shared == nil {
-		return spread(kind, p, treePlan(kind, p, btrees{p.Ranks, p.Channels, kind.Rooted()}))
+		d.grouping = singles(p.Ranks)
+		return spread(kind, p, treePlan(kind, p, d))
 	}
-	byGroup, err := p.grouping()
-	channels := p.Channels
-	if err == nil && kind.Rooted() {
-		channels = 1
-		byGroup, err = newGrouping(p.Ranks, rootFirst(byGroup.given, p.Root))
+	var err error
+	if d.grouping, err = p.grouping(); err == nil && d.rooted {
+		d.grouping, err = newGrouping(p.Ranks, rootFirst(d.given, p.Root))
 	}
 	if err != nil {
 		return nil, err
 	}
-	q := *p
-	q.Order, q.Root = nil, 0
-	return spread(kind, &q, treePlan(kind, p, dtree{byGroup, channels, p.Pattern, p.Turn && !kind.Rooted()}))
+	q.Root, d.turn = 0, p.Turn && !d.rooted
+	return spread(kind, &q, treePlan(kind, p, d))
 }
 
 // rootFirst turns groups so that the root is the first member of the first: where the first

@@ -30,9 +30,12 @@ func Rounds(s *schedule.Schedule, op coll.Op) (list []result.Round) {
 				at[key] = i
 				r.Sends = append(r.Sends, result.Send{From: x.From, To: x.To})
 			}
-			r.Sends[i].Bytes += unit.Bytes(math.Round(float64(x.Chunks) * moved(op) / float64(max(s.Layout.Chunks, 1))))
-			r.Sends[i].Reduces = r.Sends[i].Reduces || x.Reduces
-			if x.Reduces {
+			reduces := x.Taken.Verb == schedule.RecvReduce
+			y := &r.Sends[i]
+			y.Bytes += unit.Bytes(math.Round(float64(x.Sent.Len()) * moved(op) / float64(max(s.Layout.Chunks, 1))))
+			y.Reduces = y.Reduces || reduces
+			y.Parts = append(y.Parts, partOf(&x))
+			if reduces {
 				adds++
 			}
 		}
@@ -41,6 +44,18 @@ func Rounds(s *schedule.Schedule, op coll.Op) (list []result.Round) {
 		list = append(list, r)
 	}
 	return list
+}
+
+// partOf is a message in chunks.
+func partOf(x *schedule.Message) result.Part {
+	p := result.Part{Lane: x.Lane, From: int(x.Sent.From), To: int(x.Sent.To), At: int(x.Taken.From)}
+	if x.Sent.Buf != schedule.Data {
+		p.Buffer = x.Sent.Buf.String()
+	}
+	if x.Taken.Buf != schedule.Data {
+		p.Into = x.Taken.Buf.String()
+	}
+	return p
 }
 
 // phase names what a round does for the operation, where some messages are added and some are copied.
@@ -81,7 +96,7 @@ func (m *Machine) Rounds(s *schedule.Schedule, op coll.Op, figures *Model, ports
 			} else {
 				inside++
 			}
-			t.addBytes(path, int64(x.From*s.Lanes+x.Lane)+1, float64(x.Chunks)/float64(max(s.Layout.Chunks, 1)))
+			t.addBytes(path, int64(x.From*s.Lanes+x.Lane)+1, float64(x.Sent.Len())/float64(max(s.Layout.Chunks, 1)))
 		}
 		leaves = leaves || over > 0
 		switch {

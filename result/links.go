@@ -36,16 +36,17 @@ type Send struct {
 	From    int        `json:"from"`
 	To      int        `json:"to"`
 	Bytes   unit.Bytes `json:"bytes"`
-	Reduces bool       `json:"reduces,omitempty"` // the receiver adds it to its own
+	Reduces bool       `json:"reduces,omitempty"` // the receiver adds it, or a part of it, to its own
 	Parts   []Part     `json:"parts"`
 }
 
 // Part is what one lane sends of it: chunks of a buffer, and where they come in the receiver's.
 type Part struct {
-	Lane   int    `json:"lane"`
-	Buffer string `json:"buffer,omitempty"` // out or temp; "" is the data
-	From   int    `json:"from"`
-	To     int    `json:"to"`
-	Into   string `json:"into,omitempty"` // likewise, of the receiver
-	At     int    `json:"at"`
+	Lane    int    `json:"lane"`
+	Buffer  string `json:"buffer,omitempty"` // out or temp; "" is the data
+	From    int    `json:"from"`
+	To      int    `json:"to"`
+	Into    string `json:"into,omitempty"` // likewise, of the receiver
+	At      int    `json:"at"`
+	Reduces bool   `json:"reduces,omitempty"`
 }

@@ -30,12 +30,11 @@ func Rounds(s *schedule.Schedule, op coll.Op) (list []result.Round) {
 				at[key] = i
 				r.Sends = append(r.Sends, result.Send{From: x.From, To: x.To})
 			}
-			reduces := x.Taken.Verb == schedule.RecvReduce
-			y := &r.Sends[i]
+			y, part := &r.Sends[i], partOf(&x)
 			y.Bytes += unit.Bytes(math.Round(float64(x.Sent.Len()) * moved(op) / float64(max(s.Layout.Chunks, 1))))
-			y.Reduces = y.Reduces || reduces
-			y.Parts = append(y.Parts, partOf(&x))
-			if reduces {
+			y.Reduces = y.Reduces || part.Reduces
+			y.Parts = append(y.Parts, part)
+			if part.Reduces {
 				adds++
 			}
 		}
@@ -48,7 +47,10 @@ func Rounds(s *schedule.Schedule, op coll.Op) (list []result.Round) {
 
 // partOf is a message in chunks.
 func partOf(x *schedule.Message) result.Part {
-	p := result.Part{Lane: x.Lane, From: int(x.Sent.From), To: int(x.Sent.To), At: int(x.Taken.From)}
+	p := result.Part{
+		Lane: x.Lane, From: int(x.Sent.From), To: int(x.Sent.To), At: int(x.Taken.From),
+		Reduces: x.Taken.Verb == schedule.RecvReduce,
+	}
 	if x.Sent.Buf != schedule.Data {
 		p.Buffer = x.Sent.Buf.String()
 	}

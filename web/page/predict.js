@@ -2,7 +2,7 @@ import { h, put, table, ranged, failure, say, plain } from './dom.js';
 import { Latest, send } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, hardware, layouts, refused, entry, option, group, field } from './pick.js';
-import { sideBySide } from './bars.js';
+import { forks, sideBySide } from './bars.js';
 import { slider } from './slider.js';
 import { Curve } from './curve.js';
 import { Topology } from './topology.js';
@@ -51,7 +51,7 @@ export async function show(root, state, api) {
     const c = clusterWord(state);
     const question = {
       ...state.rest('l', 'measured', 'o'),
-      c, op: state.get('op', 'all_reduce'), b: state.get('b', '1K'), e: state.get('e', '4G'), f: state.get('f', '4'), d: state.get('d'), nccl: state.get('nccl'), algo: state.get('algo', 'each'),
+      c, op: state.get('op', 'all_reduce'), ...(state.get('size') ? {} : { b: state.get('b', '1K'), e: state.get('e', '4G'), f: state.get('f', '4') }), d: state.get('d'), nccl: state.get('nccl'), algo: state.get('algo', 'each'),
       ...layouts(state.get('l')),
     };
     try {
@@ -126,7 +126,7 @@ export async function show(root, state, api) {
     const at = (size) => {
       const list = [...new Set(doc.rows.map((r) => r.layout))].map((l) => doc.rows.filter((r) => r.layout === l && r.asked_bytes === size).sort((a, b) => Boolean(b.chosen) - Boolean(a.chosen) || a.time_s - b.time_s)[0]).filter(Boolean);
       put(holder, sideBySide('time of a call', list.map((r) => ({ name: r.layout, total: r.time_s, range: `${seconds(r.low_s)} – ${seconds(r.high_s)}`, parts: [{ name: 'time', value: r.time_s, colour: 1 }],
-        text: [`${rate(r.busbw_GBps)} by ${r.algo}: ${r.bottleneck.text}`, r.busy?.length > 0 && h('span', {}, '. Busiest: ', busiest(new Load(r)))] })), seconds));
+        text: [`${rate(r.busbw_GBps)} by ${r.algo}: ${r.bottleneck.text}`, r.busy?.length > 0 && h('span', {}, '. Busiest: ', busiest(new Load(r))), forks(r.branches, (b) => b.time_s)] })), seconds));
     };
     at(sizes.at(-1));
     return h('div', { class: 'card' }, h('h2', {}, 'Layouts side by side'), slider('Size', sizes.map((x) => [x, bytes(x)]), sizes.at(-1), at), holder);

@@ -13,21 +13,12 @@ type dtree struct {
 	rooted   bool // the first group is the root of the second tree too
 }
 
-// seen is member k of a group as a channel sees it.
-func (d dtree) seen(group, k, channel int) int32 {
+// by is the member that a channel begins every group with.
+func (d dtree) by(channel int) int {
 	if d.turn {
-		k = (k + channel) % d.sizeOf(group)
+		return channel
 	}
-	return d.member(group, k)
-}
-
-// place is where a rank is in its group as a channel sees it.
-func (d dtree) place(p, channel int) (group, k int) {
-	group, k = d.group(p), d.pos(p)
-	if d.turn {
-		k = mod(k-channel, d.sizeOf(group))
-	}
-	return group, k
+	return 0
 }
 
 // second reports whether a channel uses the second tree.
@@ -104,41 +95,41 @@ func btree(n, node int) (parent, child0, child1 int) {
 }
 
 // port is the member of a group that has the link to its first or second child.
-func (d dtree) port(group, channel int, secondChild bool) int32 {
+func (d dtree) port(group, channel int, secondChild bool) int {
 	at := 1
 	if secondChild {
 		at = 0
 	}
-	return d.seen(group, min(at, d.sizeOf(group)-1), channel)
+	return d.seen(group, min(at, d.sizeOf(group)-1), d.by(channel))
 }
 
 func (d dtree) parent(p, channel int) int {
-	g, k := d.place(p, channel)
+	g, k := d.placed(p, d.by(channel))
 	if k > 0 {
-		return int(d.seen(g, k-1, channel))
+		return d.seen(g, k-1, d.by(channel))
 	}
 	parent, _, _ := d.around(g, channel)
 	if parent < 0 {
 		return -1
 	}
 	_, _, c1 := d.around(parent, channel)
-	return int(d.port(parent, channel, c1 == g))
+	return d.port(parent, channel, c1 == g)
 }
 
 // childList lists the children: the next member of the chain, then those in other groups.
 func (d dtree) childList(p, channel int) (list [3]int, n int) {
-	g, k := d.place(p, channel)
+	g, k := d.placed(p, d.by(channel))
 	if k+1 < d.sizeOf(g) {
-		list[n] = int(d.seen(g, k+1, channel))
+		list[n] = d.seen(g, k+1, d.by(channel))
 		n++
 	}
 	_, c0, c1 := d.around(g, channel)
-	if c0 >= 0 && int(d.port(g, channel, false)) == p {
-		list[n] = int(d.seen(c0, 0, channel))
+	if c0 >= 0 && d.port(g, channel, false) == p {
+		list[n] = d.seen(c0, 0, d.by(channel))
 		n++
 	}
-	if c1 >= 0 && int(d.port(g, channel, true)) == p {
-		list[n] = int(d.seen(c1, 0, channel))
+	if c1 >= 0 && d.port(g, channel, true) == p {
+		list[n] = d.seen(c1, 0, d.by(channel))
 		n++
 	}
 	return list, n

@@ -70,6 +70,16 @@ func (g *grouping) server(rail, group int) int32 {
 	return g.across[rail*g.count+group]
 }
 
+// placed is where a rank is in its group if the group began with member by of it, and seen who is there.
+func (g *grouping) placed(rank, by int) (group, k int) {
+	group = g.group(rank)
+	return group, mod(g.pos(rank)-by, g.sizeOf(group))
+}
+
+func (g *grouping) seen(group, k, by int) int {
+	return int(g.member(group, mod(k+by, g.sizeOf(group))))
+}
+
 // inner is where the members of a group sit.
 func (g *grouping) inner(group int) seat {
 	s := seat{n: int32(g.sizeOf(group))}

@@ -133,11 +133,11 @@ func (t *turned) at(pos, channel int) int {
 			}
 		}
 	}
-	return int(t.member(k, (pos-int(t.start[k])+channel)%t.sizeOf(k)))
+	return t.seen(k, pos-int(t.start[k]), channel)
 }
 
 // where is the position of a rank in a channel.
 func (t *turned) where(rank, channel int) int {
-	k := t.group(rank)
-	return int(t.start[k]) + mod(t.pos(rank)-channel, t.sizeOf(k))
+	group, k := t.placed(rank, channel)
+	return int(t.start[group]) + k
 }

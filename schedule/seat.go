@@ -65,15 +65,13 @@ type flat struct {
 	pos  []int32 // the position of each rank; nil is the rank itself
 	per  int     // lanes of a channel
 	temp int32   // scratch of a channel
-	sizeClasses
+	// ranks is how many there are of all_to_all_v, whose ops have classes; 0 for all others. Only algorithms whose messages
+	// go straight from source to destination do it.
+	ranks int32
 }
 
-// sizeClasses gives ops of all_to_all_v their class. Only algorithms whose messages go straight
-// from source to destination have one.
-type sizeClasses struct{ ranks int32 }
-
-func (c sizeClasses) mark(o *Op, rank int) {
-	if c.ranks == 0 {
+func (f *flat) mark(o *Op, rank int) {
+	if f.ranks == 0 {
 		return
 	}
 	from, to := int32(rank), int32(rank)
@@ -82,7 +80,7 @@ func (c sizeClasses) mark(o *Op, rank int) {
 	} else if o.Verb == Recv {
 		from = o.Peer
 	}
-	o.Class = 1 + from*c.ranks + to
+	o.Class = 1 + from*f.ranks + to
 }
 
 func (f *flat) where(rank int) int {

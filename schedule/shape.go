@@ -76,28 +76,22 @@ type chains struct {
 	ranks int // the switch's position
 }
 
-// turn is a rank's group and place in it as a channel sees it.
-func (c chains) turn(p, channel int) (group, k int) {
-	group = c.group(p)
-	return group, mod(c.pos(p)-channel, c.sizeOf(group))
-}
-
 func (c chains) parent(p, channel int) int {
 	if p == c.ranks {
 		return -1
 	}
-	group, k := c.turn(p, channel)
+	group, k := c.placed(p, channel)
 	if k == 0 {
 		return c.ranks
 	}
-	return int(c.member(group, mod(c.pos(p)-1, c.sizeOf(group))))
+	return c.seen(group, k-1, channel)
 }
 
 func (c chains) children(p, channel int) int {
 	if p == c.ranks {
 		return c.count
 	}
-	if group, k := c.turn(p, channel); k+1 < c.sizeOf(group) {
+	if group, k := c.placed(p, channel); k+1 < c.sizeOf(group) {
 		return 1
 	}
 	return 0
@@ -105,10 +99,10 @@ func (c chains) children(p, channel int) int {
 
 func (c chains) child(p, channel, k int) int {
 	if p == c.ranks {
-		return int(c.member(k, channel%c.sizeOf(k)))
+		return c.seen(k, 0, channel)
 	}
-	group := c.group(p)
-	return int(c.member(group, (c.pos(p)+1)%c.sizeOf(group)))
+	group, at := c.placed(p, channel)
+	return c.seen(group, at+1, channel)
 }
 
 // Trees is trees from outside, taken by the channels in turn.

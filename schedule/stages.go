@@ -13,8 +13,6 @@ const (
 	AtOnce                // messages that wait for nothing: everyone with everyone, or with a switch
 )
 
-func (r Pacing) String() string { return [...]string{"stepped", "even", "piped", "at once"}[r] }
-
 // Stage is a part of a schedule that has one rhythm. The stages of a lane follow
 // each other; all ops of a lane belong to one of them, in order.
 type Stage struct {

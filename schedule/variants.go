@@ -126,17 +126,6 @@ func buildCollNetChain(kind coll.Kind, p *Params) (*Schedule, error) {
 // levelsOf makes the builder of a two-level algorithm; empty names come from the parameters.
 func levelsOf(inner, outer string) func(coll.Kind, *Params) (*Schedule, error) {
 	return func(kind coll.Kind, p *Params) (*Schedule, error) {
-		in, out := inner, outer
-		if in == "" {
-			in = orRing(p.Inner)
-		}
-		if out == "" {
-			out = orRing(p.Outer)
-		}
-		return buildLevels(kind, p, in, out)
+		return buildLevels(kind, p, cmp.Or(inner, p.Inner, "ring"), cmp.Or(outer, p.Outer, "ring"))
 	}
-}
-
-func orRing(name string) string {
-	return cmp.Or(name, "ring")
 }

@@ -113,7 +113,7 @@ var another = map[string]string{
 // echoes are fields of documents that repeat the question, or say how long the answer took.
 var echoes = strings.Fields("job cluster model op nccl dtype layout hosts set command notes within objective fail_on " +
 	"mode resolved_cluster " +
-	"hidden topk experts tokens_per_gpu search_s framework precision alpha threshold tuner kept global_batch")
+	"hidden topk experts tokens_per_gpu framework precision alpha threshold tuner kept global_batch")
 
 // TestFieldsBite gives every field of every question another value: the answer changes, apart from what it repeats of
 // the question, or an error says why it cannot.

@@ -9,7 +9,7 @@ import (
 type Kind string
 
 // Finding is one thing that is wrong, or will be. JSON leaves out what it does not have, but for what scripts index in
-// every finding of a list and whose absence would not say that it is unknown: severity, text, cost and factor.
+// every finding of a list: severity, text and cost.
 type Finding struct {
 	// ID names the finding. The same fault has the same ID in every answer. Findings of
 	// an audit and of the doctor are named by their rule (nic-shared), those of a fleet
@@ -46,9 +46,9 @@ type Finding struct {
 	// it is not TCP: rdma, nccl.
 	Figure    string `json:"figure,omitempty"`
 	Transport string `json:"transport,omitempty"`
-	// Factor is the part left of what peers have, below 1; 0 where nothing gets through, and
-	// where there is no such figure. Sigma is how many robust deviations that is away from them.
-	Factor float64 `json:"factor"`
+	// Factor is the part left of what peers have, below 1; none where nothing gets through, or where there is no such
+	// figure. Sigma is how many robust deviations that is away from them.
+	Factor float64 `json:"factor,omitempty"`
 	Sigma  float64 `json:"sigma,omitempty"`
 
 	// Since is when it began; where Always is set, it was so when first seen. Clearing is set

@@ -18,7 +18,7 @@ type NICModel struct {
 	Max  string   `json:"speed,omitempty" csv:"fastest_port,optional"` // fastest port speed
 	// Rate is the fastest port in one direction; the card as a whole may not feed
 	// two such ports.
-	Rate    unit.Rate   `json:"rate_GBps" csv:"port_Gbps,optional"`
+	Rate    unit.Rate   `json:"rate_GBps,omitzero" csv:"port_Gbps,optional"`
 	PCIeGen int         `json:"pcie_gen" csv:"pcie_gen"`
 	Lanes   int         `json:"pcie_lanes" csv:"pcie_lanes"`
 	GDR     cluster.Tri `json:"gdr,omitempty" csv:"gdr"`

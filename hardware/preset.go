@@ -264,8 +264,9 @@ func nodeOf(want string, all []preset) (*preset, error) {
 	if len(others) == 0 {
 		return nil, fmt.Errorf("%s: no preset has nodes of %s; write a cluster file (docs/format/cluster.md)", want, g.Title)
 	}
-	return nil, fmt.Errorf("%s: no preset has nodes of %d %s: %s; expected one of these with -l 1x%d, or a cluster file "+
-		"(docs/format/cluster.md)", want, n, g.Title, strings.Join(others, ", "), n)
+	return nil, fmt.Errorf("%s: no preset has nodes of %d %s: %s; expected one of these with a number "+
+		"of nodes, such as %s:4, or a cluster file (docs/format/cluster.md)", want, n, g.Title, strings.Join(others, ", "),
+		strings.Fields(others[0])[0])
 }
 
 func presetKey(s string) string {

@@ -261,7 +261,7 @@ func cardsNode(m GPUModel, n int) (*nodeRow, string) {
 		peers = "no NVLink"
 	}
 	return r,
-		fmt.Sprintf("PCIe %d.0 x16 cards on root ports of %s, %s, no NIC (--nic 10GbE gives one); a cluster file or "+
+		fmt.Sprintf("PCIe %d.0 x16 cards on root ports of %s, %s; a cluster file or "+
 			"nvidia-smi topo -m says otherwise", m.PCIeGen, where, peers)
 }
 

@@ -64,7 +64,7 @@ type Plan struct {
 	Tuner     bool                `help:"Plan for NCCL with busbar's tuner plugin (written by --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
 	Objective string              `enum:"time,cost,energy" default:"time" help:"What to minimise: step time, cost per token or energy per token. Cost and energy also try fewer nodes (default time)."`
 	Prices
-	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Also plan for a changed cluster: network.gbps=400 (every NIC and cable), nics_per_node=4; commas combine changes. Repeatable."`
+	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on or off (NICs reach GPU memory), nvlink=off, oversubscription=4:1, gpu=h200, gpu.memory=141G, power=500W. Repeatable."`
 	NCCL string   `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
 	GPU  string   `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it."`
 	NIC  string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
@@ -76,7 +76,7 @@ type Plan struct {
 	Made string `kong:"-"`
 }
 
-// Run searches on the cluster, and on what Set makes of it.
+// Run searches on the cluster.
 func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 	defer prepared(&q, &env, &doc, &err)()
 	if err != nil {
@@ -91,7 +91,7 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 			env.noteFindings(audit.OnHosts(cl), names)
 		}
 	}
-	place := placement{cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC}
+	place := placement{cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC, set: q.Set}
 	if q.GPUs > 0 && q.Cluster != "" {
 		if place.layout, err = q.wholeNodes(ctx, &env); err != nil {
 			return nil, err
@@ -101,31 +101,19 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	variants, err := t.variants()
-	if err != nil {
+	x, err := t.plan(ctx)
+	if err != nil && (x == nil || ctx.Err() == nil) {
 		return nil, err
-	}
-	var list []*planned
-	for _, v := range variants {
-		x, err := t.planOn(ctx, v)
-		if err != nil && (x == nil || ctx.Err() == nil) {
-			return nil, err
-		}
-		x.set = v.set
-		list = append(list, x)
 	}
 	read := q
 	read.Tuner = q.Tuner && q.Emit == "" // whose files are written
-	if err := unused(&read, list[0].steps...); err != nil {
+	if err := unused(&read, x.steps...); err != nil {
 		return nil, err
 	}
-	d := list[0].document()
+	d := x.document()
 	env.note(d.Plans[0].Row.mfuNote()...)
-	for _, x := range list[1:] {
-		d.Variants = append(d.Variants, *x.document())
-	}
 	if q.Emit != "" {
-		if d.Emitted, err = list[0].emit(ctx, list[0]); err != nil {
+		if d.Emitted, err = x.emit(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -234,11 +222,9 @@ func (q *Plan) wholeNodes(ctx context.Context, env *Env) (string, error) {
 	return fmt.Sprintf("%dx%d", q.GPUs/each, each), nil
 }
 
-// PlanDoc is the answer to Plan for one cluster; those of other clusters that were asked about side by side are its
-// variants.
+// PlanDoc is the answer to Plan.
 type PlanDoc struct {
 	Cluster string `json:"cluster"`
-	Set     string `json:"set,omitempty"` // what was changed of the cluster
 	Model   string `json:"model"`
 	GPUs    int    `json:"gpus"`
 	// Considered is the settings of the space, the sum of the next three: Bounded were ruled out one by one, Cut were
@@ -249,7 +235,6 @@ type PlanDoc struct {
 	Cut        int64           `json:"cut"`
 	Priced     int64           `json:"priced"`
 	Failed     int64           `json:"failed"`
-	Seconds    float64         `json:"search_s"` // that the search took
 	Complete   bool            `json:"complete"` // it came to its end
 	Objective  string          `json:"objective"`
 	Batch      int64           `json:"global_batch"`                // sequences of a step
@@ -263,7 +248,6 @@ type PlanDoc struct {
 	Hosts      *plan.RankOrder `json:"hosts,omitempty"`
 	Plans      []PlanRow       `json:"plans"` // the best first
 	Tie        *planTie        `json:"tie,omitempty"`
-	Variants   []PlanDoc       `json:"variants,omitempty"`
 	Emitted    *PlanFiles      `json:"emitted,omitempty"`
 
 	Goal    planGoal         `json:"goal"`
@@ -313,9 +297,8 @@ type PlanRow struct {
 func (x *planned) document() *PlanDoc {
 	a, q := x.answer, x.query
 	d := &PlanDoc{
-		Cluster: q.Cluster.Name, Set: x.set, Model: q.Spaces[0].Base.Model.Name, GPUs: q.Spaces[0].Ranks,
+		Cluster: q.Cluster.Name, Model: q.Spaces[0].Base.Model.Name, GPUs: q.Spaces[0].Ranks,
 		Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Failed: a.Failed,
-		Seconds:  x.took.Seconds(),
 		Complete: a.Whole, Objective: x.goal.Name, Bound: a.Bound, Gap: x.gap(), Holds: x.holds, Plans: []PlanRow{},
 		Goal: x.goal, Job: x.steps[0].summary(), Spaces: len(q.Spaces), PerNode: q.Spaces[0].Node,
 		GPU: q.GPU.Model.Title, Mixed: x.mixed, Nearby: x.nearby, Tuner: q.Tuned, Memory: q.HostMemory,
@@ -404,13 +387,10 @@ func (x *planned) command(p *pricedStep) string {
 		Cluster: x.Cluster, Model: x.Model, Parallel: Parallel(said(x.framework, j.Split)),
 		Global: j.GlobalBatch / x.pairs(), Micro: j.MicroBatch / x.pairs(), Seq: j.Seq, Precision: j.Precision,
 		Recompute: j.Recompute, FineTuning: x.FineTuning, Framework: x.framework.String(), Context: j.Context,
-		NCCL: x.NCCL, GPU: x.Plan.GPU, NIC: x.NIC,
+		NCCL: x.NCCL, GPU: x.Plan.GPU, NIC: x.NIC, Set: x.Set,
 	}}
 	if p.layout != "all" {
 		q.Layout = Layout(p.layout)
-	}
-	if x.set != "" {
-		q.Set = []string{x.set}
 	}
 	if string(j.Kernels) != x.framework.Kernels {
 		q.Kernels = j.Kernels

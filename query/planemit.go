@@ -29,30 +29,30 @@ type PlanFiles struct {
 }
 
 // emit makes the files of the plan that was picked.
-func (p *training) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
-	if p.Pick > len(x.steps) {
-		return nil, fmt.Errorf("--pick %d; there are %d plans (--top)", p.Pick, len(x.steps))
+func (x *planned) emit(ctx context.Context) (*PlanFiles, error) {
+	if x.Pick > len(x.steps) {
+		return nil, fmt.Errorf("--pick %d; there are %d plans (--top)", x.Pick, len(x.steps))
 	}
-	plan, layout, err := p.launch(x)
+	plan, layout, err := x.launch()
 	if err != nil {
 		return nil, err
 	}
-	detected, err := p.detected(ctx)
+	detected, err := x.detected(ctx)
 	if err != nil {
 		return nil, err
 	}
 	topologies, right := plan.Topologies(detected)
-	files, left, err := plan.Files(cmp.Or(p.Folder, p.Emit))
+	files, left, err := plan.Files(cmp.Or(x.Folder, x.Emit))
 	if err != nil {
 		return nil, err
 	}
-	fabric := step.NewFabric(x.query.Cluster, layout, x.steps[p.Pick-1].job.Split, x.query.Version)
+	fabric := step.NewFabric(x.query.Cluster, layout, x.steps[x.Pick-1].job.Split, x.query.Version)
 	tables, none, err := plan.Tables(fabric)
 	if err != nil {
 		return nil, err
 	}
 	own := []launch.File{{Name: profiler.SourceName, Text: profiler.Source()}}
-	files, left, err = p.chosenFiles(slices.Concat(files, topologies, tables, own), slices.Concat(left, right, none))
+	files, left, err = x.chosenFiles(slices.Concat(files, topologies, tables, own), slices.Concat(left, right, none))
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (p *training) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
 	}
 	// plan.json is the first of launch
 	d := &PlanFiles{
-		Dir: p.Emit, Plan: p.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...),
+		Dir: x.Emit, Plan: x.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...),
 		Left: left, Texts: append(append(files[1:], readme), files[0]),
 	}
 	for _, f := range d.Texts {
@@ -105,14 +105,14 @@ func clusterNode(name string) bool {
 }
 
 // launch is the plan that was picked with NCCL's settings, and who takes part: it may take fewer nodes than there are.
-func (p *training) launch(x *planned) (*launch.Plan, nccl.Layout, error) {
+func (x *planned) launch() (*launch.Plan, nccl.Layout, error) {
 	var hosts []string
 	var err error
-	q, picked := x.query, x.steps[p.Pick-1]
+	q, picked := x.query, x.steps[x.Pick-1]
 	if x.order != nil {
 		hosts = x.order.hosts(q.Layout)
-	} else if p.Hosts != "" {
-		if hosts, err = parseHosts(p.Hosts); err != nil {
+	} else if x.Hosts != "" {
+		if hosts, err = parseHosts(x.Hosts); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -121,7 +121,7 @@ func (p *training) launch(x *planned) (*launch.Plan, nccl.Layout, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	plan.Made, plan.Job.Step = cmp.Or(p.Made, ShellLine(CommandLine([]string{"plan"}, p.Plan))), picked.Step
+	plan.Made, plan.Job.Step = cmp.Or(x.Made, ShellLine(CommandLine([]string{"plan"}, x.Plan))), picked.Step
 	if x.order != nil {
 		plan.Given = x.order.doc.Given
 	}

@@ -21,7 +21,7 @@ func TestPlanEndedEarly(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = p.planOn(ctx, planVariant{"", p.cluster})
+	_, err = p.plan(ctx)
 	if !errors.Is(err, context.Canceled) ||
 		!strings.Contains(strings.Join(notes, "\n"), "before its first plan was priced") {
 		t.Errorf("%v, with notes %q", err, notes)

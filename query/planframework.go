@@ -124,11 +124,7 @@ type planOther struct {
 	Gain      float64        `json:"gain"`           // in the objective: 0.1 is a tenth less
 	Tied      bool           `json:"tied,omitempty"` // the gain is below what predictions are good for
 	Parallel  workload.Split `json:"parallel"`
-	Settings  string         `json:"settings"`
-	// Difference says how much of the gain its kernels and its precision make; "" where they are the plan's own, or the
-	// gain is too small to tell.
-	Difference string  `json:"difference,omitempty"`
-	Kernels    float64 `json:"kernels_share,omitempty"` // what they make of the gain: 1 is all of it
+	Settings  string         `json:"settings"` // its kernels and precision too, where they are others than the plan's
 }
 
 // bestBy is the best plan by a framework whose step is at most so long; 0 is any time. The error is plan.ErrNone where
@@ -263,45 +259,13 @@ func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 				Tied:     first.Value <= best.Value*step.TieMargin,
 				Parallel: best.Job.Split, Settings: settings(&best.Job),
 			}
-			if err := o.explain(x.query, first, best); err != nil {
-				return nil, err
+			if j := best.Job; j.Kernels != first.Job.Kernels || j.Precision != first.Job.Precision {
+				o.Settings += fmt.Sprintf(", %s kernels and %s", j.Kernels, j.Precision)
 			}
 			list = append(list, o)
 		}
 	}
 	return list, nil
-}
-
-// explain says how much of what another framework gains is its kernels and its precision: the first plan is priced with
-// them, and all else as it is.
-func (o *planOther) explain(q *plan.Query, first, best *plan.Plan) error {
-	j := first.Job
-	j.Kernels, j.Precision = best.Job.Kernels, best.Job.Precision
-	if o.Tied || j.Kernels == first.Job.Kernels && j.Precision == first.Job.Precision {
-		return nil
-	}
-	r, err := step.Step(&j, q.GPU, q.Fabric(&j))
-	if err != nil {
-		return err
-	}
-	o.Kernels = float64((first.Result.Step - r.Step) / (first.Result.Step - best.Result.Step))
-	var own, other []string
-	if j.Kernels != first.Job.Kernels {
-		own, other = append(own, string(j.Kernels)+" kernels"), append(other, string(first.Job.Kernels))
-	}
-	if j.Precision != first.Job.Precision {
-		own, other = append(own, string(j.Precision)), append(other, string(first.Job.Precision))
-	}
-	share, rest := "all of this is by", ""
-	switch {
-	case o.Kernels < 0.05:
-		share, rest = "none of this is by", ", all of it by its other settings"
-	case o.Kernels < 0.95:
-		share, rest = fmt.Sprintf("%.0f%% of this is by", 100*o.Kernels), ", the rest by its other settings"
-	}
-	o.Difference = fmt.Sprintf("%s %s instead of %s%s", share, strings.Join(own, " and "), strings.Join(other, " and "),
-		rest)
-	return nil
 }
 
 // said is a split in the words of --parallel: what is left out is the framework's default, so that zero and sp are

@@ -19,30 +19,10 @@ import (
 	"busbar.dev/workload"
 )
 
-// planVariant is a cluster to plan for.
-type planVariant struct {
-	set     string // what was set; "" for the cluster as it is
-	cluster *cluster.Cluster
-}
-
-// variants are the cluster as it is, and one for every Set.
-func (t *training) variants() ([]planVariant, error) {
-	list := []planVariant{{"", t.cluster}}
-	for _, text := range t.Set {
-		cl, err := step.Vary(t.cluster, text)
-		if err != nil {
-			return nil, fmt.Errorf("--set %s: %w", text, err)
-		}
-		list = append(list, planVariant{text, cl})
-	}
-	return list, nil
-}
-
 // planned is the answer on one site.
 type planned struct {
 	*training
 	jobSite
-	set        string
 	framework  *workload.Framework
 	chosen     string // why that framework, where nobody named it
 	query      *plan.Query
@@ -61,28 +41,27 @@ type planned struct {
 	others     []planOther // frameworks whose best plan is better
 }
 
-// planOn plans on one cluster, and explains the plans.
-func (t *training) planOn(ctx context.Context, v planVariant) (*planned, error) {
+// plan plans on the cluster, and explains the plans.
+func (t *training) plan(ctx context.Context) (*planned, error) {
 	at := t.jobSite
-	at.cluster = v.cluster
 	var order *hostOrder
 	var err error
-	if at.ranks, at.layout, order, err = t.hostLayout(v.cluster); err != nil {
+	if at.ranks, at.layout, order, err = t.hostLayout(t.cluster); err != nil {
 		return nil, err
 	}
 	nearby := false
 	if order == nil {
-		if at.ranks, at.layout, err = t.without(v.cluster, at.ranks, at.layout); err != nil {
+		if at.ranks, at.layout, err = t.without(t.cluster, at.ranks, at.layout); err != nil {
 			return nil, err
 		}
-		near := plan.NetworkOrder(v.cluster, at.ranks)
+		near := plan.NetworkOrder(t.cluster, at.ranks)
 		nearby, at.ranks = !slices.Equal(near, at.ranks), near
 	}
 	x, err := t.search(ctx, at, order)
 	if err != nil {
 		return nil, err
 	}
-	x.set, x.nearby = v.set, nearby
+	x.nearby = nearby
 	for i := range x.answer.Plans {
 		x.steps = append(x.steps, x.step(i))
 	}

@@ -34,7 +34,7 @@ type ScaleDoc struct {
 	Strong  bool             `json:"strong"` // the work is divided, not repeated
 	Rows    []ScaleRow       `json:"rows"`   // by nodes
 	Skipped []scaleSkip      `json:"skipped"`
-	Knee    int              `json:"knee_nodes"` // the last doubling that gives at least 1.6 times as much; 0: not reached
+	Knee    int              `json:"knee_nodes,omitempty"` // the last doubling that gives at least 1.6 times as much, where it is reached
 
 	Pictures bool `json:"samples,omitempty"` // rates count samples, not tokens
 	Noted
@@ -86,7 +86,7 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 	if q.Compare != "" || q.Layout != "" {
 		return nil, errors.New("scale varies the layout; expected --nodes instead of -l and --compare")
 	}
-	least, err := q.most()
+	first, least, err := q.bounds()
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 	if !d.Strong {
 		each = whole.job.GlobalBatch / int64(whole.Ranks)
 	}
-	d.price(ctx, &env, t, fails, whole, most, each, q.Every)
+	d.price(ctx, &env, t, fails, whole, first, most, each, q.Every)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -138,16 +138,23 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 	return d, nil
 }
 
-// most is the largest number of nodes that is asked about; 0 is all.
-func (q *Scale) most() (int, error) {
-	if q.Nodes == "" || q.Nodes == "all" {
-		return 0, nil
+// bounds are the fewest and the most nodes that are asked about; 0 is all there are.
+func (q *Scale) bounds() (first, most int, err error) {
+	from, to, ok := strings.Cut(q.Nodes, "-")
+	switch {
+	case q.Nodes == "" || q.Nodes == "all":
+		return 1, 0, nil
+	case !ok:
+		from, to = "1", from
 	}
-	n, err := strconv.Atoi(strings.TrimPrefix(q.Nodes, "1-"))
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("--nodes %.40q; expected 1-N, such as 1-64, or all", q.Nodes)
+	first, err = strconv.Atoi(from)
+	if err == nil {
+		most, err = strconv.Atoi(to)
 	}
-	return n, nil
+	if err != nil || first < 1 || most < first {
+		return 0, 0, fmt.Errorf("--nodes %.40q; expected 1-N, such as 1-64, or all", q.Nodes)
+	}
+	return first, most, nil
 }
 
 // wholeNodes is so many nodes with so many GPUs each.
@@ -158,9 +165,9 @@ func (t *training) wholeNodes(nodes, gpus int) shape {
 // everyNodes is up to where every number of nodes is priced.
 const everyNodes = 64
 
-// price prices 1, 2, 4, … and the most nodes; or every number while there are few. each is the batch of a GPU; 0 is
+// price prices the first, twice as many, … and the most nodes; or every number while there are few. each is the batch of a GPU; 0 is
 // one batch for all.
-func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails failing, whole *pricedStep, most int,
+func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails failing, whole *pricedStep, first, most int,
 	each int64, every bool,
 ) {
 	per := whole.Ranks / most
@@ -171,11 +178,11 @@ func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails faili
 		return min(2*n, most)
 	}
 	total := 1
-	for n := 1; n < most; n = next(n) {
+	for n := first; n < most; n = next(n) {
 		total++
 	}
 	var before *pricedStep
-	for n, done := 1, 0; ctx.Err() == nil; n = next(n) {
+	for n, done := first, 0; ctx.Err() == nil; n = next(n) {
 		env.steps(done, total)
 		done++
 		p, err := whole, error(nil)

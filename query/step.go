@@ -36,10 +36,11 @@ type Step struct {
 
 // StepDoc is the answer to Step: a row for every layout.
 type StepDoc struct {
-	Cluster  string     `json:"cluster"`
-	Rows     []StepRow  `json:"rows"`
-	Skipped  []string   `json:"skipped,omitempty"`  // layouts of a comparison that cannot be priced, and why
-	Timeline []step.Bar `json:"timeline,omitempty"` // where it was asked for
+	Cluster  string           `json:"cluster"`
+	Job      workload.Summary `json:"job"` // on the first layout
+	Rows     []StepRow        `json:"rows"`
+	Skipped  []string         `json:"skipped,omitempty"`  // layouts of a comparison that cannot be priced, and why
+	Timeline []step.Bar       `json:"timeline,omitempty"` // where it was asked for
 	// Measured is the step that was measured, Described the cluster with it.
 	Measured  *measuredStep     `json:"measured,omitempty"`
 	Described *cluster.Document `json:"described,omitempty"`
@@ -208,6 +209,7 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 	if len(d.Rows) == 0 {
 		return nil, fmt.Errorf("none of the layouts can be priced: %s", strings.Join(d.Skipped, "; "))
 	}
+	d.Job = d.Rows[0].Job
 	list := slices.DeleteFunc(assumedRates(t.cluster, len(t.cluster.Hosts) == 1 || t.shapes[0].nodes == 1),
 		func(s string) bool { // predict.Assume notes those
 			return strings.Contains(s, predict.AsGiven) || strings.HasPrefix(s, step.Trunks.String())

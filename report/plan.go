@@ -14,38 +14,15 @@ import (
 	"busbar.dev/workload"
 )
 
-// Plan prints plans, side by side where there are several clusters, and what was written.
+// Plan prints the plans for one cluster: the job, the first plan, what limits it and what would help, then the table,
+// and what was written. How the search went and what else was looked at follow where more is asked for.
 func Plan(p *Page, d *query.PlanDoc) {
 	if len(d.Plans) == 0 {
 		return
 	}
-	planOf(p, d)
-	for i := range d.Variants {
-		p.printf("\n")
-		planOf(p, &d.Variants[i])
-	}
-	if len(d.Variants) > 0 {
-		p.printf("\n")
-	}
-	base := &d.Plans[0]
-	for _, v := range d.Variants {
-		r := v.Plans[0]
-		against := when(v.Goal.Head != "",
-			fmt.Sprintf(", %.4g %s for a million instead of %.4g", r.Million, v.Goal.Unit, base.Million))
-		p.printf("with %s the best plan takes %s instead of %s (%+.1f%% %s/s%s): %s\n", v.Set, r.Step, base.Step,
-			float64(100*(base.Step/r.Step-1)), passed(&d.Job), against, r.Parallel)
-	}
-	if d.Emitted != nil {
-		planFiles(p, d.Emitted)
-	}
-}
-
-// planOf prints the plans for one cluster: the job, the first plan, what limits it and what would help, then the table.
-// How the search went and what else was looked at follow where more is asked for.
-func planOf(p *Page, d *query.PlanDoc) {
 	base, first := &d.Job, &d.Plans[0]
-	p.printf("%s on %s%s, %s%s (%s): %s parameters, %s per step%s, %s, %s\n", d.Model, d.Cluster,
-		when(d.Set != "", " with "+d.Set), when(d.Spaces > 1, "up to "), words.Plural(d.GPUs, "GPU"), d.GPU,
+	p.printf("%s on %s, %s%s (%s): %s parameters, %s per step%s, %s, %s\n", d.Model, d.Cluster,
+		when(d.Spaces > 1, "up to "), words.Plural(d.GPUs, "GPU"), d.GPU,
 		words.Thousands(base.Params), batchOf(base), when(d.BatchRule != "", " (default)"), base.Precision, runBy(base))
 	p.printf("plan 1: %s per step (%s expected), %s; %s\n", first.Step, spanRange(first.Low, first.High), first.Parallel,
 		first.Reason)
@@ -58,9 +35,8 @@ func planOf(p *Page, d *query.PlanDoc) {
 	}
 	for _, o := range d.Others {
 		if p.Verbose || !o.Tied {
-			p.printf("with --framework %s: %s, %.1f%% %s%s, by %s\n%s", o.Framework, o.Step, 100*o.Gain,
-				d.Goal.Better(), when(o.Tied, ", too little to tell"), o.Settings,
-				when(o.Difference != "", "  "+o.Difference+"\n"))
+			p.printf("with --framework %s: %s, %.1f%% %s%s, by %s\n", o.Framework, o.Step, 100*o.Gain, d.Goal.Better(),
+				when(o.Tied, ", too little to tell"), o.Settings)
 		}
 	}
 	if p.Verbose {
@@ -73,6 +49,9 @@ func planOf(p *Page, d *query.PlanDoc) {
 		p.printf("ranks follow the network: hosts of one leaf switch are neighbours, unlike in the cluster's order\n")
 	default:
 		p.printf("details of plan 1: %s\n", first.Command)
+	}
+	if d.Emitted != nil {
+		planFiles(p, d.Emitted)
 	}
 }
 

@@ -29,7 +29,8 @@ func Scale(p *Page, d *query.ScaleDoc) {
 	}
 	p.table(scaleTable(d))
 	for _, s := range d.Skipped {
-		p.printf("%s left out: %s\n", words.Plural(s.Nodes, "node"), s.Reason)
+		why, _, _ := strings.Cut(s.Reason, ";")
+		p.printf("%s left out: %s\n", words.Plural(s.Nodes, "node"), either(p.Verbose, s.Reason, why))
 	}
 }
 

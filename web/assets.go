@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -9,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"strings"
 
 	"busbar.dev/ask"
 )
@@ -23,8 +23,8 @@ var page embed.FS
 // browsers may keep them for ever.
 type assets struct {
 	build string
-	index []byte
-	login []byte
+	index string
+	login string
 }
 
 // newAssets reads what is embedded.
@@ -41,20 +41,12 @@ func newAssets(version string) (*assets, error) {
 		return err
 	})
 	build := hex.EncodeToString(h.Sum(nil)[:6])
-	html := func(name string) []byte {
+	html := func(name string) string {
 		data, e := page.ReadFile(name)
 		err = errors.Join(err, e)
-		return bytes.ReplaceAll(data, []byte("BUILD"), []byte(build))
+		return strings.ReplaceAll(string(data), "BUILD", build)
 	}
 	return &assets{build: build, index: html("page/index.html"), login: html("page/login.html")}, err
-}
-
-func (a *assets) page(w http.ResponseWriter, _ *http.Request)      { document(w, a.index) }
-func (a *assets) loginPage(w http.ResponseWriter, _ *http.Request) { document(w, a.login) }
-
-func document(w http.ResponseWriter, text []byte) {
-	headed(w, "text/html; charset=utf-8", "no-cache")
-	_, _ = w.Write(text)
 }
 
 func (a *assets) icon(w http.ResponseWriter, r *http.Request) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"busbar.dev/ask"
 	"busbar.dev/docs"
 	"busbar.dev/query"
 )
@@ -77,26 +78,27 @@ func (s *Server) own() []Route {
 	post := func(path string, role Role, body int64, h http.HandlerFunc) Route {
 		return Route{Method: "POST", Path: path, Role: role, Body: body, Handler: h}
 	}
+	html := func(text string) http.HandlerFunc { return fixed("text/html; charset=utf-8", text) }
 	list := []Route{
-		get("/healthz", Public, s.health),
-		get("/login", Public, s.assets.loginPage),
+		get("/healthz", Public, fixed(ask.Text, "ok\n")),
+		get("/login", Public, html(s.assets.login)),
 		post("/login", Public, 4<<10, s.login),
 		get("/session", Public, s.session),
 		get("/favicon.ico", Public, s.assets.icon),
 		get("/open/{build}/{file}", Public, s.assets.open),
 		get("/assets/{build}/{file...}", Read, s.assets.closed),
 		post("/logout", Read, 0, s.logout),
-		get("/{$}", Read, s.assets.page),
+		get("/{$}", Read, html(s.assets.index)),
 		get("/api/{$}", Read, s.index),
 		get("/api/me", Read, s.me),
-		get("/api/sources", Read, sources),
+		get("/api/sources", Read, fixed("text/markdown; charset=utf-8", docs.Seeds)),
 		get("/api/events", Read, s.listen),
 		post("/api/files", Read, maxUpload, s.upload),
 		get("/api/scene", Read, s.scene),
 		get("/api/plan/files", Read, s.planFiles),
 	}
 	for _, v := range views {
-		list = append(list, get("/"+v, Read, s.assets.page))
+		list = append(list, get("/"+v, Read, html(s.assets.index)))
 	}
 	for _, q := range questions() {
 		list = append(list, get("/api/"+q.Route, Read, s.answer(q)))
@@ -136,15 +138,12 @@ func (s *Server) Handler() http.Handler {
 	}))
 }
 
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "ok\n")
-}
-
-// sources is the page of the source documents as it was executed.
-func sources(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
-	_, _ = io.WriteString(w, docs.Seeds)
+// fixed answers with a text that does not change.
+func fixed(mime, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		headed(w, mime, "no-cache")
+		_, _ = io.WriteString(w, text)
+	}
 }
 
 // me is who is logged in, for the page's head, and whether there is a fleet to ask about.

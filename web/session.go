@@ -178,11 +178,16 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	s.Tokens.touch(x.Name)
 	until := time.Now().Add(sessionLasts)
+	s.setCookie(w, s.Tokens.sign(x, until), until)
+	Reply(w, map[string]string{"name": x.Name, "role": x.Role, "to": nextPage(r.PostForm.Get("to"))})
+}
+
+// setCookie gives the browser a session's cookie until a time.
+func (s *Server) setCookie(w http.ResponseWriter, value string, until time.Time) {
 	http.SetCookie(w, &http.Cookie{
-		Name: s.cookie, Value: s.Tokens.sign(x, until), Path: "/", Expires: until,
+		Name: s.cookie, Value: value, Path: "/", Expires: until,
 		HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode,
 	})
-	Reply(w, map[string]string{"name": x.Name, "role": x.Role, "to": nextPage(r.PostForm.Get("to"))})
 }
 
 // nextPage is where to go after logging in: a view of this page and nothing else, whatever an address says.
@@ -209,8 +214,6 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: s.cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode,
-	})
+	s.setCookie(w, "", time.Unix(1, 0)) // which takes it away
 	Reply(w, map[string]string{"done": "logged out"})
 }

@@ -62,11 +62,7 @@ var (
 func safeName(name string) string {
 	name = strings.ReplaceAll(name, "\\", "/")
 	name = strange.ReplaceAllString(name[strings.LastIndexByte(name, '/')+1:], "_")
-	name = strings.TrimLeft(name, ".-")
-	if len(name) > 80 {
-		name = name[len(name)-80:]
-		name = strings.TrimLeft(name, ".-")
-	}
+	name = strings.TrimLeft(name[max(0, len(name)-80):], ".-")
 	if name == "" {
 		return "file"
 	}

@@ -37,7 +37,7 @@ type Line struct {
 	Formula string  `json:"formula"`
 	Worked  string  `json:"worked"` // the formula with its numbers
 	Value   float64 `json:"value"`
-	Unit    string  `json:"unit"`
+	Unit    string  `json:"unit,omitempty"`
 	Note    string  `json:"note,omitempty"`
 }
 

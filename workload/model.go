@@ -10,13 +10,13 @@ import (
 
 // Dims are the dimensions that a transformer is described by.
 type Dims struct {
-	Layers  int64 `json:"layers" csv:"layers,optional"`
-	Hidden  int64 `json:"hidden" csv:"hidden,optional"`
-	Heads   int64 `json:"heads" csv:"heads,optional"`
-	KVHeads int64 `json:"kv_heads" csv:"kv_heads,optional"` // 0 is Heads
-	FFN     int64 `json:"ffn" csv:"ffn,optional"`           // 0 is four times Hidden
-	Vocab   int64 `json:"vocab" csv:"vocab,optional"`       // tokens, or classes of pictures
-	Context int64 `json:"context" csv:"context,optional"`   // the longest sequence, in tokens
+	Layers  int64 `json:"layers,omitempty" csv:"layers,optional"`
+	Hidden  int64 `json:"hidden,omitempty" csv:"hidden,optional"`
+	Heads   int64 `json:"heads,omitempty" csv:"heads,optional"`
+	KVHeads int64 `json:"kv_heads,omitempty" csv:"kv_heads,optional"` // 0 is Heads
+	FFN     int64 `json:"ffn,omitempty" csv:"ffn,optional"`           // 0 is four times Hidden
+	Vocab   int64 `json:"vocab,omitempty" csv:"vocab,optional"`       // tokens, or classes of pictures
+	Context int64 `json:"context,omitempty" csv:"context,optional"`   // the longest sequence, in tokens
 	// HeadDim is the width of a head; 0 is Hidden over Heads.
 	HeadDim int64 `json:"head_dim,omitempty" csv:"head_dim,optional"`
 	// Experts is how many a layer has, TopK how many of them a token passes, Shared how many

@@ -21,7 +21,7 @@ type Score struct {
 	Covered float64 `json:"coverage"`     // share of points that were measured inside the error bar
 	Bar     float64 `json:"median_bar"`   // as a factor
 
-	MachineMean `json:"machine_mean"`
+	MachineMean `json:"machine_mean,omitzero"`
 }
 
 // leastOfMachine is how many points a machine must have for its own error to say something.

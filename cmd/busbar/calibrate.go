@@ -92,11 +92,11 @@ func (c *calibrateCmd) Run(e *env) error {
 			return err
 		}
 	}
-	out, err := c.target()
-	if err != nil {
+	if err := c.checkOutput(); err != nil {
 		return err
 	}
 	var doc *query.CalibrateDoc
+	var err error
 	switch {
 	case c.Step != "":
 		doc, err = c.measured(e)
@@ -113,11 +113,15 @@ func (c *calibrateCmd) Run(e *env) error {
 		return err
 	}
 	if c.Output != "" && doc.Better {
-		if err := c.forms(doc).write(e, out); err != nil {
+		cl, err := doc.Described.Cluster()
+		if err == nil {
+			err = e.writeOut(c.Output, func(w io.Writer) error { return clusterfile.Write(w, cl) })
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return wrong(doc, c.tell(e, doc, out))
+	return wrong(doc, c.tell(e, doc))
 }
 
 // validate predicts measured points, or examines faults, and says how good that is.
@@ -168,42 +172,26 @@ func (c *calibrateCmd) live() query.CalibrateLive {
 }
 
 // tell says what was found: on standard error where the cluster has standard output.
-func (c *calibrateCmd) tell(e *env, doc *query.CalibrateDoc, out target) error {
-	file := out.file
-	text := func(p *report.Page, d *query.CalibrateDoc) { report.Calibrate(p, d, file) }
+func (c *calibrateCmd) tell(e *env, doc *query.CalibrateDoc) error {
+	text := func(p *report.Page, d *query.CalibrateDoc) { report.Calibrate(p, d, c.Output) }
 	switch {
-	case c.Output == "" || !out.stdout():
+	case c.Output == "" || !isStdout(c.Output):
 		return show(e, c.common, doc, text)
 	case c.Quiet:
 		return nil
 	}
-	file = "-"
 	return report.Print(e.stderr, report.TextOptions{}, text, doc)
 }
 
-// target is where the cluster goes. A name without an ending is that of a file.
-func (c *calibrateCmd) target() (target, error) {
-	t, err := c.forms(nil).find(cmp.Or(c.Output, "-"))
-	switch {
-	case err != nil && filepath.Ext(c.Output) == "":
-		return target{c.Output, "yaml", c.Output}, nil
-	case err != nil:
-		return t, fmt.Errorf("-o %s: a cluster file is YAML; expected a name that ends in .yaml", c.Output)
-	case c.JSON && c.Output != "" && t.stdout():
-		return t, fmt.Errorf("-o %s and --json both want standard output; take one of them", c.Output)
+// checkOutput refuses a place for the cluster that is none. A name without an ending is that of a file.
+func (c *calibrateCmd) checkOutput() error {
+	switch ext := filepath.Ext(c.Output); {
+	case c.Output == "" || !isStdout(c.Output) && (ext == "" || ext == ".yaml" || ext == ".yml"):
+		return nil
+	case !isStdout(c.Output):
+		return fmt.Errorf("-o %s: a cluster file is YAML; expected a name that ends in .yaml", c.Output)
+	case c.JSON:
+		return fmt.Errorf("-o %s and --json both want standard output; take one of them", c.Output)
 	}
-	return t, nil
-}
-
-// forms are how the cluster can be written.
-func (c *calibrateCmd) forms(doc *query.CalibrateDoc) forms {
-	return forms{list: []form{{
-		"yaml", []string{".yaml", ".yml"}, func(w io.Writer) error {
-			cl, err := doc.Described.Cluster()
-			if err != nil {
-				return err
-			}
-			return clusterfile.Write(w, cl)
-		},
-	}}}
+	return nil
 }

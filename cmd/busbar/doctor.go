@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-	"unicode"
 
 	"busbar.dev/ask"
 	"busbar.dev/query"
@@ -113,25 +111,12 @@ func readAnswer(in *bufio.Reader) (string, error) {
 	}
 }
 
-// yesOrNo is what an answer says. What is unsure ("not sure", "no idea", "yes, but only sometimes") is no answer:
-// either would weigh in full.
+// yesOrNo is what an answer says. Whatever else somebody says is no answer: either would weigh in full.
 func yesOrNo(answer string) (yes, known bool) {
-	words := strings.FieldsFunc(strings.ToLower(answer), func(r rune) bool { return !unicode.IsLetter(r) })
-	if len(words) == 0 {
-		return false, false
-	}
-	unsure := func(w string) bool {
-		return slices.Contains([]string{
-			"sure", "idea", "know", "maybe", "perhaps", "sometimes", "partly", "but", "unsure", "clue", "unknown", "depends",
-			"think", "probably", "possibly", "mostly", "tell", "or", "if", "except", "unless",
-		}, w)
-	}
-	switch first := words[0]; {
-	case slices.ContainsFunc(words[1:], unsure):
-		return false, false
-	case slices.Contains([]string{"y", "yes", "yep", "yeah", "ye", "ja", "true"}, first):
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
 		return true, true
-	case slices.Contains([]string{"n", "no", "nope", "nein", "false", "never", "nah"}, first):
+	case "n", "no":
 		return false, true
 	}
 	return false, false

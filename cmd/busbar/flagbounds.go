@@ -32,30 +32,41 @@ func unreadable(err error) string {
 	text = strings.ReplaceAll(text, `must be one of "",`, "must be one of ")
 	text = noValue.ReplaceAllString(text, "expected a value after it")
 	var p *kong.ParseError
-	if flag := unknownFlag.FindString(text); flag != "" && errors.As(err, &p) && p.Context != nil &&
-		p.Context.Selected() != nil {
-		n := p.Context.Selected()
-		if n.Parent != nil && n.Parent.DefaultCmd == n {
-			n = n.Parent
-		}
-		var owners []string
-		for _, sub := range n.Leaves(true) {
-			if slices.ContainsFunc(sub.Flags, func(f *kong.Flag) bool {
-				return "unknown flag --"+f.Name == flag || "unknown flag -"+string(f.Short) == flag
-			}) {
-				owners = append(owners, "busbar "+commandWords(sub))
-			}
-		}
-		if len(owners) > 0 {
-			return flag + "; it is a flag of " + strings.Join(owners, " and ")
-		}
-	}
 	for _, m := range meant {
 		if flag := unknownFlag.FindString(text); flag == "unknown flag "+m[0] {
 			return flag + "; " + m[1]
 		}
 	}
+	if flag := unknownFlag.FindString(text); flag != "" && errors.As(err, &p) && p.Context != nil {
+		if list := owners(flag, commandWords(p.Context.Selected())); len(list) > 0 {
+			return flag + "; it is a flag of " + enumerated(list, "", "and")
+		}
+	}
 	return text
+}
+
+// mostOwners are as many commands as are named where a flag is another's.
+const mostOwners = 4
+
+// owners are commands that have a flag which a command lacks: those below it, or else any.
+func owners(flag, of string) (list []string) {
+	all, err := newParser(nil)
+	if err != nil {
+		return nil
+	}
+	for _, n := range callable(all.Model.Children) {
+		if slices.ContainsFunc(allFlags(n), func(f *kong.Flag) bool {
+			return flag == "unknown flag --"+f.Name || flag == "unknown flag -"+string(f.Short)
+		}) {
+			list = append(list, "busbar "+commandWords(n))
+		}
+	}
+	top, _, _ := strings.Cut(of, " ")
+	other := func(words string) bool { return !strings.HasPrefix(words, "busbar "+top+" ") }
+	if near := slices.DeleteFunc(slices.Clone(list), other); len(near) > 0 {
+		return near
+	}
+	return list[:min(len(list), mostOwners)]
 }
 
 // meant are flags of other programs and what says the same here.

@@ -78,6 +78,15 @@ func (e *env) fleet(o common, server client.Options) query.Env {
 	return q
 }
 
+// told is the end of what a command did: its document, or a line that says it.
+func (o common) told(e *env, document any, format string, args ...any) error {
+	if o.JSON {
+		return report.JSON(e.stdout, document)
+	}
+	o.say(e, format, args...)
+	return nil
+}
+
 // say writes a line beside the answer.
 func (o common) say(e *env, format string, args ...any) {
 	if !o.Quiet {

@@ -296,7 +296,7 @@ better than what is shown. Ctrl-C gives the best so far, and how much better the
 Examples:
   busbar plan -c dgx-a100 --gpus 64 -m gpt3-13b --global-batch 512
   busbar plan -c dgx-h100:8 -m llama3-70b --global-batch 512 --parallel zero=1 --schedule 1f1b,interleaved,zero-bubble
-  busbar plan -c dgx-h100:8 -m llama2-70b --global-batch 512 --set network.gbps=200 --set nics_per_node=4 --top 3 --json
+  busbar plan -c dgx-h100:8 -m llama2-70b --global-batch 512 --set nic=200G,nics=4 --top 3 --json
   busbar plan -c dgx-h100:16 -m llama2-13b --global-batch 512 --objective cost --price 2.50/gpu-hour
   busbar plan -c cluster.yaml -m llama2-7b --global-batch 512 --emit run1 --hosts gpu[01-08]
 

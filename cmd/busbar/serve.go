@@ -93,11 +93,8 @@ func (c *tokenNodeCmd) Run(e *env) error {
 		if err != nil {
 			return unless(err)
 		}
-		if c.JSON {
-			return report.JSON(e.stdout, &server.CredentialsRevokedDoc{Revoked: append([]bus.Issued{}, list...)})
-		}
-		c.say(e, "%s may not speak any more (%s of credentials)", name, words.Plural(len(list), "set"))
-		return nil
+		return c.told(e, &server.CredentialsRevokedDoc{Revoked: append([]bus.Issued{}, list...)},
+			"%s may not speak any more (%s of credentials)", name, words.Plural(len(list), "set"))
 	}
 	creds, issued, err := c.Node(c.Folder, name)
 	if err != nil {
@@ -126,11 +123,7 @@ func (f *issueFlags) hand(e *env, c common, creds []byte, issued bus.Issued, nex
 		if err := outfile.Private(f.Output, creds); err != nil {
 			return failure.Cannot(err)
 		}
-		if c.JSON {
-			return report.JSON(e.stdout, &server.CredentialsDoc{File: f.Output, Issued: issued})
-		}
-		c.say(e, "wrote %s; %s", f.Output, next)
-		return nil
+		return c.told(e, &server.CredentialsDoc{File: f.Output, Issued: issued}, "wrote %s; %s", f.Output, next)
 	}
 	if c.JSON {
 		return report.JSON(e.stdout, &server.CredentialsDoc{Creds: string(creds), Issued: issued})
@@ -231,11 +224,5 @@ func (c *tokenRevokeCmd) Run(e *env) error {
 	if err := tokens.Revoke(c.Name); err != nil {
 		return unless(err)
 	}
-	if c.JSON {
-		return report.JSON(e.stdout, &server.TokenRevokedDoc{Revoked: c.Name})
-	}
-	if !c.Quiet {
-		fmt.Fprintf(e.stderr, "%s may not come in any more\n", c.Name)
-	}
-	return nil
+	return c.told(e, &server.TokenRevokedDoc{Revoked: c.Name}, "%s may not come in any more", c.Name)
 }

@@ -39,9 +39,9 @@ type Job struct {
 // Rank is one process of a job.
 type Rank struct {
 	Rank  int    `json:"rank"` // of the job, or of its largest communicator
-	Host  string `json:"host"`
-	PID   int    `json:"pid"`
-	Local int    `json:"local"`
+	Host  string `json:"host,omitempty"`
+	PID   int    `json:"pid,omitempty"`
+	local int    // on its host, -1 unknown
 	// Wait is the share of the span that it waited for others; Calls the collectives that this is of.
 	Wait  float64 `json:"wait"`
 	Calls int     `json:"calls"`
@@ -393,7 +393,7 @@ func (j *joiner) job(list []int, comms []*comm) Job {
 }
 
 func (j *joiner) rank(p, largest int) Rank {
-	r := Rank{Rank: -1, Host: j.list[p].host, PID: j.list[p].pid, Local: -1}
+	r := Rank{Rank: -1, Host: j.list[p].host, PID: j.list[p].pid, local: -1}
 	for i := range j.members[p] {
 		m := &j.members[p][i]
 		if m.Global >= 0 {
@@ -401,7 +401,7 @@ func (j *joiner) rank(p, largest int) Rank {
 		} else if r.Rank < 0 && m.Ranks == largest {
 			r.Rank = m.Rank
 		}
-		r.Local = max(r.Local, m.Local)
+		r.local = max(r.local, m.Local)
 		r.Open += m.Open
 		if m.Open > 0 && !m.Since.IsZero() && m.age > r.OldestS {
 			r.OldestS, r.Oldest = m.age, m.Waits
@@ -442,7 +442,7 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 		}
 		r.Count = max(r.Count, calls[p])
 		at := &job.Ranks[index[p]]
-		r.hosts, r.locals = append(r.hosts, at.Host), append(r.locals, at.Local)
+		r.hosts, r.locals = append(r.hosts, at.Host), append(r.locals, at.local)
 	}
 	if len(us) > 0 {
 		r.Time = unit.Micros(stats.Median(us))

@@ -17,7 +17,7 @@ import (
 // Late is the rank, or the node, that the others wait for.
 type Late struct {
 	Ranks []int  `json:"ranks"`
-	Host  string `json:"host"`
+	Host  string `json:"host,omitempty"`
 	PID   int    `json:"pid,omitempty"` // of one rank
 	// Share is the part of the span that the median of the other ranks waits longer than this one does.
 	Share float64 `json:"share"`

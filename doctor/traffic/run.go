@@ -20,7 +20,7 @@ type Run struct {
 	// collectives.
 	P2P    int     `json:"send_receive_connections"`
 	Odd    []Odd   `json:"odd"`
-	Others []Other `json:"other_comms"`
+	Others []Other `json:"other_comms,omitempty"`
 	// Unseen are ranks of which the log has no line of their own.
 	Unseen []int `json:"unseen_ranks,omitempty"`
 }
@@ -69,8 +69,8 @@ type NIC struct {
 	Rate     unit.Rate `json:"rate_GBps,omitempty"`
 	Ring     Load      `json:"ring"`
 	Tree     Load      `json:"tree"`
-	Channels []int     `json:"channels"`
-	Ranks    []int     `json:"ranks"` // that send or receive through it
+	Channels []int     `json:"channels,omitempty"`
+	Ranks    []int     `json:"ranks,omitempty"` // that send or receive through it
 	GDR      int       `json:"gdr_hops"`
 	Hops     int       `json:"hops"`
 	Busiest  bool      `json:"busiest,omitempty"`

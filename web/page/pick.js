@@ -181,6 +181,13 @@ export function layouts(text) {
   return list.includes(',') ? { compare: list } : { l: list };
 }
 
+// asFields writes what a link says by the names of flags as the view's fields have it: layouts in one, sizes as a range.
+export function asFields(state) {
+  const sizes = state.get('size').split(',');
+  if (sizes[0]) state.set({ b: sizes[0], e: sizes.at(-1), size: '' }, { quiet: true });
+  if (state.get('compare')) state.set({ l: state.get('compare'), compare: '' }, { quiet: true });
+}
+
 // hardware is what is said about a cluster's hardware, in a question.
 export const hardware = (state) => state.pick('gpu', 'nic');
 

@@ -87,7 +87,7 @@ export async function show(root, state, api) {
   }
 
   // What a plan is, why, and its files share the first cell: columns further right are out of sight on small screens.
-  const reason = (p, q) => [words(p), h('p', { class: 'why' }, `${p.reason}${p.why.startsWith(p.reason) ? p.why.slice(p.reason.length) : `: ${p.why}`}`), h('button', { type: 'button', 'aria-label': `files of plan ${p.rank}`, onclick: () => files(p.rank, q) }, 'Files')];
+  const reason = (p, q) => [words(p), h('p', { class: 'why' }, `${p.reason}: ${p.why.replace(/^[\d.]+% slower: /, '')}`), h('button', { type: 'button', 'aria-label': `files of plan ${p.rank}`, onclick: () => files(p.rank, q) }, 'Files')];
 
   const holder = h('div', { class: 'card', id: 'files' });
   async function files(rank, q) {

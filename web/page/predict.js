@@ -1,7 +1,7 @@
 import { h, put, table, ranged, failure, say, plain } from './dom.js';
 import { Latest, send } from './api.js';
 import { Share } from './share.js';
-import { clusterPicker, clusterWord, hardware, layouts, refused, entry, option, group, field } from './pick.js';
+import { clusterPicker, clusterWord, hardware, layouts, asFields, refused, entry, option, group, field } from './pick.js';
 import { forks, sideBySide } from './bars.js';
 import { slider } from './slider.js';
 import { Curve } from './curve.js';
@@ -16,7 +16,7 @@ import { bytes, seconds, rate, percent } from './units.js';
 
 // How long a collective takes: layouts and algorithms side by side, measured points over predicted ones.
 export async function show(root, state, api) {
-  if (state.get('layouts')) state.set({ l: state.get('layouts'), layouts: '' }, { quiet: true }); // as links had it
+  asFields(state);
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' });
   const said = h('div', { class: 'said' });

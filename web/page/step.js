@@ -1,7 +1,7 @@
 import { h, put, table, say, changes, plain } from './dom.js';
 import { Latest, address } from './api.js';
 import { Share } from './share.js';
-import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, refused, entry, option, group, check, layouts, cut } from './pick.js';
+import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, refused, entry, option, group, check, layouts, asFields, cut } from './pick.js';
 import { degrees, parallel, settingsOf, splitWords, spread, sizes, fitting } from './fitting.js';
 import { slider, powers } from './slider.js';
 import { term } from './terms.js';
@@ -17,10 +17,11 @@ let focused = ''; // the control that a view shown again goes back to
 export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' });
-  const said = h('div', { class: 'said' }), compared = h('div', {}), figures = h('div', {}), time = h('div', {}), room = h('div', {}), limits = h('div', {}), knee = h('div', {}), ends = h('p', { class: 'quiet' }), line = h('div', { class: 'paper timeline', tabindex: '0', role: 'region', 'aria-label': 'timeline' });
+  const said = h('div', { class: 'said' }), compared = h('div', {}), figures = h('div', {}), time = h('div', {}), room = h('div', {}), why = h('h2', {}), limits = h('div', {}), knee = h('div', {}), ends = h('p', { class: 'quiet' }), line = h('div', { class: 'paper timeline', tabindex: '0', role: 'region', 'aria-label': 'timeline' });
   const curve = new Curve({ label: 'efficiency over nodes', x: { name: 'nodes', show: count }, y: { name: 'efficiency', show: (v) => percent(v) }, height: 260 });
   const set = (name) => (v) => state.set({ [name]: v });
   spread(state);
+  asFields(state);
   const has = await sizes(api, state, here);
   const model = await fitting(api, state, here);
   const sequence = check('Sequence parallel', false, (on) => state.set({ sp: on ? '1' : '0' }));
@@ -41,7 +42,7 @@ export async function show(root, state, api) {
     box.checked = !box.disabled && found.sequence_parallel;
   }
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' },
-    compared, h('div', { class: 'card' }, figures, time), h('div', { class: 'two' }, h('div', { class: 'card' }, h('h2', {}, 'Memory per GPU'), room), h('div', { class: 'card' }, h('h2', {}, 'What limits it'), limits)),
+    compared, h('div', { class: 'card' }, figures, time), h('div', { class: 'two' }, h('div', { class: 'card' }, h('h2', {}, 'Memory per GPU'), room), h('div', { class: 'card' }, why, limits)),
     h('div', { class: 'card' }, h('h2', {}, 'Timeline of the step'), ends, line), h('div', { class: 'card' }, h('h2', {}, 'Scaling to more nodes'), knee, curve.root));
 
   put(root, h('div', { class: 'view' },
@@ -137,7 +138,7 @@ export async function show(root, state, api) {
     follow(job.parallel);
     if (job.framework && !state.get('framework')) framework.querySelector('option').textContent = `none named: ${job.framework}`;
     precision.querySelector('option').textContent = `the framework's${state.get('precision') ? '' : ` (${job.precision})`}`;
-    about.textContent = `${job.model} on ${doc.cluster} ${r.layout}${job.framework ? ` with ${job.framework}` : ''}, ${splitWords(job.parallel)}, global batch ${job.seq === 1 ? plural(job.global_batch, 'sample') : `${plural(job.global_batch, 'sequence')} of ${count(job.seq)} tokens`}`;
+    about.textContent = `${r.fits ? '' : 'does not fit: '}${job.model} on ${doc.cluster} ${r.layout}${job.framework ? ` with ${job.framework}` : ''}, ${splitWords(job.parallel)}, global batch ${job.seq === 1 ? plural(job.global_batch, 'sample') : `${plural(job.global_batch, 'sequence')} of ${count(job.seq)} tokens`}`;
     about.title = job.framework_reason || '';
     compare(doc);
     const one = (name, value, small) => h('div', {}, h('dt', {}, name), h('dd', {}, value, small && [' ', h('small', {}, small)]));
@@ -149,8 +150,9 @@ export async function show(root, state, api) {
     put(room, stacked('memory per GPU', [
       { name: 'parameters', value: m.params, colour: 1 }, { name: 'gradients', value: m.grads, colour: 2 }, { name: 'optimizer', value: m.optimizer, colour: 4 },
       { name: 'activations', value: m.activations, colour: 3 }, { name: 'other', value: m.other, colour: 6 }], memory, { name: 'the GPU has', value: r.gpu_memory_bytes }),
-    !r.fits && h('p', {}, h('span', { class: 'tag error' }, 'does not fit'), ` ${memory(m.total - r.gpu_memory_bytes)} too much`));
-    put(limits, h('p', {}, plain(r.bottleneck.text)), r.would_fit && fits(r.would_fit, r), changes(r.advice?.slice(0, 4), unit, percent),
+    !r.fits && h('p', {}, h('span', { class: 'tag error' }, 'does not fit'), m.total > r.gpu_memory_bytes ? ` ${memory(m.total - r.gpu_memory_bytes)} too much` : ' into the memory of the hosts'));
+    put(why, r.fits ? 'What limits it' : 'Why it does not fit');
+    put(limits, h('p', {}, plain(r.bottleneck.text)), r.would_fit?.gpus === r.gpus && fits(r.would_fit, r), changes(r.advice?.slice(0, 4), unit, percent),
       r.traffic?.length > 0 && h('details', {}, h('summary', {}, 'Traffic of the step'), table('', [{ text: 'group' }, { text: 'what' }, { text: 'calls', n: true }, { text: 'size per call', n: true }, { text: 'time', n: true }, { text: 'exposed', n: true }],
         r.traffic.map((t) => [t.group, t.what, count(t.calls), bytes(t.bytes_per_call), seconds(t.comm_s), seconds(t.exposed_s)]))));
     put(ends, `The dashed line marks the end of the step, after ${seconds(r.step_s)}.`, h('span', { class: 'narrow' }, ' The picture scrolls sideways.'));
@@ -163,7 +165,7 @@ export async function show(root, state, api) {
       state.set({ ...Object.fromEntries(degrees.map((k) => [k, ''])), ...settingsOf(f.settings.replace(/\bdp=\d+,/, '')) }, { push: true, quiet: true });
       window.dispatchEvent(new PopStateEvent('popstate'));
     };
-    return h('p', { class: 'fits' }, 'This fits: ', h('code', {}, plain(f.settings.replaceAll(' --', ', --'))), `: ${memory(f.memory_bytes)} of ${memory(r.gpu_memory_bytes)}${f.gpus > r.gpus ? `, on ${count(f.gpus)} GPUs` : ''}. `, f.gpus === r.gpus && h('button', { type: 'button', onclick: use }, 'Use these settings'));
+    return h('p', { class: 'fits' }, 'This fits: ', h('code', {}, plain(f.settings.replaceAll(' --', ', --'))), `: ${memory(f.memory_bytes)} of ${memory(r.gpu_memory_bytes)}. `, h('button', { type: 'button', onclick: use }, 'Use these settings'));
   }
 
   function scaling(doc) {

@@ -56,7 +56,7 @@ var another = map[string]string{
 	"experts dtype": "bf16",
 	"root":          "1 | 15 op=broadcast cluster=../docs/examples/two-types.yaml layout=16x4", "algo": "all",
 	"sched algo": "tree",
-	"proto":      "ll", "launch": "torch", "links": "1", "tokens": "128", "hidden": "4096", "topk": "4", "experts": "64",
+	"proto":      "ll", "launch": "torch", "links": "1", "tokens": "128", "hidden": "4096", "topk": "4", "experts": "64", "experts model": "qwen3-30b-a3b",
 	"mode": "low_latency", "sms": "8 mode=low_latency | 8", "node-limit": "1 mode=low_latency | 1",
 	"ranks": "8 | 8 layout=2x2", "channels": "2", "pieces": "8 | 8 algo=chain",
 	"groups": "2 | 0,2/1,3 algo=hierarchical layout=2x2 ranks=",

@@ -145,7 +145,7 @@ Examples:
 `,
 	},
 	{
-		Name: "scale", Command: "step", Route: "scale", Within: shortly, Also: true, Forms: []Form{drawn(report.ScaleCurve)},
+		Name: "scale", Command: "step", Route: "scale", Within: longer, Also: true, Forms: []Form{drawn(report.ScaleCurve)},
 		Typed: beginning(query.Scale{Nodes: "all"}, report.Scale),
 	},
 	{Name: "goodput", Route: "goodput", Within: shortly, Typed: typed[query.Goodput](report.Goodput)},

@@ -27,6 +27,7 @@ type Experts struct {
 
 // MoE is a layer of a mixture of experts, and how its tokens are exchanged.
 type MoE struct {
+	Model   string `short:"m" names:"model" placeholder:"MODEL" help:"Model whose layer it is, instead of hidden, topk and experts: qwen3-235b-a22b."`
 	Tokens  string `default:"128,1024,4096" placeholder:"N,…" help:"Tokens of a GPU, one number or several with commas (default 128,1024,4096)."`
 	Hidden  int    `default:"7168" least:"1" help:"Elements of a token: the model's hidden size (default 7168)."`
 	TopK    int    `name:"topk" default:"8" least:"1" help:"Experts of a token (default 8)."`
@@ -77,6 +78,9 @@ func (q Experts) Run(ctx context.Context, env Env) (doc *ExpertsDoc, err error) 
 		}
 	}
 	tokens, err := parseTokens(q.Tokens)
+	if err == nil {
+		err = q.takeModel(env)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +106,23 @@ func (q Experts) Run(ctx context.Context, env Env) (doc *ExpertsDoc, err error) 
 		}
 	}
 	return d, ctx.Err()
+}
+
+// takeModel takes the layer of the model that is named.
+func (q *Experts) takeModel(env Env) error {
+	if q.Model == "" {
+		return nil
+	}
+	m, err := LoadModel(env, q.Model)
+	switch {
+	case err != nil:
+		return err
+	case m.Dims.Experts == 0:
+		return fmt.Errorf("-m %s: the model has no experts", q.Model)
+	}
+	err = unread(q, "hidden topk experts", "the model says it")
+	q.Hidden, q.TopK, q.Experts = int(m.Dims.Hidden), int(m.Dims.TopK), int(m.Dims.Experts)
+	return err
 }
 
 // row predicts one exchange.

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"busbar.dev/internal/failure"
-	"busbar.dev/internal/words"
 	"busbar.dev/launch"
 	"busbar.dev/report"
 )
@@ -20,7 +19,6 @@ type execCmd struct {
 	Plan string `placeholder:"DIR" help:"Folder of busbar plan --emit, or its plan.json (default: this machine's topology)."`
 	launch.Exec
 	Profile bool     `help:"Record every NCCL operation for busbar jobs: builds busbar's profiler plugin with cc where the user cache has no libnccl-profiler-busbar.so yet, and sets NCCL_PROFILER_PLUGIN (default: off)."`
-	PID     int      `name:"pid" placeholder:"PID" help:"Bind a running process and all its threads instead of starting one, as hwloc-bind --pid does; its rank is read from its environment. Memory that it already has stays where it is."`
 	DryRun  bool     `name:"dry-run" help:"Print what would be done without starting the program."`
 	Args    []string `arg:"" optional:"" passthrough:"" name:"command" help:"Program and its arguments, after --."`
 }
@@ -32,13 +30,9 @@ func (c *execCmd) Run(e *env) error {
 		args = args[1:]
 	}
 	switch {
-	case c.PID < 0 || c.PID > 0 && len(args) > 0:
-		return fmt.Errorf("--pid %d: expected the number of a running process, and no program to start", c.PID)
-	case c.PID > 0 && c.NoBind:
-		return errors.New("--pid binds a process; --no-bind leaves it: expected one of them")
-	case len(args) == 0 && !c.DryRun && c.PID == 0:
+	case len(args) == 0 && !c.DryRun:
 		return errors.New("no program; expected busbar exec [--plan DIR] -- PROGRAM ARGUMENTS…")
-	case c.JSON && !c.DryRun && c.PID == 0:
+	case c.JSON && !c.DryRun:
 		return errors.New("--json is for --dry-run; standard output is the program's")
 	}
 	args = withPython(args)
@@ -52,22 +46,9 @@ func (c *execCmd) Run(e *env) error {
 			return err
 		}
 	}
-	if c.PID > 0 && !c.DryRun {
-		threads, err := rebind(c.PID, b.Cores)
-		if err != nil {
-			return err
-		}
-		if !c.Quiet {
-			fmt.Fprintf(e.stderr, "busbar exec: process %d: %s bound to cores %s\n", c.PID, words.Plural(threads, "thread"),
-				b.Cores)
-		}
-		b.Env = nil // too late for a process that runs
-	}
 	switch {
 	case c.JSON:
 		return report.JSON(e.stdout, b)
-	case c.PID > 0 && !c.DryRun:
-		return nil
 	case c.DryRun:
 		for _, l := range b.Lines() {
 			fmt.Fprintln(e.stdout, l)
@@ -101,12 +82,6 @@ func (c *execCmd) bind() (*launch.Binding, error) {
 	if err != nil {
 		return nil, failure.Cannot(err)
 	}
-	lookup := os.LookupEnv
-	if c.PID > 0 {
-		if lookup, err = envOf(c.PID); err != nil {
-			return nil, err
-		}
-	}
 	var plan *launch.Plan
 	if c.Plan != "" {
 		if plan, err = readPlan(c.Plan); err != nil {
@@ -114,31 +89,13 @@ func (c *execCmd) bind() (*launch.Binding, error) {
 		}
 	}
 	return c.Exec.Bind(plan, launch.Process{
-		Host: host, Env: lookup, Node: launch.ReadNode(host, os.DirFS("/")), May: allowed,
+		Host: host, Env: os.LookupEnv, Node: launch.ReadNode(host, os.DirFS("/")), May: allowed,
 		NUMA: func(domain int) bool {
 			_, err := os.Stat(fmt.Sprintf("/sys/devices/system/node/node%d", domain))
 			return err == nil
 		},
 		File: c.fileOfPlan,
 	})
-}
-
-// envOf is the environment that a process was started with.
-func envOf(pid int) (func(string) (string, bool), error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("--pid %d: no such process", pid)
-	}
-	if err != nil {
-		return nil, failure.Cannot(fmt.Errorf("--pid %d: %w; run it as the process's user", pid, err))
-	}
-	vars := map[string]string{}
-	for entry := range strings.SplitSeq(string(data), "\x00") {
-		if k, v, ok := strings.Cut(entry, "="); ok {
-			vars[k] = v
-		}
-	}
-	return func(name string) (string, bool) { v, ok := vars[name]; return v, ok }, nil
 }
 
 // fileOfPlan is a file in the plan's folder.

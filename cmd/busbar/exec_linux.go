@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -67,42 +65,4 @@ func become(b *launch.Binding, args []string) error {
 		return failure.Cannot(fmt.Errorf("%s: %w", path, err))
 	}
 	return nil
-}
-
-// rebind binds all threads of a process, those too that start meanwhile, and says how many there are.
-func rebind(pid int, cores string) (int, error) {
-	list, err := launch.ParseCores(cores)
-	if err != nil || len(list) == 0 {
-		return 0, failure.Cannot(fmt.Errorf("--pid %d: which cores are near its GPU is not known; give --plan, or run it "+
-			"on the node with the GPUs", pid))
-	}
-	var set unix.CPUSet
-	for _, c := range list {
-		set.Set(c)
-	}
-	bound := map[string]bool{}
-	for range 10 { // a thread inherits the cores of the one that starts it, so that few are left each time
-		entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-		if err != nil {
-			return 0, failure.Cannot(fmt.Errorf("--pid %d: %w", pid, err))
-		}
-		fresh := 0
-		for _, t := range entries {
-			tid, err := strconv.Atoi(t.Name())
-			if err != nil || bound[t.Name()] {
-				continue
-			}
-			if err := unix.SchedSetaffinity(tid, &set); errors.Is(err, unix.ESRCH) {
-				continue // it ended
-			} else if err != nil {
-				return 0, failure.Cannot(fmt.Errorf("--pid %d: binding thread %d to cores %s: %w", pid, tid, cores, err))
-			}
-			bound[t.Name()] = true
-			fresh++
-		}
-		if fresh == 0 {
-			break
-		}
-	}
-	return len(bound), nil
 }

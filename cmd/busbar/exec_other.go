@@ -14,7 +14,3 @@ func allowed() ([]int, error) { return nil, errors.New("only Linux says") }
 func become(*launch.Binding, []string) error {
 	return failure.Cannot(errors.New("exec binds processes to cores, which it does on Linux only"))
 }
-
-func rebind(int, string) (int, error) {
-	return 0, failure.Cannot(errors.New("exec binds processes to cores, which it does on Linux only"))
-}

@@ -241,32 +241,3 @@ func TestExecUnderSlurm(t *testing.T) {
 		t.Errorf("no preflight in\n%s", out)
 	}
 }
-
-// A running process is bound to the cores of its rank, all threads of it; what is no process says so.
-func TestExecPID(t *testing.T) {
-	dir, file := emitted(t, "node0"), built(t)
-	p := exec.Command("sleep", "60")
-	p.Env = append(os.Environ(), "RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2", "BUSBAR_HOST=node0",
-		"MASTER_ADDR=127.0.0.1", "MASTER_PORT=1")
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { p.Process.Kill(); p.Wait() }()
-	pid := fmt.Sprint(p.Process.Pid)
-	if out, err := exec.CommandContext(limit(t), file, "exec", "--pid", pid, "--plan", dir).CombinedOutput(); err != nil ||
-		!bytes.Contains(out, []byte("1 thread bound to cores 1")) {
-		t.Fatalf("%v: %s", err, out)
-	}
-	status, err := os.ReadFile("/proc/" + pid + "/status")
-	if err != nil || !bytes.Contains(status, []byte("Cpus_allowed_list:\t1\n")) {
-		t.Errorf("%v: %s", err, status)
-	}
-	for _, args := range [][]string{
-		{"--pid", "-3"}, {"--pid", pid, "--", "true"}, {"--pid", pid, "--no-bind"}, {"--pid", "4194303"},
-	} {
-		if out, err := exec.CommandContext(limit(t), file,
-			append([]string{"exec"}, args...)...).CombinedOutput(); err == nil {
-			t.Errorf("%v was taken: %s", args, out)
-		}
-	}
-}

@@ -261,7 +261,7 @@ its experts, or with --set mode=low_latency directly to every expert. Routing is
 Examples:
   busbar predict dgx-h100:2
   busbar predict -c baskerville --compare 1x4,2x2,4x1 --size 1.32GB -d bfloat16
-  busbar predict -c dgx-h100:4 --op moe_dispatch --tokens 4096
+  busbar predict -c dgx-h100:4 --op moe_dispatch -m qwen3-235b
   busbar predict -c dgx-h100:4 --op all_gather -b 1M -e 1G -f 4 --algo all
   busbar predict -c dgx-h100:8 -l 4x8 --nccl 2.21 --env NCCL_ALGO=Ring --json
   busbar predict -c docs/examples/rails.yaml -l 2x8 --size 14GB
@@ -337,7 +337,6 @@ Examples:
   mpirun -n 8 busbar exec -- ./all_reduce_perf -g 1
   srun busbar exec --plan run1 --profile -- python train.py
   busbar exec --local-rank 3 --dry-run --json -- true
-  busbar exec --pid 4711 --local-rank 3
 
 # doctor
 Reads NCCL and RCCL logs (any release, inside logs of Slurm, torchrun, mpirun, Kubernetes or Docker), outputs of

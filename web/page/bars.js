@@ -1,5 +1,4 @@
 import { h } from './dom.js';
-import { seconds } from './units.js';
 
 // fitting is as much of a part's name as has room.
 function fitting(p, value, room) {
@@ -32,6 +31,3 @@ export function stacked(label, parts, show, limit) {
     h('ul', { class: 'legend' }, kept.map((p) => h('li', {}, h('span', { class: `swatch part${p.colour}` }), `${p.name} ${show(p.value)}`)),
       limit && h('li', {}, h('span', { class: 'swatch mark' }), `${limit.name} ${show(limit.value)}`)));
 }
-
-// forks are what else a time may be, by what nobody has said, such as the GPUs that take part.
-export function forks(branches, time) { return branches?.slice(1).map((b) => `. If ${b.if}: ${seconds(time(b))}`); }

@@ -58,11 +58,18 @@ export function table(caption, heads, rows, mark) {
 export function ranged(value, low, high) { return [value, h('small', { class: 'range' }, `${low} – ${high}`)]; }
 
 // flags of the command that a document's texts name; those of other programs stay as they are.
-const flags = /(^|[\s(])--(advise|algo|audit|compare|compress|framework|global-batch|gpu|gpu-power|hosts|kernels|lora|micro-batch|nic|nccl|nodes|offload|padded|parallel|precision|price|recompute|schedule|seq|set|size|sync|tuner)(?![\w-])/g;
+const flags = /(^|[\s(])--(advise|algo|audit|compare|compress|devices|framework|global-batch|gpu|gpu-power|hosts|kernels|lora|micro-batch|nic|nccl|nodes|offload|padded|parallel|precision|price|recompute|schedule|seq|set|size|sync|tuner)(?![\w-])/g;
 
 // plain is a text of a document with the names of parameters instead of the command's flags; whole commands stay.
 export function plain(text) {
   return String(text ?? '').split(/((?:busbar|docker|kubectl|mpirun|nvidia-smi|rocm-smi|srun|torchrun) [^;()`]*)/).map((part, i) => (i % 2 ? part : part.replaceAll(' in --parallel', '').replace(flags, '$1$2'))).join('');
+}
+
+// fork is the answer where a fact that nobody gave is another than was assumed, and what tells.
+export function fork(row, seconds) {
+  const [taken, other] = row.branches || [];
+  const time = (b) => seconds(b.time_s ?? b.step_s);
+  return other && h('div', { class: 'note' }, h('strong', {}, 'Assumed: '), plain(taken.if), '. ', h('strong', {}, 'If: '), plain(other.if), `: ${time(other)} (${seconds(other.low_s)} – ${seconds(other.high_s)}) instead of ${time(taken)}. ${other.tell} tells.`);
 }
 
 // changes are settings that would make a step faster; what is bought is no setting.

@@ -1,8 +1,8 @@
-import { h, put, table, ranged, failure, say, plain } from './dom.js';
+import { h, put, table, ranged, failure, say, plain, fork } from './dom.js';
 import { Latest, send } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, hardware, layouts, asFields, refused, entry, option, group, field } from './pick.js';
-import { forks, sideBySide } from './bars.js';
+import { sideBySide } from './bars.js';
 import { slider } from './slider.js';
 import { Curve } from './curve.js';
 import { Topology } from './topology.js';
@@ -106,7 +106,8 @@ export async function show(root, state, api) {
     about.textContent = `${doc.op.replaceAll('_', ' ')} on ${doc.cluster}, NCCL ${doc.nccl}`;
     curve.draw(series, `${series.length} curves from ${bytes(doc.rows[0].size_bytes)} to ${bytes(top.size_bytes)}; the table below has the values.`);
     put(fit, series.some((x) => x.low) && h('p', { class: 'quiet' }, 'The band is the expected error: about 90% of measurements on similar hardware are within it.'), notes.length > 0 && h('p', { class: 'quiet' }, notes.join(' ')));
-    put(verdict, h('div', { class: 'card' }, h('h2', {}, 'What to do'),
+    curve.root.parentNode.hidden = doc.rows[0].asked_bytes === top.asked_bytes; // a curve of one size is a point
+    put(verdict, h('div', { class: 'card' }, h('h2', {}, 'What to do'), !several && fork(doc.rows.findLast((r) => r.chosen) || top, seconds),
       doc.compare?.length > 0 && h('p', {}, `${bytes(doc.compare.at(-1).size_bytes)}: ${doc.compare.at(-1).text}.`),
       doc.compare?.length > 1 && h('details', {}, h('summary', {}, 'At other sizes'), h('ul', {}, doc.compare.slice(0, -1).map((v) => h('li', {}, `${bytes(v.size_bytes)}: ${v.text}`)))),
       doc.advice?.length ? h('ul', {}, doc.advice.map((a) => h('li', {}, plain(a.text), a.setting && [' ', h('code', {}, a.setting)]))) : h('p', {}, "NCCL's choices are the fastest here; no setting would help."),
@@ -126,10 +127,10 @@ export async function show(root, state, api) {
     const at = (size) => {
       const list = [...new Set(doc.rows.map((r) => r.layout))].map((l) => doc.rows.filter((r) => r.layout === l && r.asked_bytes === size).sort((a, b) => Boolean(b.chosen) - Boolean(a.chosen) || a.time_s - b.time_s)[0]).filter(Boolean);
       put(holder, sideBySide('time of a call', list.map((r) => ({ name: r.layout, total: r.time_s, range: `${seconds(r.low_s)} – ${seconds(r.high_s)}`, parts: [{ name: 'time', value: r.time_s, colour: 1 }],
-        text: [`${rate(r.busbw_GBps)} by ${r.algo}: ${r.bottleneck.text}`, r.busy?.length > 0 && h('span', {}, '. Busiest: ', busiest(new Load(r))), forks(r.branches, (b) => b.time_s)] })), seconds));
+        text: [`${rate(r.busbw_GBps)} by ${r.algo}: ${r.bottleneck.text}`, r.busy?.length > 0 && h('span', {}, '. Busiest: ', busiest(new Load(r))), fork(r, seconds)] })), seconds));
     };
     at(sizes.at(-1));
-    return h('div', { class: 'card' }, h('h2', {}, 'Layouts side by side'), slider('Size', sizes.map((x) => [x, bytes(x)]), sizes.at(-1), at), holder);
+    return h('div', { class: 'card' }, h('h2', {}, 'Layouts side by side'), sizes.length > 1 && slider('Size', sizes.map((x) => [x, bytes(x)]), sizes.at(-1), at), holder);
   }
 
   let mapped = null;

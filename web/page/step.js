@@ -1,11 +1,11 @@
-import { h, put, table, say, changes, plain } from './dom.js';
+import { h, put, table, say, changes, plain, fork } from './dom.js';
 import { Latest, address } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, refused, entry, option, group, check, layouts, asFields, cut } from './pick.js';
 import { degrees, parallel, settingsOf, splitWords, spread, sizes, fitting } from './fitting.js';
 import { slider, powers } from './slider.js';
 import { term } from './terms.js';
-import { forks, sideBySide, stacked } from './bars.js';
+import { sideBySide, stacked } from './bars.js';
 import { Curve } from './curve.js';
 import { seconds, memory, percent, short, count, counted, plural, bytes } from './units.js';
 
@@ -100,7 +100,7 @@ export async function show(root, state, api) {
     going = new AbortController();
     if (cards.hidden) return;
     const q = question();
-    if (best.fits) put(line, h('img', { src: address('step', { ...q, compare: '', l: q.l || best.layout, o: 'svg' }), alt: `timeline of the step: ${about.textContent}`, onerror: () => put(line, h('p', { class: 'quiet' }, 'The timeline is too long to be drawn; a smaller global batch has one.')) }));
+    if (!line.parentNode.hidden) put(line, h('img', { src: address('step', { ...q, compare: '', l: q.l || best.layout, o: 'svg' }), alt: `timeline of the step: ${about.textContent}`, onerror: () => put(line, h('p', { class: 'quiet' }, 'The timeline is too long to be drawn; a smaller global batch has one.')) }));
     const now = cut(q.c);
     curve.root.hidden = true;
     if (!has.nics) {
@@ -125,7 +125,7 @@ export async function show(root, state, api) {
 
   // compare is the layouts side by side, where there are several.
   function compare(doc) {
-    const list = doc.rows.filter((r) => r.fits).map((r) => ({ name: r.layout, total: r.step_s, range: `${seconds(r.low_s)} – ${seconds(r.high_s)}`, parts: timeParts(r), text: [`${short(r.tokens_per_s)} ${unit}/s, ${splitWords(r.job.parallel)}: ${plain(r.bottleneck.text)}`, forks(r.branches, (b) => b.step_s)] }));
+    const list = doc.rows.filter((r) => r.fits).map((r) => ({ name: r.layout, total: r.step_s, range: `${seconds(r.low_s)} – ${seconds(r.high_s)}`, parts: timeParts(r), text: [`${short(r.tokens_per_s)} ${unit}/s, ${splitWords(r.job.parallel)}: ${plain(r.bottleneck.text)}`, fork(r, seconds)] }));
     put(compared, (doc.rows.length > 1 || doc.skipped) && h('div', { class: 'card' }, h('h2', {}, 'Layouts side by side'), list.length > 0 && sideBySide('time of a step', list, seconds),
       doc.rows.filter((r) => !r.fits).map((r) => h('p', { class: 'quiet' }, h('strong', {}, r.layout), ` ${plain(r.bottleneck.text)}`)),
       (doc.skipped || []).map((x) => h('p', { class: 'quiet' }, plain(x))), h('p', { class: 'quiet' }, `Below: ${best.layout}.`)));
@@ -142,7 +142,8 @@ export async function show(root, state, api) {
     about.title = job.framework_reason || '';
     compare(doc);
     const one = (name, value, small) => h('div', {}, h('dt', {}, name), h('dd', {}, value, small && [' ', h('small', {}, small)]));
-    for (const card of [figures.parentNode, line.parentNode]) card.hidden = !r.fits; // what does not fit has no time
+    figures.parentNode.hidden = !r.fits; // what does not fit has no time
+    line.parentNode.hidden = !r.fits || doc.rows.length > 1; // it is drawn for one layout, by the framework that suits it alone
     if (r.fits) put(figures, h('dl', { class: 'figures' }, one('step time', seconds(r.step_s), r.low_s && `${seconds(r.low_s)} – ${seconds(r.high_s)}`), one(`${unit}/s`, short(r.tokens_per_s)), one(`${unit}/s/GPU`, short(r.tokens_per_s_per_gpu)), one(term('MFU'), percent(r.mfu)), one('TFLOPS/GPU', r.tflops_per_gpu.toFixed(0)),
       one('GPUs', count(r.gpus)), one('fits', r.fits ? 'yes' : 'no', `${memory(r.memory_bytes.total)} of ${memory(r.gpu_memory_bytes)}`)));
     put(time, stacked('where the time of a step goes', timeParts(r), seconds));
@@ -152,7 +153,7 @@ export async function show(root, state, api) {
       { name: 'activations', value: m.activations, colour: 3 }, { name: 'other', value: m.other, colour: 6 }], memory, { name: 'the GPU has', value: r.gpu_memory_bytes }),
     !r.fits && h('p', {}, h('span', { class: 'tag error' }, 'does not fit'), m.total > r.gpu_memory_bytes ? ` ${memory(m.total - r.gpu_memory_bytes)} too much` : ' into the memory of the hosts'));
     put(why, r.fits ? 'What limits it' : 'Why it does not fit');
-    put(limits, h('p', {}, plain(r.bottleneck.text)), r.would_fit?.gpus === r.gpus && fits(r.would_fit, r), changes(r.advice?.slice(0, 4), unit, percent),
+    put(limits, h('p', {}, plain(r.bottleneck.text)), fork(r, seconds), r.would_fit?.gpus === r.gpus && fits(r.would_fit, r), changes(r.advice?.slice(0, 4), unit, percent),
       r.traffic?.length > 0 && h('details', {}, h('summary', {}, 'Traffic of the step'), table('', [{ text: 'group' }, { text: 'what' }, { text: 'calls', n: true }, { text: 'size per call', n: true }, { text: 'time', n: true }, { text: 'exposed', n: true }],
         r.traffic.map((t) => [t.group, t.what, count(t.calls), bytes(t.bytes_per_call), seconds(t.comm_s), seconds(t.exposed_s)]))));
     put(ends, `The dashed line marks the end of the step, after ${seconds(r.step_s)}.`, h('span', { class: 'narrow' }, ' The picture scrolls sideways.'));

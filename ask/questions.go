@@ -182,7 +182,7 @@ Examples:
 	},
 	{Name: "jobs", Typed: typed[query.Jobs](report.Jobs)},
 	{Name: "trace", Command: "doctor", Typed: typed[query.Trace](report.Traced)},
-	{Name: "diff", Typed: typed[query.BenchDiff](report.BenchDiff)},
+	{Name: "diff", Typed: typed[query.Diff](report.Diff)},
 	{
 		Name: "self-test", Typed: typed[query.SelfTest](report.SelfTest),
 		Help: "Check that this program works on this machine.",

@@ -17,7 +17,7 @@ import (
 
 // wrongs are the documents that say whether something is wrong.
 var wrongs = []interface{ Wrong() bool }{
-	new(AuditDoc), new(BenchDiffDoc), new(BenchDoc), new(BenchGPUDoc), new(measure.GPUNode),
+	new(AuditDoc), new(DiffDoc), new(BenchDoc), new(BenchGPUDoc), new(measure.GPUNode),
 	new(BenchPairsDoc),
 	new(measure.RDMA), new(CalibrateDoc), new(measure.Check), new(DoctorBenchDoc), new(DoctorDoc), new(HangDoc),
 	new(JobsDoc),

@@ -8,7 +8,7 @@
 //
 // Every type with a method Run or RunOn is one. Where to begin:
 //   - what there is, and what will slow jobs down: [Map], [Audit]
-//   - measurements, and what changed since: [Bench], [BenchDiff], [Check]
+//   - measurements, and what changed since: [Bench], [Diff], [Check]
 //   - how long a collective or a training step takes, and what limits it: [Predict], [Step]
 //   - parallel degrees, placement, launch files: [Plan], [Place]
 //   - why a job is slow, broken or hung: [Doctor], [Hang]

@@ -31,8 +31,8 @@ func ExampleAudit() {
 }
 
 // What changed between two measurements.
-func ExampleBenchDiff() {
-	doc, err := query.BenchDiff{
+func ExampleDiff() {
+	doc, err := query.Diff{
 		Old: "../docs/examples/before.jsonl", New: "../docs/examples/after.jsonl",
 	}.Run(context.Background(), query.Env{})
 	if err != nil {

@@ -18,7 +18,7 @@ func TestPerftest(t *testing.T) {
 		return &fstest.MapFile{Data: []byte(strings.Repeat(table(a)+table(b), 6))}
 	}
 	env := Env{Files: fstest.MapFS{"old.txt": twice("390.1", "391.3"), "new.txt": twice("195.2", "196.4")}}
-	doc, err := BenchDiff{Old: "old.txt", New: "new.txt"}.Run(t.Context(), env)
+	doc, err := Diff{Old: "old.txt", New: "new.txt"}.Run(t.Context(), env)
 	if err != nil || len(doc.Rows) != 1 || !doc.Bad || doc.Rows[0].Transport != "rdma" || doc.Rows[0].Change < 0.9 ||
 		doc.Rows[0].Change > 1.1 {
 		t.Errorf("%v %+v", err, doc)

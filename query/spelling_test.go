@@ -72,7 +72,7 @@ func TestFieldErrors(t *testing.T) {
 		{Place{Job: job, Nodes: -1}, "nodes"},
 		{Sched{Op: "nothing"}, "op"},
 		{Doctor{FailOn: "fatal", Sources: []string{"-"}}, "fail-on"},
-		{BenchDiff{Old: "x", New: "x", Alpha: pointer(7.0)}, "alpha"},
+		{Diff{Old: "x", New: "x", Alpha: pointer(7.0)}, "alpha"},
 		{Goodput{Job: job, Failures: Failures{MTBF: "1y/rack"}}, "mtbf"},
 	} {
 		run := reflect.ValueOf(c.question).MethodByName("Run")
@@ -148,7 +148,7 @@ func TestNotedDocuments(t *testing.T) {
 		HangDoc{},
 		measure.Check{},
 		BenchPairsDoc{},
-		BenchDiffDoc{},
+		DiffDoc{},
 		ValidateDoc{},
 	} {
 		if _, ok := reflect.TypeOf(d).FieldByName("Notes"); !ok {

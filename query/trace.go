@@ -123,6 +123,7 @@ func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
 		traces = append(traces, more...)
 	}
 	slices.SortStableFunc(traces, func(a, b *trace.Trace) int { return a.Rank - b.Rank })
+	trace.Align(traces)
 	d := &TraceDoc{Ranks: []traceRank{}, Calls: []traceCall{}, Findings: []finding.Finding{}, FailOn: failOn(q.FailOn)}
 	w := rates.NewWindow(localSamples)
 	for i, t := range traces {

@@ -91,7 +91,7 @@ func TestDecoded(t *testing.T) {
 		"curves":     shown(func(w io.Writer, d *query.PredictDoc) error { _, err := report.Curves(d); return err }),
 		"timeline":   shown(func(w io.Writer, d *query.StepDoc) error { _, _ = report.StepTimeline(d); return nil }),
 		"trace":      shown(report.StepTrace),
-		"diff":       shown(verbosely(report.BenchDiff)),
+		"diff":       shown(verbosely(report.Diff)),
 		"gpu":        shown(verbosely(report.BenchGPU)),
 		"gpu node":   shown(verbosely(report.BenchGPUNode)),
 		"pairs":      shown(verbosely(report.BenchPairs)),

@@ -88,6 +88,10 @@ func Traced(p *Page, d *query.TraceDoc) {
 	p.Width = p.width // tables are as narrow as the text
 	p.lines(tracedHead(d))
 	p.table(tracedRanks(d))
+	if r := &d.Ranks[0]; r.Profiler > 0 {
+		p.wrapped("", "", fmt.Sprintf("the profiler's own work takes %s of the host's time in a %s", r.Profiler.Short(),
+			tracedSpan(d)))
+	}
 	if len(d.Calls) > 0 {
 		whose := ""
 		if r := d.Ranks[0].Rank; r != nil && len(d.Ranks) > 1 {

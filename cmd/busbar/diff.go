@@ -8,8 +8,8 @@ import (
 type diffCmd struct {
 	common
 	settings
-	query.BenchDiff
+	query.Diff
 }
 
 // Run compares.
-func (c *diffCmd) Run(e *env) error { return e.ask(ask.Named("diff"), &c.BenchDiff, c.common) }
+func (c *diffCmd) Run(e *env) error { return e.ask(ask.Named("diff"), &c.Diff, c.common) }

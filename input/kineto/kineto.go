@@ -143,7 +143,7 @@ func (b *builder) event(e *event) error {
 	cat := strings.ToLower(e.Cat)
 	step := strings.HasPrefix(e.Name, "ProfilerStep#")
 	gpu := cat == "kernel" || cat == "gpu_memcpy" || cat == "gpu_memset" || cat == "memcpy" || cat == "memset"
-	if !gpu && !step {
+	if !gpu && !step && cat != "overhead" {
 		return nil
 	}
 	start, ok1 := nanoseconds(e.Start)
@@ -157,6 +157,11 @@ func (b *builder) event(e *event) error {
 		return mark(b.gpuStep, e.Name, at)
 	case step:
 		return mark(b.hostStep, e.Name, at)
+	case !gpu:
+		if len(b.Overhead) < maxSteps {
+			b.Overhead = append(b.Overhead, at)
+		}
+		return nil
 	case len(b.Events) >= trace.MaxEvents:
 		return fmt.Errorf("more than %d kernels; profile fewer steps", trace.MaxEvents)
 	}

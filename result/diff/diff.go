@@ -75,9 +75,13 @@ type Row struct {
 	Bad      bool     `json:"bad"` // slower by more than the threshold, or results are wrong that were right
 }
 
-// newMeasured says what a row is of.
-func newMeasured(r result.Row) Measured {
+// measured says what a row is of; apart, only what both sides share.
+func (b *bundle) measured(apart bool) Measured {
+	r := b.list[0]
 	parts := []string{r.Op.String(), r.Dtype, fmt.Sprintf("%d ranks", r.Ranks)}
+	if apart {
+		return Measured{r.Op, r.Size, r.Dtype, r.Ranks, r.Transport, r.InPlace, strings.Join(parts[:2], ", ")}
+	}
 	if r.Nodes > 0 {
 		parts = append(parts, fmt.Sprintf("%dx%d", r.Nodes, r.PerNode))
 	}
@@ -100,7 +104,9 @@ type Report struct {
 	OnlyOld, OnlyNew []Measured // rows that have no other side
 	// Geomean is the mean change of all rows, as a ratio less one.
 	Geomean float64
-	Notes   []string
+	// Apart tells that no row is of the same layout and settings on both sides: rows are of the same operation and size.
+	Apart bool
+	Notes []string
 }
 
 // Bad tells whether a row got worse than allowed.
@@ -108,13 +114,32 @@ func (r *Report) Bad() bool {
 	return slices.ContainsFunc(r.Rows, func(x Row) bool { return x.Bad })
 }
 
-// Compare lays sweeps side by side. Rows come in the order of the old ones.
+// Largest is the row of the largest size, and how many times as long it takes on the new side, 1 where that is no more
+// than chance.
+func (r *Report) Largest() (size unit.Bytes, ratio float64) {
+	for i := range r.Rows {
+		x := &r.Rows[i]
+		if x.Size < size || x.Size == size && ratio > 0 || x.Old.Median <= 0 || x.New.Median <= 0 {
+			continue
+		}
+		if size, ratio = x.Size, 1; x.Verdict != Same {
+			ratio = 1 + x.Change
+		}
+	}
+	return size, ratio
+}
+
+// Compare lays sweeps side by side. Rows come in the order of the old ones. Where no row has another side, rows of the
+// same operation and size stand beside each other, if each side has one layout of it.
 func Compare(before, after result.Sweeps, o Options) *Report {
 	o.Alpha = cmp.Or(o.Alpha, 0.05)
 	o.Threshold = cmp.Or(o.Threshold, 0.05)
 	rep := &Report{}
-	was, is := gather(before), gather(after)
+	was, is := gather(before, keyOf), gather(after, keyOf)
 	settle(was, is)
+	if !common(was, is) && len(setups(was)) == 1 && len(setups(is)) == 1 {
+		was, is, rep.Apart = gather(before, callOf), gather(after, callOf), true
+	}
 	newer := map[key]*bundle{}
 	for _, b := range is {
 		newer[b.key] = b
@@ -124,11 +149,11 @@ func Compare(before, after result.Sweeps, o Options) *Report {
 	for _, b := range was {
 		n, ok := newer[b.key]
 		if !ok {
-			rep.OnlyOld = append(rep.OnlyOld, newMeasured(b.list[0]))
+			rep.OnlyOld = append(rep.OnlyOld, b.measured(rep.Apart))
 			continue
 		}
 		delete(newer, b.key)
-		row := compare(b, n)
+		row := compare(b, n, rep.Apart)
 		if row.Old.Median > 0 && row.New.Median > 0 {
 			logs += math.Log1p(row.Change)
 		}
@@ -137,7 +162,7 @@ func Compare(before, after result.Sweeps, o Options) *Report {
 	}
 	for _, b := range is {
 		if newer[b.key] != nil {
-			rep.OnlyNew = append(rep.OnlyNew, newMeasured(b.list[0]))
+			rep.OnlyNew = append(rep.OnlyNew, b.measured(rep.Apart))
 		}
 	}
 	adjust(rep.Rows)
@@ -147,13 +172,13 @@ func Compare(before, after result.Sweeps, o Options) *Report {
 	if len(rep.Rows) > 0 {
 		rep.Geomean = math.Exp(logs/float64(len(rep.Rows))) - 1
 	}
-	rep.notes(before, after, single)
+	rep.notes(single)
 	rep.tooFew(o)
 	return rep
 }
 
 // notes say what limits the comparison.
-func (r *Report) notes(before, after result.Sweeps, single bool) {
+func (r *Report) notes(single bool) {
 	if single {
 		r.Notes = append(r.Notes, fmt.Sprintf("p is of calls within single runs, which are more alike than runs are; keep "+
 			"%d runs or more on each side to see the noise between them", advised))
@@ -168,33 +193,11 @@ func (r *Report) notes(before, after result.Sweeps, single bool) {
 		r.Notes = append(r.Notes, fmt.Sprintf("fewer than %d observations on a side of %d of %d rows: nothing can be told "+
 			"from noise there", fewest, unknown, len(r.Rows)))
 	}
-	if len(before) == 0 || len(after) == 0 {
-		return
-	}
-	a, b := before[0], after[0]
-	for _, x := range []struct{ what, old, new string }{
-		{"hosts", a.Hosts, b.Hosts},
-		{"tool", a.Tool, b.Tool},
-		{"release of NCCL", a.Library, b.Library},
-		{"CPU", cpu(a), cpu(b)},
-		{"GPU", a.GPU(), b.GPU()},
-	} {
-		if x.old != x.new && x.old != "" && x.new != "" {
-			r.Notes = append(r.Notes, fmt.Sprintf("another %s: %.60s before, %.60s now", x.what, x.old, x.new))
-		}
-	}
-}
-
-func cpu(s *result.Sweep) string {
-	if s.Machine == nil {
-		return ""
-	}
-	return s.Machine.CPU
 }
 
 // compare tests one row.
-func compare(was, is *bundle) Row {
-	row := Row{Measured: newMeasured(was.list[0]), Verdict: Unknown}
+func compare(was, is *bundle, apart bool) Row {
+	row := Row{Measured: was.measured(apart), Verdict: Unknown}
 	old, now := was.runs(), is.runs()
 	row.Between = min(len(old), len(now)) >= fewest
 	if !row.Between {

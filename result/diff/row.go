@@ -42,6 +42,11 @@ func keyOf(r result.Row) key {
 	return k
 }
 
+// callOf is the operation and its size alone.
+func callOf(r result.Row) key {
+	return key{op: r.Op, redop: r.Redop, root: r.Root, size: r.Size, inPlace: r.InPlace}
+}
+
 // bundle is all rows that are the same on one side.
 type bundle struct {
 	key   key
@@ -51,7 +56,7 @@ type bundle struct {
 }
 
 // gather puts rows that are the same together, in the order of their sweeps and sizes.
-func gather(sweeps result.Sweeps) []*bundle {
+func gather(sweeps result.Sweeps, keyOf func(result.Row) key) []*bundle {
 	at := map[key]*bundle{}
 	begins := map[key]int{}
 	var all []*bundle
@@ -64,7 +69,7 @@ func gather(sweeps result.Sweeps) []*bundle {
 			if _, ok := begins[of]; !ok {
 				begins[of] = len(begins)
 			}
-			b = &bundle{key: k, algo: strings.TrimSpace(k.algo), first: begins[of]}
+			b = &bundle{key: k, algo: strings.TrimSpace(r.Algo + " " + r.Proto), first: begins[of]}
 			at[k] = b
 			all = append(all, b)
 		}
@@ -72,6 +77,24 @@ func gather(sweeps result.Sweeps) []*bundle {
 	}
 	slices.SortStableFunc(all, order)
 	return all
+}
+
+// common reports a row that both sides have.
+func common(was, is []*bundle) bool {
+	return slices.ContainsFunc(was, func(a *bundle) bool {
+		return slices.ContainsFunc(is, func(b *bundle) bool { return a.key == b.key })
+	})
+}
+
+// setups are what the rows of a side were measured with: everything but operation, form, algorithm and size.
+func setups(side []*bundle) map[key]bool {
+	list := map[key]bool{}
+	for _, b := range side {
+		k := b.key
+		k.op, k.redop, k.root, k.size, k.dtype, k.inPlace, k.algo = 0, "", 0, 0, "", false, ""
+		list[k] = true
+	}
+	return list
 }
 
 // settle forgets the algorithm of rows that have one on each side.

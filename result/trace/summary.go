@@ -20,6 +20,8 @@ type Summary struct {
 	Copy    unit.Span `json:"copy_s"`                  // only copies run
 	Idle    unit.Span `json:"idle_s"`                  // nothing runs
 	FP32    unit.Span `json:"fp32_matmul_s,omitempty"` // of Compute, matrix products in 32 bits without tensor cores
+	// Profiler is what the profiler says that its own work takes of the host's time; Step has what of it is not hidden.
+	Profiler unit.Span `json:"profiler_s,omitempty"`
 }
 
 // GroupTime is the calls of one collective of one group, of sizes within a factor of two.
@@ -49,6 +51,11 @@ func (t *Trace) Summarize() (Summary, []GroupTime) {
 	s.Step, s.Compute, s.Comm, s.Exposed = span(w.End-w.Start), span(length(compute)), span(length(comm)), span(exposed)
 	s.Copy, s.Idle = span(length(busy)-length(compute)-exposed), span(w.End-w.Start-length(busy))
 	s.FP32 = span(length(t.union(w, func(e *Event) bool { return e.FP32 })))
+	var own []Interval
+	for _, x := range t.Overhead {
+		own = join(own, w, x)
+	}
+	s.Profiler = span(length(own))
 	return s, t.groups(w, compute, per)
 }
 
@@ -56,16 +63,22 @@ func (t *Trace) Summarize() (Summary, []GroupTime) {
 func (t *Trace) union(w Interval, of func(*Event) bool) []Interval {
 	var list []Interval
 	for i := range t.Events {
-		e := &t.Events[i]
-		a, b := max(e.Start, w.Start), min(e.End, w.End)
-		if b <= a || !of(e) {
-			continue
+		if e := &t.Events[i]; of(e) {
+			list = join(list, w, e.Interval)
 		}
-		if n := len(list); n > 0 && a <= list[n-1].End {
-			list[n-1].End = max(list[n-1].End, b)
-		} else {
-			list = append(list, Interval{a, b})
-		}
+	}
+	return list
+}
+
+// join adds the part of an interval that is in the window to a list in order, which stays one without overlaps.
+func join(list []Interval, w, x Interval) []Interval {
+	a, b := max(x.Start, w.Start), min(x.End, w.End)
+	switch n := len(list); {
+	case b <= a:
+	case n > 0 && a <= list[n-1].End:
+		list[n-1].End = max(list[n-1].End, b)
+	default:
+		list = append(list, Interval{a, b})
 	}
 	return list
 }

@@ -66,13 +66,47 @@ type Trace struct {
 	Whole  bool       // only what the marked steps started was recorded, which may end after them
 	Events []Event    // by start
 	Calls  []Call
+	// Overhead is what the profiler says of its own work: flushing and asking for buffers, loading.
+	Overhead []Interval
+
+	begin int64 // when the ranks of the job begin, by this one's clock; 0 is unknown
 }
 
 // Sort brings events and steps into order.
 func (t *Trace) Sort() {
 	slices.SortFunc(t.Events,
 		func(a, b Event) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End)) })
-	slices.SortFunc(t.Steps, func(a, b Interval) int { return cmp.Compare(a.Start, b.Start) })
+	for _, list := range [][]Interval{t.Steps, t.Overhead} {
+		slices.SortFunc(list, func(a, b Interval) int { return cmp.Compare(a.Start, b.Start) })
+	}
+}
+
+// Align lets the windows of a job's ranks begin together: who starts its first kernel late was idle until then. Clocks
+// need not agree, for all ranks end a collective of all at nearly the same time. Without one that all traces have, they
+// stay as they are.
+func Align(list []*Trace) {
+	ends, longest := make([]int64, len(list)), int64(0)
+	var first Call
+	var seq int64
+	for i, t := range list {
+		at := slices.IndexFunc(t.Events, func(e Event) bool {
+			return e.Call >= 0 && !t.Calls[e.Call].P2P && t.Calls[e.Call].Size == len(list)
+		})
+		if at < 0 {
+			return
+		}
+		c := t.Calls[t.Events[at].Call]
+		if i == 0 {
+			first, seq = c, t.Events[at].Seq
+		} else if c.Op != first.Op || c.Bytes != first.Bytes || t.Events[at].Seq != seq {
+			return
+		}
+		ends[i] = t.Events[at].End
+		longest = max(longest, ends[i]-t.Window().Start)
+	}
+	for i, t := range list {
+		t.begin = ends[i] - longest
+	}
 }
 
 // Window is the time that is looked at: from the first marked step to the end of the last, or all that was recorded.
@@ -83,6 +117,9 @@ func (t *Trace) Window() Interval {
 	w := Interval{t.Events[0].Start, t.Events[0].End}
 	for i := range t.Events {
 		w.End = max(w.End, t.Events[i].End)
+	}
+	if t.begin != 0 {
+		w.Start = min(w.Start, t.begin)
 	}
 	if len(t.Steps) == 0 || t.Whole {
 		return w

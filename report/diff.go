@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -10,12 +11,40 @@ import (
 	"busbar.dev/result/diff"
 )
 
-// BenchDiff prints two sets of results side by side; -v lists the rows that only one side has.
-func BenchDiff(p *Page, d *query.BenchDiffDoc) {
+// Diff prints two sides beside each other: the verdict, what differs, parts of a step, rows; -v lists the rows that
+// only one side has.
+func Diff(p *Page, d *query.DiffDoc) {
+	p.wrapped("", "", p.bold(d.Verdict))
+	for _, text := range d.Both {
+		p.wrapped("", "", "On both sides: "+text+".")
+	}
+	if len(d.Differences) > 0 {
+		t := texttab.New("differs", "old", "new", "slower by it", texttab.If(d.Ratio > 0, "explains it"))
+		for _, x := range d.Differences {
+			t.Add(x.What, x.Old, x.New, cmp.Or(x.Slower, "either")+when(x.AtMost > 0,
+				fmt.Sprintf(", at most %.2f times", x.AtMost)), x.Explains)
+		}
+		p.printf("\n")
+		p.table(t)
+	}
+	if len(d.Parts) > 0 {
+		t := texttab.New("part", ">old", ">new", ">change")
+		for _, x := range d.Parts {
+			t.Add(x.What, x.Old.Short(), x.New.Short(), known(x.Old > 0, signed(float64(x.New/x.Old)-1)))
+		}
+		p.printf("\n")
+		p.table(t)
+	}
+	diffRows(p, d)
+	p.notes(d.Notes)
+}
+
+// diffRows prints the rows of two tables.
+func diffRows(p *Page, d *query.DiffDoc) {
 	for rest := d.Rows; len(rest) > 0; {
 		t := texttab.New(">size", "algorithm", ">old", ">±", ">new", ">±", ">change", ">p", ">n", "")
 		t.Title = rest[0].Setup
-		p.printf("%s%s\n", when(len(rest) < len(d.Rows), "\n"), t.Title)
+		p.printf("\n%s\n", t.Title)
 		for ; len(rest) > 0 && rest[0].Setup == t.Title; rest = rest[1:] {
 			r := &rest[0]
 			t.Add(r.Size, r.Old.Algo+when(r.New.Algo != r.Old.Algo, " → "+r.New.Algo), r.Old.Median,
@@ -25,11 +54,12 @@ func BenchDiff(p *Page, d *query.BenchDiffDoc) {
 		}
 		p.table(t)
 	}
-	p.printf("\n%s: %+.1f%% on average%s\n", words.Plural(len(d.Rows), "row"), 100*d.Geomean,
-		noneChanged(d.Rows))
+	if len(d.Rows) > 0 {
+		p.printf("\n%s: %+.1f%% on average%s\n", words.Plural(len(d.Rows), "row"), 100*d.Geomean,
+			noneChanged(d.Rows))
+	}
 	printAlone(p, "before", d.OldRows)
 	printAlone(p, "now", d.NewRows)
-	p.notes(d.Notes)
 }
 
 // noneChanged says of an average over rows none of which is told from noise that it is noise too.

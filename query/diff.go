@@ -81,6 +81,11 @@ func (q Diff) Run(ctx context.Context, env Env) (doc *DiffDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if !slices.ContainsFunc(slices.Concat(old.facts, now.facts), func(f diff.Fact) bool { return f.What == diff.Racks }) {
+		if err := unread(&q, "cluster", "no side names hosts that it has below switches"); err != nil {
+			return nil, err
+		}
+	}
 	doc = &DiffDoc{
 		Alpha: alpha, Correction: diff.Correction, Least: diff.Least, Threshold: threshold / 100, Notes: []string{},
 		Rows: []diff.Row{}, Findings: []finding.Finding{}, Differences: diff.Differences(old.facts, now.facts),

@@ -25,7 +25,8 @@ func (l ranLog) text() string {
 		fmt.Fprintf(&b, "n%d:%d:%d [%d] NCCL INFO %s\n", rank/l.each, 100+rank, 100+rank, rank%l.each,
 			fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(&b, "# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 1 minBytes 1073741824 maxBytes 1073741824 step: 2(factor) warmup iters: 5 iters: 20 "+
+	fmt.Fprintf(&b, "# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 1 minBytes 1073741824 maxBytes "+
+		"1073741824 step: 2(factor) warmup iters: 5 iters: 20 "+
 		"agg iters: 1 validation: 1 graph: 0\n#\n# Using devices\n")
 	for r := range ranks {
 		fmt.Fprintf(&b, "#  Rank %2d Group  0 Pid %6d on n%d device %2d [0x1b] NVIDIA A100-SXM4-80GB\n", r, 100+r, r/l.each,
@@ -55,7 +56,8 @@ func (l ranLog) text() string {
 		line(r, "ncclCommInitRank comm 0x5%d rank %d nranks %d cudaDev %d nvmlDev %d busId 1b000 commId 0x77 - Init COMPLETE",
 			r, r, ranks, r%l.each, r%l.each)
 	}
-	fmt.Fprintf(&b, "#\n#                                                              out-of-place                       "+
+	fmt.Fprintf(&b, "#\n#                                                              out-of-place                     "+
+		"  "+
 		"in-place\n#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   "+
 		"busbw #wrong\n#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  "+
 		"(GB/s)  (GB/s)\n  1073741824     268435456     float     sum      -1  %.1f   10.00   10.00      0      N/A     "+
@@ -103,7 +105,8 @@ func TestDiffCauses(t *testing.T) {
 		"healthy twice": {change(func(l *ranLog) { l.us = 101000 }), "", "", false},
 		"two releases":  {change(func(l *ranLog) { l.release, l.us = "2.27.7", 140000 }), diff.Release, diff.May, true},
 		"GPUDirect off": {
-			change(func(l *ranLog) { l.gdr, l.setting, l.us = "", "NCCL_NET_GDR_LEVEL", 260000 }), diff.GPUDirect, diff.Yes, true,
+			change(func(l *ranLog) { l.gdr, l.setting, l.us = "", "NCCL_NET_GDR_LEVEL", 260000 }), diff.GPUDirect, diff.Yes,
+			true,
 		},
 		"GPUDirect off, and faster": {
 			change(func(l *ranLog) { l.gdr, l.us = "", 60000 }), diff.GPUDirect, diff.No, true,

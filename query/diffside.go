@@ -163,7 +163,10 @@ func (r *diffReader) measured(s *diffSide) {
 	}
 	s.count(diff.Nodes, nodes)
 	s.count(diff.Ranks, ranks)
-	s.count(diff.Racks, r.leaves(hosts))
+	if n := r.leaves(hosts); n > 0 {
+		s.count(diff.Racks, n)
+		s.odd = append(s.odd, "the hosts are in "+words.Plural(n, "rack"))
+	}
 }
 
 // leaves is how many parts of the network hosts are in that only uplinks join; 0 where that is not known.

@@ -55,8 +55,11 @@ var rules = []rule{
 	{what: GPUDirect, order: []string{"used", "used in part", "not used"}, means: "inter-node traffic is staged through " +
 		"host memory"},
 	{what: BetweenNodes, order: []string{"RDMA", "TCP sockets"}, means: "over TCP sockets processors copy every byte"},
-	{what: WithinNode, order: []string{"P2P", "SHM", "NET"}, means: "the GPUs of a node do not reach each other directly: " +
-		"bytes go through host memory or the network"},
+	{
+		what: WithinNode, order: []string{"P2P", "SHM", "NET"},
+		means: "the GPUs of a node do not reach each other directly: " +
+			"bytes go through host memory or the network",
+	},
 	{what: PathOfGPUs, order: []string{"NVLink", "PIX", "PXB", "PHB", "NODE", "SYS"}, means: "the GPUs are farther " +
 		"from each other: through a bridge, a processor or from socket to socket"},
 	{what: PathToNIC, order: []string{"PIX", "PXB", "PHB", "NODE", "SYS"}, means: "the NIC is farther from its GPU"},

@@ -20,8 +20,11 @@ type Part struct {
 // AddParts adds the step of one rank of so many to the mean of all.
 func AddParts(list []Part, s trace.Summary, ranks float64) []Part {
 	all := []Part{
-		{What: "step", Old: s.Step}, {What: "computing", Old: s.Compute}, {What: "exposed communication", Old: s.Exposed},
-		{What: "copies", Old: s.Copy}, {What: "idle time", Old: s.Idle},
+		{What: "step", Old: s.Step},
+		{What: "computing", Old: s.Compute},
+		{What: "exposed communication", Old: s.Exposed},
+		{What: "copies", Old: s.Copy},
+		{What: "idle time", Old: s.Idle},
 	}
 	for i := range all {
 		all[i].Old /= unit.Span(ranks)

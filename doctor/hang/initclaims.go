@@ -246,7 +246,7 @@ func (v *logView) rendezvous() (claim, bool) {
 	// of NCCL, was not there.
 	for _, t := range v.by[joblog.StoreGone] {
 		if t.rank >= 0 &&
-			!slices.ContainsFunc(slices.Concat(v.by[joblog.Joined], v.by[joblog.Process], v.by[joblog.InitStart]),
+			!slices.ContainsFunc(v.of(joblog.Joined, joblog.Process, joblog.InitStart),
 				func(o told) bool { return o.rank == t.rank }) {
 			delete(here, t.rank)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"busbar.dev/input/flightrec"
 	"busbar.dev/input/joblog"
-	"busbar.dev/input/ras"
 )
 
 // process is a rank's place.
@@ -56,15 +55,20 @@ const maxWorld = 1 << 20
 
 // size finds out how many ranks there are.
 func (j *job) size(c *Case) {
+	grow := func(n int) {
+		if n <= maxWorld {
+			j.world = max(j.world, n)
+		}
+	}
 	for i := range c.rec.Groups {
 		for _, r := range c.rec.Groups[i].Ranks {
-			j.world = max(j.world, r+1)
+			grow(r + 1)
 		}
 	}
 	for _, r := range c.ras {
-		j.world = max(j.world, min(r.Processes, maxWorld))
+		grow(r.Processes)
 		for i := range r.Comms {
-			j.world = max(j.world, min(r.Comms[i].Size, maxWorld))
+			grow(r.Comms[i].Size)
 		}
 	}
 	for _, l := range c.logs {
@@ -72,26 +76,22 @@ func (j *job) size(c *Case) {
 			e := &l.Events[i]
 			switch e.Kind {
 			case joblog.InitStart, joblog.InitComplete, joblog.Joined:
-				if e.NRanks <= maxWorld {
-					j.world = max(j.world, e.NRanks)
-				}
+				grow(e.NRanks)
 			case joblog.Xid, joblog.OOMKill, joblog.Exit:
 			default:
-				if e.Rank < maxWorld {
-					j.world = max(j.world, e.Rank+1)
-				}
+				grow(e.Rank + 1)
 			}
 		}
 	}
 	for i := range c.procs {
-		j.world = max(j.world, min(c.procs[i].World, 1<<20))
+		grow(c.procs[i].World)
 	}
 	for _, r := range c.rings {
-		j.world = max(j.world, min(r.World, maxWorld))
+		grow(r.World)
 	}
 	for _, in := range c.inspect {
 		for i := range in.records {
-			j.world = max(j.world, int(min(in.records[i].Ranks, maxWorld)))
+			grow(int(in.records[i].Ranks))
 		}
 	}
 }
@@ -170,15 +170,13 @@ func (j *job) fromRAS(c *Case) {
 			if m.Size != j.world {
 				continue
 			}
-			lists := [][]ras.Rank{m.Ranks, m.Missing}
+			list := slices.Concat(m.Ranks, m.Missing)
 			for _, l := range m.Lags {
-				lists = append(lists, l.Ranks)
+				list = append(list, l.Ranks...)
 			}
-			for _, list := range lists {
-				for k := range list {
-					if x := &list[k]; x.PID > 0 {
-						j.put(x.Rank, process{addr: x.Host, pid: x.PID, gpu: x.GPU})
-					}
+			for k := range list {
+				if x := &list[k]; x.PID > 0 {
+					j.put(x.Rank, process{addr: x.Host, pid: x.PID, gpu: x.GPU})
 				}
 			}
 		}

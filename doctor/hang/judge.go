@@ -166,10 +166,15 @@ func (x *judge) stuck() (claim, bool) {
 
 // mismatch is what the sources say about collectives that ranks call differently.
 func (x *judge) mismatch() (claim, bool) {
-	if c, ok := x.rec.mismatches(x.job); ok {
-		return x.agree(c, rasClaims(x.ras, x.job)), true
+	others := rasClaims(x.ras, x.job)
+	told, ok := x.log.gaveUpDiffering()
+	if ok {
+		others = append(others, told)
 	}
-	for _, c := range rasClaims(x.ras, x.job) {
+	if c, ok := x.rec.mismatches(x.job); ok {
+		return x.agree(c, others), true
+	}
+	for _, c := range others {
 		if c.kind == OpMismatch {
 			return c, true
 		}
@@ -239,10 +244,8 @@ func (x *judge) ended() State {
 		return Hung
 	}
 	down := map[int]bool{}
-	for _, k := range []joblog.Kind{joblog.Down, joblog.Exception, joblog.CUDAError} {
-		for _, t := range x.log.by[k] {
-			down[t.rank] = true
-		}
+	for _, t := range x.log.of(joblog.Down, joblog.Exception, joblog.CUDAError) {
+		down[t.rank] = true
 	}
 	switch {
 	case len(x.log.by[joblog.Down]) > 0, len(x.log.by[joblog.Exit]) > 0, len(down) >= x.job.world:
@@ -395,13 +398,10 @@ func (x *judge) passing() *Verdict {
 	if c, wait, ok := x.inspect.stall(x.job); ok {
 		return x.past(c, wait)
 	}
-	if c, ok := x.rec.slow(); ok {
+	if c, ok := x.slow(); ok {
 		if len(x.rec.absent) > 0 { // who waits for one of them comes late elsewhere
 			c.sure = min(c.sure, 0.5)
 		}
-		return x.verdict(c, Slow)
-	}
-	if c, ok := x.inspect.slow(); ok {
 		return x.verdict(c, Slow)
 	}
 	if x.timedOut() {

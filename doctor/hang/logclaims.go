@@ -3,6 +3,7 @@ package hang
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -73,6 +74,14 @@ func newLogView(c *Case, j *job) *logView {
 	return v
 }
 
+// of are the events of some kinds.
+func (v *logView) of(kinds ...joblog.Kind) (list []told) {
+	for _, k := range kinds {
+		list = append(list, v.by[k]...)
+	}
+	return list
+}
+
 func (v *logView) notice(t told) {
 	if t.rank < 0 {
 		return
@@ -84,28 +93,26 @@ func (v *logView) notice(t told) {
 
 // victim reports an error that another process caused.
 func victim(text string) bool {
-	for _, w := range []string{
+	return slices.ContainsFunc([]string{
 		"NCCL", "ncclRemoteError", "DistBackendError", "DistNetworkError", "DistStoreError", "Watchdog", "Connection closed",
 		"Connection reset", "Broken pipe",
 		"TCPStore", "remote process", "KeyboardInterrupt", "SignalException", "recvValue", "clients joined",
 		"Detected mismatch between collectives", "ChildFailedError",
 		"Connection was likely closed", "RendezvousConnectionError", "wait timeout",
-	} {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	}, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // died finds ranks that raised an error of their own, the first in time.
 func (v *logView) died() (claim, bool) {
-	var best *told
-	for i := range v.by[joblog.Exception] {
-		t := &v.by[joblog.Exception][i]
-		if t.rank < 0 || victim(t.Text) {
-			continue
+	var own []told
+	for _, t := range v.by[joblog.Exception] {
+		if t.rank >= 0 && !victim(t.Text) {
+			own = append(own, t)
 		}
+	}
+	var best *told
+	for i := range own {
+		t := &own[i]
 		if n, ok := v.noticed[t.rank]; ok && n.Line < t.Line && n.log == t.log {
 			continue // after it noticed that others are gone
 		}
@@ -117,8 +124,8 @@ func (v *logView) died() (claim, bool) {
 		return claim{}, false
 	}
 	var ranks []int
-	for i := range v.by[joblog.Exception] {
-		if t := &v.by[joblog.Exception][i]; t.rank >= 0 && t.Text == best.Text && !victim(t.Text) {
+	for _, t := range own {
+		if t.Text == best.Text {
 			ranks = append(ranks, t.rank) // the same error on several ranks
 		}
 	}
@@ -172,47 +179,72 @@ func (v *logView) exits() (claim, bool) {
 
 // differing finds ranks that PyTorch itself saw calling other collectives.
 func (v *logView) differing() (claim, bool) {
-	list := v.by[joblog.Mismatch]
+	return callsOthers(v.by[joblog.Mismatch], "PyTorch compared the collectives of all ranks", 0.93)
+}
+
+// gaveUpDiffering finds ranks whose watchdogs gave up in another collective than the rest, at the same number of a group.
+func (v *logView) gaveUpDiffering() (claim, bool) {
+	by := map[string][]told{}
+	for _, t := range v.by[joblog.Timeout] {
+		for _, s := range v.by[joblog.Status] { // the line behind it has the group
+			if t.Group == "" && s.rank == t.rank && s.Seq == t.Seq && t.rank >= 0 {
+				e := *t.Event
+				e.Group = s.Group
+				t.Event = &e
+			}
+		}
+		if t.rank >= 0 && (t.Group != "" || v.oneGroup()) {
+			key := fmt.Sprint(t.Group, " ", t.Seq)
+			by[key] = append(by[key], t)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(by)) {
+		if c, ok := callsOthers(by[key], "the watchdogs of a group's ranks gave up at the same number", 0.8); ok {
+			return c, true
+		}
+	}
+	return claim{}, false
+}
+
+// callsOthers finds who calls another collective than the rest, or with another size, at the first number of a list.
+func callsOthers(list []told, said string, sure float64) (claim, bool) {
 	if len(list) == 0 {
 		return claim{}, false
 	}
 	ops, shapes := map[string][]int{}, map[string][]int{}
+	c := claim{source: fromLog, sure: sure, seq: list[0].Seq}
 	seen := map[int]bool{}
-	op := ""
 	for _, t := range list {
-		if t.Seq != list[0].Seq || seen[t.Rank] || t.Op == "" {
+		if t.Seq != c.seq || seen[t.rank] || t.Op == "" {
 			continue
 		}
-		seen[t.Rank] = true
-		ops[t.Op] = append(ops[t.Op], t.Rank)
-		shapes[t.Op+t.Desc] = append(shapes[t.Op+t.Desc], t.Rank)
+		seen[t.rank] = true
+		if ops[t.Op] == nil {
+			c.quotes = append(c.quotes, t.quote())
+		}
+		ops[t.Op] = append(ops[t.Op], t.rank)
+		shapes[t.Op+t.Desc] = append(shapes[t.Op+t.Desc], t.rank)
 	}
-	c := claim{source: fromLog, sure: 0.93, seq: list[0].Seq, quotes: []finding.Quote{list[0].quote()}}
-	clear := true
+	clear, how := true, "calls another than the rest"
 	switch {
 	case len(ops) > 1:
 		c.kind = OpMismatch
 		c.ranks, clear = minority(ops)
 	case len(shapes) > 1:
-		c.kind = SizeMismatch
+		c.kind, how = SizeMismatch, "calls it with another size or type"
 		c.ranks, clear = minority(shapes)
 	default:
 		return claim{}, false
 	}
-	for o, ranks := range ops {
-		if !slices.Contains(c.ranks, ranks[0]) {
-			op = o
+	for _, op := range slices.Sorted(maps.Keys(ops)) {
+		if !slices.Contains(c.ranks, ops[op][0]) {
+			c.op = opWord(op)
 		}
 	}
 	if !clear {
 		c.sure = 0.6
 	}
-	c.op = opWord(op)
-	c.why = fmt.Sprintf("PyTorch compared the collectives of all ranks: %s calls another than the rest", rankList(c.ranks))
-	if c.kind == SizeMismatch {
-		c.why = fmt.Sprintf("PyTorch compared the collectives of all ranks: %s calls it with another size or type",
-			rankList(c.ranks))
-	}
+	c.why = fmt.Sprintf("%s: %s %s", said, rankList(c.ranks), how)
 	return c, true
 }
 
@@ -251,10 +283,8 @@ func (v *logView) behind() (claim, bool) {
 		late, quotes = lagging(numbers, op.Event)
 	}
 	heard := map[int]bool{}
-	for _, k := range []joblog.Kind{joblog.Timeout, joblog.DumpSignal, joblog.Status} {
-		for _, t := range v.by[k] {
-			heard[t.rank] = true
-		}
+	for _, t := range v.of(joblog.Timeout, joblog.DumpSignal, joblog.Status) {
+		heard[t.rank] = true
 	}
 	for r := range v.j.world {
 		switch {
@@ -289,14 +319,8 @@ func (v *logView) behind() (claim, bool) {
 // oneGroup reports that all watchdogs gave up on collectives of the group of all ranks, as far as their lines say: only
 // then all ranks have to be heard of.
 func (v *logView) oneGroup() bool {
-	for _, k := range []joblog.Kind{joblog.Status, joblog.DumpSignal} {
-		for _, t := range v.by[k] {
-			if t.Group != "" && t.Group != "0" && t.Desc != "default_pg" {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(v.of(joblog.Status, joblog.DumpSignal),
+		func(t told) bool { return t.Group != "" && t.Group != "0" && t.Desc != "default_pg" })
 }
 
 // numbers are what ranks say of the last collective that they started and completed, and the last that anybody started.

@@ -3,6 +3,7 @@ package hang
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +21,14 @@ type rasView struct {
 	lost   []ras.Process // gone, and not known by rank
 	broken bool          // a rank reports that a peer is gone
 	comm   map[int]*ras.Comm
-	counts map[string]uint64 // for telling whether the job moves
+	counts map[rasCount]uint64 // for telling whether the job moves
+}
+
+// rasCount is what was counted: all operations of a rank, or one where only that is listed.
+type rasCount struct {
+	comm uint64
+	rank int
+	op   string
 }
 
 // rank is the global rank of a rank of a communicator.
@@ -38,15 +46,18 @@ func (j *job) rank(c *ras.Comm, r *ras.Rank) int {
 func newRASView(r *ras.Report, j *job) *rasView {
 	v := &rasView{
 		report: r, behind: map[int]bool{}, ahead: map[int]bool{}, both: map[int]*ras.Comm{}, comm: map[int]*ras.Comm{},
-		counts: map[string]uint64{},
+		counts: map[rasCount]uint64{},
 	}
 	gone := map[int]bool{}
 	for i := range r.Comms {
 		c := &r.Comms[i]
 		for k := range c.Ranks {
-			if x := &c.Ranks[k]; x.Async == "Remote process error" ||
-				x.Async == "remote process exited or there was a network error" {
-				v.broken = true
+			x := &c.Ranks[k]
+			v.broken = v.broken || x.Async == "Remote process error" ||
+				x.Async == "remote process exited or there was a network error"
+			if r.JSON {
+				n := &x.Counts
+				v.counts[rasCount{comm: c.Hash, rank: x.Rank}] = n[0] + n[1] + n[2] + n[3] + n[4]
 			}
 		}
 		for k := range c.Missing {
@@ -57,23 +68,14 @@ func newRASView(r *ras.Report, j *job) *rasView {
 				v.lost = append(v.lost, p)
 			}
 		}
-		if r.JSON {
-			v.jsonCounts(c, j)
-		} else {
-			v.textCounts(c, j)
+		v.compare(c, j)
+	}
+	for _, p := range slices.Concat(r.Missing, r.Dead) {
+		if g := j.ofPID(p.PID); g >= 0 {
+			gone[g] = true
 		}
 	}
-	for _, list := range [][]ras.Process{r.Missing, r.Dead} {
-		for _, p := range list {
-			if g := j.ofPID(p.PID); g >= 0 {
-				gone[g] = true
-			}
-		}
-	}
-	for g := range gone {
-		v.gone = append(v.gone, g)
-	}
-	slices.Sort(v.gone)
+	v.gone = slices.Sorted(maps.Keys(gone))
 	return v
 }
 
@@ -84,62 +86,64 @@ func (v *rasView) keep(g int, c *ras.Comm) {
 	}
 }
 
-// jsonCounts compares the counts of all ranks of a communicator.
-func (v *rasView) jsonCounts(c *ras.Comm, j *job) {
-	var most, least, total [5]uint64
-	for k := range c.Ranks {
-		for o, n := range c.Ranks[k].Counts {
-			total[o] += n
-			most[o] = max(most[o], n)
-			if k == 0 || n < least[o] {
-				least[o] = n
+// lags are how many of each operation in which its members differ they launched: as a text lists it, and from the
+// counts of all ranks.
+func lags(c *ras.Comm) []ras.Lag {
+	list := c.Lags
+	for o, op := range ras.Ops {
+		by := map[uint64][]ras.Rank{}
+		for k := range c.Ranks {
+			n := c.Ranks[k].Counts[o]
+			by[n] = append(by[n], c.Ranks[k])
+		}
+		for _, n := range slices.Sorted(maps.Keys(by)) {
+			if len(by) > 1 {
+				list = append(list, ras.Lag{Op: op, Count: n, N: len(by[n]), Ranks: by[n]})
 			}
 		}
 	}
-	differ := most != least
-	for k := range c.Ranks {
-		x := &c.Ranks[k]
-		var sum uint64
-		low, high := false, false
-		for o, n := range x.Counts {
-			sum += n
-			if differ {
-				low, high = low || n < most[o], high || n > least[o]
+	return list
+}
+
+// compare says who of a communicator is behind, and who calls another collective: who is behind with one and ahead with
+// another, or launched a kind that no other member ever launched. Of two members either could be the one.
+func (v *rasView) compare(c *ras.Comm, j *job) {
+	list := lags(c)
+	most, least, levels := map[string]uint64{}, map[string]uint64{}, map[string]int{}
+	for _, l := range list {
+		if n, ok := least[l.Op]; !ok || l.Count < n {
+			least[l.Op] = l.Count
+		}
+		most[l.Op] = max(most[l.Op], l.Count)
+		levels[l.Op]++
+	}
+	low, high, alone := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	for _, l := range list {
+		for k := range l.Ranks {
+			x := &l.Ranks[k]
+			if !v.report.JSON {
+				v.counts[rasCount{c.Hash, x.Rank, l.Op}] = l.Count
+			}
+			g := j.rank(c, x)
+			if g < 0 {
+				continue
+			}
+			if l.Count < most[l.Op] {
+				v.behind[g], low[g] = true, true
+				v.keep(g, c)
+			}
+			if l.Count > least[l.Op] {
+				v.ahead[g], high[g] = true, true
+				alone[g] = alone[g] || len(c.Ranks) > 2 && l.N == 1 && least[l.Op] == 0 && levels[l.Op] == 2
 			}
 		}
-		g := j.rank(c, x)
-		v.counts[fmt.Sprintf("%x/%d", c.Hash, x.Rank)] = sum
-		if !differ || g < 0 {
-			continue
-		}
-		if low {
-			v.behind[g] = true
-			v.keep(g, c)
-		}
-		if high {
-			v.ahead[g] = true
-		}
-		if odd, ok := oddOfPair(c); ok && odd != k {
-			continue
-		}
-		if low && high && len(c.Ranks) > 1 || aloneOp(c, x, &total) {
+	}
+	odd, pair := oddOfPair(c)
+	for g := range high {
+		if (low[g] || alone[g]) && (!pair || g == j.rank(c, &c.Ranks[odd])) {
 			v.both[g] = c
 		}
 	}
-}
-
-// aloneOp reports a rank that launched a collective of a kind that no other member ever launched: it calls another one
-// than they do. Of two members either could be the one.
-func aloneOp(c *ras.Comm, x *ras.Rank, total *[5]uint64) bool {
-	if len(c.Ranks) < 3 {
-		return false
-	}
-	for o, n := range x.Counts {
-		if n > 0 && total[o] == n {
-			return true
-		}
-	}
-	return false
 }
 
 // oddOfPair is who of two members calls another collective: each launched one that the other did not, and of one of
@@ -166,50 +170,14 @@ func oddOfPair(c *ras.Comm) (int, bool) {
 	return 0, false
 }
 
-// textCounts compares what a text lists; ranks that it only counts are not known.
-func (v *rasView) textCounts(c *ras.Comm, j *job) {
-	most, least := map[string]uint64{}, map[string]uint64{}
-	for _, l := range c.Lags {
-		if n, ok := least[l.Op]; !ok || l.Count < n {
-			least[l.Op] = l.Count
-		}
-		most[l.Op] = max(most[l.Op], l.Count)
-	}
-	low, high := map[int]bool{}, map[int]bool{}
-	for _, l := range c.Lags {
-		for k := range l.Ranks {
-			g := j.rank(c, &l.Ranks[k])
-			v.counts[fmt.Sprintf("%x/%d/%s", c.Hash, l.Ranks[k].Rank, l.Op)] = l.Count
-			if g < 0 {
-				continue
-			}
-			if l.Count < most[l.Op] {
-				v.behind[g], low[g] = true, true
-				v.keep(g, c)
-			}
-			if l.Count > least[l.Op] {
-				v.ahead[g], high[g] = true, true
-			}
-		}
-	}
-	for g := range low {
-		if high[g] {
-			v.both[g] = c
-		}
-	}
-}
-
 // rasViews are all reports, in the order of their time; those without one in the order they were given.
 func rasViews(c *Case, j *job) []*rasView {
 	list := slices.Clone(c.ras)
 	slices.SortStableFunc(list, func(a, b *ras.Report) int {
-		switch {
-		case a.Time == "" || b.Time == "" || a.Time == b.Time:
+		if a.Time == "" || b.Time == "" {
 			return 0
-		case a.Time < b.Time:
-			return -1
 		}
-		return 1
+		return cmp.Compare(a.Time, b.Time)
 	})
 	var views []*rasView
 	for _, r := range list {
@@ -370,23 +338,11 @@ func aloneWith(c *ras.Comm, j *job, g int) bool {
 
 // nextOp is the collective that a rank is behind with, as far as the counts tell.
 func nextOp(c *ras.Comm, j *job, g int) (string, int) {
-	for o, name := range ras.Ops {
-		var most, own uint64
-		for k := range c.Ranks {
-			most = max(most, c.Ranks[k].Counts[o])
-			if j.rank(c, &c.Ranks[k]) == g {
-				own = c.Ranks[k].Counts[o]
-			}
-		}
-		if own < most {
-			return opWord(name), int(own) + 1
-		}
-	}
-	for _, l := range c.Lags {
-		for k := range l.Ranks {
-			if j.rank(c, &l.Ranks[k]) == g {
-				return opWord(l.Op), int(l.Count) + 1
-			}
+	list := lags(c)
+	for _, l := range list {
+		more := slices.ContainsFunc(list, func(o ras.Lag) bool { return o.Op == l.Op && o.Count > l.Count })
+		if more && slices.ContainsFunc(l.Ranks, func(x ras.Rank) bool { return j.rank(c, &x) == g }) {
+			return opWord(l.Op), int(l.Count) + 1
 		}
 	}
 	return "", 0

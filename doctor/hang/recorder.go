@@ -168,11 +168,11 @@ func (x *recorder) addDump(rank int, d *flightrec.Dump) {
 
 // finish sorts a rank's entries and keeps of each record what came farthest.
 func (h *history) finish() {
-	sorted := slices.IsSortedFunc(h.entries, func(a, b flightrec.Entry) int { return cmpInt(a.Record, b.Record) })
+	sorted := slices.IsSortedFunc(h.entries, func(a, b flightrec.Entry) int { return cmp.Compare(a.Record, b.Record) })
 	if !sorted {
 		slices.SortStableFunc(h.entries, func(a, b flightrec.Entry) int {
 			if a.Record != b.Record {
-				return cmpInt(a.Record, b.Record)
+				return cmp.Compare(a.Record, b.Record)
 			}
 			return int(b.State) - int(a.State)
 		})
@@ -212,16 +212,6 @@ func (x *recorder) openBarriers(h *history) {
 			}
 		}
 	}
-}
-
-func cmpInt(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // maxSpan bounds the collectives of a group that are compared.

@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -93,7 +94,7 @@ func (c *Case) oneLogs() {
 	}
 	var cut int64
 	for _, list := range lives(c) {
-		slices.SortStableFunc(list, func(a, b life) int { return cmpInt(a.log.First, b.log.First) })
+		slices.SortStableFunc(list, func(a, b life) int { return cmp.Compare(a.log.First, b.log.First) })
 		for i := 1; i < len(list); i++ {
 			for _, a := range list[max(0, i-4):i] {
 				if b := list[i]; a.log.Last < b.log.First &&

@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -213,7 +214,7 @@ func (r *runs) newest() (kept, left []*flightrec.Dump) {
 	slices.SortStableFunc(left, func(a, b *flightrec.Dump) int {
 		_, x := span(a)
 		_, y := span(b)
-		return cmpInt(y, x)
+		return cmp.Compare(y, x)
 	})
 	ops := map[opRef]int64{}
 	by := map[int][]*flightrec.Dump{}

@@ -11,12 +11,8 @@ import (
 
 // peersGone reports that connections were closed before any watchdog gave up: a process ended, it did not only stop.
 func (v *logView) peersGone() bool {
-	for _, t := range v.by[joblog.PeerClosed] {
-		if t.Time < v.firstTimeout {
-			return true
-		}
-	}
-	return slices.ContainsFunc(v.by[joblog.RemoteError], func(t told) bool { return t.Time < v.firstTimeout })
+	return slices.ContainsFunc(v.of(joblog.PeerClosed, joblog.RemoteError),
+		func(t told) bool { return t.Time < v.firstTimeout })
 }
 
 // vanished finds ranks that ended without a word: others noticed that a peer is gone, these noticed nothing.
@@ -90,14 +86,7 @@ func (v *logView) goesOn(rank int) bool {
 
 // orderly reports a process that took its communicators down itself.
 func (v *logView) orderly(rank int) bool {
-	for _, k := range []joblog.Kind{joblog.CommAbort, joblog.Shutdown} {
-		for _, t := range v.by[k] {
-			if t.rank == rank {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.of(joblog.CommAbort, joblog.Shutdown), func(t told) bool { return t.rank == rank })
 }
 
 // namedPeers are the ranks whose hosts the first warnings name. A name is worth nothing where a host's only process

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed" // for the kinds
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,14 +78,15 @@ func (x *judge) advise(v *Verdict) {
 		}
 	}
 	on := ""
-	if host != "" && !strings.HasPrefix(host, "127.") {
+	here := len(v.Ranks) > 0 && x.processOf(v.Ranks[0].Rank) != nil
+	if ip, err := netip.ParseAddr(host); host != "" && !here && (err != nil || !ip.IsLoopback()) {
 		on = "ssh " + host + " "
 	}
 	look := on + "py-spy dump --pid " + pid
 	if v.Kind == DataLoading {
 		look = strings.Replace(look, "dump", "dump --subprocesses", 1)
 	}
-	if host == "" {
+	if host == "" && !here {
 		look += " on the rank's node"
 	}
 	reason := map[Kind]string{GPUFault: "GPU error"}

@@ -206,6 +206,13 @@ func (w *Window) rankOf(host string, gpu int) int {
 	return len(seen)
 }
 
+// Add adds a call of a rank, as another source than a ring tells of it.
+func (w *Window) Add(m Member, op string, size int64, s Sample) {
+	if at := w.memberOf(m); at >= 0 {
+		w.addSample(at, op, size, "", "", s, true)
+	}
+}
+
 func opName(k coll.Kind, function string) string {
 	if k != coll.None {
 		return k.String()

@@ -30,7 +30,7 @@ type Late struct {
 // What is said of a job that hardly waits is noise: ranks end a collective some microseconds apart.
 const (
 	leastShare   = 0.01 // of the span, to be named at all
-	warnShare    = 0.03
+	WarnShare    = 0.03 // of the span, to be a warning
 	stretches    = 12
 	fewestCalls  = 2 * stretches
 	chanceToLoss = 0.01 // how probable it may be that a rank is last as often by chance
@@ -351,7 +351,7 @@ func (j *Job) lateFinding() (finding.Finding, bool) {
 		}
 		f.ID = "late-rank:" + strings.TrimPrefix(fmt.Sprintf("%s/rank%d", l.Host, l.Ranks[0]), "/")
 	}
-	if l.Share >= warnShare {
+	if l.Share >= WarnShare {
 		f.Severity = finding.Warn
 	}
 	f.Text = fmt.Sprintf("%s comes last to the collectives of %s: the median of the other ranks waits %.1f%% of the time "+

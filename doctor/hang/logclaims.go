@@ -187,7 +187,7 @@ func (v *logView) gaveUpDiffering() (claim, bool) {
 	by := map[string][]told{}
 	for _, t := range v.by[joblog.Timeout] {
 		for _, s := range v.by[joblog.Status] { // the line behind it has the group
-			if t.Group == "" && s.rank == t.rank && s.Seq == t.Seq && t.rank >= 0 {
+			if t.Group == "" && s.rank == t.rank && s.Seq == t.Seq && s.log == t.log && s.Line > t.Line {
 				e := *t.Event
 				e.Group = s.Group
 				t.Event = &e

@@ -265,7 +265,7 @@ func (c *Checker) judge(nodes []*Node, got *checkedPairs) *Check {
 	c.Expect.judgePorts(nodes)
 	c.Expect.slowGPUs(nodes)
 	d.Findings = ownFindings(nodes)
-	for _, f := range got.table.Findings() {
+	for _, f := range got.sweep.Findings(got.table) {
 		for _, r := range f.Ranks {
 			if host := got.table.Hosts[r]; !slices.Contains(f.Nodes, host) {
 				f.Nodes = append(f.Nodes, host)

@@ -99,10 +99,10 @@ func (s *Sweep) Measure(ctx context.Context, rounds [][][2]int) (*pairs.Table, e
 			table.Better(again)
 		}
 	}
-	serious := func() bool { return finding.Serious(table.Findings()) }
+	serious := func() bool { return finding.Serious(s.Findings(table)) }
 	for try := 1; try < mostTries && err == nil && !s.Once && serious(); try++ {
 		if try == 1 && len(rounds) > againRounds && !s.All {
-			rounds = worstRounds(rounds, namedPairs(table.Findings()))
+			rounds = worstRounds(rounds, namedPairs(s.Findings(table)))
 			table.Keep(rounds)
 		}
 		more(rounds)
@@ -112,7 +112,7 @@ func (s *Sweep) Measure(ctx context.Context, rounds [][][2]int) (*pairs.Table, e
 		// What is slow only while hosts have much else to do is no fault of theirs. Of many there is more to find than a few
 		// pairs, and they are left.
 		var alone [][][2]int
-		for _, p := range namedPairs(table.Findings()) {
+		for _, p := range namedPairs(s.Findings(table)) {
 			alone = append(alone, [][2]int{p})
 		}
 		if len(alone) == 0 {
@@ -121,6 +121,14 @@ func (s *Sweep) Measure(ctx context.Context, rounds [][][2]int) (*pairs.Table, e
 		more(alone[:min(len(alone), againRounds/2)])
 	}
 	return table, err
+}
+
+// Findings are those of a table, but for members that have left: what was measured of them as they ended says nothing of
+// them, and is not measured again.
+func (s *Sweep) Findings(t *pairs.Table) []finding.Finding {
+	return slices.DeleteFunc(t.Findings(), func(f finding.Finding) bool {
+		return s.Away != nil && slices.ContainsFunc(f.Ranks, s.Away)
+	})
 }
 
 // namedPairs are the pairs that findings name, each once.

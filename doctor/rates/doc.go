@@ -121,7 +121,7 @@ func (w *Window) AddRing(r *profile.Ring, since time.Time) {
 		if at[o.Comm] < 0 {
 			at[o.Comm] = w.memberOf(Member{
 				Comm: strconv.FormatUint(c.Hash, 16), Name: name(c.Name), Rank: c.Rank, Ranks: c.Ranks, Nodes: c.Nodes,
-				Global: r.Rank, World: r.World, Local: r.LocalRank, Host: r.Host, PID: r.PID, Job: r.Job,
+				Global: r.Rank, World: r.World, Local: r.LocalRank, Host: r.Host, PID: r.PID, Job: name(r.Job),
 			})
 		}
 		m := at[o.Comm]
@@ -220,9 +220,9 @@ func opName(k coll.Kind, function string) string {
 	return cmp.Or(strings.ToLower(function), "operation")
 }
 
-// name is a communicator's name; what NCCL fills in where nobody gave one is none.
+// name is a name that somebody gave: what NCCL and torchrun fill in where nobody did is none.
 func name(s string) string {
-	if s == "unknown" || s == "null" {
+	if s == "unknown" || s == "null" || s == "none" {
 		return ""
 	}
 	return s

@@ -9,7 +9,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
-	"busbar.dev/input/nccllog"
+	"busbar.dev/input/internal/ifname"
 	"busbar.dev/internal/natural"
 	"busbar.dev/unit"
 )
@@ -133,9 +133,9 @@ func (d *reader) fragment() *cluster.Fragment {
 	nameless, first := 0, 0
 	var software []string
 	for _, n := range d.nics {
-		switch what := nccllog.Virtual(n.name); {
-		case what != "" && n.pci == "":
-			software = append(software, fmt.Sprintf("%s (%s)", n.name, what))
+		switch is := ifname.Of(n.name); {
+		case !is.Card && n.pci == "":
+			software = append(software, fmt.Sprintf("%s (%s)", n.name, is.What))
 			continue
 		case n.absent && !n.has[info] && !n.has[statistics]:
 			f.Warnf(n.line, n.name, "ethtool had no data on it: no such interface there; left out")

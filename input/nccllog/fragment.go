@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/ifname"
 	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
@@ -150,7 +151,7 @@ func (l *Log) addNICs(hosts map[string]*cluster.NodeType) {
 	list := make([]*NIC, 0, len(l.NICs))
 	for i := range l.NICs {
 		n := &l.NICs[i]
-		if n.Net == "Socket" && (rdma[n.Host] || n.Addr == "" || !virtual(n.Name).Card) ||
+		if n.Net == "Socket" && (rdma[n.Host] || n.Addr == "" || !ifname.Of(n.Name).Card) ||
 			n.Net != "Socket" && n.Layer == "" {
 			continue
 		}
@@ -200,3 +201,6 @@ func (n *NIC) info() *cluster.NICInfo {
 	}
 	return i
 }
+
+// Virtual says what an interface is when its name tells that it leads nowhere; "" of all others.
+func Virtual(name string) string { return ifname.Of(name).What }

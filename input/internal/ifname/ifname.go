@@ -1,0 +1,35 @@
+// Package ifname tells by an interface's name what is no network card of a cluster.
+package ifname
+
+import (
+	_ "embed" // for the names
+	"strings"
+	"sync"
+
+	"busbar.dev/internal/csvtable"
+)
+
+//go:embed names.csv
+var table string
+
+// Name is what a name says.
+type Name struct {
+	Prefix   string `csv:"prefix"`
+	What     string `csv:"what"`
+	Numbered bool   `csv:"numbered,optional"`
+	Card     bool   `csv:"card,optional"`
+	Source   string `csv:"source"`
+}
+
+var names = sync.OnceValue(func() []Name { return csvtable.Must[Name]("names.csv", table) })
+
+// Of is the row of a name, one of a card that says no more where it is none of the table's.
+func Of(name string) Name {
+	for _, v := range names() {
+		rest, ok := strings.CutPrefix(name, v.Prefix)
+		if ok && (!v.Numbered || rest == "" || rest[0] >= '0' && rest[0] <= '9') {
+			return v
+		}
+	}
+	return Name{Card: true}
+}

@@ -78,7 +78,8 @@ func (b *builder) lackLinks() {
 	if slices.ContainsFunc(b.leaves, func(l leaf) bool { return len(l.el.all("gpu")) > 0 }) {
 		what = "check that they are up and that the container or virtual machine sees them, and dump the topology again"
 	}
-	b.f.Warnf(b.sys.Line, "", "boards join %s by NVLink, and the file shows no such link, so that these are PCIe's paths: %s",
+	b.f.Warnf(b.sys.Line, "", "boards join %s by NVLink, and the file shows no such link, so that these are PCIe's "+
+		"paths: %s",
 		g.Title, what)
 }
 

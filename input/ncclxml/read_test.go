@@ -320,8 +320,9 @@ func TestReadTrays(t *testing.T) {
 // elements: PCIe's paths are not given without a word.
 func TestReadModulesWithoutLinks(t *testing.T) {
 	bare := nvlinkElement.ReplaceAllString(pair, "")
-	if f := read(t, bare); len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Text, "boards join NVIDIA H100 80GB HBM3 "+
-		"by NVLink, and the file shows no such link, so that these are PCIe's paths: check that they are up") {
+	if f := read(t, bare); len(f.Warnings) != 1 ||
+		!strings.Contains(f.Warnings[0].Text, "boards join NVIDIA H100 80GB HBM3 "+
+			"by NVLink, and the file shows no such link, so that these are PCIe's paths: check that they are up") {
 		t.Errorf("%v", f.Warnings)
 	}
 	template := read(t, gpuElement.ReplaceAllString(bare, "")).Warnings

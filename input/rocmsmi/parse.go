@@ -48,7 +48,7 @@ var titles = []struct {
 	{" BETWEEN TWO GPUS", other},
 }
 
-// machine is what a text says of one machine.
+// machine is what a text says of one machine, and the table under way.
 type machine struct {
 	hosts  []string
 	line   int
@@ -58,6 +58,11 @@ type machine struct {
 	near   map[string]int // NUMA affinity
 	warns  warn.List
 	amdsmi bool
+
+	kind kind     // by the last title
+	cols []string // of the header at hand; nil after its table
+	rows [][]string
+	from int // line of the header
 }
 
 func (m *machine) empty() bool { return len(m.gpus) == 0 && len(m.node)+len(m.near) == 0 }
@@ -66,120 +71,104 @@ func (m *machine) empty() bool { return len(m.gpus) == 0 && len(m.node)+len(m.ne
 // lines ("" without), since pdsh mixes them.
 type parser struct {
 	done  []*machine
-	open  map[string]*state
+	open  map[string]*machine
 	heads gather.Headings
 	over  bool
 }
 
-type state struct {
-	m    *machine
-	kind kind     // by the last title
-	cols []string // of the header at hand; nil after its table
-	rows [][]string
-	line int
-}
-
-func newParser() *parser { return &parser{open: map[string]*state{}} }
+func newParser() *parser { return &parser{open: map[string]*machine{}} }
 
 // takeLine gives a line to a host's machine and reports whether it belonged there.
 func (p *parser) takeLine(host, text string, num int) bool {
-	st := p.open[host]
-	if k, ok := title(text); ok {
-		if st = p.state(host, num); st != nil {
-			p.endTable(host, st)
-			st.kind = k
+	k, isTitle := title(text)
+	cols, isHeader := header(text)
+	numa := numaLine.FindStringSubmatch(text)
+	m := p.open[host]
+	switch {
+	case isTitle || isHeader || numa != nil:
+		if m == nil {
+			m = p.begin(host, num)
 		}
-		return true
-	}
-	if cols, ok := header(text); ok {
-		if st = p.state(host, num); st == nil {
-			return true
+		if m != nil {
+			m = p.endTable(host, m)
 		}
-		p.endTable(host, st)
-		st.cols, st.rows, st.line = cols, make([][]string, len(cols)), num
-		return true
-	}
-	if m := numaLine.FindStringSubmatch(text); m != nil {
-		if st = p.state(host, num); st != nil {
-			p.endTable(host, st)
-			n, _ := strconv.Atoi(m[3])
-			p.numa(host, st, "GPU"+m[1], m[2], n, num)
-		}
-		return true
-	}
-	if st == nil {
+	case m == nil:
 		return false
 	}
-	if st.cols != nil && st.row(text, num) {
-		return true
+	switch {
+	case m == nil: // there are too many
+	case isTitle:
+		m.kind = k
+	case isHeader:
+		m.cols, m.rows, m.from = cols, make([][]string, len(cols)), num
+	case numa != nil:
+		n, _ := strconv.Atoi(numa[3])
+		p.numa(host, m, "GPU"+numa[1], numa[2], n, num)
+	case m.cols != nil && m.row(text, num):
+	default:
+		t := strings.TrimSpace(text)
+		told := strings.HasPrefix(t, "ERROR:") || strings.HasPrefix(t, "WARNING:")
+		if told {
+			m.warns.Addf(num, "the tool itself says: %.200s", t)
+		}
+		return told
 	}
-	if t := strings.TrimSpace(text); strings.HasPrefix(t, "ERROR:") || strings.HasPrefix(t, "WARNING:") {
-		st.m.warns.Addf(num, "the tool itself says: %.200s", t)
-		return true
-	}
-	return false
+	return true
 }
 
-// state returns the machine at hand for a host, nil where there are too many.
-func (p *parser) state(host string, num int) *state {
-	if st := p.open[host]; st != nil {
-		return st
-	}
-	if len(p.open) >= gather.MaxHosts {
+// begin begins a host's machine; nil where there are too many.
+func (p *parser) begin(host string, num int) *machine {
+	if p.open[host] == nil && len(p.open) >= gather.MaxHosts {
 		p.over = true
 		return nil
 	}
-	st := &state{m: p.machine(host, num)}
-	p.open[host] = st
-	return st
-}
-
-func (p *parser) machine(host string, num int) *machine {
 	m := &machine{line: num, hosts: p.heads.Hosts(), node: map[string]int{}, near: map[string]int{}}
 	if host != "" {
 		m.hosts = []string{host}
 	}
+	p.open[host] = m
 	return m
 }
 
 // next puts the machine at hand away and begins another.
-func (p *parser) next(host string, st *state, num int) {
-	p.done = append(p.done, st.m)
-	st.m = p.machine(host, num)
+func (p *parser) next(host string, m *machine, num int) *machine {
+	p.done = append(p.done, m)
+	n := p.begin(host, num)
+	n.kind = m.kind
+	return n
 }
 
 // finish puts every machine away.
 func (p *parser) finish() []*machine {
-	for host, st := range p.open {
-		p.endTable(host, st)
-		p.done = append(p.done, st.m)
+	for host, m := range p.open {
+		p.done = append(p.done, p.endTable(host, m))
 	}
 	return p.done
 }
 
-// endTable files the table at hand. A table that the machine has already, with
+// endTable files the table at hand and gives the machine at hand. A table that the machine has already, with
 // other cells, is that of another machine.
-func (p *parser) endTable(host string, st *state) {
-	if st.cols == nil {
-		return
-	}
-	cols, rows, line := st.cols, st.rows, st.line
-	st.cols, st.rows = nil, nil
-	k := kindOf(st.kind, rows)
+func (p *parser) endTable(host string, m *machine) *machine {
+	cols, rows := m.cols, m.rows
+	m.cols, m.rows = nil, nil
+	k := kindOf(m.kind, rows)
 	if k == none || k == other || !slices.ContainsFunc(rows, func(r []string) bool { return r != nil }) {
-		return
+		return m
 	}
-	if had := st.m.table[k]; had != nil && !slices.EqualFunc(had, rows, slices.Equal) ||
-		len(st.m.gpus) > 0 && !slices.Equal(st.m.gpus, cols) {
-		p.next(host, st, line)
+	if had := m.table[k]; had != nil && !slices.EqualFunc(had, rows, slices.Equal) ||
+		len(m.gpus) > 0 && !slices.Equal(m.gpus, cols) {
+		from := m.from
+		m = p.next(host, m, from)
+		m.from = from
 	}
-	st.m.gpus, st.m.amdsmi = cols, strings.Contains(cols[0], ":")
-	st.m.table[k] = rows
+	m.gpus, m.amdsmi = cols, strings.Contains(cols[0], ":")
+	m.table[k] = rows
 	for i, r := range rows {
 		if r == nil {
-			st.m.warns.Addf(line, "no row for %s: the table is cut off", cols[i])
+			m.warns.Addf(m.from, "no row for %s: the table is cut off", cols[i])
 		}
 	}
+	return m
 }
 
 // kindOf trusts the cells above the title: where the weights cannot be read, the
@@ -234,28 +223,28 @@ func isGPU(w string) bool {
 }
 
 // row reads "GPU0 0 XGMI …" into the table at hand.
-func (st *state) row(text string, num int) bool {
+func (m *machine) row(text string, num int) bool {
 	words := strings.Fields(text)
 	if len(words) < 2 || !isGPU(words[0]) {
 		return false
 	}
-	at := slices.Index(st.cols, words[0])
+	at := slices.Index(m.cols, words[0])
 	if at < 0 {
-		st.m.warns.Addf(num, "row %s has no column; the row is left out", words[0])
+		m.warns.Addf(num, "row %s has no column; the row is left out", words[0])
 		return true
 	}
 	cells := words[1:]
-	if len(cells) != len(st.cols) {
-		st.m.warns.Addf(num, "row %s has %d cells; the header has %d columns; the rest is taken as unknown", words[0],
-			len(cells), len(st.cols))
-		cells = cells[:min(len(cells), len(st.cols))]
+	if len(cells) != len(m.cols) {
+		m.warns.Addf(num, "row %s has %d cells; the header has %d columns; the rest is taken as unknown", words[0],
+			len(cells), len(m.cols))
+		cells = cells[:min(len(cells), len(m.cols))]
 	}
-	if st.rows[at] != nil {
+	if m.rows[at] != nil {
 		return true
 	}
-	st.rows[at] = make([]string, len(st.cols))
+	m.rows[at] = make([]string, len(m.cols))
 	for i, c := range cells {
-		st.rows[at][i] = intern(c)
+		m.rows[at][i] = intern(c)
 	}
 	return true
 }
@@ -273,19 +262,17 @@ var numaLine = lazyre.New(`^\s*GPU[\s\[]*(\d{1,4})[\s\]]*:.*?Numa (Node|Affinity
 
 // numa files a NUMA line; another number for a GPU that has one means another
 // machine.
-func (p *parser) numa(host string, st *state, gpu, what string, n, num int) {
-	for range 2 {
-		into := st.m.node
+func (p *parser) numa(host string, m *machine, gpu, what string, n, num int) {
+	of := func(m *machine) map[string]int {
 		if what == "Affinity" {
-			into = st.m.near
+			return m.near
 		}
-		if had, ok := into[gpu]; ok && had != n {
-			p.next(host, st, num)
-			continue
-		}
-		if len(into) < maxGPUs {
-			into[gpu] = n
-		}
-		return
+		return m.node
+	}
+	if had, ok := of(m)[gpu]; ok && had != n {
+		m = p.next(host, m, num)
+	}
+	if into := of(m); len(into) < maxGPUs {
+		into[gpu] = n
 	}
 }

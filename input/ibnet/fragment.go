@@ -15,9 +15,10 @@ type building struct {
 	*fabric
 	out      *cluster.Fragment
 	format   string
-	switchOf []int32 // node → index into Switches, -1
-	hostOf   []int32 // node → index into Hosts, -1
-	nicOf    []int32 // node → position among the host's NICs
+	switchOf []int32        // node → index into Switches, -1
+	hostOf   []int32        // node → index into Hosts, -1
+	nicOf    []int32        // node → position among the host's NICs
+	scratch  []cluster.Port // of one adapter
 }
 
 // fragment gives the fabric as hosts of few types, switches with tiers, and cables.

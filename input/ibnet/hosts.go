@@ -189,10 +189,9 @@ func (b *building) identities(to []cluster.Identity, device string, n int32) []c
 	return to
 }
 
-// nicPorts are an adapter's ports by number. Ports that it states and that no
+// nicPorts are an adapter's ports by number, in the room of a list that is empty. Ports that it states and that no
 // line mentions have nothing on them, if the scan saw the adapter at all.
-func (b *building) nicPorts(nic adapter) []cluster.Port {
-	var ports []cluster.Port
+func (b *building) nicPorts(ports []cluster.Port, nic adapter) []cluster.Port {
 	stated, cabled := 0, false
 	for _, n := range nic.nodes {
 		nd := &b.nodes[n]
@@ -240,7 +239,8 @@ func (b *building) shape(key []byte, m *machine) []byte {
 	for _, nic := range m.nics {
 		nd := &b.nodes[nic.nodes[0]]
 		key = fmt.Appendf(key, "%q %d %d", nic.label, nd.vendor, nd.device)
-		for _, p := range b.nicPorts(nic) {
+		b.scratch = b.nicPorts(b.scratch[:0], nic)
+		for _, p := range b.scratch {
 			key = fmt.Appendf(key, " %d %d %s %g", p.Num, p.State, p.Speed, float64(p.Max.Value))
 		}
 	}
@@ -253,7 +253,7 @@ func (b *building) nodeType(m *machine) *cluster.NodeType {
 	t := &cluster.NodeType{Devices: make([]cluster.Device, 0, len(m.nics))}
 	speed, same := "", true
 	for k, nic := range m.nics {
-		ports := b.nicPorts(nic)
+		ports := b.nicPorts(nil, nic)
 		for _, p := range ports {
 			if p.Speed != "" && speed == "" {
 				speed = p.Speed

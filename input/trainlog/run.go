@@ -166,12 +166,15 @@ func (g *Log) Run() *Run {
 		Framework: g.framework, First: lines[0].Number, Last: lines[len(lines)-1].Number, Of: of,
 		Lines: len(lines) * (g.stride + 1), Facts: g.facts,
 	}
+	lines = clocked(lines)
 	times := make([]float64, len(lines)) // of a step, in what the lines say
 	for i := range lines {
 		times[i] = lines[i].pace()
 	}
 	first := warmUp(times)
-	r.LeftOut = first * (g.stride + 1)
+	for i := range lines[:first] {
+		r.LeftOut += max(lines[i].covers, 1) * (g.stride + 1)
+	}
 	lines, times = lines[first:], times[first:]
 	middle := func(value func(*Line) float64) float64 { return stats.Median(above(lines, value)) }
 	if s := above(lines, func(l *Line) float64 { return l.Seconds }); 2*len(s) >= len(lines) && len(s) > 0 {
@@ -191,6 +194,31 @@ func (g *Log) Run() *Run {
 	}
 	r.judge(times)
 	return r
+}
+
+// clockSpan is how many seconds a bar's clock, which counts whole ones, must have gone on to tell a rate.
+const clockSpan = 60
+
+// clocked are the times of steps that the clock of a bar tells, a minute or more together: the rate that a bar prints is
+// a mean of all that was. Where the clock tells nothing, the lines are left as they are.
+func clocked(lines []Line) []Line {
+	var list []Line
+	from := 0
+	for i := range lines {
+		a, b := &lines[from], &lines[i]
+		switch {
+		case !b.bar || b.Number <= a.Number || b.clock < a.clock: // another epoch begins
+			from = i
+		case b.clock-a.clock >= clockSpan:
+			x := *b
+			x.Seconds, x.covers = (b.clock-a.clock)/float64(b.Number-a.Number), i-from
+			list, from = append(list, x), i
+		}
+	}
+	if len(list) == 0 {
+		return lines
+	}
+	return list
 }
 
 // above are the values that lines have.

@@ -27,9 +27,12 @@ type Line struct {
 	TFLOPS           float64 // of one GPU
 	Trains           bool    // it names a loss, a learning rate or a norm of gradients
 
-	bar bool // its number is of a bar
-	avg bool // its time is the mean of all steps so far
-	eta bool // it says how long the rest takes, as those do whose times are seconds without a unit
+	bar   bool    // its number is of a bar
+	clock float64 // of the bar: seconds since it began
+	// covers is how many lines it stands for; 0: for itself
+	covers int
+	avg    bool // its time is the mean of all steps so far
+	eta    bool // it says how long the rest takes, as those do whose times are seconds without a unit
 	Facts
 }
 
@@ -289,15 +292,24 @@ func measure(num, rest string) (value float64, unit string) {
 func (l *Line) progress(num, rest string) bool {
 	rest, ok := strings.CutPrefix(rest, "/")
 	from, to := nextNumber(rest, 0)
-	if !ok || from != 0 || !strings.HasPrefix(rest[to:], " [") || !strings.Contains(rest, "<") {
+	if !ok || from != 0 {
 		return false
 	}
+	clock, ok := strings.CutPrefix(rest[to:], " [")
+	clock, _, left := strings.Cut(clock, "<")
 	n, err := strconv.Atoi(num)
 	of, err2 := strconv.Atoi(rest[:to])
-	if err != nil || err2 != nil || n > of {
+	if !ok || !left || err != nil || err2 != nil || n > of {
 		return false
 	}
 	l.Number, l.Of, l.bar = n, of, true
+	for part := range strings.SplitSeq(clock, ":") { // 5:28:58
+		n, err := strconv.Atoi(part)
+		if l.clock = 60*l.clock + float64(n); err != nil || n < 0 {
+			l.clock = 0
+			break
+		}
+	}
 	return true
 }
 

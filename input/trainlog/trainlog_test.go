@@ -244,6 +244,21 @@ func TestDrift(t *testing.T) {
 	}
 }
 
+// The clock of a bar tells how fast it goes, and not the mean that it prints, in which the first step still counts.
+func TestBarClock(t *testing.T) {
+	var b strings.Builder
+	for i := 1; i <= 40; i++ {
+		at := 90 + 10*i // the first step took 100 s
+		if i > 20 {
+			at += 45 // an evaluation
+		}
+		fmt.Fprintf(&b, "{'loss': 1.2}\n %d%%|█ | %d/400 [%d:%02d<12:34, %.2fs/it]\n", i/4, i, at/60, at%60, float64(at)/float64(i))
+	}
+	if r := runOf(b.String()); r == nil || r.Step.Median != 10 || r.Lines != 40 || r.LeftOut != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A log of any length is kept in as much memory as a short one, and thinned out evenly.
 func TestLong(t *testing.T) {
 	var g Log

@@ -250,16 +250,13 @@ func dtypes(b []byte, v any) []byte {
 
 // frame is where the program launched a collective.
 func (x *entryReader) frame(v any) int32 {
-	var by launchedBy
 	list := items(v)
-	for _, f := range list[:min(len(list), maxDims)] {
-		if by.origin == pyframe.Own {
-			break
-		}
-		f := dict(f)
-		by.see(word(f["name"]), word(f["filename"]), number(f["line"]))
+	at := func(i int, key string) any { return dict(list[i])[key] }
+	i := pyframe.Telling(min(len(list), maxDims), func(i int) string { return word(at(i, "filename")) })
+	if i < 0 {
+		return 0
 	}
-	return x.set.frame(by.text)
+	return x.set.frame(fmt.Sprintf("%s at %s:%d", word(at(i, "name")), word(at(i, "filename")), number(at(i, "line"))))
 }
 
 // status keeps the last number that the status gives for a group, which a ring that wrapped may not show.

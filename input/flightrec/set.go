@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"busbar.dev/input/internal/pickle"
-	"busbar.dev/input/internal/pyframe"
 )
 
 // State is how far a collective came.
@@ -264,17 +263,4 @@ func opName(profiling string) string {
 		op = profiling
 	}
 	return clip(op)
-}
-
-// launchedBy is the frame that tells most about where a program launched a collective: the innermost of its own, else
-// of an installed package, else of PyTorch.
-type launchedBy struct {
-	text   string
-	origin pyframe.Origin
-}
-
-func (b *launchedBy) see(name, file string, line int64) {
-	if origin := pyframe.Of(file); b.text == "" || origin > b.origin {
-		b.text, b.origin = name+" at "+file+":"+strconv.FormatInt(line, 10), origin
-	}
 }

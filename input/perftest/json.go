@@ -42,24 +42,22 @@ func matchJSON(data []byte) bool {
 // readJSON reads one report. Where only a rate was asked for, the size is missing, and with --raw_qos a key is
 // unquoted: then there is no table.
 func readJSON(data []byte) []Table {
-	if !matchJSON(data) {
-		return nil
-	}
 	var r report
-	if json.Unmarshal(data, &r) != nil || r.Info == nil || r.Results == nil {
+	if !matchJSON(data) || json.Unmarshal(data, &r) != nil || r.Info == nil || r.Results == nil {
 		return nil
 	}
 	x := r.Results
-	test := asText.Replace(strings.TrimSuffix(r.Info.Test, "_Test"))
+	for _, v := range []float64{float64(x.Size), float64(x.Iters), x.Average, x.Rate, x.Typical, x.Mean, x.Tail} {
+		if !(v >= 0 && v < 1e12) { // negative figures are a known fault of long runs
+			return nil
+		}
+	}
 	clip := func(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "?") }
+	test := asText.Replace(strings.TrimSuffix(r.Info.Test, "_Test"))
 	t := Table{
 		Line: 1, Test: clip(test), Device: clip(r.Info.Device), QPs: max(r.Info.QPs, 0),
 		Both: strings.Contains(test, "Bidirectional"), Latency: x.Average == 0,
 	}
-	if x.Size < 0 || x.Size > 1<<50 || x.Iters < 0 || bad(x.Average, x.Rate, x.Typical, x.Mean, x.Tail) {
-		return nil
-	}
-	row := Row{Line: 1, Size: unit.Bytes(x.Size), Iters: int(min(x.Iters, math.MaxInt32))}
 	// The report does not name the unit of its rates; messages a second times their size does.
 	scale := float64(1 << 20)
 	if moved := float64(x.Size) * x.Rate * 1e6; moved > 0 &&
@@ -69,24 +67,16 @@ func readJSON(data []byte) []Table {
 	if t.Both {
 		scale /= 2
 	}
-	row.Rate, row.Typical = unit.Rate(x.Average*scale), unit.Micros(cmp.Or(x.Typical, x.Mean))
-	row.Tail = unit.Micros(x.Tail)
+	row := Row{
+		Line: 1, Size: unit.Bytes(x.Size), Iters: int(min(x.Iters, math.MaxInt32)), Rate: unit.Rate(x.Average * scale),
+		Typical: unit.Micros(cmp.Or(x.Typical, x.Mean)), Tail: unit.Micros(x.Tail),
+	}
 	if row.Rate == 0 && row.Typical == 0 {
 		return nil
 	}
-	row.Text = fmt.Sprintf("%s: %s", row.Size, row.Rate)
-	if t.Latency {
+	if row.Text = fmt.Sprintf("%s: %s", row.Size, row.Rate); t.Latency {
 		row.Text = fmt.Sprintf("%s: %s", row.Size, row.Typical)
 	}
 	t.Rows = []Row{row}
 	return []Table{t}
-}
-
-func bad(list ...float64) bool {
-	for _, v := range list {
-		if !(v >= 0 && v < 1e12) { // negative figures are a known fault of long runs
-			return true
-		}
-	}
-	return false
 }

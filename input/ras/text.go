@@ -11,15 +11,24 @@ import (
 )
 
 var (
-	commLine    = lazyre.New(`^#(\d+)-(\d+) \(([0-9a-f]{1,16})\) ([A-Z]+)`)
-	processLine = lazyre.New(`^Process (\d+) on node (\S+)`)
+	commLine    = lazyre.New(`^#(?P<group>\d+)-\d+ \((?P<hash>[0-9a-f]{1,16})\) (?P<kind>[A-Z]+)`)
+	processLine = lazyre.New(`^Process (?P<pid>\d+) on node (?P<host>\S+)`)
 	rankLine    = lazyre.New(
-		`^Rank (\d+)(?: has status (\w+)| reported (.+?)| has launched up to operation (\d+)| has (not) launched any operations)?(?: -- (?:GPUs? ([\d,\s]+) managed by process (\d+) on node (\S+)|\[.*\]))?$`)
+		`^Rank (?P<rank>\d+)(?: has status \w+| reported (?P<async>.+?)| has launched up to operation (?P<count>\d+)` +
+			`| has (?P<none>not) launched any operations)?` +
+			`(?: -- (?:GPUs? (?P<gpu>\d+)[\d,\s]* managed by process (?P<pid>\d+) on node (?P<host>\S+)|\[.*\]))?$`)
 	ranksLine = lazyre.New(
-		`^(\d+) ranks (?:have status (\w+)|reported (.+)|have launched up to operation (\d+)|have (not) launched any operations)$`)
-	countsLine  = lazyre.New(`^Communicator ranks have different (?:(\w+) )?operation counts`)
-	missingLine = lazyre.New(`^The missing ranks?: ([\d, ]+)$`)
+		`^(?P<ranks>\d+) ranks (?:have status \w+|reported (?P<async>.+)|have launched up to operation (?P<count>\d+)` +
+			`|have (?P<none>not) launched any operations)$`)
+	countsLine  = lazyre.New(`^Communicator ranks have different (?:(?P<op>\w+) )?operation counts`)
+	missingLine = lazyre.New(`^The missing ranks?: (?P<ranks>[\d, ]+)$`)
 )
+
+// number is one that an expression found; 0 where it found none.
+func number(text string) int {
+	n, _ := strconv.Atoi(strings.TrimSpace(text))
+	return n
+}
 
 // readText reads the text of STATUS and VERBOSE STATUS.
 func readText(data []byte) (*Report, error) {
@@ -72,7 +81,7 @@ func (t *textReader) line(line string) error {
 		t.ended = true
 		return nil
 	case strings.HasPrefix(word, "#") && commLine.MatchString(word):
-		return t.header(commLine.FindStringSubmatch(word))
+		return t.header(commLine.Groups(word))
 	case strings.HasPrefix(word, "Group") && strings.Contains(word, "Comms"):
 		t.table, t.sizes = true, map[int]int{}
 		return nil
@@ -93,9 +102,7 @@ func (t *textReader) summary(word string) {
 	if len(f) != 5 && len(f) != 3 {
 		return
 	}
-	t.report.Nodes, _ = strconv.Atoi(f[0])
-	t.report.Processes, _ = strconv.Atoi(f[len(f)-2])
-	t.report.Processes = min(t.report.Processes, maxRanks)
+	t.report.Nodes, t.report.Processes = number(f[0]), min(number(f[len(f)-2]), maxRanks)
 }
 
 // row reads a row of the table of communicators.
@@ -115,12 +122,11 @@ func (t *textReader) row(word string) {
 }
 
 // header begins the details of a communicator.
-func (t *textReader) header(m []string) error {
-	hash, err := strconv.ParseUint(m[3], 16, 64)
+func (t *textReader) header(g map[string]string) error {
+	hash, err := strconv.ParseUint(g["hash"], 16, 64)
 	if err != nil {
-		return fmt.Errorf("communicator %s: %w", m[3], err)
+		return fmt.Errorf("communicator %s: %w", g["hash"], err)
 	}
-	group, _ := strconv.Atoi(m[1])
 	i, ok := t.comms[hash]
 	if !ok {
 		if len(t.report.Comms) >= maxComms {
@@ -128,17 +134,16 @@ func (t *textReader) header(m []string) error {
 		}
 		i = len(t.report.Comms)
 		t.comms[hash] = i
-		t.report.Comms = append(t.report.Comms, Comm{Hash: hash, Size: t.sizes[group]})
+		t.report.Comms = append(t.report.Comms, Comm{Hash: hash, Size: t.sizes[number(g["group"])]})
 	}
-	t.comm, t.kind, t.list, t.op, t.async = &t.report.Comms[i], m[4], "", "", ""
+	t.comm, t.kind, t.list, t.op, t.async = &t.report.Comms[i], g["kind"], "", "", ""
 	return nil
 }
 
 // detail reads a line below a heading.
 func (t *textReader) detail(word string) {
-	if m := processLine.FindStringSubmatch(word); m != nil && t.list != "" {
-		pid, _ := strconv.Atoi(m[1])
-		p := Process{Host: m[2], PID: pid}
+	if g := processLine.Groups(word); g != nil && t.list != "" {
+		p := Process{Host: g["host"], PID: number(g["pid"])}
 		if t.list == "DEAD" {
 			t.report.Dead = append(t.report.Dead, p)
 		} else {
@@ -149,58 +154,41 @@ func (t *textReader) detail(word string) {
 	if t.comm == nil || len(t.comm.Ranks)+len(t.comm.Missing) > maxRanks {
 		return
 	}
-	if m := countsLine.FindStringSubmatch(word); m != nil {
-		t.op, t.kind = m[1], "COUNTS"
-		return
-	}
-	if strings.HasPrefix(word, "Communicator ranks have different status") {
+	if g := countsLine.Groups(word); g != nil {
+		t.op, t.kind = g["op"], "COUNTS"
+	} else if strings.HasPrefix(word, "Communicator ranks have different status") {
 		t.kind = "STATUS"
-		return
-	}
-	if m := missingLine.FindStringSubmatch(word); m != nil {
-		for part := range strings.SplitSeq(m[1], ",") {
+	} else if g := missingLine.Groups(word); g != nil {
+		for part := range strings.SplitSeq(g["ranks"], ",") {
 			if n, err := strconv.Atoi(strings.TrimSpace(part)); err == nil {
 				t.comm.Missing = append(t.comm.Missing, Rank{Rank: n})
 			}
 		}
-		return
-	}
-	if m := ranksLine.FindStringSubmatch(word); m != nil {
-		t.several(m)
-		return
-	}
-	if m := rankLine.FindStringSubmatch(word); m != nil {
-		t.one(m)
+	} else if g := ranksLine.Groups(word); g != nil { // those that follow without a word of their own are of them
+		t.async = g["async"]
+		t.lag(g, number(g["ranks"]), nil)
+	} else if g := rankLine.Groups(word); g != nil {
+		t.one(g)
 	}
 }
 
-// several reads a line about ranks together; those that follow without a word of their own are of them.
-func (t *textReader) several(m []string) {
-	n, _ := strconv.Atoi(m[1])
-	t.async = m[3]
-	if m[4] != "" || m[5] != "" {
-		count, _ := strconv.ParseUint(m[4], 10, 64)
-		t.comm.Lags = append(t.comm.Lags, Lag{Op: t.op, Count: count, N: n})
+// lag notes how far ranks are, where a line says so.
+func (t *textReader) lag(g map[string]string, n int, ranks []Rank) (says bool) {
+	if says = g["count"]+g["none"] != ""; says {
+		count, _ := strconv.ParseUint(g["count"], 10, 64)
+		t.comm.Lags = append(t.comm.Lags, Lag{Op: t.op, Count: count, N: n, Ranks: ranks})
 	}
+	return says
 }
 
 // one reads a line about a single rank.
-func (t *textReader) one(m []string) {
-	var x Rank
-	x.Rank, _ = strconv.Atoi(m[1])
-	x.Async = m[3]
-	x.GPU = -1
-	if m[7] != "" {
-		x.PID, _ = strconv.Atoi(m[7])
-		x.Host = m[8]
-		gpu, _, _ := strings.Cut(m[6], ",")
-		x.GPU, _ = strconv.Atoi(strings.TrimSpace(gpu))
+func (t *textReader) one(g map[string]string) {
+	x := Rank{Process: Process{g["host"], number(g["pid"])}, Rank: number(g["rank"]), GPU: -1, Async: g["async"]}
+	if g["gpu"] != "" {
+		x.GPU = number(g["gpu"])
 	}
-	own := m[4] != "" || m[5] != ""
 	switch {
-	case own:
-		count, _ := strconv.ParseUint(m[4], 10, 64)
-		t.comm.Lags = append(t.comm.Lags, Lag{Op: t.op, Count: count, N: 1, Ranks: []Rank{x}})
+	case t.lag(g, 1, []Rank{x}):
 	case t.kind == "INCOMPLETE":
 		t.comm.Missing = append(t.comm.Missing, x)
 		return

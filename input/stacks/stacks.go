@@ -211,16 +211,12 @@ func (s *Stack) Doing() (Activity, Frame) {
 	return Other, s.own()
 }
 
-// own is the frame that tells most about where a program is: the innermost of its own, else of an installed package,
-// else of a library.
-func (s *Stack) own() Frame {
-	var best Frame
-	for i, origin := 0, pyframe.Library; i < len(s.Frames) && origin < pyframe.Own; i++ {
-		if o := pyframe.Of(s.Frames[i].File); i == 0 || o > origin {
-			best, origin = s.Frames[i], o
-		}
+// own is the frame that tells most about where a program is.
+func (s *Stack) own() (f Frame) {
+	if i := pyframe.Telling(len(s.Frames), func(i int) string { return s.Frames[i].File }); i >= 0 {
+		f = s.Frames[i]
 	}
-	return best
+	return f
 }
 
 // Where says where a program is: its own line, and the call of a library in it that shows what it does.

@@ -40,3 +40,15 @@ func Of(file string) Origin {
 	}
 	return Own
 }
+
+// Telling is which of n frames, the innermost first, tells most about where a program is: the first of its own, else of
+// an installed package, else of a library. It is -1 of none.
+func Telling(n int, file func(i int) string) int {
+	best, origin := -1, Library
+	for i := 0; i < n && origin < Own; i++ {
+		if o := Of(file(i)); best < 0 || o > origin {
+			best, origin = i, o
+		}
+	}
+	return best
+}

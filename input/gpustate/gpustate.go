@@ -22,13 +22,14 @@ type Fault struct {
 	Line      int
 }
 
-// What lines say: metrics of DCGM's exporter, whose labels follow, and of nvidia-smi -q, as text and as XML, the GPU that
+// What lines say: metrics of DCGM's exporter with their labels; and of nvidia-smi -q, as text and as XML, the GPU that
 // the next lines are about and its uncorrectable errors.
 var (
-	metric = lazyre.New(
-		`^(DCGM_FI_DEV_(?:XID_ERRORS|ECC_DBE_VOL_TOTAL|ROW_REMAP_FAILURE|ROW_REMAP_PENDING))\{([^}]*)\}\s+([0-9.eE+]+)`)
+	metric = lazyre.New(`^(DCGM_FI_DEV_(?:XID_ERRORS|ECC_DBE_VOL_TOTAL|ROW_REMAP_FAILURE|ROW_REMAP_PENDING))` +
+		`\{([^}]*)\}\s+([0-9.eE+]+)`)
 	label = lazyre.New(`(\w+)="([^"]*)"`)
-	about = lazyre.New(`^GPU (?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])|<gpu id="(?P<id>[^"]+)">|` +
+	about = lazyre.New(`^GPU (?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])|` +
+		`<gpu id="(?P<id>[^"]+)">|` +
 		`^(?:DRAM|SRAM) Uncorrectable(?: \w+)?\s*: (?P<errors>\d+)|<(?:dram|sram)_uncorrectable(?:_\w+)?>(?P<count>\d+)<`)
 	lostWords = []string{"GPU is lost", "GPU has fallen off the bus", "Unable to determine the device handle"}
 )

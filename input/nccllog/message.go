@@ -39,8 +39,8 @@ type shape struct {
 	parse          func(r *Record) any
 }
 
-// shapes are tried in order, then deviceLines, then those of known.csv; the first that matches and reads the message wins. Behind each
-// are the releases.
+// shapes are tried in order, then deviceLines, then those of known.csv; the first that matches and reads the message
+// wins. Behind each are the releases.
 var shapes = []shape{
 	{"Channel ", "", parseChannel},             // all
 	{"", ": opCount ", parseCall},              // all; no other shape holds this

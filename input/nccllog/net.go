@@ -52,11 +52,13 @@ func device(pattern string, weak bool) func(r *Record) any {
 			Name: g["name"], Index: number(g["index"]), Port: max(number(g["port"]), 0), Layer: g["layer"],
 			Mbps: max(number(g["mbps"]), 0),
 		}
+		torn := weak
 		if gdr := g["gdr"]; gdr != "" {
 			n.GDR = cluster.Bool(strings.EqualFold(gdr, "enabled"))
+			torn = !strings.Contains(r.Text, n.Name+"'")
 		}
 		n.PCI, _ = cluster.ParsePCI(g["pci"]) // two ports of one card have one address: NCCL cuts the function off
-		return &Devices{Net: g["net"], NICs: []NIC{n}, weak: weak || g["gdr"] != "" && !strings.Contains(r.Text, n.Name+"'")}
+		return &Devices{Net: g["net"], NICs: []NIC{n}, weak: torn}
 	}
 }
 
@@ -70,7 +72,8 @@ func parseNet(r *Record) any {
 	if strings.HasPrefix(rest, "GPU Direct RDMA") {
 		return nil // of a device whose name is lost
 	}
-	if list, ok := strings.CutPrefix(rest, "Using ["); ok && (strings.HasPrefix(list, "RO]") || strings.Contains(list, ":")) {
+	list, ok := strings.CutPrefix(rest, "Using [")
+	if ok && (strings.HasPrefix(list, "RO]") || strings.Contains(list, ":")) {
 		return ParseDevices(strings.TrimSpace(net), "["+list)
 	}
 	return note("")

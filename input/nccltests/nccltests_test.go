@@ -1,6 +1,7 @@
 package nccltests
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -129,7 +130,8 @@ func TestCorpus(t *testing.T) {
 			}
 			want("n_tables", tables)
 			q := res.Tables[0].Params
-			if text := fmt.Sprint(e.Facts["params"]); !strings.Contains(text, fmt.Sprintf(" nGpus %d", q.GPUs)) || !strings.Contains(text, fmt.Sprintf(" iters: %d", q.Iters)) {
+			if text := fmt.Sprint(e.Facts["params"]); !strings.Contains(text, fmt.Sprintf(" nGpus %d", q.GPUs)) ||
+				!strings.Contains(text, fmt.Sprintf(" iters: %d", q.Iters)) {
 				t.Errorf("%+v, want %s", q, text)
 			}
 			if list, ok := e.Facts["avg_busbw"].([]any); ok && ended < len(list) {
@@ -426,4 +428,19 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	readertest.Reader{Match: Match, Read: Read}.Fuzz(f, nil, seeds...)
+}
+
+// A table that lists no ranks, and from whose rates none follow, says nothing of their number: not 0 either.
+func TestUnknownRanks(t *testing.T) {
+	const text = "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw " +
+		"  " +
+		"busbw #wrong\n  1073741824     268435456     float    none      -1   4474.0  240.00  210.00      0   4470.1  " +
+		"240.21  210.20      0\n"
+	f, err := Read("x", strings.NewReader(text))
+	if err != nil || len(f.Benches) != 1 || f.Benches[0].Ranks != 0 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if doc, err := json.Marshal(f.Benches[0]); err != nil || strings.Contains(string(doc), "ranks") {
+		t.Errorf("%s, %v", doc, err)
+	}
 }

@@ -199,8 +199,8 @@ func (g *Log) Run() *Run {
 // clockSpan is how many seconds a bar's clock, which counts whole ones, must have gone on to tell a rate.
 const clockSpan = 60
 
-// clocked are the times of steps that the clock of a bar tells, a minute or more together: the rate that a bar prints is
-// a mean of all that was. Where the clock tells nothing, the lines are left as they are.
+// clocked are the times of steps that the clock of a bar tells, a minute or more together: the rate that a bar prints
+// is a mean of all that was. Where the clock tells nothing, the lines are left as they are.
 func clocked(lines []Line) []Line {
 	var list []Line
 	from := 0

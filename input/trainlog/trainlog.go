@@ -132,7 +132,8 @@ func number(l *Line, v float64, unit string) bool {
 	if v != float64(int(v)) || v < 0 || v > 1e9 || unit == "ms" || unit == "s" {
 		return false
 	}
-	if l.Number < 0 { // a bar's is exact, and the others may be rounded; an iteration stands before the step that it is part of
+	// A bar's is exact, and the others may be rounded; an iteration stands before the step that it is part of.
+	if l.Number < 0 {
 		l.Number = int(v)
 	}
 	return true

@@ -123,11 +123,12 @@ var logs = []struct {
 			136000+i)
 	}, Run{Of: 136100, Step: &Spread{Median: 3.4153}, Samples: 1798.9}},
 	{"tokens/gpu/sec", "", func(i int) string {
-		return fmt.Sprintf("step: %d         train loss: 3.01        test loss: 3.15         tokens/gpu/sec: 9178.40         "+
-			"MFU: 62.5%%", 10*i)
+		return fmt.Sprintf("step: %d         train loss: 3.01        test loss: 3.15         tokens/gpu/sec: 9178.40"+
+			"         MFU: 62.5%%", 10*i)
 	}, Run{PerGPU: 9178.4, MFU: 0.625}},
 	{"llama2.c", "", func(i int) string {
-		return fmt.Sprintf("%d | loss 5.8543 | lr 4.100000e-05 | %s | mfu 21.50%%", 10*i, slowFirst(i, "8160.78ms", "812.25ms"))
+		return fmt.Sprintf("%d | loss 5.8543 | lr 4.100000e-05 | %s | mfu 21.50%%", 10*i,
+			slowFirst(i, "8160.78ms", "812.25ms"))
 	}, Run{Step: &Spread{Median: 0.81225}, MFU: 0.215}},
 	{"iterations that are parts of a step", "", func(i int) string {
 		return fmt.Sprintf("iter %d step %d: loss 10.7259, iter time: 187.87ms", i, (i+1)/2)
@@ -252,7 +253,8 @@ func TestBarClock(t *testing.T) {
 		if i > 20 {
 			at += 45 // an evaluation
 		}
-		fmt.Fprintf(&b, "{'loss': 1.2}\n %d%%|█ | %d/400 [%d:%02d<12:34, %.2fs/it]\n", i/4, i, at/60, at%60, float64(at)/float64(i))
+		fmt.Fprintf(&b, "{'loss': 1.2}\n %d%%|█ | %d/400 [%d:%02d<12:34, %.2fs/it]\n", i/4, i, at/60, at%60,
+			float64(at)/float64(i))
 	}
 	if r := runOf(b.String()); r == nil || r.Step.Median != 10 || r.Lines != 40 || r.LeftOut != 0 {
 		t.Errorf("%+v", r)

@@ -20,8 +20,8 @@ const maxPayload = 1 << 20
 
 var errCorrupt = errors.New("a damaged SQLite database")
 
-// Value is a column of a row: NULL is Null, integers have Int, text and blobs have Bytes, which are valid until the next
-// row. Fractions are of no use here, and are NULL.
+// Value is a column of a row: NULL is Null, integers have Int, text and blobs have Bytes, which are valid until the
+// next row. Fractions are of no use here, and are NULL.
 type Value struct {
 	Null  bool
 	Int   int64

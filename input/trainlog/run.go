@@ -172,9 +172,7 @@ func (g *Log) Run() *Run {
 		times[i] = lines[i].pace()
 	}
 	first := warmUp(times)
-	for i := range lines[:first] {
-		r.LeftOut += max(lines[i].covers, 1) * (g.stride + 1)
-	}
+	r.LeftOut = first * (g.stride + 1)
 	lines, times = lines[first:], times[first:]
 	middle := func(value func(*Line) float64) float64 { return stats.Median(above(lines, value)) }
 	if s := above(lines, func(l *Line) float64 { return l.Seconds }); 2*len(s) >= len(lines) && len(s) > 0 {
@@ -197,10 +195,11 @@ func (g *Log) Run() *Run {
 }
 
 // clockSpan is how many seconds a bar's clock, which counts whole ones, must have gone on to tell a rate.
-const clockSpan = 60
+const clockSpan = 50
 
-// clocked are the times of steps that the clock of a bar tells, a minute or more together: the rate that a bar prints
-// is a mean of all that was. Where the clock tells nothing, the lines are left as they are.
+// clocked gives lines the time of a step that the clock of their bar tells, of those together within which it went on
+// for long enough: the rate that a bar prints is a mean of all that was. Where no clock tells it, they are left as they
+// are.
 func clocked(lines []Line) []Line {
 	var list []Line
 	from := 0
@@ -210,9 +209,11 @@ func clocked(lines []Line) []Line {
 		case !b.bar || b.Number <= a.Number || b.clock < a.clock: // another epoch begins
 			from = i
 		case b.clock-a.clock >= clockSpan:
-			x := *b
-			x.Seconds, x.covers = (b.clock-a.clock)/float64(b.Number-a.Number), i-from
-			list, from = append(list, x), i
+			for _, l := range lines[from+1 : i+1] {
+				l.Seconds = (b.clock - a.clock) / float64(b.Number-a.Number)
+				list = append(list, l)
+			}
+			from = i
 		}
 	}
 	if len(list) == 0 {

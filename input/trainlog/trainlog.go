@@ -29,10 +29,8 @@ type Line struct {
 
 	bar   bool    // its number is of a bar
 	clock float64 // of the bar: seconds since it began
-	// covers is how many lines it stands for; 0: for itself
-	covers int
-	avg    bool // its time is the mean of all steps so far
-	eta    bool // it says how long the rest takes, as those do whose times are seconds without a unit
+	avg   bool    // its time is the mean of all steps so far
+	eta   bool    // it says how long the rest takes, as those do whose times are seconds without a unit
 	Facts
 }
 

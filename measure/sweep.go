@@ -123,8 +123,8 @@ func (s *Sweep) Measure(ctx context.Context, rounds [][][2]int) (*pairs.Table, e
 	return table, err
 }
 
-// Findings are those of a table, but for members that have left: what was measured of them as they ended says nothing of
-// them, and is not measured again.
+// Findings are those of a table, but for members that have left: what was measured of them as they ended says nothing
+// of them, and is not measured again.
 func (s *Sweep) Findings(t *pairs.Table) []finding.Finding {
 	return slices.DeleteFunc(t.Findings(), func(f finding.Finding) bool {
 		return s.Away != nil && slices.ContainsFunc(f.Ranks, s.Away)

@@ -35,6 +35,15 @@ type claim struct {
 	quotes  []finding.Quote
 }
 
+// newCommunicator is one that is known by its ranks and perhaps its hash.
+func (j *job) newCommunicator(hash uint64, ranks []int) *Communicator {
+	c := &Communicator{Ranks: ranks, Group: parallelGroup("", ranks, j.world)}
+	if c.Name = c.Group; hash != 0 {
+		c.Hash = fmt.Sprintf("%016x", hash)
+	}
+	return c
+}
+
 // rankList writes ranks for people: rank 3; ranks 0, 2 and 5; ranks 0-7.
 func rankList(ranks []int) string {
 	if len(ranks) == 1 {

@@ -33,8 +33,7 @@ func (x *judge) creating(c claim) (claim, bool) {
 		rankList(waiting), quote.Where())
 	if group, missing := x.sibling(waiting); missing != nil {
 		out.ranks = missing
-		out.comm = &Communicator{Ranks: group, Group: parallelGroup("", group, x.job.world)}
-		out.comm.Name = out.comm.Group
+		out.comm = x.job.newCommunicator(0, group)
 		out.why += fmt.Sprintf(" for %s, which never came", rankList(missing))
 	} else {
 		out.sure = 0.6

@@ -56,18 +56,13 @@ func (v *logView) neverJoined() (claim, bool) {
 		return claim{}, false
 	}
 	c := v.unread(claim{kind: NeverJoined, ranks: missing, source: fromLog, sure: 0.8, op: "comm init"})
-	c.comm = &Communicator{Hash: fmt.Sprintf("%016x", best.hash)}
 	for _, r := range slices.Sorted(maps.Keys(best.started)) {
-		c.comm.Ranks = append(c.comm.Ranks, r)
 		c.waiting = append(c.waiting, r)
 		if len(c.quotes) < 3 {
 			c.quotes = append(c.quotes, best.started[r].quote())
 		}
 	}
-	c.comm.Ranks = append(c.comm.Ranks, missing...)
-	slices.Sort(c.comm.Ranks)
-	c.comm.Group = parallelGroup("", c.comm.Ranks, v.j.world)
-	c.comm.Name = c.comm.Group
+	c.comm = v.j.newCommunicator(best.hash, sorted(slices.Concat(c.waiting, missing)))
 	c.why = fmt.Sprintf("%s began to create a communicator of %d ranks and waits for %s, which never came",
 		rankList(c.waiting), best.size, rankList(missing))
 	return c, true
@@ -109,13 +104,11 @@ func (v *logView) cameLate() (claim, float64, bool) {
 			continue
 		}
 		most = wait
-		ranks := slices.Sorted(slices.Values(slices.Concat(late, waiting)))
 		best = claim{
 			kind: NeverJoined, ranks: late, source: fromLog, sure: 0.8, op: "comm init", waiting: waiting,
 			quotes: quotes[:min(len(quotes), 3)],
-			comm:   &Communicator{Hash: fmt.Sprintf("%016x", comm), Ranks: ranks, Group: parallelGroup("", ranks, v.j.world)},
+			comm:   v.j.newCommunicator(comm, sorted(slices.Concat(late, waiting))),
 		}
-		best.comm.Name = best.comm.Group
 		best.why = fmt.Sprintf("%s came %.0f s late to the creation of a communicator with %s", rankList(late), wait,
 			rankList(waiting))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/input/joblog"
+	"busbar.dev/input/ras"
 )
 
 // judge holds what the sources say while they are joined.
@@ -18,6 +19,7 @@ type judge struct {
 	rec     *recorder
 	rings   *recorder // what the profiler's rings say; nil without
 	ras     []*rasView
+	rasSays []claim // what RAS alone concludes
 	log     *logView
 	inspect *recorder // what Inspector's lines say
 	moved   bool      // RAS saw the job launch collectives between two answers
@@ -41,7 +43,7 @@ func (c *Case) Judge() *Verdict {
 		c: c, job: j, rec: newRecorder(fromRecorder, c.rec, j), ras: rasViews(c, j), log: newLogView(c, j),
 		inspect: newRecorder(fromInspector, c.inspectorSet(j), j),
 	}
-	x.rec.torn = c.torn
+	x.rec.torn, x.rasSays = c.torn, rasClaims(x.ras, j)
 	if s := c.ringSet(); s != nil {
 		x.rings = newRecorder(fromProfiler, s, j)
 		if len(s.Dumps) > len(x.rec.order) { // dumps come late or not at all
@@ -131,7 +133,7 @@ func (x *judge) decide() *Verdict {
 		}
 	}
 	if !x.moved {
-		if c, ok := x.rec.deadlock(x.job); ok {
+		if c, ok := x.rec.deadlock(); ok {
 			return x.verdict(c, Hung)
 		}
 		if c, ok := x.late(); ok {
@@ -140,7 +142,7 @@ func (x *judge) decide() *Verdict {
 			}
 			return x.verdict(c, x.waitingState(Stalled))
 		}
-		if c, ok := x.rec.missing(x.job); ok && !x.answers(c.ranks) {
+		if c, ok := x.rec.missing(); ok && !x.answers(c.ranks) {
 			return x.verdict(c, x.waitingState(Stalled))
 		}
 		if c, ok := x.stuck(); ok && (x.timedOut() || x.still) {
@@ -157,21 +159,21 @@ func (x *judge) decide() *Verdict {
 // without TORCH_NCCL_ENABLE_TIMING.
 func (x *judge) stuck() (claim, bool) {
 	if x.rings != nil {
-		if c, ok := x.rings.stuck(x.job); ok {
+		if c, ok := x.rings.stuck(); ok {
 			return c, true
 		}
 	}
-	return x.rec.stuck(x.job)
+	return x.rec.stuck()
 }
 
 // mismatch is what the sources say about collectives that ranks call differently.
 func (x *judge) mismatch() (claim, bool) {
-	others := rasClaims(x.ras, x.job)
+	others := slices.Clone(x.rasSays)
 	told, ok := x.log.gaveUpDiffering()
 	if ok {
 		others = append(others, told)
 	}
-	if c, ok := x.rec.mismatches(x.job); ok {
+	if c, ok := x.rec.mismatches(); ok {
 		return x.agree(c, others), true
 	}
 	for _, c := range others {
@@ -179,7 +181,7 @@ func (x *judge) mismatch() (claim, bool) {
 			return c, true
 		}
 	}
-	return x.inspect.mismatches(x.job)
+	return x.inspect.mismatches()
 }
 
 // agree raises a claim's confidence by those of other sources that name the same ranks, and takes over their evidence.
@@ -275,19 +277,19 @@ func (x *judge) waitingState(otherwise State) State {
 // left because another had.
 func (x *judge) gone() (claim, bool) {
 	if c, ok := x.log.exits(); ok {
-		return x.agree(c, rasClaims(x.ras, x.job)), true
+		return x.agree(c, x.rasSays), true
 	}
 	if c, ok := x.goneHere(); ok {
 		return c, true
 	}
 	fromLogs, logOK := x.log.vanished()
 	var list []claim
-	for _, c := range rasClaims(x.ras, x.job) {
+	for _, c := range x.rasSays {
 		if c.kind == Stopped || c.kind == Killed {
 			list = append(list, c)
 		}
 	}
-	absent, recOK := x.rec.missing(x.job)
+	absent, recOK := x.rec.missing()
 	// a file that is not there alone says nothing of the process
 	if recOK && !x.moved && (len(list) > 0 || logOK || x.log.peersGone()) {
 		list = append(list, absent)
@@ -354,16 +356,15 @@ func (x *judge) closing(c claim) claim {
 
 // late finds ranks that have not launched what the others wait for, and what they do instead.
 func (x *judge) late() (claim, bool) {
-	rasList := rasClaims(x.ras, x.job)
-	if c, ok := x.rec.straggler(x.job); ok {
-		others := rasList
+	if c, ok := x.rec.straggler(); ok {
+		others := slices.Clone(x.rasSays)
 		if b, ok := x.log.behind(); ok {
 			others = append(others, b)
 		}
 		return x.agree(c, others), true
 	}
 	b, logOK := x.log.behind()
-	for _, c := range rasList {
+	for _, c := range x.rasSays {
 		if c.kind == Late && (x.still || x.timedOut()) {
 			if logOK {
 				return x.agree(c, []claim{b}), true
@@ -372,12 +373,12 @@ func (x *judge) late() (claim, bool) {
 		}
 	}
 	if logOK && b.kind != UnknownKind {
-		if absent, ok := x.rec.missing(x.job); ok {
+		if absent, ok := x.rec.missing(); ok {
 			b = x.agree(b, []claim{absent})
 		}
 		return b, true
 	}
-	for _, c := range rasList {
+	for _, c := range x.rasSays {
 		if c.kind == Late && len(x.ras) == 1 && len(x.c.rec.Dumps) == 0 {
 			c.sure = 0.5
 			c.why += "; one answer alone may be a passing moment: ask again"
@@ -392,10 +393,10 @@ func (x *judge) passing() *Verdict {
 	if c, wait, ok := x.log.cameLate(); ok {
 		return x.past(c, time.Duration(wait*float64(time.Second)))
 	}
-	if c, wait, ok := x.rec.stall(x.job); ok {
+	if c, wait, ok := x.rec.stall(); ok {
 		return x.past(c, wait)
 	}
-	if c, wait, ok := x.inspect.stall(x.job); ok {
+	if c, wait, ok := x.inspect.stall(); ok {
 		return x.past(c, wait)
 	}
 	if c, ok := x.slow(); ok {
@@ -409,7 +410,7 @@ func (x *judge) passing() *Verdict {
 			return x.verdict(b, Hung)
 		}
 	}
-	if c, ok := x.rec.stuck(x.job); ok && !x.moved && len(x.inspect.order) == 0 && len(x.ras) == 0 && len(x.c.logs) == 0 {
+	if c, ok := x.rec.stuck(); ok && !x.moved && len(x.inspect.order) == 0 && len(x.ras) == 0 && len(x.c.logs) == 0 {
 		c.sure = min(c.sure, 0.4)
 		return x.verdict(c, Stalled)
 	}
@@ -418,41 +419,49 @@ func (x *judge) passing() *Verdict {
 			return x.verdict(c, Stalled)
 		}
 	}
-	v := &Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6}
 	unread, waits := x.unread()
-	switch {
-	case x.moved:
-		v.Confidence, v.Text = 0.9, "The job launches collectives: RAS counted more of them in a later answer."
-	case x.rec.running > 0:
-		v.Confidence, v.Text = 0.85,
-			"The dumps were taken while the job ran: collectives completed that a member's dump does not have yet."
-	case x.rec.idle():
-		v.Confidence, v.Text = 0.6, "Every collective that the recorder has is completed. A rank that waits elsewhere, as "+
-			"in the creation of a communicator, is not in it."
-	case x.still:
-		v.State, v.Kind, v.Confidence = Stalled, UnknownKind, 0.4
-		v.Text = "No rank launched a collective between two answers of RAS, and nothing differs between ranks: all of them " +
-			"compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)"
-	case waits:
+	if waits && !x.moved && x.rec.running == 0 && !x.rec.idle() && !x.still {
 		return unread
-	case len(x.ras) > 0 && len(x.ras[len(x.ras)-1].report.Comms) == 0 && x.ras[len(x.ras)-1].report.JSON:
-		v.State, v.Kind, v.Confidence, v.Text = Unknown, UnknownKind, 0,
-			"No communicator exists yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and stacks "+
-				"tell which."
-	case len(x.ras) > 0:
-		v.Text = "RAS reports nothing that differs between ranks. It does not see the order of communicators, kernels and " +
-			"sizes."
-	case len(x.rec.order) > 0:
-		v.State, v.Kind, v.Confidence, v.Text = Unknown, UnknownKind, 0,
-			"No rank has launched a collective yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and "+
-				"stacks tell which."
-	case len(x.inspect.order) > 0:
-		v.Text = "All ranks completed the same collectives."
-	default:
-		v.State, v.Kind, v.Confidence, v.Text = Unknown, UnknownKind, 0, "Nothing that was read tells how the job is."
-		x.stacksAlone(v)
 	}
+	newest := &ras.Report{}
+	if n := len(x.ras); n > 0 {
+		newest = x.ras[n-1].report
+	}
+	for _, o := range []struct {
+		is   bool
+		v    Verdict
+		text string
+	}{
+		{x.moved, Verdict{State: Healthy, Kind: NoKind, Confidence: 0.9},
+			"The job launches collectives: RAS counted more of them in a later answer."},
+		{x.rec.running > 0, Verdict{State: Healthy, Kind: NoKind, Confidence: 0.85},
+			"The dumps were taken while the job ran: collectives completed that a member's dump does not have yet."},
+		{x.rec.idle(), Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
+			"Every collective that the recorder has is completed. A rank that waits elsewhere, as in the creation of a " +
+				"communicator, is not in it."},
+		{x.still, Verdict{State: Stalled, Kind: UnknownKind, Confidence: 0.4},
+			"No rank launched a collective between two answers of RAS, and nothing differs between ranks: all of them " +
+				"compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)"},
+		{len(newest.Comms) == 0 && newest.JSON, Verdict{State: Unknown, Kind: UnknownKind}, noneYet("communicator exists")},
+		{len(x.ras) > 0, Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
+			"RAS reports nothing that differs between ranks. It does not see the order of communicators, kernels and sizes."},
+		{len(x.rec.order) > 0, Verdict{State: Unknown, Kind: UnknownKind}, noneYet("rank has launched a collective")},
+		{len(x.inspect.order) > 0, Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
+			"All ranks completed the same collectives."},
+	} {
+		if o.is {
+			o.v.Text = o.text
+			return &o.v
+		}
+	}
+	v := &Verdict{State: Unknown, Kind: UnknownKind, Text: "Nothing that was read tells how the job is."}
+	x.stacksAlone(v)
 	return v
+}
+
+// noneYet is said of a job that has not come to its first collective.
+func noneYet(what string) string {
+	return "No " + what + " yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and stacks tell which."
 }
 
 // past is the verdict on a wait that is over.

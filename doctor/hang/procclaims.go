@@ -39,8 +39,8 @@ func (x *judge) stoppedHere() (claim, bool) {
 		return c, false
 	}
 	c.why = rankList(c.ranks) + " is stopped: its process gets no time"
-	list := rasClaims(x.ras, x.job)
-	if absent, ok := x.rec.missing(x.job); ok {
+	list := x.rasSays
+	if absent, ok := x.rec.missing(); ok {
 		list = append(list, absent)
 	}
 	return x.agree(c, list), true
@@ -89,7 +89,7 @@ func (x *judge) goneHere() (claim, bool) {
 		c.kind = Exited
 	}
 	c.why = rankList(c.ranks) + " has ended; the others wait for it"
-	return x.agree(c, rasClaims(x.ras, x.job)), true
+	return x.agree(c, x.rasSays), true
 }
 
 // notCome finds who is not at the making of the first communicator: the others wait for an answer of the store where

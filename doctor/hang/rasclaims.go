@@ -248,7 +248,8 @@ func rasClaims(views []*rasView, j *job) []claim {
 			last = v
 		}
 	}
-	for g, c := range last.both {
+	for _, g := range slices.Sorted(maps.Keys(last.both)) {
+		c := last.both[g]
 		if !last.report.JSON && len(last.both) > 1 {
 			break
 		}

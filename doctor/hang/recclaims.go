@@ -14,10 +14,10 @@ import (
 )
 
 // communicator describes a process group for the verdict.
-func (x *recorder) communicator(g int32, j *job) *Communicator {
+func (x *recorder) communicator(g int32) *Communicator {
 	group := &x.set.Groups[g]
 	c := &Communicator{
-		Name: group.Desc, Ranks: slices.Clone(group.Ranks), Group: parallelGroup(group.Desc, group.Ranks, j.world),
+		Name: group.Desc, Ranks: slices.Clone(group.Ranks), Group: parallelGroup(group.Desc, group.Ranks, x.job.world),
 	}
 	if c.Name == "" || c.Name == "undefined" || c.Name == "default_pg" {
 		c.Name = c.Group
@@ -73,7 +73,7 @@ func sameSize(op string) bool {
 }
 
 // mismatches finds collectives that ranks call differently, the ones that somebody still waits for first.
-func (x *recorder) mismatches(j *job) (claim, bool) {
+func (x *recorder) mismatches() (claim, bool) {
 	var best claim
 	found := false
 	rank := 0 // how telling the best is
@@ -83,7 +83,7 @@ func (x *recorder) mismatches(j *job) (claim, bool) {
 			if !list[i].differs {
 				continue
 			}
-			c, ok := x.mismatch(g, x.base[g]+int32(i), j)
+			c, ok := x.mismatch(g, x.base[g]+int32(i))
 			if !ok {
 				continue
 			}
@@ -104,7 +104,7 @@ func (x *recorder) mismatches(j *job) (claim, bool) {
 }
 
 // mismatch says who calls a collective differently from the others.
-func (x *recorder) mismatch(g, seq int32, j *job) (claim, bool) {
+func (x *recorder) mismatch(g, seq int32) (claim, bool) {
 	ops, sizes := map[string][]int{}, map[string][]int{}
 	var quotes []finding.Quote
 	var waiting []int
@@ -128,7 +128,7 @@ func (x *recorder) mismatch(g, seq int32, j *job) (claim, bool) {
 			waiting = append(waiting, r)
 		}
 	}
-	c := claim{source: x.source, comm: x.communicator(g, j), seq: int(seq), sure: 0.93}
+	c := claim{source: x.source, comm: x.communicator(g), seq: int(seq), sure: 0.93}
 	var few []int
 	clear := true
 	switch {
@@ -246,15 +246,15 @@ func opWord(op string) string {
 }
 
 // straggler says who has not launched what others wait for.
-func (x *recorder) straggler(j *job) (claim, bool) {
-	w := x.waitGraph()
+func (x *recorder) straggler() (claim, bool) {
+	w := x.waits
 	if len(w.roots) == 0 || x.running > 0 {
 		return claim{}, false
 	}
 	c := claim{kind: Late, ranks: w.roots, source: x.source, sure: 0.9, waiting: w.waiting}
 	op, ok := x.firstNeeded(w.roots[0])
 	if ok {
-		x.describe(&c, op, j)
+		x.describe(&c, op)
 	}
 	c.why = fmt.Sprintf("%s has not launched %s", rankList(w.roots), c.what())
 	for _, r := range w.roots[:min(len(w.roots), 3)] {
@@ -272,8 +272,8 @@ func (x *recorder) straggler(j *job) (claim, bool) {
 }
 
 // describe fills in the collective.
-func (x *recorder) describe(c *claim, op opRef, j *job) {
-	c.comm, c.seq = x.communicator(op.group, j), int(op.seq)
+func (x *recorder) describe(c *claim, op opRef) {
+	c.comm, c.seq = x.communicator(op.group), int(op.seq)
 	if s := x.sigOf(op); s != nil {
 		c.op = opWord(s.Op)
 	}
@@ -303,8 +303,8 @@ func (c *claim) what() string {
 }
 
 // missing says which ranks others wait for that left no dump.
-func (x *recorder) missing(j *job) (claim, bool) {
-	w := x.waitGraph()
+func (x *recorder) missing() (claim, bool) {
+	w := x.waits
 	if len(w.absent) == 0 || len(w.roots) > 0 || x.running > 0 || len(x.order) < 2 ||
 		len(x.absent) > max(1, len(x.order)/2) {
 		return claim{}, false // more than a few: they were not collected
@@ -314,7 +314,7 @@ func (x *recorder) missing(j *job) (claim, bool) {
 	}
 	c := claim{kind: NoReport, ranks: w.absent, source: x.source, sure: 0.5, most: 0.7, waiting: w.waiting}
 	if op, ok := x.firstNeeded(w.absent[0]); ok {
-		x.describe(&c, op, j)
+		x.describe(&c, op)
 	}
 	c.why = fmt.Sprintf("%s waits for %s, of which there is no dump: it may be late, stopped or gone, or its dump was "+
 		"not collected", c.what(), rankList(w.absent))
@@ -323,11 +323,11 @@ func (x *recorder) missing(j *job) (claim, bool) {
 
 // deadlock finds ranks that launched collectives of two groups in opposite orders: each waits for one that is queued
 // behind another on a member.
-func (x *recorder) deadlock(j *job) (claim, bool) {
+func (x *recorder) deadlock() (claim, bool) {
 	if x.running > 0 {
 		return claim{}, false
 	}
-	w := x.waitGraph()
+	w := x.waits
 	if len(w.roots) > 0 || len(w.absent) > 0 {
 		return claim{}, false
 	}
@@ -348,8 +348,8 @@ func (x *recorder) deadlock(j *job) (claim, bool) {
 		c.sure = 0.6
 		c.ranks = x.againstHabit(few, classA, classB, a, b)
 	}
-	x.describe(&c, a, j)
-	other := x.communicator(b.group, j)
+	x.describe(&c, a)
+	other := x.communicator(b.group)
 	c.why = fmt.Sprintf("%s launched its collectives on %s and %s in the other order than the rest, and each side waits "+
 		"for the other", rankList(c.ranks), c.comm.Name, other.Name)
 	for _, r := range c.ranks[:min(len(c.ranks), 2)] {
@@ -463,11 +463,11 @@ func (h *history) habit(x *recorder, first, second string) (bool, bool) {
 
 // stuck finds a collective that all members launched, that is the first thing all of them wait for, and that does not
 // end: a GPU is busy with something else before it, or the data does not move.
-func (x *recorder) stuck(j *job) (claim, bool) {
+func (x *recorder) stuck() (claim, bool) {
 	if x.running > 0 {
 		return claim{}, false
 	}
-	w := x.waitGraph()
+	w := x.waits
 	if len(w.roots) > 0 || len(w.absent) > 0 || len(w.waiting) == 0 {
 		return claim{}, false
 	}
@@ -476,7 +476,7 @@ func (x *recorder) stuck(j *job) (claim, bool) {
 		return claim{}, false
 	}
 	c := claim{source: x.source, waiting: w.waiting}
-	x.describe(&c, op, j)
+	x.describe(&c, op)
 	var scheduled, started []int
 	for _, r := range x.set.Groups[op.group].Ranks {
 		h := x.ranks[r]
@@ -568,7 +568,7 @@ func (x *recorder) oddGap(op opRef, members []int) (int, time.Duration, bool) {
 }
 
 // stall finds a wait of seconds that is over: a rank that launched a collective long after the others.
-func (x *recorder) stall(j *job) (claim, time.Duration, bool) {
+func (x *recorder) stall() (claim, time.Duration, bool) {
 	var best claim
 	most := time.Duration(0)
 	for _, g := range slices.Sorted(maps.Keys(x.slots)) {
@@ -584,7 +584,7 @@ func (x *recorder) stall(j *job) (claim, time.Duration, bool) {
 			if op := (opRef{g, x.base[g] + int32(i)}); wait > most {
 				most = wait
 				best = claim{
-					kind: Late, ranks: []int{int(s.last)}, source: x.source, sure: 0.8, comm: x.communicator(g, j),
+					kind: Late, ranks: []int{int(s.last)}, source: x.source, sure: 0.8, comm: x.communicator(g),
 					seq: int(op.seq),
 				}
 				if sig := x.sigOf(op); sig != nil {

@@ -34,6 +34,8 @@ type slot struct {
 // recorder is the joined dumps.
 type recorder struct {
 	set    *flightrec.Set
+	job    *job
+	waits  waits
 	ranks  map[int]*history
 	order  []*history
 	canon  []int32 // a group's first index with the same name and members
@@ -49,10 +51,12 @@ type recorder struct {
 
 // newRecorder joins the dumps of all ranks.
 func newRecorder(source string, set *flightrec.Set, j *job) *recorder {
-	x := &recorder{source: source, set: set, ranks: map[int]*history{}, slots: map[int32][]slot{}, base: map[int32]int32{}}
+	x := &recorder{
+		source: source, set: set, job: j, ranks: map[int]*history{}, slots: map[int32][]slot{}, base: map[int32]int32{},
+	}
 	x.unify()
 	for _, d := range set.Dumps {
-		rank := x.rankOf(d, j)
+		rank := x.rankOf(d)
 		if rank < 0 {
 			continue
 		}
@@ -70,6 +74,7 @@ func newRecorder(source string, set *flightrec.Set, j *job) *recorder {
 	}
 	x.layEntries()
 	x.findAbsent()
+	x.waits = x.waitGraph()
 	return x
 }
 
@@ -96,9 +101,9 @@ func (x *recorder) unify() {
 }
 
 // rankOf is whose a dump is: what it says, what its name says, or the only rank that all its groups share.
-func (x *recorder) rankOf(d *flightrec.Dump, j *job) int {
+func (x *recorder) rankOf(d *flightrec.Dump) int {
 	rank := d.Rank
-	if r, ok := j.files[d.Name]; ok {
+	if r, ok := x.job.files[d.Name]; ok {
 		rank = r
 	}
 	lists := x.lists(d.Member)

@@ -108,9 +108,9 @@ func newRuns(c *Case) *runs {
 	if len(c.rec.Dumps) < 2 {
 		return r
 	}
-	j, x := newJob(c), &recorder{set: c.rec}
+	x := &recorder{set: c.rec, job: newJob(c)}
 	for _, d := range c.rec.Dumps {
-		r.rank[d] = x.rankOf(d, j)
+		r.rank[d] = x.rankOf(d)
 	}
 	return r
 }
@@ -302,7 +302,7 @@ func (c *Case) Torn() error {
 
 // unread is the verdict on ranks that wait for some whose dumps are torn or were not given.
 func (x *judge) unread() (*Verdict, bool) {
-	w := x.rec.waitGraph()
+	w := x.rec.waits
 	if len(w.absent) == 0 || x.rec.running > 0 {
 		return nil, false
 	}
@@ -312,7 +312,7 @@ func (x *judge) unread() (*Verdict, bool) {
 	}
 	c := claim{waiting: w.waiting}
 	if op, ok := x.rec.firstNeeded(w.absent[0]); ok {
-		x.rec.describe(&c, op, x.job)
+		x.rec.describe(&c, op)
 	}
 	text := ""
 	maps.DeleteFunc(torn, func(r int, _ string) bool { return !slices.Contains(w.absent, r) })

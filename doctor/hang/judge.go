@@ -432,22 +432,40 @@ func (x *judge) passing() *Verdict {
 		v    Verdict
 		text string
 	}{
-		{x.moved, Verdict{State: Healthy, Kind: NoKind, Confidence: 0.9},
-			"The job launches collectives: RAS counted more of them in a later answer."},
-		{x.rec.running > 0, Verdict{State: Healthy, Kind: NoKind, Confidence: 0.85},
-			"The dumps were taken while the job ran: collectives completed that a member's dump does not have yet."},
-		{x.rec.idle(), Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
+		{
+			x.moved,
+			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.9},
+			"The job launches collectives: RAS counted more of them in a later answer.",
+		},
+		{
+			x.rec.running > 0,
+			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.85},
+			"The dumps were taken while the job ran: collectives completed that a member's dump does not have yet.",
+		},
+		{
+			x.rec.idle(),
+			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
 			"Every collective that the recorder has is completed. A rank that waits elsewhere, as in the creation of a " +
-				"communicator, is not in it."},
-		{x.still, Verdict{State: Stalled, Kind: UnknownKind, Confidence: 0.4},
+				"communicator, is not in it.",
+		},
+		{
+			x.still,
+			Verdict{State: Stalled, Kind: UnknownKind, Confidence: 0.4},
 			"No rank launched a collective between two answers of RAS, and nothing differs between ranks: all of them " +
-				"compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)"},
+				"compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)",
+		},
 		{len(newest.Comms) == 0 && newest.JSON, Verdict{State: Unknown, Kind: UnknownKind}, noneYet("communicator exists")},
-		{len(x.ras) > 0, Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
-			"RAS reports nothing that differs between ranks. It does not see the order of communicators, kernels and sizes."},
+		{
+			len(x.ras) > 0,
+			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
+			"RAS reports nothing that differs between ranks. It does not see the order of communicators, kernels and sizes.",
+		},
 		{len(x.rec.order) > 0, Verdict{State: Unknown, Kind: UnknownKind}, noneYet("rank has launched a collective")},
-		{len(x.inspect.order) > 0, Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
-			"All ranks completed the same collectives."},
+		{
+			len(x.inspect.order) > 0,
+			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
+			"All ranks completed the same collectives.",
+		},
 	} {
 		if o.is {
 			o.v.Text = o.text
@@ -461,7 +479,8 @@ func (x *judge) passing() *Verdict {
 
 // noneYet is said of a job that has not come to its first collective.
 func noneYet(what string) string {
-	return "No " + what + " yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and stacks tell which."
+	return "No " + what +
+		" yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and stacks tell which."
 }
 
 // past is the verdict on a wait that is over.

@@ -182,7 +182,8 @@ func (v *logView) differing() (claim, bool) {
 	return callsOthers(v.by[joblog.Mismatch], "PyTorch compared the collectives of all ranks", 0.93)
 }
 
-// gaveUpDiffering finds ranks whose watchdogs gave up in another collective than the rest, at the same number of a group.
+// gaveUpDiffering finds ranks whose watchdogs gave up in another collective than the rest, at the same number of a
+// group.
 func (v *logView) gaveUpDiffering() (claim, bool) {
 	by := map[string][]told{}
 	for _, t := range v.by[joblog.Timeout] {

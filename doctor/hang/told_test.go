@@ -12,7 +12,8 @@ func TestToldOps(t *testing.T) {
 	const caught = "[rank%d]:[E1116 10:00:0%d.1 ProcessGroupNCCL.cpp:616] [Rank %d] Watchdog caught collective " +
 		"operation timeout: WorkNCCL(SeqNum=41, OpType=%s, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for " +
 		"600012 milliseconds before timing out.\n"
-	const at = "[rank%d]:[E1116 10:00:0%d.2 ProcessGroupNCCL.cpp:1785] [PG ID %d PG GUID %d(%s) Rank %d]  failure detected " +
+	const at = "[rank%d]:[E1116 10:00:0%d.2 ProcessGroupNCCL.cpp:1785] [PG ID %d PG GUID %d(%s) Rank %d]  failure " +
+		"detected " +
 		"by watchdog at work sequence id: 41 PG status: last enqueued work: 41, last completed work: 40\n"
 	for name, x := range map[string]struct {
 		groups []int // of each rank; nil: the lines do not say

@@ -2,8 +2,6 @@ package rates
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
@@ -116,42 +114,4 @@ type RankRow struct {
 	Time  unit.Time `json:"time_s"` // mean
 	Wait  unit.Time `json:"wait_s"` // mean, longer than the shortest of the same call
 	Last  float64   `json:"last"`   // share of the calls that it was last to
-}
-
-// each tells the ranks of calls apart.
-func (r *Row) each(calls []call, job *Job) {
-	type sums struct {
-		n, last   int
-		us, waits float64
-	}
-	of := map[int]*sums{}
-	for i := range calls {
-		at, least := calls[i].least()
-		for k, p := range calls[i].procs {
-			s := of[p]
-			if s == nil {
-				s = new(sums)
-				of[p] = s
-			}
-			s.n++
-			s.us += calls[i].us[k]
-			s.waits += calls[i].us[k] - least
-			if k == at {
-				s.last++
-			}
-		}
-	}
-	for _, p := range slices.Sorted(maps.Keys(of)) {
-		s := of[p]
-		n := float64(s.n)
-		r.Each = append(r.Each, RankRow{
-			Rank: job.Ranks[p].Rank, Calls: s.n, Time: unit.Micros(s.us / n), Wait: unit.Micros(s.waits / n),
-			Last: float64(s.last) / n,
-		})
-	}
-	if len(r.Each) > maxEach {
-		slices.SortStableFunc(r.Each, func(a, b RankRow) int { return int(a.Wait.Micros() - b.Wait.Micros()) })
-		r.Each = slices.Clone(r.Each[:maxEach])
-		slices.SortFunc(r.Each, func(a, b RankRow) int { return a.Rank - b.Rank })
-	}
 }

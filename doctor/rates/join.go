@@ -360,20 +360,14 @@ func (j *joiner) job(list []int, comms []*comm) Job {
 		}
 	}
 	job.World = max(job.World, largest, len(list))
+	ranks := map[int]Rank{}
 	for _, p := range list {
-		job.Ranks = append(job.Ranks, j.rank(p, largest))
+		ranks[p] = j.rank(p, largest)
 	}
-	order := make([]int, len(list))
-	for i := range order {
-		order[i] = i
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(ranks[a].Rank, ranks[b].Rank) })
+	for at, p := range list {
+		job.Ranks, index[p] = append(job.Ranks, ranks[p]), at
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(job.Ranks[a].Rank, job.Ranks[b].Rank) })
-	sorted := make([]Rank, len(list))
-	for to, from := range order {
-		sorted[to] = job.Ranks[from]
-		index[list[from]] = to
-	}
-	job.Ranks = sorted
 	var calls []call
 	for _, c := range comms {
 		c.group = c.words(&job, index)
@@ -464,7 +458,6 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 		same[i].weight = float64(r.Count) / float64(len(same))
 	}
 	r.weigh(same, job)
-	r.each(same, job)
 	at := cmp.Or(r.Transfer, r.Time)
 	if at > 0 {
 		r.BusBW = unit.Rate(float64(r.Bytes) / at.Seconds() * kind.BusFactor(r.Ranks))
@@ -472,35 +465,53 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 	return r, same
 }
 
-// weigh tells waiting from transfer.
+// weigh tells waiting from transfer, and each rank's part in both.
 func (r *Row) weigh(calls []call, job *Job) {
 	if r.Compared = len(calls); r.Compared == 0 {
 		return
 	}
+	type sums struct {
+		n, last           int
+		us, waits, caused float64 // caused is what the others waited for it
+	}
+	of := map[int]*sums{}
 	var transfer []float64
-	blame := map[int]float64{}
 	wait, all := 0.0, 0.0
 	for i := range calls {
-		at, least := calls[i].least()
+		c := &calls[i]
+		at, least := c.least()
 		sum := 0.0
-		for _, v := range calls[i].us {
-			sum += v - least
+		for k, p := range c.procs {
+			if of[p] == nil {
+				of[p] = new(sums)
+			}
+			s, late := of[p], c.us[k]-least
+			s.n, s.us, s.waits = s.n+1, s.us+c.us[k], s.waits+late
+			sum += late
 		}
-		blame[calls[i].procs[at]] += sum
-		all += sum
+		last := of[c.procs[at]]
+		last.last, last.caused = last.last+1, last.caused+sum
 		transfer = append(transfer, least)
-		wait += sum / float64(len(calls[i].us)-1)
+		wait, all = wait+sum/float64(len(c.us)-1), all+sum
 	}
 	r.Transfer, r.Fast, r.Wait = unit.Micros(stats.Median(transfer)), unit.Micros(stats.Quantile(transfer, 0.1)),
 		unit.Micros(wait/float64(len(calls)))
-	most := -1
-	for _, p := range slices.Sorted(maps.Keys(blame)) {
-		if most < 0 || blame[p] > blame[most] {
-			most = p
+	most := 0.0
+	for _, p := range slices.Sorted(maps.Keys(of)) {
+		s, n := of[p], float64(of[p].n)
+		if s.caused > most {
+			most = s.caused
+			r.LateRank, r.LateOf = job.Ranks[p].Rank, most/all
 		}
+		r.Each = append(r.Each, RankRow{
+			Rank: job.Ranks[p].Rank, Calls: s.n, Time: unit.Micros(s.us / n), Wait: unit.Micros(s.waits / n),
+			Last: float64(s.last) / n,
+		})
 	}
-	if all > 0 {
-		r.LateRank, r.LateOf = job.Ranks[most].Rank, blame[most]/all
+	if len(r.Each) > maxEach {
+		slices.SortStableFunc(r.Each, func(a, b RankRow) int { return cmp.Compare(a.Wait, b.Wait) })
+		r.Each = slices.Clone(r.Each[:maxEach])
+		slices.SortFunc(r.Each, func(a, b RankRow) int { return a.Rank - b.Rank })
 	}
 }
 

@@ -56,20 +56,12 @@ func (b *builder) list() {
 			}
 		}
 	}
-	order := make([]int, len(b.NICs))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(x, y int) int {
-		return cmp.Or(b.NICs[x].Host-b.NICs[y].Host, b.NICs[x].Dev-b.NICs[y].Dev)
-	})
-	to, sorted := make([]int, len(order)), make([]NIC, len(order))
+	sorted, to := reorder(b.NICs, func(x, y *NIC) int { return cmp.Or(x.Host-y.Host, x.Dev-y.Dev) })
 	for i := range b.Hosts {
 		b.Hosts[i].NICs = nil
 	}
-	for i, o := range order {
-		to[o], sorted[i] = i, b.NICs[o]
-		b.Hosts[sorted[i].Host].NICs = append(b.Hosts[sorted[i].Host].NICs, i)
+	for i, n := range sorted {
+		b.Hosts[n.Host].NICs = append(b.Hosts[n.Host].NICs, i)
 	}
 	b.NICs = sorted
 	for i := range b.Hops {
@@ -83,23 +75,37 @@ func (b *builder) list() {
 	}
 }
 
+// reorder is a list in order, and where each of its elements went.
+func reorder[T any](list []T, compare func(x, y *T) int) (sorted []T, to []int) {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return compare(&list[x], &list[y]) })
+	sorted, to = make([]T, len(list)), make([]int, len(list))
+	for i, from := range order {
+		sorted[i], to[from] = list[from], i
+	}
+	return sorted, to
+}
+
 // hop looks up how an edge is connected.
 func (b *builder) hop(e edge) Hop {
 	h := Hop{Channel: e.channel, From: e.from, To: e.to, Out: -1, In: -1, Proxy: -1}
-	if n := b.send[e]; n != nil {
-		h.Transport, h.Via, h.GDR, h.Line = n.Transport, n.Via, n.GDR, n.First.Line
-		if n.Transport == "NET" {
-			h.Out = b.nic(b.Ranks[e.from].Host, n.NetDev, n.Net)
-			h.Proxy = n.Proxy
-		}
+	sent, received := b.send[e], b.recv[e]
+	n := cmp.Or(sent, received)
+	if n == nil {
+		return h
 	}
-	if n := b.recv[e]; n != nil && (h.Transport == "" || h.Transport == n.Transport) {
-		if h.Transport == "" {
-			h.Transport, h.Via, h.GDR, h.Line = n.Transport, n.Via, n.GDR, n.First.Line
-		}
-		if n.Transport == "NET" {
-			h.In = b.nic(b.Ranks[e.to].Host, n.NetDev, n.Net)
-		}
+	h.Transport, h.Via, h.GDR, h.Line = n.Transport, n.Via, n.GDR, n.First.Line
+	if n.Transport != "NET" {
+		return h
+	}
+	if sent != nil {
+		h.Out, h.Proxy = b.nic(b.Ranks[e.from].Host, sent.NetDev, sent.Net), sent.Proxy
+	}
+	if received != nil && received.Transport == n.Transport {
+		h.In = b.nic(b.Ranks[e.to].Host, received.NetDev, received.Net)
 	}
 	return h
 }
@@ -125,18 +131,11 @@ func (b *builder) loads() {
 				continue
 			}
 			n := &b.NICs[end.nic]
-			add := func(l *Load, part float64) {
-				if end.in {
-					l.In += part
-				} else {
-					l.Out += part
-				}
-			}
 			if h.Ring {
-				add(&n.Ring, ring)
+				n.Ring.add(ring, end.in)
 			}
 			if h.Tree {
-				add(&n.Tree, tree)
+				n.Tree.add(tree, end.in)
 			}
 			n.Hops++
 			if h.GDR {

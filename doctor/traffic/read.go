@@ -208,15 +208,7 @@ func (b *builder) places() {
 			b.Unseen = append(b.Unseen, i)
 		}
 	}
-	order := make([]int, len(b.Hosts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(x, y int) int { return b.Hosts[x].Ranks[0] - b.Hosts[y].Ranks[0] })
-	hosts, to := make([]Host, len(order)), make([]int, len(order))
-	for i, o := range order {
-		hosts[i], to[o] = b.Hosts[o], i
-	}
+	hosts, to := reorder(b.Hosts, func(x, y *Host) int { return x.Ranks[0] - y.Ranks[0] })
 	b.Hosts = hosts
 	for i := range b.Ranks {
 		if h := b.Ranks[i].Host; h >= 0 {

@@ -58,6 +58,14 @@ type Load struct {
 	In  float64 `json:"in"`
 }
 
+func (l *Load) add(part float64, in bool) {
+	if in {
+		l.In += part
+	} else {
+		l.Out += part
+	}
+}
+
 func (l *Load) most() float64 { return max(l.Out, l.In) }
 
 // NIC is a network device of a host.

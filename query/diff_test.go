@@ -181,3 +181,31 @@ func TestDiffOf(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDiffKinds compares two predictions, and maps whose GPUs are near and far.
+func TestDiffKinds(t *testing.T) {
+	topo := func(class string) string {
+		return "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \t" + class + "\t0-15\nGPU1\t" + class + "\t X \t0-15\n"
+	}
+	prediction := func(layout string, time float64) string {
+		return fmt.Sprintf(`{"version":1,"kind":"predict","cluster":"c","op":"all_reduce","nccl":"2.28.9","rows":[{"layout":%q,`+
+			`"ranks":4,"size_bytes":1048576,"dtype":"float","algo":"ring","proto":"simple","channels":2,"time_s":%g,`+
+			`"chosen":true,"bottleneck":{"kind":"nic","text":"2 GPUs share a port"}}]}`, layout, time)
+	}
+	for name, x := range map[string]struct {
+		old, now, what, slower string
+	}{
+		"near and far": {topo("NV12"), topo("SYS"), diff.PathOfGPUs, "new"},
+		"far and near": {topo("NODE"), topo("PIX"), diff.PathOfGPUs, "old"},
+		"layouts":      {prediction("2x2", 0.002), prediction("4x1", 0.001), diff.Nodes, "new"},
+	} {
+		doc := diffOf(t, Diff{}, x.old, x.now)
+		if len(doc.Differences) == 0 || doc.Differences[0].What != x.what || doc.Differences[0].Slower != x.slower {
+			t.Errorf("%s: %+v %s", name, doc.Differences, doc.Verdict)
+		}
+	}
+	if doc := diffOf(t, Diff{}, prediction("2x2", 0.002), prediction("2x2", 0.001)); len(doc.Findings) != 1 ||
+		doc.Findings[0].Severity != 0 || doc.Wrong() {
+		t.Errorf("faster: %+v", doc.Findings)
+	}
+}

@@ -72,11 +72,11 @@ func (r *diffReader) side(name string) (*diffSide, error) {
 		}
 		return nil, err
 	}
-	switch {
-	case len(input.Find(data[:min(len(data), 1<<16)], input.Trace)) > 0:
+	if len(input.Find(data[:min(len(data), 1<<16)], input.Trace)) > 0 {
 		return s, r.traced(s, name)
-	case isPrediction(data):
-		return s, s.predicted(inputName(name), data)
+	}
+	if p := new(prediction); json.Unmarshal(data, p) == nil && p.Kind == "predict" {
+		return s, s.predicted(inputName(name), p)
 	}
 	table := len(input.Find(data, input.Table)) > 0
 	if nccllog.Match(data) {
@@ -296,32 +296,40 @@ func (s *diffSide) mapped(cl *cluster.Cluster) {
 			s.say("NIC", d.Model.Value)
 		}
 	}
+	var gpus []int
 	m := t.Matrix()
-	var gpus, nics []int
 	for i, name := range m.Names {
-		switch d := t.ByName(name); {
-		case d >= 0 && t.Devices[d].Kind == cluster.GPU:
+		if d := t.ByName(name); d >= 0 && t.Devices[d].Kind == cluster.GPU {
 			gpus = append(gpus, i)
-		case d >= 0 && t.Devices[d].Kind == cluster.NIC:
-			nics = append(nics, i)
 		}
 	}
-	s.say(diff.PathOfGPUs, diff.Farthest(func(yield func(string) bool) {
-		for _, a := range gpus {
-			for _, b := range gpus {
-				if a < b && !yield(m.Class[a][b]) {
-					return
-				}
-			}
+	var far, toNIC cluster.Class
+	for i, a := range gpus {
+		for _, b := range gpus[:i] {
+			c, _ := cluster.ParseClass(m.Class[a][b])
+			far = farther(far, c)
 		}
-	}))
-	s.say(diff.PathToNIC, diff.Farthest(func(yield func(string) bool) {
-		for _, a := range gpus {
-			if len(nics) == 0 || !yield(diff.Nearest(m.Class[a], nics)) {
-				return
-			}
-		}
-	}))
+	}
+	for _, n := range t.Nearest() {
+		toNIC = farther(toNIC, n.Class)
+	}
+	s.path(diff.PathOfGPUs, far)
+	s.path(diff.PathToNIC, toNIC)
+}
+
+// farther is the worse of two paths, as far as they are known.
+func farther(a, b cluster.Class) cluster.Class {
+	if a.Type == cluster.Apart || b.Type != cluster.Apart && a.Nearer(b) {
+		return b
+	}
+	return a
+}
+
+// path takes how far two devices are from each other, in the order of classes.
+func (s *diffSide) path(what string, c cluster.Class) {
+	if c.Type != cluster.Apart {
+		s.figure(what, c.String(), float64(c.Type))
+	}
 }
 
 // traced takes where the time of traced steps went, of the mean rank.
@@ -352,20 +360,8 @@ type prediction struct {
 	Rows    []predict.Row `json:"rows"`
 }
 
-func isPrediction(data []byte) bool {
-	var p struct {
-		Kind string `json:"kind"`
-	}
-	return len(data) > 0 && data[0] == '{' && json.Unmarshal(data, &p) == nil && p.Kind == "predict"
-}
-
 // predicted takes the rows of predict --json: of each size the one that NCCL chooses.
-func (s *diffSide) predicted(name string, data []byte) error {
-	var p prediction
-	if err := json.Unmarshal(data, &p); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	s.kind = "a prediction"
+func (s *diffSide) predicted(name string, p *prediction) error {
 	limits := map[string]bool{}
 	for i := range p.Rows {
 		r := &p.Rows[i]

@@ -60,9 +60,9 @@ var rules = []rule{
 		means: "the GPUs of a node do not reach each other directly: " +
 			"bytes go through host memory or the network",
 	},
-	{what: PathOfGPUs, order: []string{"NVLink", "PIX", "PXB", "PHB", "NODE", "SYS"}, means: "the GPUs are farther " +
-		"from each other: through a bridge, a processor or from socket to socket"},
-	{what: PathToNIC, order: []string{"PIX", "PXB", "PHB", "NODE", "SYS"}, means: "the NIC is farther from its GPU"},
+	{what: PathOfGPUs, more: -1, means: "the GPUs are farther from each other: through a bridge, a processor or from " +
+		"socket to socket"},
+	{what: PathToNIC, more: -1, means: "the NIC is farther from its GPU"},
 	{what: NICLoad, more: -1, bound: true, means: "more of each byte passes the busiest NIC"},
 	{what: Sharing, more: -1, bound: true, means: "GPUs share a NIC and the host memory behind it"},
 	{what: NICs, more: 1, bound: true, means: "fewer NICs carry the same bytes"},

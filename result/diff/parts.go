@@ -1,10 +1,8 @@
 package diff
 
 import (
-	"iter"
 	"math"
 	"slices"
-	"strings"
 
 	"busbar.dev/result/trace"
 	"busbar.dev/unit"
@@ -59,43 +57,4 @@ func Most(list []Part) (what string, share float64) {
 		}
 	}
 	return what, share
-}
-
-// Farthest is the farthest of some path classes, as nvidia-smi names them; "" for none that is known.
-func Farthest(classes iter.Seq[string]) string {
-	order, worst := pathOrder(), -1
-	for c := range classes {
-		worst = max(worst, slices.Index(order, pathName(c)))
-	}
-	if worst < 0 {
-		return ""
-	}
-	return order[worst]
-}
-
-// Nearest is the nearest of a device's paths to some others.
-func Nearest(row []string, to []int) string {
-	order := pathOrder()
-	best := len(order)
-	for _, i := range to {
-		if at := slices.Index(order, pathName(row[i])); at >= 0 {
-			best = min(best, at)
-		}
-	}
-	if best == len(order) {
-		return ""
-	}
-	return order[best]
-}
-
-// pathOrder are path classes, the nearest first.
-func pathOrder() []string {
-	return rules[slices.IndexFunc(rules, func(r rule) bool { return r.what == PathOfGPUs })].order
-}
-
-func pathName(class string) string {
-	if strings.HasPrefix(class, "NV") {
-		return "NVLink"
-	}
-	return class
 }

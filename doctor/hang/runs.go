@@ -208,20 +208,20 @@ func span(d *flightrec.Dump) (first, last int64) {
 	return first, last
 }
 
-// newest are the dumps of the run that launched last, and the others.
+// newest are the dumps of the run that launched last, and the others, both as they were given.
 func (r *runs) newest() (kept, left []*flightrec.Dump) {
-	left = slices.Clone(r.set.Dumps)
-	slices.SortStableFunc(left, func(a, b *flightrec.Dump) int {
+	all := slices.Clone(r.set.Dumps)
+	slices.SortStableFunc(all, func(a, b *flightrec.Dump) int {
 		_, x := span(a)
 		_, y := span(b)
 		return cmp.Compare(y, x)
 	})
 	ops := map[opRef]int64{}
-	by := map[int][]*flightrec.Dump{}
+	in, by := map[*flightrec.Dump]bool{}, map[int][]*flightrec.Dump{}
 	folders := map[string]bool{}
 	earliest := int64(math.MaxInt64)
 	join := func(d *flightrec.Dump) {
-		kept = append(kept, d)
+		in[d] = true
 		by[r.rank[d]] = append(by[r.rank[d]], d)
 		folders[path.Dir(d.Name)] = true
 		if first, _ := span(d); first > 0 {
@@ -233,10 +233,8 @@ func (r *runs) newest() (kept, left []*flightrec.Dump) {
 			}
 		}
 	}
-	join(left[0])
-	left = left[1:]
 	fits := func(d *flightrec.Dump, strangers bool) bool {
-		if x, y := r.defaultGroup(kept[0]), r.defaultGroup(d); x >= 0 && y >= 0 && x != y {
+		if x, y := r.defaultGroup(all[0]), r.defaultGroup(d); x >= 0 && y >= 0 && x != y {
 			return false
 		}
 		for _, o := range by[r.rank[d]] {
@@ -257,25 +255,24 @@ func (r *runs) newest() (kept, left []*flightrec.Dump) {
 		// what shares no collective with the run but folder and time
 		return strangers && !shared && folders[path.Dir(d.Name)] && (last == 0 || last >= earliest)
 	}
+	join(all[0])
 	for _, strangers := range []bool{false, true} {
-		for more := true; more; {
-			before := len(kept)
-			left = slices.DeleteFunc(left, func(d *flightrec.Dump) bool {
-				ok := fits(d, strangers)
-				if ok {
+		for before := 0; before < len(in); {
+			before = len(in)
+			for _, d := range all {
+				if !in[d] && fits(d, strangers) {
 					join(d)
 				}
-				return ok
-			})
-			more = len(kept) > before
+			}
 		}
 	}
-	// The order in which dumps were given decides nothing.
-	at := map[*flightrec.Dump]int{}
-	for i, d := range r.set.Dumps {
-		at[d] = i
+	for _, d := range r.set.Dumps {
+		if in[d] {
+			kept = append(kept, d)
+		} else {
+			left = append(left, d)
+		}
 	}
-	slices.SortFunc(kept, func(a, b *flightrec.Dump) int { return at[a] - at[b] })
 	return kept, left
 }
 

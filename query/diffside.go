@@ -328,7 +328,7 @@ func farther(a, b cluster.Class) cluster.Class {
 // path takes how far two devices are from each other, in the order of classes.
 func (s *diffSide) path(what string, c cluster.Class) {
 	if c.Type != cluster.Apart {
-		s.figure(what, c.String(), float64(c.Type))
+		s.figure(what, c.String(), float64(c.Type)-float64(c.Links)/1024) // of more links the path is nearer
 	}
 }
 

@@ -60,8 +60,7 @@ var rules = []rule{
 		means: "the GPUs of a node do not reach each other directly: " +
 			"bytes go through host memory or the network",
 	},
-	{what: PathOfGPUs, more: -1, means: "the GPUs are farther from each other: through a bridge, a processor or from " +
-		"socket to socket"},
+	{what: PathOfGPUs, more: -1, means: "the GPUs are farther from each other, or joined by fewer links"},
 	{what: PathToNIC, more: -1, means: "the NIC is farther from its GPU"},
 	{what: NICLoad, more: -1, bound: true, means: "more of each byte passes the busiest NIC"},
 	{what: Sharing, more: -1, bound: true, means: "GPUs share a NIC and the host memory behind it"},

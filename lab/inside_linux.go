@@ -84,10 +84,7 @@ func detour(h *netlink.Handle, lo netlink.Link, name string, parent uint32) (net
 	if err != nil {
 		return nil, err
 	}
-	if err := h.QdiscReplace(clsact(lo)); err != nil {
-		return nil, err
-	}
-	return l, redirect(h, lo, parent, l.Attrs().Index)
+	return l, divert(h, lo, l, parent)
 }
 
 // keepOrder has every connection inside the node received by one processor. Detours are

@@ -214,3 +214,24 @@ func FuzzReceive(f *testing.F) {
 		receive(strings.NewReader(string(b)), &r)
 	})
 }
+
+// hop is a cable in one direction.
+type hop struct {
+	Cable int
+	Up    bool // from its lower switch to its upper one
+}
+
+// route is the cables between switches from one NIC to another; false where there is
+// no way.
+func (p *Plan) route(tables []table, from, to int) ([]hop, bool) {
+	var legs []hop
+	for s := p.NICs[from].Switch; s != p.NICs[to].Switch; {
+		c := tables[s][to].Cable
+		if c < 0 || len(legs) > len(p.Switches) {
+			return nil, false
+		}
+		legs = append(legs, hop{c, p.Cables[c].B == s})
+		s = p.Cables[c].other(s)
+	}
+	return legs, true
+}

@@ -104,7 +104,11 @@ func (f *fabric) stage(n int) error {
 		names = append(names, "lo")
 	}
 	for _, name := range names {
-		if err := divert(h, name, ifb.Attrs().Index); err != nil {
+		l, err := h.LinkByName(name)
+		if err == nil {
+			err = divert(h, l, ifb, directions[:]...)
+		}
+		if err != nil {
 			return fmt.Errorf("%s through host memory (kernel options NET_SCH_INGRESS, NET_CLS_U32, NET_ACT_MIRRED): %w", name,
 				err)
 		}
@@ -112,29 +116,20 @@ func (f *fabric) stage(n int) error {
 	return nil
 }
 
-// divert sends both directions of an interface over another one.
-func divert(h *netlink.Handle, name string, over int) error {
-	l, err := h.LinkByName(name)
-	if err != nil {
-		return err
-	}
-	if err := h.QdiscReplace(clsact(l)); err != nil {
-		return err
-	}
-	for _, parent := range directions {
-		if err := redirect(h, l, parent, over); err != nil {
-			return err
+// divert sends directions of an interface over another one.
+func divert(h *netlink.Handle, l, over netlink.Link, parents ...uint32) error {
+	err := h.QdiscReplace(clsact(l))
+	for _, parent := range parents {
+		if err == nil {
+			err = h.FilterAdd(&netlink.U32{
+				FilterAttrs: netlink.FilterAttrs{
+					LinkIndex: l.Attrs().Index, Parent: parent, Priority: 10, Protocol: unix.ETH_P_IP,
+				},
+				Actions: sendOver(over.Attrs().Index),
+			})
 		}
 	}
-	return nil
-}
-
-// redirect sends one direction of an interface over another one.
-func redirect(h *netlink.Handle, l netlink.Link, parent uint32, over int) error {
-	return h.FilterAdd(&netlink.U32{
-		FilterAttrs: netlink.FilterAttrs{LinkIndex: l.Attrs().Index, Parent: parent, Priority: 10, Protocol: unix.ETH_P_IP},
-		Actions:     sendOver(over),
-	})
+	return err
 }
 
 // sendOver is the action of a filter that sends packets over an interface instead.

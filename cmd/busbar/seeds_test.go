@@ -367,10 +367,10 @@ var operator = regexp.MustCompile(` [-+*/] `)
 var pathPart = regexp.MustCompile(`\[[^\]]*\]|[^.\[\]]+`)
 
 // lookup follows a path: names with dots between them, [2], [*] for all, [layout=2x2,algo=ring] for the first such,
-// [*lanes=1/4] for all that have one of the values, and # at the end for how many there are.
+// [*lanes=1/4] for all that have one of the values, at the end # for how many there are and ~ for the mean of all.
 func lookup(document any, path string) ([]any, error) {
 	at := []any{document}
-	for _, part := range pathPart.FindAllString(strings.TrimSuffix(path, "#"), -1) {
+	for _, part := range pathPart.FindAllString(strings.TrimRight(path, "#~"), -1) {
 		var next []any
 		for _, v := range at {
 			found, err := follow(v, part)
@@ -380,6 +380,17 @@ func lookup(document any, path string) ([]any, error) {
 			next = append(next, found...)
 		}
 		at = next
+	}
+	if strings.HasSuffix(path, "~") {
+		sum := 0.0
+		for _, v := range at {
+			x, ok := v.(float64)
+			if !ok {
+				return nil, fmt.Errorf("%s: expected numbers", path)
+			}
+			sum += x
+		}
+		at = []any{sum / float64(len(at))}
 	}
 	if strings.HasSuffix(path, "#") {
 		list, ok := at[0].([]any)

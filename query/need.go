@@ -31,8 +31,6 @@ type NeedDoc struct {
 	Layout   string           `json:"layout"`
 	Job      workload.Summary `json:"job"`
 	GPU      string           `json:"gpu"`
-	Model    string           `json:"model"`
-	Parallel workload.Split   `json:"parallel"`
 	Within   float64          `json:"within"`          // as a share: 0.05
 	Bound    unit.Span        `json:"compute_bound_s"` // the step without any waiting for other nodes
 	Endless  NeedRow          `json:"endless"`         // with a network that limits nothing
@@ -127,9 +125,9 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	}
 	waits, _ := now.tasks.Fabric().NetworkWait(now.Result)
 	d := &NeedDoc{
-		Cluster: t.cluster.Name, Layout: now.layout, Job: now.summary(), GPU: now.model.Title, Model: t.job.Model.Name,
-		Parallel: now.job.Split, Within: within / 100,
-		Bound: now.Step - waits, Margin: now.gpu.Margin(now.job),
+		Cluster: t.cluster.Name, Layout: now.layout, Job: now.summary(), GPU: now.model.Title,
+		Within: within / 100,
+		Bound:  now.Step - waits, Margin: now.gpu.Margin(now.job),
 		MarginFrom: now.marginSource(),
 	}
 	n := &needing{now: now, doc: d}

@@ -41,8 +41,6 @@ type PlaceDoc struct {
 	Cluster   string           `json:"cluster"`
 	Job       workload.Summary `json:"job"`
 	GPU       string           `json:"gpu"`
-	Model     string           `json:"model"`
-	Parallel  workload.Split   `json:"parallel"`
 	Nodes     int              `json:"nodes"`
 	PerNode   int              `json:"gpus_per_node"`
 	Free      string           `json:"free"` // as a hostlist
@@ -127,8 +125,7 @@ func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
 		return nil, err
 	}
 	d := &PlaceDoc{
-		Cluster: x.job.cluster.Name, Job: first.summary(), GPU: first.model.Title, Model: first.job.Model.Name,
-		Parallel: first.job.Split, Nodes: x.n,
+		Cluster: x.job.cluster.Name, Job: first.summary(), GPU: first.model.Title, Nodes: x.n,
 		PerNode: x.each,
 		Free:    cluster.FormatHosts(x.free.Names), FreeNodes: len(x.free.Names), Tried: all.Tried, Rows: []PlaceRow{},
 	}

@@ -225,7 +225,6 @@ func (q *Plan) wholeNodes(ctx context.Context, env *Env) (string, error) {
 // PlanDoc is the answer to Plan.
 type PlanDoc struct {
 	Cluster string `json:"cluster"`
-	Model   string `json:"model"`
 	GPUs    int    `json:"gpus"`
 	// Considered is the settings of the space, the sum of the next three: Bounded were ruled out one by one, Cut were
 	// ruled out in groups, Priced were priced in full. Failed are those, or groups, among Bounded and Cut that could not
@@ -297,7 +296,7 @@ type PlanRow struct {
 func (x *planned) document() *PlanDoc {
 	a, q := x.answer, x.query
 	d := &PlanDoc{
-		Cluster: q.Cluster.Name, Model: q.Spaces[0].Base.Model.Name, GPUs: q.Spaces[0].Ranks,
+		Cluster: q.Cluster.Name, GPUs: q.Spaces[0].Ranks,
 		Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Failed: a.Failed,
 		Complete: a.Whole, Objective: x.goal.Name, Bound: a.Bound, Gap: x.gap(), Holds: x.holds, Plans: []PlanRow{},
 		Goal: x.goal, Job: x.steps[0].summary(), Spaces: len(q.Spaces), PerNode: q.Spaces[0].Node,
@@ -752,6 +751,9 @@ func (p *training) spaces(f *workload.Framework, q *plan.Query, given bool) ([]*
 		s, err := p.space(f, ranks, counts[0], min(node, ranks), q.GPU.Model.SM)
 		if err != nil {
 			return nil, err
+		}
+		if len(p.Offload) == 0 && !step.NewFabric(q.Cluster, q.Layout[:ranks], s.Base.Split, q.Version).Hosted() {
+			s.Offload = []workload.Offload{""}
 		}
 		s.Leaf = plan.LeafRanks(q.Cluster, q.Layout[:ranks])
 		list = append(list, s)

@@ -30,7 +30,6 @@ type ScaleDoc struct {
 	Cluster string           `json:"cluster"`
 	Job     workload.Summary `json:"job"` // on the most nodes
 	GPU     string           `json:"gpu"`
-	Model   string           `json:"model"`
 	Strong  bool             `json:"strong"` // the work is divided, not repeated
 	Rows    []ScaleRow       `json:"rows"`   // by nodes
 	Skipped []scaleSkip      `json:"skipped"`
@@ -113,7 +112,7 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 	}
 	defer env.working("pricing the step on more and more nodes")()
 	d := &ScaleDoc{
-		Cluster: t.cluster.Name, Model: t.job.Model.Name, Strong: q.Global > 0, Pictures: t.job.Model.Pictures(),
+		Cluster: t.cluster.Name, Strong: q.Global > 0, Pictures: t.job.Model.Pictures(),
 		Rows: []ScaleRow{}, Skipped: []scaleSkip{},
 	}
 	// All numbers of nodes have the framework of the most, and with weak scaling its batch per GPU.

@@ -11,7 +11,7 @@ import (
 func Need(p *Page, d *query.NeedDoc) {
 	jobLine(p, d.Cluster, d.GPU, &d.Job, true)
 	p.printf("%s, %s: %s per step (%s expected), %s without waiting for other nodes; tolerance %g%%\n", d.Layout,
-		d.Parallel, d.Now.Step, spanRange(d.Now.Low, d.Now.High), d.Bound, 100*d.Within)
+		d.Job.Parallel, d.Now.Step, spanRange(d.Now.Low, d.Now.High), d.Bound, 100*d.Within)
 	for _, text := range nonEmpty(d.Text, d.Slower) {
 		p.wrapped("", "", text)
 	}

@@ -16,7 +16,7 @@ import (
 func Place(p *Page, d *query.PlaceDoc) {
 	jobLine(p, d.Cluster, d.GPU, &d.Job, true)
 	p.printf("%d of %d free nodes, %s each, %s; %s priced\n", d.Nodes, d.FreeNodes, words.Plural(d.PerNode, "GPU"),
-		d.Parallel, words.Plural(d.Tried, "placement"))
+		d.Job.Parallel, words.Plural(d.Tried, "placement"))
 	p.wrapped("", "", d.Text)
 	t := texttab.New("nodes", "leaves", ">step", ">expected", ">exposed", ">longer", "", "chosen by")
 	rows, shown := slices.Clone(d.Rows), map[string]bool{}

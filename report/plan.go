@@ -21,7 +21,7 @@ func Plan(p *Page, d *query.PlanDoc) {
 		return
 	}
 	base, first := &d.Job, &d.Plans[0]
-	p.printf("%s on %s, %s%s (%s): %s parameters, %s per step%s, %s, %s\n", d.Model, d.Cluster,
+	p.printf("%s on %s, %s%s (%s): %s parameters, %s per step%s, %s, %s\n", base.Model, d.Cluster,
 		when(d.Spaces > 1, "up to "), words.Plural(d.GPUs, "GPU"), d.GPU,
 		words.Thousands(base.Params), batchOf(base), when(d.BatchRule != "", " (default)"), base.Precision, runBy(base))
 	p.printf("plan 1: %s per step (%s expected), %s; %s\n", first.Step, spanRange(first.Low, first.High), first.Parallel,

@@ -35,7 +35,7 @@ func Scale(p *Page, d *query.ScaleDoc) {
 }
 
 func scaleTitle(d *query.ScaleDoc) string {
-	return fmt.Sprintf("%s on %s, %s scaling", d.Model, d.Cluster, either(d.Strong, "strong", "weak"))
+	return fmt.Sprintf("%s on %s, %s scaling", d.Job.Model, d.Cluster, either(d.Strong, "strong", "weak"))
 }
 
 // counted is what rates count.

@@ -29,6 +29,12 @@ type hostSide struct {
 	shared float64 // ranks of the host
 }
 
+// Hosted reports whether it is known how GPUs reach their host's memory, so that offloading can be priced.
+func (f *Fabric) Hosted() bool {
+	_, err := f.hostSide()
+	return err == nil
+}
+
 // hostSide looks at the first host: the slowest of its GPUs that take part.
 func (f *Fabric) hostSide() (*hostSide, error) {
 	f.cache.mu.Lock()
@@ -51,8 +57,8 @@ func (f *Fabric) hostSide() (*hostSide, error) {
 			cpu = t.Above(r.GPU, cluster.Socket)
 		}
 		if cpu < 0 {
-			return nil, fmt.Errorf("%s does not say where on the host its GPUs hang; what goes to the host's memory cannot be "+
-				"priced", f.c.Name)
+			return nil, fmt.Errorf("%s does not say where on the host its GPUs hang, so that offloading cannot be priced; the "+
+				"machine's nvidia-smi topo -m does, as -c FILE", f.c.Name)
 		}
 		legs, _ := routes.Inside(typ, r.GPU, cpu)
 		for _, l := range legs {

@@ -1,6 +1,9 @@
 package browsertests
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 const answered = `document.querySelector('.cards table') && !document.querySelector('.busy')`
 
@@ -15,4 +18,28 @@ func TestPredict(t *testing.T) {
 		p.shot(c.name)
 		p.clean(c.name)
 	}
+}
+
+// TestLinkByFlags opens a comparison by the names that the command's flags have. What would be otherwise on other GPUs
+// of the nodes stands at its layout.
+func TestLinkByFlags(t *testing.T) {
+	p := start(t)
+	p.open("/predict?c=baskerville&compare=1x4,2x2,4x1&size=1320MB", `document.querySelector('.side-by-side .note')`)
+	if said := p.text(".side-by-side"); !strings.Contains(said, "If: GPUs 2,3 of each node") {
+		t.Errorf("the comparison says %q; expected what GPUs 2 and 3 take", said)
+	}
+	p.shot("predict-by-flags")
+	p.clean("a link by flags")
+}
+
+// TestSources reads the source documents: their text has the width of the page.
+func TestSources(t *testing.T) {
+	p := start(t)
+	p.open("/sources", `document.querySelector('article table')`)
+	p.shot("sources")
+	wide, err := eval[bool](p, `document.querySelector('article > .scroll').clientWidth > 0.9 * innerWidth`)
+	if err != nil || !wide {
+		t.Errorf("%v; expected tables as wide as the window", err)
+	}
+	p.clean("the source documents")
 }

@@ -122,7 +122,7 @@ var Questions = []*Question{
 		Typed: typed[query.Sched](report.Sched),
 	},
 	{
-		Name: "step", Route: "step", Within: shortly, Also: true, Forms: []Form{
+		Name: "step", Route: "step", Within: longer, Also: true, Forms: []Form{
 			played(drawn(report.StepTimeline)), played(written("trace", ".trace.json", JSON, report.StepTrace)),
 		},
 		Typed: typed[query.Step](report.Step),
@@ -132,7 +132,7 @@ var Questions = []*Question{
 		Typed: typed[query.Envelope](report.Envelope),
 	},
 	{
-		Name: "need", Route: "need", Within: shortly, Typed: typed[query.Need](report.Need),
+		Name: "need", Route: "need", Within: longer, Typed: typed[query.Need](report.Need),
 		Group: "Predict", Help: "Find the slowest network that is enough for a job.", About: `
 The inverse of step: the slowest network between nodes, and the fewest NICs, for which the job stays within 5% of
 what it would take if nothing waited for other nodes; and which layer of the fabric to upgrade first, with the gain
@@ -148,7 +148,7 @@ Examples:
 		Name: "scale", Command: "step", Route: "scale", Within: longer, Also: true, Forms: []Form{drawn(report.ScaleCurve)},
 		Typed: beginning(query.Scale{Nodes: "all"}, report.Scale),
 	},
-	{Name: "goodput", Route: "goodput", Within: shortly, Typed: typed[query.Goodput](report.Goodput)},
+	{Name: "goodput", Route: "goodput", Within: longer, Typed: typed[query.Goodput](report.Goodput)},
 	{Name: "plan", Route: "plan", Within: longer, Heavy: true, Typed: typed[query.Plan](report.Plan)},
 	{
 		Name: "place", Route: "place", Within: longer, Heavy: true, Also: true, Forms: requests(),

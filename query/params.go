@@ -35,6 +35,8 @@ type Param struct {
 	// Names is what else than a plain value it may name: cluster, model, file or files, whose values may be files. Empty
 	// is nothing.
 	Names string
+	// Also are names that it has in other programs.
+	Also []string
 	// Page is what the page of busbar serve calls it; empty where it does not offer it.
 	Page string
 	// Repeated says that it may be given several times; Listed that one value may hold several, with commas.
@@ -71,7 +73,7 @@ func walk(t reflect.Type, at []int, list *[]Param) {
 		_, argument := f.Tag.Lookup("arg")
 		p := Param{
 			Name: f.Tag.Get("name"), Short: f.Tag.Get("short"), Help: help, Default: f.Tag.Get("default"),
-			Names:    f.Tag.Get("names"),
+			Names: f.Tag.Get("names"), Also: strings.Split(f.Tag.Get("aliases"), ","),
 			Argument: argument, least: f.Tag.Get("least"), most: f.Tag.Get("most"), Placeholder: f.Tag.Get("placeholder"),
 			index: index,
 		}

@@ -146,11 +146,8 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.Took != "" && len(t.shapes) != 1 {
-		return nil, errors.New("a step was measured on one layout; choose one with -l")
-	}
-	if q.Drawn && len(t.shapes) != 1 {
-		return nil, errors.New("a timeline is of one layout; choose one layout")
+	if (q.Took != "" || q.Drawn) && len(t.shapes) != 1 {
+		return nil, errors.New("a measured step, or a timeline, is of one layout; choose one with -l")
 	}
 	if err := onHosts(q.Hosts, t.shapes); err != nil {
 		return nil, err

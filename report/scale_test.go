@@ -9,12 +9,13 @@ import (
 
 	"busbar.dev/query"
 	"busbar.dev/report"
+	"busbar.dev/workload"
 )
 
 // The picture is well-formed, marks the knee and names every number of nodes.
 func TestScaling(t *testing.T) {
 	s := &query.ScaleDoc{
-		Model: "a & b", Knee: 2, Rows: []query.ScaleRow{
+		Job: workload.Summary{Model: "a & b"}, Knee: 2, Rows: []query.ScaleRow{
 			{Nodes: 1, Efficiency: 1}, {Nodes: 2, Efficiency: 0.9}, {Nodes: 4, Efficiency: 0.5, Tokens: 2000},
 		},
 	}

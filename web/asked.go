@@ -96,7 +96,7 @@ func (a *asked) fed() error {
 // otherNames are those of a parameter that no parameter has for its own: its long flag's, and cluster for what names
 // one.
 func otherNames(params []query.Param, p *query.Param) (list []string) {
-	for _, name := range []string{p.Name, p.Short, p.Names} {
+	for _, name := range append([]string{p.Name, p.Short, p.Names}, p.Also...) {
 		taken := func(q query.Param) bool { return q.Page == name || q.Name == name && q.Page != p.Page }
 		if name != "" && !slices.Contains(list, name) && !slices.ContainsFunc(params, taken) {
 			list = append(list, name)

@@ -37,9 +37,9 @@ type measuredJob struct {
 	Model     string             `short:"m" names:"model" placeholder:"MODEL" help:"With --step: model."`
 	Parallel  query.Parallel     `placeholder:"dp=8,tp=4,…" help:"With --step: parallel degrees."`
 	Framework string             `placeholder:"NAME[@RELEASE]" help:"With --step: framework."`
-	Global    int64              `name:"global-batch" placeholder:"N" help:"With --step: global batch."`
-	Micro     int64              `name:"micro-batch" placeholder:"N" help:"With --step: micro-batch."`
-	Seq       int64              `placeholder:"N" help:"With --step: sequence length in tokens."`
+	Global    int64              `name:"global-batch" aliases:"batch,gbs,global-batch-size" placeholder:"N" help:"With --step: global batch."`
+	Micro     int64              `name:"micro-batch" aliases:"mbs,micro-batch-size" placeholder:"N" help:"With --step: micro-batch."`
+	Seq       int64              `aliases:"seq-length,seq-len" placeholder:"N" help:"With --step: sequence length in tokens."`
 	Precision workload.Precision `placeholder:"KIND" help:"With --step: precision."`
 	Recompute workload.Recompute `placeholder:"MODE" help:"With --step: activation recomputation."`
 	Kernels   workload.Kernels   `placeholder:"KIND" help:"With --step: kernels between matrix products."`

@@ -116,8 +116,6 @@ func spelled(args []string, app *kong.Application) []string {
 		}
 		switch {
 		case !strings.HasPrefix(a, "--"):
-		case sameFlag[name] != "" && has(name) == nil && has(sameFlag[name]) != nil:
-			a = "--" + sameFlag[name] + strings.TrimPrefix(a, "--"+name)
 		case name == "parallel" || has("parallel") != nil && has(name) == nil && slices.Contains(degreeFlags, name):
 			if next(); name != "parallel" {
 				value = name + "=" + value
@@ -140,12 +138,6 @@ func spelled(args []string, app *kong.Application) []string {
 
 // degreeFlags are parallel degrees that people write as flags.
 var degreeFlags = strings.Fields("dp tp pp vpp cp ep etp zero shard sp")
-
-// sameFlag are flags of other programs that mean the same here.
-var sameFlag = map[string]string{
-	"batch": "global-batch", "gbs": "global-batch", "global-batch-size": "global-batch", "mbs": "micro-batch",
-	"micro-batch-size": "micro-batch", "seq-length": "seq", "seq-len": "seq",
-}
 
 var (
 	shortEqual = lazyre.New(`^-[A-Za-z]=.`)

@@ -185,7 +185,7 @@ export function layouts(text) {
 export function asFields(state) {
   const sizes = state.get('size').split(',');
   if (sizes[0]) state.set({ b: sizes[0], e: sizes.at(-1), size: '' }, { quiet: true });
-  if (state.get('compare')) state.set({ l: state.get('compare'), compare: '' }, { quiet: true });
+  for (const name of ['compare', 'layouts']) if (state.get(name)) state.set({ l: state.get(name), [name]: '' }, { quiet: true });
 }
 
 // hardware is what is said about a cluster's hardware, in a question.

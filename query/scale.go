@@ -164,8 +164,8 @@ func (t *training) wholeNodes(nodes, gpus int) shape {
 // everyNodes is up to where every number of nodes is priced.
 const everyNodes = 64
 
-// price prices the first, twice as many, … and the most nodes; or every number while there are few. each is the batch of a GPU; 0 is
-// one batch for all.
+// price prices the first, twice as many, … and the most nodes; or every number while there are few. each is the batch
+// of a GPU; 0 is one batch for all.
 func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails failing, whole *pricedStep, first, most int,
 	each int64, every bool,
 ) {

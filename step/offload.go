@@ -57,8 +57,8 @@ func (f *Fabric) hostSide() (*hostSide, error) {
 			cpu = t.Above(r.GPU, cluster.Socket)
 		}
 		if cpu < 0 {
-			return nil, fmt.Errorf("%s does not say where on the host its GPUs hang, so that offloading cannot be priced; the "+
-				"machine's nvidia-smi topo -m does, as -c FILE", f.c.Name)
+			return nil, fmt.Errorf("%s does not say where on the host its GPUs hang, so that offloading cannot be priced; "+
+				"the machine's nvidia-smi topo -m does, as -c FILE", f.c.Name)
 		}
 		legs, _ := routes.Inside(typ, r.GPU, cpu)
 		for _, l := range legs {

@@ -33,6 +33,10 @@ func TestQuestions(t *testing.T) {
 			"/api/step?c=x&m=y&parallel=tp%3D8&set=network.gbps%3D400&sync=1",
 			"busbar step -c x -m y --parallel tp=8 --sync --set network.gbps=400 --json",
 		},
+		{
+			"/api/need?c=x&m=y&batch=32&mbs=2&seq-len=4096", // as other programs call them
+			"busbar need -c x -m y --global-batch 32 --micro-batch 2 --seq 4096 --json",
+		},
 		{"/api/plan?c=x&m=y&top=3", "busbar plan -c x -m y --top 3 --json"},
 		{"/api/presets", "busbar list presets --json"},
 		{"/api/models?words=gpt2", "busbar list models gpt2 --json"},

@@ -35,9 +35,9 @@ func TestLinkByFlags(t *testing.T) {
 // TestSources reads the source documents: their text has the width of the page.
 func TestSources(t *testing.T) {
 	p := start(t)
-	p.open("/sources", `document.querySelector('article table')`)
+	p.open("/sources", `document.querySelector('.document table')`)
 	p.shot("sources")
-	wide, err := eval[bool](p, `document.querySelector('article > .scroll').clientWidth > 0.9 * innerWidth`)
+	wide, err := eval[bool](p, `document.querySelector('.document > .scroll').clientWidth > 0.9 * innerWidth`)
 	if err != nil || !wide {
 		t.Errorf("%v; expected tables as wide as the window", err)
 	}

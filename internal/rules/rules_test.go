@@ -46,7 +46,7 @@ var columns = []struct {
 	{"internal/switchtree", 2},
 	{"nccl", 3},
 	{"result", 2},
-	{"result/diff", 3},
+	{"result/diff", 4}, // of sweeps, traces and maps
 	{"result/trace", 3},
 	{"internal/sqlite", 0}, // reading a format; knows nothing of the model
 	{"workload", 2},

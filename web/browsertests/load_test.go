@@ -48,8 +48,8 @@ func (p *page) facts(key string) string {
 	return text
 }
 
-// TestLoadShared shows where two nodes that share a NIC among two GPUs wait: at the NIC, to which data is copied through
-// host memory, while NVLink has nothing much to do.
+// TestLoadShared shows where two nodes that share a NIC among two GPUs wait: at the NIC, to which host memory
+// copies, while NVLink has nothing much to do.
 func TestLoadShared(t *testing.T) {
 	p := start(t)
 	file := filepath.Join(t.TempDir(), "four.yaml")

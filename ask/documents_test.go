@@ -17,7 +17,7 @@ import (
 var zeros = strings.Fields("bubble_s host longer_s longer_low_s longer_high_s wait wait_s waits gap failed shrunk " +
 	"spares stopped only_old only_new not_understood wrong zero switches nics_per_node nodes gpus ports " +
 	"rank ranks index nic rail local from to in out channel dev device hop host hops gdr_hops ring_like tree_like " +
-	"send_receive_connections root scratch_chunks cut other last factor line pid late_share traffic_s starved_s")
+	"lane at send_receive_connections root scratch_chunks cut other last factor line pid late_share traffic_s starved_s")
 
 // empties are texts that scripts read in every finding, see package finding.
 var empties = []string{"cost", "text"}

@@ -149,7 +149,7 @@ func TestDecodedSame(t *testing.T) {
 		"plan": alike(query.Plan{Cluster: "dgx-h100:1", Model: "llama3-8b", Framework: "fsdp"},
 			verbosely(report.Plan)),
 		"plan files": alike(query.Plan{
-			Cluster: "dgx-h100:1", Model: "llama3-8b", Framework: "fsdp", Emit: "run", Set: []string{"nics_per_node=4"},
+			Cluster: "dgx-h100:2", Model: "llama3-8b", Framework: "fsdp", Emit: "run", Set: []string{"nics=4"},
 		}, verbosely(report.Plan)),
 		"map":      alike(query.Map{Sources: []string{"baskerville:2"}}, mapped),
 		"map rack": alike(query.Map{Sources: []string{"gb200-nvl72"}}, mapped),

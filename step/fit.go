@@ -27,8 +27,12 @@ const shown = 0.99
 const (
 	context      unit.Volume = 0.45 * (1 << 30)
 	communicator unit.Volume = 1.5 * (1 << 30)
+	manyLinks                = 12 // of an A100; fewer carry fewer channels
 	narrowOne    unit.Volume = 0.25 * (1 << 30)
 )
+
+// Memory is what the GPU that holds most needs for a job.
+func (g *GPU) Memory(j *workload.Job) workload.Memory { return g.beside(j, j.Memory()) }
 
 // beside adds that to what a rank of a job holds: one communicator of all ranks, and one for each way to divide a job
 // where there are several.
@@ -52,10 +56,7 @@ func (g *GPU) beside(j *workload.Job, m workload.Memory) workload.Memory {
 			ways++
 		}
 	}
-	one := communicator
-	if g.Model.Links == 0 {
-		one = narrowOne
-	}
+	one := max(narrowOne, communicator*unit.Volume(min(1, float64(g.Model.Links)/manyLinks)))
 	m.Driver = context + unit.Volume(ways)*one
 	return m
 }

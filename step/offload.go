@@ -96,12 +96,18 @@ func (f *Fabric) hostSide() (*hostSide, error) {
 // again, in the other direction), and new parameters come up while the next part is updated.
 func (p *pricing) toHost(x *stage, micros float64) error {
 	j := p.j
-	if !j.Offloads() {
+	if !j.Offloads() && j.HostLayers == 0 {
 		return nil
 	}
 	h, err := p.f.hostSide()
 	if err != nil {
 		return err
+	}
+	if j.HostLayers > 0 { // down beside the forward pass, up beside the backward one
+		one := p.memory.Host.At(h.copies)
+		open := max(0, one-x.forward()) + max(0, one-x.backward())
+		p.count(ToHost, "activations to the host and back", p.memory.Host, 2*micros, one, open/2, h.limit)
+		return nil
 	}
 	share := p.share(sum(x.params))
 	bytes := unit.Volume(share * j.ParamWidth())

@@ -47,13 +47,14 @@ type Framework struct {
 	Kernels      string   `csv:"kernels"`
 	Compile      bool     `csv:"compile,optional"` // torch.compile or like it, by a switch
 	Attention    string   `csv:"attention"`        // unfused, early, fused
-	Weights      string   `csv:"weights"`          // copy, wide, amp, sums
+	Weights      string   `csv:"weights"`          // copy, wide, amp, autocast, sums
 	Sums         string   `csv:"sums"`             // fp32, bf16, fp16
 
 	Overlaps    []string   `csv:"overlaps,optional"` // unasked
 	Switches    []string   `csv:"switches,optional"` // where settings say so
 	Graphs      int        `csv:"graphs,optional"`   // compute capability (×10) from which on its recipes start kernels as CUDA graphs; 0: none do
 	Dispatch    string     `csv:"dispatch,optional"` // of tokens to experts: flex is one copy to every NVLink domain
+	Loss        string     `csv:"loss,optional"`     // in-place, chunked; "" is as the kernels do
 	Loop        int        `csv:"loop,optional"`     // compute capability ×10 below which experts are computed one after the other, whatever the kernels
 	Bucket      unit.Bytes `csv:"bucket,optional"`   // 0: DefaultBucket
 	Planned     []string   `csv:"planned,optional"`  // degrees that busbar's files say: tp, sp, pp, cp, ep

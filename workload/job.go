@@ -95,6 +95,7 @@ type Job struct {
 	Schedule pipeline.Schedule
 	// Offload is what the host's memory keeps; none says nothing does.
 	Offload Offload
+	Choices
 	// Compress is how gradients travel among replicas; none is as wide as they are.
 	Compress Wire
 	// Rack is the ranks of a rack inside which DDP's hook sums gradients first; 0 sums over all replicas at once.
@@ -111,7 +112,9 @@ type Job struct {
 	// behind products.
 	TensorWaits bool
 	Keeps       Keeping
-	Staging     Staging
+	// Autocast says that weights which are kept in float32 are cast where they are used, unless replicas divide them.
+	Autocast bool
+	Staging  Staging
 }
 
 // Recomputes is a recomputation in the framework's own words: by operation is what torchtitan calls selective.
@@ -231,7 +234,9 @@ func (j *Job) Check() error {
 	case j.Seq%int64(s.CP) != 0:
 		return fmt.Errorf("cp=%d does not divide sequences of %d tokens", s.CP, j.Seq)
 	}
-	for _, check := range []func() error{j.checkPipeline, j.checkOffload, j.checkCompress, j.checkContext} {
+	for _, check := range []func() error{
+		j.checkPipeline, j.checkOffload, j.checkCompress, j.checkContext, j.checkChoices,
+	} {
 		if err := check(); err != nil {
 			return err
 		}

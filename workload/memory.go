@@ -128,7 +128,7 @@ func (j *Job) SumsWhole() bool {
 // GradWidth is the bytes of a gradient as it is summed among ranks: as wide as what is
 // computed with, float32 where weights are kept so and not divided.
 func (j *Job) GradWidth() float64 {
-	if j.Precision == FP32 || j.Precision == TF32 || j.WideSums || j.Precision.Amp() && j.Split.ZeRO < 3 ||
+	if j.Precision == FP32 || j.Precision == TF32 || j.WideSums || j.autocasts() && j.Split.ZeRO < 3 ||
 		j.Keeps == KeepWide && j.Split.ZeRO == 0 {
 		return 4
 	}
@@ -138,21 +138,32 @@ func (j *Job) GradWidth() float64 {
 // keepsWide reports whether weights are float32 between steps and cast to be computed with.
 func (j *Job) keepsWide() bool { return j.Precision.Amp() || j.Keeps == KeepWide }
 
+// autocasts reports whether the framework casts float32 weights where they are used, and what is between products stays
+// float32.
+func (j *Job) autocasts() bool {
+	return j.Precision.Amp() || j.Autocast && j.Precision.Width() == 2 && j.Split.ZeRO == 0 && !j.LoRA.Frozen()
+}
+
 // state is the bytes a parameter of weights, gradients and the optimizer: float32 weights with
 // gradients of their own for amp and fp32; 16-bit weights with a float32 copy in Megatron and, with gradients
 // as narrow, in DeepSpeed; all in 16 bits where a framework trains purely so.
 func (j *Job) state() (weight, grad, optimizer float64) {
+	copied, moments := j.Optimizer.keeps()
 	switch {
-	case j.Precision == FP32 || j.Precision == TF32 || j.keepsWide():
-		return 4, 4, 4 * Adam
+	case j.Precision == FP32 || j.Precision == TF32:
+		return 4, 4, moments
+	case j.keepsWide() && copied < 4: // 16-bit weights, and what is missing of float32 ones
+		return 2, 4, copied + moments
+	case j.keepsWide():
+		return 4, 4, moments
 	case j.Keeps == KeepSums:
-		return 2, 4, 4 + 4*Adam
+		return 2, 4, copied + moments
 	case j.Kernels == Fused:
-		return j.GatherWidth(), j.GradWidth(), 4 + 4*Adam
+		return j.GatherWidth(), j.GradWidth(), copied + moments
 	case j.Keeps == KeepCopy:
-		return 2, 2, 4 + 4*Adam
+		return 2, 2, copied + moments
 	}
-	return 2, 2, 2 * Adam
+	return 2, 2, moments / 2
 }
 
 // UpdateBytes is what the optimizer reads and writes for a parameter: gradients read twice,
@@ -166,10 +177,10 @@ func (j *Job) UpdateBytes() float64 {
 		return u.Bytes
 	}
 	bytes := 2*grad + 2*state + 2*weight
-	if state < 4*Adam {
+	if j.Optimizer == AdamDefault && state < 4*Adam {
 		bytes *= narrow
 	}
-	return bytes
+	return bytes * j.Optimizer.passes()
 }
 
 // UpdateStarts is the kernels that an optimizer starts which updates tensors one by one; 0 for others, whose starts are
@@ -319,13 +330,13 @@ func (j *Job) stageMemory(h *Holding, st *stage) Memory {
 		x.block -= h.Experts / float64(max(h.Count, 1))
 	}
 	m := x.memory()
-	one, layer := j.activations(h, st)
+	one, layer, host := j.activations(h, st)
 	kept, scores := one*unit.Volume(st.under), unit.Volume(0)
 	if st.last {
 		scores = j.logits(h)
 	}
 	m.Activations = kept
-	m.Other += scores
+	m.Other += scores + j.tensorBuffers(st)
 	if j.Micros() == 1 && !j.allocatesGrads() {
 		// Gradients take the place of the activations that they are computed from.
 		m.Grads = max(0, m.Grads+layer-kept-scores)
@@ -334,6 +345,7 @@ func (j *Job) stageMemory(h *Holding, st *stage) Memory {
 	}
 	m.Other += x.passing(one, kept, scores)
 	j.offload(&m, x.over(1), x.trained)
+	m.Host += host
 	return m
 }
 
@@ -395,8 +407,9 @@ func (x *state) gathered() float64 {
 	width := j.ParamWidth()
 	switch {
 	case j.Keeps == KeepCopy && s.ZeRO == 3:
-		// DeepSpeed: a layer's parameters and gradients, and two buckets of reduce_bucket_size
-		return 2 * (x.block + min(reduceBucket, x.most)*x.trained) * width
+		// DeepSpeed: a layer's parameters, module by module where they are more than max_live_parameters, its gradients, and
+		// two buckets of reduce_bucket_size
+		return 2 * (min(x.block, mostLive) + min(reduceBucket, x.most)*x.trained) * width
 	case s.ZeRO == 3 && s.PP == 1:
 		// FSDP2: a layer's parameters as they are gathered and as they are used, the next layer's as they are gathered; its
 		// gradients, and these as they are summed. What is outside layers stays whole.
@@ -410,14 +423,20 @@ func (x *state) gathered() float64 {
 	return 0
 }
 
-// reduceBucket is DeepSpeed's reduce_bucket_size where nobody says, in gradients.
-const reduceBucket = 5e8
+// Sizes of DeepSpeed's ZeRO where nobody says: reduce_bucket_size in gradients, max_live_parameters.
+const (
+	reduceBucket = 5e8
+	mostLive     = 1e9
+)
 
 // passing is what is there for a while beside all else where every micro-batch has gradients of its own that are added
 // to float32 sums, and where new parameters are gathered from lists of pieces, as nanotron does it: as far as what a
 // micro-batch leaves, or all of them, has no place for it when it is gone.
 func (x *state) passing(one, all, scores unit.Volume) unit.Volume {
 	j, s := x.j, x.j.Split.filled()
+	if j.Optimizer == AdamForeach { // whose steps of all parameters are there at once
+		return max(0, unit.Volume(4*x.over(1)*x.trained)-all-scores)
+	}
 	if j.Keeps != KeepSums {
 		return 0
 	}
@@ -441,12 +460,13 @@ func (j *Job) tokens() float64 {
 	return float64(j.MicroBatch) * float64(j.Seq) / float64(j.Split.filled().CP)
 }
 
-// activations are what a micro-batch leaves in a stage, and what one layer does where all of it is computed again.
-func (j *Job) activations(h *Holding, st *stage) (kept, layer unit.Volume) {
+// activations are what a micro-batch leaves in a stage, what one layer does where all of it is computed again, and what
+// the host keeps of it.
+func (j *Job) activations(h *Holding, st *stage) (kept, layer, host unit.Volume) {
 	s := j.Split.filled()
 	tokens, tp := j.tokens(), float64(s.TP)
 	if h.Kept > 0 {
-		return unit.Volume(tokens * h.Kept * j.Precision.Width()), 0
+		return unit.Volume(tokens * h.Kept * j.Precision.Width()), 0, 0
 	}
 	between := 1.0
 	if s.SeqParallel {
@@ -467,31 +487,34 @@ func (j *Job) activations(h *Holding, st *stage) (kept, layer unit.Volume) {
 		of = h.left.input.per(between, tp)*again + whole*(1-again)
 		layer = unit.Volume(tokens * whole / float64(max(h.Count, 1)))
 	}
-	of *= float64(st.layers) / float64(max(h.Count, 1))
+	away := of * float64(min(j.HostLayers, st.layers)) / float64(max(h.Count, 1))
+	of *= float64(st.layers-j.hostLayers(st.layers)) / float64(max(h.Count, 1))
 	if st.first {
 		of += h.leftBefore.all.per(between, tp)
 	}
 	if st.last {
 		of += h.leftBehind.all.per(between, tp)
 	}
-	if s.TP > 1 {
-		of += j.tensorBuffers(st)
-	}
-	return unit.Volume(tokens * of), layer
+	return unit.Volume(tokens * of), layer, unit.Volume(tokens * away)
 }
 
-// tensorBuffers is the bytes a token of what tensor-parallel ranks gather: Megatron-LM has one buffer for it, nanotron
-// one forward and one backward. There what collectives put out, twice a layer, stays as long as the host is ahead of
-// the GPU, which it is unless it exchanges the shapes of messages in a pipeline (record_stream, PyTorch before 2.7).
-func (j *Job) tensorBuffers(st *stage) float64 {
-	width := float64(j.Model.Dims.Hidden) * j.Precision.Width()
+// tensorBuffers is the bytes of what tensor-parallel ranks gather: Megatron-LM has one buffer for it, nanotron one forward
+// and one backward for every micro-batch under way. There what collectives put out, twice a layer, stays as long as the
+// host is ahead of the GPU, which it is unless it exchanges the shapes of messages in a pipeline (record_stream, PyTorch
+// before 2.7).
+func (j *Job) tensorBuffers(st *stage) unit.Volume {
+	s := j.Split.filled()
+	if s.TP == 1 {
+		return 0
+	}
+	one := unit.Volume(j.tokens() * float64(j.Model.Dims.Hidden) * j.Precision.Width())
 	switch {
 	case j.Keeps != KeepSums:
-		return width
-	case j.Split.filled().PP > 1:
-		return 2 * width
+		return one
+	case s.PP > 1:
+		return one * unit.Volume(2*st.under)
 	}
-	return 2*width + 2*width*float64(st.layers)
+	return one * unit.Volume(2+2*st.layers)
 }
 
 // scoreBytes are what the loss keeps of the score of a word, by kernels: in eager frameworks as computed, its logarithm
@@ -507,6 +530,12 @@ func (j *Job) logits(h *Holding) unit.Volume {
 		return 0 // among what parts keep
 	}
 	each := scoreBytes[j.Kernels]
+	switch j.Loss {
+	case LossInPlace:
+		each = unit.Volume(j.Precision.Width())
+	case LossChunked:
+		each /= lossChunks
+	}
 	if j.Keeps == KeepSums && s.PP == 1 && j.Micros() > 1 && h.tied {
 		each += 4
 	}

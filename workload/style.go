@@ -20,8 +20,10 @@ type Style struct {
 	// WideSums says that gradients are summed in float32 whatever the precision, TensorWaits that computing waits for
 	// tensor-parallel traffic.
 	WideSums, TensorWaits bool
+	Autocast              bool // of weights that nothing divides
 	Keeps                 Keeping
 	Staging               Staging
+	Loss                  Loss
 	Bucket                unit.Bytes
 	// Graphs says that kernels are started as CUDA graphs, Flex that a token goes once to every NVLink domain that has
 	// experts of it. HideExperts that it travels beside other micro-batches' computing. Loop that experts are computed one
@@ -57,17 +59,18 @@ func (f *Framework) Style(sm int) Style {
 		Early: f.Attention == "early", Second: f.Attention == "second", Padded: f.Kernels != string(Eager),
 		Sync: !f.Overlapped(OverlapGrads), LateGather: !f.Overlapped(OverlapParams), WideSums: f.Sums == "fp32",
 		Bucket: f.Bucket, SeqParallel: bool(f.Sequence), Staging: Staging(f.Stages),
+		Loss: Loss(f.Loss),
 		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && f.Overlapped(OverlapExperts),
 		Graphs: f.Graphs > 0 && sm >= f.Graphs, Loop: sm < f.Loop,
 		TensorWaits: f.Kernels != string(Fused) && !f.Overlapped(OverlapTensor),
 	}
 	switch f.Weights {
 	case "copy":
-		if s.Kernels != Fused {
+		if s.Kernels != Fused || strings.Contains(f.Name, deepspeed) {
 			s.Keeps = KeepCopy
 		}
-	case "wide", "amp":
-		s.Keeps = KeepWide
+	case "wide", "amp", "autocast":
+		s.Keeps, s.Autocast = KeepWide, f.Weights == "autocast"
 	case "sums":
 		s.Keeps = KeepSums
 	}
@@ -104,6 +107,10 @@ func (f *Framework) Adopt(j *Job, sm int) {
 		j.Keeps = s.Keeps
 	}
 	j.Staging, j.TensorWaits = s.Staging, s.TensorWaits
+	j.Loss, j.Autocast = cmp.Or(j.Loss, s.Loss), j.Autocast || s.Autocast
+	if j.Dispatcher != DispatchDefault {
+		j.Flex, j.HideExperts = j.Dispatcher != AllToAll, j.Dispatcher == FlexHidden
+	}
 }
 
 // bucket is the framework's own size of buckets. Megatron-Core's without one has 40 million parameters, and one million

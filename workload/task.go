@@ -90,7 +90,7 @@ func (j *Job) Pass(b *Block) Pass {
 		w.between /= w.tp
 	}
 	w.gated, w.counted, w.first = gated(b), b.has(Pointwise), b.Kind == Entry
-	if j.Precision.Amp() {
+	if j.autocasts() {
 		w.x = w.x.amped()
 	}
 	attended := !b.has(Attention) && !b.has(Scan)
@@ -124,7 +124,7 @@ func (j *Job) Pass(b *Block) Pass {
 	}
 	if b.Kind == Layer && !w.counted {
 		n := w.x.starts
-		if j.Kernels == Eager && j.Precision.Amp() {
+		if j.Kernels == Eager && j.autocasts() {
 			n *= 1.5 // casts, each an operation of its own
 		}
 		if n > 0 {
@@ -294,7 +294,7 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 		w.bwd = append(w.bwd, t)
 		w.sum(n * k * count)
 	}
-	if w.j.Precision.Amp() && !w.j.LoRA.Frozen() { // the weight is cast before the product and its gradient after it
+	if w.j.autocasts() && !w.j.LoRA.Frozen() { // the weight is cast before the product and its gradient after it
 		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1})
 		w.bwd = append(w.bwd, Task{
 			Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1, Back: true, Weight: true,
@@ -523,7 +523,7 @@ func (w *taskBuilder) convolution(p *Part, m float64) {
 		Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: 1, Flops: 2 * m * n * k, Starts: 1, Rows: w.rows(p), Taps: taps,
 	}
 	w.fwd = append(w.fwd, t)
-	if w.j.Precision.Amp() {
+	if w.j.autocasts() {
 		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k), Starts: 1})
 		w.bwd = append(w.bwd, Task{
 			Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k), Starts: 1, Back: true, Weight: true,

@@ -11,7 +11,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/result"
-	"busbar.dev/unit"
+	"busbar.dev/step"
 	"busbar.dev/workload"
 )
 
@@ -242,8 +242,7 @@ func (t *Training) Job() (*workload.Job, error) {
 	if j.Split, err = s.On(t.Hardware.GPUs); err != nil {
 		return nil, err
 	}
-	t.batches(j, &s)
-	t.fit(j)
+	t.fit(j, t.batches(j, &s))
 	return j, j.Check()
 }
 
@@ -277,6 +276,11 @@ func (t *Training) explicit(j *workload.Job, s *workload.Split) error {
 	}
 	if dropped.MatchString(t.Notes) {
 		j.Capacity = true
+	}
+	if m := hostLayers.FindStringSubmatch(p.Offload); m != nil {
+		if err := j.Choose("host.layers=" + m[1]); err != nil {
+			return err
+		}
 	}
 	if p.ZeRO != nil {
 		s.ZeRO = *p.ZeRO
@@ -344,6 +348,7 @@ var dropped = lazyre.New(`(?i)\btoken[- ]?drop|drop[- ]and[- ]pad|capacity facto
 
 var (
 	someLayers = lazyre.New(`(\d+) of (\d+) layers`)
+	hostLayers = lazyre.New(`activations of (\d+) layers`)
 	opWords    = lazyre.New(`\bop\b|per[- ]op|\bsac\b`)
 )
 
@@ -383,15 +388,18 @@ func (t *Training) recomputation(j *workload.Job) error {
 }
 
 // fit takes what makes a run fit where the source says nothing of it. Replicas that train small adapters hold frozen
-// weights whole where these fit, and those that cannot hold all weights divide them. Of recomputation Megatron's users
-// take the cheapest, others that of whole layers. Those who need more place than that gives find other ways too:
-// weights of 8 bits, activations in the host's memory.
-func (t *Training) fit(j *workload.Job) {
+// weights whole where these fit, and those that cannot hold all weights divide them. Those who need more place take, as
+// far as it is needed: smaller micro-batches, what Megatron's recipes do, one after the other, all of the layers again.
+func (t *Training) fit(j *workload.Job, assumed bool) {
 	m, ok := hardware.GPUByName(gpuName(t.Hardware.GPU))
-	if t.Parallel.Offload != "" || !ok || j.Check() != nil {
+	if !ok || j.Check() != nil {
 		return
 	}
-	over := func(j workload.Job) bool { return j.Memory().Total() > unit.Volume(m.Memory)*roomy }
+	g, err := step.NewGPU(m, step.Default())
+	if err != nil {
+		return
+	}
+	over := func(j workload.Job) bool { return j.Check() == nil && step.Fits(g.Memory(&j), m.Memory) < step.Likely }
 	whole := *j
 	whole.Split.ZeRO = 0
 	switch {
@@ -401,23 +409,62 @@ func (t *Training) fit(j *workload.Job) {
 	case j.Split.ZeRO == 0 && j.Split.PP == 1 && over(*j):
 		j.Split.ZeRO, t.Assumed = 3, append(t.Assumed, "zero=3: whole weights do not fit")
 	}
-	if t.Parallel.Recompute != "" || j.Recompute != workload.None || !over(*j) {
-		return
+	for assumed && j.MicroBatch > 1 && over(*j) {
+		j.MicroBatch /= 2
 	}
-	if j.Recompute = workload.Light; j.Kernels != workload.Fused {
-		j.Recompute = workload.Full
+	if assumed {
+		t.Assumed = append(t.Assumed, fmt.Sprintf("micro-batches of %d", j.MicroBatch))
 	}
-	t.Assumed = append(t.Assumed, "recompute "+string(j.Recompute)+": without any it does not fit")
+	for _, r := range t.remedies(j) {
+		if !over(*j) {
+			return
+		}
+		other := *j
+		if r.change(&other); other.Check() == nil {
+			*j, t.Assumed = other, append(t.Assumed, r.name+": without that it does not fit")
+		}
+	}
 }
 
-// roomy is how much of what a GPU has a run is taken to need: what is counted is not all, and not exact.
-const roomy = 1.15
+// remedy is what makes a run fit.
+type remedy struct {
+	name   string
+	change func(*workload.Job)
+}
+
+// remedies are those that the source says nothing against, the cheapest first: recipes of Megatron-Bridge recompute
+// modules, keep moments of DeepSeek-V3 in 16 bits and, with full sharding on GB200 and GB300, activations of 20 to 40
+// layers of 80 in the host's memory (scripts/performance/configs); those of NeMo Automodel keep moments so, too.
+func (t *Training) remedies(j *workload.Job) (list []remedy) {
+	p := &t.Parallel
+	core := j.Kernels == workload.Fused && !j.Precision.Amp()
+	full := remedy{"recompute full", func(j *workload.Job) { j.Recompute, j.HostLayers = workload.Full, 0 }}
+	switch {
+	case strings.Contains(t.Notes, "some blocks checkpointed"):
+		return []remedy{full}
+	case p.Recompute != "" || j.Recompute != workload.None:
+		return nil
+	case core:
+		list = append(list, remedy{"recompute light", func(j *workload.Job) { j.Recompute = workload.Light }})
+	}
+	if core && j.Split.ZeRO < 3 && !j.LoRA.Frozen() || strings.Contains(t.Framework, "Automodel") {
+		list = append(list, remedy{"optimizer=adam-bf16", func(j *workload.Job) { j.Optimizer = workload.AdamNarrow }})
+	}
+	if core && j.Split.ZeRO == 3 && strings.HasPrefix(t.Hardware.GPU, "GB") && p.Offload == "" {
+		half := int(j.Model.Dims.Layers / 2)
+		list = append(list, remedy{fmt.Sprintf("host.layers=%d", half), func(j *workload.Job) { j.HostLayers = half }})
+	}
+	if !core || !j.LoRA.Frozen() {
+		list = append(list, full)
+	}
+	return list
+}
 
 // batches assumes a micro-batch where the source has none, and takes one of each replica where it does not state the
 // global batch.
-func (t *Training) batches(j *workload.Job, s *workload.Split) {
+func (t *Training) batches(j *workload.Job, s *workload.Split) (assumed bool) {
 	if j.MicroBatch > 0 {
-		return
+		return false
 	}
 	j.MicroBatch = 1
 	for b := int64(8); b > 1; b /= 2 {
@@ -427,7 +474,7 @@ func (t *Training) batches(j *workload.Job, s *workload.Split) {
 			break
 		}
 	}
-	t.Assumed = append(t.Assumed, fmt.Sprintf("micro-batches of %d", j.MicroBatch))
+	return true
 }
 
 var rdma = lazyre.New(`(?i)roce|infiniband|\bib\b|ndr|hdr|efa|slingshot|tcpx`)

@@ -29,7 +29,8 @@ func (w *writer) hfReason() string {
 		return m.Name + ": busbar has not all of its config.json; give the folder of the model (-m DIR), whose " +
 			"config.json is then written as it is"
 	}
-	return when(w.Arch.Kind != workload.DecoderOnly, m.Name+" is no decoder; give train_hf.py your own model")
+	return when(w.Arch.Kind != workload.DecoderOnly && w.Details.Type != "bert",
+		m.Name+" is neither a decoder nor BERT; give train_hf.py your own model")
 }
 
 // putModel adds the model as a config.json of Hugging Face: the user's own, without what holds for its weights alone,

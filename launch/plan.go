@@ -64,6 +64,9 @@ type Job struct {
 	Details      *workload.Details      `json:"details,omitempty"`
 	Options
 	Step unit.Span `json:"predicted_step_s"`
+	// Memory is what a GPU holds as PyTorch counts it (max_memory_allocated); 0 where nobody predicted it.
+	Memory unit.Bytes `json:"predicted_memory_bytes,omitempty"`
+	Check  string     `json:"-"` // the command that holds a log against the prediction
 }
 
 // Nodes is a run of hosts that are alike, as a hostlist.
@@ -113,6 +116,9 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *workload.Job, hos
 		Precision:  string(j.Precision), Recompute: string(j.Recompute), Schedule: string(j.Schedule), Options: optionsOf(j),
 		Kernels: string(j.Kernels), Params: j.Model.Params(),
 	}}
+	if err := writable(j); err != nil {
+		return nil, err
+	}
 	own := *j
 	p.job = &own
 	if j.Framework != nil {

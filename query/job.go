@@ -54,7 +54,7 @@ type Job struct {
 	GPU       string            `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
 	NIC       string            `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
 
-	Set     []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on or off (NICs reach GPU memory), nvlink=off, oversubscription=4:1, gpu=h200, gpu.memory=141G, power=500W. Repeatable."`
+	Set     []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on or off (NICs reach GPU memory), nvlink=off, oversubscription=4:1, gpu=h200, gpu.memory=141G, power=500W; or the job: optimizer=adam-bf16, adam-8bit, adam-foreach or sgd, loss=in-place, chunked or whole, dispatcher=alltoall, flex or flex-hidden, host.layers=20 (activations of so many layers in host memory). Repeatable."`
 	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"NCCL setting, as in the job's environment. Repeatable."`
 	Devices string   `placeholder:"LIST" help:"GPUs of every node that take part, by their numbers: 2,3 or 0-3 (default: the first)."`
 
@@ -92,6 +92,7 @@ func (q *Job) read(ctx context.Context, env *Env, nodes int) (*training, error) 
 		Framework: q.Framework, Kernels: q.Kernels, FineTuning: q.FineTuning, Parallel: q.Parallel, Micro: q.Micro,
 		Recompute: q.Recompute, Schedule: listed(q.Schedule), Context: listed(q.Context), Offload: listed(q.Offload),
 		Compress: listed(q.Compress), Bucket: listed(string(q.Bucket)), NCCL: q.NCCL, GPU: q.GPU, NIC: q.NIC,
+		Set: ofJob(q.Set),
 	}
 	if err := prepare(p); err != nil {
 		return nil, err
@@ -131,9 +132,16 @@ func parseBucket(text string) (unit.Bytes, error) {
 func (q *Job) placement() *placement {
 	return &placement{
 		cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), devices: q.Devices, gpu: q.GPU, nic: q.NIC,
-		set: q.Set,
+		set: ofCluster(q.Set),
 	}
 }
+
+// ofJob and ofCluster are what is set of the job, and of the cluster.
+func ofJob(set []string) []string {
+	return slices.DeleteFunc(slices.Clone(set), func(text string) bool { return !workload.IsChoice(text) })
+}
+
+func ofCluster(set []string) []string { return slices.DeleteFunc(slices.Clone(set), workload.IsChoice) }
 
 // pricedStep is a step on a layout with what priced it.
 type pricedStep struct {

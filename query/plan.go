@@ -64,7 +64,7 @@ type Plan struct {
 	Tuner     bool                `help:"Plan for NCCL with busbar's tuner plugin (written by --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
 	Objective string              `enum:"time,cost,energy" default:"time" help:"What to minimise: step time, cost per token or energy per token. Cost and energy also try fewer nodes (default time)."`
 	Prices
-	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on or off (NICs reach GPU memory), nvlink=off, oversubscription=4:1, gpu=h200, gpu.memory=141G, power=500W. Repeatable."`
+	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on or off (NICs reach GPU memory), nvlink=off, oversubscription=4:1, gpu=h200, gpu.memory=141G, power=500W; or the job, as in busbar step: optimizer, loss, dispatcher, host.layers. Repeatable."`
 	NCCL string   `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
 	GPU  string   `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it."`
 	NIC  string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
@@ -91,7 +91,7 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 			env.noteFindings(audit.OnHosts(cl), names)
 		}
 	}
-	place := placement{cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC, set: q.Set}
+	place := placement{cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC, set: ofCluster(q.Set)}
 	if q.GPUs > 0 && q.Cluster != "" {
 		if place.layout, err = q.wholeNodes(ctx, &env); err != nil {
 			return nil, err
@@ -178,6 +178,11 @@ func (q *Plan) read(ctx context.Context, env *Env, place *placement) (t *trainin
 	if q.Precision != "" {
 		if t.job.Precision, err = workload.ParsePrecision(string(q.Precision)); err != nil {
 			return nil, fmt.Errorf("--%w", err)
+		}
+	}
+	for _, text := range ofJob(q.Set) {
+		if err := t.job.Choose(text); err != nil {
+			return nil, fmt.Errorf("--set %w", err)
 		}
 	}
 	if err := q.FineTuning.apply(&t.job); err != nil {
@@ -413,6 +418,20 @@ func (x *planned) command(p *pricedStep) string {
 	}
 	line := ShellLine(CommandLine([]string{"step"}, q))
 	return strings.Replace(line, " --layout ", " -l ", 1) // as people write it
+}
+
+// checkCommand is busbar doctor for the log of a plan's first steps.
+func (x *planned) checkCommand(p *pricedStep) string {
+	j := p.job
+	line := []string{
+		"busbar", "doctor", "LOG", "-c", x.Cluster, "-m", x.Model, "--parallel", string(said(x.framework, j.Split)),
+		"--framework", x.framework.String(), "--global-batch", strconv.FormatInt(j.GlobalBatch/x.pairs(), 10),
+		"--micro-batch", strconv.FormatInt(j.MicroBatch/x.pairs(), 10),
+	}
+	if p.layout != "all" {
+		line = append(line, "-l", p.layout)
+	}
+	return ShellLine(line)
 }
 
 // assumedRates are the layers of a fabric with rates that are only assumed, in words. Inside one node the network is

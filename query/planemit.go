@@ -122,6 +122,8 @@ func (x *planned) launch() (*launch.Plan, nccl.Layout, error) {
 		return nil, nil, err
 	}
 	plan.Made, plan.Job.Step = cmp.Or(x.Made, ShellLine(CommandLine([]string{"plan"}, x.Plan))), picked.Step
+	plan.Job.Memory = (picked.Memory.Total() - picked.Memory.Driver).Bytes()
+	plan.Job.Check = x.checkCommand(picked)
 	if x.order != nil {
 		plan.Given = x.order.doc.Given
 	}

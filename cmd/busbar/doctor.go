@@ -47,7 +47,11 @@ func (c *doctorCmd) Run(e *env) error {
 	if c.Ask {
 		q.Run = func(ctx context.Context, _ any, env query.Env) (any, error) { return c.walk(ctx, e, env) }
 	}
-	return e.answer(&q, &c.Doctor, c.common, c.Output, "ask")
+	known := []string{"ask"}
+	for _, p := range query.Params(&c.Job) { // without use for any input they are refused there
+		known = append(known, p.Name)
+	}
+	return e.answer(&q, &c.Doctor, c.common, c.Output, known...)
 }
 
 // maxAsked is how many questions a walk has.

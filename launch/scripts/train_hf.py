@@ -9,13 +9,15 @@ import os
 import time
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Trainer, TrainerCallback, TrainingArguments
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForPreTraining, AutoTokenizer, DataCollatorForLanguageModeling, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
 HERE = os.environ.get("PLAN") or os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(HERE, "plan.json")) as f:
     JOB = json.load(f)["job"]
 LORA = os.path.join(HERE, "lora.json")
+ENCODER = JOB.get("architecture", {}).get("kind") == "encoder"  # which predicts masked words and, as BERT, whether one text follows another
+AUTO = AutoModelForPreTraining if ENCODER else AutoModelForCausalLM
 
 
 class MadeUp(torch.utils.data.Dataset):
@@ -24,7 +26,7 @@ class MadeUp(torch.utils.data.Dataset):
 
     def __getitem__(self, i):
         x = torch.randint(0, JOB["dims"]["vocab"], (JOB["seq"],), generator=torch.Generator().manual_seed(i))
-        return {"input_ids": x, "labels": x}
+        return {"input_ids": x, "labels": x, **({"next_sentence_label": 0} if ENCODER else {})}
 
 
 class Meter(TrainerCallback):
@@ -49,7 +51,7 @@ def texts():
     def pack(rows):
         ids = [i for r in tokenizer(rows["text"])["input_ids"] for i in r + [tokenizer.eos_token_id or 0]]
         cut = [ids[a : a + seq] for a in range(0, len(ids) - seq + 1, seq)]
-        return {"input_ids": cut, "labels": cut}
+        return {"input_ids": cut, "labels": cut, **({"next_sentence_label": [0] * len(cut)} if ENCODER else {})}
 
     data = load_dataset(os.environ["DATA"], split="train")
     return data.map(pack, batched=True, remove_columns=data.column_names)
@@ -63,7 +65,7 @@ def load(shape):
         # Random weights are made where they are used: the host is slow at it.
         whole = torch.cuda.is_available() and JOB["parallel"].get("zero", 0) < 3
         with torch.device("cuda:" + os.environ.get("LOCAL_RANK", "0") if whole else "cpu"):
-            return AutoModelForCausalLM.from_config(AutoConfig.for_model(shape.pop("model_type"), **shape), **how)
+            return AUTO.from_config(AutoConfig.for_model(shape.pop("model_type"), **shape), **how)
     bits = [part.removeprefix("bits=") for part in JOB.get("lora", "").split(",") if part.startswith("bits=")]
     if bits and bits[0] in ("4", "8"):
         from transformers import BitsAndBytesConfig
@@ -72,7 +74,7 @@ def load(shape):
             load_in_4bit=bits[0] == "4", load_in_8bit=bits[0] == "8", bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16
         )
         how["device_map"] = {"": int(os.environ.get("LOCAL_RANK", "0"))}
-    return AutoModelForCausalLM.from_pretrained(os.environ["MODEL"], **how)
+    return AUTO.from_pretrained(os.environ["MODEL"], **how)
 
 
 def adapted(model):
@@ -112,7 +114,8 @@ def main():
         raise SystemExit("the model has %d parameters; plan.json says %d" % (have, JOB["params"]))
     if os.path.exists(LORA):
         model = adapted(model)
-    trainer = Trainer(model=model, args=args, train_dataset=texts() if os.environ.get("DATA") else MadeUp(), callbacks=[Meter()])
+    masked = DataCollatorForLanguageModeling(AutoTokenizer.from_pretrained(os.environ["TOKENIZER"]), mlm_probability=0.15) if ENCODER and os.environ.get("DATA") else None
+    trainer = Trainer(model=model, args=args, train_dataset=texts() if os.environ.get("DATA") else MadeUp(), data_collator=masked, callbacks=[Meter()])
     last = get_last_checkpoint(args.output_dir) if os.path.isdir(args.output_dir) else None
     trainer.train(resume_from_checkpoint=os.environ.get("RESUME") or last)
 

@@ -49,13 +49,15 @@ func (s *Space) Restrict(f *workload.Framework, sm int) {
 	}
 	s.Order = slices.DeleteFunc(s.Order, func(o workload.Order) bool { return !slices.Contains(f.Orders, string(o)) })
 	if slices.Contains(f.Recompute, string(workload.Light)) && s.Base.Model.Dims.Experts > 0 {
-		s.Recompute = []workload.Recompute{workload.None, workload.Light, workload.Full} // scores stay nowhere in fused attention
+		// scores stay nowhere in fused attention
+		s.Recompute = []workload.Recompute{workload.None, workload.Light, workload.Full}
 	}
 	s.Recompute = slices.DeleteFunc(s.Recompute,
 		func(r workload.Recompute) bool { return !slices.Contains(f.Recompute, string(r)) })
 	s.Offload = slices.DeleteFunc(s.Offload,
 		func(o workload.Offload) bool { return o != "" && !slices.Contains(f.Offload, string(o)) })
-	if f.Weights == "wide" || f.Weights == "autocast" || f.Bucket > workload.DefaultBucket { // block by block, or a size of its own
+	// block by block, or a size of its own
+	if f.Weights == "wide" || f.Weights == "autocast" || f.Bucket > workload.DefaultBucket {
 		s.Bucket = []unit.Bytes{cmp.Or(f.Bucket, workload.DefaultBucket)}
 	}
 }

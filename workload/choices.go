@@ -59,8 +59,8 @@ func (o Optimizer) passes() float64 {
 // Loss is how the loss treats the scores of words.
 type Loss string
 
-// Losses. LossInPlace writes gradients over scores (Transformer Engine's and flash-attention's cross-entropy); LossChunked
-// computes some tokens at a time (Liger, torchtitan's chunked loss).
+// Losses. LossInPlace writes gradients over scores (Transformer Engine's and flash-attention's cross-entropy);
+// LossChunked computes some tokens at a time (Liger, torchtitan's chunked loss).
 const (
 	LossDefault Loss = ""
 	LossWhole   Loss = "whole"
@@ -74,8 +74,8 @@ const lossChunks = 8
 // Dispatcher is how tokens go to experts.
 type Dispatcher string
 
-// Dispatchers. Flex sends one copy of a token to every NVLink domain (DeepEP, HybridEP), FlexHidden does so beside other
-// micro-batches' computing.
+// Dispatchers. Flex sends one copy of a token to every NVLink domain (DeepEP, HybridEP), FlexHidden does so beside
+// other micro-batches' computing.
 const (
 	DispatchDefault Dispatcher = ""
 	AllToAll        Dispatcher = "alltoall"
@@ -134,9 +134,10 @@ func (j *Job) checkChoices() error {
 	layers := int(j.Model.Dims.Layers)
 	switch {
 	case j.HostLayers > 0 && (s.PP > 1 || j.Recompute == Full || j.Offloads()):
-		return failure.In("set", fmt.Errorf("host.layers=%d with pp=%d, recompute %s, offload %s; it goes without pipelines, "+
-			"full recomputation and offloading (Megatron-Core)", j.HostLayers, s.PP, cmp.Or(j.Recompute, None),
-			cmp.Or(j.Offload, OnGPU)))
+		return failure.In("set",
+			fmt.Errorf("host.layers=%d with pp=%d, recompute %s, offload %s; it goes without pipelines, "+
+				"full recomputation and offloading (Megatron-Core)", j.HostLayers, s.PP, cmp.Or(j.Recompute, None),
+				cmp.Or(j.Offload, OnGPU)))
 	case j.HostLayers >= max(layers, 1):
 		return failure.In("set", fmt.Errorf("host.layers=%d; the model has %d layers, of which the last stays", j.HostLayers,
 			layers))

@@ -498,10 +498,10 @@ func (j *Job) activations(h *Holding, st *stage) (kept, layer, host unit.Volume)
 	return unit.Volume(tokens * of), layer, unit.Volume(tokens * away)
 }
 
-// tensorBuffers is the bytes of what tensor-parallel ranks gather: Megatron-LM has one buffer for it, nanotron one forward
-// and one backward for every micro-batch under way. There what collectives put out, twice a layer, stays as long as the
-// host is ahead of the GPU, which it is unless it exchanges the shapes of messages in a pipeline (record_stream, PyTorch
-// before 2.7).
+// tensorBuffers is the bytes of what tensor-parallel ranks gather: Megatron-LM has one buffer for it, nanotron one
+// forward and one backward for every micro-batch under way. There what collectives put out, twice a layer, stays as
+// long as the host is ahead of the GPU, which it is unless it exchanges the shapes of messages in a pipeline
+// (record_stream, PyTorch before 2.7).
 func (j *Job) tensorBuffers(st *stage) unit.Volume {
 	s := j.Split.filled()
 	if s.TP == 1 {

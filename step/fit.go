@@ -28,6 +28,11 @@ const (
 	context      unit.Volume = 0.45 * (1 << 30)
 	communicator unit.Volume = 1.5 * (1 << 30)
 	manyLinks                = 12 // of an A100; fewer carry fewer channels
+
+	// From NCCL 2.22 on, which releases of frameworks since then come with, only connections that are used have buffers:
+	// those of rings and NVLink SHARP without those of trees (NCCL_RUNTIME_CONNECT). Two thirds is an estimate.
+	usedOnly     unit.Volume = 1 << 30
+	connectsLate             = "2024-10"
 	narrowOne    unit.Volume = 0.25 * (1 << 30)
 )
 
@@ -56,7 +61,11 @@ func (g *GPU) beside(j *workload.Job, m workload.Memory) workload.Memory {
 			ways++
 		}
 	}
-	one := max(narrowOne, communicator*unit.Volume(min(1, float64(g.Model.Links)/manyLinks)))
+	one := communicator
+	if j.Framework != nil && j.Framework.Since >= connectsLate {
+		one = usedOnly
+	}
+	one = max(narrowOne, one*unit.Volume(min(1, float64(g.Model.Links)/manyLinks)))
 	m.Driver = context + unit.Volume(ways)*one
 	return m
 }

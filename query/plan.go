@@ -295,6 +295,8 @@ type PlanRow struct {
 	Row       StepRow        `json:"row"`
 	Options   []string       `json:"options,omitempty"`     // that differ from the usual ones
 	Million   float64        `json:"per_million,omitempty"` // of the objective, for a million tokens
+	// Beyond says that it is predicted to be faster by far than every published run of its kind.
+	Beyond string `json:"beyond_published,omitempty"`
 }
 
 // document is the answer for one cluster.
@@ -331,7 +333,7 @@ func (x *planned) document() *PlanDoc {
 			Value: a.Plans[i].Value,
 			Step:  p.Step, Low: row.Low, High: row.High, PerGPU: row.PerGPU, MFU: p.MFU, Tight: x.tight(&a.Plans[i]),
 			Reason: x.reason(i), Why: x.why(i), Command: x.command(p), Row: row, Options: planOptions(j),
-			Million: x.goal.perMillion(&a.Plans[i]),
+			Million: x.goal.perMillion(&a.Plans[i]), Beyond: beyond(p, row.PerGPU, row.High),
 		})
 	}
 	d.Plans[0].NCCL = x.tuned
@@ -341,6 +343,17 @@ func (x *planned) document() *PlanDoc {
 		}
 	}
 	return d
+}
+
+// beyond says that a plan promises more by far than the fastest published run of its kind reached; "" where it does not.
+func beyond(p *pricedStep, tokens float64, late unit.Span) string {
+	run := plan.PublishedOf(p.job, p.model.Name)
+	if run == nil || tokens <= run.Tokens*plan.Beyond {
+		return ""
+	}
+	return fmt.Sprintf("%.0f%% more than the fastest published run of its kind, %.0f tokens/s/GPU on %d GPUs (%s): rather "+
+		"count on %s a step, and measure before you believe it", 100*(tokens/run.Tokens-1), run.Tokens, run.GPUs,
+		cmp.Or(run.Software, run.Source), late.Short())
 }
 
 // planOptions are what a plan has beyond its degrees.

@@ -26,6 +26,9 @@ func Plan(p *Page, d *query.PlanDoc) {
 		words.Thousands(base.Params), batchOf(base), when(d.BatchRule != "", " (default)"), base.Precision, runBy(base))
 	p.printf("plan 1: %s per step (%s expected), %s; %s\n", first.Step, spanRange(first.Low, first.High), first.Parallel,
 		first.Reason)
+	if first.Beyond != "" {
+		p.printf("plan 1 promises %s\n", first.Beyond)
+	}
 	p.printf("limit: %s\n", first.Why)
 	help := first.Row.Advice
 	helps(p, "would help", help[:min(1, len(help))], 1, base)

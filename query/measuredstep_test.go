@@ -1,9 +1,11 @@
 package query
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // A measured step is kept with the cluster: jobs of its kind are predicted by it, and what is too far off to be the job
@@ -30,6 +32,24 @@ func TestMeasuredStep(t *testing.T) {
 	figure := cl.Calibration.Figures[0]
 	if math.Abs(figure.Value-1.2) > 1e-3 || !strings.Contains(figure.Source, "llama3-8b") {
 		t.Errorf("kept is %+v", figure)
+	}
+	// A log is as good as a time, where it is of the job that is described.
+	want, text := 1.1*was.Step.Seconds(), ""
+	for i := range 12 {
+		rate := float64(was.Job.Global) * float64(was.Job.Seq) / want
+		text += fmt.Sprintf("step %d: loss 10.58, %.3f s, %.0f tokens/s, 34.2 GB\n", i+1, want, rate)
+	}
+	log := Env{Files: fstest.MapFS{"train.log": {Data: []byte(text)}}}
+	if d, err = (Step{Job: job, Took: "train.log"}).Run(t.Context(), log); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Measured.Step.Seconds(); math.Abs(got/want-1) > 1e-2 {
+		t.Errorf("by its log a step took %g s, want %g", got, want)
+	}
+	empty := Env{Files: fstest.MapFS{"train.log": {Data: []byte("no training\n")}}}
+	if _, err := (Step{Job: job, Took: "train.log"}).Run(t.Context(), empty); err == nil ||
+		!strings.Contains(err.Error(), "how fast a training went") {
+		t.Errorf("a log without steps: %v", err)
 	}
 	for _, took := range []string{"50us", "1h", "fast", "6"} {
 		if _, err := (Step{Job: job, Took: took}).Run(t.Context(), Env{}); err == nil ||

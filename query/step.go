@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -189,7 +190,11 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 		}
 		env.note(row.mfuNote()...)
 		if q.Took != "" {
-			if err := d.keep(p, q.Took); err != nil {
+			took, err := tookStep(ctx, &env, p, q.Took)
+			if err != nil {
+				return nil, err
+			}
+			if err := d.keep(p, took, q.Took); err != nil {
 				return nil, err
 			}
 		}
@@ -245,13 +250,41 @@ func (q *Step) row(p *pricedStep, campaign *running) (row StepRow, err error) {
 	return row, err
 }
 
+// tookStep is how long a measured step took: a time, or what a training's log says of its steps.
+func tookStep(ctx context.Context, env *Env, p *pricedStep, text string) (unit.Span, error) {
+	took, failed := unit.ParseSpan(text)
+	if failed == nil {
+		return took, nil
+	}
+	if _, err := fs.Stat(env.files(), text); err != nil {
+		return 0, fmt.Errorf("--step %w, or the log of a training", failed)
+	}
+	set, err := Doctor{Sources: []string{text}}.Read(ctx, *env)
+	if err != nil {
+		return 0, fmt.Errorf("--step %s: %w", text, err)
+	}
+	t := set.Training
+	tokens := float64(p.job.GlobalBatch) * float64(p.job.Seq)
+	switch {
+	case t == nil:
+		return 0, fmt.Errorf("--step %s: no line says how fast a training went; expected its log, or a time such as 5.9s",
+			text)
+	case t.Batch > 0 && int64(t.Batch) != p.job.GlobalBatch, t.Sequence > 0 && int64(t.Sequence) != p.job.Seq:
+		return 0, fmt.Errorf("--step %s: the log is of %d sequences of %d tokens a step, the job of %d of %d; expected "+
+			"--global-batch and --seq of the log", text, t.Batch, t.Sequence, p.job.GlobalBatch, p.job.Seq)
+	case t.Step != nil:
+		return unit.Span(t.Step.Median), nil
+	case t.Tokens > 0:
+		return unit.Span(tokens / t.Tokens), nil
+	case t.PerGPU > 0:
+		return unit.Span(tokens / t.PerGPU / float64(p.Ranks)), nil
+	}
+	return 0, fmt.Errorf("--step %s: the log says neither how long steps take nor tokens a second", text)
+}
+
 // keep keeps a measured step with the cluster, in the place of an earlier one of such jobs. One that is further off
 // than any prediction says that another job was measured than was described.
-func (d *StepDoc) keep(p *pricedStep, text string) error {
-	took, err := unit.ParseSpan(text)
-	if err != nil {
-		return fmt.Errorf("--step %w", err)
-	}
+func (d *StepDoc) keep(p *pricedStep, took unit.Span, text string) error {
 	if off := float64(took / p.Step); !(off > 1.0/mostOff && off < mostOff) {
 		return fmt.Errorf("--step %s: %.3g times as long as predicted (%s); expected a step of the job that is described, "+
 			"within %d times: check --global-batch, --parallel and --framework", text, off, p.Step.Short(), mostOff)

@@ -33,7 +33,7 @@ type calibrateCmd struct {
 
 // measuredJob is a job of which one step was measured.
 type measuredJob struct {
-	Step      string             `placeholder:"TIME" help:"A measured training step (5.9s) of the job of -m."`
+	Step      string             `placeholder:"TIME|LOG" help:"A measured training step (5.9s) of the job of -m, or the log of its training."`
 	Model     string             `short:"m" names:"model" placeholder:"MODEL" help:"With --step: model."`
 	Parallel  query.Parallel     `placeholder:"dp=8,tp=4,…" help:"With --step: parallel degrees."`
 	Framework string             `placeholder:"NAME[@RELEASE]" help:"With --step: framework."`
@@ -81,7 +81,7 @@ func (c *calibrateCmd) Run(e *env) error {
 			Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL,
 		}.Run(e.ctx, e.query(c.common)))
 	case c.Step == "" && c.measuredJob != (measuredJob{}):
-		return errors.New("a job is described, and no step of it; expected --step TIME too")
+		return errors.New("a job is described, and no step of it; expected --step TIME or LOG too")
 	case c.Torch != "" && !c.Live:
 		return errors.New("--torch measures; expected --live with it")
 	case c.Live && len(c.Files) > 0:

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -271,9 +272,21 @@ func score(list []run, few int, rows bool) error {
 	return nil
 }
 
-// scoreFailed says how many failures that can be memory's are said not to fit: not those with fewer micro-batches than
-// the pipeline takes, nor those that leave a rank without any block.
+// scoreFailed says how many failures that can be memory's are said not to fit.
 func scoreFailed(lost []failed, runs []run, half string, rows bool) {
+	counts := countFailed(lost, runs, half, rows)
+	fmt.Println("settings that failed:")
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Printf("  %-44s %d\n", k, counts[k])
+	}
+	not, fit := counts["said not to fit"], counts["said to fit"]
+	fmt.Printf("said not to fit: %d of %d that can be memory's (%.1f%%)\n", not, not+fit,
+		100*float64(not)/float64(max(1, not+fit)))
+}
+
+// countFailed counts failures by what is said of them: those with fewer micro-batches than the pipeline takes, and those
+// that leave a rank without any block, are not memory's.
+func countFailed(lost []failed, runs []run, half string, rows bool) map[string]int {
 	counts := map[string]int{}
 	for _, x := range lost {
 		id := fmt.Sprintf("%g-%d-%d-%d-%d-%d-%d-%d", x.Billions, x.Nodes, x.Micro, x.Accum, x.DP, x.PP, x.TP, x.ZeRO)
@@ -300,13 +313,7 @@ func scoreFailed(lost []failed, runs []run, half string, rows bool) {
 			counts["said not to fit"]++
 		}
 	}
-	fmt.Println("settings that failed:")
-	for k, n := range counts {
-		fmt.Printf("  %-44s %d\n", k, n)
-	}
-	not, fit := counts["said not to fit"], counts["said to fit"]
-	fmt.Printf("said not to fit: %d of %d that can be memory's (%.1f%%)\n", not, not+fit,
-		100*float64(not)/float64(max(1, not+fit)))
+	return counts
 }
 
 // empty reports a rank of the pipeline that has no block.

@@ -141,7 +141,9 @@ func (j *Job) keepsWide() bool { return j.Precision.Amp() || j.Keeps == KeepWide
 // autocasts reports whether the framework casts float32 weights where they are used, and what is between products stays
 // float32.
 func (j *Job) autocasts() bool {
-	return j.Precision.Amp() || j.Autocast && j.Precision.Width() == 2 && j.Split.ZeRO == 0 && !j.LoRA.Frozen()
+	s := j.Split.filled()
+	alone := s.ZeRO == 0 && s.TP*s.PP == 1 // with tp or pp torchtitan leaves it out
+	return j.Precision.Amp() || j.Autocast && j.Precision.Width() == 2 && alone && !j.LoRA.Frozen()
 }
 
 // state is the bytes a parameter of weights, gradients and the optimizer: float32 weights with

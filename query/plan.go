@@ -345,13 +345,15 @@ func (x *planned) document() *PlanDoc {
 	return d
 }
 
-// beyond says that a plan promises more by far than the fastest published run of its kind reached; "" where it does not.
+// beyond says that a plan promises more by far than the fastest published run of its kind reached; "" where it does
+// not.
 func beyond(p *pricedStep, tokens float64, late unit.Span) string {
 	run := plan.PublishedOf(p.job, p.model.Name)
 	if run == nil || tokens <= run.Tokens*plan.Beyond {
 		return ""
 	}
-	return fmt.Sprintf("%.0f%% more than the fastest published run of its kind, %.0f tokens/s/GPU on %d GPUs (%s): rather "+
+	return fmt.Sprintf("%.0f%% more than the fastest published run of its kind, %.0f tokens/s/GPU on %d GPUs (%s): "+
+		"rather "+
 		"count on %s a step, and measure before you believe it", 100*(tokens/run.Tokens-1), run.Tokens, run.GPUs,
 		cmp.Or(run.Software, run.Source), late.Short())
 }

@@ -279,7 +279,7 @@ func tookStep(ctx context.Context, env *Env, p *pricedStep, text string) (unit.S
 	case t.PerGPU > 0:
 		return unit.Span(tokens / t.PerGPU / float64(p.Ranks)), nil
 	}
-	return 0, fmt.Errorf("--step %s: the log says neither how long steps take nor tokens a second", text)
+	return 0, fmt.Errorf("--step %s: the log says neither how long steps take nor tokens/s", text)
 }
 
 // keep keeps a measured step with the cluster, in the place of an earlier one of such jobs. One that is further off

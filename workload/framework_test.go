@@ -18,7 +18,8 @@ func TestFrameworkTable(t *testing.T) {
 		"offload":   {"optimizer", "parameters"}, "compress": {"fp16", "bf16", "int8"},
 		"orders":  {string(workload.TensorDataPipeline), string(workload.TensorPipelineData)},
 		"kernels": {"eager", "compiled", "fused", "mixed"}, "attention": {"unfused", "early", "second", "fused"},
-		"weights": {"copy", "wide", "amp", "autocast", "sums"}, "loss": {"", "in-place", "chunked"}, "stages": {"", "slots", "cost"}, "sums": {"fp32", "bf16", "fp16"},
+		"weights": {"copy", "wide", "amp", "autocast", "sums"}, "loss": {"", "in-place", "chunked"},
+		"stages": {"", "slots", "cost"}, "sums": {"fp32", "bf16", "fp16"},
 		"overlaps": {"grads", "params", "tensor", "pipeline", "context", "experts"},
 		"launch":   {"torchrun", "srun", "accelerate", "deepspeed"}, "planned": {"tp", "sp", "pp", "cp", "ep"},
 	}
@@ -30,7 +31,8 @@ func TestFrameworkTable(t *testing.T) {
 		for column, list := range map[string][]string{
 			"schedules": f.Schedules, "context": f.Context, "experts": {f.Experts}, "recompute": f.Recompute,
 			"offload": f.Offload, "compress": f.Compress,
-			"orders": f.Orders, "kernels": {f.Kernels}, "attention": {f.Attention}, "weights": {f.Weights}, "loss": {f.Loss}, "stages": {f.Stages},
+			"orders": f.Orders, "kernels": {f.Kernels}, "attention": {f.Attention}, "weights": {f.Weights}, "loss": {f.Loss},
+			"stages":   {f.Stages},
 			"sums":     {f.Sums},
 			"overlaps": slices.Concat(f.Overlaps, f.Switches), "launch": f.Launch, "planned": f.Planned,
 		} {

@@ -284,8 +284,8 @@ func scoreFailed(lost []failed, runs []run, half string, rows bool) {
 		100*float64(not)/float64(max(1, not+fit)))
 }
 
-// countFailed counts failures by what is said of them: those with fewer micro-batches than the pipeline takes, and those
-// that leave a rank without any block, are not memory's.
+// countFailed counts failures by what is said of them: those with fewer micro-batches than the pipeline takes, and
+// those that leave a rank without any block, are not memory's.
 func countFailed(lost []failed, runs []run, half string, rows bool) map[string]int {
 	counts := map[string]int{}
 	for _, x := range lost {

@@ -41,7 +41,8 @@ func TestUltrascale(t *testing.T) {
 	slices.Sort(memory)
 	median, p90 := memory[len(memory)/2], memory[len(memory)*9/10]
 	if median > 0.08 || p90 > 0.25 || float64(refused) > 0.02*float64(len(list)) {
-		t.Errorf("memory of %d runs: median %.1f%%, 90th percentile %.1f%%; %d said not to fit; expected at most 8%%, 25%%, 2%%",
+		t.Errorf("memory of %d runs: median %.1f%%, 90th percentile %.1f%%; %d said not to fit; expected at most 8%%, "+
+			"25%%, 2%%",
 			len(list), 100*median, 100*p90, refused)
 	}
 	counts := countFailed(lost, list, "all", false)

@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/doctor/audit"
 	"busbar.dev/doctor/cause"
+	"busbar.dev/doctor/told"
 	"busbar.dev/finding"
 )
 
@@ -25,7 +26,7 @@ func (c *Case) audited(found []finding.Finding) []finding.Finding {
 	}
 	var list []finding.Finding
 	where := map[string][]string{}
-	complained := c.is("slow", "drop", "hang", "unstable") || c.broken()
+	complained := c.tells(told.Slow, told.Hang) || c.broken()
 	for _, a := range audit.Run(c.Cluster) {
 		if slices.ContainsFunc(found, func(f finding.Finding) bool { return f.ID == a.ID }) {
 			continue

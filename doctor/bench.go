@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	_ "embed" // for the tables
 	"fmt"
 	"math"
 	"slices"
@@ -155,7 +156,7 @@ func Bench(curves []*Curve) *Report {
 		s.Thresholds = s.against()
 		r.Findings = append(r.Findings, s.judge(len(curves) > 1)...)
 	}
-	order(nil, r.Findings, false, nil)
+	order(nil, r.Findings, false)
 	r.Healthy = !finding.Serious(r.Findings)
 	return r
 }
@@ -415,6 +416,14 @@ func (s *Curve) line(c *cluster.Cluster) {
 // ownMargin is how far below line rate sockets on busy processors may stay.
 const ownMargin = 2
 
+// Tables of the package: what operators ask of a machine, and what lowers a peak.
+var (
+	//go:embed thresholds.csv
+	thresholdTable string
+	//go:embed mechanisms.csv
+	mechanismTable string
+)
+
 // Threshold is what an operator asks of a machine before it is let into service.
 type Threshold struct {
 	Title    string     `json:"title" csv:"title"`
@@ -589,21 +598,12 @@ func (s *Curve) wrongValues() *finding.Finding {
 		return nil
 	}
 	return &finding.Finding{
-		ID: "wrong-values", Severity: finding.Error, Confidence: stated("wrong-values"),
+		ID: "wrong-values", Severity: finding.Error, Confidence: cause.States.Confidence(),
 		Title: fmt.Sprintf("%d wrong values", wrong), Reference: trouble,
 		Cause: "Results of the collective are not what they must be: a protocol that is not safe here (LL128), a degraded " +
 			"link, or faulty memory.",
 		Fix: "Repeat with NCCL_PROTO=Simple, then host by host; nvidia-smi -q -d ECC; nvidia-smi nvlink --errorcounters.",
 	}
-}
-
-// stated is how often a line that states a cause was right.
-func stated(id string) float64 {
-	m, err := model()
-	if err != nil {
-		return 0
-	}
-	return math.Round(100*m.Record(id, cause.States)) / 100
 }
 
 // off says by how much a part is off, in words.

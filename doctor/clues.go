@@ -9,13 +9,11 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 	"busbar.dev/internal/counter"
 	"busbar.dev/internal/words"
 	"busbar.dev/predict"
-	"busbar.dev/unit"
 )
 
 // text is the first line of an observation.
@@ -87,24 +85,6 @@ func (c *Case) args(kind ...string) string {
 		list = append(list, o.Arg(0))
 	}
 	return strings.Join(list, ", ")
-}
-
-// harmful is a setting without which it is told to work.
-func (c *Case) harmful() string {
-	name, _, _ := strings.Cut(c.args(string(evidence.Harmful)), "=")
-	return strings.ToUpper(name)
-}
-
-// settingHelps is a setting that helps and that no cause has among its remedies.
-func (c *Case) settingHelps() *clue {
-	for _, o := range c.All(evidence.Helps) {
-		name := strings.ReplaceAll(o.Arg(0), " ", "")
-		if strings.HasPrefix(name, "nccl_") && !cause.Remedy(name) {
-			name, _, _ = strings.Cut(strings.ToUpper(name), "=")
-			return &clue{[]string{name}, first(o.Quotes, 1)}
-		}
-	}
-	return nil
 }
 
 // namedByIPv4 reports a name that does not resolve to an address of any family.
@@ -340,66 +320,6 @@ func (c *Case) oneDevice() bool {
 	return hca != "" && !strings.ContainsAny(hca, ",^") && hca[len(hca)-1] >= '0' && hca[len(hca)-1] <= '9'
 }
 
-// severalNICs reports that several NICs of a host are told of.
-func (c *Case) severalNICs() bool { return severalNICs.MatchString(c.toldText()) }
-
-// nearLine is the greatest rate as a share of what is told to be expected.
-func (c *Case) nearLine() float64 {
-	share := 0.0
-	for _, f := range c.Figures {
-		for _, g := range c.Figures {
-			if f.Expected && !g.Expected && g.Bits == f.Bits && g.GBps <= f.GBps {
-				share = max(share, g.GBps/f.GBps)
-			}
-		}
-	}
-	if share == 0 {
-		share = c.toldOf()
-	}
-	return share
-}
-
-// asPredicted compares the best rate that is told of with what the machine should give, where all of the machine is
-// told.
-func (c *Case) asPredicted() *clue {
-	m := c.machine()
-	if m == nil || len(m.assumed) > 0 {
-		return nil
-	}
-	best := 0.0
-	for _, f := range c.Figures {
-		if f.Tool == "wire" || f.Expected || f.Bits {
-			return nil // another comparison
-		}
-		best = max(best, f.GBps)
-	}
-	times, err := c.times(m, nil, c.settings(nil))
-	if err != nil {
-		return nil
-	}
-	last := len(costSizes) - 1
-	n := float64(m.nodes * m.per)
-	busbw := 2 * (n - 1) / n * float64(costSizes[last]) / (float64(times[last]) / float64(unit.Second)) / 1e9
-	if best < 0.75*busbw || best > 1.4*busbw {
-		return nil
-	}
-	return &clue{args: []string{fmt.Sprintf("%.0f", best), fmt.Sprintf("%.0f", busbw), m.String()}}
-}
-
-// slowWire is a test without NCCL that reached 10 Gb/s and less.
-func (c *Case) slowWire() *clue {
-	var slow *evidence.Figure
-	for _, f := range c.Rates("wire") {
-		if f.GBps < 1.3 && (slow == nil || f.GBps < slow.GBps) {
-			slow = &f
-		}
-	}
-	if slow == nil {
-		return nil
-	}
-	return &clue{[]string{fmt.Sprintf("%.2g", 8*slow.GBps)}, []finding.Quote{slow.Quote}}
-}
-
 // timedOut is what the messages of PyTorch's watchdog say: which ranks printed them, the least and the greatest number
 // of a collective.
 func (c *Case) timedOut() (reported map[int]bool, least, most string) {
@@ -417,6 +337,32 @@ func (c *Case) timedOut() (reported map[int]bool, least, most string) {
 		}
 	}
 	return reported, least, most
+}
+
+// operationsDiffer are watchdogs that name different operations on different ranks: what they name.
+func (c *Case) operationsDiffer() *clue {
+	byName := map[string][]string{}
+	k := &clue{}
+	for _, o := range c.All(evidence.Watchdog) {
+		if name := o.Arg(1); name != "" && len(o.Ranks) > 0 {
+			if byName[name] == nil {
+				k.quotes = append(k.quotes, first(o.Quotes, 1)...)
+			}
+			for r := range o.Ranks {
+				byName[name] = append(byName[name], strconv.Itoa(r))
+			}
+		}
+	}
+	if len(byName) < 2 {
+		return nil
+	}
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		slices.Sort(byName[name])
+		list = append(list, fmt.Sprintf("%s on rank %s", name, strings.Join(slices.Compact(byName[name]), ", ")))
+	}
+	k.args = []string{strings.Join(list, "; ")}
+	return k
 }
 
 // timeoutWhere are the ranks that a timeout's messages say, or show, to be missing.
@@ -533,4 +479,20 @@ func (c *Case) ringsOffNVLink() *clue {
 // hasNVLink reports whether NVLink joins GPUs of a type.
 func hasNVLink(t *cluster.NodeType) bool {
 	return slices.ContainsFunc(t.Links, func(l cluster.Link) bool { return l.Kind == cluster.NVLink })
+}
+
+// hostlist writes hosts short: node[0-15].
+func hostlist(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return cluster.FormatHosts(names)
+}
+
+func parseFloat(s string) float64 {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0
+	}
+	return v
 }

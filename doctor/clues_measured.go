@@ -387,51 +387,6 @@ func (c *Case) fasterRun(slow *nccltests.Table) (best float64, algo string) {
 	return best, algo
 }
 
-// slowNode looks for a node that all slow pairs have in common.
-func (c *Case) slowNode() *clue {
-	type pair struct {
-		a, b string
-		v    float64
-		q    finding.Quote
-	}
-	var pairs []pair
-	for _, o := range c.All(evidence.Pair) {
-		pairs = append(pairs, pair{o.Arg(0), o.Arg(1), parseFloat(o.Arg(2)), o.Quotes[0]})
-	}
-	if len(pairs) < 3 {
-		return nil
-	}
-	slices.SortFunc(pairs, func(x, y pair) int { return int(1000 * (x.v - y.v)) })
-	lo, hi := pairs[0].v, pairs[len(pairs)-1].v
-	if hi < 1.3*lo {
-		return nil
-	}
-	cut := (lo + hi) / 2
-	slow, fast := map[string]int{}, map[string]int{}
-	total := 0
-	var quotes []finding.Quote
-	for _, p := range pairs {
-		at := fast
-		if p.v < cut {
-			at = slow
-			total++
-			quotes = append(quotes, p.q)
-		}
-		at[p.a]++
-		at[p.b]++
-	}
-	best := ""
-	for _, n := range slices.Sorted(maps.Keys(slow)) {
-		if fast[n] == 0 && (best == "" || slow[n] > slow[best]) {
-			best = n
-		}
-	}
-	if best == "" || slow[best] < 2 && total > 1 {
-		return nil
-	}
-	return &clue{[]string{best}, quotes}
-}
-
 // slowRank compares the mean time of a rank's steps with the median of all.
 func (c *Case) slowRank() *clue {
 	if len(c.Steps) < 3 {

@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/doctor/told"
 	"busbar.dev/finding"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/lazyre"
@@ -128,8 +129,8 @@ func (c *Case) farWhy() string {
 // namedInterface says what is wrong with the interface that a setting names, or leaves.
 func (c *Case) namedInterface() string {
 	e := c.Env("NCCL_SOCKET_IFNAME")
-	if e == nil || !c.broken() && !c.is("slow") || !c.multinodeTold() && !c.multinode() &&
-		!c.Has(evidence.ConnectError, evidence.PeerGone) && !c.in("container") {
+	if e == nil || !c.broken() && !c.tells(told.Slow) || !c.multinode() &&
+		!c.Has(evidence.ConnectError, evidence.PeerGone) && c.Log != nil {
 		return ""
 	}
 	return c.whyUnreachable(e.Value)
@@ -148,7 +149,7 @@ func (c *Case) whyUnreachable(value string) string {
 			return fmt.Sprintf("NCCL_SOCKET_IFNAME=%s names %s: other hosts cannot be reached through it.", value, what)
 		}
 	}
-	if avoid && (c.is("hang", "timeout") || c.Has(evidence.ConnectError)) {
+	if avoid && (c.tells(told.Hang) || c.Has(evidence.ConnectError)) {
 		return "NCCL_SOCKET_IFNAME=" + value + " replaces NCCL's own list of interfaces to avoid, which has lo and docker " +
 			"in it: the loopback is then the first one left, and other hosts are told an address that leads to themselves."
 	}
@@ -271,5 +272,5 @@ func (c *Case) libfabricSettings() bool {
 
 // socketLoss reports that sockets are in use where RDMA is, or somebody complains of speed.
 func (c *Case) socketLoss() bool {
-	return c.rdma() && c.hosts > 1 || c.Has(evidence.IBUsing) || c.slow() && !c.in("tcp")
+	return c.rdma() && c.hosts > 1 || c.Has(evidence.IBUsing) || c.tells(told.Slow)
 }

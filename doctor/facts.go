@@ -5,77 +5,105 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/doctor/told"
 	"busbar.dev/finding"
 )
 
-// facts are what conditions in causes' files ask for as @NAME, beyond observations and settings.
-var facts = map[string]any{
-	"told": func(c *Case) bool { return c.Told }, "nccl-log": func(c *Case) bool { return c.Log != nil },
-	"hosts": func(c *Case) float64 { return float64(c.hosts) }, "ranks": func(c *Case) float64 { return float64(c.ranks) },
-	"broken": (*Case).broken, "slow": (*Case).slow, "multinode": (*Case).multinode,
-	"multinode-told": (*Case).multinodeTold, "one-host": (*Case).oneHost,
-	"rdma": (*Case).rdma, "ib-seen": (*Case).ibSeen, "layer": (*Case).layer, "experiment": (*Case).experiment,
-	"two-nodes": (*Case).twoNodes, "many-nodes": (*Case).manyNodes,
-	"helps": (*Case).helps, "hurts": (*Case).hurts, "helper": (*Case).helper, "harmful": (*Case).harmful,
-	"setting-helps": (*Case).settingHelps, "args": (*Case).args,
-	"oom-who": (*Case).oomWho, "oom-hint": (*Case).oomHint,
-	"rank-twice": (*Case).rankTwice, "tests-apart": (*Case).testsApart, "zero-tables": (*Case).zeroTables,
-	"rank-busy":     (*Case).rankBusy,
-	"timeout-lines": (*Case).timeoutLines, "timeout-where": (*Case).timeoutWhere, "timeout-why": (*Case).timeoutWhy,
-	"init-incomplete": (*Case).initIncomplete,
-	"nccl-code":       (*Case).ncclCode, "last-error": func(c *Case) string { return text(c.First(evidence.LastError)) },
-	"slow-node": (*Case).slowNode, "slow-rank": (*Case).slowRank,
-
-	"status": (*Case).status, "verdict-of": (*Case).verdictOf, "failed": (*Case).failed,
-	"flushed-only": (*Case).flushedOnly,
-	"bad-gid":      (*Case).badGID, "routable-gid": (*Case).routableGID, "same-subnet": (*Case).sharedNet,
-	"loss-counters": (*Case).lossCounters, "link-counters": (*Case).linkCounters, "small-mtu": (*Case).smallMTU,
-	"active-mtus": (*Case).activeMTUs, "mtu-differs": (*Case).mtuDiffers,
-
-	"bad-interface": (*Case).badInterface, "far-address": (*Case).farAddress, "far-why": (*Case).farWhy,
-	"told-virtual": (*Case).toldVirtual, "named-interface": (*Case).namedInterface,
-	"devices-differ": (*Case).devicesDiffer, "named-by-ipv4": (*Case).namedByIPv4,
-	"interface-unreachable": (*Case).unreachable,
-	"layers-mixed":          (*Case).layersMixed,
-	"networks-differ":       (*Case).networksDiffer, "adapters-differ": (*Case).adaptersDiffer,
-	"releases-differ": (*Case).releasesDiffer,
-	"slow-provider":   (*Case).slowProvider, "libfabric-settings": (*Case).libfabricSettings,
-	"socket-network": (*Case).socketNetwork, "socket-loss": (*Case).socketLoss, "fast-cluster": (*Case).fastCluster,
-	"tcp-like": (*Case).tcpLike,
-	"gdr-off":  (*Case).gdrOff, "gdr-one-sided": (*Case).gdrOneSided, "net-bounce": (*Case).netBounce,
-	"net-direct": (*Case).netDirect,
-	"iommu-on":   (*Case).iommuOn, "corrupts-inside": (*Case).corruptsInside,
-	"idle-nics": (*Case).idleNICs, "devices-up": (*Case).devicesUp, "one-device": (*Case).oneDevice,
-	"several-nics": (*Case).severalNICs, "sharers": (*Case).sharers,
-	"channel-plans": (*Case).channelPlans, "nodes-miscounted": (*Case).nodesMiscounted,
-	"setting-differs": (*Case).settingDiffers, "setting-misspelt": (*Case).settingMisspelt,
-	"stale-settings": (*Case).staleSettings,
-
-	"figures": (*Case).figureQuotes, "changes": (*Case).changeQuotes, "wire": (*Case).wireQuotes,
-	"wire-beats-nccl": (*Case).wireBeatsNCCL, "greatest-drop": (*Case).greatestDrop, "table-drop": (*Case).tableDrop,
-	"share-of-line": (*Case).shareOfLine, "above-limit": (*Case).aboveLimit, "near-line": (*Case).nearLine,
-	"as-predicted": (*Case).asPredicted, "of-predicted": (*Case).ofPredicted, "slow-wire": (*Case).slowWire,
-	"near-line-percent": func(c *Case) string { return fmt.Sprintf("%.0f%%", 100*c.nearLine()) },
-	"best-rate": func(c *Case) float64 {
-		return c.best(func(f evidence.Figure) bool { return !f.Expected && f.Tool != "wire" })
-	},
-	"nccl-rate": func(c *Case) float64 {
-		return c.best(func(f evidence.Figure) bool { return f.Tool != "wire" && !f.Bits })
-	},
-
-	"fleet-fault": (*Case).fleetFault, "pair-dropped": (*Case).pairDropped, "nic-slow": (*Case).nicSlow,
-	"pair-slow":        (*Case).pairSlow,
-	"rings-off-nvlink": (*Case).ringsOffNVLink, "uplink-oversubscribed": (*Case).uplink, "flat-ring": (*Case).flatRing,
+// fact is what conditions in causes' files ask for as @NAME, beyond observations and settings.
+type fact struct {
+	says string
+	find any
 }
 
-// toldOnly are atoms whose lines are sentences that somebody wrote.
-var toldOnly = map[string]bool{
-	"told": true, "symptom": true, "setting": true, "topic": true, "blames": true, "release": true, "helps": true,
-	"hurts": true, "harmful": true, "@figures": true, "@changes": true, "@wire": true,
+var facts = map[string]fact{
+	"nccl-log":              {"a log of NCCL was read", func(c *Case) bool { return c.Log != nil }},
+	"hosts":                 {"hosts that printed records of NCCL", func(c *Case) float64 { return float64(c.hosts) }},
+	"ranks":                 {"ranks of the largest communicator", func(c *Case) float64 { return float64(c.ranks) }},
+	"broken":                {"NCCL or the program gave up, or somebody says so", (*Case).broken},
+	"slow":                  {"somebody tells that it is slow", func(c *Case) bool { return c.tells(told.Slow) }},
+	"hang":                  {"somebody tells that it hangs", func(c *Case) bool { return c.tells(told.Hang) }},
+	"crash":                 {"somebody tells that it fails", func(c *Case) bool { return c.tells(told.Crash) }},
+	"multinode":             {"more than one host takes part", (*Case).multinode},
+	"one-host":              {"nccl-tests lists its GPUs on one host", (*Case).oneHost},
+	"rdma":                  {"hosts have NICs for RDMA", (*Case).rdma},
+	"ib-seen":               {"InfiniBand is there, whether NCCL names it or not", (*Case).ibSeen},
+	"layer":                 {"link layer of the RDMA NICs: IB, RoCE, IB+RoCE", (*Case).layer},
+	"args":                  {"first arguments of all observations of a kind: @args(xid)", (*Case).args},
+	"oom-who":               {"GPU and rank that ran out of memory", (*Case).oomWho},
+	"oom-hint":              {"what PyTorch advises then", (*Case).oomHint},
+	"rank-twice":            {"lines of ranks that were started twice", (*Case).rankTwice},
+	"tests-apart":           {"processes of nccl-tests that know nothing of each other", (*Case).testsApart},
+	"zero-tables":           {"several tables of one rank each", (*Case).zeroTables},
+	"rank-busy":             {"what a rank did while others waited: limit, work, seconds, time limit", (*Case).rankBusy},
+	"timeout-lines":         {"messages of a timeout", (*Case).timeoutLines},
+	"timeout-where":         {"ranks that are missing at a timeout", (*Case).timeoutWhere},
+	"timeout-why":           {"how ranks differ at a timeout", (*Case).timeoutWhy},
+	"init-incomplete":       {"a communicator some ranks did not finish: started, ranks, done", (*Case).initIncomplete},
+	"nccl-code":             {"NCCL's code in an exception", (*Case).ncclCode},
+	"last-error":            {"NCCL's last error", func(c *Case) string { return text(c.First(evidence.LastError)) }},
+	"slow-rank":             {"a rank whose steps take longer: rank, factor, percent", (*Case).slowRank},
+	"status":                {"a completion with a status: @status(12)", (*Case).status},
+	"verdict-of":            {"a completion's error: @verdict-of(RETRY_EXC_ERR,12)", (*Case).verdictOf},
+	"failed":                {"a call that failed for a reason: @failed(memory,ibv_reg_mr)", (*Case).failed},
+	"flushed-only":          {"completions of which all were flushed", (*Case).flushedOnly},
+	"bad-gid":               {"the GID in use is link-local or of RoCE v1", (*Case).badGID},
+	"routable-gid":          {"the GID of a failed connection can be routed", (*Case).routableGID},
+	"same-subnet":           {"two interfaces in one network: name, name, network", (*Case).sharedNet},
+	"loss-counters":         {"counters of loss or pauses above 1000", (*Case).lossCounters},
+	"link-counters":         {"counters of bad links above 10", (*Case).linkCounters},
+	"small-mtu":             {"an MTU of at most 1500 on an interface in use", (*Case).smallMTU},
+	"active-mtus":           {"number of different MTUs of RDMA ports", (*Case).activeMTUs},
+	"mtu-differs":           {"MTUs of one interface on several hosts: host, interface, few, most", (*Case).mtuDiffers},
+	"bad-interface":         {"an interface in use that reaches no other host: name, what it is", (*Case).badInterface},
+	"far-address":           {"an address that was not reached and never will be", (*Case).farAddress},
+	"far-why":               {"what that address is", (*Case).farWhy},
+	"told-virtual":          {"what the interface of NCCL_SOCKET_IFNAME is, where other hosts lack it", (*Case).toldVirtual},
+	"named-interface":       {"what is wrong with NCCL_SOCKET_IFNAME", (*Case).namedInterface},
+	"devices-differ":        {"UCX and NCCL are told to use different NICs", (*Case).devicesDiffer},
+	"named-by-ipv4":         {"a name without an address of any family", (*Case).namedByIPv4},
+	"interface-unreachable": {"a rank that connects from an address others cannot reach", (*Case).unreachable},
+	"layers-mixed":          {"a list of NICs with InfiniBand and RoCE", (*Case).layersMixed},
+	"networks-differ":       {"hosts name different networks", (*Case).networksDiffer},
+	"adapters-differ":       {"hosts list different NICs", (*Case).adaptersDiffer},
+	"releases-differ":       {"hosts print different releases of NCCL", (*Case).releasesDiffer},
+	"slow-provider":         {"libfabric's provider is none for RDMA", (*Case).slowProvider},
+	"libfabric-settings":    {"settings of libfabric or its plugin are there", (*Case).libfabricSettings},
+	"socket-network":        {"NCCL uses sockets", (*Case).socketNetwork},
+	"socket-loss":           {"sockets are in use where RDMA is, or it is slow", (*Case).socketLoss},
+	"fast-cluster":          {"the cluster has NICs for RDMA", (*Case).fastCluster},
+	"gdr-off":               {"GPUDirect RDMA is off, and on nowhere", (*Case).gdrOff},
+	"gdr-one-sided":         {"GPUDirect RDMA on some hosts only", (*Case).gdrOneSided},
+	"net-bounce":            {"connections over RDMA without GPUDirect", (*Case).netBounce},
+	"net-direct":            {"connections with GPUDirect", (*Case).netDirect},
+	"iommu-on":              {"the IOMMU translates", (*Case).iommuOn},
+	"idle-nics":             {"connections use one NIC of several", (*Case).idleNICs},
+	"devices-up":            {"RDMA devices with a link", (*Case).devicesUp},
+	"one-device":            {"NCCL_IB_HCA names one NIC", (*Case).oneDevice},
+	"sharers":               {"GPUs of a host and its fewer NICs", (*Case).sharers},
+	"channel-plans":         {"different counts of channels in one communicator", (*Case).channelPlans},
+	"nodes-miscounted":      {"a communicator counts other nodes than hosts", (*Case).nodesMiscounted},
+	"setting-differs":       {"a setting differs between hosts: name, value, value", (*Case).settingDiffers},
+	"setting-misspelt":      {"a misspelt setting: name, what is meant", (*Case).settingMisspelt},
+	"stale-settings":        {"settings that releases removed or renamed", (*Case).staleSettings},
+	"of-predicted": {
+		"a stated rate against the prediction: rate, percent, prediction, size, machine",
+		(*Case).ofPredicted,
+	},
+	"fleet-fault":           {"the worst that a fleet has found", (*Case).fleetFault},
+	"pair-dropped":          {"a pair that became slow: course, from, to", (*Case).pairDropped},
+	"nic-slow":              {"a host slow with everybody", (*Case).nicSlow},
+	"pair-slow":             {"a slow pair of sound hosts", (*Case).pairSlow},
+	"rings-off-nvlink":      {"a ring that leaves NVLink", (*Case).ringsOffNVLink},
+	"uplink-oversubscribed": {"groups slow with each other", (*Case).uplink},
+	"flat-ring":             {"a ring that changes hosts too often", (*Case).flatRing},
+	"operations-differ":     {"watchdogs of ranks name different operations: the operations", (*Case).operationsDiffer},
+	"fewer-nodes-slower": {
+		"the same GPUs on fewer nodes are told to be slower: GPUs a node",
+		(*Case).fewerNodesSlower,
+	},
 }
 
 // clue is what a fact found: the values of its placeholders, and the lines it rests on.
@@ -117,6 +145,8 @@ func (c *Case) look(a *cause.Atom) any {
 // shows reports an observation that is as an atom asks.
 func shows(o *evidence.Observation, a *cause.Atom) bool {
 	switch {
+	case o.Kind == evidence.Line:
+		return o.Arg(0) == "(?i)"+a.Value
 	case a.Op == "":
 		return a.Index < 0 || o.Arg(a.Index) != ""
 	case a.Op == "~" && a.Index < 0:
@@ -129,7 +159,7 @@ func shows(o *evidence.Observation, a *cause.Atom) bool {
 
 func (c *Case) fact(a *cause.Atom) any {
 	args := append(slices.Clone(a.Args), make([]string, max(0, 2-len(a.Args)))...) // facts may rely on two
-	switch f := facts[a.Name[1:]].(type) {
+	switch f := facts[a.Name[1:]].find.(type) {
 	case func(*Case) bool:
 		return f(c)
 	case func(*Case) float64:
@@ -216,9 +246,6 @@ func (c *Case) lines(atoms []*cause.Atom) (list []finding.Quote) {
 				list = append(list, first(v.Quotes, 1)...)
 			}
 		}
-		if a.Name == "told" {
-			list = append(list, c.told(a.Values()...)...)
-		}
 	}
 	return first(list, maxEvidence)
 }
@@ -236,6 +263,25 @@ func (c *Case) where(atoms []*cause.Atom) string {
 	return hosts(list)
 }
 
+// lineSet are lines by file and number.
+type lineSet map[finding.Quote]bool
+
+func (s lineSet) addLines(list []finding.Quote) {
+	for _, q := range list {
+		s[finding.Quote{File: q.File, Line: q.Line, Text: q.Text}] = true
+	}
+}
+
+// within reports that all lines are in another set, which has more.
+func (s lineSet) within(other lineSet) bool {
+	for q := range s {
+		if !other[q] {
+			return false
+		}
+	}
+	return len(s) > 0 && len(s) < len(other)
+}
+
 // detect finds what evidence shows of each cause.
 func (c *Case) detect(m *cause.Model) (found []finding.Finding) {
 	for _, x := range m.Detected() {
@@ -248,53 +294,59 @@ func (c *Case) detect(m *cause.Model) (found []finding.Finding) {
 			ID: x.ID, Severity: way.Severity, Title: cause.Fill(way.Title, c.placeholder),
 			Cause: cause.Fill(way.Why, c.placeholder),
 			Fix:   cause.Fill(way.Fix, c.placeholder), Cost: cause.Fill(way.Cost, c.placeholder),
-			Where: cause.Fill(way.Where, c.placeholder), Reference: x.See, Evidence: c.lines(way.Quote),
+			Where: cause.Fill(way.Where, c.placeholder), Reference: x.See, Confirm: x.Test, Evidence: c.lines(way.Quote),
 		}
 		if len(way.Hosts) > 0 {
 			f.Where = c.where(way.Hosts)
 		}
-		c.how[x.ID] = way.Grade
-		c.lined[x.ID] = slices.ContainsFunc(way.Quote,
-			func(a *cause.Atom) bool { return !toldOnly[a.Name] && len(c.lines([]*cause.Atom{a})) > 0 })
+		c.how[x.ID], c.basis[x.ID] = way.Grade, lineSet{}
+		c.basis[x.ID].addLines(f.Evidence)
+		for _, a := range way.When.Atoms() {
+			if c.holds(a) {
+				c.basis[x.ID].addLines(c.lines([]*cause.Atom{a}))
+			}
+		}
 		tidy(&f)
 		found = append(found, f)
 	}
 	return append(found, c.audited(found)...)
 }
 
-// kinds are the observations that built-in causes ask for.
-var kinds = sync.OnceValues(func() (map[string]bool, error) {
-	m, err := cause.New()
-	if err != nil {
-		return nil, err
+// Atom is what a condition in a cause's file may ask for.
+type Atom struct {
+	Name string `json:"name"`
+	Says string `json:"says"`
+}
+
+// Atoms are all of them, by name; settings are $NAME beside.
+func Atoms() []Atom {
+	list := []Atom{
+		{"$NAME", "a setting of the environment, a script or a manifest: $NCCL_ALGO=tree"},
+		{"line~PATTERN", "a line that matches a regular expression: line~'storm control: dropped'"},
 	}
-	known := map[string]bool{}
-	for _, x := range m.Detected() {
-		for i := range x.Found {
-			atoms, err := x.Found[i].Atoms()
-			if err != nil {
-				return nil, err
-			}
-			for _, a := range atoms {
-				known[a.Name] = true
-			}
-		}
+	for _, k := range evidence.Kinds() {
+		list = append(list, Atom{k.Name, k.Says})
 	}
-	return known, nil
-})
+	for name, f := range facts {
+		list = append(list, Atom{"@" + name, f.says})
+	}
+	slices.SortFunc(list, func(a, b Atom) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
 
 // validate refuses causes that ask for what nothing gives.
 func validate(m *cause.Model) error {
-	known, err := kinds()
-	if err != nil {
-		return err
+	known := map[string]bool{}
+	for _, a := range Atoms() {
+		known[a.Name] = true
 	}
 	for _, x := range m.Detected() {
 		for i := range x.Found {
 			atoms, err := x.Found[i].Atoms()
 			for _, a := range atoms {
-				if a.Name[0] != '$' && !known[a.Name] || a.Name[0] == '@' && facts[a.Name[1:]] == nil {
-					err = fmt.Errorf("nothing gives %q; expected $SETTING or what the built-in causes ask for", a.Name)
+				if line := a.Name == string(evidence.Line); line && a.Op != "~" || !line && a.Name[0] != '$' && !known[a.Name] {
+					err = fmt.Errorf("nothing gives %q; expected $SETTING, line~PATTERN or what busbar list causes --atoms "+
+						"lists", a.Name)
 				}
 			}
 			if err != nil {

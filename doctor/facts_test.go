@@ -25,7 +25,7 @@ func TestFactsOfAnyCase(t *testing.T) {
 
 // A user's cause is found by what programs print; one that asks for what nothing gives is refused.
 func TestFoundByUser(t *testing.T) {
-	const file = "title: \"t\"\ncause: \"c\"\nfix: \"f\"\nfound:\n  - when: \"xid=79 and not symptom=slow\"\n    how: " +
+	const file = "title: \"t\"\ncause: \"c\"\nfix: \"f\"\nfound:\n  - when: \"xid=79 and not @slow\"\n    how: " +
 		"states\n    quote: \"xid\"\n    title: \"GPU gone, Xid {xid.0}\"\n"
 	x, err := cause.Parse("riser", file)
 	if err != nil {
@@ -35,7 +35,7 @@ func TestFoundByUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Weigh(m, read(t, "NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus."), nil)
+	r := Weigh(m, read(t, "NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus."))
 	for _, f := range r.Findings {
 		if f.ID == "riser" && f.Title == "GPU gone, Xid 79" && len(f.Evidence) == 1 {
 			return

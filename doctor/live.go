@@ -13,7 +13,7 @@ import (
 // words or suggest one thing among others lose what the verdict is sure of, and what only says that something happened
 // follows from it. Where nothing else was found, logs alone are enough: an exception that ended a rank is no problem
 // that others share, and still why the job is gone.
-func (c *Case) giveWay(m *cause.Model, found []finding.Finding, r *Report) []finding.Finding {
+func (c *Case) giveWay(m *cause.Model, found []finding.Finding) []finding.Finding {
 	if c.Job == nil || c.Job.Empty() || !c.Job.Waits() && len(found) > 0 {
 		return found
 	}
@@ -35,7 +35,7 @@ func (c *Case) giveWay(m *cause.Model, found []finding.Finding, r *Report) []fin
 	}
 	for i := range found {
 		f := &found[i]
-		switch g := c.grade(f); {
+		switch g := c.how[f.ID]; {
 		// the others' connections to it
 		case m.Consequence(f.ID), f.ID == "connect-failed" && (v.Kind == hang.Killed || v.Kind == hang.Exited):
 			f.ExplainedBy = list[0].ID
@@ -46,13 +46,12 @@ func (c *Case) giveWay(m *cause.Model, found []finding.Finding, r *Report) []fin
 	if !c.Job.Dumped() { // logs alone say who; a line that states why comes first
 		for _, rule := range m.Detected() {
 			i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.ID == rule.ID && f.Severity != finding.Note })
-			if i >= 0 && !rule.Consequence && c.grade(&found[i]) >= cause.Agrees &&
+			if i >= 0 && !rule.Consequence && c.how[rule.ID] >= cause.Agrees &&
 				slices.Contains(rule.Follows, "collective-timeout") {
 				list[0].ExplainedBy = rule.ID
 				break
 			}
 		}
 	}
-	r.Undecided, r.Questions = false, nil
 	return append(found, list...)
 }

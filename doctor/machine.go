@@ -46,6 +46,7 @@ var (
 	toldNodes = lazyre.New(`(?i)\b(\d{1,4}) ?x ?(\d{1,2}) (?:NVIDIA )?[A-Z]{1,2}\d{2,4}`)
 	toldCount = lazyre.New(`(?i)\b(\d{1,4}|two|four|eight)[ -]nodes?\b`)
 	toldNICs  = lazyre.New(`(?i)\b(\d{1,2}) ?x ?(\d{2,3}) ?G(?:b\S*)?\b|\b(\d{1,2}) ?x ?(FDR|EDR|HDR100|HDR|NDR|XDR)`)
+	toldModel = lazyre.New(`\b[A-Z]{1,3}\d{2,4}\w?\b`)
 	toldGPUs  = lazyre.New(`(?i)\b(\d{1,2}) ?x ?(?:NVIDIA )?[A-Z]{1,2}\d{2,4}`)
 	speeds    = map[string]int{"FDR": 56, "EDR": 100, "HDR100": 100, "HDR": 200, "NDR": 400, "XDR": 800}
 )
@@ -93,8 +94,8 @@ func (c *Case) gpu() string {
 			}
 		}
 	}
-	for _, o := range c.All(evidence.Device) {
-		if g, ok := hardware.GPUByName(o.Arg(0)); ok {
+	for _, word := range first(toldModel.FindAllString(c.Words, -1), 100) {
+		if g, ok := hardware.GPUByName(word); ok {
 			return g.Name
 		}
 	}
@@ -130,7 +131,7 @@ func (c *Case) sizes(m *machine) {
 	if m.nodes > 0 {
 		return
 	}
-	text := c.toldText()
+	text := c.Words
 	if x := toldNodes.FindStringSubmatch(text); x != nil {
 		m.nodes, m.per = atoi(x[1]), atoi(x[2])
 		return
@@ -151,11 +152,8 @@ func (c *Case) sizes(m *machine) {
 // nics fills the NICs of a node.
 func (c *Case) nics(m *machine) {
 	m.spec.Kind = cluster.InfiniBand
-	switch {
-	case c.layer() == "RoCE":
+	if c.layer() == "RoCE" {
 		m.spec.Kind = cluster.RoCE
-	case c.in("efa"):
-		m.spec.Kind = cluster.EFA
 	}
 	if list := c.All(evidence.IBUsing); len(list) > 0 {
 		m.spec.NICs = strings.Count(list[0].Arg(0), ",") + 1
@@ -167,7 +165,7 @@ func (c *Case) nics(m *machine) {
 			}
 		}
 	}
-	if x := toldNICs.FindStringSubmatch(c.toldText()); x != nil {
+	if x := toldNICs.FindStringSubmatch(c.Words); x != nil {
 		n, rate := atoi(x[1]+x[3]), atoi(x[2])
 		if x[4] != "" {
 			rate = speeds[strings.ToUpper(x[4])]

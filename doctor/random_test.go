@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"busbar.dev/internal/test/threads"
 	"time"
 )
 
@@ -62,21 +64,13 @@ func TestRandomTexts(t *testing.T) {
 
 // linePool is lines of trials and of an example.
 func linePool(t *testing.T) []string {
-	data, err := os.ReadFile("testdata/trials.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := ReadTrials("trials", strings.NewReader(string(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
 	job, err := os.ReadFile("../docs/examples/job.log")
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool := strings.Split(string(job), "\n")
-	for i := range list {
-		pool = append(pool, strings.Split(list[i].Text(), "\n")...)
+	for _, x := range threads.Trials(t, "") {
+		pool = append(pool, strings.Split(x.Text, "\n")...)
 	}
 	return append(pool, "8x H100", "2x8 H100, 8x400G RoCE", "NCCL_ALGO=", "rank 3 step time 1 s", "a1,b2 3.5",
 		"{\"a\":{\"NCCL_X\":\"1\"}}", "\x1b[", "# Rank  0 Group  0 Pid 1 on n device  0 [0000:1b:00] NVIDIA H100", "\x00")

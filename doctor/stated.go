@@ -7,8 +7,10 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/finding"
 	"busbar.dev/hardware"
 	"busbar.dev/internal/lazyre"
+	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/unit"
@@ -67,8 +69,8 @@ var (
 	statedOp   = lazyre.New(`(?i)\b(all[-_ ]?gather|reduce[-_ ]?scatter|all[-_ ]?to[-_ ]?all)`)
 )
 
-// ofPredicted compares the best rate that is told of with what is predicted for the machine that is named: rate,
-// percent, prediction, collective, size, machine.
+// ofPredicted compares the best rate that is told of with what is predicted for the machine that is named, or whose
+// parts are all told: rate, percent, prediction, collective and size, machine.
 func (c *Case) ofPredicted() *clue {
 	best := 0.0
 	k := &clue{}
@@ -79,8 +81,8 @@ func (c *Case) ofPredicted() *clue {
 		best = max(best, f.GBps)
 		k.quotes = append(k.quotes, f.Quote)
 	}
-	preset, nodes := c.stated()
-	if preset == "" || best == 0 {
+	cl, nodes, per := c.named()
+	if cl == nil || best == 0 {
 		return nil
 	}
 	op, size, large := coll.AllReduce, unit.GiB, "a large "
@@ -94,24 +96,38 @@ func (c *Case) ofPredicted() *clue {
 			size, large = n, m[1]+" "
 		}
 	}
-	want := c.busBandwidth(preset, nodes, op, size)
+	want := c.busBandwidth(cl, nodes, per, op, size)
 	if want <= 0 || best > 1.4*want {
 		return nil
 	}
 	k.args = []string{
-		fmt.Sprintf("%.3g", best), fmt.Sprintf("%.0f", 100*best/want), fmt.Sprintf("%.3g", want), large + op.String(),
-		fmt.Sprintf("%s:%d", preset, nodes),
+		fmt.Sprintf("%.3g", best), fmt.Sprintf("%.0f", 100*best/want), fmt.Sprintf("%.3g", want), large + op.String(), cl.Name,
 	}
 	return k
 }
 
-// busBandwidth is predicted for a preset, in GB/s; 0 where it cannot be.
-func (c *Case) busBandwidth(preset string, nodes int, op coll.Kind, size unit.Bytes) float64 {
-	cl, err := hardware.Preset(preset, nodes)
-	if err != nil {
-		return 0
+// named is the cluster that somebody names, or whose parts are all told; nil: nobody does.
+func (c *Case) named() (cl *cluster.Cluster, nodes, per int) {
+	if preset, n := c.stated(); preset != "" {
+		if cl, err := hardware.Preset(preset, n); err == nil {
+			cl.Name = fmt.Sprintf("%s:%d", preset, n)
+			return cl, n, cl.Types[0].Count(cluster.GPU)
+		}
 	}
-	per := cl.Types[0].Count(cluster.GPU)
+	m := c.machine()
+	if m == nil || len(m.assumed) > 0 {
+		return nil, 0, 0
+	}
+	cl, err := m.spec.Cluster(m.nodes)
+	if err != nil {
+		return nil, 0, 0
+	}
+	cl.Name = m.String()
+	return cl, m.nodes, m.per
+}
+
+// busBandwidth is what is predicted, in GB/s; 0 where nothing can be.
+func (c *Case) busBandwidth(cl *cluster.Cluster, nodes, per int, op coll.Kind, size unit.Bytes) float64 {
 	layout, err := nccl.Block(cl, nodes, per)
 	if err != nil {
 		return 0
@@ -125,4 +141,41 @@ func (c *Case) busBandwidth(preset string, nodes int, op coll.Kind, size unit.By
 		return 0
 	}
 	return float64(size) / (float64(a.Rows[0].Time) / float64(unit.Second)) / 1e9 * op.BusFactor(nodes*per)
+}
+
+// statedLayout is "4 GPUs on 2 nodes", "four on two nodes".
+var statedLayout = lazyre.New(`(?i)\b(\d+|[a-z]+) (?:GPUs? |cards? |A100s? |H100s? )?(?:on|over|across|in|of) (\d+|[a-z]+)` +
+	`(?: (?:nodes?|hosts?|machines?|servers?))?\b`)
+
+// fewerNodesSlower are two layouts of which that on fewer nodes is told to be the slower: GPUs of a node, both layouts.
+func (c *Case) fewerNodesSlower() *clue {
+	type layout struct {
+		nodes, gpus int
+		text        string
+	}
+	for i := range c.clauses {
+		low := strings.ToLower(c.clauses[i].Text)
+		var list []layout
+		for _, m := range statedLayout.FindAllStringSubmatch(low, 8) {
+			gpus, nodes := max(numbers[m[1]], atoi(m[1])), max(numbers[m[2]], atoi(m[2]))
+			if gpus > 0 && nodes > 0 && gpus >= nodes {
+				list = append(list, layout{nodes, gpus, m[0]})
+			}
+		}
+		if len(list) < 2 {
+			continue
+		}
+		a, b := list[0], list[1]
+		if strings.Contains(low, "faster") { // "four on four are faster than four on two"
+			a, b = b, a
+		} else if !strings.Contains(low, "slower") && !strings.Contains(low, "longer") {
+			continue
+		}
+		if a.nodes < b.nodes && a.gpus > a.nodes && a.gpus/a.nodes > b.gpus/b.nodes {
+			return &clue{
+				[]string{words.Plural(a.gpus/a.nodes, "GPU"), a.text, b.text}, []finding.Quote{{Text: c.clauses[i].Text}},
+			}
+		}
+	}
+	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"busbar.dev/doctor/cause"
 	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
@@ -18,7 +17,7 @@ import (
 type Text struct {
 	Width int  // of lines; 0: 100
 	Paint bool // with colours
-	All   bool // every quoted line, and lines that were not understood
+	All   bool // every finding in full, every quoted line, and lines that were not understood
 }
 
 // colours of the terminal by what they mark.
@@ -33,26 +32,73 @@ func (t Text) paint(code, s string) string {
 	return code + s + plain
 }
 
+// An answer is short: what is known, on which lines it rests, the fix, the command that confirms it.
+const (
+	answerLines = 12
+	shownQuotes = 3
+)
+
 // Write prints a report.
 func (t Text) Write(w io.Writer, r *Report) error {
 	t.Width = cmp.Or(t.Width, 100)
-	var b strings.Builder
-	b.WriteString(r.summary() + "\n")
-	if r.Undecided {
-		t.questions(&b, r.Questions)
-	}
-	for i := range r.Findings {
-		b.WriteString("\n")
-		t.finding(&b, &r.Findings[i])
+	list := []string{r.summary()}
+	switch {
+	case t.All:
+		for i := range r.Findings {
+			list = append(list, "")
+			list = append(list, t.finding(&r.Findings[i])...)
+		}
+	case r.Undecided:
+		list = append(list, t.collect(r.Findings)...)
+	default:
+		list = t.answer(list, r.Findings)
 	}
 	if (t.All || r.Unread > 0 && len(r.Findings) == 0) && len(r.Samples) > 0 {
-		b.WriteString("\nNot understood, among others:\n")
+		list = append(list, "", "Not understood, among others:")
 		for _, q := range r.Samples {
-			b.WriteString("  " + q.Place() + "  " + q.Text + "\n")
+			list = append(list, "  "+q.Place()+"  "+q.Text)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, strings.Join(list, "\n")+"\n")
 	return err
+}
+
+// answer adds the first finding, and of the others as many titles as there is room for.
+func (t Text) answer(list []string, found []finding.Finding) []string {
+	if len(found) == 0 {
+		return list
+	}
+	list = append(list, t.finding(&found[0])...)
+	others := found[1:]
+	for i := range others {
+		if room := answerLines - len(list); room == 1 && len(others)-i > 1 {
+			return append(list, t.paint(dim, words.Plural(len(others)-i, "more finding")+": busbar doctor -v"))
+		}
+		list = append(list, t.head(&others[i]))
+	}
+	return list
+}
+
+// collect says what failed, as far as a line says so, and what to find out: the leading causes, each with what decides
+// it.
+func (t Text) collect(found []finding.Finding) (list []string) {
+	for i := range found {
+		if f := &found[i]; f.Severity != finding.Note && len(list) < answerLines-1-2*leading {
+			list = append(list, t.head(f))
+			list = append(list, t.part("where: ", f.Where, 1)...)
+		}
+	}
+	n := 0
+	for i := range found {
+		f := &found[i]
+		if f.Confirm == "" || f.Severity != finding.Note || n == leading {
+			continue
+		}
+		n++
+		list = append(list, fmt.Sprintf("%d. %s  %s", n, t.paint(bold, f.Title), t.paint(dim, said(f))))
+		list = append(list, t.part("run: ", f.Confirm, 1)...)
+	}
+	return list
 }
 
 // summary says what was read and how much is wrong.
@@ -65,7 +111,6 @@ func (r *Report) summary() string {
 	if n := len(r.Dropped); n > 0 {
 		read += ", more than is kept of " + strings.Join(slices.Sorted(maps.Keys(r.Dropped))[:min(n, 4)], ", ")
 	}
-	serious := count.Serious() > 0
 	switch {
 	case r.Lines == 0 && len(r.Findings) == 0:
 		return read + ". There was no line in it, so nothing is known."
@@ -75,32 +120,22 @@ func (r *Report) summary() string {
 	case r.Blank && len(r.Findings) == 0:
 		return read + ". Nothing in it was recognised, so nothing is known; expected a job's log, or the output of a tool " +
 			"such as nvidia-smi, ibstat, nccl-tests or dmesg."
-	case !serious && r.Undecided && !r.Asked:
-		return read + ". No certain problem found, " + words.Plural(len(r.Findings), "possible cause") +
-			". The answers to these questions would tell them apart."
-	case !serious && !r.Undecided:
-		return read + ". " + r.onlyNotes(count[finding.Note])
-	case !r.Undecided:
+	case r.Undecided:
+		return read + ". The cause is not known; collect these, in this order:"
+	case count.Serious() > 0:
 		return read + ". " + count.String() + "; the likeliest cause first."
-	case serious && r.Findings[0].Confidence >= cause.Threshold: // by its own line in the log
-		read += ". What failed is known, and its cause is not"
-	default:
-		read += ". The cause is unknown"
 	}
-	return read + ". The answers to these questions would tell the leading causes, listed below, apart."
+	return read + ". " + r.onlyNotes(count[finding.Note])
 }
 
-// onlyNotes says what there is where nothing is above a note: a job may be slow by what a note says, and that is what
-// was asked.
+// onlyNotes says what there is where nothing is above a note.
 func (r *Report) onlyNotes(n int) string {
 	s := "No problems found."
 	switch {
 	case r.Unread > 0:
 		s = "No known problem, but " + words.Plural(r.Unread, "warning") + " of NCCL that is not known (-v shows them)."
-	case r.Slowing:
-		s = "No errors or warnings. " + words.Plural(n, "note") + " on what can slow the job."
 	case n > 0:
-		s += " " + words.Plural(n, "note") + "."
+		s = "No errors or warnings. " + words.Plural(n, "note") + "."
 	}
 	if len(r.Tests) > 0 {
 		s += " How fast this nccl-tests sweep should be is another question: busbar doctor " +
@@ -109,18 +144,16 @@ func (r *Report) onlyNotes(n int) string {
 	return s
 }
 
-// questions writes what to find out next.
-func (t Text) questions(b *strings.Builder, list []cause.Question) {
-	for i, q := range list {
-		fmt.Fprintf(b, "\n%d. %s\n", i+1, t.paint(bold, q.Ask))
-		t.part(b, "run:   ", q.Command)
-		if len(q.Tells) > 0 {
-			t.part(b, "yes:   ", "points to "+strings.Join(q.Tells, ", "))
-		}
+func said(f *finding.Finding) string {
+	s := fmt.Sprintf("[%s, %.0f%% sure]", f.ID, 100*f.Confidence)
+	if f.ExplainedBy != "" {
+		s += " follows from " + f.ExplainedBy
 	}
+	return s
 }
 
-func (t Text) finding(b *strings.Builder, f *finding.Finding) {
+// head is the line of a finding that names it.
+func (t Text) head(f *finding.Finding) string {
 	mark := t.paint(dim, "·")
 	switch f.Severity {
 	case finding.Error:
@@ -128,42 +161,55 @@ func (t Text) finding(b *strings.Builder, f *finding.Finding) {
 	case finding.Warn:
 		mark = t.paint(yellow, "!")
 	}
-	fmt.Fprintf(b, "%s %s  %s\n", mark, t.paint(bold, f.Title),
-		t.paint(dim, fmt.Sprintf("[%s, %.0f%% sure]", f.ID, 100*f.Confidence)))
-	t.part(b, "follows from ", f.ExplainedBy)
-	if f.Cause != f.Title {
-		t.part(b, "", f.Cause)
-	}
-	t.part(b, "where: ", f.Where)
-	t.part(b, "cost:  ", f.Cost)
-	t.part(b, "fix:   ", f.Fix)
-	t.part(b, "see:   ", f.Reference)
-	n := 3
-	if t.All {
-		n = len(f.Evidence)
-	}
-	for _, q := range first(f.Evidence, n) {
-		b.WriteString("    " + t.paint(dim, q.Place()) + "  " + cut(q.Text, t.Width) + "\n")
-	}
+	return fmt.Sprintf("%s %s  %s", mark, t.paint(bold, f.Title), t.paint(dim, said(f)))
 }
 
-// part writes a labelled paragraph; nothing when there is no text.
-func (t Text) part(b *strings.Builder, label, text string) {
+// finding is a finding in full, or in as many lines as an answer has beside its first.
+func (t Text) finding(f *finding.Finding) []string {
+	list := []string{t.head(f)}
+	if f.Cause != f.Title {
+		list = append(list, t.part("", f.Cause, 2)...)
+	}
+	list = append(list, t.part("where: ", f.Where, 1)...)
+	shown := first(f.Evidence, shownQuotes)
+	if t.All {
+		shown = f.Evidence
+	}
+	for _, q := range shown {
+		place := q.Place()
+		list = append(list, "    "+t.paint(dim, place)+"  "+cut(q.Text, t.Width-6-len(place)))
+	}
+	check := t.part("check: ", f.Confirm, 1)
+	list = append(list, t.part("fix:   ", f.Fix, answerLines-1-len(list)-len(check))...)
+	list = append(list, check...)
+	if t.All {
+		list = append(list, t.part("cost:  ", f.Cost, 1)...)
+		list = append(list, t.part("see:   ", f.Reference, 1)...)
+	}
+	return list
+}
+
+// part is a labelled paragraph, of some lines where not all is asked for; nothing when there is no text.
+func (t Text) part(label, text string, lines int) (list []string) {
 	if text == "" {
-		return
+		return nil
 	}
-	lead := label
-	for _, l := range texttab.Wrap(text, t.Width-4-len(label)) {
-		b.WriteString("    " + lead + l + "\n")
-		lead = strings.Repeat(" ", len(label))
+	wrapped := texttab.Wrap(text, t.Width-4-len(label))
+	if !t.All && len(wrapped) > lines {
+		wrapped = wrapped[:lines]
+		wrapped[lines-1] += " …"
 	}
+	for _, l := range wrapped {
+		list = append(list, "    "+label+l)
+		label = strings.Repeat(" ", len(label))
+	}
+	return list
 }
 
 // cut shortens a quoted line for a terminal.
 func cut(s string, width int) string {
-	s = texttab.Clean(s)
-	if r := []rune(s); len(r) > 2*width {
-		return string(r[:2*width]) + " …"
+	if r := []rune(texttab.Clean(s)); len(r) > max(width, 40) {
+		return string(r[:max(width, 40)]) + " …"
 	}
-	return s
+	return texttab.Clean(s)
 }

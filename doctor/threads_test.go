@@ -1,32 +1,18 @@
 package doctor
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-)
 
-func threads(t *testing.T, name string) []Thread {
-	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "cases", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	list, err := ReadThreads(name, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
+	"busbar.dev/internal/test/threads"
+)
 
 // TestThreads holds the collected threads to their form, and the blind ones apart from the others.
 func TestThreads(t *testing.T) {
 	sources, ids := map[string]string{}, map[string]string{}
 	for _, name := range []string{"fit.jsonl", "fit-2.jsonl", "fit-3.jsonl", "fit-4.jsonl", "blind.jsonl"} {
-		for _, x := range threads(t, name) {
+		for _, x := range threads.Threads(t, name) {
 			source := strings.ToLower(strings.TrimSuffix(x.Source, "/"))
 			for _, other := range []string{sources[source], ids[x.ID]} {
 				if other != "" {
@@ -34,12 +20,12 @@ func TestThreads(t *testing.T) {
 				}
 			}
 			sources[source], ids[x.ID] = name+" "+x.ID, name+" "+x.ID
-			x.lint(t, name)
+			lintThread(t, name, &x)
 		}
 	}
 }
 
-func (x *Thread) lint(t *testing.T, name string) {
+func lintThread(t *testing.T, name string, x *threads.Thread) {
 	t.Helper()
 	bad := func(what, got string) { t.Errorf("%s %s: %s %q", name, x.ID, what, got) }
 	for what, text := range map[string]string{

@@ -29,6 +29,7 @@ type Finding struct {
 	Cause string `json:"cause,omitempty"`
 	// Fix is what to do, Cost what it costs a job, Reference a document about it.
 	Fix       string `json:"fix,omitempty"`
+	Confirm   string `json:"confirm,omitempty"` // the command that tells whether it is this
 	Cost      string `json:"cost"`
 	Reference string `json:"reference,omitempty"`
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/doctor"
 	"busbar.dev/doctor/cause"
 	"busbar.dev/hardware"
 	"busbar.dev/schedule"
@@ -16,6 +17,7 @@ import (
 type List struct {
 	// What is presets, models, hardware, frameworks, causes or algorithms.
 	What  string   `kong:"-"`
+	Atoms bool     `kong:"-" page:"-"` // of causes: what conditions may ask for
 	Words []string `arg:"" optional:"" name:"words" names:"model" help:"Only what has all these words; of hardware also a table: links, gpu, nic, switch; a whole name or a config.json of a model lists its tensors."`
 }
 
@@ -62,18 +64,32 @@ func (q List) Run(_ context.Context, env Env) (doc *ListDoc, err error) {
 		}
 		d.Frameworks = having(q.Words, d.Frameworks, listedName.all)
 	case "causes":
-		model, err := cause.New()
-		if err != nil {
+		if err := d.addCauses(q.Atoms); err != nil {
 			return nil, err
-		}
-		for _, c := range model.Causes() {
-			d.Causes = append(d.Causes, listedName{c.ID, c.Title, c.Why, c.See})
 		}
 		d.Causes = having(q.Words, d.Causes, listedName.all)
 	default:
 		return nil, fmt.Errorf("list %.40q: expected presets, models, hardware, frameworks, causes or algorithms", q.What)
 	}
 	return d, q.found(d.rows())
+}
+
+// addCauses lists causes, or what their conditions may ask for.
+func (d *ListDoc) addCauses(atoms bool) error {
+	if atoms {
+		for _, a := range doctor.Atoms() {
+			d.Causes = append(d.Causes, listedName{Name: a.Name, Title: a.Says})
+		}
+		return nil
+	}
+	model, err := cause.New()
+	if err != nil {
+		return err
+	}
+	for _, c := range model.Causes() {
+		d.Causes = append(d.Causes, listedName{c.ID, c.Title, c.Why, c.See})
+	}
+	return nil
 }
 
 func (n listedName) all() string { return n.Name + " " + n.Title + " " + n.Text }

@@ -14,7 +14,6 @@ import (
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
-	"busbar.dev/finding"
 	"busbar.dev/input"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/internal/failure"
@@ -28,9 +27,6 @@ type Doctor struct {
 	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Logs, outputs of tools, environments, scripts, notes; folders and archives of them; - for standard input; or a sentence about what is seen."`
 	Live    bool     `page:"-" help:"Also read this machine: topology, limits, kernel modules and settings. Nothing is changed."`
 	Rules   string   `page:"-" placeholder:"DIR" help:"Weigh the causes of this folder too: files NAME.yaml as docs/doctor.md describes them. One of a known name replaces it."`
-	// Answers are those to questions of an earlier document, by their names; Skip names questions that nobody can answer.
-	Answers map[string]bool `kong:"-" page:"-"`
-	Skip    []string        `kong:"-" page:"-"`
 	// Against is the job that a training log is held against; nil: none.
 	Against *Job   `kong:"-" page:"-"`
 	Mask    string `placeholder:"WHAT" help:"addresses: also hide host and e-mail addresses. Secrets are always hidden."`
@@ -45,11 +41,10 @@ type DoctorDoc struct {
 	Noted
 }
 
-// Wrong reports a finding of the severity that was asked for, or a graver one, or a problem that was described and
-// whose cause is unknown.
+// Wrong reports a finding of the severity that was asked for, or a graver one, or a fault that was described.
 func (d *DoctorDoc) Wrong() bool {
 	least, ok := d.severity()
-	return ok && (d.Asked && d.Undecided && least <= finding.Warn || finding.AtLeast(d.Findings, least))
+	return ok && d.Report.Wrong(least)
 }
 
 // Unexamined reports that nothing that was given is known, so that no finding says nothing.
@@ -117,24 +112,36 @@ func (q Doctor) Kind(ctx context.Context, env Env, cluster string) string {
 // Run reads all sources and examines them.
 func (q Doctor) Run(ctx context.Context, env Env) (doc *DoctorDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
-	set, err := q.Read(ctx, env)
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	var more []*cause.Cause // the user's, beside the built-in ones
+	if q.Rules != "" {
+		if more, err = cause.Load(env.files(), q.Rules); err != nil {
+			return nil, fmt.Errorf("--rules: %w", err)
+		}
+	}
+	m, err := doctor.NewModel(more...)
 	if err != nil {
 		return nil, err
 	}
-	if doc, err = q.Weigh(env, set); err == nil && q.Against != nil {
+	set, err := q.read(ctx, &env, m)
+	if err != nil {
+		return nil, err
+	}
+	report := doctor.Weigh(m, set)
+	report.Mask(q.Mask == "addresses")
+	doc = &DoctorDoc{Report: report, FailOn: failOn(q.FailOn)}
+	if q.Against != nil {
 		err = doc.against(ctx, &env, *q.Against)
 	}
 	return doc, err
 }
 
-// Read reads all sources.
-func (q Doctor) Read(ctx context.Context, env Env) (doc *evidence.Set, err error) {
-	defer begin(&q, &env, &doc, &err)()
-	if err := q.check(); err != nil {
-		return nil, err
-	}
+// read reads all sources.
+func (q *Doctor) read(ctx context.Context, env *Env, m *cause.Model) (*evidence.Set, error) {
 	r := evidence.NewReader()
-	r.Budget = env.logBudget(ctx)
+	r.Budget, r.Patterns = env.logBudget(ctx), m.LinePatterns()
 	for _, name := range q.Sources {
 		if err := env.evidence(ctx, r, name); err != nil {
 			return nil, err
@@ -146,32 +153,6 @@ func (q Doctor) Read(ctx context.Context, env Env) (doc *evidence.Set, err error
 		}
 	}
 	return r.Set()
-}
-
-// Weigh examines what was read; it may be asked again with further answers.
-func (q Doctor) Weigh(env Env, set *evidence.Set) (*DoctorDoc, error) {
-	if err := prepare(&q); err != nil {
-		return nil, err
-	}
-	var report *doctor.Report
-	if q.Rules == "" && q.Answers == nil {
-		report = doctor.Examine(set)
-	} else {
-		var more []*cause.Cause // the user's, beside the built-in ones
-		if q.Rules != "" {
-			var err error
-			if more, err = cause.Load(env.files(), q.Rules); err != nil {
-				return nil, fmt.Errorf("--rules: %w", err)
-			}
-		}
-		m, err := doctor.NewModel(more...)
-		if err != nil {
-			return nil, err
-		}
-		report = doctor.Weigh(m, set, q.Answers, q.Skip...)
-	}
-	report.Mask(q.Mask == "addresses")
-	return &DoctorDoc{Report: report, FailOn: failOn(q.FailOn)}, nil
 }
 
 // liveEvidence reads this machine: its topology as map does, what the kernel says,

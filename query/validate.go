@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,8 +12,6 @@ import (
 	"strings"
 
 	"busbar.dev/calibrate/truth"
-	"busbar.dev/doctor"
-	"busbar.dev/doctor/evidence"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/words"
 	"busbar.dev/step"
@@ -32,9 +29,6 @@ type Validate struct {
 	MaxP90    *float64 `name:"max-p90" placeholder:"SHARE" help:"Exit 1 when the 90th percentile of the error exceeds this (0.4 is 40%), or nothing was predicted (default: no bound)."`
 }
 
-// ErrFaults is the error of a file that holds faults with their causes, which are ValidateDoctor's to grade.
-var ErrFaults = errors.New("faults with their causes, not measured points")
-
 // Run reads, predicts and scores.
 func (q Validate) Run(ctx context.Context, env Env) (doc *ValidateDoc, err error) {
 	defer prepared(&q, &env, &doc, &err)()
@@ -45,9 +39,6 @@ func (q Validate) Run(ctx context.Context, env Env) (doc *ValidateDoc, err error
 		if x != nil && !(*x >= 0) {
 			return nil, fmt.Errorf("a threshold of %g; expected a share such as 0.12", *x)
 		}
-	}
-	if err := q.refuseFaults(&env); err != nil {
-		return nil, err
 	}
 	m := measurements{env: &env, cluster: q.Cluster, layout: string(q.Layout), nccl: q.NCCL}
 	found, err := q.read(ctx, &m)
@@ -71,18 +62,6 @@ func (q Validate) Run(ctx context.Context, env Env) (doc *ValidateDoc, err error
 	}
 	d.judge(&q)
 	return d, nil
-}
-
-// refuseFaults refuses a file of faults. Standard input is not looked at, for it can be read only once.
-func (q *Validate) refuseFaults(env *Env) error {
-	if len(q.Files) != 1 || q.Files[0] == "-" {
-		return nil
-	}
-	data, err := env.measuredText(q.Files[0])
-	if err == nil && (doctor.MatchTrials(data) || doctor.MatchThreads(data)) {
-		err = fmt.Errorf("%s: %w", q.Files[0], ErrFaults)
-	}
-	return err
 }
 
 // measured is what files of measurements hold.
@@ -379,136 +358,4 @@ func (e *Env) readWhole(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: more than %d MiB of measurements", name, maxMeasured>>20)
 	}
 	return data, nil
-}
-
-// ValidateDoctor asks how often the doctor finds the cause of faults whose cause is known.
-type ValidateDoctor struct {
-	File  string `arg:"" name:"file" names:"file" help:"Faults with evidence and cause, one JSON object per line; - for standard input."`
-	Class string `placeholder:"NAME" help:"Only faults of this category."`
-}
-
-// ValidateDoctorDoc is the answer to ValidateDoctor.
-type ValidateDoctorDoc struct {
-	Cases     int              `json:"cases"`
-	Decidable int              `json:"decidable"` // from their evidence
-	Hits      int              `json:"hits"`      // decidable cases whose cause is among the first two findings
-	Rows      []doctor.Outcome `json:"rows"`
-	Share     float64          `json:"share"` // of hits in the decidable ones
-	First     int              `json:"first"` // decidable cases whose cause is the first finding
-	Three     int              `json:"three"` // among the first three
-
-	// Of threads, whose cause is known by name: how sure the doctor was, and how often that was right.
-	Threads *threadsScore `json:"threads,omitempty"`
-}
-
-// threadsScore is how well the causes of threads are named.
-type threadsScore struct {
-	Wrong       int           `json:"wrong_but_sure"` // wrong with a confidence of half or more
-	Unknown     int           `json:"unknown"`        // answered by: unknown
-	Nameless    int           `json:"nameless"`       // whose cause is none of the program's
-	Reliability []reliability `json:"reliability"`
-	// Early is the same with what reports held before the diagnosis only.
-	EarlyFirst int `json:"early_first"`
-	EarlyThree int `json:"early_three"`
-	EarlyWrong int `json:"early_wrong_but_sure"`
-}
-
-// reliability is a fifth of the scale of confidence.
-type reliability struct {
-	Said       int     `json:"said"`
-	Confidence float64 `json:"confidence"` // mean
-	Right      float64 `json:"right"`      // share
-}
-
-// Run examines every fault and compares the findings with the cause.
-func (q ValidateDoctor) Run(ctx context.Context, env Env) (doc *ValidateDoctorDoc, err error) {
-	defer prepared(&q, &env, &doc, &err)()
-	if err != nil {
-		return nil, err
-	}
-	data, err := env.measuredText(q.File)
-	if err != nil {
-		return nil, err
-	}
-	if doctor.MatchThreads(data) {
-		return validateThreads(inputName(q.File), data)
-	}
-	list, err := doctor.ReadTrials(inputName(q.File), bytes.NewReader(data))
-	if err != nil {
-		return nil, err
-	}
-	d := &ValidateDoctorDoc{Rows: []doctor.Outcome{}}
-	vocabulary := evidence.NewVocabulary()
-	for i := range list {
-		if q.Class != "" && q.Class != list[i].Category {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		o, err := doctor.Try(vocabulary, &list[i])
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", list[i].ID, err)
-		}
-		d.add(o)
-	}
-	if d.Cases == 0 {
-		return nil, fmt.Errorf("%s: no cases of class %q in it", inputName(q.File), q.Class)
-	}
-	d.Share = float64(d.Hits) / float64(max(d.Decidable, 1))
-	return d, nil
-}
-
-// add counts an outcome.
-func (d *ValidateDoctorDoc) add(o doctor.Outcome) {
-	d.Cases++
-	d.Rows = append(d.Rows, o)
-	if o.Undecidable != "" {
-		return
-	}
-	d.Decidable++
-	if o.Place == 1 {
-		d.First++
-	}
-	if o.Place >= 1 && o.Place <= 2 {
-		d.Hits++
-	}
-	if o.Place >= 1 && o.Place <= 3 {
-		d.Three++
-	}
-}
-
-// validateThreads scores threads by the cause they name.
-func validateThreads(name string, data []byte) (*ValidateDoctorDoc, error) {
-	list, err := doctor.ReadThreads(name, bytes.NewReader(data))
-	if err != nil {
-		return nil, err
-	}
-	score, outcomes, err := doctor.ScoreThreads(list, false)
-	if err != nil {
-		return nil, err
-	}
-	early, _, err := doctor.ScoreThreads(list, true)
-	if err != nil {
-		return nil, err
-	}
-	d := &ValidateDoctorDoc{Rows: []doctor.Outcome{}, Threads: &threadsScore{
-		Wrong: score.Wrong, Unknown: score.Unknown, EarlyFirst: early.First, EarlyThree: early.Three, EarlyWrong: early.Wrong,
-	}}
-	for _, b := range score.Bins {
-		if b.Said > 0 {
-			d.Threads.Reliability = append(d.Threads.Reliability, reliability{
-				b.Said, b.Confidence / float64(b.Said), float64(b.Right) / float64(b.Said),
-			})
-		}
-	}
-	for _, o := range outcomes {
-		if len(o.Wanted) == 0 {
-			d.Threads.Nameless++
-		}
-		d.add(o)
-	}
-	d.First, d.Three = score.First, score.Three // an unknown cause that leads counts there
-	d.Share = float64(d.Hits) / float64(max(d.Cases, 1))
-	return d, nil
 }

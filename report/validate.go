@@ -2,10 +2,8 @@ package report
 
 import (
 	"fmt"
-	"strings"
 
 	"busbar.dev/calibrate/truth"
-	"busbar.dev/doctor"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
@@ -166,73 +164,7 @@ func choices(p *Page, c *truth.Choices) {
 		"slower, worst %s)\n\n", 100*truth.Apart, c.Within, c.Jobs, percent(c.Lost), percent(c.Worst))
 }
 
-// ValidateDoctor prints how often the doctor found the cause, and the cases in which it did not; -v adds the others.
-func ValidateDoctor(p *Page, d *query.ValidateDoctorDoc) {
-	if d.Threads != nil {
-		validateThreads(p, d)
-		return
-	}
-	p.printf("%d cases, %d decidable from their evidence; the cause is first in %s, among the first three in %s\n",
-		d.Cases, d.Decidable, countOfAll(d.First, d.Decidable), countOfAll(d.Three, d.Decidable))
-	t := texttab.New("", "case", "category", "first findings", "")
-	for _, o := range d.Rows {
-		mark, note := "miss", ""
-		switch {
-		case o.Undecidable != "" && o.Hit:
-			mark, note = "(hit)", "not counted: "+o.Undecidable
-		case o.Undecidable != "":
-			mark, note = "open", o.Undecidable
-		case o.Hit:
-			mark = "hit"
-		case o.Place > 0:
-			note = fmt.Sprintf("the cause is finding %d", o.Place)
-		}
-		if p.Verbose || mark == "miss" || mark == "open" {
-			gradedRow(t, mark, &o, note)
-		}
-	}
-	p.below(t)
-}
-
 // countOfAll is a number of some with its share of them.
 func countOfAll(n, of int) string { return fmt.Sprintf("%d (%s)", n, wholePercent(n, of)) }
 
 func wholePercent(n, of int) string { return fmt.Sprintf("%.0f%%", 100*float64(n)/float64(max(of, 1))) }
-
-// gradedRow adds a case with what was said first.
-func gradedRow(t *texttab.Table, mark string, o *doctor.Outcome, note string) {
-	t.Row(mark, o.ID, o.Category, strings.Join(o.Said[:min(len(o.Said), 3)], " "), note)
-}
-
-// validateThreads prints how often the cause was named, how sure that was, and every miss.
-func validateThreads(p *Page, d *query.ValidateDoctorDoc) {
-	t := d.Threads
-	p.printf("%d threads: the cause is first in %s, among the first three in %s; wrong with a confidence of 50%% or more "+
-		"in %s; unknown in %s\n", d.Cases, countOfAll(d.First, d.Cases), countOfAll(d.Three, d.Cases),
-		countOfAll(t.Wrong, d.Cases), countOfAll(t.Unknown, d.Cases))
-	p.printf("Before the diagnosis: first %s, first three %s, wrong and sure %s. No cause of the program is that of "+
-		"%d.\n\n",
-		wholePercent(t.EarlyFirst, d.Cases), wholePercent(t.EarlyThree, d.Cases), wholePercent(t.EarlyWrong, d.Cases),
-		t.Nameless)
-	sure := texttab.New("confidence|%.0f%%", "answers", "right|%.0f%%")
-	for _, r := range t.Reliability {
-		sure.Add(100*r.Confidence, r.Said, 100*r.Right)
-	}
-	p.table(sure)
-	cases := texttab.New("", "thread", "cause", "said", "")
-	for _, o := range d.Rows {
-		mark, note := "miss", fmt.Sprintf("%.0f%% sure", 100*o.Confidence)
-		switch {
-		case o.Place == 1:
-			mark = "hit"
-		case len(o.Wanted) == 0:
-			note += ", no such cause here"
-		case o.Place > 0:
-			note += fmt.Sprintf(", the cause is number %d", o.Place)
-		}
-		if p.Verbose || mark == "miss" {
-			gradedRow(cases, mark, &o, note)
-		}
-	}
-	p.below(cases)
-}

@@ -124,16 +124,12 @@ func (c *calibrateCmd) Run(e *env) error {
 	return wrong(doc, c.tell(e, doc))
 }
 
-// validate predicts measured points, or examines faults, and says how good that is.
+// validate predicts measured points, and says how good that is.
 func (c *calibrateCmd) validate(e *env) error {
 	doc, err := query.Validate{
 		Files: c.Files, Cluster: c.Cluster, Layout: c.Layout, NCCL: c.NCCL, Class: c.Class, MaxMedian: c.MaxMedian,
 		MaxP90: c.MaxP90,
 	}.Run(e.ctx, e.query(c.common))
-	if errors.Is(err, query.ErrFaults) {
-		return shown(e, c.common, report.ValidateDoctor)(
-			query.ValidateDoctor{File: c.Files[0], Class: c.Class}.Run(e.ctx, e.query(c.common)))
-	}
 	if err == nil {
 		err = show(e, c.common, doc, report.Validate)
 	}

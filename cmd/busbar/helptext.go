@@ -354,9 +354,9 @@ collective is compared with its prediction; with -m the step is too.
 how much of an all-reduce passes each.
 
 Each finding has the cause, the fix, the confidence and the lines of evidence. Root causes come first, their
-consequences after. docs/doctor.md lists all rules. Exit code 1: something above a note was found, or the cause of a
-described problem is unknown. 3: nothing in the inputs is known, so nothing was examined. Secrets in quoted lines
-are hidden.
+consequences after; -v shows all of it. Where no cause is likely, three things to collect are named, each with the
+cause that it decides. Exit code 1: a fault was described or found. 3: nothing in the inputs is known, so nothing was
+examined. Secrets in quoted lines are hidden. --rules adds causes of your own (docs/doctor.md).
 
 Examples:
   busbar doctor docs/examples/job.log
@@ -364,7 +364,6 @@ Examples:
   busbar doctor docs/examples/allreduce.txt -c dgx-h100:2
   busbar doctor docs/examples/trace -c dgx-h100:1 -l 1x2 -m gpt2 --seq 64
   busbar doctor --explain docs/examples/rings.log -o traffic.svg
-  busbar doctor --ask "training hangs in the first step"
   busbar doctor docs/examples/job.log docs/examples/topo.txt --mask addresses -o markdown
   busbar doctor docs/examples/ -o sarif=findings.sarif
   busbar doctor --live --fail-on error

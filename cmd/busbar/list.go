@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 type listCmd struct {
 	common
 	What  string   `arg:"" enum:"presets,models,hardware,frameworks,causes,algorithms,commands,schema" help:"presets, models, hardware, frameworks, causes, algorithms, commands, or schema (of cluster files)."`
+	Atoms bool     `help:"Of causes: what the condition of a cause's file may ask for (docs/doctor.md)."`
 	Words []string `arg:"" optional:"" help:"Only what has all these words. Of hardware also a table: links, gpu, nic, switch. A model's whole name, or a config.json, lists its tensors."`
 }
 
@@ -33,9 +35,12 @@ func (c *listCmd) Run(e *env) error {
 		}
 		return d.table().Write(e.stdout)
 	}
+	if c.Atoms && c.What != "causes" {
+		return errors.New("--atoms has no effect here: it lists what the files of causes may ask for; busbar list causes --atoms")
+	}
 	q := ask.Named(c.What)
 	question := q.New().(*query.List)
-	question.Words = c.Words
+	question.Words, question.Atoms = c.Words, c.Atoms
 	return e.ask(q, question, c.common)
 }
 

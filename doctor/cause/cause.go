@@ -23,33 +23,17 @@ type Cause struct {
 	Ask   string // what it shows then, as a question
 	See   string // where to read on
 	Cost  string // what it costs a job, where that can be said of all machines
-	Area  string // pcie, network, program, …: what questions tell apart
 
-	Symptoms []string // hang, slow, …, see words.yaml
-	Where    []string // circumstances in which it happens; none: any
-	Rules    []string // causes whose evidence shows this one too; the ID is one always
-	Answers  []string // keys of collected threads with this cause
-	Explains []string // causes that are its consequences where both are named
-
-	Found       []Found  // how lines, settings, figures and topology show it
+	Found       []Found  // facts that show it
+	Rules       []string // causes whose evidence shows this one too; the ID is one always
 	Follows     []string // findings that follow from it
-	Consequence bool     // it says what happened and not why; causes come before it
+	Consequence bool     // it says what happened and not why: it is the question, and never ranked
 
-	signs [kinds][]sign
+	remedies, ok []pattern // how what helps is spelled, and what says that it is something else
+	assigned     []assignment
 }
 
-// Kinds of signs.
-const (
-	strong  = iota // almost only with this cause
-	weak           // fits, and others have it too
-	helps          // remedies: a change that helps if this is the cause
-	inOrder        // says that it is not this
-	kinds
-)
-
-var kindNames = [kinds]string{"strong", "weak", "helps", "ok"}
-
-//go:embed causes/*.yaml questions.yaml words.yaml weights.csv signs.csv threads.csv records.csv
+//go:embed causes/*.yaml weights.csv threads.csv
 var data embed.FS
 
 // maxCauses and maxFile bound what a user's folder may hold.
@@ -107,7 +91,7 @@ func Parse(id, text string) (*Cause, error) {
 		return nil, err
 	}
 	if len(docs) != 1 || docs[0].Kind != yamldoc.Map {
-		return nil, errors.New("expected one map with title, cause, fix, test and strong")
+		return nil, errors.New("expected one map with title, cause, fix and test")
 	}
 	c := &Cause{ID: id}
 	for i := range docs[0].Items {
@@ -115,29 +99,40 @@ func Parse(id, text string) (*Cause, error) {
 			return nil, fmt.Errorf("line %d: %w", docs[0].Items[i].LineNum(), err)
 		}
 	}
-	switch {
-	case c.Title == "" || c.Why == "" || c.Fix == "" || c.Test == "" && len(c.signs[strong]) > 0:
+	if c.Title == "" || c.Why == "" || c.Fix == "" || c.Test == "" && len(c.Found) == 0 {
 		return nil, errors.New("title, cause, fix and test must be there")
-	case len(c.signs[strong]) == 0 && len(c.Found) == 0:
-		return nil, errors.New("strong or found: at least one; expected words such as ulimit+-l|memlock")
 	}
 	c.texts()
 	return c, nil
 }
 
 func (c *Cause) field(v *yamldoc.Value) error {
-	if k := slices.Index(kindNames[:], v.Key); k >= 0 {
+	texts := map[string]*string{
+		"title": &c.Title, "cause": &c.Why, "fix": &c.Fix, "test": &c.Test, "ask": &c.Ask, "see": &c.See, "cost": &c.Cost,
+	}
+	lists := map[string]*[]string{"rules": &c.Rules, "follows": &c.Follows}
+	patterns := map[string]*[]pattern{"remedies": &c.remedies, "ok": &c.ok}
+	switch {
+	case texts[v.Key] != nil:
+		*texts[v.Key] = v.Str()
+	case v.Key == "consequence":
+		c.Consequence = v.Str() == "true"
+	case lists[v.Key] != nil:
 		for _, item := range v.List() {
-			s, err := parseSign(item.Str())
+			*lists[v.Key] = append(*lists[v.Key], item.Str())
+		}
+	case patterns[v.Key] != nil:
+		for _, item := range v.List() {
+			p, err := parsePattern(item.Str())
 			if err != nil {
 				return err
 			}
-			c.signs[k] = append(c.signs[k], s)
+			*patterns[v.Key] = append(*patterns[v.Key], p)
+			if v.Key == "remedies" {
+				c.assigned = append(c.assigned, assignments(item.Str())...)
+			}
 		}
-		return nil
-	}
-	switch v.Key {
-	case "found":
+	case v.Key == "found":
 		for _, item := range v.List() {
 			f, err := parseFound(&item)
 			if err != nil {
@@ -145,36 +140,12 @@ func (c *Cause) field(v *yamldoc.Value) error {
 			}
 			c.Found = append(c.Found, f)
 		}
-		return nil
-	case "consequence":
-		c.Consequence = v.Str() == "true"
-		return nil
-	}
-	texts := map[string]*string{
-		"title": &c.Title, "cause": &c.Why, "fix": &c.Fix, "test": &c.Test, "ask": &c.Ask, "see": &c.See, "cost": &c.Cost,
-		"area": &c.Area,
-	}
-	lists := map[string]*[]string{
-		"symptoms": &c.Symptoms, "where": &c.Where, "rules": &c.Rules, "answers": &c.Answers, "explains": &c.Explains,
-		"follows": &c.Follows,
-	}
-	if p := texts[v.Key]; p != nil {
-		*p = v.Str()
-		return nil
-	}
-	p := lists[v.Key]
-	if p == nil {
-		return fmt.Errorf("%q is no field; expected title, cause, fix, test, ask, see, cost, area, symptoms, where, rules, "+
-			"answers, explains, follows, found, consequence, strong, weak, helps or ok", v.Key)
-	}
-	for _, item := range v.List() {
-		*p = append(*p, item.Str())
+	default:
+		return fmt.Errorf("%q is no field; expected title, cause, fix, test, ask, see, cost, rules, follows, found, "+
+			"consequence, remedies or ok", v.Key)
 	}
 	return nil
 }
 
 // Finds reports that a detector of package doctor finds this cause.
 func (c *Cause) Finds(rule string) bool { return c.ID == rule || slices.Contains(c.Rules, rule) }
-
-// Remedies reports that a change is among the remedies of this cause.
-func (c *Cause) Remedies(change string) bool { return anySign(c.signs[helps], normalise(change)) }

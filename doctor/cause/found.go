@@ -25,11 +25,6 @@ type Found struct {
 	Because                      string // stands before Why
 }
 
-// howNames are the grades in files.
-var howNames = map[string]Grade{
-	"states": States, "agrees": Agrees, "suggests": Suggests, "expects": Expects, "nothing": None,
-}
-
 func parseFound(v *yamldoc.Value) (f Found, err error) {
 	if v.Kind != yamldoc.Map {
 		return f, errors.New("found: expected maps with when, how and quote")
@@ -61,13 +56,14 @@ func parseFound(v *yamldoc.Value) (f Found, err error) {
 			return f, fmt.Errorf("line %d: %w", x.LineNum(), err)
 		}
 	}
-	grade, ok := howNames[how]
-	if f.When == nil || !ok {
+	grade := slices.Index(gradeNames[:], how)
+	if f.When == nil || grade < 0 {
 		return f, fmt.Errorf("line %d: found needs when, and how: states (a line states it), agrees (two observations "+
 			"agree), suggests (one of several causes), expects (no fault) or nothing", v.LineNum())
 	}
-	f.Grade = grade
+	f.Grade = Grade(grade)
 	levels := map[string]finding.Severity{"error": finding.Error, "warning": finding.Warn, "note": finding.Note}
+	var ok bool
 	if f.Severity, ok = levels[level]; !ok {
 		return f, fmt.Errorf("level %q; expected error, warning or note", level)
 	}

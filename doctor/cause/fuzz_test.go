@@ -1,10 +1,14 @@
 package cause
 
-import "testing"
+import (
+	"testing"
+
+	"busbar.dev/doctor/told"
+)
 
 // FuzzCause reads a user's file and weighs it against a text: neither ends the program.
 func FuzzCause(f *testing.F) {
-	f.Add("title: t\ncause: c\nfix: f\ntest: x\nstrong:\n  - \"a+b|c d\"\nok:\n  - e\n",
+	f.Add("title: t\ncause: c\nfix: f\ntest: x\nremedies:\n  - \"a+b|c d\"\nok:\n  - e\n",
 		"a b, d is fine; still hangs with NCCL_P2P_DISABLE=1")
 	f.Add("title: t\ncause: c\nfix: f\nfound:\n  - when: \"a and not (b~'x y' or $C>=3)\"\n    how: states\n    quote: "+
 		"\"a $C\"\n    title: \"{a.0} of {@d(e,f)}\"\n", "a")
@@ -24,9 +28,9 @@ func FuzzCause(f *testing.F) {
 			}
 		}
 		sum := 0.0
-		for _, h := range m.Weigh(&Case{Told: Tell(text)}) {
+		for _, h := range m.Weigh(&Case{Told: told.Read(text, func(string) bool { return true })}) {
 			if h.P < 0 || h.P > 1 {
-				t.Fatalf("%s: %g", h.Name(), h.P)
+				t.Fatalf("%+v", h)
 			}
 			sum += h.P
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"busbar.dev/doctor/told"
 	"busbar.dev/finding"
 	"busbar.dev/input/joblog"
 	"busbar.dev/input/nccllog"
@@ -49,7 +50,7 @@ func (r *Reader) line(l *nccllog.Line, s *sight) {
 			hits, rank = r.look.look(l, sentence), label(l.Text)
 		}
 	}
-	took, warn := false, false
+	took, warn := r.matches(l.Text, q, sentence), false
 	for i := range hits {
 		h := &hits[i]
 		warn = warn || h.special == warned
@@ -57,11 +58,23 @@ func (r *Reader) line(l *nccllog.Line, s *sight) {
 	}
 	if sentence {
 		r.sentences++
-		r.told = append(r.told, sighting{"", nil, short(q), strings.Clone(l.Text)})
+		r.told = append(r.told, sighting{short(q), strings.Clone(l.Text)})
 	}
 	if warn && !took && !sentence && !strings.Contains(l.Text, infoMark) {
 		r.unknown(q)
 	}
+}
+
+// matches files the patterns that a line matches.
+func (r *Reader) matches(text string, q finding.Quote, sentence bool) (took bool) {
+	for _, p := range r.Patterns {
+		at := p.FindStringIndex(text[:min(len(text), maxLine)])
+		if at != nil && !(sentence && told.Denies(text, at[0], at[1])) {
+			r.set.addObservation(Line, []string{p.String()}, q, "", label(text))
+			took = true
+		}
+	}
+	return took
 }
 
 // legend reports a line with which nvidia-smi topo -m explains a word of its matrix: it stands below every matrix and
@@ -96,10 +109,6 @@ func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {
 		return r.settings(h, q, host)
 	case h.special == training:
 		return r.step(l.Text, q)
-	case h.told:
-		h.copyTexts()
-		r.told = append(r.told, sighting{h.kind, h.args, short(q), ""})
-		return false
 	}
 	if host == "" && ofMachine[h.kind] {
 		host = joblog.HostOf(r.name, l.Text)
@@ -129,11 +138,11 @@ var gpuHead = lazyre.New(`^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.
 // one is kept beside the others.
 func (r *Reader) sentence(text string, q finding.Quote) bool {
 	words, ok := talk(text)
-	if ok && (words >= 2 || alone(text) || model(text)) {
+	if ok && (words >= 2 || alone(text)) {
 		return true
 	}
 	if ok {
-		r.told = append(r.told, sighting{"", nil, short(q), strings.Clone(text)})
+		r.told = append(r.told, sighting{short(q), strings.Clone(text)})
 	}
 	return false
 }

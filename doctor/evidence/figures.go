@@ -18,30 +18,16 @@ type Figure struct {
 	Quote    finding.Quote
 }
 
-// Change is a figure that became another: 481 to 104 GB/s, 7 h -> 16 h.
-type Change struct {
-	From, To float64
-	Unit     string // GB/s, or as written
-	Quote    finding.Quote
-}
-
-// figureReader finds rates and changes in sentences.
-type figureReader struct {
-	rate, change, pair, bare, thousands *regexp.Regexp
-}
+// figureReader finds rates in sentences.
+type figureReader struct{ rate, thousands *regexp.Regexp }
 
 func newFigureReader() *figureReader {
-	const number = `~?(\d[\d,]*(?:\.\d+)?)`
-	const unit = `(GB/s|GBps|GiB/s|Gb/s|Gbps|Gbit/s|Gbits/sec|Gbit\b|MB/s|MiB/s|Mbit/s|Mb/s|Mbps|Mbits/sec)`
 	return &figureReader{
 		// 12,500 MB/s is one figure; with other units a comma parts the figures of a list.
 		thousands: regexp.MustCompile(`(\d),(\d{3}\s*M(?:i?B/s|b/s|bit|bps))`),
-		bare:      regexp.MustCompile(`(\d) ?Gb\b(?:$|[^/\w])`),
-		pair:      regexp.MustCompile(`^[\s"]*([\w-]*\d{2,5}),([\w-]*\d{2,5})[":]* +(\d+(?:\.\d+)?)(?: GB/s)?\W*$`),
-		rate: regexp.MustCompile(`(?i)((?:` + `~?\d[\d,]*(?:\.\d+)?` + `\s*(?:->|→|/|-|,|vs\.?|to|and)\s*){0,8})` +
-			number + `\s*` + unit),
-		change: regexp.MustCompile(`(?i)` + number + `\s*` + unit +
-			`?(?:\s*h)?\s*(?:\([^)]{0,20}\)\s*)?(->|→|to|vs\.?|instead of)\s*` + number + `\s*(?:` + unit + `|(h|us|s)\b)`),
+		rate: regexp.MustCompile(`(?i)((?:~?\d[\d,]*(?:\.\d+)?\s*(?:->|→|/|-|,|vs\.?|to|and)\s*){0,8})` +
+			`~?(\d[\d,]*(?:\.\d+)?)\s*(GB/s|GBps|GiB/s|Gb/s|Gbps|Gbit/s|Gbits/sec|Gbit\b|MB/s|MiB/s|Mbit/s|Mb/s|Mbps|` +
+			`Mbits/sec)`),
 	}
 }
 
@@ -52,17 +38,9 @@ func (f *figureReader) read(s *Set, text string, q finding.Quote) {
 	if len(s.Figures) >= maxFigures || !strings.ContainsAny(text, "0123456789") {
 		return
 	}
-	if m := f.pair.FindStringSubmatch(text); m != nil {
-		s.addObservation(Pair, m[1:], q, "", -1)
-		return
-	}
 	text = f.thousands.ReplaceAllString(text, "$1$2")
 	low := strings.ToLower(text)
 	tool := toolOf(low)
-	if tool == "wire" { // perftest's figures are often told without "per second"
-		text = f.bare.ReplaceAllString(text, "${1} Gb/s ")
-		low = strings.ToLower(text)
-	}
 	for _, m := range f.rate.FindAllStringSubmatchIndex(text, 16) {
 		scale, bits := scaleOf(text[m[6]:m[7]])
 		tail := low[m[1]:min(len(low), m[1]+16)]
@@ -74,22 +52,6 @@ func (f *figureReader) read(s *Set, text string, q finding.Quote) {
 				s.Figures = append(s.Figures, Figure{GBps: v * scale, Tool: tool, Expected: expected, Bits: bits, Quote: short(q)})
 			}
 		}
-	}
-	for _, m := range f.change.FindAllStringSubmatch(text, 8) {
-		from, ok1 := number(m[1])
-		to, ok2 := number(m[4])
-		if !ok1 || !ok2 || len(s.Changes) >= maxFigures {
-			continue
-		}
-		c := Change{From: from, To: to, Unit: m[6], Quote: short(q)}
-		if m[5] != "" {
-			scale, _ := scaleOf(m[5])
-			c.From, c.To, c.Unit = from*scale, to*scale, "GB/s"
-		}
-		if strings.EqualFold(m[3], "instead of") { // first what came, then what should
-			c.From, c.To = c.To, c.From
-		}
-		s.Changes = append(s.Changes, c)
 	}
 }
 
@@ -146,15 +108,4 @@ func scaleOf(unit string) (scale float64, bits bool) {
 func number(s string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSuffix(s, ","), ",", ""), 64)
 	return v, err == nil && v > 0 && v < 1e15
-}
-
-// Rates are the figures of a tool that were measured, not expected.
-func (s *Set) Rates(tool string) []Figure {
-	var list []Figure
-	for _, f := range s.Figures {
-		if f.Tool == tool && !f.Expected {
-			list = append(list, f)
-		}
-	}
-	return list
 }

@@ -13,8 +13,7 @@ import (
 type hit struct {
 	kind    Kind
 	args    []string
-	rank    int  // that the line names; -1 none
-	told    bool // only where sentences count
+	rank    int // that the line names; -1 none
 	special int
 
 	// Of settings, whose names and values are args by turns: one that a manifest
@@ -128,8 +127,8 @@ func (k *looker) look(l *nccllog.Line, sentence bool) []hit {
 		text = text[:maxLine]
 	}
 	if sentence {
-		k.rows = k.words.talk.rows(text, k.rows)
-		return k.read(l, text, k.find(text, true))
+		k.rows = k.words.finder.rows(text, k.rows)
+		return k.read(l, text, k.find(text, true), true)
 	}
 	spots := k.shape(text)
 	if len(spots) == 0 {
@@ -138,7 +137,7 @@ func (k *looker) look(l *nccllog.Line, sentence bool) []hit {
 	key := maphash.String(k.seed, text)
 	m := &k.texts[key%remembered]
 	if m.key != key {
-		*m = sighted{key, k.read(l, text, spots)}
+		*m = sighted{key, k.read(l, text, spots, false)}
 		for i := range m.hits {
 			m.hits[i].copyTexts()
 		}
@@ -152,7 +151,7 @@ func (k *looker) shape(text string) []spot {
 	key := maphash.Bytes(k.seed, k.blank)
 	m := &k.shapes[key%remembered]
 	if m.key != key {
-		k.rows = k.words.printed.rows(text, k.rows)
+		k.rows = k.words.finder.rows(text, k.rows)
 		*m = shape{key, k.find(text, false)}
 	}
 	return m.spots
@@ -186,12 +185,12 @@ func traces(text string) bool {
 		func(word string) bool { return strings.HasPrefix(level, word) })
 }
 
-// read makes hits of what rows see.
-func (k *looker) read(l *nccllog.Line, text string, spots []spot) (hits []hit) {
+// read makes hits of what rows see. What a sentence denies is not seen: "no Xid 79".
+func (k *looker) read(l *nccllog.Line, text string, spots []spot, sentence bool) (hits []hit) {
 	for _, x := range spots {
 		row := &k.words.rows[x.row]
-		h := hit{kind: row.kind, rank: -1, told: row.told, special: row.special}
-		ok, words := true, text
+		h := hit{kind: row.kind, rank: -1, special: row.special}
+		ok := true
 		switch row.special {
 		case settings:
 			k.words.env.read(&h, l, text, x.at)
@@ -200,14 +199,11 @@ func (k *looker) read(l *nccllog.Line, text string, spots []spot) (hits []hit) {
 		case waiting, addresses, training: // what came before decides
 			ok = row.digits == nil || row.digits.In(text)
 		default:
-			if row.kind == Symptom {
-				words = affirmed(words)
-			}
 			if x.anew {
-				x.at, ok = row.find(words)
+				x.at, ok = row.find(text)
 			}
-			if ok {
-				h.args, h.rank, ok = row.read(words, x.at)
+			if ok = ok && !(sentence && row.denied(text, x.at)); ok {
+				h.args, h.rank, ok = row.read(text, x.at)
 			}
 		}
 		if ok {

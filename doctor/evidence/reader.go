@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -35,6 +36,8 @@ const (
 type Reader struct {
 	// Budget is what documents among the sources may cost, and says when nobody waits any more; nil for the usual bounds.
 	Budget *cluster.Budget
+	// Patterns are what causes of the user look for in every line.
+	Patterns []*regexp.Regexp
 
 	set     *Set
 	words   *Vocabulary
@@ -63,10 +66,8 @@ type Reader struct {
 	sentences, count int            // of it; lines of it
 }
 
-// sighting is an observation that waits.
+// sighting is a line that may be a sentence.
 type sighting struct {
-	kind Kind
-	args []string
 	q    finding.Quote
 	text string
 }
@@ -98,7 +99,6 @@ func (r *Reader) ReadSentence(text string) error {
 	if err := notEnglish(text); err != nil {
 		return err
 	}
-	text = withoutDenied(text)
 	if err := r.Read("the sentence", strings.NewReader(text)); err != nil {
 		return err
 	}
@@ -277,14 +277,13 @@ func (r *Reader) talks() bool {
 	if r.mute || r.document || r.count > maxTalk || r.sentences > maxSentences {
 		return false
 	}
-	whole, known := 0, false
+	whole := 0
 	for _, s := range r.told {
-		if s.kind == "" && english(s.text) {
+		if english(s.text) {
 			whole++
 		}
-		known = known || s.kind != "" || strings.Contains(s.text, "B/s") || strings.Contains(s.text, "b/s")
 	}
-	return r.sentences <= fewLines && r.count <= 4*fewLines && (known || whole > 0) || whole > 0 && 4*whole >= r.sentences
+	return r.sentences > 0 && r.sentences <= fewLines && r.count <= 4*fewLines || whole > 0 && 4*whole >= r.sentences
 }
 
 // tell files what the sentences of a source say, once it is known to be short
@@ -296,15 +295,11 @@ func (r *Reader) tell(tools int) {
 		if tools > 0 && !worded(s.q.Text) {
 			continue
 		}
-		if s.kind == "" {
-			r.set.Told = r.set.Told || r.sentences > 0
-			if tools > 0 {
-				r.set.addWords(s.text)
-			}
-			r.words.figures.read(r.set, s.text, s.q)
-			continue
+		r.set.Told = r.set.Told || r.sentences > 0
+		if tools > 0 {
+			r.set.addWords(s.text)
 		}
-		r.set.addObservation(s.kind, s.args, s.q, "", -1)
+		r.words.figures.read(r.set, s.text, s.q)
 	}
 }
 

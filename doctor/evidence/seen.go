@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/doctor/told"
 	"busbar.dev/input/trainlog"
 	"busbar.dev/internal/keywords"
 )
@@ -21,7 +22,6 @@ type seen struct {
 	// take makes arguments from the groups, or from the line when there is no
 	// pattern; it returns false when it is something else after all.
 	take func(groups []string) ([]string, bool)
-	told bool // only in sentences that people wrote
 	// special marks the rows of lines that hold several things.
 	special int
 }
@@ -52,8 +52,7 @@ type recogniser struct {
 // may share one.
 type Vocabulary struct {
 	rows    []recogniser
-	talk    *finder // of all rows
-	printed *finder // of those that not only sentences are asked about
+	finder  *finder
 	env     *envPatterns
 	figures *figureReader
 	subnets *subnetPatterns
@@ -65,9 +64,9 @@ func NewVocabulary() *Vocabulary {
 	rs := &Vocabulary{
 		env: newEnvPatterns(), figures: newFigureReader(), subnets: newSubnetPatterns(), busy: newBusyPatterns(),
 	}
-	rs.talk, rs.printed = &finder{}, &finder{}
+	rs.finder = &finder{}
 	for _, table := range [][]seen{
-		seenLines(), seenHarmless(), seenWords(), seenHelps(),
+		seenLines(), seenHarmless(),
 		{
 			{words: envWords, special: settings},
 			{words: trainlog.Words, special: training},
@@ -82,21 +81,18 @@ func NewVocabulary() *Vocabulary {
 				r.re = regexp.MustCompile(s.pattern)
 				r.rank = max(r.re.SubexpIndex("rank"), 0)
 			}
-			r.blind = s.kind != Symptom && !strings.ContainsAny(s.words+s.also, digits) && blind(s.pattern)
+			r.blind = !strings.ContainsAny(s.words+s.also, digits) && blind(s.pattern)
 			if strings.ContainsAny(s.words, digits) {
 				r.digits = keywords.New(strings.Split(strings.ToLower(s.words), "|"))
 			}
 			if s.also != "" {
 				r.needs = keywords.New(strings.Split(strings.ToLower(s.also), "|"))
 			}
-			rs.talk.addWords(len(rs.rows), s.words)
-			if !s.told {
-				rs.printed.addWords(len(rs.rows), s.words)
-			}
+			rs.finder.addWords(len(rs.rows), s.words)
 			rs.rows = append(rs.rows, r)
 		}
 	}
-	rs.talk.set, rs.printed.set = keywords.New(rs.talk.words), keywords.NewDigitless(rs.printed.words)
+	rs.finder.set = keywords.NewDigitless(rs.finder.words)
 	return rs
 }
 
@@ -135,6 +131,20 @@ func (r *recogniser) find(text string) (at []int, ok bool) {
 	}
 	at = r.re.FindStringSubmatchIndex(text)
 	return at, at != nil
+}
+
+// denied reports that a sentence says of what a row sees that it is not there.
+func (r *recogniser) denied(text string, at []int) bool {
+	if len(at) > 1 {
+		return told.Denies(text, at[0], at[1])
+	}
+	low := strings.ToLower(text)
+	for w := range strings.SplitSeq(strings.ToLower(r.words), "|") {
+		if i := strings.Index(low, w); i >= 0 && len(low) == len(text) {
+			return told.Denies(text, i, i+len(w))
+		}
+	}
+	return false
 }
 
 // read looks closer: the arguments, and the rank where the line names it.
@@ -178,20 +188,20 @@ func atoi(s string) int {
 
 // What busbar's own programs print: bench, and whatever else runs on its engine.
 const (
-	RankDied   Kind = "rank-died"   // rank, host
-	RankSilent Kind = "rank-silent" // rank, host, how long
-	LocalDial  Kind = "local-dial"  // address it speaks from, address it wants, reason
-	NotCome    Kind = "not-come"    // ranks that did not come to the meeting
-	EngineRun  Kind = "engine-run"  // ranks, transport, algorithm
+	RankDied   Kind = "rank-died"
+	RankSilent Kind = "rank-silent"
+	LocalDial  Kind = "local-dial"
+	NotCome    Kind = "not-come"
+	EngineRun  Kind = "engine-run"
 )
 
 // What frameworks warn of themselves, and temperatures.
 const (
-	FP32Matmul    Kind = "fp32-matmul"     // products in 32 bits without TF32
-	UnusedFlag    Kind = "unused-flag"     // find_unused_parameters without need
-	LoaderWorkers Kind = "loader-workers"  // few, many: workers of a data loader
-	PinWithoutGPU Kind = "pin-without-gpu" // pin_memory without a GPU
-	HotGPU        Kind = "gpu-hot"         // temperature in °C
+	FP32Matmul    Kind = "fp32-matmul"
+	UnusedFlag    Kind = "unused-flag"
+	LoaderWorkers Kind = "loader-workers"
+	PinWithoutGPU Kind = "pin-without-gpu"
+	HotGPU        Kind = "gpu-hot"
 	// GPU, its temperature and power, the greatest temperature and least power of its equals
 	HotAmongEqual Kind = "gpu-hot-apart"
 )

@@ -7,27 +7,26 @@ import (
 
 // What launchers, stores and name services print when ranks do not come together.
 const (
-	NameUnknown   Kind = "name-unknown"   // host name that does not resolve, "ipv6" where only that was asked
-	LaunchRefused Kind = "launch-refused" // why a launcher could not start a process elsewhere
-	GlooLoopback  Kind = "gloo-loopback"  // Gloo's own name leads to no interface
-	TimeLimit     Kind = "time-limit"     // of a collective or a store, in seconds
-	UnusedParams  Kind = "unused-params"  // parameters without a gradient
-	TopoFault     Kind = "topo-fault"     // what NCCL could not read of a topology or graph file
-	NoAddress     Kind = "no-address"     // an address of no family
-	OwnNet        Kind = "own-net"        // interface, first half of its IPv4 address
-	PeerNet       Kind = "peer-net"       // class of an address that was not reached, interface, first half of it
-	GIDPair       Kind = "gid-pair"       // together, apart: the two ends of a failed connection
-	RDMANetDev    Kind = "rdma-netdev"    // device, Up or Down
-	PortActive    Kind = "port-active"    //
-	LibraryMix    Kind = "library-mix"    // symbol that a library lacks
-	NCCLPackage   Kind = "nccl-package"   // package, version
-	FabricHealth  Kind = "fabric-health"  // what NVML's health mask says is wrong
-	Refused       Kind = "memory-refused" // event of a work queue whose memory was refused
-	OtherNet      Kind = "other-net"      // no interface lies in the network of the first rank
-	GlobalRank    Kind = "global-rank"    // rank, ranks of the job, as a launcher counts them
-	NoNCCL        Kind = "no-nccl"        // the framework was built with no NCCL, or sees no GPU
-	Harmful       Kind = "harmful"        // setting without which it is told to work
-	SlurmError    Kind = "slurm-error"    // what Slurm refused or ended: step, account, ended
+	NameUnknown   Kind = "name-unknown"
+	LaunchRefused Kind = "launch-refused"
+	GlooLoopback  Kind = "gloo-loopback"
+	TimeLimit     Kind = "time-limit"
+	UnusedParams  Kind = "unused-params"
+	TopoFault     Kind = "topo-fault"
+	NoAddress     Kind = "no-address"
+	OwnNet        Kind = "own-net"
+	PeerNet       Kind = "peer-net"
+	GIDPair       Kind = "gid-pair"
+	RDMANetDev    Kind = "rdma-netdev"
+	PortActive    Kind = "port-active"
+	LibraryMix    Kind = "library-mix"
+	NCCLPackage   Kind = "nccl-package"
+	FabricHealth  Kind = "fabric-health"
+	Refused       Kind = "memory-refused"
+	OtherNet      Kind = "other-net"
+	GlobalRank    Kind = "global-rank"
+	NoNCCL        Kind = "no-nccl"
+	SlurmError    Kind = "slurm-error"
 )
 
 // unresolved is the name that nobody knows. A name on the internet that a download

@@ -1,9 +1,9 @@
 package evidence
 
 import (
+	"fmt"
 	"strings"
-
-	"busbar.dev/internal/lazyre"
+	"unicode"
 )
 
 // maxTalk is the length of a text, in lines, up to which its sentences are taken
@@ -16,6 +16,9 @@ const maxSentences = 40
 // fewLines is the length of a text that may tell of a fault without a whole
 // English sentence.
 const fewLines = 12
+
+// Wording reports a line that somebody wrote, with words that join others.
+func Wording(text string) bool { return Sentence(text) && worded(text) }
 
 // english reports a sentence with words that tools' labels do not have.
 func english(text string) bool {
@@ -119,22 +122,6 @@ func alone(text string) bool {
 	return false
 }
 
-// denials are symptoms that a sentence says are not there: "no timeouts, no
-// hangs", "error: 0", "the errors went away"; and the length of a time-out.
-var denials = lazyre.New(`(?i)\b(?:no|zero|0|without|without any|nor|free of) (?:more |other |further )?` + denied +
-	`(?:,? or ` + denied + `)*\b|\b` + denied + `(?:: ?|=| count:? ?)0\b(?:$|[^.\d])|\b` + denied +
-	` (?:went away|are gone|is gone|disappeared)|\btime-?outs? ?(?:is|=|:|is set to|set to) ?\d`)
-
-const denied = `(?:hangs?|timeouts?|errors?|failures?|crash(?:es)?|stalls?|deadlocks?|exceptions?|NaNs?)`
-
-// affirmed is a sentence without the symptoms it denies.
-func affirmed(text string) string {
-	if !denials.MatchString(text) {
-		return text
-	}
-	return denials.ReplaceAllString(text, " ")
-}
-
 // markdown reports the beginning of a document in Markdown that is too long for somebody's words: what its sentences
 // say has not happened. What it shows between fences may be a log.
 func markdown(head []byte) bool {
@@ -160,4 +147,35 @@ func (r *Reader) prose(text string) bool {
 		r.fenced = !r.fenced
 	}
 	return r.manual && !r.fenced
+}
+
+// foreignWords are common ones of other languages that are none in English.
+var foreignWords = strings.Fields("das der ist nicht beim bleibt und auf mit wird warum ein eine dem den zweiten la " +
+	"le les est sur des du une dans avec ne pas pourquoi el los las una esta en con por que os um uma il lo di che per " +
+	"non della")
+
+// notEnglish refuses a sentence in another language: its words would be weighed as if they were English ones.
+func notEnglish(text string) error {
+	letters, far := 0, 0
+	for _, c := range text {
+		if unicode.IsLetter(c) {
+			if letters++; c > unicode.MaxLatin1 {
+				far++
+			}
+		}
+	}
+	foreign, total := 0, 0
+	for w := range strings.FieldsSeq(strings.ToLower(text)) {
+		total++
+		for _, f := range foreignWords {
+			if w == f {
+				foreign++
+			}
+		}
+	}
+	if 2*far > letters || foreign >= 2 && 6*foreign >= total && !english(text) {
+		return fmt.Errorf("%.60q is not understood; expected a description in English, or files: logs and outputs of tools",
+			text)
+	}
+	return nil
 }

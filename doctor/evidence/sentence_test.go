@@ -5,47 +5,6 @@ import (
 	"testing"
 )
 
-// A symptom that a sentence denies is none; one that stands beside it stays.
-func TestDenied(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want string // of the symptoms
-	}{
-		{"We had no timeouts, no hangs, and the errors went away.", ""},
-		{"All tests passed, 0 failures; no timeout or hang", ""},
-		{"The job is fine now: error: 0", ""},
-		{"The heartbeat timeout is 480 s", ""},
-		{"I1115 10:00:00 worker.py: the job hangs", ""},
-		{"The job hangs with no error.", "hang"},
-		{"The job crashes or hangs.", "hang crash"},
-		{"There are no errors, hangs after the first step.", "hang"},
-		{"It makes no progress.", "hang"},
-		{"The run gives 10 errors.", "crash slow"},
-	} {
-		r := NewReader()
-		if err := r.Read("note", strings.NewReader(c.text+"\n")); err != nil {
-			t.Fatal(err)
-		}
-		set, err := r.Set()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]bool{}
-		for _, o := range set.All(Symptom) {
-			got[o.Args[0]] = true
-		}
-		for _, w := range strings.Fields(c.want) {
-			if !got[w] {
-				t.Errorf("%q: no %q in %v", c.text, w, got)
-			}
-			delete(got, w)
-		}
-		if len(got) > 0 {
-			t.Errorf("%q: also %v", c.text, got)
-		}
-	}
-}
-
 // Logs that were cut while they were written to begin with zeros, and some have
 // one in them; neither makes them something else than text.
 func TestZerosInText(t *testing.T) {

@@ -79,7 +79,6 @@ type Set struct {
 	Job     *hang.Case // what a live job says of itself; nil: nothing
 	Traces  []string   // files that a profiler wrote
 	Figures []Figure
-	Changes []Change
 	Steps   map[int]*Steps // times of training steps by rank
 	// Training is how fast a training went, by the log that says most of it; nil: none does.
 	Training *Training
@@ -106,7 +105,7 @@ func (s *Set) Blank() bool {
 	return s.Log == nil && s.Cluster == nil && s.Training == nil && (s.Job == nil || s.Job.Empty()) && !s.Told &&
 		!s.Asked && s.Unknown == 0 &&
 		len(s.Tables)+len(s.Pairs)+len(s.Fleet)+len(s.Links)+len(s.Figures)+
-			len(s.Changes)+len(s.Steps)+len(s.kinds)+len(s.env) == 0
+			len(s.Steps)+len(s.kinds)+len(s.env) == 0
 }
 
 // All are the observations of a kind, in the order of their first lines.
@@ -150,9 +149,6 @@ func (s *Set) Count(k Kind) int {
 	}
 	return n
 }
-
-// Kinds lists what was seen.
-func (s *Set) Kinds() []Kind { return slices.Sorted(maps.Keys(s.kinds)) }
 
 // Env is the first value of a setting, nil when it is nowhere set.
 func (s *Set) Env(name string) *Env {

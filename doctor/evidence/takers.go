@@ -34,11 +34,10 @@ func seenLines() (list []seen) {
 		Also    string `csv:"also,optional"`
 		Pattern string `csv:"pattern,optional"`
 		Takes   string `csv:"takes,optional"`
-		Told    bool   `csv:"told,optional"`
 	}]("lines.csv", lineTable) {
 		kind, _, _ := strings.Cut(r.Sees, "/")
 		list = append(list, seen{
-			kind: Kind(kind), words: r.Words, also: r.Also, pattern: r.Pattern, take: takers[r.Takes], told: r.Told,
+			kind: Kind(kind), words: r.Words, also: r.Also, pattern: r.Pattern, take: takers[r.Takes],
 		})
 	}
 	return list

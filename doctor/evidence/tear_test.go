@@ -31,7 +31,7 @@ func TestInterleavedLines(t *testing.T) {
 				t.Errorf("round %d: host %q", round, h)
 			}
 		}
-		for _, k := range s.Kinds() {
+		for _, k := range kindsOf(s) {
 			for _, o := range s.All(k) {
 				for _, h := range o.HostNames() {
 					if !real[h] {

@@ -1,0 +1,121 @@
+package cause
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"busbar.dev/doctor/told"
+)
+
+// pattern is how something is spelled: terms that are all in one clause, each with alternatives. It is written as
+// ulimit+-l|memlock unlimited: a blank joins terms, | alternatives, + words that follow each other.
+type pattern [][]term
+
+// term is words that follow each other, normalised, with a blank in front. It matches where a word begins; a short one
+// only as a whole word.
+type term struct {
+	text  string
+	whole bool
+}
+
+// shortTerm is the length up to which a term matches whole words only.
+const shortTerm = 3
+
+func parsePattern(text string) (p pattern, err error) {
+	for part := range strings.FieldsSeq(text) {
+		var list []term
+		for alternative := range strings.SplitSeq(part, "|") {
+			words := strings.TrimRight(told.Normalise(strings.ReplaceAll(alternative, "+", " ")), " ")
+			if words == "" {
+				return nil, fmt.Errorf("%q: an empty alternative", text)
+			}
+			list = append(list, term{words, len(words) <= shortTerm+1})
+		}
+		p = append(p, list)
+	}
+	if len(p) == 0 {
+		return nil, fmt.Errorf("an empty pattern; expected words such as ulimit+-l|memlock")
+	}
+	return p, nil
+}
+
+// in reports that all terms are in a normalised text.
+func (p pattern) in(norm string) bool {
+	return !slices.ContainsFunc(p, func(alternatives []term) bool {
+		return !slices.ContainsFunc(alternatives, func(t term) bool { return t.in(norm) })
+	})
+}
+
+func (t term) in(norm string) bool {
+	if t.whole {
+		return strings.Contains(norm, t.text+" ")
+	}
+	return strings.Contains(norm, t.text)
+}
+
+func anyIn(list []pattern, norm string) bool {
+	return slices.ContainsFunc(list, func(p pattern) bool { return p.in(norm) })
+}
+
+// Tried is what a case says of the remedies of a cause.
+type Tried uint8
+
+// Entries of the ledger.
+const (
+	Untried Tried = iota
+	Helped
+	InVain // or in place before, or stated to be in order
+)
+
+// ledger reads clauses in their order, and settings: what is said last of a remedy holds.
+func (c *Cause) ledger(x *Case) (tried Tried, because *told.Clause) {
+	for i := range x.Told {
+		clause := &x.Told[i]
+		entry := Untried
+		switch {
+		case anyIn(c.ok, clause.Norm):
+			entry = InVain
+		case clause.Verdict == told.Seen && !clause.Shown || !anyIn(c.remedies, clause.Norm):
+		case clause.Verdict == told.Works:
+			entry = Helped
+		default:
+			entry = InVain
+		}
+		if entry != Untried {
+			tried, because = entry, clause
+		}
+	}
+	if tried == Untried && x.Setting != nil && !x.shows(c) && slices.ContainsFunc(c.assigned, func(s assignment) bool {
+		return strings.EqualFold(x.Setting(s.name), s.value)
+	}) {
+		return InVain, nil
+	}
+	return tried, because
+}
+
+// shows reports that printed facts show a cause.
+func (x *Case) shows(c *Cause) bool {
+	for rule, g := range x.Shown {
+		if g != None && c.Finds(rule) {
+			return true
+		}
+	}
+	return false
+}
+
+// assignment is a remedy that is a setting with its value: where it is set already, it did not help.
+type assignment struct{ name, value string }
+
+// assignments are those among spelled remedies.
+func assignments(text string) (list []assignment) {
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '|' || r == ' ' }) {
+		if name, value, ok := strings.Cut(part, "="); ok && value != "" {
+			list = append(list, assignment{strings.ToUpper(name), value})
+		}
+	}
+	return list
+}
+
+// Remedies reports that a change is among the remedies of this cause.
+func (c *Cause) Remedies(change string) bool { return anyIn(c.remedies, told.Normalise(change)) }

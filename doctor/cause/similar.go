@@ -1,0 +1,216 @@
+package cause
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"busbar.dev/doctor/told"
+)
+
+// Row is a row of threads.csv: a report whose cause is known.
+type Row struct {
+	Thread string   `csv:"thread"`
+	Causes []string `csv:"causes,optional"`
+	Words  string   `csv:"words,optional"` // Words of what was told
+	Why    string   `csv:"why,optional"`   // Words of its cause and its fix
+}
+
+// memory is what was learned: threads, and the causes' own texts.
+type memory struct {
+	all   float64            // threads
+	of    map[string]float64 // threads of a cause
+	idf   map[string]float64 // how seldom a word is among threads
+	texts [kindsOfText]index
+}
+
+// Kinds of texts that what is told is compared with.
+const (
+	toldText = iota // what was told in threads
+	whyText         // why it was so, and the fix
+	docText         // the causes' own texts
+	kindsOfText
+)
+
+// index finds texts by their words.
+type index struct {
+	length []float64
+	causes [][]string
+	ids    []string           // of threads
+	with   map[string][]int32 // texts that hold a word
+}
+
+const (
+	fewWords   = 10  // and pairs of words; fewer tell little
+	pairWeight = 0.5 // a pair of words tells less than both
+	often      = 8.0 // threads of a cause beyond this say more of what was collected than of the field
+	priorMass  = 0.5
+)
+
+func newMemory(rows []Row, causes []*Cause) *memory {
+	y := &memory{all: float64(len(rows)), of: map[string]float64{}, idf: map[string]float64{}}
+	for _, r := range rows {
+		for _, id := range r.Causes {
+			y.of[id] += 1 / float64(len(r.Causes))
+		}
+		for _, w := range terms(r.Words) {
+			y.idf[w]++
+		}
+	}
+	for w, n := range y.idf {
+		y.idf[w] = math.Log((y.all + 1) / (n + 0.5))
+	}
+	for _, r := range rows {
+		y.addText(toldText, r.Thread, r.Causes, r.Words)
+		y.addText(whyText, r.Thread, r.Causes, r.Why)
+	}
+	for _, c := range causes {
+		for _, text := range []string{c.Title + ". " + c.Why, c.Fix + ". " + c.Ask + ". " + c.Test} {
+			y.addText(docText, "", []string{c.ID}, Words(text))
+		}
+	}
+	return y
+}
+
+func (y *memory) addText(kind int, id string, causes []string, text string) {
+	list := terms(text)
+	if len(list) == 0 || len(causes) == 0 {
+		return
+	}
+	t := &y.texts[kind]
+	if t.with == nil {
+		t.with = map[string][]int32{}
+	}
+	for _, w := range list {
+		t.with[w] = append(t.with[w], int32(len(t.length)))
+	}
+	t.length, t.causes, t.ids = append(t.length, y.length(list)), append(t.causes, causes), append(t.ids, id)
+}
+
+// weigh is what a word tells.
+func (y *memory) weigh(w string) float64 {
+	x, ok := y.idf[w]
+	if !ok {
+		x = math.Log((y.all + 1) / 0.5)
+	}
+	if strings.Contains(w, " ") {
+		x *= pairWeight
+	}
+	return x
+}
+
+func (y *memory) length(words []string) float64 {
+	sum := 0.0
+	for _, w := range words {
+		x := y.weigh(w)
+		sum += float64(x * x)
+	}
+	return math.Sqrt(sum)
+}
+
+// likeness is how much a text resembles those of each kind, by cause: the cosine with the nearest, and of each further
+// one half of the one before.
+func (y *memory) likeness(text, without string) (of [kindsOfText]map[string]float64) {
+	words := terms(text)
+	length := y.length(words)
+	for k := range of {
+		of[k] = map[string]float64{}
+		if length == 0 {
+			continue
+		}
+		t := &y.texts[k]
+		dots := make([]float64, len(t.length))
+		for _, w := range words {
+			x := y.weigh(w)
+			for _, i := range t.with[w] {
+				dots[i] += float64(x * x)
+			}
+		}
+		best := map[string][]float64{}
+		for i, d := range dots {
+			if d == 0 || without != "" && t.ids[i] == without {
+				continue
+			}
+			for _, id := range t.causes[i] {
+				best[id] = append(best[id], d/(length*t.length[i]))
+			}
+		}
+		for id, list := range best {
+			of[k][id] = halving(list) * min(1, float64(len(words))/fewWords)
+		}
+	}
+	return of
+}
+
+// halving adds values, the greatest in full and each further one half of the one before.
+func halving(list []float64) float64 {
+	slices.SortFunc(list, func(a, b float64) int { return cmp.Compare(b, a) })
+	sum, part := 0.0, 1.0
+	for _, v := range list {
+		sum += float64(part * v)
+		part /= 2
+	}
+	return sum
+}
+
+// prior is the logarithm of how often a cause was the one; share is how much of a thread to leave out counts for it.
+func (y *memory) prior(id string, share float64) float64 {
+	return math.Log((min(max(y.of[id]-share, 0), often) + priorMass) / (1 + priorMass))
+}
+
+// Words are the words of a text as they are compared: without endings and without those that say nothing, clauses
+// parted by full stops. What was tried in vain, or is in order, is left out.
+func Words(text string) string { return wordsOf(told.Read(text, nil)) }
+
+func wordsOf(clauses []told.Clause) string {
+	var list []string
+	for i := range clauses {
+		if v := clauses[i].Verdict; v == told.Seen || v == told.Works {
+			list = append(list, strings.Join(stems(clauses[i].Norm), " "))
+		}
+	}
+	return strings.Join(list, " . ")
+}
+
+func stems(norm string) (list []string) {
+	for w := range strings.FieldsSeq(norm) {
+		if len(w) >= 2 && len(w) <= 40 && !stopWords[w] {
+			list = append(list, stem(w))
+		}
+	}
+	return list
+}
+
+func stem(w string) string {
+	for _, end := range []string{"ing", "ed", "es", "s"} {
+		if s, ok := strings.CutSuffix(w, end); ok && len(s) >= 4 {
+			return s
+		}
+	}
+	return w
+}
+
+// terms are words, and pairs of words that follow each other in a clause, each once.
+func terms(words string) (list []string) {
+	for clause := range strings.SplitSeq(words, " . ") {
+		w := strings.Fields(clause)
+		list = append(list, w...)
+		for i := 1; i < len(w); i++ {
+			list = append(list, w[i-1]+" "+w[i])
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+var stopWords = func() map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq("the an is are was were be been of to in on at for and or with without by from as it " +
+		"its this that these those than then there their they we our my you your he she has have had do does did not no all " +
+		"any each every one two into over after before when while what which who will can could would should may might must " +
+		"if but so also only same other more most very up out about between through during per via") {
+		set[w] = true
+	}
+	return set
+}()

@@ -1,0 +1,296 @@
+package cause
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+
+	"busbar.dev/doctor/told"
+	"busbar.dev/internal/csvtable"
+)
+
+// Grade is how evidence shows a cause.
+type Grade uint8
+
+// Grades of evidence.
+const (
+	None     Grade = iota
+	Suggests       // printed facts suggest it among other causes
+	Agrees         // two independent facts agree on it
+	States         // a printed line states it
+	Expects        // nothing is wrong: it is as it should be
+)
+
+// gradeNames are the grades in files.
+var gradeNames = [...]string{None: "nothing", Suggests: "suggests", Agrees: "agrees", States: "states", Expects: "expects"}
+
+// usual is how often evidence of a grade names the cause where nobody tells anything: the default confidence of a
+// cause, a user's own among them.
+var usual = [...]float64{None: 0.5, Suggests: 0.5, Agrees: 0.7, States: 0.85, Expects: 0.5}
+
+// Confidence is that of a finding that rests on printed facts alone.
+func (g Grade) Confidence() float64 { return usual[g] }
+
+// Features of a cause in a case; the names are those of weights.csv.
+const (
+	fNear     = iota // threads with this cause resemble what is told
+	fWhy             // what was said of their cause and fix does
+	fDoc             // the cause's own text does
+	fPrior           // how often it was the cause
+	fSuggests        // printed facts, by grade
+	fAgrees
+	fStates
+	fExpects
+	fHelped  // its remedy worked
+	fOther   // another's did, and not its own
+	fUnknown // the bias of the hypothesis that it is none of these
+	features
+)
+
+var featureNames = [features]string{
+	"near", "why", "text", "prior", "suggests", "agrees", "states", "expects", "helped", "other-helped", "unknown",
+}
+
+// Case is what is known of one fault.
+type Case struct {
+	Told    []told.Clause
+	Shown   map[string]Grade         // what detectors found
+	Setting func(name string) string // values of settings; nil: none is known
+	Without *Row                     // a thread to leave out of what was learned; nil: none
+}
+
+// Hypothesis is a cause with how likely it is.
+type Hypothesis struct {
+	*Cause         // nil: none of those known
+	P      float64 // of this one being the cause
+	Tried  Tried
+	Basis  *told.Clause // what the ledger rests on; nil: nothing
+	score  float64
+	vetoed bool
+}
+
+// Model weighs causes.
+type Model struct {
+	causes   []*Cause
+	detected []*Cause // those that evidence can show, roots before what follows from them
+	memory   *memory
+	weights  [features]float64
+	// offset and slope turn the odds of the first cause into those that it is right.
+	offset, slope float64
+}
+
+// weightRow is a row of weights.csv.
+type weightRow struct {
+	Feature string  `csv:"feature"`
+	Weight  float64 `csv:"weight"`
+}
+
+// New makes a model of the built-in causes and more of a user's, which replace those of the same name.
+func New(more ...*Cause) (*Model, error) {
+	list, err := builtin()
+	if err != nil {
+		return nil, err
+	}
+	byID := map[string]*Cause{}
+	for _, c := range slices.Concat(list, more) {
+		byID[c.ID] = c
+	}
+	m := &Model{detected: rootsFirst(byID)}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		if c := byID[id]; !c.Consequence {
+			m.causes = append(m.causes, c)
+		}
+	}
+	weights, err := readTable[weightRow]("weights.csv")
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range weights {
+		switch i := slices.Index(featureNames[:], r.Feature); {
+		case i >= 0:
+			m.weights[i] = r.Weight
+		case r.Feature == "calibrate-offset":
+			m.offset = r.Weight
+		case r.Feature == "calibrate-slope":
+			m.slope = r.Weight
+		default:
+			return nil, fmt.Errorf("weights.csv: no feature %q", r.Feature)
+		}
+	}
+	rows, err := readTable[Row]("threads.csv")
+	if err != nil {
+		return nil, err
+	}
+	m.memory = newMemory(rows, m.causes)
+	return m, nil
+}
+
+func readTable[T any](name string) ([]T, error) {
+	text, err := data.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := csvtable.Read[T](string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return rows, nil
+}
+
+// rootsFirst are the causes that evidence can show, each before what follows from it.
+func rootsFirst(byID map[string]*Cause) (list []*Cause) {
+	done := map[string]bool{}
+	var visit func(id string)
+	visit = func(id string) {
+		c := byID[id]
+		if c == nil || done[id] || len(c.Found) == 0 {
+			return
+		}
+		done[id] = true
+		for _, f := range slices.Sorted(slices.Values(c.Follows)) {
+			visit(f)
+		}
+		list = append(list, c)
+	}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		visit(id)
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// Detected are the causes that evidence can show, each before what follows from it.
+func (m *Model) Detected() []*Cause { return m.detected }
+
+// Causes are those the model weighs, in the order of their names.
+func (m *Model) Causes() []*Cause { return m.causes }
+
+// Consequence reports a finding that says what happened and not why.
+func (m *Model) Consequence(id string) bool {
+	return slices.ContainsFunc(m.detected, func(c *Cause) bool { return c.ID == id && c.Consequence })
+}
+
+// Threshold is the confidence below which the cause is not known.
+const Threshold = 0.3
+
+// veto is what a remedy in vain takes from its cause: no other evidence outweighs it.
+const veto = 12
+
+// surest is the greatest confidence of a cause that nobody printed.
+const surest = 0.95
+
+// Weigh gives all hypotheses, the likeliest first; among them the one that it is none of the known causes.
+func (m *Model) Weigh(c *Case) []Hypothesis {
+	list := append(m.features(c), candidate{})
+	list[len(list)-1].x[fUnknown] = 1
+	most := math.Inf(-1)
+	for i := range list {
+		for k, w := range m.weights {
+			list[i].score += float64(w * list[i].x[k])
+		}
+		if list[i].vetoed {
+			list[i].score -= veto
+		}
+		most = max(most, list[i].score)
+	}
+	sum := 0.0
+	for i := range list {
+		list[i].P = math.Exp(list[i].score - most)
+		sum += list[i].P
+	}
+	ranked := make([]Hypothesis, len(list))
+	for i := range list {
+		list[i].P /= sum
+		ranked[i] = list[i].Hypothesis
+	}
+	slices.SortStableFunc(ranked, func(a, b Hypothesis) int { return cmp.Compare(b.score, a.score) })
+	m.calibrate(ranked)
+	return ranked
+}
+
+// calibrate replaces the likelihood of the first cause by how often such an answer was right in threads left out. None
+// of the others is above it.
+func (m *Model) calibrate(list []Hypothesis) {
+	first := slices.IndexFunc(list, func(h Hypothesis) bool { return h.Cause != nil })
+	if first < 0 || m.slope == 0 {
+		return
+	}
+	p := min(max(list[first].P, 1e-6), 1-1e-6)
+	list[first].P = min(surest, 1/(1+math.Exp(-m.offset-float64(m.slope*math.Log(p/(1-p))))))
+	for i := first + 1; i < len(list); i++ {
+		list[i].P = min(list[i].P, list[first].P)
+	}
+}
+
+// candidate is a hypothesis with its features.
+type candidate struct {
+	Hypothesis
+	x [features]float64
+}
+
+func (m *Model) features(c *Case) []candidate {
+	list := make([]candidate, 0, len(m.causes)+1)
+	near := m.memory.likeness(wordsOf(c.Told), c.without())
+	helped := false
+	for _, x := range m.causes {
+		if x.Test == "" && !c.shows(x) { // only printed facts can show it
+			continue
+		}
+		list = append(list, candidate{Hypothesis: Hypothesis{Cause: x}})
+		h := &list[len(list)-1]
+		for k, f := range [kindsOfText]int{fNear, fWhy, fDoc} {
+			h.x[f] = near[k][x.ID]
+		}
+		h.x[fPrior] = m.memory.prior(x.ID, c.share(x.ID))
+		h.Tried, h.Basis = x.ledger(c)
+		switch h.Tried {
+		case Helped:
+			h.x[fHelped], helped = 1, true
+		case InVain:
+			h.vetoed = true
+		}
+		for rule, g := range c.Shown {
+			if g != None && x.Finds(rule) {
+				h.x[fSuggests+int(g-Suggests)] = 1
+			}
+		}
+	}
+	for i := range list {
+		if helped && list[i].Tried != Helped {
+			list[i].x[fOther] = 1
+		}
+	}
+	return list
+}
+
+func (c *Case) without() string {
+	if c.Without == nil {
+		return ""
+	}
+	return c.Without.Thread
+}
+
+// share is how much the thread to leave out counts for a cause.
+func (c *Case) share(id string) float64 {
+	if c.Without == nil || !slices.Contains(c.Without.Causes, id) {
+		return 0
+	}
+	return 1 / float64(len(c.Without.Causes))
+}
+
+// LinePatterns are what causes look for in every line.
+func (m *Model) LinePatterns() (list []*regexp.Regexp) {
+	for _, x := range m.detected {
+		for i := range x.Found {
+			for _, a := range x.Found[i].When.Atoms() {
+				if a.Name == "line" && a.pattern != nil {
+					list = append(list, a.pattern)
+				}
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,195 @@
+package doctor
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"busbar.dev/doctor/cause"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/doctor/told"
+	"busbar.dev/finding"
+)
+
+// Bounds of what is shown.
+const (
+	maxEvidence = 6 // lines of a finding
+	leading     = 3 // causes that are named where none is known
+)
+
+// grade gives findings the confidence of their evidence's grade.
+func (c *Case) grade(list []finding.Finding) {
+	for i := range list {
+		list[i].Confidence = c.how[list[i].ID].Confidence()
+	}
+}
+
+// rank gives findings the confidence of their cause, and adds the likeliest of which no line says anything. In a text in
+// which programs printed more than somebody wrote, what a line states keeps its own, unless a remedy was tried in vain.
+func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clause) []finding.Finding {
+	list := m.Weigh(c.weighed(found, clauses))
+	inherit(m, list, c.how)
+	log := c.mostlyPrinted()
+	for i := range found {
+		f := &found[i]
+		at := slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.Cause != nil && h.Finds(f.ID) })
+		own := c.how[f.ID].Confidence()
+		switch {
+		case at < 0:
+			f.Confidence = own
+		case list[at].Tried == cause.InVain:
+			f.Confidence, f.Severity = list[at].P, finding.Note
+		case c.how[f.ID] == cause.States || log && f.Severity != finding.Note:
+			f.Confidence = max(own, list[at].P)
+		default:
+			f.Confidence = list[at].P
+		}
+		f.Confidence = math.Round(100*f.Confidence) / 100
+	}
+	for _, h := range list {
+		known := h.Cause == nil || slices.ContainsFunc(found, func(f finding.Finding) bool { return h.Finds(f.ID) })
+		if !known {
+			if len(found) >= leading && h.P < cause.Threshold {
+				break
+			}
+			found = append(found, c.finding(&h))
+		}
+	}
+	return found
+}
+
+// weighed is the case as the model sees it.
+func (c *Case) weighed(found []finding.Finding, clauses []told.Clause) *cause.Case {
+	x := &cause.Case{Told: clauses, Shown: map[string]cause.Grade{}, Setting: c.value}
+	for i := range found {
+		x.Shown[found[i].ID] = c.how[found[i].ID]
+		if found[i].Severity == finding.Note && c.how[found[i].ID] != cause.Expects {
+			x.Shown[found[i].ID] = cause.Suggests
+		}
+	}
+	return x
+}
+
+// finding is a hypothesis of which no line says anything: never an error, and a note where it is not likely.
+func (c *Case) finding(h *cause.Hypothesis) finding.Finding {
+	f := finding.Finding{
+		ID: h.ID, Severity: finding.Warn, Title: h.Title, Cause: h.Why, Fix: h.Fix, Cost: h.Cause.Cost, Reference: h.See,
+		Confirm: h.Test, Confidence: math.Round(100*h.P) / 100, Evidence: []finding.Quote{},
+	}
+	if h.P < cause.Threshold {
+		f.Severity = finding.Note
+	}
+	if h.Basis != nil {
+		q := finding.Quote{Text: h.Basis.Text}
+		if len(c.Sources) == 1 {
+			q.File = c.Sources[0]
+		}
+		f.Evidence = append(f.Evidence, q)
+	}
+	return f
+}
+
+// mostlyPrinted reports a text in which programs printed at least as many lines as somebody wrote.
+func (c *Case) mostlyPrinted() bool {
+	return 2*strings.Count(sentences(c.Words), "\n") <= c.Lines
+}
+
+// inherit gives what a finding explains to its cause: sockets in use are a consequence of the setting that forbids
+// RDMA.
+func inherit(m *cause.Model, list []cause.Hypothesis, shown map[string]cause.Grade) {
+	for _, r := range m.Detected() {
+		if g := shown[r.ID]; g != cause.States && g != cause.Agrees {
+			continue
+		}
+		root := slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.Cause != nil && h.Finds(r.ID) })
+		for i := range list {
+			h := &list[i]
+			if root < 0 || h.Cause == nil || list[root].Tried == cause.InVain {
+				continue
+			}
+			if slices.ContainsFunc(r.Follows,
+				func(id string) bool { return shown[id] != cause.None && h.Finds(id) && !list[root].Finds(id) }) {
+				list[root].P += h.P / 2
+				h.P /= 2
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b cause.Hypothesis) int { return cmp.Compare(b.P, a.P) })
+}
+
+// preferSpecific puts a cause whose facts hold another's and one more before it.
+func preferSpecific(c *Case, list []finding.Finding) {
+	for i := range list {
+		for k := range list {
+			special, general := &list[i], &list[k]
+			if i == k || special.Severity == finding.Note || !c.basis[general.ID].within(c.basis[special.ID]) {
+				continue
+			}
+			special.Confidence = max(special.Confidence, general.Confidence)
+			general.ExplainedBy = special.ID
+		}
+	}
+}
+
+// weight is how much a severity counts in the order of findings.
+func weight(s finding.Severity) float64 {
+	return [...]float64{finding.Note: 0.3, finding.Warn: 0.85, finding.Error: 1}[s]
+}
+
+// order puts roots before what they explain, and the surest and gravest first.
+func order(m *cause.Model, list []finding.Finding, dumps bool) {
+	root := func(f *finding.Finding) int {
+		if f.ExplainedBy == "" {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b finding.Finding) int {
+		return cmp.Or(cmp.Compare(root(&a), root(&b)), cmp.Compare(tier(m, &a, dumps), tier(m, &b, dumps)),
+			cmp.Compare(b.Confidence*weight(b.Severity), a.Confidence*weight(a.Severity)), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// explain marks findings that follow from others. A finding that is less sure than three quarters of what it would
+// explain explains nothing, and two findings never explain each other.
+func explain(m *cause.Model, list []finding.Finding) {
+	byID := map[string]*finding.Finding{}
+	for i := range list {
+		byID[list[i].ID] = &list[i]
+	}
+	for _, r := range m.Detected() {
+		root := byID[r.ID]
+		if root == nil || root.ExplainedBy != "" {
+			continue
+		}
+		for _, id := range r.Follows {
+			f := byID[id]
+			if f == nil || root.Severity == finding.Note && f.Severity != finding.Note { // a note explains notes only
+				continue
+			}
+			if f.ExplainedBy == "" && f.ID != root.ID &&
+				(root.Confidence >= 0.75*f.Confidence || m.Consequence(f.ID) && root.Confidence >= cause.Threshold) {
+				f.ExplainedBy = root.ID
+			}
+		}
+	}
+}
+
+// tidy puts the lines in order.
+func tidy(f *finding.Finding) {
+	slices.SortStableFunc(f.Evidence, func(a, b finding.Quote) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	f.Evidence = slices.CompactFunc(f.Evidence, func(a, b finding.Quote) bool {
+		return a.File == b.File && a.Line == b.Line && (a.Line > 0 || a.Text == b.Text)
+	})
+	f.Evidence = append([]finding.Quote{}, first(f.Evidence, maxEvidence)...)
+}
+
+// CaseOf is what is known of a fault, as causes are weighed by it.
+func CaseOf(m *cause.Model, s *evidence.Set) *cause.Case {
+	c := newCase(s)
+	causes, _ := split(m, c.detect(m))
+	return c.weighed(causes, c.clauses)
+}

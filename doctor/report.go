@@ -1,0 +1,174 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"busbar.dev/doctor/cause"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/doctor/hang"
+	"busbar.dev/doctor/told"
+	"busbar.dev/finding"
+)
+
+// Report is what an examination gave.
+type Report struct {
+	Findings []finding.Finding `json:"findings"`
+	Healthy  bool              `json:"healthy"` // nothing above a note, no unknown warning
+	// Undecided says that no cause is likely enough: the first findings are the leading ones.
+	Undecided bool            `json:"undecided,omitempty"`
+	Described bool            `json:"described,omitempty"` // somebody told of a fault
+	Lines     int             `json:"lines"`
+	Unknown   int             `json:"not_understood"`             // lines
+	Unread    int             `json:"unknown_warnings,omitempty"` // of NCCL, among them
+	Sources   []string        `json:"sources"`
+	Samples   []finding.Quote `json:"not_understood_samples,omitempty"`
+	Dropped   map[string]int  `json:"not_kept,omitempty"`           // what bounds on memory kept out, by kind
+	Blank     bool            `json:"nothing_recognised,omitempty"` // nothing of it is known
+	Tests     []string        `json:"nccl_tests_files,omitempty"`   // with output of nccl-tests
+	Traces    int             `json:"traces,omitempty"`             // files that a profiler wrote
+	// Training is by its log.
+	Training *evidence.Training `json:"training,omitempty"`
+}
+
+// model weighs the built-in causes.
+var model = sync.OnceValues(func() (*cause.Model, error) { return NewModel() })
+
+// NewModel makes a model of the built-in causes and more of a user's.
+func NewModel(more ...*cause.Cause) (*cause.Model, error) {
+	m, err := cause.New(more...)
+	if err != nil {
+		return nil, err
+	}
+	return m, validate(m)
+}
+
+// Examine weighs the built-in causes.
+func Examine(s *evidence.Set) *Report {
+	m, err := model()
+	if err != nil {
+		panic(err) // data of the program; a test has read it
+	}
+	return Weigh(m, s)
+}
+
+// Weigh finds what evidence shows, and ranks causes. Without a description the confidence is that of the evidence's
+// grade; what only says that something happened, and not why, is then the description.
+func Weigh(m *cause.Model, s *evidence.Set) *Report {
+	c := newCase(s)
+	r := &Report{
+		Lines: s.Lines, Unknown: s.Unknown, Unread: s.Unread, Sources: append([]string{}, s.Sources...), Samples: s.Samples,
+		Dropped: s.Dropped, Blank: s.Blank(), Traces: len(s.Traces), Training: s.Training, Described: c.described(),
+	}
+	found := c.detect(m)
+	causes, happened := split(m, found)
+	switch {
+	case r.Described:
+		causes = c.rank(m, causes, c.clauses)
+	case finding.Serious(happened) && !finding.Serious(causes):
+		causes = undecided(c.rank(m, causes, told.Read(quotedText(happened), nil)))
+	default:
+		c.grade(causes)
+	}
+	c.grade(happened)
+	preferSpecific(c, causes)
+	found = slices.Concat(causes, happened)
+	for i := range found {
+		c.cost(&found[i])
+	}
+	explain(m, found)
+	found = c.giveWay(m, found)
+	order(m, found, c.Job != nil && c.Job.Dumped())
+	r.Undecided = (r.Described || finding.Serious(found)) && !decided(m, found)
+	r.Findings = append([]finding.Finding{}, slices.Concat(found, inPlace(s.Tables), trained(s.Training), traced(s.Traces))...)
+	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings) && !r.Described
+	for i := range s.Tables {
+		if f := s.Tables[i].File; !slices.Contains(r.Tests, f) {
+			r.Tests = append(r.Tests, f)
+		}
+	}
+	return r
+}
+
+// described reports that somebody tells of a fault. A sentence that says nothing but that all is well tells of none.
+func (c *Case) described() bool {
+	complaint := c.tells(told.Slow, told.Hang, told.Crash)
+	if !c.Asked && (!c.Told || c.mostlyPrinted()) {
+		return c.Told && complaint
+	}
+	said := map[told.Verdict]bool{}
+	for i := range c.said {
+		said[c.said[i].Verdict] = true
+	}
+	whole := c.Asked || slices.ContainsFunc(strings.Split(c.Words, "\n"), evidence.Wording)
+	return complaint || whole && (said[told.Fails] || said[told.Seen] && !said[told.Works] && !said[told.Settled])
+}
+
+// split parts causes from what only says that something happened.
+func split(m *cause.Model, found []finding.Finding) (causes, happened []finding.Finding) {
+	for _, f := range found {
+		if m.Consequence(f.ID) {
+			happened = append(happened, f)
+		} else {
+			causes = append(causes, f)
+		}
+	}
+	return causes, happened
+}
+
+// undecided are hypotheses that rest on nothing but what happened: it alone decides nothing.
+func undecided(list []finding.Finding) []finding.Finding {
+	for i := range list {
+		if len(list[i].Evidence) == 0 {
+			list[i].Confidence, list[i].Severity = min(list[i].Confidence, cause.Threshold-0.01), finding.Note
+		}
+	}
+	return list
+}
+
+// quotedText are the lines that findings quote.
+func quotedText(list []finding.Finding) string {
+	var b strings.Builder
+	for _, f := range list {
+		for _, q := range f.Evidence {
+			b.WriteString(q.Text + "\n")
+		}
+	}
+	return b.String()
+}
+
+// decided reports that something is likely to be the cause.
+func decided(m *cause.Model, found []finding.Finding) bool {
+	return slices.ContainsFunc(found, func(f finding.Finding) bool {
+		return f.Severity != finding.Note && f.Confidence >= cause.Threshold && !m.Consequence(f.ID)
+	})
+}
+
+// Examined reports that something was read that findings can come from. A profiler's traces are read by another
+// question.
+func (r *Report) Examined() bool {
+	return !r.Blank || len(r.Findings) > min(r.Traces, 1)
+}
+
+// Wrong reports a fault that was described, or found.
+func (r *Report) Wrong(least finding.Severity) bool {
+	return r.Described && least <= finding.Warn || finding.AtLeast(r.Findings, least)
+}
+
+// tier is 0 for what a live job's own dumps say, 1 for causes, 2 for who waits for whom by the logs alone, 3 for notes,
+// and 4 for what says only that something happened: that is the question.
+func tier(m *cause.Model, f *finding.Finding, dumps bool) int {
+	switch {
+	case strings.HasPrefix(f.ID, hang.Prefix) && f.Confidence >= cause.Threshold:
+		if !dumps {
+			return 2
+		}
+		return 0
+	case m != nil && m.Consequence(f.ID):
+		return 4
+	case f.Severity == finding.Note:
+		return 3
+	}
+	return 1
+}

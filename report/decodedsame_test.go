@@ -120,7 +120,6 @@ func TestDecodedSame(t *testing.T) {
 	measured := verbosely(report.DoctorBench)
 	doctored := func(w io.Writer, d *query.DoctorDoc) error { return doctor.Text{All: true}.Write(w, d.Report) }
 	validated := verbosely(report.Validate)
-	graded := verbosely(report.ValidateDoctor)
 	listed := verbosely(report.Models)
 	drawn := query.Step{Job: piped, Drawn: true}
 	for name, test := range map[string]func(*testing.T){
@@ -217,7 +216,6 @@ func TestDecodedSame(t *testing.T) {
 			}, verbosely(report.BenchGPUNode))
 		},
 		"validate":        alike(query.Validate{Files: []string{examples + "points.jsonl"}}, validated),
-		"validate doctor": alike(query.ValidateDoctor{File: "../doctor/testdata/trials.jsonl"}, graded),
 		"calibrate": alike(query.Calibrate{
 			Files: []string{examples + "two-nodes.log"}, Cluster: "dgx-h100:2", NCCL: "2.28",
 		}, verbosely(func(p *report.Page, d *query.CalibrateDoc) { report.Calibrate(p, d, "site.yaml") })),

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,26 +71,5 @@ func TestDoctorLive(t *testing.T) {
 	code, out, errs := doctorRun(t, "", "--live", "--json")
 	if code != exitDone && code != exitWrong || !strings.Contains(out, `"findings"`) || strings.Contains(out, "Possibly") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
-	}
-}
-
-// Only a yes or no alone is an answer, as the prompt asks.
-func TestYesOrNo(t *testing.T) {
-	for answer, want := range map[string][2]bool{
-		"y": {true, true}, " Yes ": {true, true}, "n": {false, true}, "NO": {false, true}, "": {}, "?": {},
-		"no idea": {}, "yes but only sometimes": {}, "Yes, on every node": {},
-	} {
-		if yes, known := yesOrNo(answer); [2]bool{yes, known} != want {
-			t.Errorf("%q: yes %v, known %v", answer, yes, known)
-		}
-	}
-	in := bufio.NewReader(strings.NewReader(strings.Repeat("x", 5<<20) + "\nyes\nn"))
-	for _, want := range []string{strings.Repeat("x", maxAnswer), "yes", "n"} {
-		if got, err := readAnswer(in); got != want || err != nil {
-			t.Errorf("%.20q %v, want %.20q", got, err, want)
-		}
-	}
-	if _, err := readAnswer(in); err != io.EOF {
-		t.Error(err)
 	}
 }

@@ -37,7 +37,7 @@ var (
 	faults = words("hang. hangs hung stuck freez frozen deadlock stall fail error crash segfault slow. slower timeout timed_out " +
 		"abort corrupt wrong. nan. dies died")
 	// settled says that something is in order.
-	settled = words("already. is_fine are_fine is_ok are_ok looks_fine look_fine looks_good is_good are_good is_clean are_clean " +
+	settled = words("already. is_well is_fine are_fine is_ok are_ok looks_fine look_fine looks_good is_good are_good is_clean are_clean " +
 		"is_normal are_normal is_correct are_correct is_healthy are_healthy in_order ruled_out rule_out excluded_as verified " +
 		"is_not_the_problem not_the_cause not_the_problem identical is_loaded. are_loaded. is_installed. is_unlimited. " +
 		"shows_nothing no_firewall can_ping ping_works ssh_works line_rate is_reachable are_reachable " +

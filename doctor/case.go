@@ -28,7 +28,8 @@ type Case struct {
 
 func newCase(s *evidence.Set) *Case {
 	c := &Case{
-		Set: s, prices: map[string]priced{}, how: map[string]cause.Grade{}, basis: map[string]lineSet{}, memo: map[string]any{},
+		Set: s, prices: map[string]priced{}, how: map[string]cause.Grade{}, basis: map[string]lineSet{},
+		memo:    map[string]any{},
 		clauses: told.Read(s.Words, evidence.Sentence), said: told.Read(sentences(s.Words), evidence.Sentence),
 	}
 	if s.Log != nil {

@@ -108,7 +108,8 @@ func TestWhoIsMissing(t *testing.T) {
 	}
 	r := examine(t, "WORLD_SIZE=4\n"+line("0", "77")+line("1", "77")+line("3", "76"))
 	i := slices.Index(ids(r), "collective-timeout")
-	if i < 1 || r.Findings[i].Where != "ranks without the message: 2" || !strings.Contains(r.Findings[i].Cause, "76 to 77") {
+	if i < 1 || r.Findings[i].Where != "ranks without the message: 2" ||
+		!strings.Contains(r.Findings[i].Cause, "76 to 77") {
 		t.Errorf("%+v", r.Findings)
 	}
 }

@@ -58,8 +58,10 @@ func TestSpecificFirst(t *testing.T) {
 		"pcieport 0000:00:01.0: AER: Uncorrectable (Fatal) error message received from 0000:3b:00.0\n" +
 			"mlx5_core 0000:3b:00.0: mlx5_error_sw_reset: start": "bad-link",
 		"torchrun --nnodes 2 --rdzv-endpoint=127.0.0.1:29500 train.py\nthe job on two nodes hangs at the start": "master-address",
-		"[rank0]:[E] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1)\n" +
-			"[rank1]:[E] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=BROADCAST, NumelIn=1)": "collective-order",
+		"[rank0]:[E] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, " +
+			"NumelIn=1)\n" +
+			"[rank1]:[E] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=BROADCAST, " +
+			"NumelIn=1)": "collective-order",
 	} {
 		if r := examine(t, text); len(r.Findings) == 0 || r.Findings[0].ID != want {
 			t.Errorf("%.60q: %v, want %s", text, ids(r), want)

@@ -5,9 +5,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"busbar.dev/internal/test/threads"
-	"time"
 )
 
 // Texts put together at random from lines that mean something, whole, cut, doubled

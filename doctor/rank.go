@@ -25,8 +25,9 @@ func (c *Case) grade(list []finding.Finding) {
 	}
 }
 
-// rank gives findings the confidence of their cause, and adds the likeliest of which no line says anything. In a text in
-// which programs printed more than somebody wrote, what a line states keeps its own, unless a remedy was tried in vain.
+// rank gives findings the confidence of their cause, and adds the likeliest of which no line says anything. In a text
+// in which programs printed more than somebody wrote, what a line states keeps its own, unless a remedy was tried in
+// vain.
 func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clause) []finding.Finding {
 	list := m.Weigh(c.weighed(found, clauses))
 	inherit(m, list, c.how)

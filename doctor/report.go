@@ -89,7 +89,8 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 	found = c.giveWay(m, found)
 	order(m, found, c.Job != nil && c.Job.Dumped())
 	r.Undecided = (r.Described || finding.Serious(found)) && !decided(m, found)
-	r.Findings = append([]finding.Finding{}, slices.Concat(found, inPlace(s.Tables), trained(s.Training), traced(s.Traces))...)
+	r.Findings = append([]finding.Finding{},
+		slices.Concat(found, inPlace(s.Tables), trained(s.Training), traced(s.Traces))...)
 	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings) && !r.Described
 	for i := range s.Tables {
 		if f := s.Tables[i].File; !slices.Contains(r.Tests, f) {
@@ -101,7 +102,8 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 
 // contented reports that somebody says of something that it works, or is in order.
 func (c *Case) contented() bool {
-	return slices.ContainsFunc(c.said, func(x told.Clause) bool { return x.Verdict == told.Works || x.Verdict == told.Settled })
+	return slices.ContainsFunc(c.said,
+		func(x told.Clause) bool { return x.Verdict == told.Works || x.Verdict == told.Settled })
 }
 
 // complains reports that somebody tells of a symptom, or asks the program itself.

@@ -38,7 +38,10 @@ func TestArticles(t *testing.T) {
 		{"The inter-node network is a generic 10GbE enterprise network and training throughput is 10 times slower than the " +
 			"TFLOPS suggest", []string{"slow-network", "tcp-cpu-bound"}},
 		{"It is 3x slower to send the same payload in 1000 smaller chunks", []string{"small-messages", "bucket-size"}},
-		{"I measure about 40% of the advertised speed, and the advertised speed said duplex", []string{"quantity-expectation"}},
+		{
+			"I measure about 40% of the advertised speed, and the advertised speed said duplex",
+			[]string{"quantity-expectation"},
+		},
 		{
 			"on an A100 node with advertised 600 GB/s I get only 235 GB/s with nccl-tests all_reduce, 40%",
 			[]string{"quantity-expectation"},

@@ -101,7 +101,8 @@ func (c *Case) ofPredicted() *clue {
 		return nil
 	}
 	k.args = []string{
-		fmt.Sprintf("%.3g", best), fmt.Sprintf("%.0f", 100*best/want), fmt.Sprintf("%.3g", want), large + op.String(), cl.Name,
+		fmt.Sprintf("%.3g", best), fmt.Sprintf("%.0f", 100*best/want), fmt.Sprintf("%.3g", want), large + op.String(),
+		cl.Name,
 	}
 	return k
 }
@@ -144,8 +145,9 @@ func (c *Case) busBandwidth(cl *cluster.Cluster, nodes, per int, op coll.Kind, s
 }
 
 // statedLayout is "4 GPUs on 2 nodes", "four on two nodes".
-var statedLayout = lazyre.New(`(?i)\b(\d+|[a-z]+) (?:GPUs? |cards? |A100s? |H100s? )?(?:on|over|across|in|of) (\d+|[a-z]+)` +
-	`(?: (?:nodes?|hosts?|machines?|servers?))?\b`)
+var statedLayout = lazyre.New(
+	`(?i)\b(\d+|[a-z]+) (?:GPUs? |cards? |A100s? |H100s? )?(?:on|over|across|in|of) (\d+|[a-z]+)` +
+		`(?: (?:nodes?|hosts?|machines?|servers?))?\b`)
 
 // fewerNodesSlower are two layouts of which that on fewer nodes is told to be the slower: GPUs of a node, both layouts.
 func (c *Case) fewerNodesSlower() *clue {

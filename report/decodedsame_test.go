@@ -215,7 +215,7 @@ func TestDecodedSame(t *testing.T) {
 				}},
 			}, verbosely(report.BenchGPUNode))
 		},
-		"validate":        alike(query.Validate{Files: []string{examples + "points.jsonl"}}, validated),
+		"validate": alike(query.Validate{Files: []string{examples + "points.jsonl"}}, validated),
 		"calibrate": alike(query.Calibrate{
 			Files: []string{examples + "two-nodes.log"}, Cluster: "dgx-h100:2", NCCL: "2.28",
 		}, verbosely(func(p *report.Page, d *query.CalibrateDoc) { report.Calibrate(p, d, "site.yaml") })),

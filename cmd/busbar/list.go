@@ -36,7 +36,8 @@ func (c *listCmd) Run(e *env) error {
 		return d.table().Write(e.stdout)
 	}
 	if c.Atoms && c.What != "causes" {
-		return errors.New("--atoms has no effect here: it lists what the files of causes may ask for; busbar list causes --atoms")
+		return errors.New("--atoms has no effect here: it lists what the files of causes may ask for; busbar list causes " +
+			"--atoms")
 	}
 	q := ask.Named(c.What)
 	question := q.New().(*query.List)

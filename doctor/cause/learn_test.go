@@ -24,7 +24,8 @@ func RowOf(id string, causes []string, c *Case, why string) Row {
 
 // guess are the weights towards which the fit is pulled where threads say little.
 var guess = [features]float64{
-	fNear: 3, fWhy: 2, fDoc: 3, fPrior: 0.5, fSuggests: 1, fAgrees: 2.5, fStates: 4, fExpects: 1.5, fHelped: 1.5, fOther: -0.3,
+	fNear: 3, fWhy: 2, fDoc: 3, fPrior: 0.5, fSuggests: 1, fAgrees: 2.5, fStates: 4, fExpects: 1.5, fHelped: 1.5,
+	fOther:   -0.3,
 	fUnknown: 3,
 }
 

@@ -206,9 +206,12 @@ func terms(words string) (list []string) {
 
 var stopWords = func() map[string]bool {
 	set := map[string]bool{}
-	for w := range strings.FieldsSeq("the an is are was were be been of to in on at for and or with without by from as it " +
-		"its this that these those than then there their they we our my you your he she has have had do does did not no all " +
-		"any each every one two into over after before when while what which who will can could would should may might must " +
+	for w := range strings.FieldsSeq("the an is are was were be been of to in on at for and or with without by from as " +
+		"it " +
+		"its this that these those than then there their they we our my you your he she has have had do does did not no " +
+		"all " +
+		"any each every one two into over after before when while what which who will can could would should may might " +
+		"must " +
 		"if but so also only same other more most very up out about between through during per via") {
 		set[w] = true
 	}

@@ -25,7 +25,9 @@ const (
 )
 
 // gradeNames are the grades in files.
-var gradeNames = [...]string{None: "nothing", Suggests: "suggests", Agrees: "agrees", States: "states", Expects: "expects"}
+var gradeNames = [...]string{
+	None: "nothing", Suggests: "suggests", Agrees: "agrees", States: "states", Expects: "expects",
+}
 
 // usual is how often evidence of a grade names the cause where nobody tells anything: the default confidence of a
 // cause, a user's own among them.

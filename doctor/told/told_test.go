@@ -86,8 +86,9 @@ func TestRefersBack(t *testing.T) {
 // What is denied in front of a thing or behind it is not there.
 func TestDenies(t *testing.T) {
 	for text, want := range map[string]bool{
-		"no kernel panic or XXX before": true, "we never saw XXX": true, "XXX went away": true, "there was no sign of XXX": true,
-		"the GPU has XXX": false, "no device found because XXX": false, "the job fails: XXX": false,
+		"no kernel panic or XXX before": true, "we never saw XXX": true, "XXX went away": true,
+		"there was no sign of XXX": true,
+		"the GPU has XXX":          false, "no device found because XXX": false, "the job fails: XXX": false,
 	} {
 		i := strings.Index(text, "XXX")
 		if Denies(text, i, i+3) != want {

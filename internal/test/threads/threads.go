@@ -94,7 +94,9 @@ var said = map[string]string{
 // Text is what a report would say: never the cause, the fix or the key.
 func (x *Thread) Text() string {
 	var about []string
-	for _, p := range []*string{x.Circumstances.GPU, x.Circumstances.Fabric, x.Circumstances.Cloud, x.Circumstances.Framework} {
+	for _, p := range []*string{
+		x.Circumstances.GPU, x.Circumstances.Fabric, x.Circumstances.Cloud, x.Circumstances.Framework,
+	} {
 		if p != nil && *p != "" {
 			about = append(about, *p)
 		}
@@ -130,7 +132,8 @@ func Cases(t testing.TB, name string) (list []Case) {
 	}
 	for _, x := range Threads(t, name) {
 		list = append(list, Case{
-			ID: x.ID, Source: x.Source, Text: x.Text(), Why: x.Cause + ". " + x.Fix, Accept: keys[x.CauseKey], Category: x.CauseKey,
+			ID: x.ID, Source: x.Source, Text: x.Text(), Why: x.Cause + ". " + x.Fix, Accept: keys[x.CauseKey],
+			Category: x.CauseKey,
 		})
 	}
 	return list

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -125,7 +126,7 @@ func (q Doctor) Run(ctx context.Context, env Env) (doc *DoctorDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := q.read(ctx, &env, m)
+	set, err := q.read(ctx, &env, m.LinePatterns()...)
 	if err != nil {
 		return nil, err
 	}
@@ -138,10 +139,10 @@ func (q Doctor) Run(ctx context.Context, env Env) (doc *DoctorDoc, err error) {
 	return doc, err
 }
 
-// read reads all sources.
-func (q *Doctor) read(ctx context.Context, env *Env, m *cause.Model) (*evidence.Set, error) {
+// read reads all sources, and looks for patterns of the user's causes besides.
+func (q *Doctor) read(ctx context.Context, env *Env, patterns ...*regexp.Regexp) (*evidence.Set, error) {
 	r := evidence.NewReader()
-	r.Budget, r.Patterns = env.logBudget(ctx), m.LinePatterns()
+	r.Budget, r.Patterns = env.logBudget(ctx), patterns
 	for _, name := range q.Sources {
 		if err := env.evidence(ctx, r, name); err != nil {
 			return nil, err

@@ -259,7 +259,7 @@ func tookStep(ctx context.Context, env *Env, p *pricedStep, text string) (unit.S
 	if _, err := fs.Stat(env.files(), text); err != nil {
 		return 0, fmt.Errorf("--step %w, or the log of a training", failed)
 	}
-	set, err := Doctor{Sources: []string{text}}.Read(ctx, *env)
+	set, err := (&Doctor{Sources: []string{text}}).read(ctx, env)
 	if err != nil {
 		return 0, fmt.Errorf("--step %s: %w", text, err)
 	}

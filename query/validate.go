@@ -203,9 +203,7 @@ type ValidateDoc struct {
 	Notes     []string        `json:"notes,omitempty"`
 	Unused    []truth.Unused  `json:"unused_fields,omitempty"`
 	Training  *validatedRuns  `json:"training,omitempty"`
-	// Choices is about training runs of one job in several ways.
-	Choices *truth.Choices `json:"choices,omitempty"`
-	Missed  []string       `json:"missed,omitempty"` // bounds that errors are greater than, in words
+	Missed    []string        `json:"missed,omitempty"` // bounds that errors are greater than, in words
 
 	nothing error
 }
@@ -303,9 +301,6 @@ func (d *ValidateDoc) addRuns(rows []*truth.RunRow, left []truth.Left) {
 		d.Score = d.Training.Score
 	} else {
 		d.Points += len(rows)
-	}
-	if c := truth.RateChoices(rows); c.Jobs > 0 {
-		d.Choices = &c
 	}
 	d.Classes, d.Who = append(d.Classes, classes...), append(d.Who, clusters...)
 	for _, r := range rows {

@@ -148,20 +148,7 @@ func validatedRuns(p *Page, d *query.ValidateDoc) {
 	p.below(scoreTable("hw_class of the source", "runs", last(d.Classes, all.Classes)))
 	p.below(scoreTable("cluster", "runs", last(d.Who, all.Clusters)))
 	p.printf("\n")
-	choices(p, d.Choices)
 	notScored(p, last(d.Skipped, all.Skipped))
-}
-
-// choices says how well settings are told apart.
-func choices(p *Page, c *truth.Choices) {
-	if c == nil {
-		return
-	}
-	p.printf("settings: %s were run in several ways; of pairs that differ by more than %.0f%%, %d of %d come in "+
-		"the measured order (by more than %.0f%%: %d of %d);\n", words.Plural(c.Jobs, "job"), 100*truth.Apart, c.Right,
-		c.Pairs, 100*truth.FarApart, c.FarRight, c.Far)
-	p.printf("the way predicted fastest is within %.0f%% of the fastest measured in %d of %d jobs (median %s "+
-		"slower, worst %s)\n\n", 100*truth.Apart, c.Within, c.Jobs, percent(c.Lost), percent(c.Worst))
 }
 
 // countOfAll is a number of some with its share of them.

@@ -390,7 +390,7 @@ func (q *question) runs(rows []*truth.RunRow) {
 	}
 	fmt.Fprintf(q.out, "averaged over %d clusters: median %s, 90th percentile %s, in the bar %s\n",
 		s.Machines, percent(s.MachineMedian), percent(s.MachineP90), percent(s.MachineCovered))
-	c := truth.RateChoices(rows)
+	c := rateChoices(rows)
 	fmt.Fprintf(q.out, "%d jobs were run in several ways: %d of %d pairs in order (far apart: %d of %d); the way "+
 		"predicted fastest is as good as "+
 		"the fastest in %d (median %s slower, worst %s)\n", c.Jobs, c.Right, c.Pairs, c.FarRight, c.Far, c.Within,
@@ -424,7 +424,7 @@ func (q *question) stepScores(what string, rows []*truth.RunRow) (list [][]strin
 
 // stepScore is the score of training runs as cells.
 func stepScore(rows []*truth.RunRow) []string {
-	s, c := truth.RateRuns("", rows), truth.RateChoices(rows)
+	s, c := truth.RateRuns("", rows), rateChoices(rows)
 	return []string{
 		percent(s.Median), percent(s.P90), fmt.Sprintf("%s (%d)", percent(s.MachineMedian), s.Machines), percent(s.Covered),
 		percent(s.MachineCovered), fmt.Sprintf("%d of %d", c.Right, c.Pairs),

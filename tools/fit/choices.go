@@ -1,36 +1,37 @@
-package truth
+package main
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 
+	"busbar.dev/calibrate/truth"
 	"busbar.dev/internal/stats"
 )
 
-// Choices is how well the order of settings is foretold where a source ran one job in several
+// choices are how well the order of settings is foretold where a source ran one job in several
 // ways, which is what whoever chooses among them asks: errors that all ways share do not matter
 // there, and small ones that they do not share do.
-type Choices struct {
-	Jobs int `json:"jobs"` // that were run in several ways
-	// Pairs of ways whose measured times differ by more than Apart, and those of them that are
+type choices struct {
+	Jobs int // that were run in several ways
+	// Pairs of ways whose measured times differ by more than differ, and those of them that are
 	// foretold in that order; Far and FarRight are the same for pairs far apart.
-	Pairs    int `json:"pairs"`
-	Right    int `json:"pairs_in_order"`
-	Far      int `json:"far_pairs"`
-	FarRight int `json:"far_pairs_in_order"`
-	// Within is the jobs whose way that is foretold to be the fastest was measured within Apart
+	Pairs    int
+	Right    int
+	Far      int
+	FarRight int
+	// Within is the jobs whose way that is foretold to be the fastest was measured within differ
 	// of the fastest; Lost by how much it was slower in the median job, Worst in the worst.
-	Within int     `json:"first_within"`
-	Lost   float64 `json:"first_slower_median"`
-	Worst  float64 `json:"first_slower_worst"`
+	Within int
+	Lost   float64
+	Worst  float64
 }
 
-// Apart and Far apart are by how much two times differ: runs of one setting move by 1 to 5%
+// differ and differFar are by how much two times differ: runs of one setting move by 1 to 5%
 // between releases of software.
 const (
-	Apart    = 0.05
-	FarApart = 0.2
+	differ    = 0.05
+	differFar = 0.2
 )
 
 // task is what ways to run have in common.
@@ -50,7 +51,7 @@ type way struct {
 	recompute, group                     string
 }
 
-func (t *Training) task() task {
+func taskOf(t *truth.Training) task {
 	k := task{
 		cluster: t.Cluster, model: t.Model.Name, precision: t.Parallel.Precision, params: t.Model.Params,
 		layers: t.Model.Layers, hidden: t.Model.Hidden, heads: t.Model.Heads, seq: t.Model.Seq, batch: t.Parallel.GlobalBatch,
@@ -62,7 +63,7 @@ func (t *Training) task() task {
 	return k
 }
 
-func (t *Training) way() way {
+func wayOf(t *truth.Training) way {
 	p := &t.Parallel
 	w := way{
 		dp: p.DP, tp: p.TP, pp: p.PP, vpp: p.VPP, cp: p.CP, ep: p.EP, shard: p.ShardSize, micro: p.MicroBatch,
@@ -81,18 +82,18 @@ func (t *Training) way() way {
 type timed struct{ measured, predicted, runs float64 }
 
 // ways are the means of each job's ways, in the order of the rows.
-func ways(rows []*RunRow) [][]timed {
+func ways(rows []*truth.RunRow) [][]timed {
 	at := map[task]int{}
 	var jobs []map[way]timed
 	for _, r := range rows {
-		k := r.task()
+		k := taskOf(r.Training)
 		if _, ok := at[k]; !ok {
 			at[k] = len(jobs)
 			jobs = append(jobs, map[way]timed{})
 		}
 		m := jobs[at[k]]
-		w := m[r.way()]
-		m[r.way()] = timed{w.measured + r.Seconds(), w.predicted + r.Predicted, w.runs + 1}
+		w := m[wayOf(r.Training)]
+		m[wayOf(r.Training)] = timed{w.measured + r.Seconds(), w.predicted + r.Predicted, w.runs + 1}
 	}
 	var list [][]timed
 	for _, m := range jobs {
@@ -105,9 +106,9 @@ func ways(rows []*RunRow) [][]timed {
 	return list
 }
 
-// RateChoices compares the orders of settings.
-func RateChoices(rows []*RunRow) Choices {
-	var c Choices
+// rateChoices compares the orders of settings.
+func rateChoices(rows []*truth.RunRow) choices {
+	var c choices
 	var lost []float64
 	for _, job := range ways(rows) {
 		if len(job) < 2 {
@@ -131,7 +132,7 @@ func RateChoices(rows []*RunRow) Choices {
 	}
 	c.Lost, c.Worst = stats.Median(lost), stats.Quantile(lost, 1)
 	for _, x := range lost {
-		if x <= Apart {
+		if x <= differ {
 			c.Within++
 		}
 	}
@@ -139,17 +140,17 @@ func RateChoices(rows []*RunRow) Choices {
 }
 
 // pair counts two ways that differ by so much.
-func (c *Choices) pair(apart float64, right bool) {
+func (c *choices) pair(apart float64, right bool) {
 	count := func(all, ok *int) {
 		*all++
 		if right {
 			*ok++
 		}
 	}
-	if apart > Apart {
+	if apart > differ {
 		count(&c.Pairs, &c.Right)
 	}
-	if apart > FarApart {
+	if apart > differFar {
 		count(&c.Far, &c.FarRight)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/nccl"
 	"busbar.dev/sim"
 	"busbar.dev/unit"
 )
@@ -13,8 +14,18 @@ import (
 // wrong by the same amount. On one node it is what joins neighbours: nvlink-single-node (a board of GPUs), nvlink-rack,
 // bridge-single-node (cards), pcie-single-node (peer to peer) or host-single-node (through host memory). Several nodes
 // have the network's name: multi-node-infiniband, with -staged where host memory is between GPUs and NICs and -cards
-// of PCIe cards without links of their own.
+// of PCIe cards. GPUs before Ampere and releases before 2.12, of whose hosts and rules less is
+// known, have a class of their own: -early.
 func (p *Predictor) Class() string {
+	v := p.Plan.Version
+	if p.Plan.RCCL == nil && (p.Plan.MinCC < 80 || v.Compare(nccl.Version{Major: 2, Minor: 12}) < 0) {
+		return p.path() + early
+	}
+	return p.path()
+}
+
+// path is how data moves.
+func (p *Predictor) path() string {
 	t := p.Cluster.TypeOf(p.Layout[0].Host)
 	m, _ := hardware.GPUByName(t.Devices[p.Layout[0].GPU].Model.Value)
 	switch several := len(p.Plan.Nodes) > 1; {
@@ -43,8 +54,11 @@ func (p *Predictor) Class() string {
 	return "nvlink-single-node"
 }
 
-// staged ends the classes of layouts with host memory between GPUs and NICs.
-const staged = "-staged"
+// staged ends the paths of layouts with host memory between GPUs and NICs, early the classes of old GPUs and releases.
+const (
+	staged = "-staged"
+	early  = "-early"
+)
 
 // inner is the slowest kind of way between neighbours on the first node.
 func (p *Predictor) inner() sim.Hop {
@@ -52,6 +66,9 @@ func (p *Predictor) inner() sim.Hop {
 		p.reach()
 	}
 	ranks := p.Plan.Nodes[0].Ranks
+	if len(p.Plan.Nodes) == 1 {
+		ranks = p.Plan.Ring(0)
+	}
 	slowest := sim.OverNVLink
 	for i := range ranks[1:] {
 		if p.Layout[ranks[i]].Host == p.Layout[ranks[i+1]].Host {
@@ -95,8 +112,12 @@ func SizeClass(size unit.Bytes) string {
 }
 
 // Family is what classes have in common whose predictions tend to be wrong alike: one node with links between its GPUs,
-// one of cards, several by RDMA to the GPUs of boards, several by other RDMA, several by a kind of TCP.
+// one of cards, several by RDMA to the GPUs of boards, several by other RDMA, several by a kind of TCP; all of them
+// again where they are early.
 func Family(class string) string {
+	if path, is := strings.CutSuffix(class, early); is {
+		return Family(path) + early
+	}
 	switch {
 	case strings.HasPrefix(class, "pcie"), strings.HasPrefix(class, "host"), strings.HasPrefix(class, "bridge"):
 		return "cards"

@@ -339,12 +339,20 @@ func sharp(p *Predictor) *fork {
 	}
 }
 
-// settled is the cluster as its other facts and settings show it to be, and whether it has no GPUDirect by that. Who
-// sets how far peer access reaches has cards that allow it, whatever the catalogue says of their driver. On EFA,
-// instances with cards have no GPUDirect (Amazon EC2 documentation, accelerated computing instances, 2026).
-func settled(c *cluster.Cluster, env map[string]string) (out *cluster.Cluster, noDirect bool) {
+// settled is the cluster and the settings as other facts show them to be, and whether it has no GPUDirect by that. Who
+// sets how far peer access reaches has cards that allow it, whatever the catalogue says of their driver; who has
+// patched the driver of cards to allow it uses it all over the node. On EFA, instances with cards have no GPUDirect
+// (Amazon EC2 documentation, accelerated computing instances, 2026). GPUDirect-TCPX comes with rings and Simple (Google
+// Kubernetes Engine, maximize GPU network bandwidth, 2024).
+func settled(c *cluster.Cluster, env map[string]string) (_ *cluster.Cluster, _ map[string]string, noDirect bool) {
 	for _, t := range c.Types {
 		access, from := hardware.PeerAccess(t)
+		if access == cluster.Yes && from > cluster.Assumed && patched(t) {
+			env = usually(env, "NCCL_P2P_LEVEL", "SYS")
+		}
+		if nics := t.Of(cluster.NIC); len(nics) > 0 && t.Devices[nics[0]].NIC.Kind == cluster.TCPX {
+			env = usually(usually(env, "NCCL_ALGO", "Ring"), "NCCL_PROTO", "Simple")
+		}
 		if nccl.PeersAsked(env) && access == cluster.No && from == cluster.Assumed {
 			c = hardware.WithPeerAccess(c, cluster.Maybe, cluster.Unknown)
 		}
@@ -356,5 +364,28 @@ func settled(c *cluster.Cluster, env map[string]string) (out *cluster.Cluster, n
 			break
 		}
 	}
-	return c, noDirect
+	return c, env, noDirect
+}
+
+// usually are settings with one more where nobody has set it.
+func usually(env map[string]string, key, value string) map[string]string {
+	if _, set := env[key]; set {
+		return env
+	}
+	env = maps.Clone(env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	env[key] = value
+	return env
+}
+
+// patched tells GPUs whose driver as it comes does not give them peer access.
+func patched(t *cluster.NodeType) bool {
+	gpus := t.Of(cluster.GPU)
+	if len(gpus) == 0 {
+		return false
+	}
+	m, _ := hardware.GPUByName(t.Devices[gpus[0]].Model.Value)
+	return m.Peers == cluster.No
 }

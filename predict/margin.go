@@ -65,11 +65,6 @@ var bars = sync.OnceValue(func() map[string]Bar {
 // Bar is the error bar of a call. A class without measurements gets the widest there is, and so do more ranks than
 // anybody has published.
 func (p *Predictor) Bar(op coll.Op) Bar {
-	if p.Plan.RCCL != nil {
-		b := barOf(p.class(), op.Bytes)
-		b.Factor = max(b.Factor, rcclMargin(op.Bytes, len(p.Plan.Nodes)))
-		return b
-	}
 	class := p.class()
 	if p.Plan.NRanks > LargestMeasured {
 		class = ""
@@ -83,18 +78,6 @@ func (p *Predictor) Bar(op coll.Op) Bar {
 
 // Margin is the factor of the error bar of a call.
 func (p *Predictor) Margin(op coll.Op) float64 { return p.Bar(op).Factor }
-
-// rcclMargin is that of RCCL, whose figures were fitted on nothing: twice the error on the few published sweeps of
-// AMD's GPUs (three machines of one node, four of several; docs/accuracy.md).
-func rcclMargin(size unit.Bytes, nodes int) float64 {
-	switch c := SizeClass(size); {
-	case c == sizes[2] && nodes == 1:
-		return 1.25
-	case c == sizes[2]:
-		return 1.5
-	}
-	return 2.5
-}
 
 // class is Class, worked out once.
 func (p *Predictor) class() string {

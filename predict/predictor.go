@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
 	"busbar.dev/schedule"
@@ -21,7 +22,7 @@ type Predictor struct {
 	Plan    *nccl.Plan
 	Figures *sim.Figures
 	Gen     sim.Gen
-	Card    bool // GPUs without links of their own
+	Card    bool // GPUs are PCIe cards
 	// Conditions say how the calls are made and timed. They must be set before anything is priced.
 	Conditions
 
@@ -70,7 +71,7 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]strin
 func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string,
 	figures *sim.Figures,
 ) (*Predictor, error) {
-	c, noDirect := settled(c, env)
+	c, env, noDirect := settled(c, env)
 	plan, err := found.Plan(c, l, v, env)
 	if err != nil {
 		return nil, err
@@ -104,11 +105,16 @@ func newPredictor(plan *nccl.Plan, m *sim.Machine, c *cluster.Cluster, l nccl.La
 		outlines: map[shape]*outline{}, trees: map[treeKey]*schedule.Trees{}, rings: map[int]*schedule.Order{},
 		others: map[string]*Predictor{},
 	}
-	p.Card = !c.TypeOf(l[0].Host).Linked()
-	if c.TypeOf(l[0].Host).Trays > 1 {
+	t := c.TypeOf(l[0].Host)
+	if p.Card = !t.Linked(); p.Plan.RCCL == nil { // one module of several may take part, or all without their links
+		if m, ok := hardware.GPUByName(t.Devices[l[0].GPU].Model.Value); ok {
+			p.Card = !m.Module()
+		}
+	}
+	if t.Trays > 1 {
 		p.rack = len(plan.Nodes[0].Ranks)
 	}
-	p.firstEFA = firstEFA(c.TypeOf(l[0].Host))
+	p.firstEFA = firstEFA(t)
 	p.nodeOf = make([]int32, len(l))
 	for i := range plan.Nodes {
 		for _, r := range plan.Nodes[i].Ranks {

@@ -64,8 +64,7 @@ const (
 	sliceTime
 	rampTime
 	rampOver
-	pcieHop
-	hostHop
+	cardHop
 	llNet
 	ll128Net
 	simpleNet
@@ -80,14 +79,16 @@ const (
 	switchTree
 	rackShare
 	cardLaunch
-	hostIssue
+	hostIssue // by Host
+	hostIssue4
+	hostIssue5
+	hostIssueAMD
 	graphLaunch
 	pcieShare
 	dmaShare
 	shmShare
 	hostRate
 	bounceRate
-	bounceFar
 	bounceEFA
 	rdmaShare
 	efaOldShare
@@ -97,8 +98,12 @@ const (
 	sharedNIC
 	roceLate
 	efaLate
-	efaOldLate
 	tcpLate
+	rcclLaunch
+	rcclLL
+	rcclSimple
+	rcclLane
+	rcclRamp
 	nFigures = int(iota) + int(multiShare) + nGens
 )
 

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"strings"
+
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
 	"busbar.dev/unit"
@@ -34,20 +36,29 @@ const (
 // What one source or nobody has measured, so that nothing is fitted to it.
 const (
 	socketShare = 0.8 // part of the line rate between sockets
-	farShare    = 0.8 // rate of copies through the memory of another socket over that through a GPU's own
-	tcpShare    = 0.9 // part of the line rate over sockets
+	// One direction to a NIC that cannot reach the memory of a GPU on another socket (docs/baskerville.md).
+	bounceFar = 3.9 * unit.GBps
+	farShare  = 0.8 // rate of copies through the memory of another socket over that through a GPU's own
+	tcpShare  = 0.9 // part of the line rate over sockets
 	// Part of the line rate over Omni-Path, whose adapters leave the protocol to processors: a site with four ports of 100
 	// Gb/s a node has 135 Gb/s (S. Bekman, Machine Learning Engineering, Networking, 2024).
 	omniPathShare = 135.0 / 400
-	proxyTime     = 15 // µs of a host's work for a message of every further channel over sockets or GPUDirect-TCPX
-	rackHop       = 15 // µs that a reduction in the switches of a rack of trays by all of its GPUs takes longer
-	eventTime     = 20 // µs more than in a queue of calls where each is timed by itself, with events around it
+	// A hop over EFA of the first generation or by plugins up to 2023, more than over InfiniBand: 8 B between two p5 took
+	// 175 to 200 µs in 2023, of which a tree has three hops (aws-samples, awsome-distributed-training).
+	efaOldLate = 45
+	// A hop over EFA without GPUDirect, whose messages wait for no flush of a GPU's memory: half of a round trip by SRD is
+	// 15.5 µs (AWS, HPC blog, 2019), and the proxy copies.
+	efaStaged = 20
+	proxyTime = 15 // µs of a host's work for a message of every further channel over sockets or GPUDirect-TCPX
+	rackHop   = 15 // µs that a reduction in the switches of a rack of trays by all of its GPUs takes longer
+	eventTime = 20 // µs more than in a queue of calls where each is timed by itself, with events around it
 )
 
 // Setup is what the costs of a call depend on beside its schedule and its size.
 type Setup struct {
 	Gen         Gen
-	Card        bool // GPUs without links of their own
+	Host        Host
+	Card        bool // PCIe cards
 	Kind        coll.Kind
 	Algo, Proto string
 	Nodes       int
@@ -61,22 +72,24 @@ type Setup struct {
 	OldEFA bool // EFA of the first generation, or a plugin of its time
 	// Without are mechanisms to leave out.
 	Without Mechanisms
-
-	amd bool // RCCL's
+	Arch    string // of AMD's GPUs, where RCCL runs
 }
 
 // NCCLModel is the model of one algorithm and protocol of NCCL on a generation of
-// GPUs.
+// GPUs, or of RCCL on an architecture of AMD's.
 func (f *Figures) NCCLModel(s Setup) *Model {
-	g, kind, algo, proto := s.Gen, s.Kind, s.Algo, s.Proto
-	m := &Model{Name: "nccl", Origin: "fitted on published sweeps", Through: f.gen(max(g, Hopper), multiShare)}
+	m := &Model{Name: "nccl", Origin: "fitted on published sweeps", Through: f.gen(max(s.Gen, Hopper), multiShare)}
+	links := f.gen(s.Gen, nvlinkShare)
+	if s.Arch != "" {
+		m.Name, s.Gen, s.Card, links = "rccl", Ampere, false, xgmiShare(s.Arch)
+	}
 	m.Share = [nKinds]float64{
-		NVLink: f.gen(g, nvlinkShare), PCIe: f.all(pcieShare), DMA: f.all(dmaShare), Shm: f.all(pcieShare),
-		Far: f.all(pcieShare), Socket: socketShare, Fabric: f.all(rdmaShare),
+		NVLink: links, PCIe: f.all(pcieShare), DMA: f.all(dmaShare), Shm: f.all(pcieShare), Far: f.all(pcieShare),
+		Socket: socketShare, Fabric: f.all(rdmaShare),
 	}
 	m.Staging = unit.Rate(f.all(hostRate) * float64(unit.GBps))
 	m.Bounce = unit.Rate(f.all(bounceRate) * float64(unit.GBps))
-	m.BounceFar = unit.Rate(f.all(bounceFar) * float64(unit.GBps))
+	m.BounceFar = bounceFar
 	m.BounceEFA = unit.Rate(f.all(bounceEFA) * float64(unit.GBps))
 	m.NICs = [nNets]float64{
 		1: f.all(rdmaShare), 2: f.all(rdmaShare), 3: f.all(rdmaShare), 4: f.all(tcpxShare), 5: f.all(tcpxShare),
@@ -88,12 +101,8 @@ func (f *Figures) NCCLModel(s Setup) *Model {
 		2: micros(f.all(roceLate)), 3: micros(f.all(efaLate)), 4: micros(f.all(tcpLate)), 5: micros(f.all(tcpLate)),
 		6: micros(f.all(tcpLate)), 7: micros(f.all(roceLate)), 8: micros(f.all(roceLate)),
 	}
-	m.Wire = f.wire(g, proto)
-	if s.Card {
-		m.Wire.Launch = micros(f.all(cardLaunch))
-	}
-	m.Wire.Ramp, m.Wire.RampOver = micros(f.all(rampTime)), micros(f.all(rampOver))
-	f.adapt(&m.Wire, kind, algo, proto)
+	m.Wire = f.wire(&s)
+	f.adapt(&m.Wire, s.Kind, s.Algo, s.Proto)
 	f.settle(m, &s)
 	return m
 }
@@ -101,10 +110,12 @@ func (f *Figures) NCCLModel(s Setup) *Model {
 func micros(us float64) unit.Time { return unit.Time(us * 1e6) }
 
 // wire is a protocol as a ring uses it.
-func (f *Figures) wire(g Gen, proto string) Wire {
-	w := Wire{Name: proto, Launch: micros(f.gen(g, launch))}
-	hop, net, lane := 0.0, 0.0, 0.0
-	switch proto {
+func (f *Figures) wire(s *Setup) Wire {
+	w := Wire{
+		Name: s.Proto, Launch: micros(f.gen(s.Gen, launch)), Ramp: micros(f.all(rampTime)), RampOver: micros(f.all(rampOver)),
+	}
+	hop, net, lane, slice := 0.0, 0.0, 0.0, 0.0
+	switch s.Proto {
 	case LL:
 		w.Factor, w.Chunk = 2, llChunk
 		hop, net, lane = f.all(llHop), f.all(llNet), f.all(llLane)
@@ -113,15 +124,39 @@ func (f *Figures) wire(g Gen, proto string) Wire {
 		hop, net, lane = f.all(ll128Hop), f.all(ll128Net), f.all(ll128Lane)
 	default:
 		w.Factor, w.Chunk, w.Slices = 1, ringChunk, 2
-		w.Slice = micros(f.all(sliceTime))
-		hop, net, lane = f.all(simpleHop), f.all(simpleNet), f.all(simpleLane)
+		hop, net, lane, slice = f.all(simpleHop), f.all(simpleNet), f.all(simpleLane), f.all(sliceTime)
 	}
-	w.Lane = unit.Rate(lane * float64(unit.GBps))
+	switch {
+	case s.Arch != "":
+		w.Launch, w.Ramp = micros(f.all(rcclLaunch)), micros(f.all(rcclRamp))
+		if hop, lane = f.all(rcclLL), f.all(rcclLane)*2/w.Factor; s.Proto == Simple {
+			hop, lane = f.all(rcclSimple), rcclSimpleLane
+		}
+	case s.Card:
+		w.Launch = micros(f.all(cardLaunch))
+	}
+	w.Lane, w.Slice = unit.Rate(lane*float64(unit.GBps)), micros(slice)
 	w.Hop = [nHops]unit.Time{
-		OverNVLink: micros(hop), OverPCIe: micros(hop + f.all(pcieHop)), OverHost: micros(hop + f.all(hostHop)),
-		OverFar: micros(hop + f.all(hostHop)), OverNet: micros(net), OverSwitch: micros(f.all(multiHop)),
+		OverNVLink: micros(hop), OverPCIe: micros(hop + f.all(cardHop)), OverHost: micros(hop + f.all(cardHop)),
+		OverFar: micros(hop + f.all(cardHop)), OverNet: micros(net), OverSwitch: micros(f.all(multiHop)),
 	}
 	return w
+}
+
+// rcclSimpleLane is what the threads of one of RCCL's channels move with Simple, in GB/s.
+const rcclSimpleLane = 30
+
+// xgmiShare is the part of the line rate that data gets over AMD's links: 45 to 48 of 64 GB/s on MI300X (AMD, ROCm blog
+// on xGMI and RCCL, 2024), where RCCL itself counts 48; it counts 36 of 50 on MI250X. MI355X is taken to reach RCCL's
+// part of its 76.8.
+func xgmiShare(arch string) float64 {
+	switch {
+	case arch == "gfx90a":
+		return 36.0 / 50
+	case strings.HasPrefix(arch, "gfx95"):
+		return .75
+	}
+	return 46.5 / 64
 }
 
 // adapt fits a protocol to what other algorithms do with it.
@@ -166,10 +201,13 @@ func (f *Figures) settle(m *Model, s *Setup) {
 	on := func(x Mechanisms) bool { return !s.Without.Has(x) }
 	w := &m.Wire
 	m.SharedNIC = f.all(sharedNIC)
+	if s.Algo == "tree" { // whose threads write to a link and read from it by turns
+		m.Share[NVLink] *= f.all(treeLane)
+	}
 	if s.Gen == Hopper && s.Proto == Simple && s.Algo != "direct" {
 		m.NetLane = unit.Rate(f.all(netLane) * float64(unit.GBps))
 	}
-	if on(SimpleStart) && !s.amd && s.Proto == Simple && (s.Algo == "ring" || s.Algo == "chain") {
+	if on(SimpleStart) && s.Arch == "" && s.Proto == Simple && (s.Algo == "ring" || s.Algo == "chain") {
 		w.Launch += micros(f.all(simpleStart))
 	}
 	if on(SwitchChunks) && s.Algo == "nvls_tree" {
@@ -193,7 +231,7 @@ func (f *Figures) settle(m *Model, s *Setup) {
 		}
 	}
 	if s.OldEFA {
-		m.Fabric[netAt(cluster.EFA)], m.NICs[netAt(cluster.EFA)] = micros(f.all(efaOldLate)), f.all(efaOldShare)
+		m.Fabric[netAt(cluster.EFA)], m.NICs[netAt(cluster.EFA)] = micros(efaOldLate), f.all(efaOldShare)
 	}
 	w.Slots = slots
 	switch {
@@ -216,7 +254,7 @@ func (f *Figures) settle(m *Model, s *Setup) {
 		w.Launch += micros(eventTime)
 	}
 	if s.Serial > 1 && !s.Graph {
-		w.Issue = micros(f.all(hostIssue) * (float64(s.Serial) + 0.5)) // half a call to begin and end the group
+		w.Issue = micros(f.all(hostIssue+figure(s.Host)) * (float64(s.Serial) + 0.5)) // half a call to begin and end the group
 	}
 }
 

@@ -360,7 +360,11 @@ func (m *Model) latency(x *stage, o *Outline) float64 {
 // sends what all of them have, one after the other.
 func (m *Model) late(o *Outline) float64 {
 	n := float64(max(o.s.Channels, 1))
-	t := float64(m.Fabric[netAt(o.net)]) * (1 + m.Crowd*(1-1/n))
+	t := float64(m.Fabric[netAt(o.net)])
+	if o.net == cluster.EFA && o.all[Bounce].bytes+o.all[FarBounce].bytes > 0 {
+		t = min(t, float64(micros(efaStaged)))
+	}
+	t *= 1 + m.Crowd*(1-1/n)
 	if o.net == cluster.Ethernet || o.net == cluster.TCPX {
 		t += float64(m.Proxy) * (n - 1)
 	}

@@ -81,8 +81,8 @@ func (g *described) place() (*Place, error) {
 	case racks > 0:
 		s.Count = rackGPUs
 		nodes, per = racks, g.nodes*g.per/racks
-	case s.Of > 0:
-		s.Count, s.Of = max(per, s.Of), 0
+	case s.Of > 0 && s.NICs > per: // of all of them
+		s.Count, s.Of = s.Of, 0
 	case g.nodes == 1 || per > 4 || s.NICs > per:
 		s.Count = max(per, g.server(m))
 	}

@@ -29,10 +29,10 @@ type margin struct {
 // counts beside its own, and the narrowest and widest bar.
 const (
 	heldErrors = 0.8
-	pseudo     = 4
+	pseudo     = 1
 	// Who chose the mechanisms had seen the machines: of few of them a smaller spread than this by the root of their
 	// number is not believed.
-	believed = 0.6
+	believed = 0.2
 	narrow   = 1.05
 	wide     = 3.0
 )
@@ -67,10 +67,9 @@ func (s overMachines) factor() float64 {
 	return min(wide, max(narrow, math.Ceil(math.Exp(up)*100)/100))
 }
 
-// chance is the quantile of the normal distribution to which bars are made, the 85th percentile: publishers left out,
-// bars by it hold 95% of the points of the first two sets, by the 75th percentile 92.5%, but 82% of a third set that
-// nobody had looked at.
-const chance = 1.0364
+// chance is the quantile of the normal distribution to which bars are made, the 77th percentile. It, pseudo and believed
+// were chosen so that bars hold nine of ten points of three sets whose publishers were left out.
+const chance = 0.7388
 
 // studentT is that percentile of Student's t by degrees of freedom (Hill 1970, to three digits from 3 on).
 func studentT(df float64) float64 {

@@ -44,9 +44,13 @@ func own(c *cluster.Calibration) []cluster.Calibrated {
 
 // Origin says where the figures of predictions on a cluster come from, and what was measured on it.
 func Origin(c *cluster.Cluster) string {
-	const usual = "fitted on published sweeps"
+	return strings.Join(append([]string{"fitted on published sweeps"}, Calibrated(c)...), ", ")
+}
+
+// Calibrated says what of a cluster's collectives was measured, nothing where nothing was.
+func Calibrated(c *cluster.Cluster) []string {
 	if c.Calibration == nil || len(own(c.Calibration))+len(c.Calibration.Residuals) == 0 {
-		return usual
+		return nil
 	}
 	const most = 3
 	var sources, curves []string
@@ -69,8 +73,9 @@ func Origin(c *cluster.Cluster) string {
 	if len(own(c.Calibration)) > 0 {
 		curves = append(curves, "launch and links of the rest")
 	}
-	return fmt.Sprintf("%s, calibrated on this cluster (%s): %s", usual, strings.Join(sources, ", "),
-		strings.Join(curves, "; "))
+	return []string{
+		fmt.Sprintf("calibrated on this cluster (%s): %s", strings.Join(sources, ", "), strings.Join(curves, "; ")),
+	}
 }
 
 // CalibratedRelease is the release that a cluster was measured with, where nobody says which one runs: curves hold for

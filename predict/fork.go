@@ -140,7 +140,7 @@ func (f *fork) row(p *Predictor, r *Row) (Row, error) {
 
 // otherScene is what a predictor is made for, changed.
 func (p *Predictor) otherScene(change func(*scene)) scene {
-	s := scene{p.Cluster, slices.Clone(p.Layout), maps.Clone(p.Plan.Env), p.Conditions}
+	s := scene{p.Cluster, slices.Clone(p.Layout), maps.Clone(p.asked), p.Conditions}
 	if s.env == nil {
 		s.env = map[string]string{}
 	}

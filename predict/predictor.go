@@ -71,6 +71,7 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]strin
 func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string,
 	figures *sim.Figures,
 ) (*Predictor, error) {
+	asked := env
 	c, env, noDirect := settled(c, env)
 	plan, err := found.Plan(c, l, v, env)
 	if err != nil {
@@ -86,7 +87,7 @@ func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nc
 		}
 	}
 	p := newPredictor(plan, m, c, l, env, figures)
-	p.noDirect = noDirect
+	p.noDirect, p.asked = noDirect, asked
 	return p, nil
 }
 

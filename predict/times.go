@@ -36,11 +36,11 @@ func (p *Predictor) Times(to []unit.Time, ops []coll.Op, settings []Setting, f *
 // model is what a call by a setting costs beside line rates.
 func (p *Predictor) model(f *sim.Figures, op coll.Op, s Setting) *sim.Model {
 	how := sim.Setup{
-		Gen: p.Gen, Host: p.machine.Host(0), Card: p.Card, Kind: op.Kind, Algo: s.Algo, Proto: s.Proto, Nodes: len(p.Plan.Nodes), Rack: p.rack,
+		Gen: p.Gen, Card: p.Card, Kind: op.Kind, Algo: s.Algo, Proto: s.Proto, Nodes: len(p.Plan.Nodes), Rack: p.rack,
 		Serial: p.Serial, Alone: p.Alone, Queue: p.Queue, Graph: p.Graph, OldEFA: p.oldEFA(), Without: p.Without,
 	}
 	if r := p.Plan.RCCL; r != nil {
-		how.Arch, how.Host = r.Arch, sim.WithAMD
+		how.Arch = r.Arch
 	}
 	m := f.NCCLModel(how)
 	if s.Algo == "direct" {

@@ -112,6 +112,7 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 	}
 	d := x.document()
 	env.note(d.Plans[0].Row.mfuNote()...)
+	env.noteCalibrated(x.steps[0].cluster)
 	if q.Emit != "" {
 		if d.Emitted, err = x.emit(ctx); err != nil {
 			return nil, err

@@ -189,6 +189,7 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
 		}
 		env.note(row.mfuNote()...)
+		env.noteCalibrated(p.cluster)
 		if q.Took != "" {
 			took, err := tookStep(ctx, &env, p, q.Took)
 			if err != nil {
@@ -326,6 +327,13 @@ func memoryBytes(m workload.Memory) map[string]unit.Bytes {
 
 // highMFU is more than well-tuned training reaches: where a prediction says so, the reader asks what was counted.
 const highMFU = 0.7
+
+// noteCalibrated says of a step's collectives what they are calibrated by.
+func (e *Env) noteCalibrated(c *cluster.Cluster) {
+	for _, by := range predict.Calibrated(c) {
+		e.note("collectives are " + by)
+	}
+}
 
 // mfuNote says what an MFU counts where it would astonish.
 func (r *StepRow) mfuNote() []string {

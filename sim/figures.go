@@ -79,10 +79,9 @@ const (
 	switchTree
 	rackShare
 	cardLaunch
-	hostIssue // by Host
-	hostIssue4
-	hostIssue5
-	hostIssueAMD
+	issueBoard
+	issueCard
+	issueAMD
 	graphLaunch
 	pcieShare
 	dmaShare

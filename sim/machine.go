@@ -128,7 +128,7 @@ func newNode(t *cluster.NodeType) *node {
 	for d := range t.Devices {
 		n.numa[d], n.chip[d] = t.Above(d, cluster.NUMA), t.Above(d, cluster.Socket)
 	}
-	_, n.host = hostAge(t)
+	n.host = memoryRate(t)
 	// Both directions of every link and NIC and of the copies for it, near and far, and the memory of every device's
 	// domain.
 	n.size = n.memory(len(t.Devices))
@@ -147,10 +147,9 @@ func lcm(a, b int) int {
 // ddr4 is the line rate of a socket's memory of the time of PCIe 4: eight channels of DDR4-3200.
 const ddr4 = 205 * unit.GBps
 
-// hostAge is the generation of a node's host and the line rate of a socket's memory, by the generation of the GPUs' PCIe
-// slots, which came with it: six channels of DDR4-2666, eight of DDR4-3200, eight of DDR5-4800 (data sheets of Intel's
-// Xeon processors, 2017 to 2023).
-func hostAge(t *cluster.NodeType) (Host, unit.Rate) {
+// memoryRate is the line rate of a socket's memory by the generation of the GPUs' PCIe slots, which came with it: six
+// channels of DDR4-2666, eight of DDR4-3200, eight of DDR5-4800 (data sheets of Intel's Xeon processors, 2017 to 2023).
+func memoryRate(t *cluster.NodeType) unit.Rate {
 	fastest := 0.0
 	for i := range t.Links {
 		l := &t.Links[i]
@@ -160,28 +159,11 @@ func hostAge(t *cluster.NodeType) (Host, unit.Rate) {
 	}
 	switch {
 	case fastest >= 32:
-		return WithPCIe5, 307 * unit.GBps
+		return 307 * unit.GBps
 	case fastest > 0 && fastest <= 8:
-		return WithPCIe3, 128 * unit.GBps
+		return 128 * unit.GBps
 	}
-	return WithPCIe4, ddr4
-}
-
-// Host is the generation of a node's processors, which make the calls.
-type Host int
-
-// Generations of hosts.
-const (
-	WithPCIe3 Host = iota
-	WithPCIe4
-	WithPCIe5
-	WithAMD // GPUs, whatever the processors
-)
-
-// Host is the generation of the processors beside a rank.
-func (m *Machine) Host(rank int) Host {
-	g, _ := hostAge(m.c.TypeOf(m.at(rank).Host))
-	return g
+	return ddr4
 }
 
 // AddConcurrent puts groups of further ranks on the machine that do what its own do, at the

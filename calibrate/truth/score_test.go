@@ -29,7 +29,7 @@ func TestDescribe(t *testing.T) {
 	}{
 		{"one node", `"nodes":1,"gpus_per_node":8,"gpu":"H100-SXM","intra":"NVLink4 NVSwitch"`, "nvlink-single-node", 0, ""},
 		{"part of a node", `"nodes":1,"gpus_per_node":2,"gpu":"A100-SXM4-80GB","intra":"NVLink3 NVSwitch"`, "nvlink-single-node", 0, ""},
-		{"cards", `"nodes":1,"gpus_per_node":4,"gpu":"V100-PCIE-32GB","intra":"PCIe 3.0, GPUs 3d-40 behind one PCIe switch, no NVLink"`, "pcie-single-node", 0, ""},
+		{"cards", `"nodes":1,"gpus_per_node":4,"gpu":"V100-PCIE-32GB","intra":"PCIe 3.0, GPUs 3d-40 behind one PCIe switch, no NVLink"`, "pcie-single-node-early", 0, ""},
 		{"InfiniBand", `"nodes":2,"gpus_per_node":8,"gpu":"H200","intra":"NVLink4 NVSwitch","nics_per_node":4,"nic_gbps":400,"fabric":"InfiniBand NDR"`, "multi-node-infiniband", 4, ""},
 		{"two ports a NIC", `"nodes":2,"gpus_per_node":8,"gpu":"A100-SXM4-40GB","intra":"NVLink3 NVSwitch","nics_per_node":16,"nic_gbps":100,"fabric":"RoCEv2"`, "multi-node-roce", 8, ""},
 		{"a cloud's machine", `"nodes":2,"gpus_per_node":8,"gpu":"H100-80GB-HBM3 (a3-highgpu-8g)","intra":"NVLink4 NVSwitch","fabric":"plain TCP sockets"`, "multi-node-tcp", 4, ""},

@@ -98,12 +98,16 @@ func TestSeeds(t *testing.T) {
 
 // TestSeedTables reads the tables of the source documents where they stand, in prose, with doctor and calibrate
 // --check: what launched them is read with them, and their points are inside the error bars. Outside are those that
-// docs/seeds.md explains: an A100's from 256 KiB to 1 MiB, where its release took trees, 32 MiB, and 4 GB by a script.
+// docs/seeds.md explains: an A100's from 512 KiB to 2 MiB, where its release took trees, 32 MiB, and 4 GB by a script.
+// The first two of them are a finding of the doctor's.
 func TestSeedTables(t *testing.T) {
 	for _, x := range []struct {
 		file, cluster, layout string
-		points, inside        int
-	}{{"001_*.txt", "dgx-a100:1", "1x8", 22, 17}, {"003_*.txt", "lambda-4xh100", "1x4", 48, 48}} {
+		points, inside, found int
+	}{
+		{"001_*.txt", "dgx-a100:1", "1x8", 22, 16, exitWrong},
+		{"003_*.txt", "lambda-4xh100", "1x4", 48, 48, exitDone},
+	} {
 		files, err := filepath.Glob(filepath.Join(corpus.Dir(t), "seeds", x.file))
 		if err != nil || len(files) != 1 {
 			t.Fatalf("%s: %v, %v", x.file, files, err)
@@ -111,7 +115,7 @@ func TestSeedTables(t *testing.T) {
 		asked := []string{"doctor", files[0], "-c", x.cluster, "-l", x.layout, "--json"}
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), strings.NewReader(""), &stdout, &stderr, asked)
-		if code != exitDone {
+		if code != x.found || code != exitDone && !strings.Contains(stdout.String(), "2 of 20 sizes") {
 			t.Errorf("busbar %s: exit %d\n%s%s", strings.Join(asked, " "), code, stdout.String(), stderr.String())
 		}
 		stdout.Reset()

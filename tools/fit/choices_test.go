@@ -27,7 +27,11 @@ func TestChoices(t *testing.T) {
 			[]*truth.RunRow{row(8, 1, 1, 3), row(8, 2, 1.5, 4)},
 			choices{Jobs: 1, Pairs: 1, Right: 1, Far: 1, FarRight: 1, Within: 1},
 		},
-		{"wrong", []*truth.RunRow{row(8, 1, 1, 4), row(8, 2, 1.5, 3)}, choices{Jobs: 1, Pairs: 1, Far: 1, Lost: 0.5, Worst: 0.5}},
+		{
+			"wrong",
+			[]*truth.RunRow{row(8, 1, 1, 4), row(8, 2, 1.5, 3)},
+			choices{Jobs: 1, Pairs: 1, Far: 1, Lost: 0.5, Worst: 0.5},
+		},
 		{
 			"too near to tell",
 			[]*truth.RunRow{row(8, 1, 1, 4), row(8, 2, 1.04, 3)},

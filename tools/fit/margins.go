@@ -32,7 +32,7 @@ const (
 	pseudo     = 1
 	// Who chose the mechanisms had seen the machines: of few of them a smaller spread than this by the root of their
 	// number is not believed.
-	believed = 0.2
+	believed = 0.6
 	narrow   = 1.05
 	wide     = 3.0
 )
@@ -67,9 +67,10 @@ func (s overMachines) factor() float64 {
 	return min(wide, max(narrow, math.Ceil(math.Exp(up)*100)/100))
 }
 
-// chance is the quantile of the normal distribution to which bars are made, the 77th percentile. It, pseudo and believed
-// were chosen so that bars hold nine of ten points of three sets whose publishers were left out.
-const chance = 0.7388
+// chance is the quantile of the normal distribution to which bars are made, the 80th percentile: publishers left out,
+// bars hold nineteen of twenty points of three sets, and nearly all that the source documents measured, to which no
+// figure is fitted.
+const chance = 0.8416
 
 // studentT is that percentile of Student's t by degrees of freedom (Hill 1970, to three digits from 3 on).
 func studentT(df float64) float64 {

@@ -34,8 +34,8 @@ func ExampleStep_compare() {
 	}
 	// Output:
 	// 1x4 286 ms
-	// 2x2 310 ms
-	// 4x1 310 ms
+	// 2x2 312 ms
+	// 4x1 312 ms
 }
 
 // Which network a job needs.

@@ -99,7 +99,7 @@ func TestSeeds(t *testing.T) {
 // TestSeedTables reads the tables of the source documents where they stand, in prose, with doctor and calibrate
 // --check: what launched them is read with them, and their points are inside the error bars. Outside are those that
 // docs/seeds.md explains: an A100's from 512 KiB to 2 MiB, where its release took trees, 32 MiB, and 4 GB by a script.
-// The first two of them are a finding of the doctor's.
+// The script's is a finding of the doctor's: a peak two thirds of what nccl-tests measured beside it.
 func TestSeedTables(t *testing.T) {
 	for _, x := range []struct {
 		file, cluster, layout string
@@ -115,7 +115,7 @@ func TestSeedTables(t *testing.T) {
 		asked := []string{"doctor", files[0], "-c", x.cluster, "-l", x.layout, "--json"}
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), strings.NewReader(""), &stdout, &stderr, asked)
-		if code != x.found || code != exitDone && !strings.Contains(stdout.String(), "2 of 20 sizes") {
+		if code != x.found || code != exitDone && !strings.Contains(stdout.String(), "The peak is too low") {
 			t.Errorf("busbar %s: exit %d\n%s%s", strings.Join(asked, " "), code, stdout.String(), stderr.String())
 		}
 		stdout.Reset()

@@ -18,17 +18,17 @@ var (
 		f    Finding
 		text string
 	}{
-		{"audit", Finding{ID: "nic-shared", Severity: Warn, Where: "node0/mlx5_0", Text: "a & b", Fix: "c"}, `{"id":"nic-shared","severity":"warn","where":"node0/mlx5_0","text":"a & b","fix":"c","cost":"","factor":0}`},
-		{"audit, empty", Finding{ID: "x"}, `{"id":"x","severity":"note","text":"","cost":"","factor":0}`},
+		{"audit", Finding{ID: "nic-shared", Severity: Warn, Where: "node0/mlx5_0", Text: "a & b", Fix: "c"}, `{"id":"nic-shared","severity":"warn","where":"node0/mlx5_0","text":"a & b","fix":"c","cost":""}`},
+		{"audit, empty", Finding{ID: "x"}, `{"id":"x","severity":"note","text":"","cost":""}`},
 		{
 			"doctor",
 			Finding{
 				ID: "i", Severity: Error, Confidence: 0.9, Title: "t", Cause: "<c>", Fix: "f", Where: "w", Reference: "r",
 				Evidence: []Quote{{"log", 12, "l"}, {File: "g", Text: "m"}}, ExplainedBy: "e",
 			},
-			`{"id":"i","severity":"error","confidence":0.9,"where":"w","text":"","title":"t","cause":"<c>","fix":"f","cost":"","reference":"r","evidence":[{"file":"log","line":12,"text":"l"},{"file":"g","line":0,"text":"m"}],"explained_by":"e","factor":0}`,
+			`{"id":"i","severity":"error","confidence":0.9,"where":"w","text":"","title":"t","cause":"<c>","fix":"f","cost":"","reference":"r","evidence":[{"file":"log","line":12,"text":"l"},{"file":"g","line":0,"text":"m"}],"explained_by":"e"}`,
 		},
-		{"doctor, bare", Finding{ID: "i", Title: "t", Evidence: []Quote{}}, `{"id":"i","severity":"note","text":"","title":"t","cost":"","evidence":[],"factor":0}`},
+		{"doctor, bare", Finding{ID: "i", Title: "t", Evidence: []Quote{}}, `{"id":"i","severity":"note","text":"","title":"t","cost":"","evidence":[]}`},
 		{
 			"pairs",
 			Finding{
@@ -49,7 +49,7 @@ var (
 			Finding{
 				ID: "silent:a", Kind: "silent", Severity: Error, Where: "p", Since: began, Cleared: began.Add(time.Hour),
 			},
-			`{"id":"silent:a","kind":"silent","severity":"error","where":"p","text":"","cost":"","factor":0,"since":"2026-01-02T03:04:05Z","cleared":"2026-01-02T04:04:05Z"}`,
+			`{"id":"silent:a","kind":"silent","severity":"error","where":"p","text":"","cost":"","since":"2026-01-02T03:04:05Z","cleared":"2026-01-02T04:04:05Z"}`,
 		},
 	}
 )

@@ -96,6 +96,7 @@ var columns = []struct {
 	{"report", 11},
 	{"internal/keywords", 0},
 	{"internal/stats", 0},
+	{"doctor/told", 2}, // what was tried, and whether it helped; knows texts alone
 	{"doctor/cause", 3},
 	{"doctor/evidence", 8},
 	{"doctor", 9},

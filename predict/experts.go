@@ -64,7 +64,8 @@ func (x ExpertCall) Check(ranks int) error {
 		return fmt.Errorf("%d tokens of %d elements to %d experts; expected one or more of each, at most 16777216 tokens "+
 			"and 1048576 elements", x.Tokens, x.Hidden, x.TopK)
 	case x.Experts < ranks || x.Experts%ranks != 0:
-		return fmt.Errorf("%d experts over %d GPUs; expected as many for each, at least one: a multiple of %d (-l takes fewer "+
+		return fmt.Errorf("%d experts over %d GPUs; expected as many for each, at least one: a multiple of %d (-l takes "+
+			"fewer "+
 			"GPUs)", x.Experts, ranks, ranks)
 	case x.TopK > x.Experts:
 		return fmt.Errorf("%d experts for a token of %d there are; expected fewer", x.TopK, x.Experts)

@@ -65,8 +65,8 @@ type flat struct {
 	pos  []int32 // the position of each rank; nil is the rank itself
 	per  int     // lanes of a channel
 	temp int32   // scratch of a channel
-	// ranks is how many there are of all_to_all_v, whose ops have classes; 0 for all others. Only algorithms whose messages
-	// go straight from source to destination do it.
+	// ranks is how many there are of all_to_all_v, whose ops have classes; 0 for all others. Only algorithms whose
+	// messages go straight from source to destination do it.
 	ranks int32
 }
 

@@ -252,7 +252,8 @@ func TestRefusals(t *testing.T) {
 		{coll.AllGather, "hierarchical", Params{Ranks: 2, Outer: "tree"}, "does all_reduce only"},
 		{coll.AllReduce, "tree", Params{Ranks: 2, Trees: parentsOf(t, []int{-1})}, "parents for 1 ranks"},
 		{
-			coll.Broadcast, "tree", Params{Ranks: 2, Root: 1, Trees: parentsOf(t, []int{-1, 0})},
+			coll.Broadcast, "tree",
+			Params{Ranks: 2, Root: 1, Trees: parentsOf(t, []int{-1, 0})},
 			"root 0; the operation has 1",
 		},
 		{coll.AllReduce, "ring", Params{Ranks: 1 << 23, Channels: 64}, "more chunks than can be numbered"},

@@ -166,7 +166,8 @@ func (c *seedCount) add(r seedRow) {
 }
 
 func (c *seedCount) String() string {
-	return fmt.Sprintf("**%d rows, %d with an answer of theirs; %d of %d published figures within 10%%; %d of %d claims of "+
+	return fmt.Sprintf("**%d rows, %d with an answer of theirs; %d of %d published figures within 10%%; %d of %d claims "+
+		"of "+
 		"more or less hold; %d rows with a reason, %d refuted; 0 fail.**", c.rows, c.compared, c.near, c.figures, c.hold,
 		c.claims, c.explained, c.refuted)
 }
@@ -276,7 +277,8 @@ func (r seedRow) claim() (more bool, limit string, is bool) {
 	return false, limit, is
 }
 
-// offs reads the differences of a row; a word that is the same, or a claim that holds, is off by nothing, another by all.
+// offs reads the differences of a row; a word that is the same, or a claim that holds, is off by nothing, another by
+// all.
 func (r seedRow) offs() (list []float64) {
 	for _, word := range strings.Fields(r[rowOff]) {
 		percent, err := strconv.ParseFloat(strings.TrimSuffix(strings.Replace(word, "−", "-", 1), "%"), 64)

@@ -134,7 +134,12 @@ func JUnit(w io.Writer, r *Report) error {
 		}
 		s.Cases = append(s.Cases, c)
 	}
-	if len(s.Cases) == 0 {
+	switch {
+	case !r.Examined():
+		s.Cases = append(s.Cases, finding.Case{Name: "nothing was recognised", Class: "doctor", Failure: &finding.Failure{
+			Message: "nothing was recognised, so nothing was examined", Type: finding.Error.String(),
+		}})
+	case len(s.Cases) == 0:
 		s.Cases = []finding.Case{{Name: "no problems found", Class: "doctor"}}
 	}
 	out, err := s.XML()

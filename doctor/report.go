@@ -91,7 +91,7 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 	r.Undecided = (r.Described || finding.Serious(found)) && !decided(m, found)
 	r.Findings = append([]finding.Finding{},
 		slices.Concat(found, inPlace(s.Tables), trained(s.Training), traced(s.Traces))...)
-	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings) && !r.Described
+	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings) && !r.Described && r.Examined()
 	for i := range s.Tables {
 		if f := s.Tables[i].File; !slices.Contains(r.Tests, f) {
 			r.Tests = append(r.Tests, f)

@@ -468,6 +468,8 @@ func sizeSteps(lo, hi unit.Bytes, factor float64) ([]unit.Bytes, error) {
 			return []unit.Bytes{lo}, nil
 		}
 		return nil, fmt.Errorf("-f %g; expected more than 1", factor)
+	case math.Log(float64(hi)/float64(lo)) > 8*maxSteps*math.Log(factor): // most of which make no other size
+		return nil, fmt.Errorf("-f %g makes more than %d sizes", factor, maxSteps)
 	}
 	var list []unit.Bytes
 	for b := float64(lo); b <= float64(hi); b *= factor {

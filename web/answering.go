@@ -181,6 +181,9 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 	if w, ok := doc.(interface{ Wrong() bool }); ok && w.Wrong() {
 		g.exit = 1
 	}
+	if u, ok := doc.(interface{ Unexamined() bool }); ok && u.Unexamined() {
+		g.exit = 3
+	}
 	if g.body, err = a.write(ctx, ask.Answer{Question: a.ask, Document: doc, Env: env}, s.longest()); err != nil {
 		return refusal(http.StatusUnprocessableEntity, err, a)
 	}

@@ -176,11 +176,8 @@ func (q *Need) twiceNICs(ctx context.Context, env Env, shapes []shape, count int
 	}
 	env.Note, env.notes = nil, &notes{} // what was assumed was said already
 	cl, err := more.placement().load(ctx, &env, shapes)
-	if err != nil && q.NIC == "" {
-		return nil, "", nil // nodes have no more of them
-	}
-	if err != nil {
-		return nil, "", err
+	if err != nil { // nodes have no more of them, for what was given was loaded before
+		return nil, "", ctx.Err()
 	}
 	if _, n := step.NodePorts(cl.TypeOf(0)); n != 2*count {
 		return nil, "", nil

@@ -83,5 +83,5 @@ func ExampleRead() {
 		log.Fatal(err)
 	}
 	fmt.Println(p.Nodes[0].Hosts, p.Job.Parallel)
-	// Output: gpu[01-02] dp=8,tp=2,pp=1,zero=1
+	// Output: gpu[01-02] dp=8,tp=2,pp=1,zero=1,sp=0
 }

@@ -404,7 +404,7 @@ func (x *planned) why(i int) string {
 func (x *planned) command(p *pricedStep) string {
 	j := p.job
 	q := Step{Tuner: x.Tuner, Job: Job{
-		Cluster: x.Cluster, Model: x.Model, Parallel: Parallel(said(x.framework, j.Split)),
+		Cluster: x.Cluster, Model: x.Model, Parallel: Parallel(j.Split.String()),
 		Global: j.GlobalBatch / x.pairs(), Micro: j.MicroBatch / x.pairs(), Seq: j.Seq, Precision: j.Precision,
 		Recompute: j.Recompute, FineTuning: x.FineTuning, Framework: x.framework.String(), Context: j.Context,
 		NCCL: x.NCCL, GPU: x.Plan.GPU, NIC: x.NIC, Set: x.Set,
@@ -440,7 +440,7 @@ func (x *planned) command(p *pricedStep) string {
 func (x *planned) checkCommand(p *pricedStep) string {
 	j := p.job
 	line := []string{
-		"busbar", "doctor", "LOG", "-c", x.Cluster, "-m", x.Model, "--parallel", string(said(x.framework, j.Split)),
+		"busbar", "doctor", "LOG", "-c", x.Cluster, "-m", x.Model, "--parallel", j.Split.String(),
 		"--framework", x.framework.String(), "--global-batch", strconv.FormatInt(j.GlobalBatch/x.pairs(), 10),
 		"--micro-batch", strconv.FormatInt(j.MicroBatch/x.pairs(), 10),
 	}

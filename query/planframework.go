@@ -267,19 +267,3 @@ func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 	}
 	return list, nil
 }
-
-// said is a split in the words of --parallel: what is left out is the framework's default, so that zero and sp are
-// always said.
-func said(f *workload.Framework, s workload.Split) string {
-	text := s.String()
-	if s.ZeRO == 0 && s.DP*s.CP > 1 {
-		text += ",zero=0"
-	}
-	if s.EP > 1 && s.TP > 1 && s.ExpertTensor() == s.TP && f.Experts == "folded" {
-		text += fmt.Sprintf(",etp=%d", s.TP)
-	}
-	if !s.SeqParallel && s.TP > 1 && f.Sequence {
-		text += ",sp=0"
-	}
-	return text
-}

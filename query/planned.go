@@ -376,7 +376,7 @@ func (x *planned) fitting(t *training, f *workload.Framework, ranks int) *stepFi
 	}
 	j := &y.Job
 	flags := fmt.Sprintf("--framework %s --parallel %s --global-batch %d --micro-batch %d --recompute %s", f,
-		said(f, j.Split),
+		j.Split,
 		j.GlobalBatch/t.pairs(), j.MicroBatch/t.pairs(), j.Recompute)
 	if j.Offloads() {
 		flags += " --offload " + string(j.Offload)

@@ -72,7 +72,8 @@ func (s Split) ExpertTensor() int { return s.filled().ETP }
 // Ranks is how many there are.
 func (s Split) Ranks() int { s = s.filled(); return s.DP * s.TP * s.PP * s.CP }
 
-// String is the split in the words of the command line.
+// String is the split in the words of the command line: what frameworks choose otherwise where nobody says (Fill) is
+// said, so that it is read as the same.
 func (s Split) String() string {
 	s = s.filled()
 	text := fmt.Sprintf("dp=%d,tp=%d,pp=%d", s.DP, s.TP, s.PP)
@@ -84,17 +85,20 @@ func (s Split) String() string {
 			text += fmt.Sprintf(",%s=%d", x.name, x.v)
 		}
 	}
-	if s.ETP != s.TP && s.EP > 1 {
+	if s.EP > 1 && (s.TP > 1 || s.ETP != s.TP) {
 		text += fmt.Sprintf(",etp=%d", s.ETP)
 	}
-	if s.ZeRO > 0 {
+	if s.DP*s.CP > 1 || s.ZeRO > 0 {
 		text += fmt.Sprintf(",zero=%d", s.ZeRO)
-		if s.Shard < s.DP*s.CP {
-			text += fmt.Sprintf(",shard=%d", s.Shard)
-		}
 	}
-	if s.SeqParallel {
+	if s.ZeRO > 0 && s.Shard < s.DP*s.CP {
+		text += fmt.Sprintf(",shard=%d", s.Shard)
+	}
+	switch {
+	case s.SeqParallel:
 		text += ",sp=1"
+	case s.TP > 1:
+		text += ",sp=0"
 	}
 	return text
 }

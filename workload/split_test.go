@@ -69,3 +69,32 @@ func TestShardNode(t *testing.T) {
 		}
 	}
 }
+
+// A split that is printed is read as the same by every framework, whatever it chooses where nobody says.
+func TestSplitIsReadBack(t *testing.T) {
+	for _, want := range []workload.Split{
+		{DP: 4},
+		{DP: 4, TP: 2},
+		{DP: 4, TP: 2, ZeRO: 1, SeqParallel: true},
+		{DP: 8, TP: 2, ZeRO: 3, Shard: 4},
+		{DP: 4, TP: 2, EP: 4, ETP: 2, ZeRO: 1},
+		{DP: 4, TP: 2, EP: 4, ETP: 1, ZeRO: 1},
+	} {
+		text := want.String()
+		said := map[string]bool{}
+		for _, word := range strings.Split(text, ",") {
+			key, _, _ := strings.Cut(word, "=")
+			said[key] = true
+		}
+		for _, f := range workload.Frameworks() {
+			got, err := workload.ParseSplit(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Fill(&got, said)
+			if got.String() != text || got.ExpertTensor() != want.ExpertTensor() {
+				t.Errorf("%s: %s is read as %s", f.ID, text, got)
+			}
+		}
+	}
+}

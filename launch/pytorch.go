@@ -71,9 +71,6 @@ func (w *writer) deepspeedReason() string {
 	return cmp.Or(
 		when(s.TP > 1 || s.PP > 1 || s.CP > 1 || s.EP > 1,
 			"tensor, pipeline, context and expert parallelism are the model's code in DeepSpeed, not its configuration"),
-		when(s.Shard > 0 && s.Shard != s.DP && s.ZeRO > 0 && !(s.ZeRO == 3 && w.Hybrid()),
-			fmt.Sprintf("shard=%d with zero=%d: DeepSpeed divides among fewer than all replicas with zero=3 alone", s.Shard,
-				s.ZeRO)),
 		when(w.Plan.Job.Compress == string(workload.WireInt8), "compress int8 is a hook of PyTorch's DDP, not of DeepSpeed"),
 		when(strings.HasPrefix(w.Precision(), "fp8"), "fp8 is the model's code in DeepSpeed, not its configuration"))
 }

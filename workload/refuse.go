@@ -62,7 +62,7 @@ func (f *Framework) breach(j *Job, s *Split) breach {
 		return coreBreach(j, s)
 	case f.Name == torchtitan, f.Name == fsdp:
 		return torchBreach(f, j, s)
-	case f.Name == deepspeed:
+	case f.Name == deepspeed, f.Name == trainer && (s.ZeRO == 1 || j.Offload == OffloadOptimizer):
 		return deepspeedBreach(j, s)
 	}
 	return breach{}
@@ -75,6 +75,7 @@ const (
 	torchtitan = "torchtitan"
 	fsdp       = "fsdp"
 	deepspeed  = "deepspeed"
+	trainer    = "hf" // which divides the optimizer's state alone, or offloads it, by DeepSpeed
 )
 
 // core reports whether the framework stands on Megatron-Core.
@@ -187,6 +188,10 @@ func torchBreach(f *Framework, j *Job, s *Split) breach {
 func deepspeedBreach(j *Job, s *Split) breach {
 	d, tp, cp := j.Model.Dims.filled(), int64(s.TP), int64(s.CP)
 	switch {
+	case (s.ZeRO == 1 || s.ZeRO == 2) && s.Shard < s.DP*s.CP:
+		return breaks("deepspeedai/DeepSpeed deepspeed/runtime/zero/config.py",
+			"shard=%d with zero=%d: it divides among fewer than all replicas with zero=3 alone (zero_hpz_partition_size)",
+			s.Shard, s.ZeRO)
 	case cp > 1 && (d.Heads%cp != 0 || d.KVHeads%cp != 0 && cp%d.KVHeads != 0 || s.PP > 1 || tp > 1):
 		return breaks("deepspeedai/DeepSpeed deepspeed/runtime/sequence_parallel/ulysses_sp.py",
 			"cp=%d with tp=%d and pp=%d: Ulysses divides %d heads by cp and goes with neither", cp, tp, s.PP, d.Heads)

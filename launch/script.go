@@ -2,7 +2,6 @@ package launch
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -114,8 +113,7 @@ func (w *writer) addFrameworkFile(name string) {
 	case "torchtitan.toml", "torchtitan.sh":
 		w.add(name, w.titanReason())
 	case "accelerate.yaml":
-		w.add(name, when(w.Split.TP > 1,
-			fmt.Sprintf("tp=%d: fsdp.sh says it; accelerate's configuration file has no word for it", w.Split.TP)))
+		w.add(name, "")
 	case "train.py", "model.py", "hooks.py":
 		w.putScript(name, w.unknownModel())
 	case "train_hf.py":

@@ -43,10 +43,10 @@ func (w *writer) LocalBatch() int64 {
 	return w.Job.MicroBatch
 }
 
-// TitanReplicas is how many groups of ranks hold the same parameters, and how many ranks of each divide them.
-func (w *writer) TitanReplicas() [2]int {
+// Replicas is how many groups of ranks hold the same parameters, and how many ranks of each divide them.
+func (w *writer) Replicas() [2]int {
 	s := w.Split
-	if s.ZeRO < 3 {
+	if s.ZeRO == 0 {
 		return [2]int{s.DP, 1}
 	}
 	shard := max(1, s.Shard/max(1, s.CP))

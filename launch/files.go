@@ -219,7 +219,8 @@ func (w *writer) fixedRanks() string {
 		return "no framework was given; with --framework ddp, fsdp or hf a job continues with fewer nodes"
 	case f.Name != "ddp" && f.Name != "fsdp" && f.Name != "hf":
 		return "the configuration of " + f.Title +
-			" fixes the number of ranks; JobSet and Slurm's --requeue start all of them again from the last checkpoint"
+			" fixes the number of ranks; when a node is lost JobSet and Slurm's --requeue start all again from the last " +
+			"checkpoint"
 	case w.Each%w.Split.TP != 0:
 		return fmt.Sprintf("tp=%d does not fit a node of %d GPUs", w.Split.TP, w.Each)
 	}

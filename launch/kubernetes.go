@@ -3,6 +3,8 @@ package launch
 import (
 	"fmt"
 	"strings"
+
+	"busbar.dev/cluster"
 )
 
 // mostLeaves bounds the jobs of a set.
@@ -35,6 +37,18 @@ func (w *writer) Program() string {
 		return ""
 	}
 	return "/plan/" + w.Framework.Name + ".sh"
+}
+
+// RDMA tells that nodes reach each other by NICs which pods have from a device plugin.
+func (w *writer) RDMA() bool {
+	for _, t := range w.Plan.kinds {
+		for i := range t.Devices {
+			if nic := t.Devices[i].NIC; nic != nil && nic.Kind != cluster.Ethernet && len(w.Hosts) > 1 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // pods are those of one job.

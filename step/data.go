@@ -199,12 +199,13 @@ func (p *pricing) shares(x *stage) (gather, scatter []unit.Span, limit string, e
 			longest, limit = took, text
 		}
 	}
-	for i, n := range x.params {
-		one, text, err := p.f.Time(Shards, coll.AllGather, unit.Volume(n*j.GatherWidth()))
+	for i, all := range x.params {
+		one, text, err := p.f.Time(Shards, coll.AllGather, unit.Volume(all*j.GatherWidth()))
 		if err != nil {
 			return nil, nil, "", err
 		}
 		of(one, text)
+		n := all
 		if j.LoRA.Frozen() {
 			n = x.summed[i]
 		}
@@ -223,7 +224,7 @@ func (p *pricing) shares(x *stage) (gather, scatter []unit.Span, limit string, e
 			back += more
 		}
 		back += p.encoding(unit.Volume(n * j.GradWidth()))
-		if one, back, err = p.fetched(n, one, back); err != nil {
+		if one, back, err = p.fetched(all, n, one, back); err != nil {
 			return nil, nil, "", err
 		}
 		gather, scatter = append(gather, one), append(scatter, back)

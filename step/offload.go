@@ -109,8 +109,7 @@ func (p *pricing) toHost(x *stage, micros float64) error {
 		p.count(ToHost, "activations to the host and back", p.memory.Host, 2*micros, one, open/2, h.limit)
 		return nil
 	}
-	share := p.share(sum(x.params))
-	bytes := unit.Volume(share * j.ParamWidth())
+	bytes := p.changed(x)
 	one := bytes.At(h.copies)
 	times := 1.0
 	if j.Streams() {
@@ -119,11 +118,16 @@ func (p *pricing) toHost(x *stage, micros float64) error {
 	last := min(one, p.bucketSize().At(h.copies)) // nothing hides the last one
 	open := unit.Span(times)*max(0, one-x.backward()) + last
 	if j.Offload == workload.OffloadParams {
-		open, times = last, micros // the rest is in the play of gathering and dividing
+		// forward, backward, and gradients; but for the last ones, what waits is in the play of gathering and dividing
+		moved := (bytes + 2*unit.Volume(p.share(sum(x.params))*j.GatherWidth())) / 3
+		calls := 3 * micros
+		p.count(ToHost, "parameters from the host, gradients to it", moved, calls, moved.At(h.copies),
+			last/unit.Span(calls), h.limit)
+		return nil
 	}
 	p.count(ToHost, "gradients to the host", bytes, times, one, open/unit.Span(times), h.limit)
 	if j.Offload == workload.OffloadOptimizer {
-		update, err := p.optimizer(sum(x.params))
+		update, err := p.optimizer(p.trained(x))
 		if err != nil {
 			return err
 		}
@@ -132,8 +136,14 @@ func (p *pricing) toHost(x *stage, micros float64) error {
 	return nil
 }
 
-// fetched is a block's gathering and dividing where parameters are in the host's memory.
-func (p *pricing) fetched(params float64, gather, scatter unit.Span) (unit.Span, unit.Span, error) {
+// changed is a rank's share of gradients, and of parameters that an update changes.
+func (p *pricing) changed(x *stage) unit.Volume {
+	return unit.Volume(p.share(p.trained(x)) * p.j.ParamWidth())
+}
+
+// fetched is a block's gathering and dividing where parameters are in the host's memory: all come from there, and the
+// gradients of those that are trained go there.
+func (p *pricing) fetched(params, trained float64, gather, scatter unit.Span) (unit.Span, unit.Span, error) {
 	j := p.j
 	if j.Offload != workload.OffloadParams {
 		return gather, scatter, nil
@@ -142,8 +152,9 @@ func (p *pricing) fetched(params float64, gather, scatter unit.Span) (unit.Span,
 	if err != nil {
 		return 0, 0, err
 	}
-	one := unit.Volume(p.share(params) * j.ParamWidth()).At(h.copies)
-	return max(gather, one), max(scatter, one), nil
+	down := unit.Volume(p.share(params) * j.GatherWidth()).At(h.copies)
+	up := unit.Volume(p.share(trained) * j.ParamWidth()).At(h.copies)
+	return max(gather, down), max(scatter, up), nil
 }
 
 // copyDown draws a rank's gradients on their way to the host, as late as they may go and end with the
@@ -167,7 +178,7 @@ func (t *timeline) copyUp(from unit.Span) {
 
 // copy draws what a rank has a share of on the link to the host.
 func (t *timeline) copy(name string, from unit.Span) unit.Span {
-	bytes := unit.Volume(t.x.share(sum(t.x.stages[0].params)) * t.x.j.ParamWidth())
+	bytes := t.x.changed(&t.x.stages[0])
 	to := from + t.x.copying()
 	t.bars = append(t.bars, Bar{Host: true, Name: name, Kind: 'h', From: from, To: to, Bytes: bytes})
 	return to
@@ -179,7 +190,7 @@ func (p *pricing) copying() unit.Span {
 	if err != nil {
 		return 0
 	}
-	return unit.Volume(p.share(sum(p.stages[0].params)) * p.j.ParamWidth()).At(h.copies)
+	return p.changed(&p.stages[0]).At(h.copies)
 }
 
 // HostMemoryText says how much of a node's memory its ranks take, and how fast it is.

@@ -116,3 +116,32 @@ func TestOffloadedParameters(t *testing.T) {
 			state.Memory)
 	}
 }
+
+// Frozen weights travel for the forward and the backward pass of every micro-batch; they have no gradients, so that
+// what goes to the host is that of adapters.
+func TestOffloadedFrozenWeights(t *testing.T) {
+	p, g := prepared(t, "dgx-a100", "a100-80", "llama2-7b", "zero=0", 1, 1, 1, 8)
+	moved := func(change func(*workload.Job)) *step.Traffic {
+		r := changed(t, p, g, func(j *workload.Job) {
+			j.Offload, j.LoRA = workload.OffloadParams, workload.LoRA{Rank: 16}
+			change(j)
+		})
+		for i := range r.Traffic {
+			if r.Traffic[i].Group == step.ToHost {
+				return &r.Traffic[i]
+			}
+		}
+		t.Fatal("nothing goes to the host or comes from there")
+		return nil
+	}
+	params := float64(p.Job().Model.Params())
+	frozen := moved(func(*workload.Job) {})
+	whole := moved(func(j *workload.Job) { j.LoRA = workload.LoRA{} })
+	total := func(x *step.Traffic) float64 { return float64(x.Bytes) * x.Calls / 8 / params } // bytes a parameter and micro-batch
+	if of := total(frozen); of < 2*2 || of > 2*2*1.02 {
+		t.Errorf("frozen weights: %g bytes of each move, expected 2 there and little more than 2 again", of)
+	}
+	if of := total(whole); math.Abs(of-3*2) > 0.01 {
+		t.Errorf("trained weights: %g bytes of each move, expected 2 twice and a gradient", of)
+	}
+}

@@ -33,6 +33,7 @@ type claim struct {
 	waiting []int
 	why     string // a sentence
 	quotes  []finding.Quote
+	doubt   bool // nothing that a host says of itself speaks against it
 }
 
 // newCommunicator is one that is known by its ranks and perhaps its hash.

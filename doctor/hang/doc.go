@@ -105,6 +105,8 @@ type Verdict struct {
 	Signals      []string        `json:"signals"`            // what was there to judge by
 	MayPass      bool            `json:"may_pass,omitempty"` // a wait that may end by itself, or is over
 	Notes        []string        `json:"notes,omitempty"`
+
+	doubt bool // nothing that a host says of itself speaks against it
 }
 
 // Case is what is known of one job.

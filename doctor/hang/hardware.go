@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"busbar.dev/finding"
 	"busbar.dev/input/joblog"
@@ -98,38 +99,59 @@ func xidText(code int) string {
 	return text
 }
 
-// network finds failures of the network that no process's end explains.
+// network finds failures of the network that no process's end explains. A host whose own port failed is to blame, else
+// the one that failed with the most others; of two that do not reach each other nothing tells which.
 func (v *logView) network() (claim, bool) {
-	list := v.by[joblog.Network]
+	own := v.by[joblog.PortFault]
+	list := v.of(joblog.PortFault, joblog.Network)
 	if len(list) == 0 {
 		return claim{}, false
 	}
 	c := claim{kind: Network, source: fromLog, sure: 0.8}
-	hosts := map[string]int{}
-	for _, t := range list[:min(len(list), 64)] {
-		hosts[t.Host]++
-		if t.Peer != "" {
-			hosts[v.j.named(t.Peer)]++
+	others := map[string]map[string]bool{} // of a host: those that it failed with
+	most := 0
+	failed := func(host, with string) {
+		if host == "" {
+			return
 		}
+		if others[host] == nil {
+			others[host] = map[string]bool{}
+		}
+		others[host][with] = true
+		most = max(most, len(others[host]))
+	}
+	for _, t := range list {
 		if len(c.quotes) < 4 {
 			c.quotes = append(c.quotes, t.quote())
 		}
+		if len(own) == 0 {
+			failed(v.j.named(t.Peer), t.Host)
+		}
+		if len(own) == 0 || t.Kind == joblog.PortFault {
+			failed(t.Host, v.j.named(t.Peer))
+		}
 	}
-	most := 0
-	for _, n := range hosts {
-		most = max(most, n)
+	blamed := slices.DeleteFunc(slices.Sorted(maps.Keys(others)), func(h string) bool { return len(others[h]) < most })
+	c.doubt = len(own) == 0 && (most < 2 || len(blamed) > 1)
+	c.why = "NCCL's network transport failed: " + short(list[0].Text)
+	switch names := strings.Join(blamed, ", "); {
+	case c.doubt && len(blamed) > 1:
+		c.why += "; nothing says which of " + names + " is at fault"
+		return c, true
+	case !c.doubt:
+		c.why = strings.Replace(c.why, "failed", "failed at "+names, 1)
 	}
-	for h, n := range hosts {
-		if n == most {
-			for r, p := range v.j.procs {
-				if p.host == h || p.addr == h {
-					c.ranks = append(c.ranks, r)
-				}
+	for _, h := range blamed {
+		before := len(c.ranks)
+		for r, p := range v.j.procs {
+			if p.host == h || p.addr == h {
+				c.ranks = append(c.ranks, r)
 			}
+		}
+		if len(c.ranks) == before {
+			c.nodes = append(c.nodes, h)
 		}
 	}
 	slices.Sort(c.ranks)
-	c.ranks = slices.Compact(c.ranks)
-	c.why = "NCCL's network transport failed: " + short(list[0].Text)
 	return c, true
 }

@@ -246,6 +246,9 @@ func (j *job) ofPID(pid int) int {
 	return -1
 }
 
+// HostOf is the name of the host with an address, the address itself where the logs do not tell.
+func (c *Case) HostOf(address string) string { return newJob(c).named(address) }
+
 // named is a host by its name, where the logs say which one has an address.
 func (j *job) named(host string) string { return cmp.Or(j.hosts[host], host) }
 

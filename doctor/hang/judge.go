@@ -496,7 +496,7 @@ func (x *judge) verdict(c claim, state State) *Verdict {
 	v := &Verdict{
 		State: state, Kind: c.kind, Confidence: c.sure, Ranks: x.job.culprits(c.ranks), Nodes: c.nodes, Communicator: c.comm,
 		Op: c.op, Sequence: c.seq,
-		Waiting: c.waiting, Text: c.why, Evidence: c.quotes,
+		Waiting: c.waiting, Text: c.why, Evidence: c.quotes, doubt: c.doubt,
 	}
 	if len(c.ranks) > 0 && len(c.ranks) < 64 {
 		v.Evidence = append(x.lastWords(c), v.Evidence...)

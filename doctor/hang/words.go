@@ -92,6 +92,9 @@ func (x *judge) advise(v *Verdict) {
 	reason := map[Kind]string{GPUFault: "GPU error"}
 	drain := fmt.Sprintf("If the node is to blame, drain it: scontrol update nodename=%s state=drain reason=%q, or "+
 		"kubectl cordon %[1]s", cmp.Or(host, "NODE"), cmp.Or(reason[v.Kind], string(v.Kind)))
+	if v.doubt {
+		drain = "Drain no node before its own counters or its kernel's log show an error."
+	}
 	switch v.Kind {
 	case Late:
 		x.adviseLate(v, on, look)

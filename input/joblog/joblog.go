@@ -21,6 +21,7 @@ const (
 	RemoteError  Kind = "remote-error"  // a collective failed because a peer is gone
 	PeerClosed   Kind = "peer-closed"   // NCCL: the connection to a host was closed
 	Network      Kind = "network"       // NCCL: the network failed
+	PortFault    Kind = "port-fault"    // NCCL: a port of this host did
 	InitStart    Kind = "init-start"    // NCCL: a rank begins to create a communicator
 	InitComplete Kind = "init-complete" //
 	CommAbort    Kind = "comm-abort"    // NCCL: a rank takes a communicator down in order

@@ -89,8 +89,11 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 	found = c.giveWay(m, found)
 	order(m, found, c.Job != nil && c.Job.Dumped())
 	r.Undecided = (r.Described || finding.Serious(found)) && !decided(m, found)
+	if t := s.Training; t != nil && t.Bar && len(found) > 0 { // next to a fault it is of no use
+		r.Training = nil
+	}
 	r.Findings = append([]finding.Finding{},
-		slices.Concat(found, inPlace(s.Tables), trained(s.Training), traced(s.Traces))...)
+		slices.Concat(found, inPlace(s.Tables), trained(r.Training), traced(s.Traces))...)
 	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings) && !r.Described && r.Examined()
 	for i := range s.Tables {
 		if f := s.Tables[i].File; !slices.Contains(r.Tests, f) {

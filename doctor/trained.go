@@ -26,6 +26,11 @@ func trained(t *evidence.Training) []finding.Finding {
 		Fix:      "busbar doctor " + t.File + " -c CLUSTER -m MODEL compares it with the prediction",
 		Evidence: []finding.Quote{},
 	}
+	if t.Bar {
+		f.Title = "A progress bar at " + rate(t)
+		f.Cause += " No line names a loss or a trainer, so it may be the bar of something else."
+		f.Fix = "A log with the lines that name the loss or tokens/s tells how fast the training goes"
+	}
 	if t.LeftOut > 0 {
 		f.Cause += " Without " + words.Plural(t.LeftOut, "line") + " at the beginning, which took longer."
 	}

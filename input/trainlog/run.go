@@ -23,6 +23,9 @@ type Run struct {
 	Lines     int    `json:"lines"`              // with a rate or a time
 	LeftOut   int    `json:"left_out"`           // of them: the first ones
 
+	// Bar says that progress bars told the rate and nothing names a loss or a trainer: it may be of something else.
+	Bar bool `json:"bar_alone,omitempty"`
+
 	Step    *Spread `json:"step_s,omitempty"`
 	Tokens  float64 `json:"tokens_per_s,omitempty"`
 	PerGPU  float64 `json:"tokens_per_s_gpu,omitempty"`
@@ -60,9 +63,10 @@ type Log struct {
 
 // Bounds of what is kept and of what is believed.
 const (
-	maxKept  = 1 << 14
-	leastLog = 3 // lines
-	slower   = 1.5
+	maxKept   = 1 << 14
+	leastLog  = 3 // lines
+	leastBars = 2 // lines with a clock
+	slower    = 1.5
 )
 
 //go:embed words.csv
@@ -150,6 +154,9 @@ func (g *Log) keep(l Line) {
 func (g *Log) Run() *Run {
 	lines := slices.DeleteFunc(slices.Clone(g.lines),
 		func(l Line) bool { return l.bar && g.numbered && !l.Trains })
+	if len(lines) == 0 { // the bars alone say how fast it goes
+		lines = slices.Clone(g.lines)
+	}
 	of := 0
 	for i := range lines {
 		of = max(of, lines[i].Of)
@@ -159,11 +166,14 @@ func (g *Log) Run() *Run {
 	if len(counted) >= leastLog {
 		lines = counted
 	}
-	if len(lines) < leastLog || !g.trains && g.framework == "" {
+	bars := len(lines) >= leastBars && lines[len(lines)-1].clock-lines[0].clock >= clockSpan &&
+		!slices.ContainsFunc(lines, func(l Line) bool { return !l.bar })
+	known := g.trains || g.framework != ""
+	if !bars && (len(lines) < leastLog || !known) {
 		return nil
 	}
 	r := &Run{
-		Framework: g.framework, First: lines[0].Number, Last: lines[len(lines)-1].Number, Of: of,
+		Bar: !known, Framework: g.framework, First: lines[0].Number, Last: lines[len(lines)-1].Number, Of: of,
 		Lines: len(lines) * (g.stride + 1), Facts: g.facts,
 	}
 	lines = clocked(lines)

@@ -309,3 +309,14 @@ func FuzzParse(f *testing.F) {
 		g.Run()
 	})
 }
+
+// TestBarsAlone reads how fast a bar goes whose clock went on for long enough, and says that nothing else names a training.
+func TestBarsAlone(t *testing.T) {
+	bars := "  0%| | 10/900 [01:38<2:26:11,  9.86s/it]\n  0%| | 20/900 [03:17<2:23:02,  9.86s/it]\n"
+	if r := runOf(bars); r == nil || !r.Bar || r.Step == nil || r.Step.Median != 9.9 {
+		t.Errorf("two bars: %+v", r)
+	}
+	if r := runOf("loss 1.6\n" + bars); r == nil || r.Bar {
+		t.Errorf("two bars and a loss: %+v", r)
+	}
+}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -186,10 +187,11 @@ func overlap(a, b map[string]bool) bool {
 
 // fastCluster reports that the joined cluster has NICs for RDMA.
 func (c *Case) fastCluster() bool {
-	if c.Cluster == nil || len(c.Cluster.Hosts) < 2 {
+	on := cmp.Or(c.Cluster, c.Given)
+	if on == nil || len(on.Hosts) < 2 {
 		return false
 	}
-	for _, t := range c.Cluster.Types {
+	for _, t := range on.Types {
 		for _, i := range t.Of(cluster.NIC) {
 			if n := t.Devices[i].NIC; n != nil &&
 				(n.Kind == cluster.InfiniBand || n.Kind == cluster.RoCE || n.Kind == cluster.EFA) {

@@ -22,6 +22,29 @@ func (c *Case) verdictOf(nameAndCode ...string) *evidence.Observation {
 		func(o *evidence.Observation) bool { return strings.HasPrefix(o.Arg(0), nameAndCode[0]) }), c.status(nameAndCode[1]))
 }
 
+// lostPeer is a peer that several hosts name whose transfers to it failed, more than name any other: its host's name
+// where the logs tell it.
+func (c *Case) lostPeer() *clue {
+	var most *evidence.Observation
+	alone := false
+	for _, o := range c.All(evidence.LostPeer) {
+		switch {
+		case most == nil || len(o.Hosts) > len(most.Hosts):
+			most, alone = o, len(o.Hosts) > 1
+		case len(o.Hosts) == len(most.Hosts):
+			alone = false
+		}
+	}
+	if !alone {
+		return nil
+	}
+	host := most.Arg(0)
+	if c.Job != nil {
+		host = c.Job.HostOf(host)
+	}
+	return &clue{[]string{host}, first(most.Quotes, maxEvidence)}
+}
+
 // smallMTU is an MTU of 1500 or less on an interface that carries training
 // traffic over a fast network.
 func (c *Case) smallMTU() *evidence.Observation {

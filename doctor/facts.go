@@ -43,6 +43,8 @@ var facts = map[string]fact{
 	"timeout-why":     {"how ranks differ at a timeout", (*Case).timeoutWhy},
 	"init-incomplete": {"a communicator some ranks did not finish: started, ranks, done", (*Case).initIncomplete},
 	"nccl-code":       {"NCCL's code in an exception", (*Case).ncclCode},
+	"lost-peer":       {"a peer that most hosts name whose transfers failed: host", (*Case).lostPeer},
+	"no-peer-access":  {"GPUs whose driver refuses peer access", (*Case).noPeerAccess},
 	"last-error":      {"NCCL's last error", func(c *Case) string { return text(c.First(evidence.LastError)) }},
 	"slow-rank":       {"a rank whose steps take longer: rank, factor, percent", (*Case).slowRank},
 	"status":          {"a completion with a status: @status(12)", (*Case).status},
@@ -292,16 +294,22 @@ func (c *Case) detect(m *cause.Model) (found []finding.Finding) {
 			continue
 		}
 		way := &x.Found[i]
+		if c.how[x.ID] = way.Grade; way.Grade == cause.Excludes {
+			continue
+		}
 		f := finding.Finding{
 			ID: x.ID, Severity: way.Severity, Title: cause.Fill(way.Title, c.placeholder),
 			Cause: cause.Fill(way.Why, c.placeholder),
 			Fix:   cause.Fill(way.Fix, c.placeholder), Cost: cause.Fill(way.Cost, c.placeholder),
 			Where: cause.Fill(way.Where, c.placeholder), Reference: x.See, Confirm: x.Test, Evidence: c.lines(way.Quote),
 		}
+		if o := c.First(evidence.FailedDevice); o != nil {
+			f.Fix, f.Confirm = strings.ReplaceAll(f.Fix, "DEV", o.Arg(0)), strings.ReplaceAll(f.Confirm, "DEV", o.Arg(0))
+		}
 		if len(way.Hosts) > 0 {
 			f.Where = c.where(way.Hosts)
 		}
-		c.how[x.ID], c.basis[x.ID] = way.Grade, lineSet{}
+		c.basis[x.ID] = lineSet{}
 		c.basis[x.ID].addLines(f.Evidence)
 		for _, a := range way.When.Atoms() {
 			if c.holds(a) {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -85,8 +86,13 @@ func (c *Case) gpu() string {
 			}
 		}
 	}
-	if c.Cluster != nil {
-		for _, t := range c.Cluster.Types {
+	for _, o := range c.All(evidence.GPUName) {
+		if g, ok := hardware.GPUByName(o.Arg(0)); ok {
+			return g.Name
+		}
+	}
+	if on := cmp.Or(c.Cluster, c.Given); on != nil {
+		for _, t := range on.Types {
 			for _, i := range t.Of(cluster.GPU) {
 				if g, ok := hardware.GPUByName(t.Devices[i].Model.Value); ok {
 					return g.Name
@@ -100,6 +106,12 @@ func (c *Case) gpu() string {
 		}
 	}
 	return ""
+}
+
+// noPeerAccess reports GPUs whose driver refuses peer access.
+func (c *Case) noPeerAccess() bool {
+	g, _ := hardware.GPUByName(c.gpu())
+	return g.Peers == cluster.No
 }
 
 // sizes fills the number of nodes and of GPUs of each.

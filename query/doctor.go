@@ -130,6 +130,13 @@ func (q Doctor) Run(ctx context.Context, env Env) (doc *DoctorDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if q.Against != nil && q.Against.Cluster != "" {
+		quiet := env
+		quiet.Note, quiet.Verbose = nil, nil
+		if set.Given, err = LoadCluster(ctx, quiet, q.Against.Cluster); err != nil {
+			return nil, err
+		}
+	}
 	report := doctor.Weigh(m, set)
 	report.Mask(q.Mask == "addresses")
 	doc = &DoctorDoc{Report: report, FailOn: failOn(q.FailOn)}

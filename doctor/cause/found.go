@@ -14,7 +14,7 @@ import (
 // counts.
 type Found struct {
 	When     *Condition
-	Grade    Grade            // how the evidence shows it; None: it does not, and later ways are not tried
+	Grade    Grade            // how the evidence shows it; None, Excludes: it does not, and later ways are not tried
 	Severity finding.Severity // of the finding
 	Quote    []*Atom          // whose lines are quoted
 	Hosts    []*Atom          // observations whose hosts are where it is
@@ -59,7 +59,7 @@ func parseFound(v *yamldoc.Value) (f Found, err error) {
 	grade := slices.Index(gradeNames[:], how)
 	if f.When == nil || grade < 0 {
 		return f, fmt.Errorf("line %d: found needs when, and how: states (a line states it), agrees (two observations "+
-			"agree), suggests (one of several causes), expects (no fault) or nothing", v.LineNum())
+			"agree), suggests (one of several causes), expects (no fault), excludes (it cannot be) or nothing", v.LineNum())
 	}
 	f.Grade = Grade(grade)
 	levels := map[string]finding.Severity{"error": finding.Error, "warning": finding.Warn, "note": finding.Note}

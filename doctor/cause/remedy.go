@@ -97,7 +97,7 @@ func (c *Cause) ledger(x *Case) (tried Tried, because *told.Clause) {
 // shows reports that printed facts show a cause.
 func (x *Case) shows(c *Cause) bool {
 	for rule, g := range x.Shown {
-		if g != None && c.Finds(rule) {
+		if g != None && g != Excludes && c.Finds(rule) {
 			return true
 		}
 	}

@@ -22,16 +22,18 @@ const (
 	Agrees         // two independent facts agree on it
 	States         // a printed line states it
 	Expects        // nothing is wrong: it is as it should be
+	Excludes       // what the cause needs is not there
 )
 
 // gradeNames are the grades in files.
 var gradeNames = [...]string{
 	None: "nothing", Suggests: "suggests", Agrees: "agrees", States: "states", Expects: "expects",
+	Excludes: "excludes",
 }
 
 // usual is how often evidence of a grade names the cause where nobody tells anything: the default confidence of a
 // cause, a user's own among them.
-var usual = [...]float64{None: 0.5, Suggests: 0.5, Agrees: 0.7, States: 0.85, Expects: 0.5}
+var usual = [...]float64{None: 0.5, Suggests: 0.5, Agrees: 0.7, States: 0.85, Expects: 0.5, Excludes: 0}
 
 // Confidence is that of a finding that rests on printed facts alone.
 func (g Grade) Confidence() float64 { return usual[g] }
@@ -238,7 +240,7 @@ func (m *Model) features(c *Case) []candidate {
 	near := m.memory.likeness(wordsOf(c.Told), c.without())
 	helped := false
 	for _, x := range m.causes {
-		if x.Test == "" && !c.shows(x) { // only printed facts can show it
+		if x.Test == "" && !c.shows(x) || c.Shown[x.ID] == Excludes { // only printed facts can show it
 			continue
 		}
 		list = append(list, candidate{Hypothesis: Hypothesis{Cause: x}})
@@ -255,7 +257,7 @@ func (m *Model) features(c *Case) []candidate {
 			h.vetoed = true
 		}
 		for rule, g := range c.Shown {
-			if g != None && x.Finds(rule) {
+			if g != None && g != Excludes && x.Finds(rule) {
 				h.x[fSuggests+int(g-Suggests)] = 1
 			}
 		}

@@ -12,7 +12,7 @@ import (
 // envPatterns are how settings are written: in environments, scripts, manifests
 // and in what NCCL says it took from them.
 type envPatterns struct {
-	assigned, logged, named *regexp.Regexp
+	assigned, logged, named, proposed *regexp.Regexp
 }
 
 // envPrefixes are the beginnings of names of settings that matter.
@@ -30,6 +30,8 @@ func newEnvPatterns() *envPatterns {
 		assigned: regexp.MustCompile(`\b` + name + `["'\]]{0,3}\s*[=:]\s*["']?([^\s"',;})]*)`),
 		logged:   regexp.MustCompile(name + ` (?:set by environment|set|environment variable) to ([^\s]+)`),
 		named:    regexp.MustCompile(`^-?\s*name:\s*["']?` + name + `["']?\s*$`),
+		proposed: regexp.MustCompile(`(?i)\b(?:please|try|consider|should|must)(?: (?:set|setting|use|using|export|add))?\W+` +
+			name + `|\bset\W+` + name + `\S*\s+to\s`),
 	}
 }
 
@@ -37,7 +39,8 @@ func newEnvPatterns() *envPatterns {
 const envWords = "nccl_|ucx_|gloo_|fi_|master_|cuda_|world_size|ompi_|hsa_|mc_mtu|value:"
 
 // find is where the settings of a text are: begin and end of a name and of its value by turns; of a name alone
-// where a manifest gives it a value on the next line. One in the middle of a sentence was talked about, not set.
+// where a manifest gives it a value on the next line. One in the middle of a sentence was talked about, not set, and one
+// that a program or somebody asks for is not set yet.
 func (e *envPatterns) find(text string, sentence bool) (at []int) {
 	trimmed := strings.TrimSpace(text)
 	if switchedOff(trimmed) || !slices.ContainsFunc(envNames, func(n string) bool { return strings.Contains(text, n) }) {
@@ -52,7 +55,11 @@ func (e *envPatterns) find(text string, sentence bool) (at []int) {
 		from := strings.Index(text, trimmed)
 		return []int{from + m[2], from + m[3]}
 	}
+	asked := e.proposed.FindStringIndex(text)
 	for _, m := range e.assigned.FindAllStringSubmatchIndex(text, 32) {
+		if asked != nil && m[0] > asked[0] && !strings.Contains(text[asked[0]:m[0]], ". ") {
+			continue
+		}
 		if sentence && m[0] > len(text)-len(strings.TrimLeft(text, " \t-*\"'")) && !command(text) {
 			continue
 		}

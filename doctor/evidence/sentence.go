@@ -76,6 +76,9 @@ func talk(text string) (words int, ok bool) {
 			return 0, false
 		}
 	}
+	if message(t) || strings.HasSuffix(t, ":") && !english(t) { // the other is a heading
+		return 0, false
+	}
 	if strings.Contains(t, " = ") && (strings.Count(t, " ") < 6 || !english(t)) {
 		return 0, false
 	}
@@ -105,6 +108,14 @@ func talk(text string) (words int, ok bool) {
 		}
 	}
 	return words, true
+}
+
+// message reports what a program says when it fails: its name or that of an exception, and why. "RuntimeError: …",
+// "srun: error: …"
+func message(text string) bool {
+	name, why, ok := strings.Cut(strings.TrimSpace(text), ": ")
+	return ok && !strings.Contains(name, " ") && (strings.HasPrefix(why, "error: ") ||
+		len(name) > len("Exception") && (strings.HasSuffix(name, "Error") || strings.HasSuffix(name, "Exception")))
 }
 
 // Sentence reports a line that somebody may have written, and no program printed.

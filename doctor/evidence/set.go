@@ -76,8 +76,9 @@ type Set struct {
 	Fleet   []FleetFinding
 	Links   []Link // histories of pairs of a fleet, each direction
 	Cluster *cluster.Cluster
-	Job     *hang.Case // what a live job says of itself; nil: nothing
-	Traces  []string   // files that a profiler wrote
+	Given   *cluster.Cluster // where the job ran, as whoever asks says
+	Job     *hang.Case       // what a live job says of itself; nil: nothing
+	Traces  []string         // files that a profiler wrote
 	Figures []Figure
 	Steps   map[int]*Steps // times of training steps by rank
 	// Training is how fast a training went, by the log that says most of it; nil: none does.

@@ -26,7 +26,8 @@ type Report struct {
 	Samples   []finding.Quote `json:"not_understood_samples,omitempty"`
 	Dropped   map[string]int  `json:"not_kept,omitempty"`           // what bounds on memory kept out, by kind
 	Blank     bool            `json:"nothing_recognised,omitempty"` // nothing of it is known
-	Tests     []string        `json:"nccl_tests_files,omitempty"`   // with output of nccl-tests
+	Tests     []string        `json:"nccl_tests_files,omitempty"`   // with output of nccl-tests, held against no prediction
+	Guessed   bool            `json:"guessed,omitempty"`            // what a verdict rests on
 	Traces    int             `json:"traces,omitempty"`             // files that a profiler wrote
 	// Training is by its log.
 	Training *evidence.Training `json:"training,omitempty"`
@@ -93,7 +94,7 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 		r.Training = nil
 	}
 	r.Findings = append([]finding.Finding{},
-		slices.Concat(found, inPlace(s.Tables), trained(r.Training), traced(s.Traces))...)
+		slices.Concat(found, among(s.Tables), inPlace(s.Tables), trained(r.Training), traced(s.Traces))...)
 	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings) && !r.Described && r.Examined()
 	for i := range s.Tables {
 		if f := s.Tables[i].File; !slices.Contains(r.Tests, f) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/stats"
 )
 
 // What can be wrong in a table.
@@ -159,6 +160,28 @@ func (t *Table) hosts(e *effects, what string, limit float64) []finding.Finding 
 		list = append(list, f)
 	}
 	return list
+}
+
+// Compare finds the figures, of which more is better, that stand out below the others of a list, by their places in it.
+// How far apart two usually are nobody can say.
+func Compare(figures []float64) map[int]finding.Finding {
+	usual, s := stats.Nearest(slices.Clone(figures), 0.5), noise
+	off := make([]float64, len(figures))
+	for i, v := range figures {
+		off[i] = math.Log(v / usual)
+	}
+	if len(off) > 2 {
+		s = max(s, spread(off))
+	}
+	low := map[int]finding.Finding{}
+	for i, v := range off {
+		if math.Exp(v) < worth && -v > away*s {
+			f := finding.Finding{Factor: math.Exp(v), Sigma: -v / s}
+			f.Severity = severity(&f)
+			low[i] = f
+		}
+	}
+	return low
 }
 
 // part says how much of what the others have.

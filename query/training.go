@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
@@ -14,6 +15,8 @@ import (
 func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job) error {
 	t := d.Training
 	switch {
+	case job.Model == "" && job.Cluster != "" && len(d.Tests) > 0:
+		return d.tables(ctx, env, job)
 	case job.Model == "":
 		return nil
 	case t == nil || t.Bar || job.Cluster == "":
@@ -56,6 +59,23 @@ func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job) error {
 		d.Healthy = false
 	}
 	d.Findings = append([]finding.Finding{f}, d.Findings...)
+	return nil
+}
+
+// tables holds each file with output of nccl-tests against its prediction.
+func (d *DoctorDoc) tables(ctx context.Context, env *Env, job Job) error {
+	for _, file := range d.Tests {
+		doc, err := DoctorBench{Result: file, Cluster: job.Cluster, Layout: job.Layout, NCCL: job.NCCL}.Run(ctx, *env)
+		if err != nil {
+			return err
+		}
+		for _, f := range doc.Findings {
+			f.Title, f.Where = file+": "+f.Title, file
+			d.Findings = append(d.Findings, f)
+		}
+	}
+	slices.SortStableFunc(d.Findings, finding.BySeverity)
+	d.Healthy, d.Tests = d.Healthy && !finding.Serious(d.Findings), nil
 	return nil
 }
 

@@ -99,12 +99,24 @@ func (p *CurvePoint) Ratio() float64 {
 	return float64(p.Time) / float64(p.Expected)
 }
 
-// slack is what measurements may lie beyond the margin before somebody is told:
-// one of ten does so by its definition.
+// slack is what a part of the curve may lie beyond the margin before somebody is warned, and how far repeated
+// measurements are apart, nine of ten.
 const slack = 1.15
 
-// Out reports whether a point took longer than its error bar allows.
-func (p *CurvePoint) Out() bool { return p.Ratio() > p.Margin*slack && p.Margin > 0 }
+// Out reports whether a point took longer than its error bar allows, so that it is below the floor that predict names.
+func (p *CurvePoint) Out() bool { return p.Ratio() > p.Margin && p.Margin > 0 }
+
+// Verdict is the word for a point beside its prediction: a guess about the machine makes it a question, up to what no
+// guess explains.
+func (s *Curve) Verdict(p *CurvePoint) string {
+	switch {
+	case !p.Out():
+		return ""
+	case s.Guessed && p.Ratio() <= veryFar*p.Margin:
+		return "slow?"
+	}
+	return "slow"
+}
 
 // stretchOf is a part of the curve: small, middle or large.
 type stretchOf struct {
@@ -153,6 +165,7 @@ func Bench(curves []*Curve) *Report {
 		if !slices.Contains(r.Sources, s.Source) {
 			r.Sources = append(r.Sources, s.Source)
 		}
+		r.Guessed = r.Guessed || s.Guessed
 		s.Thresholds = s.against()
 		r.Findings = append(r.Findings, s.judge(len(curves) > 1)...)
 	}
@@ -283,7 +296,7 @@ func (s *Curve) lies(c *truth.Case) {
 		return
 	}
 	chosen := s.explains(c, func(i int) predict.Setting { return c.Settings[i] })
-	fault := chosen.shape
+	fault := max(chosen.shape, math.Exp(-2)) // one may bend the curve too, as if its points were scattered
 	for _, name := range []string{"middle", "large"} {
 		if len(parts[name].points) > 0 {
 			fault /= greatestLog
@@ -565,24 +578,25 @@ type mechanism struct {
 	Cause      string  `csv:"cause"`
 	Fix        string  `csv:"fix"`
 	low, high  float64
+	share      float64 // of all, once they are weighed
 }
 
-// likeliest is the mechanism under which a peak is likeliest, and its share of all: each gives any rate of its range
-// alike, and is off beyond that as repeated measurements are.
-func likeliest(list []mechanism, peak float64) (best *mechanism, share float64) {
-	sum, most := 0.0, 0.0
+// likeliest sorts mechanisms by how likely a peak is under each, and gives them their shares of all: each gives any
+// rate of its range alike, and is off beyond that as repeated measurements are.
+func likeliest(list []mechanism, peak float64) []mechanism {
+	list = slices.DeleteFunc(list, func(m mechanism) bool { return m.high < m.low || m.low <= 0 })
+	sum, deviation := 0.0, math.Log(slack)/1.645
 	for i := range list {
 		m := &list[i]
-		if m.high <= m.low || m.low <= 0 {
-			continue
-		}
-		off := max(0, math.Log(m.low/peak), math.Log(peak/m.high))
-		p := math.Exp(-off*off/(2*math.Log(slack)*math.Log(slack))) / (math.Log(m.high/m.low) + math.Log(slack))
-		if sum += p; p > most {
-			best, most = m, p
-		}
+		off := max(0, math.Log(m.low/peak), math.Log(peak/m.high)) / deviation
+		m.share = math.Exp(-off*off/2) / (math.Log(m.high/m.low) + deviation*math.Sqrt(2*math.Pi))
+		sum += m.share
 	}
-	return best, most / sum
+	for i := range list {
+		list[i].share /= sum
+	}
+	slices.SortStableFunc(list, func(a, b mechanism) int { return cmp.Compare(b.share, a.share) })
+	return list
 }
 
 const (
@@ -671,14 +685,21 @@ func (s *Curve) height(got, want float64) (cause, fix string) {
 		}
 		list = append(list, m)
 	}
-	m, share := likeliest(list, got)
-	if m == nil {
+	list = likeliest(list, got)
+	if len(list) == 0 {
 		return "The limit is unknown.", "NCCL_DEBUG=INFO; busbar doctor NCCL.log."
 	}
-	text := strings.NewReplacer("{percent}", fmt.Sprintf("%.0f%%", 100*got/want), "{nic}", fmt.Sprintf("%.3g", nic),
-		"{nics}", strconv.Itoa(s.NICs)).Replace(m.Cause)
-	return fmt.Sprintf("%s This is the likeliest of the known causes (%.0f%%).", text, 100*share), m.Fix
+	cause, fix = fmt.Sprintf("%s (%.0f%% of the known causes)", list[0].Cause, 100*list[0].share), list[0].Fix
+	if len(list) > 1 && list[0].share < oneCause {
+		cause += fmt.Sprintf(" Or: %s (%.0f%%)", list[1].Cause, 100*list[1].share)
+		fix += " " + list[1].Fix
+	}
+	return strings.NewReplacer("{percent}", fmt.Sprintf("%.0f%%", 100*got/want), "{nic}", fmt.Sprintf("%.3g", nic),
+		"{nics}", strconv.Itoa(s.NICs)).Replace(cause), fix
 }
+
+// oneCause is the share from which one cause is named alone.
+const oneCause = 0.7
 
 // middle finds a curve that is only low between its ends.
 func (s *Curve) middle(parts map[string]*stretchOf) *finding.Finding {

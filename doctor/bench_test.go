@@ -158,6 +158,38 @@ func TestBenchPatterns(t *testing.T) {
 	}
 }
 
+// A peak of 60% is not surely that of half of the NICs: one slow node is named beside it.
+func TestBenchNearHalf(t *testing.T) {
+	r := doctor.Bench([]*doctor.Curve{sweepOf(func(unit.Bytes) float64 { return 1 / 0.6 })})
+	if len(r.Findings) == 0 || !strings.Contains(r.Findings[0].Cause, "One slow node") ||
+		!strings.Contains(r.Findings[0].Cause, "near half of what is expected") {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// A row is slow from the end of its error bar on, which is the floor that predict names. On a guessed machine that is a
+// question, and so is what stands below the rows.
+func TestBenchVerdicts(t *testing.T) {
+	s := sweepOf(func(unit.Bytes) float64 { return 1.35 })
+	p := &s.Points[len(s.Points)-1]
+	for ratio, want := range map[float64]string{1.29: "", 1.31: "slow", 9: "slow"} {
+		p.Time = unit.Time(ratio * float64(p.Expected))
+		s.Guessed = false
+		if got := s.Verdict(p); got != want {
+			t.Errorf("%.2f times as long: %q, want %q", ratio, got, want)
+		}
+		s.Guessed = true
+		if got := s.Verdict(p); (got == "slow?") != (want == "slow" && ratio < 7) {
+			t.Errorf("%.2f times as long on a guessed machine: %q", ratio, got)
+		}
+	}
+	var b strings.Builder
+	err := doctor.Text{}.Write(&b, doctor.Bench([]*doctor.Curve{s}))
+	if err != nil || !strings.Contains(b.String(), "No verdict, as the machine was guessed") {
+		t.Errorf("%v %s", err, b.String())
+	}
+}
+
 // A curve of which some sizes lie beyond their error bars is never in order by silence.
 func TestBenchOutside(t *testing.T) {
 	r := doctor.Bench([]*doctor.Curve{sweepOf(func(s unit.Bytes) float64 {

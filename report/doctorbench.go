@@ -53,7 +53,7 @@ func curveTable(s *doctor.Curve, all bool) *texttab.Table {
 		cells := []any{x.Size, x.Time, x.BusBW}
 		if x.Expected > 0 {
 			cells = append(cells, x.Expected, unit.Time(float64(x.Expected)/x.Margin),
-				unit.Time(float64(x.Expected)*x.Margin), x.Ratio(), when(x.Out(), "slow"))
+				unit.Time(float64(x.Expected)*x.Margin), x.Ratio(), s.Verdict(&x))
 		}
 		t.Add(cells...)
 	}

@@ -151,6 +151,11 @@ func varyTrunks(c *cluster.Cluster, value string) (*cluster.Cluster, error) {
 		return nil, errors.New("oversubscription changes nothing: all nodes are below one switch, as far as it is known")
 	}
 	n.Network.Oversubscription = cluster.FromRead(ratio, predict.AsGiven)
+	for i := range n.Network.Links {
+		if l := &n.Network.Links[i]; !l.A.ToHosts() && !l.B.ToHosts() {
+			l.Max = l.Rate // other cables, none of which runs below what it could do
+		}
+	}
 	return n, nil
 }
 

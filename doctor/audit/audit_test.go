@@ -323,3 +323,43 @@ func TestUncheckedNamesNICs(t *testing.T) {
 		t.Errorf("all rates are known: %q", list)
 	}
 }
+
+// What one more source says of a node is no difference of the node: rates of NICs that are not known elsewhere, or
+// only assumed there.
+func TestUnknownRatesAreNoDifference(t *testing.T) {
+	for name, rate := range map[string]cluster.Fact[unit.Rate]{
+		"unknown": {}, "assumed": cluster.FromAssumed(100*unit.Gbps, "a rule"), "read": cluster.FromRead(100*unit.Gbps, "ibstat"),
+	} {
+		c := fabric(machine())
+		known := machine()
+		known.Name = "known"
+		c.Types = append(c.Types, known)
+		c.Hosts[3].Type = 1
+		nic := &c.Types[0].Devices[c.Types[0].ByName("nic2")]
+		nic.NIC.Ports[0].Rate = rate
+		found := slices.ContainsFunc(Run(c), func(f finding.Finding) bool { return f.ID == "asymmetry-node" })
+		if found != (name == "read") {
+			t.Errorf("%s: told as a difference: %v", name, found)
+		}
+	}
+}
+
+// A ratio that somebody states is a property of the network, and what is worse than stated is a fault.
+func TestStatedOversubscription(t *testing.T) {
+	for stated, want := range map[float64]finding.Severity{0: finding.Warn, 1: finding.Warn, 2: finding.Note} {
+		c := fabric(machine())
+		for i := range c.Network.Links {
+			if l := &c.Network.Links[i]; !l.B.ToHosts() {
+				l.Rate.Value /= 2
+			}
+		}
+		if stated > 0 {
+			c.Network.Oversubscription = cluster.FromRead(stated, "as given")
+		}
+		list := Run(c)
+		i := slices.IndexFunc(list, func(f finding.Finding) bool { return f.ID == "leaf-oversubscribed" })
+		if i < 0 || list[i].Severity != want {
+			t.Errorf("%g:1 stated: %+v", stated, list)
+		}
+	}
+}

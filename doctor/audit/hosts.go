@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
+	"busbar.dev/unit"
 )
 
 // unlikeNodes compares node types that have GPUs with the commonest one.
@@ -55,7 +56,13 @@ func differences(t, o *cluster.NodeType, lost map[int]bool) []string {
 		say("GPUs %s instead of %s", x, y)
 	}
 	if x, y := nicRates(t, nil), nicRates(o, nil); x != y && nicRates(t, lost) != nicRates(o, lost) {
-		say("NICs %s instead of %s", x, y)
+		if t.Count(cluster.NIC) == o.Count(cluster.NIC) {
+			unread := unreadNICs(t, o)
+			x, y = nicRates(t, unread), nicRates(o, unread)
+		}
+		if x != y {
+			say("NICs %s instead of %s", x, y)
+		}
 	}
 	if len(diff) == 0 {
 		if where := matrixDiffers(t, o); where != "" {
@@ -103,12 +110,32 @@ func nicRates(t *cluster.NodeType, without map[int]bool) string {
 			continue
 		}
 		r := "of unknown rate"
-		if nic := t.Devices[k].NIC; nic != nil && nic.Rate().Known() {
-			r = nic.Rate().Value.Bits()
+		if rate := readRate(&t.Devices[k]); rate.Known() {
+			r = rate.Value.Bits()
 		}
 		count[r]++
 	}
 	return cmp.Or(counted(count, " and "), "none")
+}
+
+// unreadNICs are positions among the NICs of two types at which the rate of either is not known: what one source more
+// says of a node is no difference of the node.
+func unreadNICs(types ...*cluster.NodeType) map[int]bool {
+	unread := map[int]bool{}
+	for _, t := range types {
+		for i, k := range t.Of(cluster.NIC) {
+			unread[i] = unread[i] || !readRate(&t.Devices[k]).Known()
+		}
+	}
+	return unread
+}
+
+// readRate is a NIC's rate where somebody says it; what is assumed is none.
+func readRate(d *cluster.Device) (rate cluster.Fact[unit.Rate]) {
+	if d.NIC != nil && d.NIC.Rate().Origin != cluster.Assumed {
+		rate = d.NIC.Rate()
+	}
+	return rate
 }
 
 // trained sums up the PCIe links of GPUs and NICs by width and speed.

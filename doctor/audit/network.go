@@ -155,12 +155,17 @@ func (a *auditor) oversubscribed(sides []cluster.Sides) {
 		fix = "keep jobs on nodes that share the leaves of all rails, where traffic between the same NICs stays on one " +
 			"leaf, or add uplinks"
 	}
+	stated := net.Oversubscription
 	for _, key := range order {
 		c := first[key]
+		severity := finding.Warn
+		if stated.Origin > cluster.Assumed && c.Oversubscription() <= stated.Value*1.05 {
+			severity = finding.Note // it was bought so
+		}
 		hosts, _ := c.Hosts.Rate()
 		down, _ := c.Down.Rate()
 		up, _ := c.Up.Rate()
-		a.addFinding("leaf-oversubscribed", finding.Warn, cluster.FormatHosts(groups[key]),
+		a.addFinding("leaf-oversubscribed", severity, cluster.FormatHosts(groups[key]),
 			fmt.Sprintf("%s:1 oversubscribed: %v from %d host links against %v up: traffic that leaves the leaf gets 1/%s of "+
 				"its NICs when all send", key, hosts+down, c.Hosts.Faster(0)+c.Down.Faster(0), up, key),
 			fix)

@@ -96,6 +96,8 @@ type joiner struct {
 	anon   []part
 	merged map[string]*mergedType // by the parts' types
 	shapes map[[32]byte]int       // by structure: index into out.Types
+	// clashes are what sources of one host say differently.
+	clashes []disagreement
 	// hostMap[f][h] lists the hosts of out that host h of fragment f became.
 	hostMap [][][]int
 	// mergedOf and from say, per host of out, how its type came about.
@@ -231,6 +233,32 @@ func (j *joiner) resolveTypes(frags []*Fragment) {
 		j.mergedOf[h], j.from[h] = m, from
 		j.out.Hosts[h].IDs = mergeIDs(m, frags, from)
 	}
+	j.out.Warnings = append(j.out.Warnings, gathered(j.clashes)...)
+}
+
+// mostAlike warnings of one kind are told one by one.
+const mostAlike = 3
+
+// gathered are warnings, with the first of a kind for all where they are many: sources of two machines under one name
+// differ in every device.
+func gathered(list []disagreement) (out []Warning) {
+	hosts := map[string][]string{}
+	for _, w := range list {
+		host, _, _ := strings.Cut(w.Where, "/")
+		hosts[w.kind] = append(hosts[w.kind], host)
+	}
+	for _, w := range list {
+		alike := hosts[w.kind]
+		switch {
+		case w.kind != "" && alike == nil:
+			continue // told with the first
+		case w.kind != "" && len(alike) > mostAlike:
+			w.Text += fmt.Sprintf("; so do %d more on %s", len(alike)-1, FormatHosts(slices.Compact(alike)))
+			hosts[w.kind] = nil
+		}
+		out = append(out, w.Warning)
+	}
+	return out
 }
 
 // withUUIDs puts the UUIDs that the sources gave for the host into copies of its
@@ -265,7 +293,7 @@ func (j *joiner) merge(types []typed, host string) *mergedType {
 	t, names, warnings := mergeTypes(types, j.stopped)
 	for _, w := range warnings {
 		w.Where = strings.TrimSuffix(host+"/"+w.Where, "/")
-		j.out.Warnings = append(j.out.Warnings, w)
+		j.clashes = append(j.clashes, w)
 	}
 	m := &mergedType{names: names, ids: t.takeIDs()}
 	shape := t.shape()

@@ -277,7 +277,7 @@ func (j *joiner) mergeNetLink(l NetLink, title string, links map[cable]int, sour
 	fill(&k.Lanes, l.Lanes)
 	fill(&k.Speed, l.Speed)
 	k.Counters = mergeCounters(k.Counters, swapEnds(l.Counters, swap))
-	j.out.Warnings = append(j.out.Warnings, m.warnings...)
+	j.out.Warnings = append(j.out.Warnings, gathered(m.warnings)...)
 	return source
 }
 

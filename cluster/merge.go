@@ -18,12 +18,19 @@ type typed struct {
 	source string
 }
 
+// disagreement is a warning that two sources differ, and what those that say the same of other devices have in common.
+type disagreement struct {
+	Warning
+	kind string
+}
+
 // merging is one merge of a further type into a base.
 type merging struct {
 	base     *NodeType
-	src, add string // titles of the base's and the further source
-	to       []int  // device of the further type → device of the base, -1 none yet
-	warnings []Warning
+	src, add string  // titles of the base's and the further source
+	before   []typed // that were merged already
+	to       []int   // device of the further type → device of the base, -1 none yet
+	warnings []disagreement
 	slow     bool // the base's matrix denies the further one's fast links
 	fast     bool // fast links between devices of the base were added
 	stopped  func() bool
@@ -34,7 +41,7 @@ type merging struct {
 // links. The result is a copy. names maps, per input, device names to merged ones.
 // Everything of one is held against everything of the other, so that stopped is
 // asked on the way: once it is true, the result is of no use.
-func mergeTypes(types []typed, stopped func() bool) (*NodeType, []map[string]string, []Warning) {
+func mergeTypes(types []typed, stopped func() bool) (*NodeType, []map[string]string, []disagreement) {
 	best := 0
 	for i, ty := range types {
 		b := types[best].t
@@ -44,13 +51,14 @@ func mergeTypes(types []typed, stopped func() bool) (*NodeType, []map[string]str
 	}
 	base := types[best].t.clone()
 	names := make([]map[string]string, len(types))
-	var warnings []Warning
+	var warnings []disagreement
 	source := types[best].source
 	said := make([][]int, len(types))
 	var fast []string // sources that added fast links to what the base says
+	var before []typed
 	for _, i := range mergeOrder(types) {
 		ty := types[i]
-		m := merging{base: base, src: source, add: ty.source, stopped: stopped}
+		m := merging{base: base, src: source, add: ty.source, before: before, stopped: stopped}
 		if i == best {
 			m.to = identity(len(ty.t.Devices))
 		} else {
@@ -59,6 +67,7 @@ func mergeTypes(types []typed, stopped func() bool) (*NodeType, []map[string]str
 			if m.fast {
 				fast = append(fast, ty.source)
 			}
+			before = append(before, ty)
 		}
 		names[i] = make(map[string]string, len(ty.t.Devices))
 		for d, to := range m.to {
@@ -74,7 +83,9 @@ func mergeTypes(types []typed, stopped func() bool) (*NodeType, []map[string]str
 			against = strings.Join(fast, ", ")
 		}
 		if ty.t.Said != nil && against != "" {
-			warnings = append(warnings, compareMatrices(base, against, ty, said[i])...)
+			for _, w := range compareMatrices(base, against, ty, said[i]) {
+				warnings = append(warnings, disagreement{Warning: w})
+			}
 		}
 	}
 	base.Said = nil
@@ -140,7 +151,16 @@ func copied[T any](p *T) *T {
 }
 
 func (m *merging) warn(where, format string, args ...any) {
-	m.warnings = append(m.warnings, Warning{Where: where, Text: fmt.Sprintf(format, args...)})
+	w := Warning{Where: where, Text: fmt.Sprintf(format, args...)}
+	m.warnings = append(m.warnings, disagreement{w, format + m.add})
+}
+
+// giver is the title of the source that gave what is there already: one that was merged into the base, else the base's.
+func (m *merging) giver(gave func(typed) bool) string {
+	if i := slices.IndexFunc(m.before, gave); i >= 0 {
+		return m.before[i].source
+	}
+	return m.src
 }
 
 func (m *merging) merge(t *NodeType) {
@@ -370,7 +390,10 @@ func (m *merging) mergeDevice(d, o *Device) {
 	if d.UUID == "" {
 		d.UUID = o.UUID
 	} else if o.UUID != "" && o.UUID != d.UUID {
-		m.warn(where, "UUID %s in %s, %s in %s: two different parts, or two machines; kept the first", d.UUID, m.src, o.UUID,
+		from := m.giver(func(x typed) bool {
+			return slices.ContainsFunc(x.t.Devices, func(its Device) bool { return its.UUID == d.UUID })
+		})
+		m.warn(where, "UUID %s in %s, %s in %s: two different parts, or two machines; kept the first", d.UUID, from, o.UUID,
 			m.add)
 	}
 	switch {
@@ -428,7 +451,8 @@ func mergeFact[T any](m *merging, where, what string, a, b Fact[T], same func(a,
 	if b.Origin > a.Origin {
 		kept = b
 	}
-	m.warn(where, "%s is %v in %s, %v in %s; kept %v", what, a.Value, m.src, b.Value, m.add, kept.Value)
+	from := m.giver(func(x typed) bool { return a.Source != "" && strings.Contains(x.source, a.Source) })
+	m.warn(where, what+" is %v in %s, %v in %s; kept %v", a.Value, from, b.Value, m.add, kept.Value)
 	return kept
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -106,5 +107,29 @@ func TestJoinSocketsAndNUMA(t *testing.T) {
 			t.Errorf("%d sockets and %d NUMA domains: %d sockets, the domains in %q, want %q", tc.sockets, tc.domains,
 				got.Count(Socket), in, tc.want)
 		}
+	}
+}
+
+// What differs in every device of many nodes is one warning, which names the source that said it and not the one that
+// it was merged into.
+func TestManyAlikeAreOneWarning(t *testing.T) {
+	node := func(label, uuid string) *NodeType {
+		n := &NodeType{}
+		n.Add(Device{Kind: NIC, Index: -1, Parent: -1, Label: label, UUID: uuid, NIC: &NICInfo{}})
+		return n
+	}
+	tree := &Fragment{Source: "topo.txt"}
+	fabric, other := &Fragment{Source: "fabric.txt"}, &Fragment{Source: "ibstat.txt"}
+	for _, host := range []string{"n1", "n2", "n3", "n4", "n5"} {
+		bare := node("mlx5_0", "")
+		bare.Tree = Read
+		tree.AddNode(host, bare)
+		fabric.AddNode(host, node("mlx5_0", "0x"+host))
+		other.AddNode(host, node("mlx5_0", "0xff"))
+	}
+	list := Join(tree, fabric, other).Warnings
+	if len(list) != 1 || !strings.Contains(list[0].Text, "UUID 0xn1 in fabric.txt, 0xff in ibstat.txt") ||
+		!strings.Contains(list[0].Text, "4 more on n[1-5]") {
+		t.Errorf("%+v", list)
 	}
 }

@@ -121,6 +121,9 @@ type Verdict struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
+// NeverJoined is why a node that the server has never heard of does not take part.
+const NeverJoined = "never joined"
+
 // Figure is one of what a direction of a pair shows.
 type Figure string
 

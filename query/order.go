@@ -359,13 +359,13 @@ func (q OrderCheck) Run(ctx context.Context, env Env) (doc *OrderCheckDoc, err e
 		return nil, err
 	}
 	if !measuredSlow(got) {
-		return judge(got)
+		return judge(got, o.Nodes)
 	}
 	// One short measurement scatters, and who is named here may be drained.
 	if again, err := env.check(within, ctx, o); err == nil && again.Verdict != nil && again.State != fleet.Cancelled {
 		got = onlyTwice(got, again)
 	}
-	return judge(got)
+	return judge(got, o.Nodes)
 }
 
 // How long a check may take by TCP, and where programs are started for every pair.
@@ -429,8 +429,8 @@ func (q *OrderCheck) alone(ctx context.Context, env *Env, name fleet.Name) (*Ord
 	}
 	v := &fleet.Verdict{Notes: []string{"one node: judged by its state, not measured"}}
 	if len(got.Nodes) != 1 {
-		v.Unhealthy = []fleet.Out{{Node: name, Why: "never joined"}}
-		return judge(&fleet.OrderReply{Verdict: v})
+		v.Unhealthy = []fleet.Out{{Node: name, Why: fleet.NeverJoined}}
+		return judge(&fleet.OrderReply{Verdict: v}, []fleet.Name{name})
 	}
 	switch n := got.Nodes[0]; {
 	case n.State != fleet.NodeUp:
@@ -440,11 +440,12 @@ func (q *OrderCheck) alone(ctx context.Context, env *Env, name fleet.Name) (*Ord
 	default:
 		v.Healthy = []fleet.Name{name}
 	}
-	return judge(&fleet.OrderReply{Verdict: v})
+	return judge(&fleet.OrderReply{Verdict: v}, []fleet.Name{name})
 }
 
-// judge is what a verdict says of the nodes, or that it says nothing.
-func judge(got *fleet.OrderReply) (*OrderCheckDoc, error) {
+// judge is what a verdict says of the nodes of a job, or that it says nothing. Where none of them ever joined, they have
+// no agents or other names: that is no node's fault.
+func judge(got *fleet.OrderReply, asked []fleet.Name) (*OrderCheckDoc, error) {
 	v := got.Verdict
 	if v == nil || got.State == fleet.Cancelled {
 		return nil, failure.Cannot(fmt.Errorf("order %s was %s %s", got.ID, got.State, got.Why))
@@ -455,8 +456,16 @@ func judge(got *fleet.OrderReply) (*OrderCheckDoc, error) {
 				cmp.Or(got.Why, strings.Join(v.Notes, "; "), "busbar fleet order watch "+got.ID+" says more")))
 	}
 	var names []fleet.Name
+	strangers := 0
 	for _, b := range v.Unhealthy {
 		names = append(names, b.Node)
+		if b.Why == fleet.NeverJoined {
+			strangers++
+		}
+	}
+	if strangers == len(asked) {
+		return nil, failure.Cannot(fmt.Errorf("%s %s: busbar agent joins a node to the fleet, busbar fleet nodes lists the "+
+			"names of those that did", cluster.FormatSlurmHosts(names), fleet.NeverJoined))
 	}
 	return &OrderCheckDoc{
 		Bad: orEmpty(v.Unhealthy), Good: orEmpty(v.Healthy), Hostlist: cluster.FormatSlurmHosts(names),

@@ -253,7 +253,7 @@ func (h *Hub) getLink(r *http.Request, _ string) (any, error) {
 	if len(out.Out)+len(out.Back) == 0 { // a node that is gone may have left a history
 		for _, n := range []fleet.Name{from, to} {
 			if _, ok := h.Node(n); !ok {
-				return nil, fmt.Errorf("node %s never joined: %w; busbar fleet nodes lists those that did", n, errNoNode)
+				return nil, fmt.Errorf("node %s %s: %w; busbar fleet nodes lists those that did", n, fleet.NeverJoined, errNoNode)
 			}
 		}
 	}

@@ -210,7 +210,7 @@ func (h *Hub) absent(n fleet.Name) string {
 	case !ok && h.view.forgotten(string(n)):
 		return "was removed and has not rejoined"
 	case !ok:
-		return "never joined"
+		return fleet.NeverJoined
 	case s.State == fleet.NodeLeft:
 		return "left"
 	case s.State == fleet.NodeStarting:

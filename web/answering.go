@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"busbar.dev/ask"
@@ -43,10 +44,13 @@ func (s *Server) answer(q *ask.Question) http.HandlerFunc {
 
 // meant is the question of an address that several share.
 func meant(q *ask.Question, given url.Values) *ask.Question {
-	if q != ask.Map {
-		return q
-	}
+	ofRun := slices.ContainsFunc([]string{"tokens", "price", "energy", "gpu-power"}, given.Has)
 	switch audit := given["audit"]; {
+	case q.Name == "goodput" && ofRun: // as the command does
+		given.Set("goodput", "1")
+		return ask.Named("step")
+	case q != ask.Map:
+		return q
 	case len(audit) == 1 && audit[0] == "1":
 		given.Del("audit")
 		return ask.Audit

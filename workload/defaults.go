@@ -55,7 +55,7 @@ const (
 )
 
 // DefaultBatchRule says what DefaultGlobalBatch does.
-const DefaultBatchRule = "about 65,536 tokens per GPU, 4 million in all at most"
+const DefaultBatchRule = "about 65,536 tokens per GPU, at most 4 million in all or a sequence per GPU"
 
 // DefaultGlobalBatch is about as many sequences as have the tokens of a step by default: every rank gets 2ᵏ or
 // 3·2ᵏ of them, so that every split and many micro-batches divide it.

@@ -228,16 +228,13 @@ var countedName = lazyre.New(`^[0-9]+x`)
 // PCIe cards one that has them on root ports. Both results are nil where the name is none of this kind.
 func nodeOf(want string, all []preset) (*preset, error) {
 	count, name, _ := strings.Cut(want, "x")
-	n, err := strconv.Atoi(count)
-	if end := strings.LastIndexByte(want, 'x'); err != nil && end > 0 { // h100x8
-		name = want[:end]
-		n, err = strconv.Atoi(want[end+1:])
-	}
-	if err != nil || n < 1 || countedName.MatchString(name) {
-		return nil, nil
-	}
 	g, ok := GPUByName(name)
-	if !ok {
+	if end := strings.LastIndexByte(want, 'x'); !ok && end > 0 { // h100x8, 4090x2
+		count, name = want[end+1:], want[:end]
+		g, ok = GPUByName(name)
+	}
+	n, err := strconv.Atoi(count)
+	if !ok || err != nil || n < 1 || countedName.MatchString(name) {
 		return nil, nil
 	}
 	if n == 1 {
@@ -265,8 +262,8 @@ func nodeOf(want string, all []preset) (*preset, error) {
 		return nil, fmt.Errorf("%s: no preset has nodes of %s; write a cluster file (docs/format/cluster.md)", want, g.Title)
 	}
 	return nil, fmt.Errorf("%s: no preset has nodes of %d %s: %s; expected one of these with a number "+
-		"of nodes, such as %s:4, or a cluster file (docs/format/cluster.md)", want, n, g.Title, strings.Join(others, ", "),
-		strings.Fields(others[0])[0])
+		"of nodes, such as %s:%d for %d nodes, or a cluster file (docs/format/cluster.md)", want, n, g.Title,
+		strings.Join(others, ", "), strings.Fields(others[0])[0], n, n)
 }
 
 func presetKey(s string) string {

@@ -906,7 +906,8 @@ func (p *placement) assume(e *Env, cl *cluster.Cluster, shapes []shape) (*cluste
 	nets := p.mapped && p.nic != "" ||
 		slices.ContainsFunc(shapes, func(s shape) bool { return s.nodes != 1 }) && len(cl.Hosts) > 1
 	if p.nic != "" && !nets {
-		return nil, errors.New("--nic has no effect: one node takes part, and nothing leaves it; leave it out")
+		return nil, errors.New("--nic has no effect: one node takes part, and nothing leaves it; leave it out, or take two " +
+			"nodes or more: -l 2x1, of a cluster that has them")
 	}
 	notes, err := predict.Assume(cl, g, nets)
 	e.note(notes...)

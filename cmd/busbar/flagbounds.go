@@ -32,17 +32,35 @@ func unreadable(err error) string {
 	text = strings.ReplaceAll(text, `must be one of "",`, "must be one of ")
 	text = noValue.ReplaceAllString(text, "expected a value after it")
 	var p *kong.ParseError
-	for _, m := range meant {
-		if flag := unknownFlag.FindString(text); flag == "unknown flag "+m[0] {
-			return flag + "; " + m[1]
-		}
+	flag, found := strings.CutPrefix(unknownFlag.FindString(text), "unknown flag ")
+	if !found {
+		return text
 	}
-	if flag := unknownFlag.FindString(text); flag != "" && errors.As(err, &p) && p.Context != nil {
-		if list := owners(flag, commandWords(p.Context.Selected())); len(list) > 0 {
-			return flag + "; it is a flag of " + enumerated(list, "", "and")
+	text = "unknown flag " + flag
+	here, name := meantBy(flag)
+	if !errors.As(err, &p) || p.Context == nil || hasFlag(p.Context.Selected(), name) {
+		if here != "" {
+			return text + "; " + here
 		}
+		return err.Error()
 	}
-	return text
+	command := commandWords(p.Context.Selected())
+	switch others, list := owners(name, command), owners(flag, command); {
+	case len(list) > 0:
+		return text + "; it is a flag of " + enumerated(list, "", "and")
+	case len(others) > 0:
+		return text + "; here it is " + here + ", of " + enumerated(others, "", "and")
+	case here != "":
+		return text + "; " + here
+	}
+	return err.Error()
+}
+
+// hasFlag tells whether a command takes a flag: --name or -n.
+func hasFlag(n *kong.Node, flag string) bool {
+	return n != nil && slices.ContainsFunc(allFlags(n), func(f *kong.Flag) bool {
+		return flag == "--"+f.Name || flag == "-"+string(f.Short)
+	})
 }
 
 // mostOwners are as many commands as are named where a flag is another's.
@@ -55,9 +73,7 @@ func owners(flag, of string) (list []string) {
 		return nil
 	}
 	for _, n := range callable(all.Model.Children) {
-		if slices.ContainsFunc(allFlags(n), func(f *kong.Flag) bool {
-			return flag == "unknown flag --"+f.Name || flag == "unknown flag -"+string(f.Short)
-		}) {
+		if hasFlag(n, flag) {
 			list = append(list, "busbar "+commandWords(n))
 		}
 	}
@@ -69,15 +85,44 @@ func owners(flag, of string) (list []string) {
 	return list[:min(len(list), mostOwners)]
 }
 
-// meant are flags of other programs and what says the same here.
+// meantBy is what says here what a flag of another program says, however that joins its words, and the flag or word
+// that this begins with; "" where none is known.
+func meantBy(flag string) (here, name string) {
+	flag = strings.ReplaceAll(flag, "_", "-")
+	for _, m := range meant {
+		if slices.Contains(strings.Fields(m[0]), flag) {
+			name, _, _ = strings.Cut(m[1], " ")
+			return m[1], name
+		}
+	}
+	return "", ""
+}
+
+// meant are flags of other programs and what says the same here, which begins with its flag.
 var meant = [][2]string{
 	{"--table", "--csv and --markdown print the tables"},
 	{"--trace", "-o FILE.trace.json writes a timeline"},
 	{"--svg", "-o FILE.svg draws"},
 	{"--junit", "-o FILE.xml writes JUnit XML"},
 	{"--goodput", "busbar goodput is about whole runs"},
-	{"--batch-size", "--micro-batch is per GPU and pass, --global-batch of a whole step"},
-	{"--gpus", "-l NODESxGPUS says how many take part, -c 4x4090 how many there are"},
+	{
+		"--batch-size --per-device-train-batch-size --train-micro-batch-size-per-gpu",
+		"--micro-batch is per GPU and pass, --global-batch of a whole step",
+	},
+	{"--train-batch-size --gradient-accumulation-steps", "--global-batch is of a whole step, --micro-batch per GPU and pass"},
+	{
+		"--gpus -g -N --nodes --nnodes --num-nodes --nproc-per-node --ntasks-per-node --gpus-per-node",
+		"-l NODESxGPUS says how many take part (-l 16x8: 16 nodes of 8 GPUs), -c 4x4090 how many there are",
+	},
+	{"--fp8", "--precision fp8"},
+	{"--bf16", "--precision bf16"},
+	{"--fp16", "--precision fp16"},
+	{"--seq-length --max-seq-length --max-seq-len --context-length", "--seq is the sequence length"},
+	{"--zero-stage --stage", "--parallel zero=3 is ZeRO's stage"},
+	{"--tensor-model-parallel-size --tensor-parallel-size", "--parallel tp=8 is the tensor-parallel degree"},
+	{"--pipeline-model-parallel-size --pipeline-parallel-size", "--parallel pp=4 is the pipeline-parallel degree"},
+	{"--context-parallel-size", "--parallel cp=2 is the context-parallel degree"},
+	{"--expert-model-parallel-size --expert-parallel-size", "--parallel ep=8 is the expert-parallel degree"},
 }
 
 // spelled makes of the arguments what kong reads: numbers below zero are joined to the flags before them, which would

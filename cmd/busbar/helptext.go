@@ -306,6 +306,7 @@ with error bars, and compared with what the scheduler would take; placements tha
 tie. The job is given as for step. Other jobs on the network are not in the prediction.
 
 Examples:
+  busbar place -c dgx-h100:64 -m llama3-8b --nodes 8 --free node[3-20,40-63]
   busbar place -c dgx-h100:64 -m llama3-70b --parallel tp=8 --nodes 8 --free node[3-20,40-63]
   busbar map topology.conf 'gpu[01-16]=dgx-h100' -o site.yaml; sinfo -N -o '%N %t' | busbar place -c site.yaml -m llama3-8b --nodes 4 --free -
   kubectl get nodes,pods -A -o json > nodes.json; busbar place -c site.yaml -m llama3-8b --nodes 4 --free nodes.json -o kueue=-
@@ -319,6 +320,7 @@ printed. With --mtbf fleet the time between failures is that of the fleet's own 
 (BUSBAR_SERVER names it).
 
 Examples:
+  busbar goodput -c dgx-h100:16 -m llama3-8b --tokens 1T
   busbar goodput -c dgx-h100:128 -m llama3-70b --parallel tp=8,pp=4,zero=1 --storage 200GB/s --set spares=2
   busbar goodput -c dgx-h100:2048 -m llama3-405b --parallel tp=8,pp=16,zero=1 --global-batch 2048 --tokens 15.6T --price 2.50/gpu-hour
   busbar goodput -c dgx-h100:16 -m llama3-8b --parallel zero=1 --mtbf 90d/node --set repair-time=3d --set elastic=1
@@ -534,10 +536,10 @@ Examples:
 
 # fleet order check
 Exit code 0: all nodes are healthy, which one line on standard error says; 1: the unhealthy ones are on standard
-output as a hostlist, with reasons on standard error; 2: wrong usage, nothing was checked; 3: no answer in time. A
-node that never joined is unhealthy, and the others are measured. It takes precedence over other orders, and each
-part takes a few seconds at most. A node that looks slow is measured a second time, and is unhealthy only if it is
-slow again.
+output as a hostlist, with reasons on standard error; 2: wrong usage, nothing was checked; 3: no answer in time, or
+no node ever joined. A node that never joined while others did is unhealthy, and the others are measured. It takes
+precedence over other orders, and each part takes a few seconds at most. A node that looks slow is measured a second
+time, and is unhealthy only if it is slow again.
 
 Examples:
   busbar fleet order check --nodes "$SLURM_JOB_NODELIST" --job "$SLURM_JOB_ID" --server https://head:7641 --token-file /etc/busbar/token
@@ -621,7 +623,8 @@ Wherever a command takes a model (-m), it is one of these:
 presets: list presets
 models: list models
 hardware: list hardware
-gpus: list hardware gpu
+gpus, list gpus, list gpu: list hardware gpu
+infer, inference, serve -m, serve --model: predict --op all_reduce (busbar prices training and collectives, not serving)
 frameworks: list frameworks
 causes: list causes
 commands: list commands

@@ -542,6 +542,7 @@ precedence over other orders, and each part takes a few seconds at most. A node 
 time, and is unhealthy only if it is slow again.
 
 Examples:
+  busbar fleet order check --nodes gpu[01-04]
   busbar fleet order check --nodes "$SLURM_JOB_NODELIST" --job "$SLURM_JOB_ID" --server https://head:7641 --token-file /etc/busbar/token
 
 # fleet order list

@@ -153,3 +153,16 @@ func TestWritable(t *testing.T) {
 		t.Errorf("%v, %q", list, data)
 	}
 }
+
+// TestShortHelpHasExamples: -h of a command whose help has examples shows one that fits its width.
+func TestShortHelpHasExamples(t *testing.T) {
+	parser, err := newParser(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range callable(parser.Model.Children) {
+		if strings.Contains(helpText(n, true), "Examples:\n\n") {
+			t.Errorf("busbar %s -h has no example", commandWords(n))
+		}
+	}
+}

@@ -11,7 +11,10 @@ import (
 // start the plan without a scheduler.
 var uses = []struct{ name, use, kind string }{
 	{"plan.json", "what busbar exec --plan reads on every node", ""},
-	{"job.sbatch", "Slurm: sbatch job.sbatch ./FRAMEWORK.sh, or PROGRAM ARGUMENTS; in turns of 24 hours, see its end", "slurm"},
+	{
+		"job.sbatch", "Slurm: sbatch job.sbatch ./FRAMEWORK.sh, or PROGRAM ARGUMENTS; in turns of 24 hours, see its end",
+		"slurm",
+	},
 	{"slurm.hosts", "the order of tasks, which job.sbatch gives to srun", "slurm"},
 	{"torchrun.sh", "torchrun, on every node: torchrun.sh PROGRAM ARGUMENTS", ""},
 	{"hostfile", "DeepSpeed (--hostfile) and Open MPI (--hostfile hostfile --map-by slot)", "mpi"},

@@ -443,8 +443,8 @@ func (q *OrderCheck) alone(ctx context.Context, env *Env, name fleet.Name) (*Ord
 	return judge(&fleet.OrderReply{Verdict: v}, []fleet.Name{name})
 }
 
-// judge is what a verdict says of the nodes of a job, or that it says nothing. Where none of them ever joined, they have
-// no agents or other names: that is no node's fault.
+// judge is what a verdict says of the nodes of a job, or that it says nothing. Where none of them ever joined, they
+// have no agents or other names: that is no node's fault.
 func judge(got *fleet.OrderReply, asked []fleet.Name) (*OrderCheckDoc, error) {
 	v := got.Verdict
 	if v == nil || got.State == fleet.Cancelled {

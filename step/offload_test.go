@@ -137,7 +137,8 @@ func TestOffloadedFrozenWeights(t *testing.T) {
 	params := float64(p.Job().Model.Params())
 	frozen := moved(func(*workload.Job) {})
 	whole := moved(func(j *workload.Job) { j.LoRA = workload.LoRA{} })
-	total := func(x *step.Traffic) float64 { return float64(x.Bytes) * x.Calls / 8 / params } // bytes a parameter and micro-batch
+	// bytes a parameter and micro-batch
+	total := func(x *step.Traffic) float64 { return float64(x.Bytes) * x.Calls / 8 / params }
 	if of := total(frozen); of < 2*2 || of > 2*2*1.02 {
 		t.Errorf("frozen weights: %g bytes of each move, expected 2 there and little more than 2 again", of)
 	}

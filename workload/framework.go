@@ -129,7 +129,8 @@ func ParseFramework(text string) (*Framework, error) {
 	name, release, cut := strings.Cut(strings.ToLower(strings.TrimSpace(text)), "@")
 	rows := frameworkRows(frameworkIn(name))
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("framework %.60q is unknown; there are %s, each with @RELEASE where it is not the newest; they train: serving is "+
+		return nil, fmt.Errorf("framework %.60q is unknown; there are %s, each with @RELEASE where it is not the newest; "+
+			"they train: serving is "+
 			"not priced, but its collectives are (busbar predict --op all_reduce)",
 			text, strings.Join(FrameworkNames(), ", "))
 	}

@@ -109,7 +109,10 @@ var meant = [][2]string{
 		"--batch-size --per-device-train-batch-size --train-micro-batch-size-per-gpu",
 		"--micro-batch is per GPU and pass, --global-batch of a whole step",
 	},
-	{"--train-batch-size --gradient-accumulation-steps", "--global-batch is of a whole step, --micro-batch per GPU and pass"},
+	{
+		"--train-batch-size --gradient-accumulation-steps",
+		"--global-batch is of a whole step, --micro-batch per GPU and pass",
+	},
 	{
 		"--gpus -g -N --nodes --nnodes --num-nodes --nproc-per-node --ntasks-per-node --gpus-per-node",
 		"-l NODESxGPUS says how many take part (-l 16x8: 16 nodes of 8 GPUs), -c 4x4090 how many there are",

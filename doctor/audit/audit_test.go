@@ -328,7 +328,8 @@ func TestUncheckedNamesNICs(t *testing.T) {
 // only assumed there.
 func TestUnknownRatesAreNoDifference(t *testing.T) {
 	for name, rate := range map[string]cluster.Fact[unit.Rate]{
-		"unknown": {}, "assumed": cluster.FromAssumed(100*unit.Gbps, "a rule"), "read": cluster.FromRead(100*unit.Gbps, "ibstat"),
+		"unknown": {}, "assumed": cluster.FromAssumed(100*unit.Gbps, "a rule"),
+		"read": cluster.FromRead(100*unit.Gbps, "ibstat"),
 	} {
 		c := fabric(machine())
 		known := machine()

@@ -30,17 +30,18 @@ func newEnvPatterns() *envPatterns {
 		assigned: regexp.MustCompile(`\b` + name + `["'\]]{0,3}\s*[=:]\s*["']?([^\s"',;})]*)`),
 		logged:   regexp.MustCompile(name + ` (?:set by environment|set|environment variable) to ([^\s]+)`),
 		named:    regexp.MustCompile(`^-?\s*name:\s*["']?` + name + `["']?\s*$`),
-		proposed: regexp.MustCompile(`(?i)\b(?:please|try|consider|should|must)(?: (?:set|setting|use|using|export|add))?\W+` +
-			name + `|\bset\W+` + name + `\S*\s+to\s`),
+		proposed: regexp.MustCompile(
+			`(?i)\b(?:please|try|consider|should|must)(?: (?:set|setting|use|using|export|add))?\W+` +
+				name + `|\bset\W+` + name + `\S*\s+to\s`),
 	}
 }
 
 // envWords are the words by which lines with settings are found.
 const envWords = "nccl_|ucx_|gloo_|fi_|master_|cuda_|world_size|ompi_|hsa_|mc_mtu|value:"
 
-// find is where the settings of a text are: begin and end of a name and of its value by turns; of a name alone
-// where a manifest gives it a value on the next line. One in the middle of a sentence was talked about, not set, and one
-// that a program or somebody asks for is not set yet.
+// find is where the settings of a text are: begin and end of a name and of its value by turns; of a name alone where a
+// manifest gives it a value on the next line. One in the middle of a sentence was talked about, not set, and one that a
+// program or somebody asks for is not set yet.
 func (e *envPatterns) find(text string, sentence bool) (at []int) {
 	trimmed := strings.TrimSpace(text)
 	if switchedOff(trimmed) || !slices.ContainsFunc(envNames, func(n string) bool { return strings.Contains(text, n) }) {

@@ -310,7 +310,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestBarsAlone reads how fast a bar goes whose clock went on for long enough, and says that nothing else names a training.
+// TestBarsAlone reads how fast a bar goes whose clock went on for long enough, and says that nothing else names a
+// training.
 func TestBarsAlone(t *testing.T) {
 	bars := "  0%| | 10/900 [01:38<2:26:11,  9.86s/it]\n  0%| | 20/900 [03:17<2:23:02,  9.86s/it]\n"
 	if r := runOf(bars); r == nil || !r.Bar || r.Step == nil || r.Step.Median != 9.9 {

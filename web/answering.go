@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"busbar.dev/ask"
@@ -44,13 +43,10 @@ func (s *Server) answer(q *ask.Question) http.HandlerFunc {
 
 // meant is the question of an address that several share.
 func meant(q *ask.Question, given url.Values) *ask.Question {
-	ofRun := slices.ContainsFunc([]string{"tokens", "price", "energy", "gpu-power"}, given.Has)
-	switch audit := given["audit"]; {
-	case q.Name == "goodput" && ofRun: // as the command does
-		given.Set("goodput", "1")
-		return ask.Named("step")
-	case q != ask.Map:
+	if q != ask.Map {
 		return q
+	}
+	switch audit := given["audit"]; {
 	case len(audit) == 1 && audit[0] == "1":
 		given.Del("audit")
 		return ask.Audit

@@ -135,12 +135,7 @@ func (a *asked) as(form string) error {
 
 // command is the line that asks the same in a shell.
 func (a *asked) command(more ...string) string {
-	line := query.CommandLine(strings.Fields(a.Words()), a.ask)
-	if q, ok := a.ask.(*query.Step); ok && q.Tokens+q.Price+q.Energy+q.Power != "" { // flags of goodput alone
-		line[1] = "goodput"
-		line = slices.DeleteFunc(line, func(w string) bool { return w == "--goodput" })
-	}
-	return query.ShellLine(append(line, more...))
+	return query.ShellLine(append(query.CommandLine(strings.Fields(a.Words()), a.ask), more...))
 }
 
 // pageForms are the forms of a question's document that the page has a use for, by their names.

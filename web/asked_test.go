@@ -37,8 +37,6 @@ func TestQuestions(t *testing.T) {
 			"/api/need?c=x&m=y&batch=32&mbs=2&seq-len=4096", // as other programs call them
 			"busbar need -c x -m y --global-batch 32 --micro-batch 2 --seq 4096 --json",
 		},
-		{"/api/goodput?c=x&m=y", "busbar goodput -c x -m y --json"},
-		{"/api/goodput?c=x&m=y&tokens=1T", "busbar goodput -c x -m y --tokens 1T --json"},
 		{"/api/plan?c=x&m=y&top=3", "busbar plan -c x -m y --top 3 --json"},
 		{"/api/presets", "busbar list presets --json"},
 		{"/api/models?words=gpt2", "busbar list models gpt2 --json"},

@@ -26,7 +26,7 @@ type Report struct {
 	Samples   []finding.Quote `json:"not_understood_samples,omitempty"`
 	Dropped   map[string]int  `json:"not_kept,omitempty"`           // what bounds on memory kept out, by kind
 	Blank     bool            `json:"nothing_recognised,omitempty"` // nothing of it is known
-	Tests     []string        `json:"nccl_tests_files,omitempty"`   // with output of nccl-tests, held against no prediction
+	Tests     []string        `json:"nccl_tests_files,omitempty"`   // with output of nccl-tests, compared with no prediction
 	Guessed   bool            `json:"guessed,omitempty"`            // what a verdict rests on
 	Traces    int             `json:"traces,omitempty"`             // files that a profiler wrote
 	// Training is by its log.

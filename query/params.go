@@ -381,14 +381,16 @@ func commas[T ~string](list []T) string {
 	return strings.Join(texts, ",")
 }
 
-// ParallelOf are the degrees of a split. A DP of 0 is as many replicas as the other degrees leave.
+// ParallelOf are the degrees of a split. A DP of 0 is as many replicas as the other degrees leave; what else is zero is
+// the framework's to choose.
 func ParallelOf(s workload.Split) Parallel {
-	shard, left := s.Shard, s.DP == 0
+	shard := s.Shard
 	s.Shard = 0 // as String writes it, it depends on DP
-	text := s.String()
-	if left {
-		text = strings.TrimPrefix(text, "dp=1,")
-	}
+	words := slices.DeleteFunc(strings.Split(s.String(), ","), func(word string) bool {
+		return word == "zero=0" || word == "sp=0" || s.DP == 0 && word == "dp=1" ||
+			s.ETP == 0 && strings.HasPrefix(word, "etp=")
+	})
+	text := strings.Join(words, ",")
 	switch {
 	case shard == workload.ShardNode:
 		text += ",shard=node"

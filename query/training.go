@@ -31,7 +31,7 @@ func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job) error {
 	}
 	doc, err := Step{Job: job}.Run(ctx, *env)
 	if in := interface{ Field() string }(nil); errors.As(err, &in) && in.Field() == "nic" {
-		env.note("the log is not held against a prediction: " + err.Error())
+		env.note("the log is not compared with a prediction: " + err.Error())
 		return nil
 	}
 	if err != nil {

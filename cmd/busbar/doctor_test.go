@@ -42,7 +42,7 @@ func TestDoctorExitCodes(t *testing.T) {
 			"Pid  2 on n1 device  1 [0x20] NVIDIA H100\n#\n#       size         count      type   redop    root     time   " +
 			"algbw   busbw #wrong     time   algbw   busbw #wrong\n#        (B)    (elements)                               " +
 			"(us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n     1048576        262144     float     sum      -1    " +
-			"24.00   43.69   43.69      0    24.00   43.69   43.69      0\n# Out of bounds values : 0 OK\n# Avg bus bandwidth " +
+			"20.00   52.43   52.43      0    20.00   52.43   52.43      0\n# Out of bounds values : 0 OK\n# Avg bus bandwidth " +
 			"   : 43.69\n", "-", exitDone, "No problems found"},
 		{sick, "- --json", exitWrong, `"id": "duplicate-gpu"`},
 		{sick, "- --fail-on never", exitDone, "duplicate-gpu"},

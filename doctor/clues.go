@@ -488,11 +488,3 @@ func hostlist(names []string) string {
 	}
 	return cluster.FormatHosts(names)
 }
-
-func parseFloat(s string) float64 {
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return 0
-	}
-	return v
-}

@@ -150,8 +150,3 @@ func validatedRuns(p *Page, d *query.ValidateDoc) {
 	p.printf("\n")
 	notScored(p, last(d.Skipped, all.Skipped))
 }
-
-// countOfAll is a number of some with its share of them.
-func countOfAll(n, of int) string { return fmt.Sprintf("%d (%s)", n, wholePercent(n, of)) }
-
-func wholePercent(n, of int) string { return fmt.Sprintf("%.0f%%", 100*float64(n)/float64(max(of, 1))) }

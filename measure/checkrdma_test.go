@@ -55,7 +55,7 @@ func TestCheckRDMA(t *testing.T) {
 		},
 		"all slow": {odd: map[string]rdmatest.Device{
 			"n0a": {Gbps: 50}, "n1a": {Gbps: 50}, "n2a": {Gbps: 50}, "n3a": {Gbps: 50},
-		}, by: "rdma", reason: "the prediction for links of 25.0 GB/s and a PCIe slot that is not known says 22.9"},
+		}, by: "rdma", reason: "the prediction for links of 25.0 GB/s and a PCIe slot that is not known says 22.2"},
 		"port down": {
 			edit: func(sys []fs.FS) { sys[3] = rdmatest.Sys("n3a!", "n3b!") }, by: "rdma", bad: "n3",
 			reason: "no active RDMA port below /sys/class/infiniband (n3a/1 is DOWN",

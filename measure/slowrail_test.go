@@ -39,21 +39,21 @@ func TestSlowRail(t *testing.T) {
 		"within the bar": {port: Port{Rate: 25 * unit.GBps}, rate: 17},
 		"beyond the bar": {
 			port: Port{Rate: 25 * unit.GBps}, rate: 12,
-			want: "the prediction for links of 25.0 GB/s and a PCIe slot that is not known says 22.9",
+			want: "the prediction for links of 25.0 GB/s and a PCIe slot that is not known says 22.2",
 		},
 		"RoCE": {
-			port: Port{Rate: 25 * unit.GBps, Layer: "Ethernet"}, rate: 12, want: "is beyond its error bar (a factor of 1.66)",
+			port: Port{Rate: 25 * unit.GBps, Layer: "Ethernet"}, rate: 12, want: "is beyond its error bar (a factor of 1.69)",
 		},
 		"a narrow slot": {port: Port{Rate: 25 * unit.GBps, SlotGTs: 8, SlotLanes: 8}, rate: 6},
 		"slower than a slot": {
 			port: Port{Rate: 25 * unit.GBps, SlotGTs: 8, SlotLanes: 8}, rate: 2,
-			want: "and a PCIe slot of 7.9 GB/s says 7.0, and less than 4.5 is beyond its error bar",
+			want: "and a PCIe slot of 7.9 GB/s says 7.1, and less than 5.4 is beyond its error bar",
 		},
 		"not known":      {rate: 1},
 		"small messages": {port: Port{Rate: 25 * unit.GBps}, size: 8, rate: 0.1},
 		"a link too slow": {
 			port: Port{Rate: 25 * unit.GBps, SlotGTs: 16, SlotLanes: 16}, cluster: site(0), rate: 23,
-			want: "the prediction for links of 50.0 GB/s and a PCIe slot of 63.0 GB/s says 45.9",
+			want: "the prediction for links of 50.0 GB/s and a PCIe slot of 63.0 GB/s says 44.4",
 		},
 		"calibrated": {
 			port: Port{Rate: 25 * unit.GBps}, cluster: site(0.6), rate: 12,

@@ -94,7 +94,7 @@ func ExampleFabric_Time() {
 		log.Fatal(err)
 	}
 	fmt.Println(took.Short()+":", limit)
-	// Output: 2.99 ms: 16 channels can move at most 20.1 GB/s each through a port; more channels would help
+	// Output: 3 ms: 16 channels can move at most 20.2 GB/s each through a port; more channels would help
 }
 
 // The same cluster with a slower network.

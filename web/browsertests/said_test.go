@@ -25,7 +25,7 @@ func TestFits(t *testing.T) {
 	p.open("/step?c=dgx-h100:8&m=llama3-70b&tp=1&pp=1&zero=0",
 		`document.querySelector('.fits button') && document.querySelector('.cards[data-rested]')`)
 	said := p.text(".fits")
-	if !strings.Contains(said, "This fits") || strings.Contains(said, "--") || !strings.Contains(said, "GiB of 80") {
+	if !strings.Contains(said, "This fits") || strings.Contains(said, "--") || !strings.Contains(said, "GiB of 79") {
 		t.Errorf("the page says %q; expected settings that fit, without flags", said)
 	}
 	p.shot("fits-not")

@@ -75,9 +75,6 @@ var another = map[string]string{
 	"mtbf": "1y", "checkpoint-time": "30s", "checkpoint-interval": "1h", "restart-time": "1h",
 	"storage": "1GB/s | 1GB/s checkpoint-time=30s restart-time=1h", "async-checkpoint": "1", "spares": "1", "elastic": "1",
 	"repair-time": "9d", "node-loss": "0.1", "price": "2.5 | 2.5 objective=cost",
-	"energy":    "0.1/kWh | 0.1/kWh objective=cost",
-	"gpu-power": "300W | 300W objective=energy", "overhead": "1.8 | 1.8 price=2.5",
-	"plan overhead": "1.8 | 1.8 objective=energy",
 
 	"emit": "plan", "files": "slurm | slurm emit=plan", "pick": "2 | 2 emit=plan parallel=",
 	"detected":    "../docs/examples/topo.txt",

@@ -15,7 +15,7 @@ import (
 var suffixes = map[reflect.Type]string{
 	reflect.TypeFor[unit.Time](): "_s", reflect.TypeFor[unit.Span](): "_s", reflect.TypeFor[unit.Bytes](): "bytes",
 	reflect.TypeFor[unit.Volume](): "bytes", reflect.TypeFor[unit.Rate](): "GBps", reflect.TypeFor[unit.FLOPS](): "TFLOPS",
-	reflect.TypeFor[unit.Power](): "_W", reflect.TypeFor[unit.Energy](): "_J",
+	reflect.TypeFor[unit.Power](): "_W",
 }
 
 // otherUnits end names whose value is in a unit that no document has.

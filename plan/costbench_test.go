@@ -15,7 +15,7 @@ import (
 func BenchmarkCheapest(b *testing.B) {
 	q := query(b, "dgx-a100", "a100-80", "gpt3-175b", 128, 1536)
 	base := q.Spaces[0].Base
-	q.Spaces, q.Objective, q.HostMemory = nil, plan.Objective{Step: 1, PerGPU: true}, 1e12
+	q.Spaces, q.Objective, q.HostMemory = nil, plan.Cheapest, 1e12
 	for n := 128; n > 0; n-- {
 		if bits.Len(uint(n))-bits.TrailingZeros(uint(n)) <= 4 {
 			s := plan.NewSpace(base, 8*n, 8)

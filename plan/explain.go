@@ -36,7 +36,7 @@ func (q *Query) Compare(best, other Plan, worse string) string {
 		return "no " + worse
 	}
 	scale := unit.Span(1)
-	if q.Objective.PerGPU {
+	if q.Objective == Cheapest {
 		scale = unit.Span(other.Result.Ranks) / unit.Span(best.Result.Ranks)
 	}
 	text := fmt.Sprintf("%.1f%% %s", 100*(other.Value/best.Value-1), worse)
@@ -98,7 +98,7 @@ func (q *Query) PreferDefaults(plans []Plan) error {
 		if err != nil {
 			return err
 		}
-		if v := q.objective().Value(r); v <= p.Value*(1+worthSaying) {
+		if v := q.Objective.Value(r); v <= p.Value*(1+worthSaying) {
 			*p = Plan{j, r, v}
 		}
 	}
@@ -142,7 +142,7 @@ func (q *Query) Reprice(plans []Plan, factor float64) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		values[i] = q.objective().Value(r)
+		values[i] = q.Objective.Value(r)
 	}
 	return values, nil
 }

@@ -59,7 +59,7 @@ func TestOddSpaces(t *testing.T) {
 		s.Chunks, s.Bucket = s.Chunks[:min(2, len(s.Chunks))], s.Bucket[:2]
 		q := &plan.Query{
 			Spaces: []*plan.Space{s}, Cluster: c, Layout: l, Version: nccl.Newest, GPU: g, Top: pick("top", 1, 3), Reserve: 0.05,
-			Objective:  plan.Shortest(),
+			Objective:  plan.Shortest,
 			HostMemory: unit.Bytes(pick("host", 0, 1, 100)) * unit.GB,
 		}
 		a, err := plan.Search(context.Background(), q)

@@ -139,9 +139,7 @@ type search struct {
 }
 
 func newSearch(q *Query) *search {
-	own := *q
-	own.Objective = q.objective()
-	s := &search{q: &own, room: q.Room(), best: shortlist{top: q.Top, by: map[slot]entry{}}}
+	s := &search{q: q, room: q.Room(), best: shortlist{top: q.Top, by: map[slot]entry{}}}
 	s.counts, s.leasts = make([]map[tally]int64, len(q.Spaces)), make([]map[rankWork]float64, len(q.Spaces))
 	s.bounds = step.NewBounds(q.Spaces[0].Base.Model, q.GPU)
 	for _, x := range q.Spaces {
@@ -248,7 +246,7 @@ func (s *search) value(space int, b step.Bound) float64 {
 	if s.q.MaxStep > 0 && b.Step > s.q.MaxStep {
 		return math.Inf(1)
 	}
-	return s.q.Objective.costOf(s.q.Spaces[space].Ranks, b.Step, b.Computing)
+	return s.q.Objective.costOf(s.q.Spaces[space].Ranks, b.Step)
 }
 
 // delay remembers the shortest of what takes too long.

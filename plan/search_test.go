@@ -38,7 +38,7 @@ func query(t testing.TB, preset, gpu, model string, nodes int, global int64) *pl
 	}
 	base := workload.Job{Model: m, Seq: m.Seq, GlobalBatch: global, Precision: workload.BF16, Kernels: workload.Fused}
 	return &plan.Query{
-		Spaces: []*plan.Space{plan.NewSpace(base, 8*nodes, 8)}, Objective: plan.Shortest(), Cluster: c, Layout: l,
+		Spaces: []*plan.Space{plan.NewSpace(base, 8*nodes, 8)}, Objective: plan.Shortest, Cluster: c, Layout: l,
 		Version: nccl.Newest, GPU: g, Top: 10, Reserve: 0.05,
 	}
 }
@@ -51,10 +51,10 @@ func TestSearchIsExact(t *testing.T) {
 		goal               plan.Objective
 		fewer, tuned       bool
 	}{
-		{"dgx-h100", "h100", "llama2-7b", workload.BF16, plan.Shortest(), false, true},
-		{"dgx-a100", "a100-80", "gpt2-xl", workload.AMP, plan.Objective{Step: 1, PerGPU: true}, true, false},
-		{"dgx-h100", "h100", "gpt2-xl", workload.BF16, plan.Objective{Step: 350, Computing: 350, PerGPU: true}, true, false},
-		{"dgx-a100", "a100-80", "mixtral-8x7b", workload.BF16, plan.Shortest(), false, false},
+		{"dgx-h100", "h100", "llama2-7b", workload.BF16, plan.Shortest, false, true},
+		{"dgx-a100", "a100-80", "gpt2-xl", workload.AMP, plan.Cheapest, true, false},
+		{"dgx-h100", "h100", "gpt2-xl", workload.BF16, plan.Cheapest, true, false},
+		{"dgx-a100", "a100-80", "mixtral-8x7b", workload.BF16, plan.Shortest, false, false},
 	} {
 		if testing.Short() && x.model != "gpt2-xl" {
 			continue // which takes long under the race detector
@@ -145,7 +145,7 @@ func TestLongestStep(t *testing.T) {
 	q := query(t, "dgx-h100", "h100", "llama2-7b", 2, 64)
 	base := q.Spaces[0].Base
 	q.Spaces = []*plan.Space{q.Spaces[0], plan.NewSpace(base, 8, 8)}
-	q.Objective = plan.Objective{Step: 1, PerGPU: true}
+	q.Objective = plan.Cheapest
 	a, err := plan.Search(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,10 +39,7 @@ type Failures struct {
 
 // Prices is what a run pays for.
 type Prices struct {
-	Price    string   `placeholder:"AMOUNT/gpu-hour" help:"Price: 2.50/gpu-hour, EUR 20/node-hour."`
-	Energy   string   `placeholder:"AMOUNT/kWh" help:"Price of energy: 0.12/kWh."`
-	Power    string   `name:"gpu-power" placeholder:"POWER" help:"Power limit per GPU: 700W (default: from its data sheet)."`
-	Overhead *float64 `default:"1" help:"Total watts per GPU watt, with hosts, network and cooling: 1 is GPUs alone, a whole DGX H100 is 1.8 (default 1)."`
+	Price string `placeholder:"AMOUNT/gpu-hour" help:"Price: 2.50/gpu-hour, EUR 20/node-hour."`
 }
 
 // running is a campaign as it was asked for.
@@ -51,7 +47,7 @@ type running struct {
 	slow   []step.Slow
 	tokens float64
 	failing
-	paying
+	rent *campaign.Price // for an hour of a GPU or node; nil where none was given
 }
 
 // read parses the fields.
@@ -75,9 +71,7 @@ func (q *Campaign) read() (*running, error) {
 			return nil, fmt.Errorf("--tokens %.40q; expected a number such as 300B", q.Tokens)
 		}
 	}
-	if r.paying, err = q.Prices.read(); err == nil && !r.money && r.power == 0 && r.tokens == 0 {
-		err = unread(q, "overhead", "no price, power or number of tokens is given")
-	}
+	r.rent, err = q.Prices.read()
 	return r, err
 }
 
@@ -181,50 +175,24 @@ func (f *failing) times(q *Failures) error {
 	return nil
 }
 
-// paying is prices and power, as far as they were given.
-type paying struct {
-	rent, energy campaign.Price // for an hour of a GPU or node, and for a kWh
-	power        unit.Power
-	overhead     float64
-	money        bool // a price was given
+// read parses the price; nil where none is given.
+func (q *Prices) read() (*campaign.Price, error) {
+	if q.Price == "" {
+		return nil, nil
+	}
+	p, err := campaign.ParsePrice(q.Price, "gpu-hour", "node-hour")
+	if err != nil {
+		return nil, fmt.Errorf("--price: %w", err)
+	}
+	return &p, nil
 }
 
-// read parses the fields.
-func (q *Prices) read() (p paying, err error) {
-	if q.Price != "" {
-		if p.rent, err = campaign.ParsePrice(q.Price, "gpu-hour", "node-hour"); err != nil {
-			return p, fmt.Errorf("--price: %w", err)
-		}
+// perGPU is the price of a GPU's hour, on nodes of so many.
+func perGPU(p *campaign.Price, node float64) float64 {
+	if p.Per == "node-hour" {
+		return p.Amount / node
 	}
-	if q.Energy != "" {
-		if p.energy, err = campaign.ParsePrice(q.Energy, "kWh", "MWh"); err != nil {
-			return p, fmt.Errorf("--energy: %w", err)
-		}
-		if p.energy.Per == "MWh" {
-			p.energy.Amount /= 1000
-		}
-	}
-	if a, b := p.rent.Currency, p.energy.Currency; a != "" && b != "" && a != b {
-		return p, fmt.Errorf("--price is in %s, --energy in %s; give both in one currency", a, b)
-	}
-	if q.Power != "" {
-		if p.power, err = unit.ParsePower(q.Power); err != nil {
-			return p, fmt.Errorf("--gpu-power: %w", err)
-		}
-		if p.power == 0 {
-			return p, fmt.Errorf("--gpu-power %s: expected more than 0", q.Power)
-		}
-	}
-	if p.overhead = *q.Overhead; !(p.overhead >= 1 && p.overhead <= 100) {
-		return p, fmt.Errorf("--overhead %g; expected 1 to 100", p.overhead)
-	}
-	p.money = q.Price != "" || q.Energy != ""
-	return p, nil
-}
-
-// currency is that of the prices that were given; "" where none was.
-func (p *paying) currency() string {
-	return cmp.Or(p.energy.Currency, p.rent.Currency)
+	return p.Amount
 }
 
 // CampaignDoc is what a whole run of steps takes, as far as it was asked for.
@@ -259,7 +227,6 @@ type campaignRun struct {
 	Tokens   float64 `json:"tokens"`
 	Days     float64 `json:"days"`
 	GPUHours float64 `json:"gpu_hours"`
-	MWh      float64 `json:"MWh"`
 	campaign.Bill
 }
 
@@ -274,15 +241,10 @@ func (r *running) of(p *pricedStep) (*CampaignDoc, error) {
 		}
 		now, d.Straggler = late, doc
 	}
-	run := campaign.Run{
-		Phases: campaign.Phases{Computing: now.Compute + now.Optimizer}, Tokens: now.Tokens,
-		Draw:   campaign.Draw{GPUs: now.Ranks, Overhead: r.overhead},
-		Prices: campaign.Prices{Rent: r.rent.Amount, Energy: r.energy.Amount},
-	}
-	run.Waiting = now.Step - run.Computing
 	nodes := len(p.tasks.Hosts())
-	if r.rent.Per == "node-hour" {
-		run.Rent = r.rent.Amount * float64(nodes) / float64(now.Ranks)
+	run := campaign.Run{Step: now.Step, Tokens: now.Tokens, GPUs: now.Ranks}
+	if r.rent != nil {
+		run.Rent = perGPU(r.rent, float64(now.Ranks)/float64(nodes))
 	}
 	if r.asked {
 		g, err := r.goodput(p, nodes, now.Step, now.TokensPerSecond())
@@ -291,10 +253,8 @@ func (r *running) of(p *pricedStep) (*CampaignDoc, error) {
 		}
 		run.Goodput, d.Goodput = &g.Goodput, g
 	}
-	if r.money || r.tokens > 0 || r.power > 0 {
-		if err := r.bill(d, &run, p); err != nil {
-			return nil, err
-		}
+	if r.rent != nil || r.tokens > 0 {
+		r.bill(d, &run)
 	}
 	return d, nil
 }
@@ -486,37 +446,17 @@ func fillAccount(d *campaign.Account, g campaign.Goodput, gpus int, rate float64
 	}
 }
 
-// bill works out money and energy.
-func (r *running) bill(d *CampaignDoc, run *campaign.Run, p *pricedStep) error {
-	power, source := p.model.TDP, p.model.TDPSource
-	if r.power > 0 {
-		power, source = r.power, "--gpu-power"
-	}
-	known := power > 0
-	if !known && r.energy.Currency != "" {
-		return fmt.Errorf("what a %s draws is not in the catalogue; give --gpu-power", p.model.Title)
-	}
-	run.TDP = power
-	step, million := run.Step(), run.Each(1e6)
-	if run.Currency = r.currency(); run.Currency == "" {
-		run.Currency = "USD"
-	}
-	d.Cost = &campaign.Cost{
-		Currency: run.Currency, Step: step, Million: million, Watts: float64(power), WattsSource: source,
-		Overhead: r.overhead,
-		Rented:   r.rent.Currency != "", Powered: r.energy.Currency != "",
-	}
-	if known {
-		d.Cost.Average = step.KWh * float64(unit.KilowattHour) / float64(step.Time) / float64(p.Ranks) / r.overhead
-		d.Cost.Assumed = fmt.Sprintf("a GPU draws %.0f%% of %v while it computes, %.0f%% while it waits, %.0f%% while the "+
-			"job restarts", 100*campaign.Computing, power, 100*campaign.Waiting, 100*campaign.Idle)
+// bill works out what a step, a million tokens and the whole run cost.
+func (r *running) bill(d *CampaignDoc, run *campaign.Run) {
+	d.Cost = &campaign.Cost{Currency: "USD", Step: run.One(), Million: run.Each(1e6), Priced: r.rent != nil}
+	if r.rent != nil {
+		d.Cost.Currency = r.rent.Currency
 	}
 	if r.tokens > 0 {
 		all := run.Lasting(r.tokens)
 		d.Run = &campaignRun{
-			Tokens: r.tokens, Days: float64(all.Time / unit.Day), GPUHours: float64(all.Time/unit.Hour) * float64(p.Ranks),
-			MWh: all.KWh / 1e3, Bill: all,
+			Tokens: r.tokens, Days: float64(all.Time / unit.Day), Bill: all,
+			GPUHours: float64(all.Time/unit.Hour) * float64(run.GPUs),
 		}
 	}
-	return nil
 }

@@ -31,7 +31,6 @@ type GoodputDoc struct {
 	Tokens  float64           `json:"tokens_per_s"` // without failures
 	History *campaign.History `json:"history,omitempty"`
 	Asked   campaign.Account  `json:"asked"`
-	Played  float64           `json:"played"` // the goodput of what was asked, by a run with failures drawn one by one
 	Rows    []goodputRow      `json:"rows"`
 	Text    string            `json:"text"`
 
@@ -53,9 +52,6 @@ type goodputRow struct {
 	Shrunk   float64   `json:"shrunk"`
 	Best     bool      `json:"best,omitempty"` // the most for each GPU that is held
 }
-
-// playedFailures is how many interruptions a run is played for.
-const playedFailures = 5_000
 
 // Run prices the step and every way to go about failures.
 func (q Goodput) Run(ctx context.Context, env Env) (doc *GoodputDoc, err error) {
@@ -101,8 +97,6 @@ func (q Goodput) Run(ctx context.Context, env Env) (doc *GoodputDoc, err error) 
 		return nil, err
 	}
 	d.Asked, d.Text = *asked, asked.Text
-	pool := f.pool(asked, p, nodes, asked.Between*unit.Span(nodes))
-	d.Played = pool.Play(asked.Failures, playedFailures, 1)
 	return d, d.ways(f, p)
 }
 

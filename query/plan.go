@@ -13,7 +13,6 @@ import (
 	"busbar.dev/doctor/audit"
 	"busbar.dev/hardware"
 	"busbar.dev/plan"
-	"busbar.dev/plan/campaign"
 	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
@@ -58,11 +57,11 @@ type Plan struct {
 	Top       int                 `default:"10" least:"1" most:"1000" help:"Number of plans to show; they differ in parallel degrees or ZeRO stage (default 10)."`
 	Reserve   *float64            `default:"0.05" help:"Share of GPU memory to leave free (default 0.05)."`
 	Host      string              `name:"host-memory" placeholder:"SIZE" help:"Host memory per node for offload: 2TB (default: as the cluster states, or 1TB)."`
-	MaxNodes  int                 `name:"max-nodes" least:"1" placeholder:"N" help:"Also try fewer nodes, from one to N (default: all nodes; any number with --objective cost or energy)."`
+	MaxNodes  int                 `name:"max-nodes" least:"1" placeholder:"N" help:"Also try fewer nodes, from one to N (default: all nodes; any number with --objective cost)."`
 	MaxStep   string              `name:"max-step" placeholder:"TIME" help:"Upper limit of the step time: 30s."`
 	Avoid     string              `placeholder:"HOSTLIST" help:"Hosts to exclude: gpu[03,17]."`
 	Tuner     bool                `help:"Plan for NCCL with busbar's tuner plugin (written by --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
-	Objective string              `enum:"time,cost,energy" default:"time" help:"What to minimise: step time, cost per token or energy per token. Cost and energy also try fewer nodes (default time)."`
+	Objective string              `enum:"time,cost" default:"time" help:"What to minimise: step time, or cost per token, which also tries fewer nodes (default time)."`
 	Prices
 	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on or off (NICs reach GPU memory), nvlink=off, oversubscription=4:1, gpu=h200, gpu.memory=141G, power=500W; or the job, as in busbar step: optimizer, loss, dispatcher, host.layers. Repeatable."`
 	NCCL string   `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
@@ -502,87 +501,49 @@ func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
 
 // planGoal is what plans should have little of, and how its values are shown.
 type planGoal struct {
-	Name string `json:"name"`           // time, cost, energy
+	Name string `json:"name"`           // time, cost
 	Head string `json:"head,omitempty"` // of a column with its values for a million tokens
 	Unit string `json:"unit,omitempty"` // of those values
-	Note string `json:"note,omitempty"` // what is assumed
 
 	objective plan.Objective
 	scale     float64 // from the objective of a step to what is shown
 }
 
-// goal is the objective for GPUs of a model, so many per node.
-func (q *Plan) goal(m hardware.GPUModel, node int) (planGoal, error) {
-	pay, err := q.Prices.read()
-	if err != nil {
-		return planGoal{}, err
-	}
-	if q.Objective == "time" {
-		if pay.money || pay.power > 0 || pay.overhead != 1 {
-			return planGoal{},
-				fmt.Errorf("--price, --energy, --gpu-power and --overhead are for --objective cost or energy; the objective is " +
-					"time")
-		}
-		return planGoal{Name: "time", objective: plan.Shortest()}, nil
-	}
-	watts := cmp.Or(pay.power, m.TDP)
-	if watts == 0 && (q.Objective == "energy" || q.Energy != "") {
-		return planGoal{}, fmt.Errorf("what a %s draws is not in the catalogue; give --gpu-power", m.Title)
-	}
-	// A GPU draws one share of its power while it waits, and more while it computes.
-	energy := plan.Objective{
-		Step:      float64(watts) * pay.overhead * campaign.Waiting,
-		Computing: float64(watts) * pay.overhead * (campaign.Computing - campaign.Waiting),
-		PerGPU:    true,
-	}
-	note := fmt.Sprintf("energy: a GPU is taken to draw %.0f%% of %v while it computes and %.0f%% while it waits, times "+
-		"%g", 100*campaign.Computing, watts, 100*campaign.Waiting, pay.overhead)
-	kWh := 1 / (unit.Hour.Seconds() * 1e3)
+// goal is what plans should have little of, with so many GPUs per node.
+func (q *Plan) goal(node int) (planGoal, error) {
+	rent, err := q.Prices.read()
 	switch {
-	case q.Objective == "energy":
-		return planGoal{Name: "energy", objective: energy, Head: "kWh/Mtoken", scale: kWh, Unit: "kWh", Note: note}, nil
-	case !pay.money:
-		return planGoal{
-			Name: "cost", objective: plan.Objective{Step: 1, PerGPU: true}, Head: "GPU h/Mtoken", scale: 1 / unit.Hour.Seconds(),
-			Unit: "GPU hours",
-		}, nil
+	case err != nil:
+		return planGoal{}, err
+	case q.Objective == "time" && rent != nil:
+		return planGoal{}, errors.New("--price is for --objective cost; the objective is time")
+	case q.Objective == "time":
+		return planGoal{Name: "time"}, nil
 	}
-	rent := pay.rent.Amount / unit.Hour.Seconds()
-	if pay.rent.Per == "node-hour" {
-		rent /= float64(node)
+	g := planGoal{
+		Name: "cost", objective: plan.Cheapest, Head: "GPU h/Mtoken", scale: 1 / unit.Hour.Seconds(), Unit: "GPU hours",
 	}
-	o := plan.Objective{
-		Step: rent + energy.Step*kWh*pay.energy.Amount, Computing: energy.Computing * kWh * pay.energy.Amount, PerGPU: true,
+	if rent != nil {
+		g.Head, g.Unit = rent.Currency+"/Mtoken", rent.Currency
+		if g.scale *= perGPU(rent, float64(node)); g.scale == 0 {
+			return planGoal{}, errors.New("--objective cost with a price of nothing; expected --price such as 2.50/gpu-hour")
+		}
 	}
-	if o.Step == 0 {
-		return planGoal{}, fmt.Errorf("--objective cost with prices of nothing; expected --price such as 2.50/gpu-hour")
-	}
-	if pay.energy.Amount == 0 {
-		note = ""
-	}
-	return planGoal{
-		Name: "cost", objective: o, Head: pay.currency() + "/Mtoken", scale: 1, Unit: pay.currency(), Note: note,
-	}, nil
+	return g, nil
 }
 
 // perMillion is what a plan needs for a million tokens.
 func (g *planGoal) perMillion(p *plan.Plan) float64 { return p.Value * g.scale / p.Result.Tokens * 1e6 }
 
 // Better is what plans are that have less of it.
-func (g *planGoal) Better() string { return g.word("faster", "cheaper", "lower in energy") }
+func (g *planGoal) Better() string { return g.word("faster", "cheaper") }
 
 // worse is what plans are that have more of it.
-func (g *planGoal) worse() string { return g.word("slower", "dearer", "more") }
+func (g *planGoal) worse() string { return g.word("slower", "dearer") }
 
 // word is the one that fits what plans should have little of.
-func (g *planGoal) word(time, cost, energy string) string {
-	switch g.Name {
-	case "cost":
-		return cost
-	case "energy":
-		return energy
-	}
-	return time
+func (g *planGoal) word(time, cost string) string {
+	return map[string]string{"time": time, "cost": cost}[g.Name]
 }
 
 // even is the factor within which predictions of two settings of one job say next to nothing about which is faster:
@@ -624,12 +585,12 @@ func (x *planned) reason(i int) string {
 	if i == 0 {
 		at := slices.IndexFunc(plans, func(p plan.Plan) bool { return p.Value == least })
 		if at < 0 {
-			return fmt.Sprintf("as %s as any, easier to run", x.goal.word("fast", "cheap", "low in energy"))
+			return fmt.Sprintf("as %s as any, easier to run", x.goal.word("fast", "cheap"))
 		}
 		p, other = &plans[at], p
 	}
 	if p == other {
-		return x.goal.word("fastest", "cheapest", "lowest in energy")
+		return x.goal.word("fastest", "cheapest")
 	}
 	if p.Value > least*step.TieMargin {
 		return fmt.Sprintf("%.0f%% %s", 100*(p.Value/other.Value-1), x.goal.worse())
@@ -642,7 +603,7 @@ func (x *planned) reason(i int) string {
 		x.tight(p) && !x.tight(other), p.Job.Offloads() && !other.Job.Offloads(),
 		len(parallelKinds(&p.Job)) > len(parallelKinds(&other.Job)), true,
 	}, true)
-	return fmt.Sprintf(text, x.goal.word("fast", "cheap", "low in energy")) + against[at]
+	return fmt.Sprintf(text, x.goal.word("fast", "cheap")) + against[at]
 }
 
 // withoutOffload takes the best plan that keeps all on the GPU in place of one with the same degrees that does not,

@@ -140,7 +140,7 @@ func (t *training) prepare(at jobSite, order *hostOrder) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x.goal, err = t.goal(model, ranksOfFirst(at.ranks)); err != nil {
+	if x.goal, err = t.goal(ranksOfFirst(at.ranks)); err != nil {
 		return nil, err
 	}
 	x.query = &plan.Query{

@@ -29,7 +29,7 @@ func TestUnflagged(t *testing.T) {
 			"busbar map --gpu h100 x.txt -o site.yaml says it, then cluster site.yaml", "cluster",
 		},
 		{"Megatron-LM's flag is --mtp-num-layers 2", "Megatron-LM's flag is --mtp-num-layers 2", ""},
-		{"from -1 to a-c, --gpus and --gpu-power", "from -1 to a-c, --gpus and gpu-power", "gpu-power"},
+		{"from -1 to a-c, --gpus and --precision", "from -1 to a-c, --gpus and precision", "precision"},
 		{"zero=3 in --parallel, --recompute full.", "zero=3 in parallel, recompute full.", "parallel"},
 		{
 			"no NIC (--nic 10GbE gives one); nvidia-smi topo -m says otherwise",

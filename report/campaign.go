@@ -21,35 +21,18 @@ func campaignLines(p *Page, d *query.CampaignDoc, step unit.Span, passed string)
 	if c == nil {
 		return // what a run takes is part of its cost
 	}
-	paid := c.Rented || c.Powered
-	if paid {
+	if c.Priced {
 		p.say("cost", fmt.Sprintf("per step %s; per million %s %s%s", amount(c, c.Step), passed, amount(c, c.Million),
 			when(d.Goodput != nil, " with what failures and checkpoints cost")))
 	}
-	if c.Assumed != "" {
-		around := "; hosts, network and cooling are not in it (--overhead)"
-		if c.Overhead > 1 {
-			around = fmt.Sprintf(", times %g for hosts, network and cooling", c.Overhead)
-		}
-		p.say("energy", fmt.Sprintf("%v per step, %.3g W per GPU on average: %s (%s)%s",
-			unit.Energy(c.Step.KWh)*unit.KilowattHour, c.Average, c.Assumed, c.WattsSource, around))
-	}
 	if r := d.Run; r != nil {
-		p.say("run", fmt.Sprintf("%s %s take %v, %s GPU hours%s%s", abbreviated(r.Tokens), passed,
-			unit.Span(r.Days)*unit.Day, abbreviated(r.GPUHours),
-			when(r.MWh > 0, fmt.Sprintf(", %v", unit.Energy(r.MWh)*unit.MegawattHour)),
-			when(paid, ", "+amount(c, r.Bill))))
+		p.say("run", fmt.Sprintf("%s %s take %v, %s GPU hours%s", abbreviated(r.Tokens), passed,
+			unit.Span(r.Days)*unit.Day, abbreviated(r.GPUHours), when(c.Priced, ", "+amount(c, r.Bill))))
 	}
 }
 
-// amount is a sum of money with its parts.
-func amount(c *campaign.Cost, b campaign.Bill) string {
-	text := fmt.Sprintf("%s %s", c.Currency, money(b.Total))
-	if c.Rented && c.Powered {
-		text += fmt.Sprintf(" (rent %s, energy %s)", money(b.Rent), money(b.Power))
-	}
-	return text
-}
+// amount is a sum of money.
+func amount(c *campaign.Cost, b campaign.Bill) string { return c.Currency + " " + money(b.Rent) }
 
 // abbreviated prints a number with the letter that people use: 15.6T, 26.9M.
 func abbreviated(x float64) string {

@@ -112,7 +112,7 @@ func TestDecodedSame(t *testing.T) {
 	asked := query.Campaign{
 		Slow: []string{"node1=20%"}, Tokens: "300B",
 		Failures: query.Failures{Goodput: true, Spares: new(1), Elastic: true, Async: true},
-		Prices:   query.Prices{Price: "2.50/gpu-hour", Energy: "0.12/kWh"},
+		Prices:   query.Prices{Price: "2.50/gpu-hour"},
 	}
 	predicted := verbosely(report.Predict)
 	stepped := verbosely(report.Step)

@@ -17,7 +17,7 @@ func Goodput(p *Page, d *query.GoodputDoc) {
 	p.printf("%s, %s: step time %s, %.0f %s/s without failures\n", d.Layout, d.Job.Parallel, d.Step, d.Tokens,
 		counted(d.Pictures))
 	goodputLines(p, &d.Asked, d.Step)
-	p.printf("  %-9s %.1f%%, with failures drawn one by one\n\n", "simulated", 100*d.Played)
+	p.printf("\n")
 	of := counted(d.Pictures)
 	t := texttab.New("checkpoints", "nodes that fail", ">goodput|%.1f%%", ">"+of+"/s|%.0f", ">"+of+"/s/GPU held|%.0f",
 		">interval", ">fewer nodes|%.1f%%", ">waiting|%.1f%%", "")

@@ -133,7 +133,6 @@ func planWhy(p *Page, d *query.PlanDoc) {
 	}
 	help := d.Plans[0].Row.Advice
 	helps(p, "would help plan 1", help[min(1, len(help)):], 1, &d.Job)
-	p.lines(d.Goal.Note)
 }
 
 // planTuned says what a tuner would choose otherwise than NCCL most of all, and what that brings.

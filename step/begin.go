@@ -59,8 +59,7 @@ func (x *Pricing) Least() (Bound, error) {
 func (x *Pricing) least() (Bound, error) {
 	micros := unit.Span(x.j.Micros())
 	late := unit.Span(x.g.spread(x.j.Split.Ranks()))
-	inside := x.traffic[Tensor].Exposed + x.traffic[Context].Exposed + x.traffic[Experts].Exposed
-	b := Bound{Computing: x.work*micros*late - inside + x.spent, Memory: x.g.beside(x.j, x.memory)}
+	b := Bound{Memory: x.g.beside(x.j, x.memory)}
 	if x.shape.Ranks == 1 {
 		b.Step = (x.work*micros*late + x.after) * rounding
 		return b, nil

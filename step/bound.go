@@ -25,9 +25,8 @@ type Bounds struct {
 
 // Bound is the least that a step can cost.
 type Bound struct {
-	Step      unit.Span
-	Computing unit.Span       // of that, on a rank's own work and its update
-	Memory    workload.Memory // as Price has it
+	Step   unit.Span
+	Memory workload.Memory // as Price has it
 }
 
 // bounded is a model's blocks for an aspect: sums over the blocks from the first on.
@@ -36,7 +35,6 @@ type bounded struct {
 	layers   int
 	fwd, bwd []unit.Span
 	sum      []float64 // of parameters
-	compute  unit.Span // of all blocks without traffic
 }
 
 // trafficKey is an aspect with what traffic inside layers depends on beside it.
@@ -96,7 +94,6 @@ func (b *Bounds) computeBlocks(j *workload.Job) *bounded {
 	}
 	x := b.summed(took)
 	x.holding = mine.Holding(b.o)
-	x.compute = x.fwd[len(b.o.Order)] + x.bwd[len(b.o.Order)]
 	b.computeOnly[key] = x
 	return x
 }
@@ -123,7 +120,7 @@ func (b *Bounds) trafficBlocks(j *workload.Job, f *Fabric) (*bounded, error) {
 		}
 	}
 	x = b.summed(took)
-	x.holding, x.compute = quiet.holding, quiet.compute
+	x.holding = quiet.holding
 	b.mu.Lock()
 	b.withTraffic[key] = x
 	b.mu.Unlock()

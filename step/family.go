@@ -79,7 +79,7 @@ func (t *Family) AddTraffic(f *Fabric) error {
 
 // Least is below the bounds of all its jobs; its memory is nobody's.
 func (t *Family) Least() Bound {
-	least := Bound{Step: unit.Span(math.Inf(1)), Computing: unit.Span(math.Inf(1))}
+	least := Bound{Step: unit.Span(math.Inf(1))}
 	for divided := range t.blocks {
 		if divided == 1 && t.job.Split.PP > 1 { // which is never divided so
 			break
@@ -88,14 +88,12 @@ func (t *Family) Least() Bound {
 		n := len(x.fwd) - 1
 		each := unit.Span(t.job.Micros()) / unit.Span(max(1, t.job.Split.PP)) * t.late
 		least.Step = min(least.Step, ((x.fwd[n]+x.bwd[n])*each+t.host)*rounding)
-		least.Computing = min(least.Computing, x.compute*each*rounding)
 	}
 	return t.b.g.measure(&t.job, least)
 }
 
 // Bound is that of one of its jobs, which never exceeds its price: collectives between layers, what the host updates
-// and all waiting for other ranks but for the pipeline bubble count nothing. The computing of the stage that takes
-// longest is no less than that of all stages on average.
+// and all waiting for other ranks but for the pipeline bubble count nothing.
 func (t *Family) Bound(j *workload.Job) Bound {
 	divided := 0
 	if j.Split.ZeRO == 3 {
@@ -115,9 +113,8 @@ func (t *Family) Bound(j *workload.Job) Bound {
 		update = unit.Volume(params * workload.HostUpdate).At(t.updates)
 	}
 	return t.b.g.measure(j, Bound{
-		Step:      (s.longest*t.late + update + t.host) * rounding,
-		Computing: (x.compute*unit.Span(j.Micros())/unit.Span(max(1, j.Split.PP))*t.late + update) * rounding,
-		Memory:    t.b.g.beside(j, j.MemoryOf(x.holding, s.places)),
+		Step:   (s.longest*t.late + update + t.host) * rounding,
+		Memory: t.b.g.beside(j, j.MemoryOf(x.holding, s.places)),
 	})
 }
 

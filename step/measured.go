@@ -73,9 +73,7 @@ func (g *GPU) Measured(j *workload.Job) float64 {
 
 // measure makes a bound as many times as long.
 func (g *GPU) measure(j *workload.Job, b Bound) Bound {
-	if f := unit.Span(g.Measured(j)); f != 1 {
-		b.Step, b.Computing = b.Step*f, b.Computing*f
-	}
+	b.Step *= unit.Span(g.Measured(j))
 	return b
 }
 

@@ -13,36 +13,11 @@ const (
 )
 
 // String prints e.g. "700 W" or "11.2 MW".
-func (p Power) String() string { return scaledSmall(float64(p), "W") }
-
-// For is the energy that a power is over a time.
-func (p Power) For(t Span) Energy { return Energy(float64(p) * float64(t)) }
-
-// Energy is in joules, and printed in watt-hours as it is paid.
-type Energy float64
-
-// Watt-hours and their thousands.
-const (
-	WattHour     Energy = 3600
-	KilowattHour Energy = 3.6e6
-	MegawattHour Energy = 3.6e9
-)
-
-// KWh is the energy in kWh.
-func (e Energy) KWh() float64 { return float64(e / KilowattHour) }
-
-// MWh is the energy in MWh.
-func (e Energy) MWh() float64 { return float64(e / MegawattHour) }
-
-// String prints e.g. "12.3 MWh".
-func (e Energy) String() string { return scaledSmall(float64(e/WattHour), "Wh") }
-
-// scaledSmall is scaled with the k of kilo small, as watt-hours have it.
-func scaledSmall(v float64, unit string) string {
-	if v >= 999.5 && v < 999.5e3 {
-		return digits(v/1e3) + " k" + unit
+func (p Power) String() string {
+	if v := float64(p); v >= 999.5 && v < 999.5e3 { // the k of kilo is small
+		return digits(v/1e3) + " kW"
 	}
-	return scaled(v, unit)
+	return scaled(float64(p), "W")
 }
 
 // ParsePower reads "700W", "10.2 kW" or "1.5MW".

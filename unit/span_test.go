@@ -53,10 +53,6 @@ func TestPower(t *testing.T) {
 			t.Errorf("ParsePower(%q) = %v, want an error", in, v)
 		}
 	}
-	e := (700 * Watt).For(2 * Hour)
-	if e.KWh() != 1.4 || e.MWh() != 0.0014 || e.String() != "1.4 kWh" {
-		t.Errorf("700 W for 2 h are %v (%g kWh)", e, e.KWh())
-	}
 	if s := (11.2 * Megawatt).String(); s != "11.2 MW" {
 		t.Error(s)
 	}

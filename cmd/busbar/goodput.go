@@ -23,7 +23,7 @@ func (c *goodputCmd) Run(e *env) error {
 	switch {
 	case c.Nodes != "":
 		q, question = ask.Named("scale"), &query.Scale{Job: c.Job, Failures: c.Failures, Nodes: c.Nodes}
-	case c.Tokens+c.Price+c.Energy+c.Power != "":
+	case c.Tokens+c.Price != "":
 		q = ask.Named("step")
 		question = &query.Step{
 			Job: c.Job, Campaign: query.Campaign{Failures: c.Failures, Tokens: c.Tokens, Prices: c.Prices},

@@ -45,8 +45,8 @@ var keys = map[string]string{
 	"predict": "hosts links root launch ranks channels pieces groups inner outer check hidden topk experts mode sms " +
 		"node-limit",
 	"goodput": "checkpoint-time checkpoint-interval restart-time async-checkpoint spares elastic repair-time node-loss " +
-		"energy gpu-power overhead compare",
-	"plan": "files keep-order detected reserve host-memory max-nodes max-step avoid pick energy gpu-power overhead",
+		"compare",
+	"plan": "files keep-order detected reserve host-memory max-nodes max-step avoid pick",
 	"bench": "tls-cert tls-key tls-ca redop root groups small repeat nccl-tests shapes qps gid-index batch speed " +
 		"first-bucket bucket-cap",
 	"check":     "tls-cert tls-key tls-ca no-load",

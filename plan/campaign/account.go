@@ -23,14 +23,8 @@ type Staffed struct {
 
 // Cost is what steps and tokens cost.
 type Cost struct {
-	Currency    string  `json:"currency"`
-	Step        Bill    `json:"per_step"`
-	Million     Bill    `json:"per_million_tokens"`
-	Watts       float64 `json:"gpu_power_W"`
-	WattsSource string  `json:"gpu_power_source"`
-	Average     float64 `json:"gpu_power_average_W"`
-	Overhead    float64 `json:"overhead"`
-	Assumed     string  `json:"assumed,omitempty"` // of what a GPU draws
-	Rented      bool    `json:"gpus_priced,omitempty"`
-	Powered     bool    `json:"energy_priced,omitempty"`
+	Currency string `json:"currency"`
+	Step     Bill   `json:"per_step"`
+	Million  Bill   `json:"per_million_tokens"`
+	Priced   bool   `json:"priced,omitempty"` // a price was given
 }

@@ -16,7 +16,7 @@ type Price struct {
 	Per      string
 }
 
-// ParsePrice reads 2.50/gpu-hour, 2.50 (for the first of the units), "EUR 2.50/gpu-hour", $0.12/kWh or 60/MWh: an
+// ParsePrice reads 2.50/gpu-hour, 2.50 (for the first of the units), "EUR 2.50/gpu-hour" or $20/node-hour: an
 // amount, with a currency before or after it, for one of the units. The currency is a word and nothing is converted.
 func ParsePrice(text string, units ...string) (Price, error) {
 	p := Price{Currency: "USD"}
@@ -62,48 +62,26 @@ func ParsePrice(text string, units ...string) (Price, error) {
 	return p, nil
 }
 
-// Prices are what a run pays for.
-type Prices struct {
-	Currency string
-	Rent     float64 // for a GPU and an hour
-	Energy   float64 // for a kWh
-}
-
 // Bill is what a time of a job takes and costs.
 type Bill struct {
-	Time  unit.Span `json:"time_s"`
-	Rent  float64   `json:"rent"`
-	Power float64   `json:"energy"` // money for energy
-	Total float64   `json:"total"`
-	KWh   float64   `json:"kWh"`
-}
-
-// times is so many of them.
-func (b Bill) times(n float64) Bill {
-	return Bill{b.Time * unit.Span(n), b.Rent * n, b.Power * n, b.Total * n, b.KWh * n}
-}
-
-// priced fills in the money.
-func (p Prices) priced(t unit.Span, kWh float64, gpus int) Bill {
-	b := Bill{Time: t, KWh: kWh, Rent: p.Rent * float64(gpus) * float64(t/unit.Hour), Power: p.Energy * kWh}
-	b.Total = b.Rent + b.Power
-	return b
+	Time unit.Span `json:"time_s"`
+	Rent float64   `json:"rent"`
 }
 
 // Run is a job: steps of some tokens on some GPUs, some of them lost.
 type Run struct {
-	Phases
-	Tokens float64 // of a step
-	Draw
-	Prices
+	Step    unit.Span
+	Tokens  float64 // of a step
+	GPUs    int
+	Rent    float64  // for a GPU and an hour
 	Goodput *Goodput // nil: nothing fails and nothing is saved
 }
 
-// length is the time of a step.
-func (r Run) length() unit.Span { return r.Computing + r.Waiting }
+// bill is what a time of all GPUs costs.
+func (r Run) bill(t unit.Span) Bill { return Bill{t, r.Rent * float64(r.GPUs) * float64(t/unit.Hour)} }
 
-// Step is one step that nothing happens in.
-func (r Run) Step() Bill { return r.priced(r.length(), r.Draw.Step(r.Phases).KWh(), r.GPUs) }
+// One is one step that nothing happens in.
+func (r Run) One() Bill { return r.bill(r.Step) }
 
 // Lasting is what a number of tokens takes, with what goes into checkpoints, restarts and steps that are
 // done again. Whole steps are counted.
@@ -114,18 +92,11 @@ func (r Run) Lasting(tokens float64) Bill {
 // Each is what a number of tokens takes on average.
 func (r Run) Each(tokens float64) Bill { return r.with(tokens / r.Tokens) }
 
-// with is what steps take with what is lost beside them. Steps that are done again draw what steps
-// draw, GPUs that wait for a checkpoint are waiting, and those of a job that restarts are idle.
+// with is what steps take with what is lost beside them.
 func (r Run) with(steps float64) Bill {
-	one := r.Step()
-	if r.Goodput == nil {
-		return one.times(steps)
+	useful := r.Step * unit.Span(steps)
+	if r.Goodput != nil {
+		useful /= unit.Span(r.Goodput.Share)
 	}
-	g := r.Goodput
-	useful := one.Time * unit.Span(steps)
-	all := useful / unit.Span(g.Share)
-	// Restarts are all that is left: a job that waits for nodes is idle too.
-	idle := 1 - g.Share - g.Saving - g.Redoing
-	beside := r.all(Waiting).For(all*unit.Span(g.Saving)) + r.all(Idle).For(all*unit.Span(idle))
-	return r.priced(all, one.KWh*steps*(1+g.Redoing/g.Share)+beside.KWh(), r.GPUs)
+	return r.bill(useful)
 }

@@ -46,21 +46,14 @@ func FuzzParsePrice(f *testing.F) {
 	})
 }
 
-// A step by hand: 8 GPUs of 700 W compute for 0.8 s and wait for 0.2 s.
+// Steps by hand: 8 GPUs at 2.50 an hour.
 func TestBill(t *testing.T) {
-	r := campaign.Run{
-		Phases: campaign.Phases{Computing: 0.8, Waiting: 0.2}, Tokens: 1e6,
-		Draw:   campaign.Draw{TDP: 700, GPUs: 8, Overhead: 1},
-		Prices: campaign.Prices{Currency: "USD", Rent: 2.5, Energy: 0.12},
-	}
-	b := r.Step()
-	joules := 8 * 700 * (0.8 + 0.5*0.2)
-	if apart(3.6e6*b.KWh, joules) || apart(b.Rent, 8*2.5/3600) || apart(b.Power, 0.12*joules/3.6e6) ||
-		apart(float64(b.Time), 1) {
+	r := campaign.Run{Step: 1, Tokens: 1e6, GPUs: 8, Rent: 2.5}
+	if b := r.One(); apart(b.Rent, 8*2.5/3600) || apart(float64(b.Time), 1) {
 		t.Errorf("%+v", b)
 	}
 	all := r.Lasting(86400e6 - 1)
-	if all.Time != unit.Day || apart(all.Rent, 8*24*2.5) || apart(all.Total, all.Rent+all.Power) {
+	if all.Time != unit.Day || apart(all.Rent, 8*24*2.5) {
 		t.Errorf("a day: %+v", all)
 	}
 	g, err := campaign.Failures{Between: 3600, Save: 36, Interval: 360, Restart: 120}.Goodput(0)
@@ -69,8 +62,7 @@ func TestBill(t *testing.T) {
 	}
 	r.Goodput = &g
 	lossy := r.Lasting(86400e6)
-	if apart(float64(lossy.Time), float64(unit.Day)/g.Share) || apart(lossy.Rent, all.Rent/g.Share) ||
-		lossy.KWh <= all.KWh || lossy.KWh >= all.KWh/g.Share {
+	if apart(float64(lossy.Time), float64(unit.Day)/g.Share) || apart(lossy.Rent, all.Rent/g.Share) {
 		t.Errorf("with failures: %+v, without: %+v", lossy, all)
 	}
 	if e := r.Each(1e6); apart(e.Rent*86400, lossy.Rent) {
@@ -90,20 +82,14 @@ func TestBillGrows(t *testing.T) {
 			t.Skip()
 		}
 		r := campaign.Run{
-			Phases: campaign.Phases{
-				Computing: unit.Span(rapid.Float64Range(0.01, 60).Draw(t, "computing")),
-				Waiting:   unit.Span(rapid.Float64Range(0, 60).Draw(t, "waiting")),
-			},
-			Tokens: rapid.Float64Range(1, 1e8).Draw(t, "tokens"),
-			Draw:   campaign.Draw{TDP: 700, GPUs: rapid.IntRange(1, 1<<20).Draw(t, "gpus"), Overhead: 1.5},
-			Prices: campaign.Prices{Rent: 2, Energy: 0.1},
+			Step:   unit.Span(rapid.Float64Range(0.01, 120).Draw(t, "step")),
+			Tokens: rapid.Float64Range(1, 1e8).Draw(t, "tokens"), GPUs: rapid.IntRange(1, 1<<20).Draw(t, "gpus"), Rent: 2,
 		}
 		n := rapid.Float64Range(1, 1e13).Draw(t, "n")
 		free := r.Lasting(n)
 		r.Goodput = &g
 		one, two := r.Lasting(n), r.Lasting(2*n)
-		if one.Time < free.Time || one.KWh < free.KWh || one.Total < free.Total || two.Time < one.Time ||
-			two.Total < one.Total {
+		if one.Time < free.Time || one.Rent < free.Rent || two.Time < one.Time || two.Rent < one.Rent {
 			t.Fatalf("%+v, %+v, %+v", free, one, two)
 		}
 	})

@@ -21,12 +21,8 @@ func ExampleFailures_Goodput() {
 
 // What a run of a hundred billion tokens takes and costs.
 func ExampleRun_Lasting() {
-	run := campaign.Run{
-		Phases: campaign.Phases{Computing: 8, Waiting: 2}, Tokens: 4 << 20,
-		Draw:   campaign.Draw{TDP: 700 * unit.Watt, GPUs: 512, Overhead: 1.5},
-		Prices: campaign.Prices{Currency: "EUR", Rent: 2.5, Energy: 0.12},
-	}
+	run := campaign.Run{Step: 10, Tokens: 4 << 20, GPUs: 512, Rent: 2.5}
 	bill := run.Lasting(100e9)
-	fmt.Printf("%v, %v, %s %.0f\n", bill.Time, unit.Energy(bill.KWh)*unit.KilowattHour, run.Currency, bill.Total)
-	// Output: 2.76 days, 32 MWh, EUR 88617
+	fmt.Printf("%v, EUR %.0f\n", bill.Time, bill.Rent)
+	// Output: 2.76 days, EUR 84772
 }

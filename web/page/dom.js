@@ -58,7 +58,7 @@ export function table(caption, heads, rows, mark) {
 export function ranged(value, low, high) { return [value, h('small', { class: 'range' }, `${low} – ${high}`)]; }
 
 // flags of the command that a document's texts name; those of other programs stay as they are.
-const flags = /(^|[\s(])--(advise|algo|audit|compare|compress|devices|framework|global-batch|gpu|gpu-power|hosts|kernels|lora|micro-batch|nic|nccl|nodes|offload|padded|parallel|precision|price|recompute|schedule|seq|set|size|sync|tuner)(?![\w-])/g;
+const flags = /(^|[\s(])--(advise|algo|audit|compare|compress|devices|framework|global-batch|gpu|hosts|kernels|lora|micro-batch|nic|nccl|nodes|offload|padded|parallel|precision|price|recompute|schedule|seq|set|size|sync|tuner)(?![\w-])/g;
 
 // plain is a text of a document with the names of parameters instead of the command's flags; whole commands stay.
 export function plain(text) {

@@ -24,7 +24,7 @@ export async function show(root, state, api) {
         h('div', { class: 'row' }, entry(state, 'global-batch', 'Global batch, sequences', { placeholder: 'default', inputmode: 'numeric' }), entry(state, 'seq', 'Sequence length, tokens', { placeholder: "model's" })),
         option(state, 'precision', 'Precision', [['', "the framework's"], 'bf16', 'fp16', 'fp8', 'fp32', 'amp-bf16'])),
       group('Software', frameworkPicker(state, 'the best'), adapting(state, 'the best')),
-      group('Goal', option(state, 'objective', 'Minimize', ['time', 'cost', 'energy'], 'time'), price),
+      group('Goal', option(state, 'objective', 'Minimize', ['time', 'cost'], 'time'), price),
       group('Fixed',
         entry(state, 'parallel', 'Parallel degrees', { placeholder: 'nothing; or tp=8,zero=1' }),
         entry(state, 'hosts', 'Hosts', { placeholder: 'gpu[01-08]' }, 'Names for the launch files.'),

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"busbar.dev/cluster"
@@ -124,8 +125,6 @@ type Case struct {
 	slow    []int     // ranks that were told to write a dump and have not
 	silent  []string  // addresses whose service took a connection and did not answer
 	notes   []string
-	torn    []tornFile
-	mixed   bool // dumps of other runs were left out
 
 	ringMoved, ringStill bool // rings were read twice: operations came between, or not
 }
@@ -195,7 +194,7 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 func (c *Case) AddOf(classes input.Class, name string, data []byte) (known bool, err error) {
 	kinds := input.Find(data, classes)
 	if len(kinds) == 0 && flightrec.Torn(name, data) {
-		c.tear(name, len(data))
+		c.note("%s: this recorder dump is empty: have it written again; was the disk full?", name)
 	}
 	for _, k := range kinds {
 		x, err := k.Read(nil, name, data)
@@ -208,7 +207,7 @@ func (c *Case) AddOf(classes input.Class, name string, data []byte) (known bool,
 		case input.Recorder:
 			if err = c.rec.Add(name, x); err != nil && (flightrec.MatchJSON(x) || flightrec.Torn(name, x)) &&
 				!errors.Is(err, flightrec.ErrSeveral) {
-				c.tear(name, len(x))
+				c.note("%s: this recorder dump is torn: copy it again, or have it written again", name)
 				return false, nil
 			}
 			return true, err
@@ -255,6 +254,14 @@ func (c *Case) AddRAS(r *ras.Report, at time.Time) {
 func (c *Case) Empty() bool {
 	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.logs)+len(c.gpus)+len(c.procs)+len(c.silent)+
 		len(c.rings) == 0
+}
+
+// Torn is an error that says which files could not be read, where there are such.
+func (c *Case) Torn() error {
+	if len(c.notes) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(c.notes, "\n"))
 }
 
 // Dumped reports that more than logs is known: what the job's processes wrote or answered about themselves.

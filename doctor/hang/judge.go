@@ -1,30 +1,28 @@
 package hang
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"busbar.dev/finding"
+	"busbar.dev/input/flightrec"
 	"busbar.dev/input/joblog"
 	"busbar.dev/input/ras"
 )
 
 // judge holds what the sources say while they are joined.
 type judge struct {
-	c       *Case
-	job     *job
-	rec     *recorder
-	rings   *recorder // what the profiler's rings say; nil without
-	ras     []*rasView
-	rasSays []claim // what RAS alone concludes
-	log     *logView
-	inspect *recorder // what Inspector's lines say
-	moved   bool      // RAS saw the job launch collectives between two answers
-	still   bool      // RAS saw that it did not
-	notes   []string
+	c      *Case
+	job    *job
+	rec    *table   // the recorder's dumps, or the profiler's rings where those have more ranks
+	tables []*table // rec first, and what other sources say in its form
+	ras    []*ras.Report
+	log    *logView
+	moved  bool // RAS or the rings saw the job launch collectives between two looks
+	still  bool // they saw that it did not
+	notes  []string
 }
 
 // Judge joins everything that was added. Causes come before what follows from them: a GPU's error before a process that
@@ -39,24 +37,27 @@ func (c *Case) Judge() *Verdict {
 	}
 	c = one
 	j := newJob(c)
-	x := &judge{
-		c: c, job: j, rec: newRecorder(fromRecorder, c.rec, j), ras: rasViews(c, j), log: newLogView(c, j),
-		inspect: newRecorder(fromInspector, c.inspectorSet(j), j),
-	}
-	x.rec.torn, x.rasSays = c.torn, rasClaims(x.ras, j)
-	if s := c.ringSet(); s != nil {
-		x.rings = newRecorder(fromProfiler, s, j)
-		if len(s.Dumps) > len(x.rec.order) { // dumps come late or not at all
-			x.rec = x.rings
-		}
-	}
+	x := &judge{c: c, job: j, ras: c.reports(), log: newLogView(c, j)}
 	yes, known := moved(x.ras)
 	yes, known = yes || c.ringMoved, known || c.ringStill
 	x.moved, x.still = yes, known && !yes
+	for _, s := range []struct {
+		source string
+		set    *flightrec.Set
+	}{
+		{fromRecorder, c.rec}, {fromProfiler, c.ringSet()}, {fromRAS, j.rasSet(whole(x.ras))}, {fromLog, x.log.logSet()},
+		{fromInspector, c.inspectorSet(j)},
+	} {
+		t := newTable(s.source, s.set, j)
+		if x.tables = append(x.tables, t); s.source == fromProfiler && len(t.order) > len(x.tables[0].order) {
+			slices.Reverse(x.tables) // dumps come late or not at all
+		}
+	}
+	x.rec = x.tables[0]
+	x.of(fromLog).cite = x.log.cite
 	v := x.decide()
 	v.World = j.world
-	over := v.MayPass
-	v.MayPass = v.State == Stalled && (over || x.running() || len(x.ras) == 1 && len(c.rec.Dumps) == 0 || works(v.Kind))
+	v.MayPass = v.State == Stalled && (x.running() || len(x.ras) == 1 && len(c.rec.Dumps) == 0 || works(v.Kind))
 	v.Signals = x.signals()
 	v.Notes = append(append(v.Notes, c.notes...), x.notes...)
 	for _, a := range c.silent {
@@ -78,11 +79,8 @@ func (c *Case) Judge() *Verdict {
 	}
 	v.Confidence = math.Round(100*v.Confidence) / 100
 	x.advise(v)
-	if !over && !x.moved {
+	if !x.moved {
 		v.Lasted(x.waited())
-	}
-	if c.mixed {
-		v.Text += " The dumps are of several runs, and only the newest was judged: see the notes."
 	}
 	return v
 }
@@ -99,9 +97,9 @@ func (x *judge) signals() []string {
 		{fromLog, len(x.c.logs) > 0},
 		{fromStacks, len(x.c.stacks) > 0},
 		{fromInspector, len(x.c.inspect) > 0},
-		{"gpu", len(x.c.gpus) > 0},
+		{fromGPU, len(x.c.gpus) > 0},
 		{fromProcess, len(x.c.procs) > 0},
-		{fromProfiler, x.rings != nil},
+		{fromProfiler, len(x.of(fromProfiler).order) > 0},
 	} {
 		if s.is {
 			list = append(list, s.name)
@@ -120,7 +118,6 @@ func (x *judge) decide() *Verdict {
 		{x.log.gpuFault, x.ended},
 		{x.gpuState, x.ended},
 		{x.stoppedHere, hung},
-		{x.log.differing, failed},
 		{x.log.rendezvous, failed},
 		{x.mismatch, func() State { return x.waitingState(Failed) }},
 		{x.log.died, x.ended},
@@ -142,7 +139,7 @@ func (x *judge) decide() *Verdict {
 			}
 			return x.verdict(c, x.waitingState(Stalled))
 		}
-		if c, ok := x.rec.missing(); ok && !x.answers(c.ranks) {
+		if c, ok := x.first((*table).missing); ok && !x.answers(c.ranks) {
 			return x.verdict(c, x.waitingState(Stalled))
 		}
 		if c, ok := x.stuck(); ok && (x.timedOut() || x.still) {
@@ -155,33 +152,35 @@ func (x *judge) decide() *Verdict {
 	return x.passing()
 }
 
-// stuck is a collective that all launched and none ends. Which GPU has not begun it only the profiler's rings say
-// without TORCH_NCCL_ENABLE_TIMING.
-func (x *judge) stuck() (claim, bool) {
-	if x.rings != nil {
-		if c, ok := x.rings.stuck(); ok {
-			return c, true
+// of is what one source says.
+func (x *judge) of(source string) *table {
+	return x.tables[slices.IndexFunc(x.tables, func(t *table) bool { return t.source == source })]
+}
+
+// first is what the first source concludes that concludes anything, with those that agree.
+func (x *judge) first(conclude func(*table) (claim, bool)) (claim, bool) {
+	var list []claim
+	for _, t := range x.tables {
+		if c, ok := conclude(t); ok && (t.source != fromRAS || !x.moved) {
+			list = append(list, c)
 		}
 	}
-	return x.rec.stuck()
+	if len(list) == 0 {
+		return claim{}, false
+	}
+	return x.agree(list[0], list[1:]), true
 }
 
 // mismatch is what the sources say about collectives that ranks call differently.
-func (x *judge) mismatch() (claim, bool) {
-	others := slices.Clone(x.rasSays)
-	told, ok := x.log.gaveUpDiffering()
-	if ok {
-		others = append(others, told)
+func (x *judge) mismatch() (claim, bool) { return x.first((*table).mismatch) }
+
+// stuck is a collective that all launched and none ends. Which GPU has not begun it only the profiler's rings say
+// without TORCH_NCCL_ENABLE_TIMING.
+func (x *judge) stuck() (claim, bool) {
+	if c, ok := x.of(fromProfiler).stuck(); ok {
+		return c, true
 	}
-	if c, ok := x.rec.mismatches(); ok {
-		return x.agree(c, others), true
-	}
-	for _, c := range others {
-		if c.kind == OpMismatch {
-			return c, true
-		}
-	}
-	return x.inspect.mismatches()
+	return x.rec.stuck()
 }
 
 // agree raises a claim's confidence by those of other sources that name the same ranks, and takes over their evidence.
@@ -190,7 +189,7 @@ func (x *judge) agree(c claim, others []claim) claim {
 		if o.source == c.source || !slices.Equal(sorted(o.ranks), sorted(c.ranks)) {
 			continue
 		}
-		c.sure = min(max(c.sure, cmp.Or(c.most, 0.98)), c.sure+0.04)
+		c.sure = min(max(c.sure, c.most), c.sure+0.04)
 		c.quotes = append(c.quotes, o.quotes...)
 		if c.comm == nil {
 			c.comm, c.op, c.seq = o.comm, o.op, o.seq
@@ -273,46 +272,43 @@ func (x *judge) waitingState(otherwise State) State {
 	return otherwise
 }
 
-// gone finds processes that are no more, or do not run: what the recorder, RAS and the logs say, without those that
-// left because another had.
+// gone finds processes that are no more, or do not run, without those that left because another had. Who says most of
+// how a process went is asked first.
 func (x *judge) gone() (claim, bool) {
+	told, said := x.rasGone()
+	said = said && !x.moved
+	var others []claim
+	if said {
+		others = append(others, told)
+	}
 	if c, ok := x.log.exits(); ok {
-		return x.agree(c, x.rasSays), true
+		return x.agree(c, others), true
 	}
 	if c, ok := x.goneHere(); ok {
-		return c, true
+		return x.agree(c, others), true
 	}
-	fromLogs, logOK := x.log.vanished()
-	var list []claim
-	for _, c := range x.rasSays {
-		if c.kind == Stopped || c.kind == Killed {
-			list = append(list, c)
+	c, ok := x.log.vanished()
+	// a file that is not there alone says nothing of the process
+	if absent, none := x.rec.missing(); none && (said || ok || x.log.peersGone()) && !x.moved {
+		others = append(others, absent)
+	}
+	switch {
+	case ok:
+		c = x.log.unread(c)
+		c.ranks = x.notHere(c.ranks)
+	case len(others) == 0:
+		return claim{}, false
+	default:
+		c, others = others[0], others[1:]
+		first := slices.DeleteFunc(slices.Clone(c.ranks), func(r int) bool { _, ok := x.log.noticed[r]; return ok })
+		if len(first) > 0 {
+			c.ranks = first // who noticed that another is gone is not the first
+		}
+		if x.answers(c.ranks) {
+			return claim{}, false // its dump is missing, but it answers
 		}
 	}
-	absent, recOK := x.rec.missing()
-	// a file that is not there alone says nothing of the process
-	if recOK && !x.moved && (len(list) > 0 || logOK || x.log.peersGone()) {
-		list = append(list, absent)
-	}
-	if logOK {
-		fromLogs.ranks = x.notHere(fromLogs.ranks)
-		return x.agree(x.closing(x.log.unread(fromLogs)), list), true
-	}
-	if len(list) == 0 {
-		return claim{}, false
-	}
-	c := list[0]
-	c.ranks = slices.DeleteFunc(slices.Clone(c.ranks), func(r int) bool {
-		_, ok := x.log.noticed[r]
-		return ok && len(c.ranks) > 1 // it noticed that another is gone, so it is not the first
-	})
-	if len(c.ranks) == 0 {
-		c.ranks = list[0].ranks
-	}
-	if x.answers(c.ranks) {
-		return claim{}, false // its dump is missing, but it answers
-	}
-	return x.agree(x.closing(c), list), true
+	return x.agree(x.closing(c), others), true
 }
 
 // notHere are those of ranks whose process is not seen to go on: one that runs and did not take itself down has not
@@ -332,19 +328,14 @@ func (x *judge) notHere(ranks []int) []int {
 // closing decides how a process went: with closed connections it ended, in order or not; with open ones it only
 // stopped.
 func (x *judge) closing(c claim) claim {
-	broken := x.log.peersGone()
-	for _, v := range x.ras {
-		broken = broken || v.broken && !x.timedOut()
-	}
+	broken := x.log.peersGone() || x.closed() && !x.timedOut()
 	switch {
 	case !broken && len(x.c.logs)+len(x.ras) > 0:
 		c.kind = Stopped
 		c.why += "; its connections are still open: it is stopped, not gone"
 	case c.kind == NoReport || c.kind == Stopped:
 		c.kind = Killed
-		if c.source != fromLog { // only its own log or a launcher says how
-			c.sure, c.most = min(c.sure, 0.65), 0.7
-		}
+		c.doubtful(0.65) // only its own log or a launcher says how
 	}
 	for _, r := range c.ranks {
 		if c.kind == Killed && x.log.orderly(r) {
@@ -354,51 +345,25 @@ func (x *judge) closing(c claim) claim {
 	return c
 }
 
-// late finds ranks that have not launched what the others wait for, and what they do instead.
+// late finds ranks that have not launched what the others wait for. RAS counts what was launched at a moment: one
+// answer alone may be a passing one.
 func (x *judge) late() (claim, bool) {
-	if c, ok := x.rec.straggler(); ok {
-		others := slices.Clone(x.rasSays)
-		if b, ok := x.log.behind(); ok {
-			others = append(others, b)
+	once := len(x.ras) == 1 && len(x.c.rec.Dumps) == 0
+	c, ok := x.first(func(t *table) (claim, bool) {
+		if t.source == fromRAS && !x.still && !x.timedOut() && !once {
+			return claim{}, false
 		}
-		return x.agree(c, others), true
+		return t.straggler()
+	})
+	if ok && c.source == fromRAS && once && !x.timedOut() {
+		c.doubtful(0.5)
+		c.why += "; one answer alone may be a passing moment: ask again"
 	}
-	b, logOK := x.log.behind()
-	for _, c := range x.rasSays {
-		if c.kind == Late && (x.still || x.timedOut()) {
-			if logOK {
-				return x.agree(c, []claim{b}), true
-			}
-			return c, true
-		}
-	}
-	if logOK && b.kind != UnknownKind {
-		if absent, ok := x.rec.missing(); ok {
-			b = x.agree(b, []claim{absent})
-		}
-		return b, true
-	}
-	for _, c := range x.rasSays {
-		if c.kind == Late && len(x.ras) == 1 && len(x.c.rec.Dumps) == 0 {
-			c.sure = 0.5
-			c.why += "; one answer alone may be a passing moment: ask again"
-			return c, true
-		}
-	}
-	return claim{}, false
+	return c, ok
 }
 
 // passing is the verdict on a job that goes on, or about which nothing tells.
 func (x *judge) passing() *Verdict {
-	if c, wait, ok := x.log.cameLate(); ok {
-		return x.past(c, time.Duration(wait*float64(time.Second)))
-	}
-	if c, wait, ok := x.rec.stall(); ok {
-		return x.past(c, wait)
-	}
-	if c, wait, ok := x.inspect.stall(); ok {
-		return x.past(c, wait)
-	}
 	if c, ok := x.slow(); ok {
 		if len(x.rec.absent) > 0 { // who waits for one of them comes late elsewhere
 			c.sure = min(c.sure, 0.5)
@@ -406,11 +371,9 @@ func (x *judge) passing() *Verdict {
 		return x.verdict(c, Slow)
 	}
 	if x.timedOut() {
-		if b, ok := x.log.behind(); ok {
-			return x.verdict(b, Hung)
-		}
+		return x.verdict(x.log.gaveUp(), Hung)
 	}
-	if c, ok := x.rec.stuck(); ok && !x.moved && len(x.inspect.order) == 0 && len(x.ras) == 0 && len(x.c.logs) == 0 {
+	if c, ok := x.rec.stuck(); ok && !x.moved && len(x.c.inspect) == 0 && len(x.ras) == 0 && len(x.c.logs) == 0 {
 		c.sure = min(c.sure, 0.4)
 		return x.verdict(c, Stalled)
 	}
@@ -419,14 +382,11 @@ func (x *judge) passing() *Verdict {
 			return x.verdict(c, Stalled)
 		}
 	}
-	unread, waits := x.unread()
-	if waits && !x.moved && x.rec.running == 0 && !x.rec.idle() && !x.still {
-		return unread
+	w := x.rec.waits
+	if len(w.absent) > 0 && x.rec.running == 0 && !x.moved && !x.still {
+		return x.uncollected()
 	}
-	newest := &ras.Report{}
-	if n := len(x.ras); n > 0 {
-		newest = x.ras[n-1].report
-	}
+	newest := whole(x.ras)
 	for _, o := range []struct {
 		is   bool
 		v    Verdict
@@ -454,7 +414,7 @@ func (x *judge) passing() *Verdict {
 			"No rank launched a collective between two answers of RAS, and nothing differs between ranks: all of them " +
 				"compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)",
 		},
-		{len(newest.Comms) == 0 && newest.JSON, Verdict{State: Unknown, Kind: UnknownKind}, noneYet("communicator exists")},
+		{newest != nil && len(newest.Comms) == 0 && newest.JSON, Verdict{State: Unknown, Kind: UnknownKind}, noneYet("communicator exists")},
 		{
 			len(x.ras) > 0,
 			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
@@ -462,7 +422,7 @@ func (x *judge) passing() *Verdict {
 		},
 		{len(x.rec.order) > 0, Verdict{State: Unknown, Kind: UnknownKind}, noneYet("rank has launched a collective")},
 		{
-			len(x.inspect.order) > 0,
+			len(x.of(fromInspector).order) > 0,
 			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
 			"All ranks completed the same collectives.",
 		},
@@ -483,12 +443,16 @@ func noneYet(what string) string {
 		" yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and stacks tell which."
 }
 
-// past is the verdict on a wait that is over.
-func (x *judge) past(c claim, wait time.Duration) *Verdict {
-	v := x.verdict(c, Stalled)
-	v.MayPass = true
-	v.Notes = append(v.Notes, fmt.Sprintf("The wait of %v is over.", wait.Round(time.Second/10)))
-	return v
+// uncollected is the verdict on ranks that wait for some whose dumps were not given.
+func (x *judge) uncollected() *Verdict {
+	w := x.rec.waits
+	c := claim{kind: UnknownKind, waiting: w.waiting}
+	if op, ok := x.rec.firstNeeded(w.absent[0]); ok {
+		x.rec.describe(&c, op)
+	}
+	c.why = fmt.Sprintf("%s waits for %s, and there is no dump of %[2]s. Who holds it up is not known: give the dumps of "+
+		"all ranks", c.what(), rankList(w.absent))
+	return x.verdict(c, Unknown)
 }
 
 // verdict turns a claim into the answer, with places of ranks and what their stacks show.

@@ -74,22 +74,6 @@ func TestNotCome(t *testing.T) {
 	}
 }
 
-func TestMoveOnto(t *testing.T) {
-	for _, x := range []struct {
-		world               int
-		ranks, others, want []int
-	}{
-		{4, []int{1, 3}, []int{2}, []int{0, 2}},
-		{8, []int{0, 1}, []int{2}, []int{2, 3}},
-		{4, []int{1, 2}, []int{0}, nil},
-		{8, []int{4, 5, 6, 7}, []int{1, 2}, []int{0, 1, 2, 3}},
-	} {
-		if got := moveOnto(x.ranks, x.others, x.world); !slices.Equal(got, x.want) {
-			t.Errorf("%v onto %v: %v, expected %v", x.ranks, x.others, got, x.want)
-		}
-	}
-}
-
 // TestAliveAndSilent reads logs in which two ranks noticed that somebody is gone: of the other two one left its
 // program, and one runs and has not noticed anything yet.
 func TestAliveAndSilent(t *testing.T) {

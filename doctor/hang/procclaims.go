@@ -28,7 +28,7 @@ func processQuote(p *procs.Process) finding.Quote {
 
 // stoppedHere finds ranks of this machine whose processes do not run.
 func (x *judge) stoppedHere() (claim, bool) {
-	c := claim{kind: Stopped, source: fromProcess, sure: 0.97}
+	c := newClaim(Stopped, fromProcess)
 	for i := range x.c.procs {
 		if p := &x.c.procs[i]; p.State == 'T' || p.State == 't' {
 			c.ranks = append(c.ranks, p.Rank)
@@ -39,16 +39,18 @@ func (x *judge) stoppedHere() (claim, bool) {
 		return c, false
 	}
 	c.why = rankList(c.ranks) + " is stopped: its process gets no time"
-	list := x.rasSays
-	if absent, ok := x.rec.missing(); ok {
-		list = append(list, absent)
+	var others []claim
+	for _, ask := range []func() (claim, bool){x.rasGone, x.rec.missing} {
+		if o, ok := ask(); ok {
+			others = append(others, o)
+		}
 	}
-	return x.agree(c, list), true
+	return x.agree(c, others), true
 }
 
 // goneHere finds ranks whose process was on this machine, as RAS and logs say, and has ended.
 func (x *judge) goneHere() (claim, bool) {
-	c := claim{kind: Killed, source: fromProcess, sure: 0.93}
+	c := newClaim(Killed, fromProcess)
 	runs, places := map[int]bool{}, map[string]bool{}
 	for i := range x.c.procs {
 		p := &x.c.procs[i]
@@ -89,7 +91,7 @@ func (x *judge) goneHere() (claim, bool) {
 		c.kind = Exited
 	}
 	c.why = rankList(c.ranks) + " has ended; the others wait for it"
-	return x.agree(c, x.rasSays), true
+	return c, true
 }
 
 // notCome finds who is not at the making of the first communicator: the others wait for an answer of the store where
@@ -99,7 +101,8 @@ func (x *judge) notCome() (claim, bool) {
 	if len(x.c.procs) < 2 || len(x.c.procs) != x.c.procs[0].World || x.communicated() {
 		return claim{}, false
 	}
-	c := claim{kind: NeverJoined, source: fromProcess, sure: 0.6, op: "comm init"}
+	c := newClaim(NeverJoined, fromProcess)
+	c.op = "comm init"
 	for i := range x.c.procs {
 		switch p := &x.c.procs[i]; p.Waits {
 		case procs.WaitUnknown:
@@ -122,7 +125,8 @@ func (x *judge) notCome() (claim, bool) {
 
 // communicated reports that a communicator existed.
 func (x *judge) communicated() bool {
-	return len(x.ras) > 0 || x.rings != nil || len(x.rec.slots) > 0 || len(x.inspect.order) > 0
+	return slices.ContainsFunc(x.tables, func(t *table) bool { return len(t.order) > 0 && t.source != fromLog }) ||
+		len(x.ras) > 0
 }
 
 // notBegun finds who has not called NCCL, by the logs that all ranks have: the others' NCCL has begun and waits for the
@@ -131,7 +135,9 @@ func (x *judge) notBegun() (claim, bool) {
 	if x.communicated() || len(x.log.by[joblog.InitStart]) > 0 {
 		return claim{}, false
 	}
-	c := claim{kind: NeverJoined, source: fromLog, sure: 0.6, op: "comm init"}
+	c := newClaim(NeverJoined, fromLog)
+	c.op = "comm init"
+	c.doubtful(0.6)
 	come := map[int]told{}
 	for _, t := range x.log.by[joblog.Process] {
 		if _, ok := come[t.rank]; !ok && t.rank >= 0 {

@@ -42,6 +42,30 @@ func (x *judge) lookAtStacks(v *Verdict, c claim) {
 	}
 }
 
+// creating looks at ranks that seem late and finds them inside a collective call that neither RAS nor the recorder
+// counts: they wait in the making of a communicator, for members that never come. No watchdog covers that, and the
+// root's NCCL alone writes a line.
+func (x *judge) creating(late claim) (claim, bool) {
+	if late.kind != Late || len(late.ranks) == 0 || len(late.ranks) > 64 {
+		return claim{}, false
+	}
+	c := newClaim(NeverJoined, fromStacks)
+	c.op, c.waiting, c.quotes = "comm init", late.ranks, late.quotes
+	for _, r := range late.ranks {
+		s := x.stackOf(r)
+		if s == nil {
+			return claim{}, false
+		}
+		h := x.rec.ranks[r]
+		if doing, _ := s.Doing(); doing != stacks.Collective || h != nil && h.pending() != nil {
+			return claim{}, false
+		}
+		c.why = fmt.Sprintf("%s is in %s and has launched nothing: it waits in the creation of a communicator",
+			rankList(late.ranks), s.Where())
+	}
+	return c, true
+}
+
 // stacksAlone says what processes do where nothing tells who waits for whom.
 func (x *judge) stacksAlone(v *Verdict) {
 	for i := range x.c.stacks {

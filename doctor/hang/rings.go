@@ -10,8 +10,6 @@ import (
 	"busbar.dev/input/profile"
 )
 
-const fromProfiler = "profiler"
-
 // ringFile is a ring of the profiler plugin with the name of its file.
 type ringFile struct {
 	*profile.Ring
@@ -41,24 +39,24 @@ func (c *Case) AddRing(name string, r *profile.Ring) {
 const maxRingOps = 2048
 
 // ringSet is what rings say in the form of the recorder's dumps, whose rules then hold for them: the same order, sizes
-// and states, of NCCL itself and without asking the process. nil where the rings say nothing about ends.
+// and states, of NCCL itself and without asking the process. It is empty where the rings say nothing about ends.
 func (c *Case) ringSet() *flightrec.Set {
 	b := newSetBuilder()
-	timed := false
 	rings := slices.DeleteFunc(slices.Clone(c.rings), func(r ringFile) bool { return r.Rank < 0 })
+	if !slices.ContainsFunc(rings, func(r ringFile) bool {
+		return slices.ContainsFunc(r.Ops, func(o profile.Op) bool { return o.Ended })
+	}) {
+		return b.Set
+	}
 	for _, r := range rings {
 		for i := range r.Comms {
 			m := &r.Comms[i]
 			b.members[b.comm(m)][m.Rank] = r.Rank
 		}
-		timed = timed || slices.ContainsFunc(r.Ops, func(o profile.Op) bool { return o.Ended })
-	}
-	if !timed {
-		return nil
 	}
 	anchors, ended := anchorsOf(rings), endedOf(rings)
 	for _, r := range rings {
-		d := &flightrec.Dump{Name: r.name, Rank: r.Rank, Last: map[int32]int32{}}
+		d := b.dump(r.Rank, r.name)
 		ops := r.Ops[max(0, len(r.Ops)-maxRingOps):]
 		next := make([]int32, len(r.Comms))
 		for i := range r.Comms {
@@ -72,10 +70,7 @@ func (c *Case) ringSet() *flightrec.Set {
 		for i := range ops {
 			o := &ops[i]
 			m := &r.Comms[o.Comm]
-			e := flightrec.Entry{
-				Record: int64(o.Number) + 1, Created: o.Launched.UnixNano(), Group: d.Member[o.Comm],
-				State: flightrec.Scheduled,
-			}
+			e := flightrec.Entry{Created: o.Launched.UnixNano(), Group: d.Member[o.Comm], State: flightrec.Scheduled}
 			sig := flightrec.Sig{
 				Op: recorderOps[o.Function], Sizes: fmt.Sprintf("[%d]", o.Count), Dtypes: o.Type, In: int64(o.Count),
 				Out: int64(o.Count),
@@ -95,10 +90,8 @@ func (c *Case) ringSet() *flightrec.Set {
 			case o.Started:
 				e.State = flightrec.Started
 			}
-			e.Sig = b.sig(sig)
-			d.Entries = append(d.Entries, e)
+			b.launch(d, e, sig)
 		}
-		b.Dumps = append(b.Dumps, d)
 	}
 	return b.finish()
 }

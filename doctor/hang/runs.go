@@ -2,20 +2,137 @@ package hang
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"busbar.dev/input/flightrec"
+	"busbar.dev/input/joblog"
+	"busbar.dev/input/ras"
+	"busbar.dev/internal/words"
 )
 
-// A folder may keep the dumps of the run before: the collectives of both have the same names and numbers, and together
-// they prove nothing. Within one run a record of a rank has one time, and the default group one list of ranks.
+// A folder may keep what the run before left: its collectives have the same names and numbers, and together both prove
+// nothing. A rank has one process in a run, so two of them are two runs, and the later is judged.
+
+// piece is what a file has of one rank's process, and when; the same of every piece of a file.
+type piece struct {
+	file, rank  int // rank -1: not known
+	name        string
+	first, last int64 // 0: it does not say
+}
+
+// sources are the files of one kind, and which of two pieces of a rank are of the same process. The first of both
+// begins first.
+type sources struct {
+	what   string
+	pieces []piece
+	same   func(a, b *piece) bool
+	// together is how far apart the ends of a run's files are at most; 0: it does not matter.
+	together time.Duration
+	// mixed tells that files which overlap in time and are not of the same process are of different jobs.
+	mixed bool
+}
+
+// cut is when the last of the earlier runs ended.
+func (s *sources) cut() (cut int64, err error) {
+	type process struct {
+		first, last int64
+		pieces      []*piece
+	}
+	by := map[int][]*process{}
+	slices.SortStableFunc(s.pieces, func(a, b piece) int { return cmp.Compare(a.first, b.first) })
+	for i := range s.pieces {
+		p := &s.pieces[i]
+		if p.first == 0 || p.rank < 0 {
+			continue
+		}
+		const most = 16 // files of a process that are compared
+		at := slices.IndexFunc(by[p.rank], func(o *process) bool {
+			return slices.ContainsFunc(o.pieces[max(0, len(o.pieces)-most):], func(q *piece) bool { return s.same(q, p) })
+		})
+		if at < 0 {
+			at = len(by[p.rank])
+			by[p.rank] = append(by[p.rank], &process{first: p.first})
+		}
+		o := by[p.rank][at]
+		o.last, o.pieces = max(o.last, p.last), append(o.pieces, p)
+	}
+	for _, rank := range slices.Sorted(maps.Keys(by)) {
+		list := by[rank]
+		slices.SortStableFunc(list, func(a, b *process) int { return cmp.Compare(a.last, b.last) })
+		for i := 1; i < len(list); i++ {
+			switch a, b := list[i-1], list[i]; {
+			case a.last < b.first:
+				cut = max(cut, a.last)
+			case s.mixed:
+				return 0, fmt.Errorf("%s and %s are of several jobs at the same time: give the %s of one", a.pieces[0].name,
+					b.pieces[0].name, s.what)
+			}
+		}
+	}
+	return max(cut, s.stale()), nil
+}
+
+// stale is the end of files that end long before the newest, and before it begins: what a rank left the last time that
+// left none this time.
+func (s *sources) stale() (end int64) {
+	var newest, begin int64
+	for _, p := range s.pieces {
+		newest = max(newest, p.last)
+	}
+	old := newest - int64(s.together)
+	for _, p := range s.pieces {
+		if p.last >= old && p.first > 0 && (begin == 0 || p.first < begin) {
+			begin = p.first
+		}
+	}
+	for _, p := range s.pieces {
+		if s.together > 0 && p.last < min(old, begin) {
+			end = max(end, p.last)
+		}
+	}
+	return end
+}
+
+// earlier are the files of earlier runs. One without times goes with its folder.
+func (c *Case) earlier(s sources) (map[int]bool, error) {
+	cut, err := s.cut()
+	if err != nil || cut == 0 {
+		return nil, err
+	}
+	folders := map[string]bool{} // with files of the newest run
+	for _, p := range s.pieces {
+		folders[path.Dir(p.name)] = folders[path.Dir(p.name)] || p.last > cut
+	}
+	left, names := map[int]bool{}, []string{}
+	for _, p := range s.pieces {
+		if !left[p.file] && (p.first > 0 && p.last <= cut || p.first == 0 && !folders[path.Dir(p.name)]) {
+			left[p.file], names = true, append(names, p.name)
+		}
+	}
+	slices.Sort(names)
+	const most = 16
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if n := len(names) - most; n > 0 {
+		text += " and " + words.Plural(n, "more file")
+	}
+	c.note("The %s are of several runs. Only the newest was judged. Left out: %s.", s.what, text)
+	return left, nil
+}
+
+// without are the elements of a list but for some.
+func without[E any](list []E, left map[int]bool) (kept []E) {
+	for i, x := range list {
+		if !left[i] {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
 
 // Mixed is an error where dumps or RAS answers are of several runs and their times do not say which is the newest.
 func (c *Case) Mixed() error {
@@ -26,54 +143,143 @@ func (c *Case) Mixed() error {
 // oneRun is the case with what the newest run alone left.
 func (c *Case) oneRun() (*Case, error) {
 	x := *c
-	if err := x.oneAnswers(); err != nil {
+	x.notes = slices.Clone(c.notes)
+	left, err := x.earlier(x.answers())
+	if err != nil {
 		return nil, err
 	}
-	x.oneLogs()
-	return x.oneDumps()
+	x.ras = without(x.ras, left)
+	if left, err = x.earlier(x.logPieces()); err != nil {
+		return nil, err
+	}
+	x.logs = without(x.logs, left)
+	if left, err = x.earlier(x.dumps()); err != nil {
+		return nil, err
+	}
+	if len(left) > 0 {
+		x.rec = part(c.rec, without(c.rec.Dumps, left))
+	}
+	return &x, nil
 }
 
-// oneDumps is the case with the dumps of the newest run alone, itself where there are no others.
-func (c *Case) oneDumps() (*Case, error) {
-	r := newRuns(c)
-	certain := r.mixed()
-	if !certain && !r.stale() {
-		return c, nil
+// answers are those of RAS, in their order: of a running job they are newer than files, whatever clocks say. A run is
+// known by its communicators and processes; a text lists some of them only, so it is kept with any.
+func (c *Case) answers() sources {
+	when := func(r *ras.Report) string {
+		if c.asked[r] {
+			return "asked " + r.Time // behind all digits
+		}
+		return r.Time
 	}
-	kept, left := r.newest()
-	if len(left) == 0 {
-		return c, nil
+	var times []string
+	for _, r := range c.ras {
+		times = append(times, when(r))
 	}
-	earliest, latest := int64(math.MaxInt64), int64(0)
-	for _, d := range kept {
-		first, last := span(d)
-		latest = max(latest, last)
-		if first > 0 {
-			earliest = min(earliest, first)
+	slices.Sort(times)
+	s := sources{what: "RAS answers", mixed: true, same: func(a, b *piece) bool {
+		of := map[any]bool{}
+		for _, id := range runIDs(c.ras[a.file]) {
+			of[id] = true
+		}
+		return slices.ContainsFunc(runIDs(c.ras[b.file]), func(id any) bool { return of[id] })
+	}}
+	for i, r := range c.ras {
+		if r.JSON && len(r.Comms) > 0 {
+			at := int64(1 + slices.Index(times, when(r)))
+			s.pieces = append(s.pieces, piece{file: i, name: r.Name, first: at, last: at})
 		}
 	}
-	var names []string
-	overlap := false
-	for _, d := range left {
-		_, last := span(d)
-		overlap = overlap || last >= earliest
-		names = append(names, d.Name)
+	return s
+}
+
+// runIDs are the communicators and processes of an answer: those of a run.
+func runIDs(r *ras.Report) (list []any) {
+	for i := range r.Comms {
+		m := &r.Comms[i]
+		list = append(list, m.Hash)
+		for _, x := range slices.Concat(m.Ranks, m.Missing) {
+			list = append(list, x.Process)
+		}
 	}
-	text := someNames(names)
-	if overlap && !certain {
-		return c, nil // clocks that differ
+	return list
+}
+
+// logPieces are the processes of every rank, in logs that say when. One that PyTorch took down may still write into
+// another file for a while.
+func (c *Case) logPieces() sources {
+	const leaves = int64(2 * time.Minute)
+	j := newJob(c)
+	who, down := map[piece]string{}, map[piece]bool{}
+	s := sources{what: "logs", same: func(a, b *piece) bool {
+		return (who[*a] == "" || who[*b] == "" || who[*a] == who[*b]) && !(down[*a] && b.first-a.last > leaves)
+	}}
+	for n, l := range c.logs {
+		ranks := map[int]bool{-1: true}
+		of := func(rank int) piece {
+			ranks[rank] = true
+			return piece{n, rank, l.Name, l.First, l.Last}
+		}
+		own, ok := j.files[l.Name]
+		for i := range l.Events {
+			switch e := &l.Events[i]; {
+			case e.Kind == joblog.InitStart && e.NRanks == j.world:
+				who[of(e.CommRank)] = fmt.Sprintf("%s/%d", e.Host, e.PID)
+			case e.Kind == joblog.Process && ok:
+				who[of(own)] = fmt.Sprintf("%s/%d", e.Host, e.PID)
+			case e.Rank >= 0 && e.Kind != joblog.Exit:
+				p := of(e.Rank)
+				down[p] = down[p] || e.Kind == joblog.Down
+			}
+		}
+		for _, rank := range slices.Sorted(maps.Keys(ranks)) {
+			s.pieces = append(s.pieces, of(rank))
+		}
 	}
-	if overlap {
-		return nil, errors.New("the recorder's dumps are of several runs or jobs, and their times do not say which is the " +
-			"newest: give the dumps of one; those of another than " + kept[0].Name + ": " + text)
+	return s
+}
+
+// dumps are those of the recorder. A record of a rank has one time in a run, and the default group one list of ranks.
+func (c *Case) dumps() sources {
+	j := newJob(c)
+	s := sources{what: "dumps", mixed: true, together: time.Hour, same: func(p, q *piece) bool {
+		a, b := c.rec.Dumps[p.file], c.rec.Dumps[q.file]
+		if x, y := defaultGroup(c.rec, a), defaultGroup(c.rec, b); x >= 0 && y >= 0 && x != y {
+			return false
+		}
+		times := map[int64]int64{}
+		for i := range a.Entries {
+			times[a.Entries[i].Record] = a.Entries[i].Created
+		}
+		for i := range b.Entries {
+			if e := &b.Entries[i]; times[e.Record] > 0 && e.Created > 0 {
+				return times[e.Record] == e.Created
+			}
+		}
+		return a.Entries[0].Record < b.Entries[0].Record // counted on, or again from the beginning
+	}}
+	x := &table{source: fromRecorder, set: c.rec, job: j}
+	for i, d := range c.rec.Dumps {
+		p := piece{file: i, rank: x.rankOf(d), name: d.Name}
+		for k := range d.Entries {
+			if t := d.Entries[k].Created; t > 0 {
+				if p.last = max(p.last, t); p.first == 0 {
+					p.first = t
+				}
+			}
+		}
+		s.pieces = append(s.pieces, p)
 	}
-	x := *c
-	x.rec = part(c.rec, kept)
-	x.notes = append(slices.Clone(c.notes), fmt.Sprintf("The recorder's dumps are of several runs. Only the newest was "+
-		"judged, whose last collective was launched at %s. Left out: %s.", time.Unix(0, latest).UTC().Format(time.DateTime),
-		text))
-	x.mixed = true
-	return &x, nil
+	return s
+}
+
+// defaultGroup is the group of all ranks; -1 where a dump does not list it.
+func defaultGroup(s *flightrec.Set, d *flightrec.Dump) int32 {
+	for _, g := range d.Member {
+		if x := &s.Groups[g]; x.Desc == "default_pg" && x.Ranks != nil {
+			return g
+		}
+	}
+	return -1
 }
 
 // part is a set of some of its dumps; groups that only the others list have no members.
@@ -94,241 +300,4 @@ func part(s *flightrec.Set, dumps []*flightrec.Dump) *flightrec.Set {
 		}
 	}
 	return x
-}
-
-// runs tells the dumps of runs apart.
-type runs struct {
-	set  *flightrec.Set
-	rank map[*flightrec.Dump]int
-	near int64 // farther apart no two ranks launch all that they share
-}
-
-func newRuns(c *Case) *runs {
-	r := &runs{set: c.rec, rank: map[*flightrec.Dump]int{}, near: int64(time.Minute)}
-	if len(c.rec.Dumps) < 2 {
-		return r
-	}
-	x := &recorder{set: c.rec, job: newJob(c)}
-	for _, d := range c.rec.Dumps {
-		r.rank[d] = x.rankOf(d)
-	}
-	return r
-}
-
-// mixed reports dumps that cannot be of one run, and learns how far apart runs are.
-func (r *runs) mixed() bool {
-	yes := false
-	by := map[int][]*flightrec.Dump{}
-	world := int32(-1)
-	for _, d := range r.set.Dumps {
-		if g := r.defaultGroup(d); g >= 0 {
-			yes = yes || world >= 0 && g != world
-			world = g
-		}
-		rank := r.rank[d]
-		if rank < 0 {
-			continue
-		}
-		for _, o := range by[rank][:min(len(by[rank]), 16)] {
-			if far, differ := r.differ(o, d); differ {
-				yes = true
-				r.near = min(r.near, max(far/2, int64(time.Second)))
-			}
-		}
-		by[rank] = append(by[rank], d)
-	}
-	return yes
-}
-
-// stale reports a dump that ends long before the newest: a rank that left none this time may have one of the run
-// before. However long a hang lasts, ranks stop launching at about the same time.
-func (r *runs) stale() bool {
-	const long = int64(time.Hour)
-	oldest, newest := int64(math.MaxInt64), int64(0)
-	for _, d := range r.set.Dumps {
-		if n := len(d.Entries); n > 0 && d.Entries[n-1].Created > 0 {
-			oldest, newest = min(oldest, d.Entries[n-1].Created), max(newest, d.Entries[n-1].Created)
-		}
-	}
-	r.near = long
-	return newest > 0 && newest-oldest > long
-}
-
-// defaultGroup is the group of all ranks; -1 where a dump does not list it.
-func (r *runs) defaultGroup(d *flightrec.Dump) int32 {
-	for _, g := range d.Member {
-		if x := &r.set.Groups[g]; x.Desc == "default_pg" && x.Ranks != nil {
-			return g
-		}
-	}
-	return -1
-}
-
-// differ reports two dumps of a rank that are of different runs, and how far apart these are in time.
-func (r *runs) differ(a, b *flightrec.Dump) (far int64, yes bool) {
-	if x, y := r.defaultGroup(a), r.defaultGroup(b); x >= 0 && y >= 0 && x != y {
-		return math.MaxInt64, true
-	}
-	if len(a.Entries) == 0 || len(b.Entries) == 0 {
-		return 0, false
-	}
-	times := make(map[int64]int64, len(a.Entries))
-	for i := range a.Entries {
-		times[a.Entries[i].Record] = a.Entries[i].Created
-	}
-	shared := false
-	for i := range b.Entries {
-		e := &b.Entries[i]
-		if t := times[e.Record]; t > 0 && e.Created > 0 {
-			if shared = true; t != e.Created {
-				return max(t-e.Created, e.Created-t), true
-			}
-		}
-	}
-	if shared {
-		return 0, false
-	}
-	if a.Entries[0].Record > b.Entries[0].Record {
-		a, b = b, a
-	}
-	_, last := span(a)
-	first, _ := span(b)
-	return last - first, first > 0 && last > first // counted on, and yet earlier
-}
-
-// span is when a dump's first and last entry were launched; 0 where it does not say.
-func span(d *flightrec.Dump) (first, last int64) {
-	for i := range d.Entries {
-		if t := d.Entries[i].Created; t > 0 {
-			if last = max(last, t); first == 0 || t < first {
-				first = t
-			}
-		}
-	}
-	return first, last
-}
-
-// newest are the dumps of the run that launched last, and the others, both as they were given.
-func (r *runs) newest() (kept, left []*flightrec.Dump) {
-	all := slices.Clone(r.set.Dumps)
-	slices.SortStableFunc(all, func(a, b *flightrec.Dump) int {
-		_, x := span(a)
-		_, y := span(b)
-		return cmp.Compare(y, x)
-	})
-	ops := map[opRef]int64{}
-	in, by := map[*flightrec.Dump]bool{}, map[int][]*flightrec.Dump{}
-	folders := map[string]bool{}
-	earliest := int64(math.MaxInt64)
-	join := func(d *flightrec.Dump) {
-		in[d] = true
-		by[r.rank[d]] = append(by[r.rank[d]], d)
-		folders[path.Dir(d.Name)] = true
-		if first, _ := span(d); first > 0 {
-			earliest = min(earliest, first)
-		}
-		for i := range d.Entries {
-			if e := &d.Entries[i]; !e.P2P && e.Created > 0 && ops[opRef{e.Group, e.Seq}] == 0 {
-				ops[opRef{e.Group, e.Seq}] = e.Created
-			}
-		}
-	}
-	fits := func(d *flightrec.Dump, strangers bool) bool {
-		if x, y := r.defaultGroup(all[0]), r.defaultGroup(d); x >= 0 && y >= 0 && x != y {
-			return false
-		}
-		for _, o := range by[r.rank[d]] {
-			if _, differ := r.differ(o, d); differ && r.rank[d] >= 0 {
-				return false
-			}
-		}
-		shared := false
-		for i := range d.Entries {
-			e := &d.Entries[i]
-			if t := ops[opRef{e.Group, e.Seq}]; t > 0 && !e.P2P && e.Created > 0 {
-				if shared = true; max(t-e.Created, e.Created-t) <= r.near {
-					return true
-				}
-			}
-		}
-		_, last := span(d)
-		// what shares no collective with the run but folder and time
-		return strangers && !shared && folders[path.Dir(d.Name)] && (last == 0 || last >= earliest)
-	}
-	join(all[0])
-	for _, strangers := range []bool{false, true} {
-		for before := 0; before < len(in); {
-			before = len(in)
-			for _, d := range all {
-				if !in[d] && fits(d, strangers) {
-					join(d)
-				}
-			}
-		}
-	}
-	for _, d := range r.set.Dumps {
-		if in[d] {
-			kept = append(kept, d)
-		} else {
-			left = append(left, d)
-		}
-	}
-	return kept, left
-}
-
-// tornFile is a dump that could not be read whole.
-type tornFile struct {
-	name string
-	rank int
-}
-
-// tear takes a dump that is cut off: its rank left one, so it was not killed before it could.
-func (c *Case) tear(name string, size int) {
-	c.torn = append(c.torn, tornFile{name, flightrec.RankOf(name)})
-	c.note("%s: this recorder dump is torn: it ends after %d bytes. Copy it again, or have it written again; was the "+
-		"disk full, or the job still writing it?", name, size)
-}
-
-// Torn is an error that names dumps that are cut off, where there are such.
-func (c *Case) Torn() error {
-	if len(c.torn) == 0 {
-		return nil
-	}
-	return errors.New(strings.Join(c.notes, "\n"))
-}
-
-// unread is the verdict on ranks that wait for some whose dumps are torn or were not given.
-func (x *judge) unread() (*Verdict, bool) {
-	w := x.rec.waits
-	if len(w.absent) == 0 || x.rec.running > 0 {
-		return nil, false
-	}
-	torn := map[int]string{}
-	for _, f := range x.c.torn {
-		torn[f.rank] = f.name
-	}
-	c := claim{waiting: w.waiting}
-	if op, ok := x.rec.firstNeeded(w.absent[0]); ok {
-		x.rec.describe(&c, op)
-	}
-	text := ""
-	maps.DeleteFunc(torn, func(r int, _ string) bool { return !slices.Contains(w.absent, r) })
-	if ranks := slices.Sorted(maps.Keys(torn)); len(ranks) > 0 {
-		text = fmt.Sprintf("the dump of %s is torn (%s)", rankList(ranks), torn[ranks[0]])
-	}
-	if none := slices.DeleteFunc(slices.Clone(w.absent), func(r int) bool { return torn[r] != "" }); len(none) > 0 {
-		if text != "" {
-			text += ", and "
-		}
-		text += fmt.Sprintf("there is no dump of %s", rankList(none))
-	}
-	v := x.verdict(c, Unknown)
-	v.Kind, v.Confidence = UnknownKind, 0
-	verb := "waits"
-	if len(w.waiting) > 1 {
-		verb = "wait"
-	}
-	v.Text = fmt.Sprintf("%s %s in or behind %s. Who holds it up is not known: %s. Give the dumps of all ranks",
-		rankList(w.waiting), verb, c.what(), text)
-	return v, true
 }

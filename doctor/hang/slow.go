@@ -37,7 +37,7 @@ func (x *judge) slow() (claim, bool) {
 }
 
 // timed adds the recorder's times of completed collectives, where timing was on.
-func (x *recorder) timed(w *rates.Window, world int) {
+func (x *table) timed(w *rates.Window, world int) {
 	for _, h := range x.order {
 		for i := range h.entries {
 			e := &h.entries[i]

@@ -63,38 +63,6 @@ func TestSyntheticFaults(t *testing.T) {
 	}
 }
 
-// TestLateToACommunicator reads how long ranks waited in the making of communicators: who came last waited for nobody.
-func TestLateToACommunicator(t *testing.T) {
-	c := NewCase()
-	log := func(rank int, comms ...string) {
-		text := ""
-		for _, x := range comms {
-			var hash, size, at string
-			var wait float64
-			if _, err := fmt.Sscan(x, &hash, &size, &at, &wait); err != nil {
-				t.Fatal(err)
-			}
-			head := fmt.Sprintf("node%d:%d:%d [0] NCCL INFO ", rank, 100+rank, 100+rank)
-			id := fmt.Sprintf("ncclCommInitRankConfig comm 0x1 rank %s nranks %s cudaDev 0 nvmlDev 0 busId 60 commId 0x%s - "+
-				"Init ", at, size, hash)
-			text += head + id + "START\n" + head + id + "COMPLETE\n" +
-				head + fmt.Sprintf("Init timings - ncclCommInitRankConfig: rank %s nranks %s total %.2f (kernels 0.1, alloc "+
-				"0.00, bootstrap %.2f, allgathers 0.00)\n", at, size, wait+0.2, wait)
-		}
-		if _, err := c.Add(fmt.Sprintf("nccl.%d.log", rank), []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	log(0, "a 2 0 0.1", "c 2 0 55.3", "e 4 0 1.2")
-	log(1, "a 2 1 0.2", "d 2 0 57.1", "e 4 1 0.4")
-	log(2, "b 2 0 58.0", "c 2 1 0.1", "e 4 2 0.3")
-	log(3, "b 2 1 0.1", "d 2 1 0.2", "e 4 3 0.3")
-	v := c.Judge()
-	if v.Kind != NeverJoined || v.State != Stalled || len(v.Ranks) != 1 || v.Ranks[0].Rank != 3 {
-		t.Errorf("%s %s %+v: %s", v.State, v.Kind, v.Ranks, v.Text)
-	}
-}
-
 // TestLostGPU reads DCGM's metrics beside a job that waits: the rank on that GPU is the one.
 func TestLostGPU(t *testing.T) {
 	c := files(t, &livejob.Job{Ranks: 8, TP: 2, Steps: 5, Fault: livejob.Late, Culprit: 5})

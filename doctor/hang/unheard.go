@@ -12,26 +12,18 @@ import (
 
 // answers reports ranks that the newest RAS answer has, or that wrote a stack.
 func (x *judge) answers(ranks []int) bool {
-	if len(x.ras) == 0 {
-		return false
-	}
-	last := x.ras[len(x.ras)-1]
-	if !last.report.JSON {
+	last := whole(x.ras)
+	if last == nil || !last.JSON {
 		return false
 	}
 	seen := map[int]bool{}
-	for i := range last.report.Comms {
-		c := &last.report.Comms[i]
+	for i := range last.Comms {
+		c := &last.Comms[i]
 		for k := range c.Ranks {
 			seen[x.job.rank(c, &c.Ranks[k])] = true
 		}
 	}
-	for _, r := range ranks {
-		if !seen[r] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ranks, func(r int) bool { return !seen[r] })
 }
 
 // lastWords are the last lines that the program itself wrote on the ranks of a claim, before a watchdog gave up: what

@@ -2,6 +2,7 @@ package hang
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -22,7 +23,7 @@ type waits struct {
 }
 
 // waitGraph follows from every waiting rank whom it waits for, to those that wait for nobody.
-func (x *recorder) waitGraph() waits {
+func (x *table) waitGraph() waits {
 	var w waits
 	next := map[int][]int{}
 	absent := map[int]bool{}
@@ -56,7 +57,7 @@ func (x *recorder) waitGraph() waits {
 		state[r] = 1
 		for _, m := range next[r] {
 			switch {
-			case x.ranks[m].pending() == nil:
+			case x.ranks[m].pending() == nil, x.source == fromLog && len(next[m]) == 0:
 				roots[m] = true
 			case state[m] == 1:
 				w.cycle = append(w.cycle, r, m)
@@ -77,6 +78,7 @@ func (x *recorder) waitGraph() waits {
 	for r := range absent {
 		w.absent = append(w.absent, r)
 	}
+	w.waiting = slices.DeleteFunc(w.waiting, func(r int) bool { return roots[r] })
 	slices.Sort(w.roots)
 	slices.Sort(w.absent)
 	slices.Sort(w.cycle)
@@ -87,7 +89,7 @@ func (x *recorder) waitGraph() waits {
 var peerOp = lazyre.New(`(?:send|recv)\s+(\d+)\s*(?:->|<-)\s*(\d+)`)
 
 // lacking are the members that have not launched what a rank waits for.
-func (x *recorder) lacking(h *history, e *flightrec.Entry) []int {
+func (x *table) lacking(h *history, e *flightrec.Entry) []int {
 	members := x.set.Groups[e.Group].Ranks
 	if e.P2P {
 		m := peerOp.FindStringSubmatch(x.set.Sigs[e.Sig].Op)
@@ -111,16 +113,28 @@ func (x *recorder) lacking(h *history, e *flightrec.Entry) []int {
 		if m == h.rank {
 			continue
 		}
-		if p == nil || p.last[e.Group] < e.Seq {
+		if p == nil || p.last[e.Group] < e.Seq || x.source == fromLog && p.at(e.Group) < e.Seq {
 			list = append(list, m)
 		}
 	}
 	return list
 }
 
+// unsaid is the number of the last collective of a rank that does not say it.
+const unsaid = math.MaxInt32
+
+// at is the collective of a group that a rank is in, where it waits in one of that group first. Watchdogs give up
+// long after: who is in an earlier one then than others is behind.
+func (h *history) at(group int32) int32 {
+	if e := h.pending(); e != nil && e.Group == group && h.last[group] != unsaid {
+		return e.Seq
+	}
+	return unsaid
+}
+
 // firstNeeded is the collective that a rank would have launched next: of those that others wait for, the one that comes
 // first in the order of a rank that has several of them, else the one whose group this rank used longest ago.
-func (x *recorder) firstNeeded(rank int) (opRef, bool) {
+func (x *table) firstNeeded(rank int) (opRef, bool) {
 	var best opRef
 	found := false
 	used := map[int32]int64{}
@@ -158,7 +172,7 @@ func (x *recorder) firstNeeded(rank int) (opRef, bool) {
 }
 
 // before reports which of two collectives a program launches first.
-func (x *recorder) before(a, b opRef, used map[int32]int64) bool {
+func (x *table) before(a, b opRef, used map[int32]int64) bool {
 	if a.group == b.group {
 		return a.seq < b.seq
 	}
@@ -183,7 +197,7 @@ func (x *recorder) before(a, b opRef, used map[int32]int64) bool {
 }
 
 // sigOf is what an operation is, as the first rank that has it says.
-func (x *recorder) sigOf(op opRef) *flightrec.Sig {
+func (x *table) sigOf(op opRef) *flightrec.Sig {
 	s := x.at(op.group, op.seq)
 	if s == nil || s.sig == 0 {
 		return nil
@@ -191,16 +205,28 @@ func (x *recorder) sigOf(op opRef) *flightrec.Sig {
 	return &x.set.Sigs[s.sig-1]
 }
 
-// quote is a line of evidence about one rank's entry.
-func (x *recorder) quote(h *history, e *flightrec.Entry) finding.Quote {
-	g := &x.set.Groups[e.Group]
+// quote is the evidence about one rank's entry; nil is all that the rank did.
+func (x *table) quote(h *history, e *flightrec.Entry) []finding.Quote {
+	if x.cite != nil {
+		return x.cite(h.rank, e)
+	}
+	last := ""
+	if e == nil {
+		if len(h.entries) == 0 {
+			return nil
+		}
+		e, last = &h.entries[len(h.entries)-1], "the last that it launched: "
+	}
 	s := &x.set.Sigs[e.Sig]
-	text := fmt.Sprintf("rank %d: %s #%d on group %s is %s (record %d, %s)", h.rank, s.Op, e.Seq, groupName(g), e.State,
-		e.Record, s.Sizes)
+	text := fmt.Sprintf("%srank %d: %s #%d on group %s is %s", last, h.rank, s.Op, e.Seq,
+		groupName(&x.set.Groups[e.Group]), e.State)
+	if s.Sizes != "" {
+		text += fmt.Sprintf(" (record %d, %s)", e.Record, s.Sizes)
+	}
 	if f := x.set.Frames[e.Frame]; f != "" {
 		text += ", launched by " + f
 	}
-	return finding.Quote{File: h.file, Text: text}
+	return []finding.Quote{{File: h.file, Text: text}}
 }
 
 func groupName(g *flightrec.Group) string {

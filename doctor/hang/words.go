@@ -38,7 +38,7 @@ func (v *Verdict) title() string {
 	for _, r := range v.Ranks {
 		ranks = append(ranks, r.Rank)
 	}
-	who := "the job"
+	who := "a rank"
 	switch {
 	case len(ranks) > 0:
 		who = rankList(ranks)

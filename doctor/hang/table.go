@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/finding"
 	"busbar.dev/input/flightrec"
 )
 
@@ -23,35 +24,35 @@ type history struct {
 
 // slot is one collective of a group, over all members.
 type slot struct {
-	sig              int32 // plus one; of the first member that has it
-	have, done       int32
-	earliest, latest int64 // creation
-	first, last      int32 // who created it first and last
-	differs          bool
-	busy             bool // somebody has it and it is not completed
+	sig        int32 // plus one; of the first member that has it
+	have, done int32
+	differs    bool
+	busy       bool // somebody has it and it is not completed
 }
 
-// recorder is the joined dumps.
-type recorder struct {
+// table is what one source has of all ranks: the last that each launched on a communicator, and what is not completed.
+// The recorder's dumps are of this form; what other sources say is brought into it, and judged by the same rules.
+type table struct {
 	set    *flightrec.Set
 	job    *job
 	waits  waits
 	ranks  map[int]*history
 	order  []*history
 	canon  []int32 // a group's first index with the same name and members
-	absent []int   // ranks that groups list and no dump is of
-	torn   []tornFile
+	absent []int   // ranks that groups list and nothing is said of
 	slots  map[int32][]slot
 	base   map[int32]int32
 	// running counts collectives that completed somewhere while a member had not launched them when it was dumped: the
 	// dumps were taken while the job ran, and prove nothing about its end.
 	running int
 	source  string
+	// cite is the line that says it, of a source that is read by people; nil where the table's own words are evidence.
+	cite func(rank int, e *flightrec.Entry) []finding.Quote
 }
 
-// newRecorder joins the dumps of all ranks.
-func newRecorder(source string, set *flightrec.Set, j *job) *recorder {
-	x := &recorder{
+// newTable joins what a source says of each rank.
+func newTable(source string, set *flightrec.Set, j *job) *table {
+	x := &table{
 		source: source, set: set, job: j, ranks: map[int]*history{}, slots: map[int32][]slot{}, base: map[int32]int32{},
 	}
 	x.unify()
@@ -79,30 +80,28 @@ func newRecorder(source string, set *flightrec.Set, j *job) *recorder {
 }
 
 // unify makes one group of those that only some dumps list the members of.
-func (x *recorder) unify() {
-	known := map[string]int32{}
-	several := map[string]bool{}
+func (x *table) unify() {
+	known := map[string][]int32{}
 	x.canon = make([]int32, len(x.set.Groups))
 	for i := range x.set.Groups {
-		g := &x.set.Groups[i]
-		x.canon[i] = int32(i)
-		if g.Ranks != nil {
-			_, ok := known[g.Name]
-			several[g.Name] = several[g.Name] || ok
-			known[g.Name] = int32(i)
+		if g := &x.set.Groups[i]; g.Ranks != nil {
+			known[g.Name] = append(known[g.Name], int32(i))
 		}
 	}
 	for i := range x.set.Groups {
-		g := &x.set.Groups[i]
-		if k, ok := known[g.Name]; ok && g.Ranks == nil && !several[g.Name] {
-			x.canon[i] = k
+		x.canon[i] = int32(i)
+		if g := &x.set.Groups[i]; g.Ranks == nil && len(known[g.Name]) == 1 {
+			x.canon[i] = known[g.Name][0]
 		}
 	}
 }
 
 // rankOf is whose a dump is: what it says, what its name says, or the only rank that all its groups share.
-func (x *recorder) rankOf(d *flightrec.Dump) int {
+func (x *table) rankOf(d *flightrec.Dump) int {
 	rank := d.Rank
+	if x.source != fromRecorder {
+		return rank
+	}
 	if r, ok := x.job.files[d.Name]; ok {
 		rank = r
 	}
@@ -135,7 +134,7 @@ func (x *recorder) rankOf(d *flightrec.Dump) int {
 }
 
 // lists are the members of groups, where they are known. Groups of the same members share them.
-func (x *recorder) lists(groups []int32) (lists [][]int) {
+func (x *table) lists(groups []int32) (lists [][]int) {
 	seen := map[*int]bool{}
 	for _, g := range groups {
 		if ranks := x.set.Groups[g].Ranks; len(ranks) > 0 && !seen[&ranks[0]] {
@@ -147,7 +146,7 @@ func (x *recorder) lists(groups []int32) (lists [][]int) {
 }
 
 // addDump joins one dump with what is known of its rank.
-func (x *recorder) addDump(rank int, d *flightrec.Dump) {
+func (x *table) addDump(rank int, d *flightrec.Dump) {
 	h := x.ranks[rank]
 	if h == nil {
 		h = &history{rank: rank, last: map[int32]int32{}, status: map[int32]int32{}}
@@ -199,7 +198,7 @@ func (h *history) finish() {
 
 // openBarriers undoes that the recorder has a barrier completed as soon as it is launched (seen with PyTorch 2.11): one
 // that the status does not count yet, and that a member has not launched, cannot be over.
-func (x *recorder) openBarriers(h *history) {
+func (x *table) openBarriers(h *history) {
 	for i := len(h.entries) - 1; i >= 0; i-- {
 		e := &h.entries[i]
 		status, ok := h.status[e.Group]
@@ -223,7 +222,7 @@ func (x *recorder) openBarriers(h *history) {
 const maxSpan = 1 << 14
 
 // layEntries lays all entries of a group over each other.
-func (x *recorder) layEntries() {
+func (x *table) layEntries() {
 	top, count := map[int32]int32{}, map[int32]int32{}
 	for _, h := range x.order {
 		for i := range h.entries {
@@ -247,27 +246,20 @@ func (x *recorder) layEntries() {
 			for len(list) <= at {
 				list = append(list, slot{})
 			}
-			list[at].takeEntry(h.rank, e)
+			list[at].takeEntry(x.set, e)
 			x.slots[e.Group] = list
 		}
 	}
 }
 
-func (s *slot) takeEntry(rank int, e *flightrec.Entry) {
+func (s *slot) takeEntry(set *flightrec.Set, e *flightrec.Entry) {
 	switch {
 	case s.have == 0:
 		s.sig = e.Sig + 1
-		s.earliest, s.latest, s.first, s.last = e.Created, e.Created, int32(rank), int32(rank)
-	case s.sig != e.Sig+1:
+	case s.sig != e.Sig+1 && set.Sigs[s.sig-1] != set.Sigs[e.Sig]:
 		s.differs = true
 	}
 	s.have++
-	if e.Created < s.earliest {
-		s.earliest, s.first = e.Created, int32(rank)
-	}
-	if e.Created > s.latest {
-		s.latest, s.last = e.Created, int32(rank)
-	}
 	if e.State == flightrec.Completed {
 		s.done++
 	} else {
@@ -276,7 +268,7 @@ func (s *slot) takeEntry(rank int, e *flightrec.Entry) {
 }
 
 // at is a collective of a group; nil where nobody has it.
-func (x *recorder) at(g, seq int32) *slot {
+func (x *table) at(g, seq int32) *slot {
 	list := x.slots[g]
 	i := int(seq - x.base[g])
 	if i < 0 || i >= len(list) {
@@ -286,7 +278,7 @@ func (x *recorder) at(g, seq int32) *slot {
 }
 
 // findAbsent finds members without a dump, and counts collectives that prove the dumps to be of different moments.
-func (x *recorder) findAbsent() {
+func (x *table) findAbsent() {
 	missing := map[int]bool{}
 	for g := range x.set.Groups {
 		if x.canon[g] != int32(g) {

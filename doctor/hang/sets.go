@@ -19,14 +19,12 @@ type setBuilder struct {
 	*flightrec.Set
 
 	groups  map[string]int32
-	sigs    map[flightrec.Sig]int32
 	members map[int32]map[int]int // global by communicator's rank
+	dumps   map[int]*flightrec.Dump
 }
 
 func newSetBuilder() *setBuilder {
-	return &setBuilder{
-		flightrec.NewSet(), map[string]int32{}, map[flightrec.Sig]int32{}, map[int32]map[int]int{},
-	}
+	return &setBuilder{flightrec.NewSet(), map[string]int32{}, map[int32]map[int]int{}, map[int]*flightrec.Dump{}}
 }
 
 // group is the number of a communicator, or of a part of its operations.
@@ -40,15 +38,21 @@ func (b *setBuilder) group(key string, as flightrec.Group) int32 {
 	return g
 }
 
-// sig is the number of what an operation is.
-func (b *setBuilder) sig(s flightrec.Sig) int32 {
-	i, ok := b.sigs[s]
-	if !ok {
-		i = int32(len(b.Sigs))
-		b.sigs[s] = i
-		b.Sigs = append(b.Sigs, s)
+// dump is what is said of a rank.
+func (b *setBuilder) dump(rank int, name string) *flightrec.Dump {
+	d := b.dumps[rank]
+	if d == nil {
+		d = &flightrec.Dump{Name: name, Rank: rank, Last: map[int32]int32{}}
+		b.dumps[rank], b.Dumps = d, append(b.Dumps, d)
 	}
-	return i
+	return d
+}
+
+// launch adds what a rank launched last of all that is said of it.
+func (b *setBuilder) launch(d *flightrec.Dump, e flightrec.Entry, sig flightrec.Sig) {
+	e.Record, e.Sig = int64(len(d.Entries))+1, int32(len(b.Sigs))
+	b.Sigs = append(b.Sigs, sig)
+	d.Entries = append(d.Entries, e)
 }
 
 // finish gives the groups their ranks.
@@ -61,12 +65,10 @@ func (b *setBuilder) finish() *flightrec.Set {
 	return b.Set
 }
 
-// inspectorSet is what Inspector's lines say: collectives that ended, with sizes and times. Who comes late to one
-// spends less time in it, which tells when it was launched. Numbers count the calls of one operation.
+// inspectorSet is what Inspector's lines say: collectives that ended, with sizes. Numbers count the calls of one
+// operation.
 func (c *Case) inspectorSet(j *job) *flightrec.Set {
-	const end = 1 << 60 // of all collectives, ns: only differences count
 	b := newSetBuilder()
-	dumps := map[int]*flightrec.Dump{}
 	seen := map[string]bool{} // a line of a file that is there cut and whole
 	for _, in := range c.inspect {
 		for i := range in.records {
@@ -80,20 +82,12 @@ func (c *Case) inspectorSet(j *job) *flightrec.Set {
 				continue
 			}
 			seen[key] = true
-			d := dumps[rank]
-			if d == nil {
-				d = &flightrec.Dump{Name: in.name, Rank: rank}
-				dumps[rank], b.Dumps = d, append(b.Dumps, d)
-			}
-			e := flightrec.Entry{
-				Record: int64(len(d.Entries)) + 1, Seq: r.Seq + 1, Group: b.group(r.Comm+r.Op, flightrec.Group{Name: r.Comm}),
-				Created: end - int64(1000*r.ExecUs), DurationMs: r.ExecUs / 1000, State: flightrec.Completed,
-			}
-			b.members[e.Group][int(r.Rank)] = rank
-			e.Sig = b.sig(flightrec.Sig{
-				Op: recorderOps[r.Op], Sizes: fmt.Sprintf("[%d bytes]", r.Bytes), In: r.Bytes, Out: r.Bytes,
-			})
-			d.Entries = append(d.Entries, e)
+			g := b.group(r.Comm+r.Op, flightrec.Group{Name: r.Comm})
+			b.members[g][int(r.Rank)] = rank
+			b.launch(b.dump(rank, in.name), flightrec.Entry{Seq: r.Seq + 1, Group: g, State: flightrec.Completed},
+				flightrec.Sig{
+					Op: recorderOps[r.Op], Sizes: fmt.Sprintf("[%d bytes]", r.Bytes), In: r.Bytes, Out: r.Bytes,
+				})
 		}
 	}
 	return b.finish()

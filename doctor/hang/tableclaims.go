@@ -1,0 +1,454 @@
+package hang
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"busbar.dev/input/flightrec"
+)
+
+// communicator describes a process group for the verdict.
+func (x *table) communicator(g int32) *Communicator {
+	group := &x.set.Groups[g]
+	c := &Communicator{Ranks: slices.Clone(group.Ranks), Group: x.job.kindOf(group.Desc, group.Ranks)}
+	c.Name = cmp.Or(c.Group, group.Name)
+	if x.source == fromRAS || x.source == fromProfiler {
+		c.Hash = group.Name
+	}
+	return c
+}
+
+// kindOf is what a group of ranks is for, by its description; "" where nobody gave one.
+func (j *job) kindOf(desc string, ranks []int) string {
+	switch {
+	case desc == "default_pg", j.world > 1 && len(ranks) == j.world:
+		return "world"
+	case desc == "undefined":
+		return ""
+	}
+	return desc
+}
+
+// sameSize are operations whose sizes must be equal on all ranks; gathers of lists, scatters and exchanges may differ.
+func sameSize(op string) bool {
+	switch op {
+	case "all_reduce", "broadcast", "reduce", "_all_gather_base", "_reduce_scatter_base", "all_reduce_barrier",
+		"_broadcast_oop", "_reduce_oop", "allreduce_coalesced", "all_gather_into_tensor", "reduce_scatter_tensor":
+		return true
+	}
+	return false
+}
+
+// mismatch finds a collective that ranks call differently: one that somebody still waits for before one that ended,
+// another operation before another size, the first before later ones.
+func (x *table) mismatch() (claim, bool) {
+	var best claim
+	value := -1
+	for _, g := range slices.Sorted(maps.Keys(x.slots)) {
+		for i, s := range x.slots[g] {
+			if !s.differs {
+				continue
+			}
+			c, ok := x.mismatchAt(g, x.base[g]+int32(i))
+			n := 0
+			if s.busy {
+				n = 2
+			}
+			if c.kind == OpMismatch {
+				n++
+			}
+			if ok && (n > value ||
+				n == value && (c.seq < best.seq || c.seq == best.seq && len(c.comm.Ranks) < len(best.comm.Ranks))) {
+				best, value = c, n
+			}
+		}
+	}
+	return best, value >= 0
+}
+
+// mismatchAt says who calls a collective differently from the others.
+func (x *table) mismatchAt(g, seq int32) (claim, bool) {
+	ops, sizes := map[string][]int{}, map[flightrec.Sig][]int{}
+	calls := map[int]flightrec.Sig{}
+	var waiting []int
+	for _, r := range x.set.Groups[g].Ranks {
+		h := x.ranks[r]
+		if h == nil {
+			continue
+		}
+		e := h.find(g, seq)
+		if e == nil {
+			continue
+		}
+		s := x.set.Sigs[e.Sig]
+		calls[r] = s
+		ops[s.Op] = append(ops[s.Op], r)
+		if sameSize(s.Op) {
+			s.Sizes = "" // the same numbers in another shape are alike
+			sizes[s] = append(sizes[s], r)
+		}
+		if e.State != flightrec.Completed {
+			waiting = append(waiting, r)
+		}
+	}
+	c := newClaim(OpMismatch, x.source)
+	c.comm, c.seq = x.communicator(g), int(seq)
+	how := "calls another than the rest"
+	clear := false
+	switch {
+	case len(ops) > 1:
+		c.ranks, clear = minority(ops)
+	case len(sizes) > 1:
+		c.become(SizeMismatch)
+		how = "calls it with another size or type"
+		c.ranks, clear = minority(sizes)
+	default:
+		return claim{}, false
+	}
+	if !clear {
+		if few := x.unlikeSiblings(g, seq, calls); len(few) > 0 && len(few) < len(calls) {
+			c.ranks, clear = few, true
+		}
+	}
+	if !clear {
+		c.doubtful(0.6)
+	}
+	odd := func(r int) bool { return slices.Contains(c.ranks, r) }
+	quoted := c.ranks[:min(len(c.ranks), 4)]
+	if i := slices.IndexFunc(x.set.Groups[g].Ranks, func(r int) bool { _, ok := calls[r]; return ok && !odd(r) }); i >= 0 {
+		quoted = slices.Insert(slices.Clone(quoted), 0, x.set.Groups[g].Ranks[i])
+	}
+	c.op = opWord(calls[quoted[0]].Op)
+	for _, r := range quoted {
+		c.quotes = append(c.quotes, x.quote(x.ranks[r], x.ranks[r].find(g, seq))...)
+	}
+	c.waiting = slices.DeleteFunc(waiting, odd)
+	c.why = fmt.Sprintf("of %s %s %s", c.what(), rankList(c.ranks), how)
+	if len(waiting) == 0 {
+		c.why += "; it ended, and its result is wrong"
+	}
+	return c, true
+}
+
+// unlikeSiblings are the members of a group that call at this number what no other group of the same kind does.
+func (x *table) unlikeSiblings(g, seq int32, calls map[int]flightrec.Sig) (few []int) {
+	alike := map[flightrec.Sig]bool{}
+	group := &x.set.Groups[g]
+	for other := range x.slots {
+		o := &x.set.Groups[other]
+		if other == g || o.Desc != group.Desc || len(o.Ranks) != len(group.Ranks) {
+			continue
+		}
+		if s := x.at(other, seq); s != nil && s.sig > 0 && !s.differs {
+			alike[x.set.Sigs[s.sig-1]] = true
+		}
+	}
+	for r, sig := range calls {
+		if !alike[sig] {
+			few = append(few, r)
+		}
+	}
+	slices.Sort(few)
+	return few
+}
+
+// opWord is an operation in busbar's word.
+func opWord(op string) string {
+	op = strings.ToLower(strings.TrimPrefix(op, "_"))
+	switch op {
+	case "allreduce":
+		return "all_reduce"
+	case "all_gather_base", "allgather", "allgather_base", "all_gather_into_tensor":
+		return "all_gather"
+	case "reduce_scatter_base", "reducescatter", "reduce_scatter_tensor":
+		return "reduce_scatter"
+	case "alltoall_base", "alltoall", "all_to_all_single":
+		return "all_to_all"
+	}
+	return op
+}
+
+// straggler says who has not launched what others wait for.
+func (x *table) straggler() (claim, bool) {
+	w := x.waits
+	if len(w.roots) == 0 || x.running > 0 || x.source == fromLog && len(w.roots) > max(1, x.job.world/2) {
+		return claim{}, false
+	}
+	c := newClaim(Late, x.source)
+	c.ranks, c.waiting = w.roots, w.waiting
+	if op, ok := x.firstNeeded(w.roots[0]); ok {
+		x.describe(&c, op)
+	}
+	c.why = fmt.Sprintf("%s has not launched %s", rankList(w.roots), c.what())
+	for _, r := range w.roots[:min(len(w.roots), 3)] {
+		c.quotes = append(c.quotes, x.quote(x.ranks[r], nil)...)
+	}
+	if len(w.roots) > 1 && len(w.roots) > len(w.waiting) {
+		c.doubtful(0.5)
+	}
+	return c, true
+}
+
+// describe fills in the collective.
+func (x *table) describe(c *claim, op opRef) {
+	c.comm, c.seq = x.communicator(op.group), int(op.seq)
+	if s := x.sigOf(op); s != nil {
+		c.op = opWord(s.Op)
+	}
+	n := 0
+	for _, r := range x.set.Groups[op.group].Ranks {
+		h := x.ranks[r]
+		if h == nil {
+			continue
+		}
+		if e := h.find(op.group, op.seq); e != nil && e.State != flightrec.Completed && n < 2 {
+			c.quotes = append(c.quotes, x.quote(h, e)...)
+			n++
+		}
+	}
+}
+
+// what names the collective of a claim.
+func (c *claim) what() string {
+	if c.comm == nil {
+		return "the collective that the others wait in"
+	}
+	op := cmp.Or(c.op, "the collective")
+	if c.seq > 0 {
+		op += fmt.Sprintf(" #%d", c.seq)
+	}
+	return op + " on " + c.comm.Name + " (" + rankList(c.comm.Ranks) + ")"
+}
+
+// missing says which ranks others wait for of which nothing is there. More than a few were not collected.
+func (x *table) missing() (claim, bool) {
+	w := x.waits
+	if len(w.absent) == 0 || len(w.roots) > 0 || x.running > 0 || len(x.order) < 2 ||
+		len(x.absent) > max(1, len(x.order)/2) {
+		return claim{}, false
+	}
+	c := newClaim(NoReport, x.source)
+	c.ranks, c.waiting = w.absent, w.waiting
+	if op, ok := x.firstNeeded(w.absent[0]); ok {
+		x.describe(&c, op)
+	}
+	what := "dump"
+	if x.source == fromLog {
+		what = "line"
+	}
+	c.why = fmt.Sprintf("%s waits for %s, and there is no %s of %[2]s: it may be late, stopped or gone, or what it wrote "+
+		"was not collected", c.what(), rankList(w.absent), what)
+	return c, true
+}
+
+// deadlock finds ranks that launched collectives of two groups in opposite orders: each waits for one that is queued
+// behind another on a member.
+func (x *table) deadlock() (claim, bool) {
+	w := x.waits
+	if len(w.roots) > 0 || len(w.absent) > 0 || x.running > 0 {
+		return claim{}, false
+	}
+	a, b, ok := x.crossed()
+	if !ok {
+		return claim{}, false
+	}
+	orders := map[bool][]int{}
+	classA, classB := x.class(a.group), x.class(b.group)
+	for _, h := range x.order {
+		if first, ok := h.order(x, classA, classB, a, b); ok {
+			orders[first] = append(orders[first], h.rank)
+		}
+	}
+	c := newClaim(Order, x.source)
+	clear := false
+	if c.ranks, clear = minority(orders); !clear {
+		c.doubtful(0.6)
+	}
+	c.waiting = w.waiting
+	x.describe(&c, a)
+	other := x.communicator(b.group)
+	c.why = fmt.Sprintf("%s launched its collectives on %s and %s in the other order than the rest, and each side waits "+
+		"for the other", rankList(c.ranks), c.comm.Name, other.Name)
+	for _, r := range c.ranks[:min(len(c.ranks), 2)] {
+		if h := x.ranks[r]; h != nil && h.pending() != nil {
+			c.quotes = append(c.quotes, x.quote(h, h.pending())...)
+		}
+	}
+	return c, len(c.ranks) > 0
+}
+
+// class is what groups that play the same part for different ranks have in common.
+func (x *table) class(g int32) string {
+	group := &x.set.Groups[g]
+	if group.Desc != "" && group.Desc != "undefined" {
+		return group.Desc
+	}
+	return fmt.Sprint(len(group.Ranks))
+}
+
+// crossed finds two collectives, each at the head of one rank and queued behind the other on another.
+func (x *table) crossed() (a, b opRef, ok bool) {
+	heads := map[opRef][]int{}
+	for _, h := range x.order {
+		if e := h.pending(); e != nil && !e.P2P {
+			heads[opRef{e.Group, e.Seq}] = append(heads[opRef{e.Group, e.Seq}], h.rank)
+		}
+	}
+	ops := make([]opRef, 0, len(heads))
+	for op := range heads {
+		ops = append(ops, op)
+	}
+	sort.Slice(ops, func(i, k int) bool {
+		na, nb := len(x.set.Groups[ops[i].group].Ranks), len(x.set.Groups[ops[k].group].Ranks)
+		return na < nb || na == nb && ops[i].group < ops[k].group
+	})
+	for _, p := range ops {
+		for _, m := range x.set.Groups[p.group].Ranks {
+			h := x.ranks[m]
+			if h == nil || h.pending() == nil || h.pending().P2P {
+				continue
+			}
+			q := opRef{h.pending().Group, h.pending().Seq}
+			if q == p || h.find(p.group, p.seq) == nil {
+				continue
+			}
+			// m waits for q and has p queued; is there somebody who waits for p and has q queued?
+			for _, r := range heads[p] {
+				if e := x.ranks[r].find(q.group, q.seq); e != nil && e.State != flightrec.Completed {
+					return p, q, true
+				}
+			}
+		}
+	}
+	return a, b, false
+}
+
+// order reports whether a rank launched a collective of the first class of groups before one of the second: those with
+// the same numbers as the two that wait for each other.
+func (h *history) order(x *table, first, second string, a, b opRef) (before, known bool) {
+	var recA, recB int64 = -1, -1
+	for i := len(h.entries) - 1; i >= 0; i-- {
+		e := &h.entries[i]
+		switch class := x.class(e.Group); {
+		case e.P2P:
+		case class == first && e.Seq == a.seq && recA < 0:
+			recA = e.Record
+		case class == second && e.Seq == b.seq && recB < 0:
+			recB = e.Record
+		}
+	}
+	return recA < recB, recA >= 0 && recB >= 0
+}
+
+// stuck finds a collective that all members launched, that is the first thing all of them wait for, and that does not
+// end: a GPU is busy with something else before it, or the data does not move.
+func (x *table) stuck() (claim, bool) {
+	w := x.waits
+	if len(w.roots) > 0 || len(w.absent) > 0 || len(w.waiting) == 0 || x.running > 0 {
+		return claim{}, false
+	}
+	op, ok := x.commonHead()
+	if !ok {
+		return claim{}, false
+	}
+	c := newClaim(Kernel, x.source)
+	c.waiting = w.waiting
+	x.describe(&c, op)
+	var scheduled, started []int
+	for _, r := range x.set.Groups[op.group].Ranks {
+		if x.ranks[r].find(op.group, op.seq).State == flightrec.Started {
+			started = append(started, r)
+		} else {
+			scheduled = append(scheduled, r)
+		}
+	}
+	switch {
+	case len(started) == 0:
+		c.doubtful(0.4)
+		c.why = fmt.Sprintf("all members have launched %s in the same order and none ends: a GPU is busy with a kernel "+
+			"that was queued before it", c.what())
+		if r, gap, ok := x.oddGap(op, scheduled); ok {
+			c.ranks = []int{r}
+			c.sure = 0.65
+			c.why += fmt.Sprintf("; rank %d spent %v before launching it, which no other member did", r,
+				gap.Round(time.Millisecond))
+		}
+	case len(scheduled) == 0:
+		c.become(Network)
+		c.why = fmt.Sprintf("all members of %s have started it and none ends: the data does not move", c.what())
+	default:
+		c.ranks = scheduled
+		c.why = fmt.Sprintf("%s runs on the GPUs of %s; on %s it is queued behind something that does not end", c.what(),
+			rankList(started), rankList(scheduled))
+	}
+	return c, true
+}
+
+// commonHead is a collective that every member has a dump of and waits for before anything else; of several the
+// smallest.
+func (x *table) commonHead() (opRef, bool) {
+	var best opRef
+	found := false
+	count := map[opRef]int{}
+	for _, h := range x.order {
+		if e := h.pending(); e != nil && !e.P2P {
+			count[opRef{e.Group, e.Seq}]++
+		}
+	}
+	for op, n := range count {
+		size := len(x.set.Groups[op.group].Ranks)
+		if n != size || size < 2 {
+			continue
+		}
+		old := len(x.set.Groups[best.group].Ranks)
+		if !found || size < old || size == old && op.group < best.group {
+			best, found = op, true
+		}
+	}
+	return best, found
+}
+
+// oddGap finds the member that spent much longer than the others, and than it does itself, between the launch before a
+// collective and that launch: who ran something else there is likely who put it on the GPU.
+func (x *table) oddGap(op opRef, members []int) (int, time.Duration, bool) {
+	var gaps []time.Duration
+	best, at := time.Duration(0), -1
+	for _, r := range members {
+		h := x.ranks[r]
+		gap := time.Duration(-1)
+		for i := 1; i < len(h.entries); i++ {
+			if e := &h.entries[i]; e.Group == op.group && e.Seq == op.seq && !e.P2P {
+				gap = time.Duration(e.Created - h.entries[i-1].Created)
+			}
+		}
+		if gap < 0 {
+			return 0, 0, false
+		}
+		gaps = append(gaps, gap)
+		if gap > best {
+			best, at = gap, r
+		}
+	}
+	slices.Sort(gaps)
+	if len(gaps) < 2 || best < 5*time.Millisecond || best < 5*gaps[len(gaps)-2] {
+		return 0, 0, false
+	}
+	return at, best, true
+}
+
+// idle reports dumps in which every entry is completed, and that have some.
+func (x *table) idle() bool {
+	entries := 0
+	for _, h := range x.order {
+		if h.head >= 0 {
+			return false
+		}
+		entries += len(h.entries)
+	}
+	return entries > 0
+}

@@ -68,53 +68,6 @@ func (v *logView) neverJoined() (claim, bool) {
 	return c, true
 }
 
-// cameLate finds who came late to the creation of a communicator that was made in the end: the others waited long in
-// its bootstrap, it did not, and it waited in no other.
-func (v *logView) cameLate() (claim, float64, bool) {
-	const long = 10 // seconds; processes that start together differ by less
-	waits, waited := map[uint64]map[int]told{}, map[int]bool{}
-	for _, t := range v.by[joblog.InitTimed] {
-		if t.rank < 0 || t.Comm == 0 {
-			continue
-		}
-		if waits[t.Comm] == nil {
-			waits[t.Comm] = map[int]told{}
-		}
-		waits[t.Comm][t.rank] = t
-		waited[t.rank] = waited[t.rank] || t.Wait >= long
-	}
-	var best claim
-	most := 0.0
-	for _, comm := range slices.Sorted(maps.Keys(waits)) {
-		members := waits[comm]
-		var late, waiting []int
-		wait := 0.0
-		var quotes []finding.Quote
-		for _, r := range slices.Sorted(maps.Keys(members)) {
-			t := members[r]
-			if t.Wait >= long {
-				waiting = append(waiting, r)
-				wait = max(wait, t.Wait)
-				quotes = append(quotes, t.quote())
-			} else if t.Wait < long/2 && !waited[r] {
-				late = append(late, r)
-			}
-		}
-		if len(late) == 0 || len(waiting) == 0 || wait < most {
-			continue
-		}
-		most = wait
-		best = claim{
-			kind: NeverJoined, ranks: late, source: fromLog, sure: 0.8, op: "comm init", waiting: waiting,
-			quotes: quotes[:min(len(quotes), 3)],
-			comm:   v.j.newCommunicator(comm, sorted(slices.Concat(late, waiting))),
-		}
-		best.why = fmt.Sprintf("%s came %.0f s late to the creation of a communicator with %s", rankList(late), wait,
-			rankList(waiting))
-	}
-	return best, most, most > 0
-}
-
 // creations collects the making of communicators from the logs.
 func (v *logView) creations() []*creation {
 	index := map[uint64]*creation{}
@@ -171,10 +124,10 @@ func (v *logView) absentFrom(c *creation, comms []*creation) []int {
 		}
 	}
 	free = slices.DeleteFunc(free, func(r int) bool { return taken[r] })
-	if len(free) == need {
-		return free
+	if len(free) != need {
+		return nil
 	}
-	return v.byStride(c, comms, free, need)
+	return free
 }
 
 // place is which of its members' communicators of that size a communicator is: the first, the second. Members create
@@ -191,29 +144,6 @@ func (v *logView) place(c *creation, comms []*creation) int {
 		most = max(most, n)
 	}
 	return most
-}
-
-// byStride guesses the absent from the distances of ranks in complete communicators of that size.
-func (v *logView) byStride(c *creation, comms []*creation, free []int, need int) []int {
-	for _, o := range comms {
-		if o.size != c.size || len(o.started) != o.size || o.size < 2 {
-			continue
-		}
-		ranks := slices.Sorted(maps.Keys(o.started))
-		for _, r := range slices.Sorted(maps.Keys(c.started)) {
-			t := c.started[r]
-			var guess []int
-			for i := range ranks {
-				if at := r + ranks[i] - ranks[min(t.CommRank, len(ranks)-1)]; slices.Contains(free, at) {
-					guess = append(guess, at)
-				}
-			}
-			if len(guess) == need {
-				return guess
-			}
-		}
-	}
-	return nil
 }
 
 // rendezvous finds who did not come to the meeting of all ranks.

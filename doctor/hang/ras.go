@@ -22,9 +22,10 @@ func (j *job) rank(c *ras.Comm, r *ras.Rank) int {
 	return -1
 }
 
-// reports are the answers of RAS in the order of their time; those without one in the order they were given.
+// reports are the answers of RAS in the order of their time; those without one in the order they were given. What a
+// running job answered stands for itself.
 func (c *Case) reports() []*ras.Report {
-	list := slices.Clone(c.ras)
+	list := slices.DeleteFunc(slices.Clone(c.ras), func(r *ras.Report) bool { return len(c.asked) > 0 && !c.asked[r] })
 	slices.SortStableFunc(list, func(a, b *ras.Report) int {
 		if a.Time == "" || b.Time == "" {
 			return 0
@@ -156,7 +157,7 @@ func (b *setBuilder) counts(g int32, m *ras.Comm, name string) {
 }
 
 // moved reports whether the job launched collectives between the first and the last of its answers that say when, and
-// whether there are two such answers that count anything.
+// whether there are two that count the same.
 func moved(list []*ras.Report) (yes, known bool) {
 	list = slices.DeleteFunc(slices.Clone(list), func(r *ras.Report) bool { return r.Time == "" })
 	if len(list) < 2 || list[0].Time == list[len(list)-1].Time {
@@ -181,9 +182,9 @@ func moved(list []*ras.Report) (yes, known bool) {
 	before, after := counts(list[0]), counts(list[len(list)-1])
 	for c, n := range after {
 		old, ok := before[c]
-		yes = yes || ok && n > old
+		yes, known = yes || ok && n > old, known || ok
 	}
-	return yes, len(before)+len(after) > 0
+	return yes, known
 }
 
 // closed reports a rank that tells RAS that the connection to a peer is closed.

@@ -54,16 +54,20 @@ func (c *Case) ringSet() *flightrec.Set {
 			b.members[b.comm(m)][m.Rank] = r.Rank
 		}
 	}
-	anchors, ended := anchorsOf(rings), endedOf(rings)
+	ended := endedOf(rings)
+	numbers := map[uint64]map[ringCall]int32{} // of a communicator's calls in the first ring that has it
 	for _, r := range rings {
 		d := b.dump(r.Rank, r.name)
 		ops := r.Ops[max(0, len(r.Ops)-maxRingOps):]
 		next := make([]int32, len(r.Comms))
 		for i := range r.Comms {
-			d.Member = append(d.Member, b.comm(&r.Comms[i]))
-			if a := anchors[r.Comms[i].Hash]; a.number > 0 {
-				if n := before(ops, i, a.call); n >= 0 {
-					next[i] = a.number - n
+			m := &r.Comms[i]
+			d.Member = append(d.Member, b.comm(m))
+			next[i] = firstNumber(ops, i, numbers[m.Hash])
+			if calls := callsOf(ops, i); numbers[m.Hash] == nil && len(calls) > 0 {
+				numbers[m.Hash] = map[ringCall]int32{}
+				for k, call := range calls {
+					numbers[m.Hash][call] = next[i] + int32(k)
 				}
 			}
 		}
@@ -143,78 +147,31 @@ type ringCall struct {
 	seq  uint64
 }
 
-// anchor is a call that all members have, and its number: the true one where a ring still has the communicator's first.
-type anchor struct {
-	call   ringCall
-	number int32
-}
-
-// anchorsOf finds for every communicator a call that all rings of its members have: from there on calls are numbered
-// alike, though the oldest of each ring are lost.
-func anchorsOf(rings []ringFile) map[uint64]anchor {
-	seen := map[uint64]map[ringCall]int{}
-	count := map[uint64]int{}
-	first := map[uint64][]ringCall{}
-	for _, r := range rings {
-		ops := r.Ops[max(0, len(r.Ops)-maxRingOps):]
-		has := map[uint64]bool{}
-		for i := range ops {
-			o := &ops[i]
-			h := r.Comms[o.Comm].Hash
-			if recorderOps[o.Function] == "" {
-				continue
-			}
-			if seen[h] == nil {
-				seen[h] = map[ringCall]int{}
-			}
-			k := ringCall{o.Kind, o.Sequence}
-			if count[h] == 0 {
-				first[h] = append(first[h], k)
-			}
-			seen[h][k]++
-			has[h] = true
-		}
-		for h := range has {
-			count[h]++
-		}
-	}
-	anchors := map[uint64]anchor{}
-	for h, list := range first {
-		for _, k := range list {
-			if seen[h][k] == count[h] {
-				anchors[h] = anchor{k, maxRingOps + 1}
-				break
-			}
-		}
-	}
-	for _, r := range rings {
-		if len(r.Ops) == 0 || r.Ops[0].Number > 0 || len(r.Ops) > maxRingOps {
-			continue
-		}
-		for i := range r.Comms {
-			h := r.Comms[i].Hash
-			if n := before(r.Ops, i, anchors[h].call); n >= 0 {
-				anchors[h] = anchor{anchors[h].call, n + 1}
-			}
-		}
-	}
-	return anchors
-}
-
-// before counts a communicator's calls before one; -1 where that is not there.
-func before(ops []profile.Op, comm int, c ringCall) int32 {
-	n := int32(0)
+// callsOf are a communicator's collectives in their order.
+func callsOf(ops []profile.Op, comm int) (list []ringCall) {
 	for i := range ops {
-		o := &ops[i]
-		if o.Comm != comm || recorderOps[o.Function] == "" {
-			continue
+		if o := &ops[i]; o.Comm == comm && recorderOps[o.Function] != "" {
+			list = append(list, ringCall{o.Kind, o.Sequence})
 		}
-		if (ringCall{o.Kind, o.Sequence}) == c {
-			return n
-		}
-		n++
 	}
-	return -1
+	return list
+}
+
+// firstNumber is that of a communicator's first call in a ring. Rings lose different numbers of operations: the first
+// call that another ring has too is the same in both. 0 where they share none.
+func firstNumber(ops []profile.Op, comm int, others map[ringCall]int32) int32 {
+	if others == nil && len(ops) > 0 && ops[0].Number == 0 {
+		return 1
+	}
+	if others == nil {
+		return maxRingOps + 1 // others may have lost less
+	}
+	for i, call := range callsOf(ops, comm) {
+		if n := others[call]; n > 0 {
+			return n - int32(i)
+		}
+	}
+	return 0
 }
 
 // commName is a communicator's name; what NCCL fills in where nobody gave one is none.

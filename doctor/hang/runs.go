@@ -11,12 +11,11 @@ import (
 
 	"busbar.dev/input/flightrec"
 	"busbar.dev/input/joblog"
-	"busbar.dev/input/ras"
 	"busbar.dev/internal/words"
 )
 
 // A folder may keep what the run before left: its collectives have the same names and numbers, and together both prove
-// nothing. A rank has one process in a run, so two of them are two runs, and the later is judged.
+// nothing. What a rank's process left is of an earlier run where it ends before another process of that rank begins.
 
 // piece is what a file has of one rank's process, and when; the same of every piece of a file.
 type piece struct {
@@ -25,91 +24,37 @@ type piece struct {
 	first, last int64 // 0: it does not say
 }
 
-// sources are the files of one kind, and which of two pieces of a rank are of the same process. The first of both
-// begins first.
-type sources struct {
-	what   string
-	pieces []piece
-	same   func(a, b *piece) bool
-	// together is how far apart the ends of a run's files are at most; 0: it does not matter.
-	together time.Duration
-	// mixed tells that files which overlap in time and are not of the same process are of different jobs.
-	mixed bool
-}
-
-// cut is when the last of the earlier runs ended.
-func (s *sources) cut() (cut int64, err error) {
-	type process struct {
-		first, last int64
-		pieces      []*piece
-	}
-	by := map[int][]*process{}
-	slices.SortStableFunc(s.pieces, func(a, b piece) int { return cmp.Compare(a.first, b.first) })
-	for i := range s.pieces {
-		p := &s.pieces[i]
-		if p.first == 0 || p.rank < 0 {
+// cut is when the last of the earlier runs ended, 0 where there is none: where again says so of a piece and a later one
+// of the same rank.
+func cut(pieces []piece, again func(a, b piece) bool) (end int64) {
+	by := map[int][]piece{}
+	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(a.first, b.first) })
+	for _, b := range pieces {
+		if b.first == 0 || b.rank < 0 {
 			continue
 		}
-		const most = 16 // files of a process that are compared
-		at := slices.IndexFunc(by[p.rank], func(o *process) bool {
-			return slices.ContainsFunc(o.pieces[max(0, len(o.pieces)-most):], func(q *piece) bool { return s.same(q, p) })
-		})
-		if at < 0 {
-			at = len(by[p.rank])
-			by[p.rank] = append(by[p.rank], &process{first: p.first})
-		}
-		o := by[p.rank][at]
-		o.last, o.pieces = max(o.last, p.last), append(o.pieces, p)
-	}
-	for _, rank := range slices.Sorted(maps.Keys(by)) {
-		list := by[rank]
-		slices.SortStableFunc(list, func(a, b *process) int { return cmp.Compare(a.last, b.last) })
-		for i := 1; i < len(list); i++ {
-			switch a, b := list[i-1], list[i]; {
-			case a.last < b.first:
-				cut = max(cut, a.last)
-			case s.mixed:
-				return 0, fmt.Errorf("%s and %s are of several jobs at the same time: give the %s of one", a.pieces[0].name,
-					b.pieces[0].name, s.what)
+		const most = 4 // earlier files of a rank that are compared
+		for _, a := range by[b.rank][max(0, len(by[b.rank])-most):] {
+			if a.last < b.first && again(a, b) {
+				end = max(end, a.last)
 			}
 		}
-	}
-	return max(cut, s.stale()), nil
-}
-
-// stale is the end of files that end long before the newest, and before it begins: what a rank left the last time that
-// left none this time.
-func (s *sources) stale() (end int64) {
-	var newest, begin int64
-	for _, p := range s.pieces {
-		newest = max(newest, p.last)
-	}
-	old := newest - int64(s.together)
-	for _, p := range s.pieces {
-		if p.last >= old && p.first > 0 && (begin == 0 || p.first < begin) {
-			begin = p.first
-		}
-	}
-	for _, p := range s.pieces {
-		if s.together > 0 && p.last < min(old, begin) {
-			end = max(end, p.last)
-		}
+		by[b.rank] = append(by[b.rank], b)
 	}
 	return end
 }
 
-// earlier are the files of earlier runs. One without times goes with its folder.
-func (c *Case) earlier(s sources) (map[int]bool, error) {
-	cut, err := s.cut()
-	if err != nil || cut == 0 {
-		return nil, err
+// earlier are the files that end by then. One without times goes with its folder.
+func (c *Case) earlier(what string, pieces []piece, cut int64) map[int]bool {
+	if cut == 0 {
+		return nil
 	}
 	folders := map[string]bool{} // with files of the newest run
-	for _, p := range s.pieces {
+	for _, p := range pieces {
 		folders[path.Dir(p.name)] = folders[path.Dir(p.name)] || p.last > cut
 	}
 	left, names := map[int]bool{}, []string{}
-	for _, p := range s.pieces {
+	for _, p := range pieces {
 		if !left[p.file] && (p.first > 0 && p.last <= cut || p.first == 0 && !folders[path.Dir(p.name)]) {
 			left[p.file], names = true, append(names, p.name)
 		}
@@ -120,8 +65,8 @@ func (c *Case) earlier(s sources) (map[int]bool, error) {
 	if n := len(names) - most; n > 0 {
 		text += " and " + words.Plural(n, "more file")
 	}
-	c.note("The %s are of several runs. Only the newest was judged. Left out: %s.", s.what, text)
-	return left, nil
+	c.note("The %s are of several runs. Only the newest was judged. Left out: %s.", what, text)
+	return left
 }
 
 // without are the elements of a list but for some.
@@ -134,7 +79,7 @@ func without[E any](list []E, left map[int]bool) (kept []E) {
 	return kept
 }
 
-// Mixed is an error where dumps or RAS answers are of several runs and their times do not say which is the newest.
+// Mixed is an error where dumps are of several jobs at the same time.
 func (c *Case) Mixed() error {
 	_, err := c.oneRun()
 	return err
@@ -144,75 +89,30 @@ func (c *Case) Mixed() error {
 func (c *Case) oneRun() (*Case, error) {
 	x := *c
 	x.notes = slices.Clone(c.notes)
-	left, err := x.earlier(x.answers())
-	if err != nil {
-		return nil, err
-	}
-	x.ras = without(x.ras, left)
-	if left, err = x.earlier(x.logPieces()); err != nil {
-		return nil, err
-	}
-	x.logs = without(x.logs, left)
-	if left, err = x.earlier(x.dumps()); err != nil {
-		return nil, err
-	}
-	if len(left) > 0 {
+	x.logs = without(c.logs, x.earlierLogs())
+	if left := x.earlierDumps(); len(left) > 0 {
 		x.rec = part(c.rec, without(c.rec.Dumps, left))
+	}
+	var first *flightrec.Dump
+	for _, d := range x.rec.Dumps {
+		switch g := defaultGroup(x.rec, d); {
+		case g < 0:
+		case first == nil:
+			first = d
+		case g != defaultGroup(x.rec, first):
+			return nil, fmt.Errorf("%s and %s are of several jobs at the same time: give the dumps of one", first.Name, d.Name)
+		}
 	}
 	return &x, nil
 }
 
-// answers are those of RAS, in their order: of a running job they are newer than files, whatever clocks say. A run is
-// known by its communicators and processes; a text lists some of them only, so it is kept with any.
-func (c *Case) answers() sources {
-	when := func(r *ras.Report) string {
-		if c.asked[r] {
-			return "asked " + r.Time // behind all digits
-		}
-		return r.Time
-	}
-	var times []string
-	for _, r := range c.ras {
-		times = append(times, when(r))
-	}
-	slices.Sort(times)
-	s := sources{what: "RAS answers", mixed: true, same: func(a, b *piece) bool {
-		of := map[any]bool{}
-		for _, id := range runIDs(c.ras[a.file]) {
-			of[id] = true
-		}
-		return slices.ContainsFunc(runIDs(c.ras[b.file]), func(id any) bool { return of[id] })
-	}}
-	for i, r := range c.ras {
-		if r.JSON && len(r.Comms) > 0 {
-			at := int64(1 + slices.Index(times, when(r)))
-			s.pieces = append(s.pieces, piece{file: i, name: r.Name, first: at, last: at})
-		}
-	}
-	return s
-}
-
-// runIDs are the communicators and processes of an answer: those of a run.
-func runIDs(r *ras.Report) (list []any) {
-	for i := range r.Comms {
-		m := &r.Comms[i]
-		list = append(list, m.Hash)
-		for _, x := range slices.Concat(m.Ranks, m.Missing) {
-			list = append(list, x.Process)
-		}
-	}
-	return list
-}
-
-// logPieces are the processes of every rank, in logs that say when. One that PyTorch took down may still write into
-// another file for a while.
-func (c *Case) logPieces() sources {
+// earlierLogs are the logs of earlier runs. A rank's next process has another number, or comes after PyTorch took one
+// down, which may still write into another file for a while.
+func (c *Case) earlierLogs() map[int]bool {
 	const leaves = int64(2 * time.Minute)
 	j := newJob(c)
 	who, down := map[piece]string{}, map[piece]bool{}
-	s := sources{what: "logs", same: func(a, b *piece) bool {
-		return (who[*a] == "" || who[*b] == "" || who[*a] == who[*b]) && !(down[*a] && b.first-a.last > leaves)
-	}}
+	var pieces []piece
 	for n, l := range c.logs {
 		ranks := map[int]bool{-1: true}
 		of := func(rank int) piece {
@@ -232,32 +132,22 @@ func (c *Case) logPieces() sources {
 			}
 		}
 		for _, rank := range slices.Sorted(maps.Keys(ranks)) {
-			s.pieces = append(s.pieces, of(rank))
+			pieces = append(pieces, of(rank))
 		}
 	}
-	return s
+	return c.earlier("logs", pieces, cut(pieces, func(a, b piece) bool {
+		return who[a] != "" && who[b] != "" && who[a] != who[b] || down[a] && b.first-a.last > leaves
+	}))
 }
 
-// dumps are those of the recorder. A record of a rank has one time in a run, and the default group one list of ranks.
-func (c *Case) dumps() sources {
-	j := newJob(c)
-	s := sources{what: "dumps", mixed: true, together: time.Hour, same: func(p, q *piece) bool {
-		a, b := c.rec.Dumps[p.file], c.rec.Dumps[q.file]
-		if x, y := defaultGroup(c.rec, a), defaultGroup(c.rec, b); x >= 0 && y >= 0 && x != y {
-			return false
-		}
-		times := map[int64]int64{}
-		for i := range a.Entries {
-			times[a.Entries[i].Record] = a.Entries[i].Created
-		}
-		for i := range b.Entries {
-			if e := &b.Entries[i]; times[e.Record] > 0 && e.Created > 0 {
-				return times[e.Record] == e.Created
-			}
-		}
-		return a.Entries[0].Record < b.Entries[0].Record // counted on, or again from the beginning
-	}}
-	x := &table{source: fromRecorder, set: c.rec, job: j}
+// earlierDumps are those of earlier runs. The recorder keeps a rank's last collectives, so a dump that ends before
+// another of the rank begins is of no use, whatever it is of; and a rank that left none this time may have one of the
+// last time: however long a hang lasts, ranks stop launching at about the same time.
+func (c *Case) earlierDumps() map[int]bool {
+	const together = int64(time.Hour)
+	x := &table{source: fromRecorder, set: c.rec, job: newJob(c)}
+	var pieces []piece
+	var newest, begin int64
 	for i, d := range c.rec.Dumps {
 		p := piece{file: i, rank: x.rankOf(d), name: d.Name}
 		for k := range d.Entries {
@@ -267,9 +157,21 @@ func (c *Case) dumps() sources {
 				}
 			}
 		}
-		s.pieces = append(s.pieces, p)
+		newest = max(newest, p.last)
+		pieces = append(pieces, p)
 	}
-	return s
+	end := cut(pieces, func(a, b piece) bool { return true })
+	for _, p := range pieces {
+		if p.last >= newest-together && p.first > 0 && (begin == 0 || p.first < begin) {
+			begin = p.first
+		}
+	}
+	for _, p := range pieces {
+		if p.last < min(newest-together, begin) {
+			end = max(end, p.last)
+		}
+	}
+	return c.earlier("dumps", pieces, end)
 }
 
 // defaultGroup is the group of all ranks; -1 where a dump does not list it.

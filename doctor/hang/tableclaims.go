@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
 
 	"busbar.dev/input/flightrec"
 )
@@ -372,11 +371,9 @@ func (x *table) stuck() (claim, bool) {
 		c.doubtful(0.4)
 		c.why = fmt.Sprintf("all members have launched %s in the same order and none ends: a GPU is busy with a kernel "+
 			"that was queued before it", c.what())
-		if r, gap, ok := x.oddGap(op, scheduled); ok {
-			c.ranks = []int{r}
-			c.sure = 0.65
-			c.why += fmt.Sprintf("; rank %d spent %v before launching it, which no other member did", r,
-				gap.Round(time.Millisecond))
+		if r, ok := x.oddGap(op, scheduled); ok {
+			c.ranks, c.sure = []int{r}, 0.65
+			c.why += fmt.Sprintf("; rank %d spent longer before launching it than any other member", r)
 		}
 	case len(scheduled) == 0:
 		c.become(Network)
@@ -413,32 +410,24 @@ func (x *table) commonHead() (opRef, bool) {
 	return best, found
 }
 
-// oddGap finds the member that spent much longer than the others, and than it does itself, between the launch before a
-// collective and that launch: who ran something else there is likely who put it on the GPU.
-func (x *table) oddGap(op opRef, members []int) (int, time.Duration, bool) {
-	var gaps []time.Duration
-	best, at := time.Duration(0), -1
+// oddGap finds the member that spent much longer than the others between the launch before a collective and that
+// launch: who ran something else there is likely who put it on the GPU.
+func (x *table) oddGap(op opRef, members []int) (rank int, ok bool) {
+	var longest, second int64
 	for _, r := range members {
 		h := x.ranks[r]
-		gap := time.Duration(-1)
-		for i := 1; i < len(h.entries); i++ {
-			if e := &h.entries[i]; e.Group == op.group && e.Seq == op.seq && !e.P2P {
-				gap = time.Duration(e.Created - h.entries[i-1].Created)
-			}
+		i := slices.IndexFunc(h.entries,
+			func(e flightrec.Entry) bool { return e.Group == op.group && e.Seq == op.seq && !e.P2P })
+		if i < 1 {
+			return 0, false
 		}
-		if gap < 0 {
-			return 0, 0, false
+		gap := h.entries[i].Created - h.entries[i-1].Created
+		if gap > longest {
+			rank, longest, gap = r, gap, longest
 		}
-		gaps = append(gaps, gap)
-		if gap > best {
-			best, at = gap, r
-		}
+		second = max(second, gap)
 	}
-	slices.Sort(gaps)
-	if len(gaps) < 2 || best < 5*time.Millisecond || best < 5*gaps[len(gaps)-2] {
-		return 0, 0, false
-	}
-	return at, best, true
+	return rank, len(members) > 1 && longest >= max(5e6, 5*second)
 }
 
 // idle reports dumps in which every entry is completed, and that have some.

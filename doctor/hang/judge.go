@@ -316,7 +316,7 @@ func (x *judge) gone() (claim, bool) {
 func (x *judge) notHere(ranks []int) []int {
 	few := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool {
 		p := x.processOf(r)
-		alive := p != nil && p.State != 'Z' || x.answers([]int{r}) || x.log.goesOn(r)
+		alive := p != nil && p.State != 'Z' || x.answers([]int{r})
 		return alive && !x.log.orderly(r)
 	})
 	if len(few) == 0 {
@@ -466,6 +466,5 @@ func (x *judge) verdict(c claim, state State) *Verdict {
 		v.Evidence = append(x.lastWords(c), v.Evidence...)
 		x.lookAtStacks(v, c)
 	}
-	v.Text += x.addresses(v.Evidence)
 	return v
 }

@@ -2,7 +2,6 @@ package hang
 
 import (
 	"fmt"
-	"slices"
 
 	"busbar.dev/finding"
 	"busbar.dev/input/stacks"
@@ -88,10 +87,8 @@ func (x *judge) stacksAlone(v *Verdict) {
 	}
 }
 
-// stackOf is the stack of a rank's own thread: by the rank of its lines, its process, its thread, or its file's name.
-func (x *judge) stackOf(rank int) *stacks.Stack {
-	var named, threaded *stacks.Stack
-	thread, threads := x.threadOf(rank), 0
+// stackOf is the stack of a rank's own thread: by the rank of its lines, its process, or its file's name.
+func (x *judge) stackOf(rank int) (named *stacks.Stack) {
 	for i := range x.c.stacks {
 		f := &x.c.stacks[i]
 		main := stacks.Main(f.list)
@@ -101,37 +98,9 @@ func (x *judge) stackOf(rank int) *stacks.Stack {
 		if main.Rank == rank || main.PID > 0 && x.job.ofPID(main.PID) == rank {
 			return main
 		}
-		if thread != 0 && x.hasThread(f, thread) {
-			threaded = main
-			threads++
-		}
 		if r, ok := x.job.files[f.name]; ok && r == rank && named == nil {
 			named = main
 		}
 	}
-	// A thread's number is an address: in forks of one process all have the same.
-	if threads == 1 {
-		return threaded
-	}
 	return named
-}
-
-// threadOf is the thread that a rank launches collectives on, as the recorder names it.
-func (x *judge) threadOf(rank int) uint64 {
-	h := x.rec.ranks[rank]
-	if h == nil {
-		return 0
-	}
-	var id uint64
-	for _, d := range h.thread {
-		if d < '0' || d > '9' || id > 1<<59 {
-			return 0
-		}
-		id = id*10 + uint64(d-'0')
-	}
-	return id
-}
-
-func (x *judge) hasThread(f *stackFile, id uint64) bool {
-	return slices.ContainsFunc(f.list, func(s stacks.Stack) bool { return s.Thread == id && len(s.Frames) > 0 })
 }

@@ -59,6 +59,12 @@ func (c *Case) ringSet() *flightrec.Set {
 	for _, r := range rings {
 		d := b.dump(r.Rank, r.name)
 		ops := r.Ops[max(0, len(r.Ops)-maxRingOps):]
+		ran := make([]int, len(r.Comms)) // a communicator's last collective that started: what was before it is over
+		for i := range ops {
+			if o := &ops[i]; o.Started && o.Kind != coll.None {
+				ran[o.Comm] = i
+			}
+		}
 		next := make([]int32, len(r.Comms))
 		for i := range r.Comms {
 			m := &r.Comms[i]
@@ -88,8 +94,7 @@ func (c *Case) ringSet() *flightrec.Set {
 				next[o.Comm]++
 			}
 			switch {
-			case m.Ended, o.Ended && exact(o.Algo), endedLater(ops[i+1:], o.Comm),
-				o.Ended && ended[memberCall{m.Hash, ringCall{o.Kind, o.Sequence}}] >= len(b.members[e.Group]):
+			case m.Ended, i < ran[o.Comm], ended[memberCall{m.Hash, ringCall{o.Kind, o.Sequence}}] >= len(b.members[e.Group]):
 				e.State = flightrec.Completed
 			case o.Started:
 				e.State = flightrec.Started
@@ -106,39 +111,26 @@ func (b *setBuilder) comm(m *profile.Comm) int32 {
 	return b.group(hash, flightrec.Group{Name: hash, Desc: commName(m.Name)})
 }
 
-// exact reports algorithms whose end is told right: NCCL stamps the end of a kernel by its first thread, and in a tree,
-// on a leaf, that has sent its part up and is done while the others still wait for the result (seen with 2.28.9).
-func exact(algo string) bool { return algo == "ring" || algo == "" }
-
 // memberCall is an operation on a communicator.
 type memberCall struct {
 	comm uint64
 	ringCall
 }
 
-// endedOf counts the members on which an operation ended: one that ended everywhere is over, whoever stamped it.
+// endedOf counts the members on which an operation ended. On one of them alone that says little: NCCL stamps the end of
+// a kernel by its first thread, and in a tree a leaf that has sent its part up is done while the others still wait for
+// the result (seen with 2.28.9).
 func endedOf(rings []ringFile) map[memberCall]int {
 	count := map[memberCall]int{}
 	for _, r := range rings {
 		ops := r.Ops[max(0, len(r.Ops)-maxRingOps):]
 		for i := range ops {
-			if o := &ops[i]; o.Ended && !exact(o.Algo) {
+			if o := &ops[i]; o.Ended {
 				count[memberCall{r.Comms[o.Comm].Hash, ringCall{o.Kind, o.Sequence}}]++
 			}
 		}
 	}
 	return count
-}
-
-// endedLater reports that a later operation of the communicator ended: what was before it has too, for they run in
-// order.
-func endedLater(rest []profile.Op, comm int) bool {
-	for i := range rest[:min(len(rest), 256)] {
-		if rest[i].Comm == comm && rest[i].Ended && rest[i].Kind != coll.None && exact(rest[i].Algo) {
-			return true
-		}
-	}
-	return false
 }
 
 // ringCall names an operation on a communicator.

@@ -19,7 +19,6 @@ type history struct {
 	file    string            // of the newest dump
 	oldest  int64             // record of the newest dump's first entry: what is older and was pending has ended since
 	newest  int64
-	thread  string
 }
 
 // slot is one collective of a group, over all members.
@@ -96,53 +95,18 @@ func (x *table) unify() {
 	}
 }
 
-// rankOf is whose a dump is: what it says, what its name says, or the only rank that all its groups share.
+// rankOf is whose a dump is: what it says, or what its name says, unless the groups that it lists have no such rank.
 func (x *table) rankOf(d *flightrec.Dump) int {
 	rank := d.Rank
-	if x.source != fromRecorder {
-		return rank
-	}
-	if r, ok := x.job.files[d.Name]; ok {
+	if r, ok := x.job.files[d.Name]; ok && x.source == fromRecorder {
 		rank = r
 	}
-	lists := x.lists(d.Member)
-	for _, ranks := range lists {
-		if rank >= 0 && !slices.Contains(ranks, rank) {
-			rank = -1 // a number in the name that is no rank
+	for _, g := range d.Member {
+		if ranks := x.set.Groups[g].Ranks; len(ranks) > 0 && !slices.Contains(ranks, rank) {
+			return -1
 		}
 	}
-	if rank >= 0 {
-		return rank
-	}
-	var common []int
-	for _, ranks := range lists {
-		switch {
-		case common == nil:
-			common = slices.Clone(ranks)
-		default:
-			ranks = slices.Sorted(slices.Values(ranks))
-			common = slices.DeleteFunc(common, func(r int) bool {
-				_, ok := slices.BinarySearch(ranks, r)
-				return !ok
-			})
-		}
-	}
-	if len(common) == 1 {
-		return common[0]
-	}
-	return -1
-}
-
-// lists are the members of groups, where they are known. Groups of the same members share them.
-func (x *table) lists(groups []int32) (lists [][]int) {
-	seen := map[*int]bool{}
-	for _, g := range groups {
-		if ranks := x.set.Groups[g].Ranks; len(ranks) > 0 && !seen[&ranks[0]] {
-			seen[&ranks[0]] = true
-			lists = append(lists, ranks)
-		}
-	}
-	return lists
+	return rank
 }
 
 // addDump joins one dump with what is known of its rank.
@@ -165,9 +129,6 @@ func (x *table) addDump(rank int, d *flightrec.Dump) {
 		h.newest, h.oldest, h.file = d.Entries[n-1].Record, d.Entries[0].Record, d.Name
 	}
 	h.file = cmp.Or(h.file, d.Name)
-	if d.Thread != "" {
-		h.thread = d.Thread
-	}
 }
 
 // finish sorts a rank's entries and keeps of each record what came farthest.

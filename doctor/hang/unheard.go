@@ -2,12 +2,10 @@ package hang
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"busbar.dev/finding"
-	"busbar.dev/internal/lazyre"
 )
 
 // answers reports ranks that the newest RAS answer has, or that wrote a stack.
@@ -48,27 +46,6 @@ func (x *judge) lastWords(c claim) []finding.Quote {
 		}
 	}
 	return list
-}
-
-var address = lazyre.New(`\b\d{1,3}(?:\.\d{1,3}){3}\b`)
-
-// addresses says whose the addresses in the evidence are, where NCCL's log names their hosts.
-func (x *judge) addresses(evidence []finding.Quote) string {
-	var said []string
-	for _, q := range evidence {
-		for _, a := range address.FindAllString(q.Text, 4) {
-			if _, err := netip.ParseAddr(a); err != nil || x.job.hosts[a] == "" || len(said) >= 4 {
-				continue
-			}
-			if s := fmt.Sprintf("%s is %s", a, x.job.hosts[a]); !slices.Contains(said, s) {
-				said = append(said, s)
-			}
-		}
-	}
-	if len(said) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(said, ", ") + ")"
 }
 
 // adviseNoReport says which input would tell what became of a rank, and how to get it.

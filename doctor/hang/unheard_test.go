@@ -98,8 +98,7 @@ func TestAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := c.Judge()
-	if v.Kind != Network || !slices.Equal(ranksOf(v), []int{1}) || v.Ranks[0].Host != "gpu01" ||
-		!strings.Contains(v.Text, "10.1.0.11 is gpu01") {
+	if v.Kind != Network || !slices.Equal(ranksOf(v), []int{1}) || v.Ranks[0].Host != "gpu01" {
 		t.Errorf("%s %+v: %s", v.Kind, v.Ranks, v.Text)
 	}
 	if j := newJob(c); j.named("172.17.0.1") != "172.17.0.1" {

@@ -2,6 +2,7 @@ package hang
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -20,19 +21,17 @@ type process struct {
 
 // job is what all sources together say about ranks and processes.
 type job struct {
-	world  int
-	procs  map[int]process   // by rank
-	byPID  map[int]int       // rank by process number, where only one process of the job has it
-	files  map[string]int    // rank by name of a file, for files whose lines do not say
-	single map[string]bool   // hosts with one process
-	hosts  map[string]string // host by address, where NCCL's log names both; "" where several hosts use it
+	world int
+	procs map[int]process   // by rank
+	byPID map[int]int       // rank by process number, where only one process of the job has it
+	files map[string]int    // rank by name of a file, for files whose lines do not say
+	hosts map[string]string // host by address, where NCCL's log names both; "" where several hosts use it
 }
 
 // newJob joins the sources.
 func newJob(c *Case) *job {
 	j := &job{
-		procs: map[int]process{}, byPID: map[int]int{}, files: map[string]int{}, single: map[string]bool{},
-		hosts: map[string]string{},
+		procs: map[int]process{}, byPID: map[int]int{}, files: map[string]int{}, hosts: map[string]string{},
 	}
 	j.size(c)
 	j.names(c)
@@ -222,19 +221,13 @@ func (j *job) fromInspector(c *Case) {
 	}
 }
 
-// index finds ranks by process, and hosts that have one.
+// index finds ranks by process.
 func (j *job) index() {
-	hosts := map[string]int{}
 	for rank, p := range j.procs {
 		if old, ok := j.byPID[p.pid]; ok && old != rank {
-			j.byPID[p.pid] = -1
-		} else {
-			j.byPID[p.pid] = rank
+			rank = -1
 		}
-		hosts[cmp.Or(p.host, p.addr)]++
-	}
-	for h, n := range hosts {
-		j.single[h] = n == 1
+		j.byPID[p.pid] = rank
 	}
 }
 
@@ -252,19 +245,17 @@ func (c *Case) HostOf(address string) string { return newJob(c).named(address) }
 // named is a host by its name, where the logs say which one has an address.
 func (j *job) named(host string) string { return cmp.Or(j.hosts[host], host) }
 
-// ofHost is the only rank of a host, -1 where there are none or several.
-func (j *job) ofHost(host string) int {
-	found := -1
-	host = j.named(host)
-	for rank, p := range j.procs {
-		if p.host == host || p.addr == host || host != "" && strings.HasPrefix(p.host, host+".") {
-			if found >= 0 {
-				return -1
-			}
-			found = rank
+// onHost are the ranks of a host.
+func (j *job) onHost(host string) (ranks []int) {
+	if host = j.named(host); host == "" {
+		return nil
+	}
+	for _, rank := range slices.Sorted(maps.Keys(j.procs)) {
+		if p := j.procs[rank]; p.host == host || p.addr == host || strings.HasPrefix(p.host, host+".") {
+			ranks = append(ranks, rank)
 		}
 	}
-	return found
+	return ranks
 }
 
 // rankOf is the rank that an event of a log is about.

@@ -22,7 +22,6 @@ type judge struct {
 	log    *logView
 	moved  bool // RAS or the rings saw the job launch collectives between two looks
 	still  bool // they saw that it did not
-	notes  []string
 }
 
 // Judge joins everything that was added. Causes come before what follows from them: a GPU's error before a process that
@@ -59,7 +58,7 @@ func (c *Case) Judge() *Verdict {
 	v.World = j.world
 	v.MayPass = v.State == Stalled && (x.running() || len(x.ras) == 1 && len(c.rec.Dumps) == 0 || works(v.Kind))
 	v.Signals = x.signals()
-	v.Notes = append(append(v.Notes, c.notes...), x.notes...)
+	v.Notes = append(v.Notes, c.notes...)
 	for _, a := range c.silent {
 		v.Notes = append(v.Notes, "RAS at "+a+" took a connection and did not answer: a process there is stopped, or the "+
 			"node is swamped.")

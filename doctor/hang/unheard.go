@@ -3,7 +3,6 @@ package hang
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"busbar.dev/finding"
 )
@@ -46,29 +45,4 @@ func (x *judge) lastWords(c claim) []finding.Quote {
 		}
 	}
 	return list
-}
-
-// adviseNoReport says which input would tell what became of a rank, and how to get it.
-func (x *judge) adviseNoReport(v *Verdict, on, pid string) {
-	rank := v.Ranks[0].Rank
-	var missing []string
-	host, where := v.Ranks[0].Host, ""
-	if host != "" {
-		host += ":"
-	} else {
-		where = " on the rank's node"
-	}
-	if x.rec.ranks[rank] == nil && len(x.rec.order) > 0 {
-		missing = append(missing,
-			fmt.Sprintf("its dump (%s/tmp/nccl_trace_rank_%d, or where TORCH_FR_DUMP_TEMP_FILE says)", host, rank))
-	}
-	if !x.log.owned[rank] {
-		missing = append(missing, "its log")
-	}
-	if len(missing) > 0 {
-		v.Next = append(v.Next, fmt.Sprintf("Give what is missing of rank %d: %s.", rank, strings.Join(missing, " and ")))
-	}
-	v.Next = append(v.Next,
-		"See whether its process exists and runs (STAT T is stopped): "+on+"ps -o pid,stat,etime,cmd -p "+pid+where,
-		"While the job hangs, ask there: "+on+"busbar hang --pid "+pid+where)
 }

@@ -5,12 +5,10 @@ import (
 	_ "embed" // for the kinds
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"busbar.dev/input/joblog"
 	"busbar.dev/internal/csvtable"
 )
 
@@ -68,72 +66,52 @@ func (v *Verdict) Title() string {
 // advise says what to do next, with the commands to do it.
 func (x *judge) advise(v *Verdict) {
 	v.Text = sentence(v.Text)
-	host, pid := "", "PID"
+	host, pid, rank := "", "PID", "N"
 	if len(v.Nodes) > 0 {
 		host = v.Nodes[0]
 	}
+	here := false
 	if len(v.Ranks) > 0 {
-		if host = v.Ranks[0].Host; v.Ranks[0].PID > 0 {
-			pid = strconv.Itoa(v.Ranks[0].PID)
+		first := &v.Ranks[0]
+		host, rank, here = first.Host, strconv.Itoa(first.Rank), x.processOf(first.Rank) != nil
+		if first.PID > 0 {
+			pid = strconv.Itoa(first.PID)
 		}
 	}
 	on := ""
-	here := len(v.Ranks) > 0 && x.processOf(v.Ranks[0].Rank) != nil
 	if ip, err := netip.ParseAddr(host); host != "" && !here && (err != nil || !ip.IsLoopback()) {
 		on = "ssh " + host + " "
 	}
-	look := on + "py-spy dump --pid " + pid
-	if v.Kind == DataLoading {
-		look = strings.Replace(look, "dump", "dump --subprocesses", 1)
-	}
-	if host == "" && !here {
-		look += " on the rank's node"
-	}
-	reason := map[Kind]string{GPUFault: "GPU error"}
 	drain := fmt.Sprintf("If the node is to blame, drain it: scontrol update nodename=%s state=drain reason=%q, or "+
-		"kubectl cordon %[1]s", cmp.Or(host, "NODE"), cmp.Or(reason[v.Kind], string(v.Kind)))
+		"kubectl cordon %[1]s", cmp.Or(host, "NODE"), string(v.Kind))
 	if v.doubt {
 		drain = "Drain no node before its own counters or its kernel's log show an error."
 	}
-	switch v.Kind {
-	case Late:
-		x.adviseLate(v, on, look)
-	case NoReport:
-		x.adviseNoReport(v, on, pid)
+	fill := strings.NewReplacer("{on}", on, "{pid}", pid, "{rank}", rank, "{drain}", drain)
+	row := kindRows()[v.Kind]
+	next := []string{row.Next, row.Then}
+	switch {
+	case v.State == Unknown:
+		next = []string{
+			"Ask the job: busbar hang --ras HOST, or read its dumps: busbar hang DIR (TORCH_FR_DUMP_TEMP_FILE, default " +
+				"/tmp/nccl_trace_rank_N).",
+			"Give the logs of all ranks, not of one: busbar hang LOGS. For what one log says by itself: busbar doctor LOG.",
+		}
+	case v.Kind == Late && v.Stack != "":
+		next[0] = "The rank is in " + v.Stack + ": fix that, or raise the process group's timeout if it is meant to take long."
+	case v.Kind == Late && v.State == Slow:
+		next = append(next, "Compare the rank's clocks, temperature and CPU with its neighbours: {on}nvidia-smi -q -d "+
+			"CLOCK,PERFORMANCE,TEMPERATURE")
+	case v.State == Hung && (v.Kind == Killed || v.Kind == Stopped || v.Kind == Kernel):
+		next = append(next, "{drain}")
 	}
-	fill := strings.NewReplacer("{on}", on, "{pid}", pid, "{look}", look, "{drain}", drain)
-	for _, text := range []string{kindRows()[v.Kind].Next, kindRows()[v.Kind].Then} {
+	for _, text := range next {
 		if text != "" {
 			v.Next = append(v.Next, fill.Replace(text))
 		}
 	}
-	if v.State == Unknown {
-		v.Next = append(v.Next, "Ask the job: busbar hang --ras HOST, or read its dumps: busbar hang DIR "+
-			"(TORCH_FR_DUMP_TEMP_FILE, default /tmp/nccl_trace_rank_N).",
-			"Give the logs of all ranks, not of one: busbar hang LOGS. For what one log says by itself: busbar doctor LOG.")
-	}
-	if v.State == Hung && slices.Contains([]Kind{Killed, Stopped, Kernel}, v.Kind) {
-		v.Next = append(v.Next, drain)
-	}
 	if v.Next == nil {
 		v.Next = []string{}
-	}
-}
-
-// adviseLate says how to see what a late rank does, or what to do about what is seen.
-func (x *judge) adviseLate(v *Verdict, on, look string) {
-	text := "See what the rank does: " + look
-	switch {
-	case v.Stack != "":
-		text = "The rank is in " + v.Stack +
-			": fix that, or raise the process group's timeout if it is meant to take long."
-	case len(x.log.by[joblog.Down])+len(x.log.by[joblog.Exit]) > 0:
-		text = "The job has ended: read the rank's own output up to the timeout. Next time, while it hangs: " + look
-	}
-	v.Next = append(v.Next, text)
-	if v.State == Slow {
-		v.Next = append(v.Next, "Compare the rank's clocks, temperature and CPU with its neighbours: "+
-			on+"nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE")
 	}
 }
 

@@ -44,7 +44,10 @@ func (c *Case) Judge() *Verdict {
 		source string
 		set    *flightrec.Set
 	}{
-		{fromRecorder, c.rec}, {fromProfiler, c.ringSet()}, {fromRAS, j.rasSet(whole(x.ras))}, {fromLog, x.log.logSet()},
+		{fromRecorder, c.rec},
+		{fromProfiler, c.ringSet()},
+		{fromRAS, j.rasSet(whole(x.ras))},
+		{fromLog, x.log.logSet()},
 		{fromInspector, c.inspectorSet(j)},
 	} {
 		t := newTable(s.source, s.set, j)
@@ -413,7 +416,11 @@ func (x *judge) passing() *Verdict {
 			"No rank launched a collective between two answers of RAS, and nothing differs between ranks: all of them " +
 				"compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)",
 		},
-		{newest != nil && len(newest.Comms) == 0 && newest.JSON, Verdict{State: Unknown, Kind: UnknownKind}, noneYet("communicator exists")},
+		{
+			newest != nil && len(newest.Comms) == 0 && newest.JSON,
+			Verdict{State: Unknown, Kind: UnknownKind},
+			noneYet("communicator exists"),
+		},
 		{
 			len(x.ras) > 0,
 			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},

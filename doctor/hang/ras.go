@@ -90,7 +90,8 @@ func (j *job) rasSet(r *ras.Report) *flightrec.Set {
 	if r == nil {
 		return b.Set
 	}
-	bySize := slices.SortedStableFunc(slices.Values(r.Comms), func(a, b ras.Comm) int { return cmp.Compare(a.Size, b.Size) })
+	bySize := slices.SortedStableFunc(slices.Values(r.Comms),
+		func(a, b ras.Comm) int { return cmp.Compare(a.Size, b.Size) })
 	for i := range bySize {
 		m := &bySize[i]
 		name := fmt.Sprintf("%016x", m.Hash)
@@ -132,7 +133,8 @@ func (b *setBuilder) counts(g int32, m *ras.Comm, name string) {
 	usual := "" // what others call where one alone calls what none of them ever has
 	for op, n := range more {
 		if n == 1 && least[op] == 0 && len(b.members[g]) > 2 {
-			usual = slices.MaxFunc(slices.Sorted(maps.Keys(least)), func(x, y string) int { return cmp.Compare(least[x], least[y]) })
+			usual = slices.MaxFunc(slices.Sorted(maps.Keys(least)),
+				func(x, y string) int { return cmp.Compare(least[x], least[y]) })
 		}
 	}
 	ops := slices.SortedFunc(maps.Keys(more), func(x, y string) int { return cmp.Or(more[y]-more[x], cmp.Compare(x, y)) })

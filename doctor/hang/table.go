@@ -74,7 +74,7 @@ func newTable(source string, set *flightrec.Set, j *job) *table {
 	}
 	x.layEntries()
 	x.findAbsent()
-	x.waits = x.waitGraph()
+	x.waits = x.waitsOf()
 	return x
 }
 

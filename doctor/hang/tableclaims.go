@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"busbar.dev/input/flightrec"
@@ -249,13 +248,10 @@ func (x *table) missing() (claim, bool) {
 // behind another on a member.
 func (x *table) deadlock() (claim, bool) {
 	w := x.waits
-	if len(w.roots) > 0 || len(w.absent) > 0 || x.running > 0 {
+	if len(w.roots) > 0 || len(w.absent) > 0 || x.running > 0 || w.crossed == nil {
 		return claim{}, false
 	}
-	a, b, ok := x.crossed()
-	if !ok {
-		return claim{}, false
-	}
+	a, b := w.crossed[0], w.crossed[1]
 	orders := map[bool][]int{}
 	classA, classB := x.class(a.group), x.class(b.group)
 	for _, h := range x.order {
@@ -290,43 +286,6 @@ func (x *table) class(g int32) string {
 	return fmt.Sprint(len(group.Ranks))
 }
 
-// crossed finds two collectives, each at the head of one rank and queued behind the other on another.
-func (x *table) crossed() (a, b opRef, ok bool) {
-	heads := map[opRef][]int{}
-	for _, h := range x.order {
-		if e := h.pending(); e != nil && !e.P2P {
-			heads[opRef{e.Group, e.Seq}] = append(heads[opRef{e.Group, e.Seq}], h.rank)
-		}
-	}
-	ops := make([]opRef, 0, len(heads))
-	for op := range heads {
-		ops = append(ops, op)
-	}
-	sort.Slice(ops, func(i, k int) bool {
-		na, nb := len(x.set.Groups[ops[i].group].Ranks), len(x.set.Groups[ops[k].group].Ranks)
-		return na < nb || na == nb && ops[i].group < ops[k].group
-	})
-	for _, p := range ops {
-		for _, m := range x.set.Groups[p.group].Ranks {
-			h := x.ranks[m]
-			if h == nil || h.pending() == nil || h.pending().P2P {
-				continue
-			}
-			q := opRef{h.pending().Group, h.pending().Seq}
-			if q == p || h.find(p.group, p.seq) == nil {
-				continue
-			}
-			// m waits for q and has p queued; is there somebody who waits for p and has q queued?
-			for _, r := range heads[p] {
-				if e := x.ranks[r].find(q.group, q.seq); e != nil && e.State != flightrec.Completed {
-					return p, q, true
-				}
-			}
-		}
-	}
-	return a, b, false
-}
-
 // order reports whether a rank launched a collective of the first class of groups before one of the second: those with
 // the same numbers as the two that wait for each other.
 func (h *history) order(x *table, first, second string, a, b opRef) (before, known bool) {
@@ -348,13 +307,10 @@ func (h *history) order(x *table, first, second string, a, b opRef) (before, kno
 // end: a GPU is busy with something else before it, or the data does not move.
 func (x *table) stuck() (claim, bool) {
 	w := x.waits
-	if len(w.roots) > 0 || len(w.absent) > 0 || len(w.waiting) == 0 || x.running > 0 {
+	if len(w.roots) > 0 || len(w.absent) > 0 || w.stuck == nil || x.running > 0 {
 		return claim{}, false
 	}
-	op, ok := x.commonHead()
-	if !ok {
-		return claim{}, false
-	}
+	op := *w.stuck
 	c := newClaim(Kernel, x.source)
 	c.waiting = w.waiting
 	x.describe(&c, op)
@@ -384,30 +340,6 @@ func (x *table) stuck() (claim, bool) {
 			rankList(started), rankList(scheduled))
 	}
 	return c, true
-}
-
-// commonHead is a collective that every member has a dump of and waits for before anything else; of several the
-// smallest.
-func (x *table) commonHead() (opRef, bool) {
-	var best opRef
-	found := false
-	count := map[opRef]int{}
-	for _, h := range x.order {
-		if e := h.pending(); e != nil && !e.P2P {
-			count[opRef{e.Group, e.Seq}]++
-		}
-	}
-	for op, n := range count {
-		size := len(x.set.Groups[op.group].Ranks)
-		if n != size || size < 2 {
-			continue
-		}
-		old := len(x.set.Groups[best.group].Ranks)
-		if !found || size < old || size == old && op.group < best.group {
-			best, found = op, true
-		}
-	}
-	return best, found
 }
 
 // oddGap finds the member that spent much longer than the others between the launch before a collective and that

@@ -1,7 +1,9 @@
 package hang
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -11,84 +13,76 @@ import (
 	"busbar.dev/internal/lazyre"
 )
 
-// opRef names a collective of a group.
-type opRef struct{ group, seq int32 }
+// opRef names a collective of a group, or a rank's own send or receive.
+type opRef struct {
+	group, seq int32
+	rank       int // -1 of a collective
+}
 
 // waits is who waits for whom.
 type waits struct {
 	roots   []int // have a dump, wait for nothing themselves, and others wait for them
 	absent  []int // others wait for them, and there is no dump of them
 	waiting []int
-	cycle   []int // ranks that wait for each other
+	stuck   *opRef  // all members are at it, and it does not end; of several the one of the smallest group
+	crossed []opRef // two that ranks are at which have the other behind it
 }
 
-// waitGraph follows from every waiting rank whom it waits for, to those that wait for nobody.
-func (x *table) waitGraph() waits {
+// waitsOf finds what ranks are at, and whom they wait for there.
+func (x *table) waitsOf() waits {
 	var w waits
-	next := map[int][]int{}
-	absent := map[int]bool{}
-	asked := map[opRef][]int{} // thousands of ranks wait for the same collective
+	lacks := map[opRef][]int{} // thousands of ranks wait for the same collective
 	for _, h := range x.order {
 		e := h.pending()
 		if e == nil {
 			continue
 		}
 		w.waiting = append(w.waiting, h.rank)
-		op := opRef{e.Group, e.Seq}
-		list, ok := asked[op]
-		if !ok || e.P2P {
-			list = x.lacking(h, e)
-			if !e.P2P {
-				asked[op] = list
-			}
+		op := h.at()
+		if _, ok := lacks[op]; !ok {
+			lacks[op] = x.lacking(h, e)
 		}
-		for _, m := range list {
-			if x.ranks[m] == nil {
+	}
+	size := func(op opRef) int { return len(x.set.Groups[op.group].Ranks) }
+	smaller := func(a, b opRef) int {
+		return cmp.Or(size(a)-size(b), int(a.group-b.group), int(a.seq-b.seq), a.rank-b.rank)
+	}
+	roots, absent, behind := map[int]bool{}, map[int]bool{}, map[[2]opRef]bool{}
+	for _, op := range slices.SortedFunc(maps.Keys(lacks), smaller) {
+		if len(lacks[op]) == 0 && op.rank < 0 && size(op) > 1 && w.stuck == nil {
+			w.stuck = &op
+		}
+		for _, m := range lacks[op] {
+			switch h := x.ranks[m]; {
+			case h == nil:
 				absent[m] = true
-			} else {
-				next[h.rank] = append(next[h.rank], m)
-			}
-		}
-	}
-	roots := map[int]bool{}
-	state := map[int]int{}
-	var walk func(r int)
-	walk = func(r int) {
-		state[r] = 1
-		for _, m := range next[r] {
-			switch {
-			case x.ranks[m].pending() == nil, x.source == fromLog && len(next[m]) == 0:
+			case h.pending() == nil, x.source == fromLog && len(lacks[h.at()]) == 0: // watchdogs give up long after
 				roots[m] = true
-			case state[m] == 1:
-				w.cycle = append(w.cycle, r, m)
-			case state[m] == 0:
-				walk(m)
+			case op.rank < 0 && h.at().rank < 0:
+				behind[[2]opRef{op, h.at()}] = true
+				if behind[[2]opRef{h.at(), op}] && w.crossed == nil {
+					w.crossed = []opRef{h.at(), op}
+				}
 			}
 		}
-		state[r] = 2
-	}
-	for _, r := range w.waiting {
-		if state[r] == 0 {
-			walk(r)
-		}
-	}
-	for r := range roots {
-		w.roots = append(w.roots, r)
-	}
-	for r := range absent {
-		w.absent = append(w.absent, r)
 	}
 	w.waiting = slices.DeleteFunc(w.waiting, func(r int) bool { return roots[r] })
-	slices.Sort(w.roots)
-	slices.Sort(w.absent)
-	slices.Sort(w.cycle)
-	w.cycle = slices.Compact(w.cycle)
+	w.roots, w.absent = slices.Sorted(maps.Keys(roots)), slices.Sorted(maps.Keys(absent))
 	return w
+}
+
+// at is the operation that a rank waits for.
+func (h *history) at() opRef {
+	e := h.pending()
+	if e.P2P {
+		return opRef{e.Group, e.Seq, h.rank}
+	}
+	return opRef{e.Group, e.Seq, -1}
 }
 
 var peerOp = lazyre.New(`(?:send|recv)\s+(\d+)\s*(?:->|<-)\s*(\d+)`)
 
-// lacking are the members that have not launched what a rank waits for.
+// lacking are the members that are not at what a rank waits for: they have not launched it, or have it behind another.
 func (x *table) lacking(h *history, e *flightrec.Entry) []int {
 	members := x.set.Groups[e.Group].Ranks
 	if e.P2P {
@@ -107,42 +101,34 @@ func (x *table) lacking(h *history, e *flightrec.Entry) []int {
 		}
 		return nil
 	}
-	var list []int
-	for _, m := range members {
+	return slices.DeleteFunc(slices.Clone(members), func(m int) bool {
 		p := x.ranks[m]
-		if m == h.rank {
-			continue
-		}
-		if p == nil || p.last[e.Group] < e.Seq || x.source == fromLog && p.at(e.Group) < e.Seq {
-			list = append(list, m)
-		}
-	}
-	return list
+		return m == h.rank || p != nil && p.last[e.Group] >= e.Seq && !x.queued(p, e)
+	})
 }
 
 // unsaid is the number of the last collective of a rank that does not say it.
 const unsaid = math.MaxInt32
 
-// at is the collective of a group that a rank is in, where it waits in one of that group first. Watchdogs give up
-// long after: who is in an earlier one then than others is behind.
-func (h *history) at(group int32) int32 {
-	if e := h.pending(); e != nil && e.Group == group && h.last[group] != unsaid {
-		return e.Seq
+// queued reports a collective that a rank has behind another one that does not end. Watchdogs' lines do not tell the
+// order of two groups.
+func (x *table) queued(h *history, e *flightrec.Entry) bool {
+	at := h.pending()
+	switch {
+	case at == nil || h.last[e.Group] == unsaid:
+		return false
+	case at.Group == e.Group || x.source == fromLog:
+		return at.Group == e.Group && at.Seq < e.Seq
 	}
-	return unsaid
+	own := h.find(e.Group, e.Seq)
+	return own != nil && own.State != flightrec.Completed
 }
 
 // firstNeeded is the collective that a rank would have launched next: of those that others wait for, the one that comes
-// first in the order of a rank that has several of them, else the one whose group this rank used longest ago.
+// first in the order of a rank that has several of them, else that of the smallest group.
 func (x *table) firstNeeded(rank int) (opRef, bool) {
 	var best opRef
 	found := false
-	used := map[int32]int64{}
-	if h := x.ranks[rank]; h != nil {
-		for i := range h.entries {
-			used[h.entries[i].Group] = h.entries[i].Record + 1
-		}
-	}
 	needed, member := map[opRef]bool{}, map[int32]bool{}
 	for _, h := range x.order {
 		for i := max(h.head, 0); i < len(h.entries) && h.head >= 0; i++ {
@@ -159,12 +145,12 @@ func (x *table) firstNeeded(rank int) (opRef, bool) {
 				continue
 			}
 			if p := x.ranks[rank]; p == nil || p.last[e.Group] < e.Seq {
-				needed[opRef{e.Group, e.Seq}] = true
+				needed[opRef{e.Group, e.Seq, -1}] = true
 			}
 		}
 	}
 	for op := range needed {
-		if !found || x.before(op, best, used) {
+		if !found || x.before(op, best) {
 			best, found = op, true
 		}
 	}
@@ -172,7 +158,7 @@ func (x *table) firstNeeded(rank int) (opRef, bool) {
 }
 
 // before reports which of two collectives a program launches first.
-func (x *table) before(a, b opRef, used map[int32]int64) bool {
+func (x *table) before(a, b opRef) bool {
 	if a.group == b.group {
 		return a.seq < b.seq
 	}
@@ -185,9 +171,6 @@ func (x *table) before(a, b opRef, used map[int32]int64) bool {
 		if ea != nil && eb != nil {
 			return ea.Record < eb.Record
 		}
-	}
-	if used[a.group] != used[b.group] {
-		return used[a.group] < used[b.group]
 	}
 	na, nb := len(x.set.Groups[a.group].Ranks), len(x.set.Groups[b.group].Ranks)
 	if na != nb {

@@ -98,7 +98,8 @@ func (x *judge) advise(v *Verdict) {
 			"Give the logs of all ranks, not of one: busbar hang LOGS. For what one log says by itself: busbar doctor LOG.",
 		}
 	case v.Kind == Late && v.Stack != "":
-		next[0] = "The rank is in " + v.Stack + ": fix that, or raise the process group's timeout if it is meant to take long."
+		next[0] = "The rank is in " + v.Stack +
+			": fix that, or raise the process group's timeout if it is meant to take long."
 	case v.Kind == Late && v.State == Slow:
 		next = append(next, "Compare the rank's clocks, temperature and CPU with its neighbours: {on}nvidia-smi -q -d "+
 			"CLOCK,PERFORMANCE,TEMPERATURE")

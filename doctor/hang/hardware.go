@@ -61,7 +61,7 @@ func (x *judge) gpuState() (claim, bool) {
 	if g.Xid > 0 {
 		c.why = fmt.Sprintf("DCGM reports Xid %d (%s)", g.Xid, xidText(g.Xid))
 	}
-	c.ranks = slices.DeleteFunc(x.job.onHost(g.Host), func(r int) bool { return x.job.procs[r].gpu != g.GPU })
+	c.ranks = slices.DeleteFunc(x.job.onHost(g.Host), func(r int) bool { return x.job.procs[r].gpu != g.GPU+1 })
 	return c, true
 }
 

@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,63 +10,56 @@ import (
 	"busbar.dev/input/joblog"
 )
 
+// notJoined is who has not come to where others wait. No watchdog covers the creation of a communicator, nor the
+// rendezvous before it.
+func (j *job) notJoined(source, op string, waiting, missing []int) claim {
+	c := newClaim(NeverJoined, source)
+	c.op, c.waiting, c.ranks = op, waiting, missing
+	c.comm = j.newCommunicator(0, sorted(slices.Concat(waiting, missing)))
+	c.why = fmt.Sprintf("%s waits in %s of %d ranks, to which %s has not come", rankList(waiting), op, len(c.comm.Ranks),
+		rankList(missing))
+	return c
+}
+
 // creation is a communicator as NCCL's logs tell of its making.
 type creation struct {
 	hash    uint64
 	size    int
 	started map[int]told // by global rank
-	done    map[int]bool
+	done    bool
 }
 
-// neverJoined finds who does not come to the creation of a communicator or to the rendezvous. No watchdog covers
-// either.
+// neverJoined finds who does not come to the creation of a communicator: of several that are open, one whose absent
+// members wait in none, for the rest follow from it.
 func (v *logView) neverJoined() (claim, bool) {
 	comms := v.creations()
-	open := slices.DeleteFunc(slices.Clone(comms), func(c *creation) bool {
-		return len(c.started) == 0 || len(c.done) > 0 || len(c.started) >= c.size
-	})
-	if len(open) == 0 {
-		return claim{}, false
-	}
+	absent := map[*creation][]int{}
 	blocked := map[int]bool{} // ranks that wait in the creation of a communicator
-	for _, c := range open {
+	for _, c := range comms {
+		if c.done || len(c.started) == 0 {
+			continue
+		}
+		if m := v.absentFrom(c, comms); len(m) > 0 {
+			absent[c] = m
+		}
 		for r := range c.started {
 			blocked[r] = true
 		}
 	}
-	// Of several that are open, the one whose absent members wait in none: the rest follow from it.
-	var best *creation
-	var missing []int
-	for _, c := range open {
-		m := v.absentFrom(c, comms)
-		if len(m) == 0 {
-			continue
-		}
-		free := slices.DeleteFunc(slices.Clone(m), func(r int) bool { return blocked[r] })
-		better := best == nil || c.size < best.size
-		if len(free) == len(m) && best != nil {
-			for _, r := range missing {
-				better = better || blocked[r] && c.size <= best.size
-			}
-		}
-		if better {
-			best, missing = c, m
-		}
-	}
-	if best == nil {
+	open := slices.DeleteFunc(comms, func(c *creation) bool { return absent[c] == nil })
+	if len(open) == 0 {
 		return claim{}, false
 	}
-	c := v.unread(claim{kind: NeverJoined, ranks: missing, source: fromLog, sure: 0.8, op: "comm init"})
-	for _, r := range slices.Sorted(maps.Keys(best.started)) {
-		c.waiting = append(c.waiting, r)
-		if len(c.quotes) < 3 {
-			c.quotes = append(c.quotes, best.started[r].quote())
-		}
+	follows := func(c *creation) int {
+		return len(slices.DeleteFunc(slices.Clone(absent[c]), func(r int) bool { return !blocked[r] }))
 	}
-	c.comm = v.j.newCommunicator(best.hash, sorted(slices.Concat(c.waiting, missing)))
-	c.why = fmt.Sprintf("%s began to create a communicator of %d ranks and waits for %s, which never came",
-		rankList(c.waiting), best.size, rankList(missing))
-	return c, true
+	first := slices.MinFunc(open, func(a, b *creation) int { return cmp.Or(follows(a)-follows(b), a.size-b.size) })
+	c := v.j.notJoined(fromLog, "comm init", slices.Sorted(maps.Keys(first.started)), absent[first])
+	c.comm.Hash = fmt.Sprintf("%016x", first.hash)
+	for _, r := range c.waiting[:min(len(c.waiting), 3)] {
+		c.quotes = append(c.quotes, first.started[r].quote())
+	}
+	return v.unread(c), true
 }
 
 // creations collects the making of communicators from the logs.
@@ -82,14 +76,14 @@ func (v *logView) creations() []*creation {
 				if len(list) > 1<<16 {
 					continue
 				}
-				c = &creation{hash: t.Comm, size: t.NRanks, started: map[int]told{}, done: map[int]bool{}}
+				c = &creation{hash: t.Comm, size: t.NRanks, started: map[int]told{}}
 				index[t.Comm] = c
 				list = append(list, c)
 			}
 			if k == joblog.InitStart {
 				c.started[t.rank] = t
 			} else {
-				c.done[t.rank] = true
+				c.done = true
 			}
 		}
 	}
@@ -183,17 +177,12 @@ func (v *logView) rendezvous() (claim, bool) {
 	if len(missing) == 0 || len(missing) > last.NRanks-last.Enqueued && len(missing) > last.NRanks/2 {
 		return claim{}, false
 	}
-	c := claim{
-		kind: NeverJoined, ranks: missing, source: fromLog, sure: 0.8, op: "rendezvous",
-		quotes: []finding.Quote{last.quote()},
-		comm:   &Communicator{Name: "world", Group: "world", Ranks: upTo(last.NRanks)},
-	}
-	c.why = fmt.Sprintf("%d of %d ranks came to the rendezvous in time; %s did not", last.Enqueued, last.NRanks,
-		rankList(missing))
+	come := slices.DeleteFunc(upTo(last.NRanks), func(r int) bool { return slices.Contains(missing, r) })
+	c := v.j.notJoined(fromLog, "rendezvous", come, missing)
+	c.quotes = []finding.Quote{last.quote()}
 	for _, t := range v.by[joblog.StoreGone] {
 		if slices.Contains(missing, t.rank) {
-			c.sure = 0.88
-			c.why += ", and came when it was over"
+			c.why += ", or when it was over"
 			c.quotes = append(c.quotes, t.quote())
 			break
 		}

@@ -16,7 +16,7 @@ type process struct {
 	host string // as logs name it
 	addr string // as RAS names it
 	pid  int
-	gpu  int // -1 unknown
+	gpu  int // plus one; 0 unknown
 }
 
 // job is what all sources together say about ranks and processes.
@@ -33,64 +33,78 @@ func newJob(c *Case) *job {
 	j := &job{
 		procs: map[int]process{}, byPID: map[int]int{}, files: map[string]int{}, hosts: map[string]string{},
 	}
-	j.size(c)
+	c.sightings(func(world, _ int, _ process) {
+		if world <= maxWorld {
+			j.world = max(j.world, world)
+		}
+	})
 	j.names(c)
-	j.fromRAS(c)
-	j.fromLogs(c)
-	j.fromInspector(c)
-	for i := range c.procs {
-		p := &c.procs[i]
-		j.put(p.Rank, process{pid: p.PID, gpu: -1})
+	c.sightings(func(world, rank int, p process) {
+		if world == j.world { // of the communicator of all ranks
+			j.put(rank, p)
+		}
+	})
+	j.fromFiles(c)
+	for rank, p := range j.procs {
+		if old, ok := j.byPID[p.pid]; ok && old != rank {
+			rank = -1
+		}
+		j.byPID[p.pid] = rank
 	}
-	for _, r := range c.rings {
-		j.put(r.Rank, process{host: r.Host, pid: r.PID, gpu: -1})
-	}
-	j.index()
 	return j
 }
 
 // maxWorld is the most ranks that a job is taken to have, whatever a file says.
 const maxWorld = 1 << 20
 
-// size finds out how many ranks there are.
-func (j *job) size(c *Case) {
-	grow := func(n int) {
-		if n <= maxWorld {
-			j.world = max(j.world, n)
-		}
-	}
-	for i := range c.rec.Groups {
-		for _, r := range c.rec.Groups[i].Ranks {
-			grow(r + 1)
-		}
-	}
+// sightings are what sources say of ranks and their processes, each with the number of ranks that they are among; of a
+// rank -1 only that number is said.
+func (c *Case) sightings(do func(world, rank int, p process)) {
 	for _, r := range c.ras {
-		grow(r.Processes)
+		do(r.Processes, -1, process{})
 		for i := range r.Comms {
-			grow(r.Comms[i].Size)
+			m := &r.Comms[i]
+			list := slices.Concat(m.Ranks, m.Missing)
+			for _, l := range m.Lags {
+				list = append(list, l.Ranks...)
+			}
+			do(m.Size, -1, process{})
+			for k := range list {
+				if x := &list[k]; x.PID > 0 {
+					do(m.Size, x.Rank, process{addr: x.Host, pid: x.PID, gpu: x.GPU + 1})
+				}
+			}
 		}
 	}
 	for _, l := range c.logs {
 		for i := range l.Events {
-			e := &l.Events[i]
-			switch e.Kind {
-			case joblog.InitStart, joblog.InitComplete, joblog.Joined:
-				grow(e.NRanks)
+			switch e := &l.Events[i]; e.Kind {
+			case joblog.InitStart, joblog.InitComplete:
+				do(e.NRanks, e.CommRank, process{host: e.Host, pid: e.PID})
+			case joblog.Joined:
+				do(e.NRanks, -1, process{})
 			case joblog.Xid, joblog.OOMKill, joblog.Exit:
 			default:
-				grow(e.Rank + 1)
+				do(e.Rank+1, -1, process{})
 			}
 		}
 	}
-	for i := range c.procs {
-		grow(c.procs[i].World)
-	}
-	for _, r := range c.rings {
-		grow(r.World)
-	}
 	for _, in := range c.inspect {
 		for i := range in.records {
-			grow(int(in.records[i].Ranks))
+			r := &in.records[i]
+			do(int(r.Ranks), int(r.Rank), process{host: r.Host, pid: int(r.PID)})
+		}
+	}
+	for i := range c.procs {
+		p := &c.procs[i]
+		do(p.World, p.Rank, process{pid: p.PID})
+	}
+	for _, r := range c.rings {
+		do(r.World, r.Rank, process{host: r.Host, pid: r.PID})
+	}
+	for i := range c.rec.Groups {
+		for _, r := range c.rec.Groups[i].Ranks {
+			do(r+1, -1, process{})
 		}
 	}
 }
@@ -149,85 +163,33 @@ func (j *job) put(rank int, p process) {
 	if rank < 0 || rank >= max(j.world, 1) {
 		return
 	}
-	old, ok := j.procs[rank]
-	if !ok {
-		old.gpu = -1
-	}
-	old.host, old.addr = cmp.Or(old.host, p.host), cmp.Or(old.addr, p.addr)
-	old.pid = cmp.Or(old.pid, p.pid)
-	if old.gpu < 0 {
-		old.gpu = p.gpu
-	}
-	j.procs[rank] = old
-}
-
-// fromRAS takes ranks of the communicator of all processes for global ones.
-func (j *job) fromRAS(c *Case) {
-	for _, r := range c.ras {
-		for i := range r.Comms {
-			m := &r.Comms[i]
-			if m.Size != j.world {
-				continue
-			}
-			list := slices.Concat(m.Ranks, m.Missing)
-			for _, l := range m.Lags {
-				list = append(list, l.Ranks...)
-			}
-			for k := range list {
-				if x := &list[k]; x.PID > 0 {
-					j.put(x.Rank, process{addr: x.Host, pid: x.PID, gpu: x.GPU})
-				}
-			}
-		}
+	old := j.procs[rank]
+	j.procs[rank] = process{
+		cmp.Or(old.host, p.host), cmp.Or(old.addr, p.addr), cmp.Or(old.pid, p.pid), cmp.Or(old.gpu, p.gpu),
 	}
 }
 
-// fromLogs takes ranks of NCCL's largest communicator, and files of one rank that hold lines of one process.
-func (j *job) fromLogs(c *Case) {
+// fromFiles takes what logs say of addresses, and of the process whose lines alone are in the file of one rank.
+func (j *job) fromFiles(c *Case) {
 	for _, l := range c.logs {
-		pid, host, several := 0, "", false
+		var p process
+		several := false
 		for i := range l.Events {
-			e := &l.Events[i]
-			switch e.Kind {
+			switch e := &l.Events[i]; e.Kind {
 			case joblog.Process:
-				several = several || pid != 0 && pid != e.PID
-				pid, host = e.PID, e.Host
+				several = several || p.pid != 0 && p.pid != e.PID
+				p = process{host: e.Host, pid: e.PID}
 			case joblog.Address:
 				if old, ok := j.hosts[e.Peer]; ok && old != e.Host || strings.HasPrefix(e.Peer, "127.") {
 					j.hosts[e.Peer] = ""
 				} else {
 					j.hosts[e.Peer] = e.Host
 				}
-			case joblog.InitStart, joblog.InitComplete:
-				if e.NRanks == j.world {
-					j.put(e.CommRank, process{host: e.Host, pid: e.PID, gpu: -1})
-				}
 			}
 		}
-		if rank, ok := j.files[l.Name]; ok && pid != 0 && !several {
-			j.put(rank, process{host: host, pid: pid, gpu: -1})
+		if rank, ok := j.files[l.Name]; ok && !several {
+			j.put(rank, p)
 		}
-	}
-}
-
-func (j *job) fromInspector(c *Case) {
-	for _, in := range c.inspect {
-		for i := range in.records {
-			if r := &in.records[i]; int(r.Ranks) == j.world && r.PID > 0 {
-				j.put(int(r.Rank), process{host: r.Host, pid: int(r.PID), gpu: -1})
-				break
-			}
-		}
-	}
-}
-
-// index finds ranks by process.
-func (j *job) index() {
-	for rank, p := range j.procs {
-		if old, ok := j.byPID[p.pid]; ok && old != rank {
-			rank = -1
-		}
-		j.byPID[p.pid] = rank
 	}
 }
 
@@ -286,10 +248,10 @@ func (j *job) culprits(ranks []int) []Culprit {
 	slices.Sort(ranks)
 	list := make([]Culprit, 0, len(ranks))
 	for _, r := range slices.Compact(ranks) {
-		p, ok := j.procs[r]
+		p := j.procs[r]
 		c := Culprit{Rank: r, Host: cmp.Or(p.host, j.named(p.addr)), PID: p.pid}
-		if ok && p.gpu >= 0 {
-			g := p.gpu
+		if p.gpu > 0 {
+			g := p.gpu - 1
 			c.GPU = &g
 		}
 		list = append(list, c)

@@ -274,39 +274,36 @@ func (x *judge) waitingState(otherwise State) State {
 	return otherwise
 }
 
+// unanswered is what the silence of processes says: RAS has none of theirs, or there is no dump of them.
+func (x *judge) unanswered() (list []claim) {
+	for _, ask := range []func() (claim, bool){x.rasGone, x.rec.missing} {
+		if c, ok := ask(); ok && !x.moved {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 // gone finds processes that are no more, or do not run, without those that left because another had. Who says most of
 // how a process went is asked first.
 func (x *judge) gone() (claim, bool) {
-	told, said := x.rasGone()
-	said = said && !x.moved
-	var others []claim
-	if said {
-		others = append(others, told)
-	}
-	if c, ok := x.log.exits(); ok {
-		return x.agree(c, others), true
-	}
-	if c, ok := x.goneHere(); ok {
-		return x.agree(c, others), true
+	others := x.unanswered()
+	for _, ask := range []func() (claim, bool){x.log.exits, x.goneHere} {
+		if c, ok := ask(); ok {
+			return x.agree(c, others), true
+		}
 	}
 	c, ok := x.log.vanished()
-	// a file that is not there alone says nothing of the process
-	if absent, none := x.rec.missing(); none && (said || ok || x.log.peersGone()) && !x.moved {
-		others = append(others, absent)
-	}
 	switch {
 	case ok:
 		c = x.log.unread(c)
 		c.ranks = x.notHere(c.ranks)
-	case len(others) == 0:
+	// a file that is not there alone says nothing of the process
+	case len(others) == 0, others[0].kind == NoReport && !x.log.peersGone():
 		return claim{}, false
 	default:
 		c, others = others[0], others[1:]
-		first := slices.DeleteFunc(slices.Clone(c.ranks), func(r int) bool { _, ok := x.log.noticed[r]; return ok })
-		if len(first) > 0 {
-			c.ranks = first // who noticed that another is gone is not the first
-		}
-		if x.answers(c.ranks) {
+		if c.ranks = x.log.unnoticed(c.ranks); x.answers(c.ranks) {
 			return claim{}, false // its dump is missing, but it answers
 		}
 	}
@@ -368,15 +365,15 @@ func (x *judge) late() (claim, bool) {
 func (x *judge) passing() *Verdict {
 	if c, ok := x.slow(); ok {
 		if len(x.rec.absent) > 0 { // who waits for one of them comes late elsewhere
-			c.sure = min(c.sure, 0.5)
+			c.doubtful(0.5)
 		}
 		return x.verdict(c, Slow)
 	}
 	if x.timedOut() {
 		return x.verdict(x.log.gaveUp(), Hung)
 	}
-	if c, ok := x.rec.stuck(); ok && !x.moved && len(x.c.inspect) == 0 && len(x.ras) == 0 && len(x.c.logs) == 0 {
-		c.sure = min(c.sure, 0.4)
+	if c, ok := x.rec.stuck(); ok && !x.moved && len(x.ras)+len(x.c.logs) == 0 {
+		c.doubtful(0.4)
 		return x.verdict(c, Stalled)
 	}
 	for _, find := range []func() (claim, bool){x.notCome, x.notBegun} {
@@ -388,65 +385,45 @@ func (x *judge) passing() *Verdict {
 	if len(w.absent) > 0 && x.rec.running == 0 && !x.moved && !x.still {
 		return x.uncollected()
 	}
-	newest := whole(x.ras)
 	for _, o := range []struct {
-		is   bool
-		v    Verdict
-		text string
+		is    bool
+		state State
+		kind  Kind
+		sure  float64
+		text  string
 	}{
+		{x.moved, Healthy, NoKind, 0.9, "The job launches collectives: more of them were counted the second time."},
 		{
-			x.moved,
-			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.9},
-			"The job launches collectives: RAS counted more of them in a later answer.",
-		},
-		{
-			x.rec.running > 0,
-			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.85},
+			x.rec.running > 0, Healthy, NoKind, 0.85,
 			"The dumps were taken while the job ran: collectives completed that a member's dump does not have yet.",
 		},
 		{
-			x.rec.idle(),
-			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
+			x.rec.idle(), Healthy, NoKind, 0.6,
 			"Every collective that the recorder has is completed. A rank that waits elsewhere, as in the creation of a " +
 				"communicator, is not in it.",
 		},
 		{
-			x.still,
-			Verdict{State: Stalled, Kind: UnknownKind, Confidence: 0.4},
+			x.still, Stalled, UnknownKind, 0.4,
 			"No rank launched a collective between two answers of RAS, and nothing differs between ranks: all of them " +
 				"compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)",
 		},
 		{
-			newest != nil && len(newest.Comms) == 0 && newest.JSON,
-			Verdict{State: Unknown, Kind: UnknownKind},
-			noneYet("communicator exists"),
+			len(x.rec.order) > 0 || len(x.ras) > 0 && len(x.of(fromRAS).order) == 0, Unknown, UnknownKind, 0,
+			"No rank has launched a collective yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and " +
+				"stacks tell which.",
 		},
 		{
-			len(x.ras) > 0,
-			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
+			len(x.ras) > 0, Healthy, NoKind, 0.6,
 			"RAS reports nothing that differs between ranks. It does not see the order of communicators, kernels and sizes.",
-		},
-		{len(x.rec.order) > 0, Verdict{State: Unknown, Kind: UnknownKind}, noneYet("rank has launched a collective")},
-		{
-			len(x.of(fromInspector).order) > 0,
-			Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6},
-			"All ranks completed the same collectives.",
 		},
 	} {
 		if o.is {
-			o.v.Text = o.text
-			return &o.v
+			return &Verdict{State: o.state, Kind: o.kind, Confidence: o.sure, Text: o.text}
 		}
 	}
 	v := &Verdict{State: Unknown, Kind: UnknownKind, Text: "Nothing that was read tells how the job is."}
 	x.stacksAlone(v)
 	return v
-}
-
-// noneYet is said of a job that has not come to its first collective.
-func noneYet(what string) string {
-	return "No " + what +
-		" yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and stacks tell which."
 }
 
 // uncollected is the verdict on ranks that wait for some whose dumps were not given.

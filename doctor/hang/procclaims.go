@@ -39,13 +39,7 @@ func (x *judge) stoppedHere() (claim, bool) {
 		return c, false
 	}
 	c.why = rankList(c.ranks) + " is stopped: its process gets no time"
-	var others []claim
-	for _, ask := range []func() (claim, bool){x.rasGone, x.rec.missing} {
-		if o, ok := ask(); ok {
-			others = append(others, o)
-		}
-	}
-	return x.agree(c, others), true
+	return x.agree(c, x.unanswered()), true
 }
 
 // goneHere finds ranks whose process was on this machine, as RAS and logs say, and has ended.
@@ -78,12 +72,7 @@ func (x *judge) goneHere() (claim, bool) {
 			})
 		}
 	}
-	// who noticed that another is gone is not the first
-	first := slices.DeleteFunc(slices.Clone(c.ranks), func(r int) bool { _, ok := x.log.noticed[r]; return ok })
-	if len(first) > 0 {
-		c.ranks = first
-	}
-	if len(c.ranks) == 0 {
+	if c.ranks = x.log.unnoticed(c.ranks); len(c.ranks) == 0 {
 		return c, false
 	}
 	slices.Sort(c.ranks)
@@ -101,25 +90,23 @@ func (x *judge) notCome() (claim, bool) {
 	if len(x.c.procs) < 2 || len(x.c.procs) != x.c.procs[0].World || x.communicated() {
 		return claim{}, false
 	}
-	c := newClaim(NeverJoined, fromProcess)
-	c.op = "comm init"
+	var waiting, missing []int
+	var quotes []finding.Quote
 	for i := range x.c.procs {
 		switch p := &x.c.procs[i]; p.Waits {
 		case procs.WaitUnknown:
 			return claim{}, false
 		case procs.WaitSocket:
-			c.waiting = append(c.waiting, p.Rank)
+			waiting = append(waiting, p.Rank)
 		default:
-			c.ranks = append(c.ranks, p.Rank)
-			c.quotes = append(c.quotes, processQuote(p))
+			missing, quotes = append(missing, p.Rank), append(quotes, processQuote(p))
 		}
 	}
-	if n := len(c.ranks); n == 0 || n > len(c.waiting) || n == len(c.waiting) && len(x.c.procs) > 2 {
+	if n := len(missing); n == 0 || n > len(waiting) || n == len(waiting) && len(x.c.procs) > 2 {
 		return claim{}, false
 	}
-	c.comm = &Communicator{Name: "world", Group: "world", Ranks: upTo(len(x.c.procs))}
-	c.why = fmt.Sprintf("%s waits for an answer before the first communicator exists; %s has not come to it",
-		rankList(c.waiting), rankList(c.ranks))
+	c := x.job.notJoined(fromProcess, "comm init", waiting, missing)
+	c.quotes = quotes
 	return c, true
 }
 
@@ -135,34 +122,26 @@ func (x *judge) notBegun() (claim, bool) {
 	if x.communicated() || len(x.log.by[joblog.InitStart]) > 0 {
 		return claim{}, false
 	}
-	c := newClaim(NeverJoined, fromLog)
-	c.op = "comm init"
-	c.doubtful(0.6)
-	come := map[int]told{}
+	begun := map[int]bool{}
 	for _, t := range x.log.by[joblog.Process] {
-		if _, ok := come[t.rank]; !ok && t.rank >= 0 {
-			come[t.rank] = t
-		}
+		begun[t.rank] = true
 	}
+	var waiting, missing []int
 	for r := range x.job.world {
-		switch t, ok := come[r]; {
-		case ok:
-			c.waiting = append(c.waiting, r)
-			if len(c.quotes) < 2 {
-				c.quotes = append(c.quotes, t.quote())
-			}
-		case !x.log.owned[r]:
-			return claim{}, false
+		switch {
+		case begun[r]:
+			waiting = append(waiting, r)
+		case x.log.owned[r]:
+			missing = append(missing, r)
 		default:
-			c.ranks = append(c.ranks, r)
+			return claim{}, false
 		}
 	}
-	if len(c.ranks) == 0 || len(c.ranks) >= len(c.waiting) {
+	if len(missing) == 0 || len(missing) >= len(waiting) {
 		return claim{}, false
 	}
-	c.comm = &Communicator{Name: "world", Group: "world", Ranks: upTo(x.job.world)}
-	c.why = fmt.Sprintf("NCCL has begun on %s, and no communicator exists; %s has not called it", rankList(c.waiting),
-		rankList(c.ranks))
+	c := x.job.notJoined(fromLog, "comm init", waiting, missing)
+	c.doubtful(0.6)
 	return c, true
 }
 

@@ -42,10 +42,8 @@ func (v *logView) vanished() (claim, bool) {
 // unread is a claim about who ended without a word, less sure of itself where logs are missing: whose is not here may
 // be the one, and how a rank ended stands in its own.
 func (v *logView) unread(c claim) claim {
-	for r := range v.j.world {
-		if !v.owned[r] {
-			c.sure, c.most = min(c.sure, 0.6), 0.7
-		}
+	if len(v.owned) < v.j.world {
+		c.doubtful(0.6)
 	}
 	return c
 }
@@ -53,4 +51,13 @@ func (v *logView) unread(c claim) claim {
 // orderly reports a process that took its communicators down itself.
 func (v *logView) orderly(rank int) bool {
 	return slices.ContainsFunc(v.of(joblog.CommAbort, joblog.Shutdown), func(t told) bool { return t.rank == rank })
+}
+
+// unnoticed are those of some ranks that are gone who did not notice before that another is; all where everybody did.
+func (v *logView) unnoticed(ranks []int) []int {
+	first := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { _, ok := v.noticed[r]; return ok })
+	if len(first) == 0 {
+		return ranks
+	}
+	return first
 }

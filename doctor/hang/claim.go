@@ -22,31 +22,21 @@ const (
 	fromGPU       = "gpu"
 )
 
-// confidence is how often a claim of one kind by one source alone is right, and what others that say the same can
-// raise it to: an estimate.
-type confidence struct{ alone, agreed float64 }
-
-var confidences = map[Kind]map[string]confidence{
-	OpMismatch: {
-		fromRecorder: {0.93, 0.98}, fromProfiler: {0.93, 0.98}, fromInspector: {0.93, 0.98}, fromLog: {0.8, 0.98},
-		fromRAS: {0.88, 0.98},
-	},
-	SizeMismatch: {
-		fromRecorder: {0.93, 0.98}, fromProfiler: {0.93, 0.98}, fromInspector: {0.93, 0.98}, fromLog: {0.8, 0.98},
-	},
-	Late: {fromRecorder: {0.9, 0.98}, fromProfiler: {0.9, 0.98}, fromRAS: {0.8, 0.98}, fromLog: {0.75, 0.98}},
-	// a file that is not there says nothing of the process
-	NoReport: {fromRecorder: {0.5, 0.7}, fromProfiler: {0.5, 0.7}, fromLog: {0.5, 0.7}},
-	Order:    {fromRecorder: {0.9, 0.98}, fromProfiler: {0.9, 0.98}},
-	Kernel:   {fromRecorder: {0.9, 0.98}, fromProfiler: {0.9, 0.98}},
-	Network:  {fromRecorder: {0.5, 0.98}, fromProfiler: {0.5, 0.98}, fromLog: {0.8, 0.98}},
-	Stopped:  {fromRAS: {0.8, 0.98}, fromProcess: {0.97, 0.98}},
-	// RAS does not say how a process went
-	Killed:   {fromRAS: {0.65, 0.7}, fromLog: {0.85, 0.98}, fromProcess: {0.93, 0.98}, fromKernel: {0.95, 0.98}},
-	Exited:   {fromLog: {0.9, 0.98}, fromProcess: {0.93, 0.98}},
-	GPUFault: {fromLog: {0.9, 0.98}, fromKernel: {0.92, 0.98}, fromGPU: {0.85, 0.98}},
-	// a rank that has not come may still come
-	NeverJoined: {fromLog: {0.8, 0.98}, fromStacks: {0.6, 0.98}, fromProcess: {0.6, 0.98}},
+// confidences are how often a claim of one kind by one source alone is right: estimates. What the profiler and
+// Inspector say is as good as the recorder's.
+var confidences = map[Kind]map[string]float64{
+	OpMismatch:   {fromRecorder: 0.93, fromRAS: 0.88, fromLog: 0.8},
+	SizeMismatch: {fromRecorder: 0.93, fromLog: 0.8},
+	Late:         {fromRecorder: 0.9, fromRAS: 0.8, fromLog: 0.75},
+	NoReport:     {fromRecorder: 0.5, fromLog: 0.5}, // a file that is not there says nothing of the process
+	Order:        {fromRecorder: 0.9},
+	Kernel:       {fromRecorder: 0.9},
+	Network:      {fromRecorder: 0.5, fromLog: 0.8},
+	Stopped:      {fromRAS: 0.8, fromProcess: 0.97},
+	Killed:       {fromRAS: 0.65, fromLog: 0.85, fromProcess: 0.93, fromKernel: 0.95}, // RAS does not say how it went
+	Exited:       {fromLog: 0.9, fromProcess: 0.93},
+	GPUFault:     {fromLog: 0.9, fromKernel: 0.92, fromGPU: 0.85},
+	NeverJoined:  {fromLog: 0.8, fromStacks: 0.6, fromProcess: 0.6}, // it may still come
 }
 
 // newClaim is what a source concludes, as sure as it is alone.
@@ -58,12 +48,20 @@ func newClaim(kind Kind, source string) claim {
 
 // become changes what a claim says, and how sure that is.
 func (c *claim) become(kind Kind) {
-	x := confidences[kind][c.source]
-	c.kind, c.sure, c.most = kind, x.alone, x.agreed
+	by := confidences[kind]
+	c.kind, c.sure = kind, cmp.Or(by[c.source], by[fromRecorder])
 }
 
-// doubtful is a claim that others cannot make sure.
-func (c *claim) doubtful(sure float64) { c.sure, c.most = min(c.sure, sure), min(c.most, sure+0.1) }
+// doubtful is a claim that has something against it.
+func (c *claim) doubtful(sure float64) { c.sure = min(c.sure, sure) }
+
+// most is what other sources that say the same can raise a claim to: a guess stays one.
+func (c *claim) most() float64 {
+	if c.sure < 0.7 {
+		return 0.7
+	}
+	return 0.98
+}
 
 // claim is what one source concludes.
 type claim struct {
@@ -72,7 +70,6 @@ type claim struct {
 	nodes   []string // hosts at fault whose ranks are not known
 	source  string
 	sure    float64 // how often such a claim of this source alone is right
-	most    float64 // what other sources that say the same can raise it to
 	comm    *Communicator
 	op      string
 	seq     int

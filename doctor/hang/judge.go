@@ -191,7 +191,7 @@ func (x *judge) agree(c claim, others []claim) claim {
 		if o.source == c.source || !slices.Equal(sorted(o.ranks), sorted(c.ranks)) {
 			continue
 		}
-		c.sure = min(max(c.sure, c.most), c.sure+0.04)
+		c.sure = min(max(c.sure, c.most()), c.sure+0.04)
 		c.quotes = append(c.quotes, o.quotes...)
 		if c.comm == nil {
 			c.comm, c.op, c.seq = o.comm, o.op, o.seq
@@ -266,7 +266,7 @@ func (x *judge) waitingState(otherwise State) State {
 	}
 	if otherwise == Failed {
 		for _, h := range x.rec.order {
-			if h.pending() != nil && x.rec.running == 0 && !x.moved {
+			if h.pending() != nil && !x.rec.running && !x.moved {
 				return Hung
 			}
 		}
@@ -382,7 +382,7 @@ func (x *judge) passing() *Verdict {
 		}
 	}
 	w := x.rec.waits
-	if len(w.absent) > 0 && x.rec.running == 0 && !x.moved && !x.still {
+	if len(w.absent) > 0 && !x.rec.running && !x.moved && !x.still {
 		return x.uncollected()
 	}
 	for _, o := range []struct {
@@ -394,7 +394,7 @@ func (x *judge) passing() *Verdict {
 	}{
 		{x.moved, Healthy, NoKind, 0.9, "The job launches collectives: more of them were counted the second time."},
 		{
-			x.rec.running > 0, Healthy, NoKind, 0.85,
+			x.rec.running, Healthy, NoKind, 0.85,
 			"The dumps were taken while the job ran: collectives completed that a member's dump does not have yet.",
 		},
 		{
@@ -421,16 +421,19 @@ func (x *judge) passing() *Verdict {
 			return &Verdict{State: o.state, Kind: o.kind, Confidence: o.sure, Text: o.text}
 		}
 	}
-	v := &Verdict{State: Unknown, Kind: UnknownKind, Text: "Nothing that was read tells how the job is."}
-	x.stacksAlone(v)
-	return v
+	return &Verdict{
+		State: Unknown, Kind: UnknownKind,
+		Text: "Nothing that was read tells who waits for whom: give the dumps of PyTorch's flight recorder, RAS answers, " +
+			"or " +
+			"the logs of all ranks",
+	}
 }
 
 // uncollected is the verdict on ranks that wait for some whose dumps were not given.
 func (x *judge) uncollected() *Verdict {
 	w := x.rec.waits
 	c := claim{kind: UnknownKind, waiting: w.waiting}
-	if op, ok := x.rec.firstNeeded(w.absent[0]); ok {
+	if op, ok := w.needed[w.absent[0]]; ok {
 		x.rec.describe(&c, op)
 	}
 	c.why = fmt.Sprintf("%s waits for %s, and there is no dump of %[2]s. Who holds it up is not known: give the dumps of "+

@@ -65,28 +65,6 @@ func (x *judge) creating(late claim) (claim, bool) {
 	return c, true
 }
 
-// stacksAlone says what processes do where nothing tells who waits for whom.
-func (x *judge) stacksAlone(v *Verdict) {
-	for i := range x.c.stacks {
-		main := stacks.Main(x.c.stacks[i].list)
-		if main == nil || len(v.Evidence) >= 8 {
-			continue
-		}
-		who := "a process"
-		switch {
-		case main.Rank >= 0:
-			who = fmt.Sprintf("rank %d", main.Rank)
-		case main.PID > 0:
-			who = fmt.Sprintf("process %d", main.PID)
-		}
-		v.Evidence = append(v.Evidence, finding.Quote{File: main.Name, Line: main.Line, Text: who + " is in " + main.Where()})
-	}
-	if len(v.Evidence) > 0 {
-		v.Text = "Stacks say what processes do, not who waits for whom. Give the dumps of PyTorch's flight recorder, RAS " +
-			"answers or logs of the same job too."
-	}
-}
-
 // stackOf is the stack of a rank's own thread: by the rank of its lines, its process, or its file's name.
 func (x *judge) stackOf(rank int) (named *stacks.Stack) {
 	for i := range x.c.stacks {

@@ -90,9 +90,9 @@ func (c *Case) oneRun() (*Case, error) {
 	x := *c
 	x.notes = slices.Clone(c.notes)
 	x.logs = without(c.logs, x.earlierLogs())
-	if left := x.earlierDumps(); len(left) > 0 {
-		x.rec = part(c.rec, without(c.rec.Dumps, left))
-	}
+	rec := *c.rec
+	rec.Dumps = without(rec.Dumps, x.earlierDumps())
+	x.rec = &rec
 	var first *flightrec.Dump
 	for _, d := range x.rec.Dumps {
 		switch g := defaultGroup(x.rec, d); {
@@ -182,24 +182,4 @@ func defaultGroup(s *flightrec.Set, d *flightrec.Dump) int32 {
 		}
 	}
 	return -1
-}
-
-// part is a set of some of its dumps; groups that only the others list have no members.
-func part(s *flightrec.Set, dumps []*flightrec.Dump) *flightrec.Set {
-	used := map[int32]bool{}
-	for _, d := range dumps {
-		for _, g := range d.Member {
-			used[g] = true
-		}
-		for i := range d.Entries {
-			used[d.Entries[i].Group] = true
-		}
-	}
-	x := &flightrec.Set{Dumps: dumps, Groups: slices.Clone(s.Groups), Sigs: s.Sigs, Frames: s.Frames}
-	for g := range x.Groups {
-		if !used[int32(g)] {
-			x.Groups[g].Ranks = nil
-		}
-	}
-	return x
 }

@@ -3,37 +3,28 @@ package hang
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"busbar.dev/doctor/rates"
 )
 
-// slow says that a rank, or a node, comes late to most collectives: by the times that the recorder and Inspector have
-// of those that ended.
+// slow says that a rank comes late to most collectives: by the times that the recorder has of those that ended.
 func (x *judge) slow() (claim, bool) {
-	const samples = 1 << 12
-	dumps, inspected := rates.NewWindow(samples), rates.NewWindow(samples)
-	x.rec.timed(dumps, x.job.world)
-	for _, in := range x.c.inspect {
-		inspected.AddInspector(in.records, time.Time{})
+	w := rates.NewWindow(1 << 12)
+	x.rec.timed(w, x.job.world)
+	r, err := rates.Join(context.Background(), rates.Bounds{}, w.Done())
+	if err != nil || len(r.Jobs) == 0 {
+		return claim{}, false
 	}
-	for _, s := range []struct {
-		source string
-		window *rates.Window
-	}{{fromRecorder, dumps}, {fromInspector, inspected}} {
-		r, err := rates.Join(context.Background(), rates.Bounds{}, s.window.Done())
-		if err != nil || len(r.Jobs) == 0 {
-			continue
-		}
-		if l := r.Jobs[0].Late; l != nil && l.Share >= rates.WarnShare {
-			return claim{
-				kind: Late, ranks: l.Ranks, source: s.source, sure: min(0.9, l.Confidence),
-				why: fmt.Sprintf("%s comes last to most collectives: the median of the other ranks waits %.0f%% of the time "+
-					"for it", rankList(l.Ranks), 100*l.Share),
-			}, true
-		}
+	late := r.Jobs[0].Late
+	if late == nil || late.Share < rates.WarnShare {
+		return claim{}, false
 	}
-	return claim{}, false
+	c := newClaim(Late, x.rec.source)
+	c.ranks = late.Ranks
+	c.doubtful(late.Confidence)
+	c.why = fmt.Sprintf("%s comes last to most collectives: the median of the other ranks waits %.0f%% of the time for it",
+		rankList(c.ranks), 100*late.Share)
+	return c, true
 }
 
 // timed adds the recorder's times of completed collectives, where timing was on.

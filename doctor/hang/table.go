@@ -1,7 +1,7 @@
 package hang
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,24 +9,21 @@ import (
 	"busbar.dev/input/flightrec"
 )
 
-// history is what the recorder says about one rank, from all dumps of it.
+// history is what a source says about one rank.
 type history struct {
 	rank    int
 	entries []flightrec.Entry // by record
 	last    map[int32]int32   // last launched number, by group
-	status  map[int32]int32   // the same, as the newest dump's status says it
+	status  map[int32]int32   // the same, as the dump's status says it
 	head    int               // index of the first entry that is not completed; -1 where all are
-	file    string            // of the newest dump
-	oldest  int64             // record of the newest dump's first entry: what is older and was pending has ended since
-	newest  int64
+	file    string
 }
 
 // slot is one collective of a group, over all members.
 type slot struct {
-	sig        int32 // plus one; of the first member that has it
-	have, done int32
+	sig        *flightrec.Sig // of the first member that has it
+	have, done int
 	differs    bool
-	busy       bool // somebody has it and it is not completed
 }
 
 // table is what one source has of all ranks: the last that each launched on a communicator, and what is not completed.
@@ -37,62 +34,57 @@ type table struct {
 	waits  waits
 	ranks  map[int]*history
 	order  []*history
-	canon  []int32 // a group's first index with the same name and members
-	absent []int   // ranks that groups list and nothing is said of
-	slots  map[int32][]slot
-	base   map[int32]int32
-	// running counts collectives that completed somewhere while a member had not launched them when it was dumped: the
+	absent []int // ranks that groups list and nothing is said of
+	slots  map[opRef]*slot
+	// running tells of a collective that completed somewhere while a member had not launched it when it was dumped: the
 	// dumps were taken while the job ran, and prove nothing about its end.
-	running int
+	running bool
 	source  string
 	// cite is the line that says it, of a source that is read by people; nil where the table's own words are evidence.
 	cite func(rank int, e *flightrec.Entry) []finding.Quote
 }
 
-// newTable joins what a source says of each rank.
+// newTable joins what a source says of each rank: in the dump that goes on the longest, for the recorder keeps the last
+// collectives.
 func newTable(source string, set *flightrec.Set, j *job) *table {
-	x := &table{
-		source: source, set: set, job: j, ranks: map[int]*history{}, slots: map[int32][]slot{}, base: map[int32]int32{},
+	x := &table{source: source, set: set, job: j, ranks: map[int]*history{}, slots: map[opRef]*slot{}}
+	newest := map[int]*flightrec.Dump{}
+	reach := func(d *flightrec.Dump) (record int64, entries int) {
+		if entries = len(d.Entries); entries > 0 {
+			record = d.Entries[entries-1].Record
+		}
+		return record, entries
 	}
-	x.unify()
 	for _, d := range set.Dumps {
 		rank := x.rankOf(d)
-		if rank < 0 {
-			continue
+		old := newest[rank]
+		if old != nil {
+			r, n := reach(d)
+			was, had := reach(old)
+			if r < was || r == was && n <= had {
+				continue
+			}
 		}
-		x.addDump(rank, d)
+		if rank >= 0 {
+			newest[rank] = d
+		}
 	}
-	for _, h := range x.ranks {
-		x.order = append(x.order, h)
-	}
-	slices.SortFunc(x.order, func(a, b *history) int { return a.rank - b.rank })
-	for _, h := range x.order {
-		h.finish()
+	for _, rank := range slices.Sorted(maps.Keys(newest)) {
+		x.addDump(rank, newest[rank])
 	}
 	for _, h := range x.order {
 		x.openBarriers(h)
 	}
-	x.layEntries()
-	x.findAbsent()
+	for _, h := range x.order {
+		for i := range h.entries {
+			if e := &h.entries[i]; !e.P2P {
+				x.takeEntry(e)
+			}
+		}
+	}
+	x.findAbsent(newest)
 	x.waits = x.waitsOf()
 	return x
-}
-
-// unify makes one group of those that only some dumps list the members of.
-func (x *table) unify() {
-	known := map[string][]int32{}
-	x.canon = make([]int32, len(x.set.Groups))
-	for i := range x.set.Groups {
-		if g := &x.set.Groups[i]; g.Ranks != nil {
-			known[g.Name] = append(known[g.Name], int32(i))
-		}
-	}
-	for i := range x.set.Groups {
-		x.canon[i] = int32(i)
-		if g := &x.set.Groups[i]; g.Ranks == nil && len(known[g.Name]) == 1 {
-			x.canon[i] = known[g.Name][0]
-		}
-	}
 }
 
 // rankOf is whose a dump is: what it says, or what its name says, unless the groups that it lists have no such rank.
@@ -109,43 +101,12 @@ func (x *table) rankOf(d *flightrec.Dump) int {
 	return rank
 }
 
-// addDump joins one dump with what is known of its rank.
+// addDump takes what a dump says of a rank.
 func (x *table) addDump(rank int, d *flightrec.Dump) {
-	h := x.ranks[rank]
-	if h == nil {
-		h = &history{rank: rank, last: map[int32]int32{}, status: map[int32]int32{}}
-		x.ranks[rank] = h
+	h := &history{
+		rank: rank, entries: slices.Clone(d.Entries), last: map[int32]int32{}, status: d.Last, head: -1, file: d.Name,
 	}
-	for g, n := range d.Last {
-		g = x.canon[g]
-		h.last[g] = max(h.last[g], n)
-		h.status[g] = max(h.status[g], n)
-	}
-	for _, e := range d.Entries {
-		e.Group = x.canon[e.Group]
-		h.entries = append(h.entries, e)
-	}
-	if n := len(d.Entries); n > 0 && d.Entries[n-1].Record >= h.newest {
-		h.newest, h.oldest, h.file = d.Entries[n-1].Record, d.Entries[0].Record, d.Name
-	}
-	h.file = cmp.Or(h.file, d.Name)
-}
-
-// finish sorts a rank's entries and keeps of each record what came farthest.
-func (h *history) finish() {
-	sorted := slices.IsSortedFunc(h.entries, func(a, b flightrec.Entry) int { return cmp.Compare(a.Record, b.Record) })
-	if !sorted {
-		slices.SortStableFunc(h.entries, func(a, b flightrec.Entry) int {
-			if a.Record != b.Record {
-				return cmp.Compare(a.Record, b.Record)
-			}
-			return int(b.State) - int(a.State)
-		})
-	}
-	h.entries = slices.DeleteFunc(h.entries,
-		func(e flightrec.Entry) bool { return e.Record < h.oldest && e.State != flightrec.Completed })
-	h.entries = slices.CompactFunc(h.entries, func(a, b flightrec.Entry) bool { return a.Record == b.Record })
-	h.head = -1
+	maps.Copy(h.last, d.Last)
 	for i := range h.entries {
 		e := &h.entries[i]
 		if !e.P2P {
@@ -155,6 +116,7 @@ func (h *history) finish() {
 			h.head = i
 		}
 	}
+	x.ranks[rank], x.order = h, append(x.order, h)
 }
 
 // openBarriers undoes that the recorder has a barrier completed as soon as it is launched (seen with PyTorch 2.11): one
@@ -179,105 +141,54 @@ func (x *table) openBarriers(h *history) {
 	}
 }
 
-// maxSpan bounds the collectives of a group that are compared.
-const maxSpan = 1 << 14
-
-// layEntries lays all entries of a group over each other.
-func (x *table) layEntries() {
-	top, count := map[int32]int32{}, map[int32]int32{}
-	for _, h := range x.order {
-		for i := range h.entries {
-			if e := &h.entries[i]; !e.P2P {
-				top[e.Group] = max(top[e.Group], e.Seq)
-				count[e.Group] = min(count[e.Group]+1, maxSpan)
-			}
-		}
+// takeEntry lays a rank's entry of a collective over those of the others.
+func (x *table) takeEntry(e *flightrec.Entry) {
+	op := opRef{e.Group, e.Seq, -1}
+	s := x.slots[op]
+	if s == nil {
+		s = &slot{sig: &x.set.Sigs[e.Sig]}
+		x.slots[op] = s
 	}
-	for g, n := range top {
-		x.base[g] = max(0, n-min(maxSpan, 4*count[g]+16)) // numbers far from each other are no row of collectives
-	}
-	for _, h := range x.order {
-		for i := range h.entries {
-			e := &h.entries[i]
-			if e.P2P || e.Seq < x.base[e.Group] {
-				continue
-			}
-			list := x.slots[e.Group]
-			at := int(e.Seq - x.base[e.Group])
-			for len(list) <= at {
-				list = append(list, slot{})
-			}
-			list[at].takeEntry(x.set, e)
-			x.slots[e.Group] = list
-		}
-	}
-}
-
-func (s *slot) takeEntry(set *flightrec.Set, e *flightrec.Entry) {
-	switch {
-	case s.have == 0:
-		s.sig = e.Sig + 1
-	case s.sig != e.Sig+1 && set.Sigs[s.sig-1] != set.Sigs[e.Sig]:
-		s.differs = true
-	}
+	s.differs = s.differs || *s.sig != x.set.Sigs[e.Sig]
 	s.have++
 	if e.State == flightrec.Completed {
 		s.done++
-	} else {
-		s.busy = true
 	}
-}
-
-// at is a collective of a group; nil where nobody has it.
-func (x *table) at(g, seq int32) *slot {
-	list := x.slots[g]
-	i := int(seq - x.base[g])
-	if i < 0 || i >= len(list) {
-		return nil
-	}
-	return &list[i]
 }
 
 // findAbsent finds members without a dump, and counts collectives that prove the dumps to be of different moments.
-func (x *table) findAbsent() {
+func (x *table) findAbsent(dumps map[int]*flightrec.Dump) {
 	missing := map[int]bool{}
-	for g := range x.set.Groups {
-		if x.canon[g] != int32(g) {
-			continue
-		}
-		for _, r := range x.set.Groups[g].Ranks {
-			if x.ranks[r] == nil {
-				missing[r] = true
-			}
-		}
-	}
-	for r := range missing {
-		x.absent = append(x.absent, r)
-	}
-	slices.Sort(x.absent)
-	for g, list := range x.slots {
-		members := x.set.Groups[g].Ranks
-		for i := range list {
-			s := &list[i]
-			if s.done == 0 || int(s.have) >= len(members) || s.sig == 0 || !together(x.set.Sigs[s.sig-1].Op) {
-				continue
-			}
-			seq := x.base[g] + int32(i)
-			for _, m := range members {
-				if h := x.ranks[m]; h != nil && len(h.entries) > 0 && h.last[g] < seq {
-					x.running++
+	seen := map[int32]bool{}
+	for _, d := range dumps {
+		for _, g := range d.Member {
+			for _, r := range x.set.Groups[g].Ranks {
+				if seen[g] {
 					break
 				}
+				if x.ranks[r] == nil {
+					missing[r] = true
+				}
 			}
+			seen[g] = true
+		}
+	}
+	x.absent = slices.Sorted(maps.Keys(missing))
+	for op, s := range x.slots {
+		members := x.set.Groups[op.group].Ranks
+		if s.done > 0 && s.have < len(members) && together(s.sig.Op) && slices.ContainsFunc(members, func(m int) bool {
+			h := x.ranks[m]
+			return h != nil && len(h.entries) > 0 && h.last[op.group] < op.seq
+		}) {
+			x.running = true
 		}
 	}
 }
 
 // together reports an operation that no rank can complete before all have launched it.
 func together(op string) bool {
-	return strings.Contains(op, "all_reduce") || strings.Contains(op, "all_gather") || strings.Contains(op, "allgather") ||
-		strings.Contains(op, "allreduce") ||
-		strings.Contains(op, "barrier") || strings.Contains(op, "all_to_all")
+	return slices.ContainsFunc([]string{"all_reduce", "allreduce", "all_gather", "allgather", "all_to_all", "barrier"},
+		func(word string) bool { return strings.Contains(op, word) })
 }
 
 // pending is the entry that a rank waits for; nil where it waits for none.

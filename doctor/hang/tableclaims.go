@@ -3,7 +3,6 @@ package hang
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -46,27 +45,26 @@ func sameSize(op string) bool {
 // another operation before another size, the first before later ones.
 func (x *table) mismatch() (claim, bool) {
 	var best claim
-	value := -1
-	for _, g := range slices.Sorted(maps.Keys(x.slots)) {
-		for i, s := range x.slots[g] {
-			if !s.differs {
-				continue
-			}
-			c, ok := x.mismatchAt(g, x.base[g]+int32(i))
-			n := 0
-			if s.busy {
-				n = 2
-			}
-			if c.kind == OpMismatch {
-				n++
-			}
-			if ok && (n > value ||
-				n == value && (c.seq < best.seq || c.seq == best.seq && len(c.comm.Ranks) < len(best.comm.Ranks))) {
-				best, value = c, n
-			}
+	value := func(c *claim) (n int) {
+		if c.kind == OpMismatch {
+			n++
+		}
+		if len(c.waiting) > 0 {
+			n += 2
+		}
+		return n
+	}
+	for op, s := range x.slots {
+		if !s.differs {
+			continue
+		}
+		c, ok := x.mismatchAt(op.group, op.seq)
+		if ok && (best.kind == "" || cmp.Or(value(&best)-value(&c), c.seq-best.seq, len(c.comm.Ranks)-len(best.comm.Ranks),
+			slices.Compare(c.comm.Ranks, best.comm.Ranks)) < 0) {
+			best = c
 		}
 	}
-	return best, value >= 0
+	return best, best.kind != ""
 }
 
 // mismatchAt says who calls a collective differently from the others.
@@ -137,13 +135,13 @@ func (x *table) mismatchAt(g, seq int32) (claim, bool) {
 func (x *table) unlikeSiblings(g, seq int32, calls map[int]flightrec.Sig) (few []int) {
 	alike := map[flightrec.Sig]bool{}
 	group := &x.set.Groups[g]
-	for other := range x.slots {
+	for other := range x.set.Groups {
 		o := &x.set.Groups[other]
-		if other == g || o.Desc != group.Desc || len(o.Ranks) != len(group.Ranks) {
+		if int32(other) == g || o.Desc != group.Desc || len(o.Ranks) != len(group.Ranks) {
 			continue
 		}
-		if s := x.at(other, seq); s != nil && s.sig > 0 && !s.differs {
-			alike[x.set.Sigs[s.sig-1]] = true
+		if s := x.slots[opRef{int32(other), seq, -1}]; s != nil && !s.differs {
+			alike[*s.sig] = true
 		}
 	}
 	for r, sig := range calls {
@@ -174,12 +172,12 @@ func opWord(op string) string {
 // straggler says who has not launched what others wait for.
 func (x *table) straggler() (claim, bool) {
 	w := x.waits
-	if len(w.roots) == 0 || x.running > 0 || x.source == fromLog && len(w.roots) > max(1, x.job.world/2) {
+	if len(w.roots) == 0 || x.running || x.source == fromLog && len(w.roots) > max(1, x.job.world/2) {
 		return claim{}, false
 	}
 	c := newClaim(Late, x.source)
 	c.ranks, c.waiting = w.roots, w.waiting
-	if op, ok := x.firstNeeded(w.roots[0]); ok {
+	if op, ok := w.needed[w.roots[0]]; ok {
 		x.describe(&c, op)
 	}
 	c.why = fmt.Sprintf("%s has not launched %s", rankList(w.roots), c.what())
@@ -195,8 +193,8 @@ func (x *table) straggler() (claim, bool) {
 // describe fills in the collective.
 func (x *table) describe(c *claim, op opRef) {
 	c.comm, c.seq = x.communicator(op.group), int(op.seq)
-	if s := x.sigOf(op); s != nil {
-		c.op = opWord(s.Op)
+	if s := x.slots[op]; s != nil {
+		c.op = opWord(s.sig.Op)
 	}
 	n := 0
 	for _, r := range x.set.Groups[op.group].Ranks {
@@ -226,13 +224,13 @@ func (c *claim) what() string {
 // missing says which ranks others wait for of which nothing is there. More than a few were not collected.
 func (x *table) missing() (claim, bool) {
 	w := x.waits
-	if len(w.absent) == 0 || len(w.roots) > 0 || x.running > 0 || len(x.order) < 2 ||
+	if len(w.absent) == 0 || len(w.roots) > 0 || x.running || len(x.order) < 2 ||
 		len(x.absent) > max(1, len(x.order)/2) {
 		return claim{}, false
 	}
 	c := newClaim(NoReport, x.source)
 	c.ranks, c.waiting = w.absent, w.waiting
-	if op, ok := x.firstNeeded(w.absent[0]); ok {
+	if op, ok := w.needed[w.absent[0]]; ok {
 		x.describe(&c, op)
 	}
 	what := "dump"
@@ -248,7 +246,7 @@ func (x *table) missing() (claim, bool) {
 // behind another on a member.
 func (x *table) deadlock() (claim, bool) {
 	w := x.waits
-	if len(w.roots) > 0 || len(w.absent) > 0 || x.running > 0 || w.crossed == nil {
+	if len(w.roots) > 0 || len(w.absent) > 0 || x.running || w.crossed == nil {
 		return claim{}, false
 	}
 	a, b := w.crossed[0], w.crossed[1]
@@ -307,7 +305,7 @@ func (h *history) order(x *table, first, second string, a, b opRef) (before, kno
 // end: a GPU is busy with something else before it, or the data does not move.
 func (x *table) stuck() (claim, bool) {
 	w := x.waits
-	if len(w.roots) > 0 || len(w.absent) > 0 || w.stuck == nil || x.running > 0 {
+	if len(w.roots) > 0 || len(w.absent) > 0 || w.stuck == nil || x.running {
 		return claim{}, false
 	}
 	op := *w.stuck

@@ -24,13 +24,14 @@ type waits struct {
 	roots   []int // have a dump, wait for nothing themselves, and others wait for them
 	absent  []int // others wait for them, and there is no dump of them
 	waiting []int
-	stuck   *opRef  // all members are at it, and it does not end; of several the one of the smallest group
-	crossed []opRef // two that ranks are at which have the other behind it
+	needed  map[int]opRef // what others wait for a rank in; of several the one of the smallest group
+	stuck   *opRef        // all members are at it, and it does not end; of several the one of the smallest group
+	crossed []opRef       // two that ranks are at which have the other behind it
 }
 
 // waitsOf finds what ranks are at, and whom they wait for there.
 func (x *table) waitsOf() waits {
-	var w waits
+	w := waits{needed: map[int]opRef{}}
 	lacks := map[opRef][]int{} // thousands of ranks wait for the same collective
 	for _, h := range x.order {
 		e := h.pending()
@@ -53,6 +54,9 @@ func (x *table) waitsOf() waits {
 			w.stuck = &op
 		}
 		for _, m := range lacks[op] {
+			if _, ok := w.needed[m]; !ok && op.rank < 0 {
+				w.needed[m] = op
+			}
 			switch h := x.ranks[m]; {
 			case h == nil:
 				absent[m] = true
@@ -122,70 +126,6 @@ func (x *table) queued(h *history, e *flightrec.Entry) bool {
 	}
 	own := h.find(e.Group, e.Seq)
 	return own != nil && own.State != flightrec.Completed
-}
-
-// firstNeeded is the collective that a rank would have launched next: of those that others wait for, the one that comes
-// first in the order of a rank that has several of them, else that of the smallest group.
-func (x *table) firstNeeded(rank int) (opRef, bool) {
-	var best opRef
-	found := false
-	needed, member := map[opRef]bool{}, map[int32]bool{}
-	for _, h := range x.order {
-		for i := max(h.head, 0); i < len(h.entries) && h.head >= 0; i++ {
-			e := &h.entries[i]
-			if e.P2P {
-				continue
-			}
-			in, known := member[e.Group]
-			if !known {
-				in = slices.Contains(x.set.Groups[e.Group].Ranks, rank)
-				member[e.Group] = in
-			}
-			if !in {
-				continue
-			}
-			if p := x.ranks[rank]; p == nil || p.last[e.Group] < e.Seq {
-				needed[opRef{e.Group, e.Seq, -1}] = true
-			}
-		}
-	}
-	for op := range needed {
-		if !found || x.before(op, best) {
-			best, found = op, true
-		}
-	}
-	return best, found
-}
-
-// before reports which of two collectives a program launches first.
-func (x *table) before(a, b opRef) bool {
-	if a.group == b.group {
-		return a.seq < b.seq
-	}
-	for _, r := range x.set.Groups[a.group].Ranks {
-		h := x.ranks[r]
-		if h == nil {
-			continue
-		}
-		ea, eb := h.find(a.group, a.seq), h.find(b.group, b.seq)
-		if ea != nil && eb != nil {
-			return ea.Record < eb.Record
-		}
-	}
-	na, nb := len(x.set.Groups[a.group].Ranks), len(x.set.Groups[b.group].Ranks)
-	if na != nb {
-		return na < nb
-	}
-	return a.group < b.group
-}
-
-// sigOf is what an operation is, as the first rank that has it says.
-func (x *table) sigOf(op opRef) *flightrec.Sig {
-	s := x.at(op.group, op.seq)
-	if s == nil || s.sig == 0 {
-		return nil
-	}
-	return &x.set.Sigs[s.sig-1]
 }
 
 // quote is the evidence about one rank's entry; nil is all that the rank did.

@@ -180,13 +180,6 @@ func (v *logView) rendezvous() (claim, bool) {
 	come := slices.DeleteFunc(upTo(last.NRanks), func(r int) bool { return slices.Contains(missing, r) })
 	c := v.j.notJoined(fromLog, "rendezvous", come, missing)
 	c.quotes = []finding.Quote{last.quote()}
-	for _, t := range v.by[joblog.StoreGone] {
-		if slices.Contains(missing, t.rank) {
-			c.why += ", or when it was over"
-			c.quotes = append(c.quotes, t.quote())
-			break
-		}
-	}
 	return v.unread(c), true
 }
 

@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,31 +46,28 @@ func (x *judge) stoppedHere() (claim, bool) {
 // goneHere finds ranks whose process was on this machine, as RAS and logs say, and has ended.
 func (x *judge) goneHere() (claim, bool) {
 	c := newClaim(Killed, fromProcess)
-	runs, places := map[int]bool{}, map[string]bool{}
+	runs := map[int]int{} // processes by rank
 	for i := range x.c.procs {
 		p := &x.c.procs[i]
-		if p.State == 'Z' {
-			c.ranks = append(c.ranks, p.Rank)
-			c.quotes = append(c.quotes, processQuote(p))
+		if runs[p.Rank] = p.PID; p.State == 'Z' {
+			c.ranks, c.quotes = append(c.ranks, p.Rank), append(c.quotes, processQuote(p))
 			if p.Code >= 0 {
 				c.kind = Exited
 			}
-			continue
-		}
-		runs[p.Rank] = true
-		if at, ok := x.job.procs[p.Rank]; ok && at.pid == p.PID {
-			places[at.addr], places[at.host] = true, true
 		}
 	}
-	for _, rank := range slices.Sorted(maps.Keys(x.job.procs)) {
+	for _, rank := range slices.Sorted(maps.Keys(runs)) {
 		at := x.job.procs[rank]
-		if !runs[rank] && at.pid > 0 && (at.addr != "" && places[at.addr] || at.host != "" && places[at.host]) &&
-			!slices.Contains(c.ranks, rank) {
-			c.ranks = append(c.ranks, rank)
-			c.quotes = append(c.quotes, finding.Quote{
-				File: "/proc",
-				Text: fmt.Sprintf("rank %d: process %d is no more, and those of %d other ranks are", rank, at.pid, len(runs)),
-			})
+		if at.pid != runs[rank] {
+			continue
+		}
+		for _, r := range x.job.onHost(cmp.Or(at.addr, at.host)) {
+			if p := x.job.procs[r]; runs[r] == 0 && p.pid > 0 && !slices.Contains(c.ranks, r) {
+				c.ranks = append(c.ranks, r)
+				c.quotes = append(c.quotes, finding.Quote{
+					File: "/proc", Text: fmt.Sprintf("rank %d: process %d is no more, and that of rank %d is", r, p.pid, rank),
+				})
+			}
 		}
 	}
 	if c.ranks = x.log.unnoticed(c.ranks); len(c.ranks) == 0 {

@@ -115,15 +115,22 @@ func (j *job) rasSet(r *ras.Report) *flightrec.Set {
 	return b.finish()
 }
 
+// common is how many collectives all members of a communicator have launched, of each operation and together.
+func common(list map[string]map[int]uint64) (least map[string]uint64, sum int32) {
+	least = map[string]uint64{}
+	for op, by := range list {
+		least[op] = slices.Min(slices.Collect(maps.Values(by)))
+		sum += int32(min(least[op], 1<<24))
+	}
+	return least, sum
+}
+
 // counts adds what the members of a communicator launched.
 func (b *setBuilder) counts(g int32, m *ras.Comm, name string) {
 	list := launched(m)
-	common := int32(0)
+	least, sum := common(list)
 	more := map[string]int{} // members that have launched more than others, by operation
-	least := map[string]uint64{}
 	for op, by := range list {
-		least[op] = slices.Min(slices.Collect(maps.Values(by)))
-		common += int32(min(least[op], 1<<24))
 		for _, n := range by {
 			if n > least[op] {
 				more[op]++
@@ -147,44 +154,33 @@ func (b *setBuilder) counts(g int32, m *ras.Comm, name string) {
 			continue
 		}
 		d := b.dump(b.members[g][k], name)
-		d.Last[g] = common
+		d.Last[g] = sum
 		op := usual
 		if i := slices.IndexFunc(ops, func(op string) bool { return list[op][k] > least[op] }); i >= 0 {
 			op = ops[i]
 		}
 		if op != "" {
-			b.launch(d, flightrec.Entry{Group: g, Seq: common + 1, State: flightrec.Scheduled}, flightrec.Sig{Op: opWord(op)})
+			b.launch(d, flightrec.Entry{Group: g, Seq: sum + 1, State: flightrec.Scheduled}, flightrec.Sig{Op: opWord(op)})
 		}
 	}
 }
 
-// moved reports whether the job launched collectives between the first and the last of its answers that say when, and
-// whether there are two that count the same.
+// moved reports whether all members of a communicator launched collectives between the first and the last of its answers
+// that say when, and whether there are two of the same one.
 func moved(list []*ras.Report) (yes, known bool) {
 	list = slices.DeleteFunc(slices.Clone(list), func(r *ras.Report) bool { return r.Time == "" })
 	if len(list) < 2 || list[0].Time == list[len(list)-1].Time {
 		return false, false
 	}
-	type count struct {
-		comm uint64
-		op   string
-		rank int
+	before := map[uint64]int32{}
+	for i := range list[0].Comms {
+		_, before[list[0].Comms[i].Hash] = common(launched(&list[0].Comms[i]))
 	}
-	counts := func(r *ras.Report) map[count]uint64 {
-		all := map[count]uint64{}
-		for i := range r.Comms {
-			for op, by := range launched(&r.Comms[i]) {
-				for rank, n := range by {
-					all[count{r.Comms[i].Hash, op, rank}] = n
-				}
-			}
-		}
-		return all
-	}
-	before, after := counts(list[0]), counts(list[len(list)-1])
-	for c, n := range after {
-		old, ok := before[c]
-		yes, known = yes || ok && n > old, known || ok
+	for i := range list[len(list)-1].Comms {
+		m := &list[len(list)-1].Comms[i]
+		old, ok := before[m.Hash]
+		_, now := common(launched(m))
+		yes, known = yes || ok && now > old && len(m.Missing) == 0, known || ok // those who left do not count any more
 	}
 	return yes, known
 }
@@ -204,28 +200,26 @@ func (x *judge) closed() bool {
 // because of that. RAS does not say how a process went, nor who of several went first.
 func (x *judge) rasGone() (claim, bool) {
 	for _, r := range x.ras {
-		c := newClaim(Stopped, fromRAS)
 		gone := map[int]bool{}
+		var lost []ras.Process
 		for i := range r.Comms {
-			m := &r.Comms[i]
-			for k := range m.Missing {
-				p := &m.Missing[k]
-				gone[x.job.rank(m, p)] = true
-				c.quotes = append(c.quotes, finding.Quote{File: r.Name, Text: fmt.Sprintf(
-					"communicator %016x: no data from rank %d, process %d on %s", m.Hash, p.Rank, p.PID, p.Host)})
+			for _, k := range r.Comms[i].Missing {
+				gone[x.job.rank(&r.Comms[i], &k)], lost = true, append(lost, k.Process)
 			}
 		}
 		for _, p := range slices.Concat(r.Missing, r.Dead) {
-			gone[x.job.ofPID(p.PID)] = true
-			c.quotes = append(c.quotes,
-				finding.Quote{File: r.Name, Text: fmt.Sprintf("no data from process %d on %s", p.PID, p.Host)})
+			gone[x.job.ofPID(p.PID)], lost = true, append(lost, p)
 		}
 		if len(gone) == 0 {
 			continue
 		}
 		unknown := gone[-1]
 		delete(gone, -1)
-		c.ranks, c.quotes = slices.Sorted(maps.Keys(gone)), c.quotes[:1]
+		c := newClaim(Stopped, fromRAS)
+		c.ranks = slices.Sorted(maps.Keys(gone))
+		c.quotes = []finding.Quote{
+			{File: r.Name, Text: fmt.Sprintf("no data from process %d on %s", lost[0].PID, lost[0].Host)},
+		}
 		c.why = rankList(c.ranks) + " does not answer the RAS service"
 		if len(c.ranks) == 0 {
 			c.why = "a process whose rank is not known does not answer the RAS service"

@@ -3,7 +3,6 @@ package hang
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"busbar.dev/input/flightrec"
 	"busbar.dev/input/joblog"
-	"busbar.dev/internal/words"
 )
 
 // A folder may keep what the run before left: its collectives have the same names and numbers, and together both prove
@@ -60,10 +58,9 @@ func (c *Case) earlier(what string, pieces []piece, cut int64) map[int]bool {
 		}
 	}
 	slices.Sort(names)
-	const most = 16
-	text := strings.Join(names[:min(most, len(names))], ", ")
-	if n := len(names) - most; n > 0 {
-		text += " and " + words.Plural(n, "more file")
+	text := strings.Join(names[:min(16, len(names))], ", ")
+	if len(names) > 16 {
+		text += ", …"
 	}
 	c.note("The %s are of several runs. Only the newest was judged. Left out: %s.", what, text)
 	return left
@@ -106,38 +103,32 @@ func (c *Case) oneRun() (*Case, error) {
 	return &x, nil
 }
 
-// earlierLogs are the logs of earlier runs. A rank's next process has another number, or comes after PyTorch took one
-// down, which may still write into another file for a while.
+// earlierLogs are the logs of earlier runs: a rank's next process has another number.
 func (c *Case) earlierLogs() map[int]bool {
-	const leaves = int64(2 * time.Minute)
 	j := newJob(c)
-	who, down := map[piece]string{}, map[piece]bool{}
+	who := map[piece]string{}
 	var pieces []piece
 	for n, l := range c.logs {
-		ranks := map[int]bool{-1: true}
-		of := func(rank int) piece {
-			ranks[rank] = true
-			return piece{n, rank, l.Name, l.First, l.Last}
-		}
+		of := func(rank int) piece { return piece{n, rank, l.Name, l.First, l.Last} }
+		pieces = append(pieces, of(-1))
 		own, ok := j.files[l.Name]
 		for i := range l.Events {
-			switch e := &l.Events[i]; {
+			e := &l.Events[i]
+			p := of(e.CommRank)
+			switch {
 			case e.Kind == joblog.InitStart && e.NRanks == j.world:
-				who[of(e.CommRank)] = fmt.Sprintf("%s/%d", e.Host, e.PID)
 			case e.Kind == joblog.Process && ok:
-				who[of(own)] = fmt.Sprintf("%s/%d", e.Host, e.PID)
-			case e.Rank >= 0 && e.Kind != joblog.Exit:
-				p := of(e.Rank)
-				down[p] = down[p] || e.Kind == joblog.Down
+				p = of(own)
+			default:
+				continue
 			}
-		}
-		for _, rank := range slices.Sorted(maps.Keys(ranks)) {
-			pieces = append(pieces, of(rank))
+			if who[p] == "" {
+				pieces = append(pieces, p)
+			}
+			who[p] = fmt.Sprintf("%s/%d", e.Host, e.PID)
 		}
 	}
-	return c.earlier("logs", pieces, cut(pieces, func(a, b piece) bool {
-		return who[a] != "" && who[b] != "" && who[a] != who[b] || down[a] && b.first-a.last > leaves
-	}))
+	return c.earlier("logs", pieces, cut(pieces, func(a, b piece) bool { return who[a] != who[b] }))
 }
 
 // earlierDumps are those of earlier runs. The recorder keeps a rank's last collectives, so a dump that ends before

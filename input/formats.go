@@ -9,7 +9,6 @@ import (
 	"busbar.dev/input/clusterfile"
 	"busbar.dev/input/ethtool"
 	"busbar.dev/input/flightrec"
-	"busbar.dev/input/gpustate"
 	"busbar.dev/input/hwloc"
 	"busbar.dev/input/ibnet"
 	"busbar.dev/input/ibstat"
@@ -47,7 +46,7 @@ const (
 	Trace                   // of a profiler: *trace.Trace, or several
 	// that a live job wrote about itself: *ras.Report, *profile.Ring, []inspector.Record, Recorder
 	Dump
-	State  // of processes and GPUs at a moment: []stacks.Stack, []gpustate.Fault
+	State  // of processes at a moment: []stacks.Stack
 	Rates  // of collectives: *profile.Ring, []inspector.Record, []inspector.Mean
 	Entire // no class: the text is of this kind from end to end, and no other is looked for in it
 )
@@ -118,7 +117,6 @@ var kinds = []Kind{
 	{"NCCL Inspector", Dump | Rates | Entire, inspector.Match, bare(inspector.Read)},
 	{"NCCL Inspector's metrics", Rates, inspector.MatchProm, bare(inspector.ReadProm)},
 	{"stacks", State, stacks.Match, named(stacks.Read)},
-	{"state of GPUs", State, gpustate.Match, bare(gpustate.Read)},
 	{"job's log", Log, joblog.Match, named(joblog.Read)},
 	{"results of busbar bench", Table | Entire, result.Match, stream(result.Read)},
 	{"table of nccl-tests", Table, nccltests.Match, stream(nccltests.ReadOutput)},

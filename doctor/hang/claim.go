@@ -19,7 +19,6 @@ const (
 	fromKernel    = "kernel"
 	fromProcess   = "process"
 	fromProfiler  = "profiler"
-	fromGPU       = "gpu"
 )
 
 // confidences are how often a claim of one kind by one source alone is right: estimates. What the profiler and
@@ -35,7 +34,7 @@ var confidences = map[Kind]map[string]float64{
 	Stopped:      {fromRAS: 0.8, fromProcess: 0.97},
 	Killed:       {fromRAS: 0.65, fromLog: 0.85, fromProcess: 0.93, fromKernel: 0.95}, // RAS does not say how it went
 	Exited:       {fromLog: 0.9, fromProcess: 0.93},
-	GPUFault:     {fromLog: 0.9, fromKernel: 0.92, fromGPU: 0.85},
+	GPUFault:     {fromLog: 0.9, fromKernel: 0.92},
 	NeverJoined:  {fromLog: 0.8, fromStacks: 0.6, fromProcess: 0.6}, // it may still come
 }
 

@@ -23,7 +23,6 @@ import (
 	"busbar.dev/finding"
 	"busbar.dev/input"
 	"busbar.dev/input/flightrec"
-	"busbar.dev/input/gpustate"
 	"busbar.dev/input/inspector"
 	"busbar.dev/input/joblog"
 	"busbar.dev/input/procs"
@@ -118,7 +117,6 @@ type Case struct {
 	inspect []inspection
 	stacks  []stackFile
 	logs    []*joblog.Log
-	gpus    []gpuState
 	procs   []procs.Process
 	rings   []ringFile
 	now     time.Time // when the running job was asked; zero where it was not
@@ -137,12 +135,6 @@ type inspection struct {
 type stackFile struct {
 	name string
 	list []stacks.Stack
-}
-
-type gpuState struct {
-	gpustate.Fault
-
-	name string
 }
 
 // NewCase knows nothing.
@@ -220,10 +212,6 @@ func (c *Case) AddOf(classes input.Class, name string, data []byte) (known bool,
 				continue
 			}
 			c.stacks = append(c.stacks, stackFile{name, x})
-		case []gpustate.Fault:
-			for _, t := range x {
-				c.gpus = append(c.gpus, gpuState{t, name})
-			}
 		case *joblog.Log:
 			if !c.AddLog(x) {
 				continue
@@ -252,7 +240,7 @@ func (c *Case) AddRAS(r *ras.Report, at time.Time) {
 
 // Empty reports a case about which nothing is known.
 func (c *Case) Empty() bool {
-	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.logs)+len(c.gpus)+len(c.procs)+len(c.silent)+
+	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.logs)+len(c.procs)+len(c.silent)+
 		len(c.rings) == 0
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"busbar.dev/finding"
 	"busbar.dev/input/joblog"
 )
 
@@ -25,7 +24,8 @@ func (v *logView) gpuFault() (claim, bool) {
 	case len(xids) > 0:
 		c.source = fromKernel
 		c.become(GPUFault)
-		c.why = fmt.Sprintf("the driver reports Xid %d (%s)", xids[0].Code, xidText(xids[0].Code))
+		text, _ := joblog.XidMeaning(xids[0].Code)
+		c.why = fmt.Sprintf("the driver reports Xid %d (%s)", xids[0].Code, text)
 	case len(raised) > 0:
 		c.why = fmt.Sprintf("rank %d's GPU raised an error: %s", raised[0].rank, short(raised[0].Text))
 	default:
@@ -46,30 +46,6 @@ func (v *logView) gpuFault() (claim, bool) {
 	return c, true
 }
 
-// gpuState finds a GPU that the driver lost or stopped, by what DCGM and nvidia-smi say. The last Xid of a GPU may be
-// old: it counts where the job waits or ended.
-func (x *judge) gpuState() (claim, bool) {
-	waits := x.timedOut() || x.still || x.log.peersGone()
-	i := slices.IndexFunc(x.c.gpus, func(g gpuState) bool { return g.Lost || g.Xid > 0 && waits })
-	if i < 0 {
-		return claim{}, false
-	}
-	g := &x.c.gpus[i]
-	c := newClaim(GPUFault, fromGPU)
-	c.quotes = []finding.Quote{{File: g.name, Line: g.Line, Text: g.Text}}
-	c.why = "a GPU does not answer: " + short(g.Text)
-	if g.Xid > 0 {
-		c.why = fmt.Sprintf("DCGM reports Xid %d (%s)", g.Xid, xidText(g.Xid))
-	}
-	c.ranks = slices.DeleteFunc(x.job.onHost(g.Host), func(r int) bool { return x.job.procs[r].gpu != g.GPU+1 })
-	return c, true
-}
-
-func xidText(code int) string {
-	text, _ := joblog.XidMeaning(code)
-	return text
-}
-
 // network finds failures of the network that no process's end explains. A host whose own port failed is to blame, else
 // the one that failed with the most others; of two that do not reach each other nothing tells which.
 func (v *logView) network() (claim, bool) {
@@ -81,26 +57,28 @@ func (v *logView) network() (claim, bool) {
 	if len(list) == 0 {
 		return claim{}, false
 	}
-	others := map[string]map[string]bool{} // of a host: those that it failed with
-	most := 0
-	failed := func(host, with string) {
-		if others[host] == nil {
-			others[host] = map[string]bool{}
-		}
-		others[host][with] = true
-		most = max(most, len(others[host]))
-	}
+	failed := map[string]map[string]bool{} // with which others, by host
 	c := newClaim(Network, fromLog)
 	for _, t := range list {
 		c.quotes = append(c.quotes, t.quote())
-		failed(t.Host, v.j.named(t.Peer))
-		if !own {
-			failed(v.j.named(t.Peer), t.Host)
+		ends := []string{t.Host, v.j.named(t.Peer), t.Host}
+		if own {
+			ends = ends[:2] // the other end is well
+		}
+		for i, host := range ends[1:] {
+			if failed[ends[i]] == nil {
+				failed[ends[i]] = map[string]bool{}
+			}
+			failed[ends[i]][host] = true
 		}
 	}
-	delete(others, "")
+	delete(failed, "")
+	most := 0
+	for _, others := range failed {
+		most = max(most, len(others))
+	}
 	c.quotes = c.quotes[:min(len(list), 4)]
-	blamed := slices.DeleteFunc(slices.Sorted(maps.Keys(others)), func(h string) bool { return len(others[h]) < most })
+	blamed := slices.DeleteFunc(slices.Sorted(maps.Keys(failed)), func(h string) bool { return len(failed[h]) < most })
 	c.doubt = !own && (most < 2 || len(blamed) != 1)
 	c.why = "NCCL's network transport failed: " + short(list[0].Text)
 	switch names := strings.Join(blamed, ", "); {

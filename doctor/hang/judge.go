@@ -99,7 +99,6 @@ func (x *judge) signals() []string {
 		{fromLog, len(x.c.logs) > 0},
 		{fromStacks, len(x.c.stacks) > 0},
 		{fromInspector, len(x.c.inspect) > 0},
-		{fromGPU, len(x.c.gpus) > 0},
 		{fromProcess, len(x.c.procs) > 0},
 		{fromProfiler, len(x.of(fromProfiler).order) > 0},
 	} {
@@ -118,7 +117,6 @@ func (x *judge) decide() *Verdict {
 		state func() State
 	}{
 		{x.log.gpuFault, x.ended},
-		{x.gpuState, x.ended},
 		{x.stoppedHere, hung},
 		{x.log.rendezvous, failed},
 		{x.mismatch, func() State { return x.waitingState(Failed) }},

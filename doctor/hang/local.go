@@ -81,11 +81,7 @@ func (l *Local) alike(p *procs.Process, name string) []string {
 // ReadRings adds the rings of the job: those of its processes, and those that share a communicator with them, whose
 // process may be gone. It reports whether every process here that runs has one.
 func (l *Local) ReadRings(files fs.FS, c *Case) bool {
-	type found struct {
-		name string
-		ring *profile.Ring
-	}
-	var list []found
+	var list []ringFile
 	ours := map[uint64]bool{}
 	have := map[int]bool{}
 	own := func(r *profile.Ring) bool {
@@ -102,7 +98,7 @@ func (l *Local) ReadRings(files fs.FS, c *Case) bool {
 			if err != nil {
 				continue // another user's, or gone meanwhile
 			}
-			list = append(list, found{name, r})
+			list = append(list, ringFile{r, name})
 			if own(r) {
 				have[r.PID] = true
 				for i := range r.Comms {
@@ -112,8 +108,8 @@ func (l *Local) ReadRings(files fs.FS, c *Case) bool {
 		}
 	}
 	for _, f := range list {
-		if own(f.ring) || slices.ContainsFunc(f.ring.Comms, func(m profile.Comm) bool { return ours[m.Hash] }) {
-			c.AddRing(f.name, f.ring)
+		if own(f.Ring) || slices.ContainsFunc(f.Comms, func(m profile.Comm) bool { return ours[m.Hash] }) {
+			c.AddRing(f.name, f.Ring)
 		}
 	}
 	return len(l.Ranks) > 0 &&

@@ -100,25 +100,16 @@ func victim(text string) bool {
 
 // died finds ranks that raised an error of their own, the first in time.
 func (v *logView) died() (claim, bool) {
-	var own []told
-	for _, t := range v.by[joblog.Exception] {
-		if t.rank >= 0 && !victim(t.Text) {
-			own = append(own, t)
-		}
-	}
-	var best *told
-	for i := range own {
-		t := &own[i]
-		if n, ok := v.noticed[t.rank]; ok && n.Line < t.Line && n.log == t.log {
-			continue // after it noticed that others are gone
-		}
-		if best == nil || t.Time > 0 && t.Time < best.Time {
-			best = t
-		}
-	}
-	if best == nil {
+	own := slices.DeleteFunc(slices.Clone(v.by[joblog.Exception]),
+		func(t told) bool { return t.rank < 0 || victim(t.Text) })
+	i := slices.IndexFunc(own, func(t told) bool {
+		n, ok := v.noticed[t.rank]
+		return !ok || n.Line > t.Line || n.log != t.log // not after it noticed that others are gone
+	})
+	if i < 0 {
 		return claim{}, false
 	}
+	best := own[i]
 	var ranks []int
 	for _, t := range own {
 		if t.Text == best.Text {
@@ -175,12 +166,13 @@ func (v *logView) logSet() *flightrec.Set {
 	b := newSetBuilder()
 	group := func(t told) int32 {
 		g := b.group(t.Group, flightrec.Group{Name: t.Group, Desc: t.Desc})
-		b.members[g][t.rank] = t.rank
-		if t.Group == worldGroup {
-			for r := range v.j.world {
-				b.members[g][r] = r
+		for r := range v.j.world {
+			if t.Group != worldGroup || len(b.members[g]) >= v.j.world {
+				break
 			}
+			b.members[g][r] = r
 		}
+		b.members[g][t.rank] = t.rank
 		return g
 	}
 	for _, t := range v.of(joblog.Status, joblog.DumpSignal) {
@@ -228,23 +220,22 @@ const worldGroup = "0"
 // nameGroups gives every event of a watchdog the group that it is about: that of the line behind it, and where no line
 // names another, that of all ranks.
 func (v *logView) nameGroups() {
-	named := v.of(joblog.Status, joblog.DumpSignal)
-	one := !slices.ContainsFunc(named, func(t told) bool {
-		return t.Group != "" && t.Group != worldGroup && t.Desc != "default_pg"
-	})
+	one := !slices.ContainsFunc(v.of(joblog.Status, joblog.DumpSignal),
+		func(t told) bool { return t.Group != "" && t.Group != worldGroup })
 	for _, k := range []joblog.Kind{joblog.Timeout, joblog.Status, joblog.DumpSignal, joblog.Mismatch} {
 		for i := range v.by[k] {
 			t := &v.by[k][i]
+			if t.Group != "" {
+				continue
+			}
 			e := *t.Event
 			at := slices.IndexFunc(v.by[joblog.Status], func(s told) bool {
 				return s.rank == t.rank && s.Seq == t.Seq && s.log == t.log && s.Line > t.Line
 			})
-			switch {
-			case t.Group != "" && t.Desc != "default_pg":
-			case t.Group == "" && at >= 0 && !one:
-				e.Group, e.Desc = v.by[joblog.Status][at].Group, v.by[joblog.Status][at].Desc
-			case one || t.Desc == "default_pg" || k == joblog.Mismatch:
+			if one || k == joblog.Mismatch {
 				e.Group = worldGroup
+			} else if at >= 0 {
+				e.Group, e.Desc = v.by[joblog.Status][at].Group, v.by[joblog.Status][at].Desc
 			}
 			t.Event = &e
 		}

@@ -118,10 +118,6 @@ func permuted(c *Case, p []int) *Case {
 		}
 		out.inspect = append(out.inspect, in)
 	}
-	out.gpus = slices.Clone(c.gpus)
-	for i := range out.gpus {
-		out.gpus[i].Host = host(out.gpus[i].Host)
-	}
 	out.notes = c.notes
 	return out
 }
@@ -205,7 +201,6 @@ func lessers(c *Case) map[string]*Case {
 	with("no logs", func(x *Case) { x.logs = nil })
 	with("no stacks", func(x *Case) { x.stacks = nil })
 	with("no inspector", func(x *Case) { x.inspect = nil })
-	with("no gpus", func(x *Case) { x.gpus = nil })
 	with("no dumps and logs", func(x *Case) { x.rec, x.logs = flightrec.NewSet(), nil })
 	with("no ras and logs", func(x *Case) { x.ras, x.logs = nil, nil })
 	with("no ras and dumps", func(x *Case) { x.ras, x.rec = nil, flightrec.NewSet() })

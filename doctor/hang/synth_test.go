@@ -62,17 +62,3 @@ func TestSyntheticFaults(t *testing.T) {
 		}
 	}
 }
-
-// TestLostGPU reads DCGM's metrics beside a job that waits: the rank on that GPU is the one.
-func TestLostGPU(t *testing.T) {
-	c := files(t, &livejob.Job{Ranks: 8, TP: 2, Steps: 5, Fault: livejob.Late, Culprit: 5})
-	text := "DCGM_FI_DEV_XID_ERRORS{gpu=\"5\",UUID=\"GPU-1\",Hostname=\"10.0.0.1\"} 79\n" +
-		"DCGM_FI_DEV_XID_ERRORS{gpu=\"4\",UUID=\"GPU-2\",Hostname=\"10.0.0.1\"} 0\n"
-	if _, err := c.Add("metrics.txt", []byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	v := c.Judge()
-	if v.Kind != GPUFault || len(v.Ranks) != 1 || v.Ranks[0].Rank != 5 {
-		t.Errorf("%s %s %+v: %s", v.State, v.Kind, v.Ranks, v.Text)
-	}
-}

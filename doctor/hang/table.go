@@ -199,8 +199,11 @@ func (h *history) pending() *flightrec.Entry {
 	return &h.entries[h.head]
 }
 
-// find is a rank's entry of a collective.
+// find is a rank's entry of a collective; nil where it has none.
 func (h *history) find(g, seq int32) *flightrec.Entry {
+	if h == nil {
+		return nil
+	}
 	for i := len(h.entries) - 1; i >= 0; i-- {
 		if e := &h.entries[i]; e.Group == g && e.Seq == seq && !e.P2P {
 			return e

@@ -69,21 +69,16 @@ func (x *table) mismatch() (claim, bool) {
 
 // mismatchAt says who calls a collective differently from the others.
 func (x *table) mismatchAt(g, seq int32) (claim, bool) {
-	ops, sizes := map[string][]int{}, map[flightrec.Sig][]int{}
 	calls := map[int]flightrec.Sig{}
+	ops, sizes := map[string][]int{}, map[flightrec.Sig][]int{}
 	var waiting []int
 	for _, r := range x.set.Groups[g].Ranks {
-		h := x.ranks[r]
-		if h == nil {
-			continue
-		}
-		e := h.find(g, seq)
+		e := x.ranks[r].find(g, seq)
 		if e == nil {
 			continue
 		}
 		s := x.set.Sigs[e.Sig]
-		calls[r] = s
-		ops[s.Op] = append(ops[s.Op], r)
+		calls[r], ops[s.Op] = s, append(ops[s.Op], r)
 		if sameSize(s.Op) {
 			s.Sizes = "" // the same numbers in another shape are alike
 			sizes[s] = append(sizes[s], r)
@@ -92,20 +87,17 @@ func (x *table) mismatchAt(g, seq int32) (claim, bool) {
 			waiting = append(waiting, r)
 		}
 	}
-	c := newClaim(OpMismatch, x.source)
+	c, how := newClaim(OpMismatch, x.source), "calls another than the rest"
 	c.comm, c.seq = x.communicator(g), int(seq)
-	how := "calls another than the rest"
-	clear := false
-	switch {
-	case len(ops) > 1:
-		c.ranks, clear = minority(ops)
-	case len(sizes) > 1:
+	few, clear := minority(ops)
+	if len(ops) < 2 {
 		c.become(SizeMismatch)
 		how = "calls it with another size or type"
-		c.ranks, clear = minority(sizes)
-	default:
-		return claim{}, false
+		if few, clear = minority(sizes); len(sizes) < 2 {
+			return claim{}, false
+		}
 	}
+	c.ranks = few
 	if !clear {
 		if few := x.unlikeSiblings(g, seq, calls); len(few) > 0 && len(few) < len(calls) {
 			c.ranks, clear = few, true
@@ -199,9 +191,6 @@ func (x *table) describe(c *claim, op opRef) {
 	n := 0
 	for _, r := range x.set.Groups[op.group].Ranks {
 		h := x.ranks[r]
-		if h == nil {
-			continue
-		}
 		if e := h.find(op.group, op.seq); e != nil && e.State != flightrec.Completed && n < 2 {
 			c.quotes = append(c.quotes, x.quote(h, e)...)
 			n++

@@ -1,14 +1,12 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -93,10 +91,6 @@ func (q *Hang) check() error {
 			"or ask a job with --pid, --ras localhost, --hosts, --job or --pods"))
 	case q.Watch && !q.live() && q.Dumps == "":
 		return errors.New("--watch asks a running job; give --pid, --ras, --hosts, --job, --pods or --dumps")
-	case q.Pods != "":
-		if _, err := kube.Parse(q.Pods); err != nil {
-			return err
-		}
 	}
 	return checkFailOn(q.FailOn)
 }
@@ -120,20 +114,19 @@ func (q Hang) Run(ctx context.Context, env Env) (doc *HangDoc, err error) {
 		return nil, err
 	}
 	addrs = append(addrs, pods.addrs()...)
-	if !q.Watch {
-		return pods.told(q.once(ctx, &env, addrs, nil))
-	}
 	var last *HangDoc
 	var before []answer
 	var since time.Time // of the stall
 	for {
 		doc, err := pods.told(q.once(ctx, &env, addrs, &before))
 		switch {
+		case !q.Watch:
+			return doc, err
 		case errors.Is(err, failure.ErrCannot) && last != nil:
 			env.note(err.Error()) // a job that ended, or a network that comes back
 		case err != nil:
 			return nil, err
-		case last == nil || doc.State != last.State || doc.Kind != last.Kind:
+		case last == nil || doc.Title() != last.Title():
 			env.note(env.now().Format(time.TimeOnly) + " " + doc.Title())
 		}
 		if err == nil {
@@ -156,9 +149,7 @@ func (q Hang) Run(ctx context.Context, env Env) (doc *HangDoc, err error) {
 
 // same reports that nothing has changed since the question before.
 func (d *HangDoc) same(o *HangDoc) bool {
-	who := func(a, b hang.Culprit) bool { return a.Rank == b.Rank }
-	return d.State == o.State && d.Kind == o.Kind && d.Op == o.Op && d.Sequence == o.Sequence &&
-		slices.EqualFunc(d.Ranks, o.Ranks, who)
+	return d.Title() == o.Title() && d.Op == o.Op && d.Sequence == o.Sequence
 }
 
 // addresses are those to ask.
@@ -210,38 +201,41 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 	if err != nil {
 		return nil, err
 	}
-	most := dumpTime
-	if here.ReadRings(e.files(), c) {
-		most = q.Gap // the rings say what dumps would, of every rank
-	}
+	rings := here.ReadRings(e.files(), c)
 	addrs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(addrs, here.Addrs))))
-	first := q.firstAnswers(ctx, e, addrs, before)
-	if answered(first) && (before == nil || len(*before) == 0) {
-		if err := pause(ctx, max(q.Gap-time.Since(began), q.Gap/4)); err != nil {
-			return nil, err
+	first := *before
+	if len(first) == 0 {
+		first = askAll(ctx, e, addrs)
+		if slices.ContainsFunc(first, func(a answer) bool { return a.Err == nil }) {
+			if err := pause(ctx, max(q.Gap-time.Since(began), q.Gap/4)); err != nil {
+				return nil, err
+			}
 		}
+	}
+	most := dumpTime
+	if rings {
+		most = q.Gap // the rings say what dumps would, of every rank
 	}
 	slow, err := q.awaitDumps(ctx, e, &here, told, began, most)
 	if err != nil {
 		return nil, err
 	}
-	if most == dumpTime {
+	if !rings {
 		c.Slow(slow)
 	}
 	here.ReadRings(e.files(), c)
-	if len(addrs) > 0 {
-		if err := q.ask(ctx, e, c, doc, addrs, first, before); err != nil {
-			if len(q.Sources) == 0 && q.Dumps == "" && len(here.Ranks) == 0 {
-				return nil, err
-			}
-			if !errors.Is(err, failure.ErrCannot) {
-				e.note(err.Error()) // an answer that is cut off
-			}
-		}
-	}
 	sources := slices.Concat(q.Sources, here.Written(e.files()))
 	if q.Dumps != "" {
 		sources = append(sources, q.Dumps)
+	}
+	if len(addrs) > 0 {
+		doc.Asked, *before, err = q.ask(ctx, e, c, addrs, first)
+		switch {
+		case err != nil && len(sources)+len(here.Ranks) == 0:
+			return nil, err
+		case err != nil && !errors.Is(err, failure.ErrCannot):
+			e.note(err.Error()) // an answer that is cut off
+		}
 	}
 	b := e.logBudget(ctx)
 	for _, name := range sources {
@@ -252,14 +246,8 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 		doc.Read += n
 	}
 	if c.Empty() {
-		if err := c.Torn(); err != nil {
-			return nil, err
-		}
 		return nil, fmt.Errorf("%s: nothing in it tells how a job is; expected recorder dumps, RAS answers, logs of "+
-			"PyTorch or NCCL, stacks, or Inspector's files", strings.Join(sources, ", "))
-	}
-	if err := c.Mixed(); err != nil {
-		return nil, err
+			"PyTorch or NCCL, stacks, or Inspector's files%s", strings.Join(sources, ", "), c.Unread())
 	}
 	doc.Verdict = *c.Judge()
 	doc.Notes = append(doc.Notes, unanswered(doc.Asked)...)
@@ -267,20 +255,12 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 	for i := range doc.Evidence {
 		doc.Evidence[i].Text = doctor.Secrets(doc.Evidence[i].Text)
 	}
-	doc.Next = append(doc.Next, toDoctor(&doc.Verdict, q.Sources)...)
 	doc.Findings = orEmpty(doc.Verdict.Findings())
-	return doc, nil
-}
-
-// toDoctor is the command that finds causes in the same files: what a log says of GPUs, links and settings beside who
-// waits for whom.
-func toDoctor(v *hang.Verdict, sources []string) []string {
-	if v.State == hang.Healthy || v.State == hang.Unknown || !slices.Contains(v.Signals, "log") || len(sources) == 0 ||
-		slices.Contains(sources, "-") {
-		return nil
+	if len(doc.Findings) > 0 && len(q.Sources) > 0 && slices.Contains(doc.Signals, "log") {
+		doc.Next = append(doc.Next, "Causes in the logs, such as GPU errors, links and settings: busbar doctor "+
+			strings.Join(q.Sources, " "))
 	}
-	return []string{"Causes in the logs, such as GPU errors, links and settings: busbar doctor " +
-		strings.Join(sources, " ")}
+	return doc, nil
 }
 
 // trigger has the ranks of this machine write their dumps. Pipes that were found without being asked for may have no
@@ -295,13 +275,9 @@ func (q *Hang) trigger(e *Env, pipes []string) (int, error) {
 			return 0, errors.New("--trigger cannot be asked for here")
 		}
 		n, err := e.Trigger(prefix)
-		if err != nil && prefix == q.Trigger {
-			if len(q.Sources) == 0 && q.Dumps == "" && !q.live() {
-				return 0, err
-			}
-			e.note(err.Error()) // of a job whose ranks are gone, the rest still tells something
+		if told += n; err != nil && prefix == q.Trigger {
+			return 0, err
 		}
-		told += n
 	}
 	if told > 0 {
 		e.note(fmt.Sprintf("%d ranks were told to write their dumps", told))
@@ -349,97 +325,56 @@ type answer struct {
 	report *ras.Report
 }
 
-// firstAnswers are the first of two: those of the time before, where there was one.
-func (q *Hang) firstAnswers(ctx context.Context, e *Env, addrs []string, before *[]answer) []answer {
-	if before != nil && len(*before) > 0 {
-		return *before
-	}
-	defer e.working("asking the RAS service")()
-	return askAll(ctx, e, addrs)
-}
-
-// ask asks all addresses a second time, and adds both answers.
-func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addrs []string, first []answer,
-	before *[]answer,
-) error {
+// ask asks all addresses a second time, and adds both answers. Those that did not answer would cost as much time again,
+// and are asked only while a job is watched.
+func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, addrs []string, first []answer) (
+	asked []hangAsked, second []answer, err error,
+) {
 	defer e.working("asking the RAS service again")()
-	second := first
-	switch {
-	case before != nil:
-		second = askAll(ctx, e, addrs)
-	case answered(first):
-		var well []string // the others would cost as much time again
-		for _, a := range first {
-			if a.Err == nil {
-				well = append(well, a.Addr)
-			}
+	var well []string
+	for _, a := range first {
+		x := hangAsked{Addr: a.Addr, Bytes: a.size, Silent: a.Silent}
+		if a.Err != nil {
+			x.Error = a.Err.Error()
+		} else {
+			well = append(well, a.Addr)
 		}
-		second = askAll(ctx, e, well)
+		if asked = append(asked, x); a.Silent > 0 {
+			c.Silent(a.Addr)
+		}
 	}
-	if before != nil {
-		*before = second
+	if !q.Watch {
+		addrs = well
 	}
-	var failed error
+	second = askAll(ctx, e, addrs)
 	good := 0
-	for i, list := range [][]answer{first, second} {
-		if i == 1 && len(first) > 0 && &first[0] == &second[0] {
-			break
-		}
-		for _, a := range list {
-			if i == 0 {
-				asked := hangAsked{Addr: a.Addr, Bytes: a.size, Silent: a.Silent}
-				if a.Err != nil {
-					asked.Error = a.Err.Error()
-				}
-				doc.Asked = append(doc.Asked, asked)
-				if a.Silent > 0 {
-					c.Silent(a.Addr)
-				}
-			}
-			if a.Err != nil {
-				if !errors.Is(failed, errCut) {
-					failed = a.Err
-				}
-				continue
-			}
-			if a.report != nil {
-				c.AddRAS(a.report, a.at)
-				good++
-			}
+	for _, a := range slices.Concat(first, second) {
+		switch {
+		case a.report != nil:
+			c.AddRAS(a.report, a.at)
+			good++
+		case a.Err != nil && !errors.Is(err, errCut):
+			err = a.Err
 		}
 	}
-	if errors.Is(failed, errCut) && good == 0 {
-		return failed
+	switch {
+	case good > 0:
+		err = nil
+	case err != nil && !errors.Is(err, errCut):
+		err = failure.Cannot(fmt.Errorf("%w; the service listens on localhost unless NCCL_RAS_ADDR says otherwise, from "+
+			"the first communicator on: on a node of the job run busbar hang --ras localhost", err))
 	}
-	if good == 0 && failed != nil {
-		return failure.Cannot(fmt.Errorf("%w; the service listens on localhost unless NCCL_RAS_ADDR says otherwise, from "+
-			"the first communicator on: on a node of the job run busbar hang --ras localhost", failed))
-	}
-	return nil
+	return asked, second, err
 }
 
 // unanswered is a note about services that did not answer where others did. What was silent is told by the verdict.
 func unanswered(list []hangAsked) []string {
-	var names []string
-	why := ""
-	for i := range list {
-		if a := &list[i]; a.Error != "" && a.Silent == 0 {
-			names, why = append(names, a.Addr), cmp.Or(why, a.Error)
-		}
-	}
-	if len(names) == 0 || len(names) == len(list) {
+	bad := slices.DeleteFunc(slices.Clone(list), func(a hangAsked) bool { return a.Error == "" || a.Silent > 0 })
+	if len(bad) == 0 || len(bad) == len(list) {
 		return nil
 	}
-	const most = 8
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if len(names) > most {
-		text += fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return []string{fmt.Sprintf("%d of %d RAS services did not answer: %s (%s).", len(names), len(list), text, why)}
-}
-
-func answered(list []answer) bool {
-	return slices.ContainsFunc(list, func(a answer) bool { return a.Err == nil })
+	return []string{fmt.Sprintf("%d of %d RAS services did not answer, first %s: %s.", len(bad), len(list), bad[0].Addr,
+		bad[0].Error)}
 }
 
 // askAll asks several addresses at once, each for at most a few seconds, and reads the first two answers that are
@@ -454,10 +389,8 @@ func askAll(ctx context.Context, e *Env, addrs []string) []answer {
 	var mu sync.Mutex
 	kept := 0
 	for i := range addrs {
-		wait.Add(1)
 		slots <- struct{}{}
-		go func() {
-			defer wait.Done()
+		wait.Go(func() {
 			a := answer{Answer: ras.Ask(ctx, addrs[i], each, room), at: e.now()}
 			mu.Lock()
 			defer mu.Unlock()
@@ -472,7 +405,7 @@ func askAll(ctx context.Context, e *Env, addrs []string) []answer {
 			room.Free(a.size)
 			list[i] = a
 			<-slots
-		}()
+		})
 	}
 	wait.Wait()
 	return list
@@ -497,42 +430,29 @@ func (q *Hang) processes(e *Env) (hang.Local, error) {
 // a process that has not loaded torch._dynamo imports it, for seconds.
 const dumpTime = 4100 * time.Millisecond
 
-// awaitDumps waits until the ranks that were told to have written their dumps, all that run, and names those of this
-// machine that have not.
+// awaitDumps waits until the ranks of this machine that were told to have written their dumps, all that run, and names
+// those that have not.
 func (q *Hang) awaitDumps(ctx context.Context, e *Env, l *hang.Local, told int, began time.Time,
 	most time.Duration,
-) ([]int, error) {
-	fresh := func(name string) bool {
-		info, err := fs.Stat(e.files(), name)
-		return err == nil && info.ModTime().After(began.Add(-50*time.Millisecond))
-	}
-	for told > 0 {
-		written := 0
-		var slow []int
+) (slow []int, err error) {
+	for told > 0 && time.Since(began) < most {
+		slow = nil
 		for i := range l.Ranks {
-			switch p := &l.Ranks[i]; {
-			case p.Pipe == "":
-			case fresh(p.Dump), p.State == 'T', p.State == 't', p.State == 'Z':
-				written++
-			default:
+			p := &l.Ranks[i]
+			info, err := fs.Stat(e.files(), p.Dump)
+			fresh := err == nil && info.ModTime().After(began.Add(-50*time.Millisecond))
+			if p.Pipe != "" && !fresh && !strings.ContainsRune("TtZ", rune(p.State)) {
 				slow = append(slow, p.Rank)
 			}
 		}
-		if list, err := fs.ReadDir(e.files(), q.Dumps); err == nil && q.Dumps != "" && len(l.Ranks) == 0 {
-			for _, f := range list {
-				if fresh(path.Join(q.Dumps, f.Name())) {
-					written++
-				}
-			}
-		}
-		if written >= told || time.Since(began) > most {
-			return slow, nil
+		if len(slow) == 0 && len(l.Ranks) > 0 {
+			return nil, nil
 		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
-	return nil, nil
+	return slow, nil
 }
 
 // hangPods are the pods of a job of Kubernetes.
@@ -626,33 +546,26 @@ func (p *hangPods) idle() (list []string) {
 		if x.Reason != "" {
 			text += " (" + x.Reason + ")"
 		}
-		const most = 8
-		if list = append(list, text); len(list) > most {
-			return append(list[:most], "and more")
-		}
+		list = append(list, text)
 	}
-	return list
+	return list[:min(len(list), 8)]
 }
 
 // told adds the pods to an answer, and to an error what to run within them: the service listens on their localhost by
 // default.
 func (p *hangPods) told(doc *HangDoc, err error) (*HangDoc, error) {
-	if p == nil {
-		return doc, err
-	}
-	if err != nil {
-		if errors.Is(err, failure.ErrCannot) {
-			// without one nobody was asked
-			first := &p.list[slices.IndexFunc(p.list, func(x kube.Pod) bool { return x.Phase == "Running" })]
-			for _, text := range p.idle() {
-				err = fmt.Errorf("%w; %s", err, text)
-			}
-			return doc, fmt.Errorf("%w\nwithin a pod it answers: %s; or start the job with NCCL_RAS_ADDR=0.0.0.0:%s", err,
-				p.within(first), rasPort(first))
+	switch {
+	case p == nil:
+	case err == nil:
+		doc.Pods = p.list
+		doc.Notes = append(doc.Notes, p.idle()...)
+	case errors.Is(err, failure.ErrCannot): // without one that runs nobody was asked
+		first := &p.list[slices.IndexFunc(p.list, func(x kube.Pod) bool { return x.Phase == "Running" })]
+		for _, text := range p.idle() {
+			err = fmt.Errorf("%w; %s", err, text)
 		}
-		return doc, err
+		err = fmt.Errorf("%w\nwithin a pod it answers: %s; or start the job with NCCL_RAS_ADDR=0.0.0.0:%s", err,
+			p.within(first), rasPort(first))
 	}
-	doc.Pods = p.list
-	doc.Notes = append(doc.Notes, p.idle()...)
-	return doc, nil
+	return doc, err
 }

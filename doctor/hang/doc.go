@@ -244,12 +244,12 @@ func (c *Case) Empty() bool {
 		len(c.rings) == 0
 }
 
-// Torn is an error that says which files could not be read, where there are such.
-func (c *Case) Torn() error {
+// Unread says which files could not be read, each on a line of its own.
+func (c *Case) Unread() string {
 	if len(c.notes) == 0 {
-		return nil
+		return ""
 	}
-	return errors.New(strings.Join(c.notes, "\n"))
+	return "\n" + strings.Join(c.notes, "\n")
 }
 
 // Dumped reports that more than logs is known: what the job's processes wrote or answered about themselves.

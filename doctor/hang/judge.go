@@ -27,14 +27,7 @@ type judge struct {
 // Judge joins everything that was added. Causes come before what follows from them: a GPU's error before a process that
 // ends of it, a process that is gone before ranks that wait for it, and only then what waiting alone can tell.
 func (c *Case) Judge() *Verdict {
-	one, err := c.oneRun()
-	if err != nil {
-		return &Verdict{
-			State: Unknown, Kind: UnknownKind, Text: sentence(err.Error()), Ranks: []Culprit{}, Evidence: []finding.Quote{},
-			Next: []string{}, Signals: []string{fromRecorder}, Notes: c.notes,
-		}
-	}
-	c = one
+	c = c.oneRun()
 	j := newJob(c)
 	x := &judge{c: c, job: j, ras: c.reports(), log: newLogView(c, j)}
 	yes, known := moved(x.ras)

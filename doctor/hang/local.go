@@ -3,6 +3,7 @@ package hang
 import (
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,23 +57,15 @@ func (l *Local) Written(files fs.FS) []string {
 }
 
 // alike are a file's names for the ranks that are not here: the last number in it that is the rank's, exchanged.
-func (l *Local) alike(p *procs.Process, name string) []string {
-	own := strconv.Itoa(p.Rank)
-	at := -1
-	for i := len(name) - len(own); i >= 0 && at < 0; i-- {
-		if strings.HasPrefix(name[i:], own) && (i == 0 || !digit(name[i-1])) &&
-			(i+len(own) == len(name) || !digit(name[i+len(own)])) {
-			at = i
-		}
-	}
+func (l *Local) alike(p *procs.Process, name string) (list []string) {
 	const most = 4096
-	if at < 0 || p.World > most {
+	m := regexp.MustCompile(fmt.Sprintf(`^(|.*\D)%d(|\D.*)$`, p.Rank)).FindStringSubmatch(name)
+	if m == nil || p.World > most {
 		return nil
 	}
-	var list []string
 	for r := range p.World {
 		if !slices.ContainsFunc(l.Ranks, func(o procs.Process) bool { return o.Rank == r }) {
-			list = append(list, fmt.Sprintf("%s%d%s", name[:at], r, name[at+len(own):]))
+			list = append(list, fmt.Sprint(m[1], r, m[2]))
 		}
 	}
 	return list
@@ -115,8 +108,6 @@ func (l *Local) ReadRings(files fs.FS, c *Case) bool {
 	return len(l.Ranks) > 0 &&
 		!slices.ContainsFunc(l.Ranks, func(p procs.Process) bool { return p.State != 'Z' && !have[p.PID] })
 }
-
-func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 func unique(list []string) []string {
 	slices.Sort(list)

@@ -181,11 +181,6 @@ func (v *logView) logSet() *flightrec.Set {
 			d.Last[g] = max(d.Last[g], int32(t.Enqueued))
 		}
 	}
-	for _, t := range v.by[joblog.Desync] {
-		for _, r := range t.Ranks {
-			b.dump(r, t.log.Name) // it did not come to the collective that others wait in
-		}
-	}
 	for _, t := range v.of(joblog.Timeout, joblog.Mismatch) {
 		if t.rank < 0 || t.Op == "" {
 			continue
@@ -205,9 +200,8 @@ func (v *logView) logSet() *flightrec.Set {
 
 // cite is the line in which a rank gave up a collective, or the last in which it tells its numbers.
 func (v *logView) cite(rank int, e *flightrec.Entry) (list []finding.Quote) {
-	for _, t := range v.of(joblog.Status, joblog.DumpSignal, joblog.Desync, joblog.Timeout, joblog.Mismatch) {
-		if e == nil && t.Enqueued > 0 && t.rank == rank || e != nil && t.rank == rank && t.Seq == int(e.Seq) ||
-			slices.Contains(t.Ranks, rank) {
+	for _, t := range v.of(joblog.Status, joblog.DumpSignal, joblog.Timeout, joblog.Mismatch) {
+		if t.rank == rank && (e == nil && t.Enqueued > 0 || e != nil && t.Seq == int(e.Seq)) {
 			list = []finding.Quote{t.quote()}
 		}
 	}

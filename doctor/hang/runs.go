@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"busbar.dev/input/flightrec"
 	"busbar.dev/input/joblog"
 )
 
@@ -76,31 +75,14 @@ func without[E any](list []E, left map[int]bool) (kept []E) {
 	return kept
 }
 
-// Mixed is an error where dumps are of several jobs at the same time.
-func (c *Case) Mixed() error {
-	_, err := c.oneRun()
-	return err
-}
-
 // oneRun is the case with what the newest run alone left.
-func (c *Case) oneRun() (*Case, error) {
-	x := *c
+func (c *Case) oneRun() *Case {
+	x, rec := *c, *c.rec
 	x.notes = slices.Clone(c.notes)
 	x.logs = without(c.logs, x.earlierLogs())
-	rec := *c.rec
 	rec.Dumps = without(rec.Dumps, x.earlierDumps())
 	x.rec = &rec
-	var first *flightrec.Dump
-	for _, d := range x.rec.Dumps {
-		switch g := defaultGroup(x.rec, d); {
-		case g < 0:
-		case first == nil:
-			first = d
-		case g != defaultGroup(x.rec, first):
-			return nil, fmt.Errorf("%s and %s are of several jobs at the same time: give the dumps of one", first.Name, d.Name)
-		}
-	}
-	return &x, nil
+	return &x
 }
 
 // earlierLogs are the logs of earlier runs: a rank's next process has another number.
@@ -163,14 +145,4 @@ func (c *Case) earlierDumps() map[int]bool {
 		}
 	}
 	return c.earlier("dumps", pieces, end)
-}
-
-// defaultGroup is the group of all ranks; -1 where a dump does not list it.
-func defaultGroup(s *flightrec.Set, d *flightrec.Dump) int32 {
-	for _, g := range d.Member {
-		if x := &s.Groups[g]; x.Desc == "default_pg" && x.Ranks != nil {
-			return g
-		}
-	}
-	return -1
 }

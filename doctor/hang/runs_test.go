@@ -57,7 +57,7 @@ func TestTwoRuns(t *testing.T) {
 				v := c.Judge()
 				notes := strings.Join(v.Notes, "\n")
 				if v.State != x.want || !strings.Contains(notes, "Left out: a/nccl_trace_rank_0, a/nccl_trace_rank_1, "+
-					"a/nccl_trace_rank_2, a/nccl_trace_rank_3.") || c.Mixed() != nil {
+					"a/nccl_trace_rank_2, a/nccl_trace_rank_3.") {
 					t.Errorf("%d s apart: %s, want %s: %s\n%s", apart, v.State, x.want, v.Text, notes)
 				}
 			}
@@ -83,19 +83,6 @@ func TestStaleDump(t *testing.T) {
 	if v.State != Stalled || v.Kind != NoReport || len(v.Ranks) != 1 || v.Ranks[0].Rank != 2 ||
 		!strings.Contains(strings.Join(v.Notes, ""), "Left out: nccl_trace_rank_2.") {
 		t.Errorf("%s %v: %s %q", v.State, v.Ranks, v.Text, v.Notes)
-	}
-}
-
-// TestTwoJobs has dumps of jobs of different sizes and of the same time: nothing is concluded.
-func TestTwoJobs(t *testing.T) {
-	c := NewCase()
-	addDumps(t, c, "a", &livejob.Job{Ranks: 4, TP: 2, Steps: 9, Fault: livejob.Late, Culprit: 2}, 0)
-	addDumps(t, c, "b", &livejob.Job{Ranks: 8, TP: 2, Steps: 9}, 0)
-	if err := c.Mixed(); err == nil || !strings.Contains(err.Error(), "give the dumps of one") {
-		t.Error(err)
-	}
-	if v := c.Judge(); v.State != Unknown {
-		t.Errorf("%s: %s", v.State, v.Text)
 	}
 }
 

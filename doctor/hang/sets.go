@@ -69,7 +69,6 @@ func (b *setBuilder) finish() *flightrec.Set {
 // operation.
 func (c *Case) inspectorSet(j *job) *flightrec.Set {
 	b := newSetBuilder()
-	seen := map[string]bool{} // a line of a file that is there cut and whole
 	for _, in := range c.inspect {
 		for i := range in.records {
 			r := &in.records[i]
@@ -77,11 +76,9 @@ func (c *Case) inspectorSet(j *job) *flightrec.Set {
 			if rank < 0 && int(r.Ranks) == j.world {
 				rank = int(r.Rank)
 			}
-			key := fmt.Sprint(r.Comm, " ", r.Op, " ", r.Seq, " ", rank)
-			if rank < 0 || recorderOps[r.Op] == "" || r.Seq == 0 || seen[key] {
+			if rank < 0 || recorderOps[r.Op] == "" || r.Seq == 0 {
 				continue
 			}
-			seen[key] = true
 			g := b.group(r.Comm+r.Op, flightrec.Group{Name: r.Comm})
 			b.members[g][int(r.Rank)] = rank
 			b.launch(b.dump(rank, in.name), flightrec.Entry{Seq: r.Seq + 1, Group: g, State: flightrec.Completed},

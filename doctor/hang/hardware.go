@@ -59,6 +59,7 @@ func (v *logView) network() (claim, bool) {
 	c := newClaim(Network, fromLog)
 	c.why = "NCCL's network transport failed: " + short(list[0].Text)
 	by := map[string]map[string]bool{} // who names a host
+	ends := map[string]bool{}
 	most := 0
 	for _, t := range list {
 		c.quotes = append(c.quotes, t.quote())
@@ -70,13 +71,15 @@ func (v *logView) network() (claim, bool) {
 			by[host] = map[string]bool{}
 		}
 		by[host][t.Host] = true
+		ends[t.Host], ends[v.j.named(t.Peer)] = true, true
 		most = max(most, len(by[host]))
 	}
 	c.quotes = c.quotes[:min(len(list), 4)]
 	delete(by, "")
 	blamed := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(h string) bool { return len(by[h]) < most })
 	if c.doubt = len(own) == 0 && (most < 2 || len(blamed) != 1); c.doubt {
-		c.why += "; nothing says which end is at fault"
+		delete(ends, "")
+		c.why += "; nothing says which of " + strings.Join(slices.Sorted(maps.Keys(ends)), ", ") + " is at fault"
 		return c, true
 	}
 	c.why = strings.Replace(c.why, "failed", "failed at "+strings.Join(blamed, ", "), 1)

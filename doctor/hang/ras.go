@@ -165,8 +165,8 @@ func (b *setBuilder) counts(g int32, m *ras.Comm, name string) {
 	}
 }
 
-// moved reports whether all members of a communicator launched collectives between the first and the last of its answers
-// that say when, and whether there are two of the same one.
+// moved reports whether all members of a communicator launched collectives between the first and the last of its
+// answers that say when, and whether there are two of the same one.
 func moved(list []*ras.Report) (yes, known bool) {
 	list = slices.DeleteFunc(slices.Clone(list), func(r *ras.Report) bool { return r.Time == "" })
 	if len(list) < 2 || list[0].Time == list[len(list)-1].Time {

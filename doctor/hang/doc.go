@@ -81,7 +81,7 @@ type Culprit struct {
 // Communicator is the process group that waits.
 type Communicator struct {
 	Name  string `json:"name"`
-	Group string `json:"group,omitempty"` // tp, dp, pp, …, by its name or by its ranks
+	Group string `json:"group,omitempty"` // what it is for, by its description: tp, dp, pp, …
 	Hash  string `json:"hash,omitempty"`
 	Ranks []int  `json:"ranks"` // global
 }
@@ -103,7 +103,7 @@ type Verdict struct {
 	Evidence     []finding.Quote `json:"evidence"`
 	World        int             `json:"world,omitempty"`
 	Signals      []string        `json:"signals"`            // what was there to judge by
-	MayPass      bool            `json:"may_pass,omitempty"` // a wait that may end by itself, or is over
+	MayPass      bool            `json:"may_pass,omitempty"` // a wait that may end by itself
 	Notes        []string        `json:"notes,omitempty"`
 
 	doubt bool // nothing that a host says of itself speaks against it

@@ -181,6 +181,11 @@ func (v *logView) logSet() *flightrec.Set {
 			d.Last[g] = max(d.Last[g], int32(t.Enqueued))
 		}
 	}
+	for _, t := range v.by[joblog.Desync] {
+		for _, r := range t.Ranks {
+			b.dump(r, t.log.Name) // it did not come to the collective that others wait in
+		}
+	}
 	for _, t := range v.of(joblog.Timeout, joblog.Mismatch) {
 		if t.rank < 0 || t.Op == "" {
 			continue

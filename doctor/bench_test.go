@@ -2,7 +2,6 @@ package doctor_test
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,9 +85,8 @@ func TestBenchOnPublishedSweeps(t *testing.T) {
 // how many times as long as predicted a size takes.
 func sweepOf(slow func(unit.Bytes) float64) *doctor.Curve {
 	s := &doctor.Curve{
-		Source: "t", Op: coll.AllReduce, Ranks: 16, Nodes: 2, Machine: "azure-ndv5", Preset: "azure-ndv5",
-		Class: "multi-node-infiniband", NICs: 8,
-		NICRate: 50 * unit.GBps,
+		Source: "t", Op: coll.AllReduce, Ranks: 16, Nodes: 2, Machine: "azure-ndv5",
+		Class: "multi-node-infiniband", NICs: 8, NICRate: 50 * unit.GBps,
 	}
 	for size := 8 * unit.Bytes(1); size <= 8*unit.GiB; size *= 4 {
 		want := unit.Micros(25 + float64(size)*1.875/380e3)
@@ -142,9 +140,9 @@ func TestBenchPatterns(t *testing.T) {
 				return 14
 			}
 			return 1
-		}), "bench-dip", "falls out of the curve"},
+		}), "bench-outside", "fall out of it"},
 		{"thousands of GB/s", sweepOf(func(unit.Bytes) float64 { return 0.01 }), "bench-impossible", "another unit"},
-		{"its end", sweepOf(from(8<<30, 2.5)), "bench-falls", "slower than smaller ones"},
+		{"its end", sweepOf(from(8<<30, 8)), "bench-outside", "slower than smaller ones"},
 	} {
 		r := doctor.Bench([]*doctor.Curve{x.s})
 		switch {
@@ -203,36 +201,24 @@ func TestBenchOutside(t *testing.T) {
 	}
 }
 
-// A guessed network gives notes, an operator's threshold a warning.
-func TestBenchGuessedAndThreshold(t *testing.T) {
+// A guessed network gives notes.
+func TestBenchGuessed(t *testing.T) {
 	s := sweepOf(func(unit.Bytes) float64 { return 2 })
-	s.Guessed, s.Preset = true, ""
+	s.Guessed = true
 	if r := doctor.Bench([]*doctor.Curve{s}); finding.Serious(r.Findings) || len(r.Findings) == 0 {
 		t.Errorf("guessed: %+v", r.Findings)
 	}
-	s = sweepOf(func(unit.Bytes) float64 { return 1 })
-	s.Nodes, s.Ranks = 1, 8
-	for i := range s.Points {
-		p := &s.Points[i]
-		p.BusBW = coll.Op{Kind: coll.AllReduce, Bytes: p.Size}.BusBW(8, p.Time).GBps()
-	}
-	r := doctor.Bench([]*doctor.Curve{s})
-	if len(r.Findings) == 0 || r.Findings[0].ID != "bench-below-threshold" ||
-		!strings.Contains(r.Findings[0].Reference, "Azure") {
-		t.Errorf("380 GB/s where Azure asks 460: %+v", r.Findings)
-	}
 }
 
-// Every threshold is in the documentation with its source.
-func TestThresholdsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "doctor.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range doctor.Thresholds() {
-		if row := fmt.Sprintf("| [%s](%s) | %s | %d | %.4g |", x.Title, x.Source, x.Op, x.Nodes,
-			x.GBps); !strings.Contains(string(page), row) {
-			t.Errorf("docs/doctor.md lacks\n%s", row)
+// One size that is twice beyond its bar is a note: healthy sweeps have such sizes too.
+func TestBenchOneSizeIsANote(t *testing.T) {
+	r := doctor.Bench([]*doctor.Curve{sweepOf(func(s unit.Bytes) float64 {
+		if s == 8<<30 {
+			return 2.5
 		}
+		return 1
+	})})
+	if len(r.Findings) != 1 || r.Findings[0].ID != "bench-outside" || r.Findings[0].Severity != finding.Note {
+		t.Errorf("%+v", r.Findings)
 	}
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // DoctorBench asks which part of a measured sweep is wrong for the hardware, and what that means: every size is held
-// against the time predicted for it, and against the thresholds that operators publish.
+// against the time predicted for it.
 type DoctorBench struct {
 	Result  string `arg:"" name:"result" page:"file" names:"file" help:"Output of nccl-tests (text, or JSON of its -J), results of bench -o, or JSON of bench; - for standard input."`
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Measured cluster: a preset (azure-ndv5:2), a cluster file, or any file that map reads (default: the GPUs that the output names, with their typical network)."`
@@ -78,7 +78,8 @@ func (q DoctorBench) Run(ctx context.Context, env Env) (doc *DoctorBenchDoc, err
 // curve predicts one measured sweep.
 func (q *DoctorBench) curve(ctx context.Context, e *Env, s *result.Sweep) (*doctor.Curve, error) {
 	if !s.OnGPUs() {
-		return q.own(ctx, e, s)
+		return doctor.Unpredicted(s, "busbar's engine over "+s.Transport,
+			"busbar's own engine ran it; predictions are of NCCL"), nil
 	}
 	if q.NCCL != "" {
 		s.Library = q.NCCL
@@ -105,12 +106,7 @@ func (q *DoctorBench) on(ctx context.Context, e *Env, s *result.Sweep) (*doctor.
 		e.note(fmt.Sprintf("%.200s: not hosts of %s; its first %s are predicted", s.Hosts, cl.Name,
 			words.Plural(s.Nodes, "node")))
 	}
-	x, err := doctor.NewCurve(k)
-	if err != nil {
-		return nil, err
-	}
-	x.Preset = presetName(q.Cluster)
-	return x, nil
+	return doctor.NewCurve(k)
 }
 
 // presetName is the preset that a cluster's word names, "" where it names none.
@@ -152,25 +148,6 @@ func (q *DoctorBench) named(s *result.Sweep) (*doctor.Curve, error) {
 	if guessed != "" {
 		x.Guessed, x.Assumed = true, append(x.Assumed, guessed)
 	}
-	return x, nil
-}
-
-// own is a sweep of our own engine: nothing of NCCL's is predicted for it, but
-// NICs bound it where the cluster is known.
-func (q *DoctorBench) own(ctx context.Context, e *Env, s *result.Sweep) (*doctor.Curve, error) {
-	const why = "busbar's own engine ran it; predictions are of NCCL"
-	machine := "busbar's engine over " + s.Transport
-	if q.Cluster == "" || s.Nodes < 2 {
-		return doctor.Unpredicted(s, machine, why, nil), nil
-	}
-	quiet := *e
-	quiet.Note, quiet.Verbose = nil, nil
-	cl, err := LoadAtLeast(ctx, quiet, q.Cluster, s.Nodes)
-	if err != nil {
-		return nil, err
-	}
-	x := doctor.Unpredicted(s, machine, why, cl)
-	x.Preset = presetName(q.Cluster)
 	return x, nil
 }
 

@@ -33,10 +33,6 @@ func measuredCurve(p *Page, s *doctor.Curve) {
 	}
 	p.send(all)
 	p.lay(curveTable(s, p.Verbose))
-	for _, a := range s.Thresholds {
-		p.printf("  %s asks %.4g GB/s (%s), measured %.4g: %s\n    %s\n", a.Title, a.Asked, a.How, a.Got,
-			either(a.Got < a.Asked, "fails", "passes"), a.Source)
-	}
 	p.printf("\n")
 }
 

@@ -36,11 +36,9 @@ func (c *Case) fleetFault() *clue {
 		facts = append(facts, "since "+worst.Since.Format(time.RFC3339Nano))
 	}
 	k := &clue{}
-	shown := c.histories(worst.Nodes...)
-	for _, f := range list[:min(len(list), maxEvidence-len(shown))] {
+	for _, f := range first(list, maxEvidence) {
 		k.quotes = append(k.quotes, finding.Quote{File: f.File, Text: fmt.Sprintf("%s: %s", f.Severity, f.Text)})
 	}
-	k.quotes = append(k.quotes, shown...)
 	title, where := worst.Text, worst.Nodes
 	if others := sameFault(list[1:], worst); len(others) > 0 {
 		title += "; the same of " + hostlist(others)
@@ -64,31 +62,6 @@ func sameFault(list []evidence.FleetFinding, worst evidence.FleetFinding) []stri
 		}
 	}
 	return nodes
-}
-
-// worthTelling is the part that is left, above which a drop is the pair's own business.
-const worthTelling = 0.85
-
-// pairDropped is the worst that the history of a pair shows. Of a pair alone nobody can say which end it is.
-func (c *Case) pairDropped() *clue {
-	list := slices.DeleteFunc(c.stories(), func(s story) bool {
-		return s.course != failing && s.course != flapping &&
-			(s.course != dropped || float64(s.after) > worthTelling*float64(s.before))
-	})
-	if len(list) == 0 {
-		return nil
-	}
-	left := func(s story) float64 {
-		if s.course == failing || s.before == 0 {
-			return 0
-		}
-		return float64(s.after) / float64(s.before)
-	}
-	worst := slices.MinFunc(list, func(a, b story) int { return cmp.Compare(left(a), left(b)) })
-	return &clue{[]string{
-		string(worst.course), worst.From, worst.To, minute(worst.at), worst.before.String(), worst.after.String(),
-		fmt.Sprintf("%.0f%%", 100*left(worst)),
-	}, c.histories(worst.From, worst.To)}
 }
 
 // unreachable is a rank that connects from an address from which the others cannot be reached.
@@ -200,7 +173,7 @@ func (c *Case) nicSlow() *clue {
 	host := p.Names[f.Ranks[0]]
 	return &clue{
 		[]string{host, fmt.Sprintf("%.0f%%", 100*f.Factor), f.Text, fmt.Sprintf("%.1f", 1/f.Factor)},
-		append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(host)...),
+		[]finding.Quote{{File: p.File, Text: f.Text}},
 	}
 }
 
@@ -213,7 +186,7 @@ func (c *Case) pairSlow() *clue {
 	a, b := p.Names[f.Ranks[0]], p.Names[f.Ranks[1]]
 	return &clue{
 		[]string{a, b, f.Text, fmt.Sprint(f.Factor)},
-		append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(a, b)...),
+		[]finding.Quote{{File: p.File, Text: f.Text}},
 	}
 }
 

@@ -97,7 +97,6 @@ var facts = map[string]fact{
 		(*Case).ofPredicted,
 	},
 	"fleet-fault":           {"the worst that a fleet has found", (*Case).fleetFault},
-	"pair-dropped":          {"a pair that became slow: course, from, to", (*Case).pairDropped},
 	"nic-slow":              {"a host slow with all others", (*Case).nicSlow},
 	"pair-slow":             {"a slow pair of sound hosts", (*Case).pairSlow},
 	"rings-off-nvlink":      {"a ring that leaves NVLink", (*Case).ringsOffNVLink},

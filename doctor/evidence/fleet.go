@@ -40,7 +40,7 @@ func (r *Reader) answer(in *bufio.Reader) (*bufio.Reader, bool, error) {
 	return bufio.NewReaderSize(io.MultiReader(bytes.NewReader(data), in), 1<<16), false, nil
 }
 
-// fleet reads what the server of a fleet answers: its findings, the table of pairs, or the history of one.
+// fleet reads what the server of a fleet answers: its findings, or the table of pairs.
 func (r *Reader) fleet(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	if !bytes.HasPrefix(text, []byte("{")) {
@@ -49,7 +49,7 @@ func (r *Reader) fleet(data []byte) bool {
 	if bytes.Contains(text, []byte(`"findings"`)) {
 		return r.fleetFindings(text)
 	}
-	return bytes.Contains(text, []byte(`"figure"`)) && r.fleetPairs(text) || r.fleetLink(text)
+	return bytes.Contains(text, []byte(`"figure"`)) && r.fleetPairs(text)
 }
 
 // fleetFindings reads the list of faults; other documents have findings of another shape.

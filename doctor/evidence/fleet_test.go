@@ -11,50 +11,6 @@ const (
 	fleetTable = `{"figure": "rate", "unit": "GB/s", "names": ["a", "b", "c"], "values": [[null, 3, 1], [3, null, 1], [1, 1, null]], "median": 1}`
 )
 
-const fleetHistory = `{"from": "gpu01", "to": "gpu02", "there": [
- {"at": "2026-01-01T02:00:00Z", "sweep": "o/2", "rate_GBps": 12.4, "latency_us": 20},
- {"at": "2026-01-01T01:00:00Z", "sweep": "o/1", "rate_GBps": 12.5, "latency_us": 21},
- {"at": "2026-01-01T03:00:00Z", "sweep": "o/3", "failed": true}], "back": [],
- "there_changes": [{"at": "2026-01-01T02:00:00Z", "before_GBps": 1, "after_GBps": 2}]}`
-
-// TestFleetLink reads the history of a pair.
-func TestFleetLink(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		links      int
-	}{
-		{"a history", fleetHistory, 2},
-		{"of itself", strings.Replace(fleetHistory, "gpu02", "gpu01", 1), 0},
-		{"without times", strings.Replace(fleetHistory, `"at": "2026-01-01T02:00:00Z", "sweep"`, `"sweep"`, 1), 0},
-		{"a rate below zero", strings.Replace(fleetHistory, "12.4", "-12.4", 1), 0},
-		{"empty", `{"from": "a", "to": "b", "there": [], "back": []}`, 0},
-		{"cut", fleetHistory[:200], 0},
-		{"another document", `{"from": "a", "to": "b", "there": 5, "back": "x"}`, 0},
-	} {
-		r := NewReader()
-		if err := r.Read("link.json", strings.NewReader(c.text)); err != nil {
-			t.Fatal(err)
-		}
-		s, err := r.Set()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(s.Links) != c.links {
-			t.Errorf("%s: %d links, want %d", c.name, len(s.Links), c.links)
-			continue
-		}
-		if c.links == 0 {
-			continue
-		}
-		l := s.Links[0]
-		if l.From != "gpu01" || l.To != "gpu02" || l.File != "link.json" || len(l.Points) != 3 ||
-			l.Points[0].Sweep != "o/1" || l.Points[0].Rate != 12.5e9 || !l.Points[2].Failed || len(s.Links[1].Points) != 0 ||
-			s.Links[1].From != "gpu02" {
-			t.Errorf("%+v", s.Links)
-		}
-	}
-}
-
 func TestFleet(t *testing.T) {
 	for _, c := range []struct {
 		name, text     string
@@ -96,7 +52,6 @@ func TestFleet(t *testing.T) {
 func FuzzFleet(f *testing.F) {
 	f.Add(fleetFound)
 	f.Add(fleetTable)
-	f.Add(fleetHistory)
 	f.Fuzz(func(t *testing.T, text string) {
 		r := &Reader{set: &Set{}, name: "f"}
 		if r.fleet([]byte(text)) {

@@ -74,7 +74,6 @@ type Set struct {
 	Tables  []Table      // of nccl-tests
 	Pairs   []Pairs      // of busbar bench pairs, or a fleet's
 	Fleet   []FleetFinding
-	Links   []Link // histories of pairs of a fleet, each direction
 	Cluster *cluster.Cluster
 	Given   *cluster.Cluster // where the job ran, as whoever asks says
 	Job     *hang.Case       // what a live job says of itself; nil: nothing
@@ -105,7 +104,7 @@ type Table struct {
 func (s *Set) Blank() bool {
 	return s.Log == nil && s.Cluster == nil && s.Training == nil && (s.Job == nil || s.Job.Empty()) && !s.Told &&
 		!s.Asked && s.Unknown == 0 &&
-		len(s.Tables)+len(s.Pairs)+len(s.Fleet)+len(s.Links)+len(s.Figures)+
+		len(s.Tables)+len(s.Pairs)+len(s.Fleet)+len(s.Figures)+
 			len(s.Steps)+len(s.kinds)+len(s.env) == 0
 }
 

@@ -171,8 +171,7 @@ Examples:
 	{Name: "hang", Route: "hang", Within: longer, Heavy: true, Typed: typed[query.Hang](report.Hang)},
 	{
 		Name: "explain", Command: "doctor --explain", Route: "explain", Within: longer, Heavy: true, Also: true,
-		Forms: []Form{drawn(func(d *query.ExplainDoc) (*report.Picture, error) { return report.Traffic(d.Run), nil })},
-		Typed: typed[query.Explain](func(p *report.Page, d *query.ExplainDoc) { report.TrafficText(p, d.Run, d.Size) }),
+		Typed: typed[query.Explain](func(p *report.Page, d *query.ExplainDoc) { report.Traffic(p, d.Run, d.Size) }),
 	},
 	{
 		Name: "measured", Command: "doctor", Route: "measured", Within: shortly,

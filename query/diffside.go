@@ -220,7 +220,7 @@ func (s *diffSide) logged(l *nccllog.Log, name string, data []byte) {
 			continue
 		}
 		used, sharing = used+1, max(sharing, len(n.Ranks))
-		load, rate = max(load, n.Ring.Out, n.Ring.In), max(rate, n.Rate.GBps())
+		load, rate = max(load, n.Load()), max(rate, n.Rate.GBps())
 	}
 	s.count(diff.NICs, used)
 	s.count(diff.Sharing, sharing)
@@ -244,7 +244,7 @@ func (s *diffSide) hops(run *traffic.Run) {
 	order := []string{"P2P", "SHM", "NET"} // the slowest that is used decides
 	for i := range run.Hops {
 		h := &run.Hops[i]
-		from, to := run.Ranks[h.From].Host, run.Ranks[h.To].Host
+		from, to := run.HostOf[h.From], run.HostOf[h.To]
 		switch {
 		case from >= 0 && from == to:
 			if slices.Index(order, h.Transport) > slices.Index(order, within) {

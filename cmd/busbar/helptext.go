@@ -364,7 +364,7 @@ Examples:
   busbar doctor "all_reduce drops at three nodes"
   busbar doctor docs/examples/allreduce.txt -c dgx-h100:2
   busbar doctor docs/examples/trace -c dgx-h100:1 -l 1x2 -m gpt2 --seq 64
-  busbar doctor --explain docs/examples/rings.log -o traffic.svg
+  busbar doctor --explain docs/examples/rings.log
   busbar doctor docs/examples/job.log docs/examples/topo.txt --mask addresses -o markdown
   busbar doctor docs/examples/ -o sarif=findings.sarif
   busbar doctor --live --fail-on error

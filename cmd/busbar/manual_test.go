@@ -81,7 +81,7 @@ func TestManualLinks(t *testing.T) {
 func TestPictures(t *testing.T) {
 	t.Chdir("../../docs/examples")
 	for name, command := range map[string]string{
-		"baskerville": "map baskerville:2", "predict": "predict -c dgx-h100:2", "traffic": "doctor --explain rings.log",
+		"baskerville": "map baskerville:2", "predict": "predict -c dgx-h100:2",
 	} {
 		file := "../pictures/" + name + ".svg"
 		var drawn, stderr bytes.Buffer

@@ -23,28 +23,22 @@ func From(l *nccllog.Log, comm string) (*Run, error) {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
 	m := &l.Comms[at]
-	r := &Run{Source: source, Comm: m.ID, NRanks: size(m)}
+	r := &Run{Source: source, Comm: m.ID, Comms: len(l.Comms), NRanks: size(m)}
 	if r.NRanks > maxRanks {
 		return nil, fmt.Errorf("%s: a communicator of %d ranks; at most %d can be laid out", source, r.NRanks, maxRanks)
 	}
 	if len(l.Versions) > 0 {
 		r.NCCL = l.Versions[0].Text
 	}
-	for i := range l.Comms {
-		if o := &l.Comms[i]; i != at {
-			r.Others = append(r.Others, Other{o.ID, size(o), len(o.Ranks), max(len(o.Rings), len(o.Trees))})
-		}
+	b := &builder{
+		Run: r, log: l, comm: m, send: map[edge]*nccllog.Connection{}, recv: map[edge]*nccllog.Connection{},
+		first: map[[2]int]int{}, nics: map[seat]int{},
 	}
-	b := &builder{Run: r, log: l, comm: m}
-	b.members()
+	b.placeRanks()
 	b.connections()
+	b.listNICs()
 	b.channels()
-	b.places()
-	b.turn()
 	b.hops()
-	b.alike()
-	b.loads()
-	b.flows()
 	b.odd()
 	return r, nil
 }
@@ -101,48 +95,57 @@ type builder struct {
 	*Run
 	log  *nccllog.Log
 	comm *nccllog.Comm
-	// ways are the connections of the communicator: who sends to whom in a
+	// send and recv are the connections of the communicator: who sends to whom in a
 	// channel, as the sender and as the receiver print it.
 	send, recv map[edge]*nccllog.Connection
-	nics       map[[2]int]int // host and device to NIC
-	up         map[edge]bool  // tree edges, child to parent
+	first      map[[2]int]int // in a channel and from a rank, the rank that it connected to first
+	nics       map[seat]int   // of Run.NICs
 }
 
 // edge is a hop without its way.
 type edge struct{ channel, from, to int }
 
-// members places the ranks that wrote lines.
-func (b *builder) members() {
-	b.Ranks = make([]Rank, b.NRanks)
-	for i := range b.Ranks {
-		b.Ranks[i] = Rank{Rank: i, Host: -1}
-	}
-	hosts := map[string]int{}
+// seat is a NIC of a host as NCCL numbers it.
+type seat struct{ host, dev int }
+
+// placeRanks gives hosts to the ranks that wrote lines.
+func (b *builder) placeRanks() {
+	names := make([]string, b.NRanks)
 	for _, k := range b.comm.Ranks {
-		if k.Rank < 0 || k.Rank >= b.NRanks || k.Host == "" || b.Ranks[k.Rank].Logged {
-			continue
-		}
-		at, ok := hosts[k.Host]
-		if !ok {
-			at = len(b.Hosts)
-			hosts[k.Host] = at
-			b.Hosts = append(b.Hosts, Host{Name: k.Host})
-		}
-		m := &b.Ranks[k.Rank]
-		m.Host, m.Logged = at, true
-		switch {
-		case k.NvmlDev >= 0:
-			m.Device = fmt.Sprint(k.NvmlDev)
-		case k.CudaDev >= 0:
-			m.Device = fmt.Sprint(k.CudaDev)
+		if k.Rank >= 0 && k.Rank < b.NRanks {
+			names[k.Rank] = cmp.Or(names[k.Rank], k.Host)
 		}
 	}
+	for i, name := range names {
+		at := -1
+		if name == "" {
+			b.Unseen = append(b.Unseen, i)
+		} else if at = b.host(name); at < 0 {
+			at = len(b.Hosts)
+			b.Hosts = append(b.Hosts, Host{Name: name})
+		}
+		if b.HostOf = append(b.HostOf, at); at >= 0 {
+			b.Hosts[at].Ranks = append(b.Hosts[at].Ranks, i)
+		}
+	}
+}
+
+// hostOf is where a rank is, whatever number a log gives; -1 unknown.
+func (b *builder) hostOf(rank int) int {
+	if rank < 0 || rank >= b.NRanks {
+		return -1
+	}
+	return b.HostOf[rank]
+}
+
+// host is the index of a host, -1 where it has no rank.
+func (b *builder) host(name string) int {
+	return slices.IndexFunc(b.Hosts, func(h Host) bool { return h.Name == name })
 }
 
 // connections finds the lines that belong to this communicator. Lines do not name
 // it (but for RCCL's), so ranks of a line are held against where they are.
 func (b *builder) connections() {
-	b.send, b.recv = map[edge]*nccllog.Connection{}, map[edge]*nccllog.Connection{}
 	pointers := map[string]bool{}
 	for _, k := range b.comm.Ranks {
 		if k.Comm != "" {
@@ -157,96 +160,214 @@ func (b *builder) connections() {
 		if n.Comm != "" && len(pointers) > 0 && !pointers[n.Comm] || n.NRanks > 0 && n.NRanks != b.NRanks {
 			continue
 		}
-		teller := n.From
+		e, list, teller := edge{n.Channel, n.From, n.To}, b.send, n.From
 		if n.Dir == "receive" {
-			teller = n.To
+			list, teller = b.recv, n.To
 		}
-		if h := b.Ranks[teller].Host; h >= 0 && n.Host != "" && b.Hosts[h].Name != n.Host {
+		// An index above 0 is of sends and receives, which are no part of collectives.
+		if h := b.HostOf[teller]; n.Index > 0 || h >= 0 && n.Host != "" && b.Hosts[h].Name != n.Host {
 			continue
-		}
-		if n.Index > 0 {
-			b.P2P++
-			continue
-		}
-		e, list := edge{n.Channel, n.From, n.To}, b.send
-		if n.Dir == "receive" {
-			list = b.recv
 		}
 		if list[e] == nil {
 			list[e] = n
 		}
-	}
-}
-
-// places gives hosts to ranks that wrote nothing but share memory with one that
-// did, numbers what is left, and puts hosts in the order of their ranks.
-func (b *builder) places() {
-	edges := slices.SortedFunc(maps.Keys(b.send), func(a, b edge) int {
-		return cmp.Or(a.channel-b.channel, a.from-b.from, a.to-b.to)
-	})
-	for changed := true; changed; {
-		changed = false
-		for _, e := range edges {
-			x, y := &b.Ranks[e.from], &b.Ranks[e.to]
-			if b.send[e].Transport == "NET" || x.Host == y.Host {
-				continue
-			}
-			switch {
-			case x.Host < 0:
-				x.Host, changed = y.Host, true
-			case y.Host < 0:
-				y.Host, changed = x.Host, true
-			}
+		if _, known := b.first[[2]int{n.Channel, n.From}]; !known && teller == n.From {
+			b.first[[2]int{n.Channel, n.From}] = n.To
 		}
-	}
-	for i := range b.Ranks {
-		m := &b.Ranks[i]
-		if m.Host >= 0 {
-			b.Hosts[m.Host].Ranks = append(b.Hosts[m.Host].Ranks, i)
-		}
-		if !m.Logged {
-			b.Unseen = append(b.Unseen, i)
-		}
-	}
-	hosts, to := reorder(b.Hosts, func(x, y *Host) int { return x.Ranks[0] - y.Ranks[0] })
-	b.Hosts = hosts
-	for i := range b.Ranks {
-		if h := b.Ranks[i].Host; h >= 0 {
-			b.Ranks[i].Host = to[h]
+		if h := b.HostOf[teller]; n.Transport == "NET" && h >= 0 && n.NetDev >= 0 {
+			b.addNIC(seat{h, n.NetDev}, n.Net)
 		}
 	}
 }
 
-// nic finds or makes the NIC of a host that NCCL numbers dev.
-func (b *builder) nic(host, dev int, net string) int {
-	if host < 0 || dev < 0 {
-		return -1
+func (b *builder) addNIC(at seat, net string) *NIC {
+	i, known := b.nics[at]
+	if !known {
+		i = len(b.NICs)
+		b.nics[at], b.NICs = i, append(b.NICs, NIC{Host: at.host, Dev: at.dev, Net: net})
 	}
-	at, ok := b.nics[[2]int{host, dev}]
-	if !ok {
-		at = len(b.NICs)
-		b.nics[[2]int{host, dev}] = at
-		b.NICs = append(b.NICs, NIC{Host: host, Dev: dev, Net: net})
-		b.named(&b.NICs[at])
-		b.Hosts[host].NICs = append(b.Hosts[host].NICs, at)
-	}
-	return at
+	return &b.NICs[i]
 }
 
-// named gives a NIC its name and rate, where the log lists the host's devices.
+// listNICs gives NICs their names and rates, adds those that the log lists and nothing uses, and puts them in order.
 // Plugins such as IBext number them as NCCL's own list does.
-func (b *builder) named(n *NIC) {
+func (b *builder) listNICs() {
+	used := map[string]bool{}
+	for i := range b.NICs {
+		used[network(b.NICs[i].Net)] = true
+	}
 	for i := range b.log.NICs {
 		o := &b.log.NICs[i]
-		if o.Host != b.Hosts[n.Host].Name || o.Index != n.Dev {
+		h := b.host(o.Host)
+		if h < 0 || o.Index < 0 || !used[network(o.Net)] {
 			continue
 		}
-		if o.Net == n.Net || o.Net == "IB" && strings.HasPrefix(n.Net, "IB") {
-			n.Name = o.Name
-			if o.Mbps > 0 {
-				n.Rate = unit.Rate(o.Mbps) * 1e6 / 8
-			}
-			return
+		if n := b.addNIC(seat{h, o.Index}, o.Net); n.Name == "" && network(n.Net) == network(o.Net) {
+			n.Name, n.Rate = o.Name, unit.Rate(o.Mbps)*1e6/8
 		}
 	}
+	slices.SortFunc(b.NICs, func(x, y NIC) int { return cmp.Or(x.Host-y.Host, x.Dev-y.Dev) })
+	for i, n := range b.NICs {
+		b.nics[seat{n.Host, n.Dev}] = i
+	}
+}
+
+// network is what plugins for InfiniBand have in common with NCCL's own.
+func network(net string) string {
+	if strings.HasPrefix(net, "IB") {
+		return "IB"
+	}
+	return net
+}
+
+// channels takes rings and trees from the log.
+func (b *builder) channels() {
+	index := map[int]*Channel{}
+	get := func(c int) *Channel {
+		if index[c] == nil {
+			index[c] = &Channel{Index: c}
+		}
+		return index[c]
+	}
+	for _, g := range b.comm.Rings {
+		c := get(g.Channel)
+		c.Ring, c.Cut = g.Ranks, g.Cut
+		if whole := b.follow(g); g.Cut && whole != nil {
+			c.Ring, c.Cut = whole, false
+		}
+	}
+	for _, t := range b.comm.Trees {
+		c := get(t.Channel)
+		c.Parent = slices.Repeat([]int{-2}, b.NRanks)
+		for _, k := range t.Nodes {
+			if k.Rank < 0 || k.Rank >= b.NRanks || k.Parent >= b.NRanks {
+				continue
+			}
+			c.Parent[k.Rank] = max(k.Parent, -1)
+			for _, child := range k.Children {
+				if child >= 0 && child < b.NRanks && c.Parent[child] == -2 {
+					c.Parent[child] = k.Rank
+				}
+			}
+		}
+	}
+	for _, i := range slices.Sorted(maps.Keys(index)) {
+		index[i].Ring = b.turned(index[i])
+		b.Channels = append(b.Channels, *index[i])
+	}
+}
+
+// follow completes a ring of which NCCL printed the first ranks, for it connects the ring before the trees. It is nil
+// unless the links lead through every rank once.
+func (b *builder) follow(g nccllog.Ring) []int {
+	ring, seen := []int{}, map[int]bool{}
+	for _, k := range g.Ranks {
+		ring, seen[k] = append(ring, k), true
+	}
+	for len(ring) > 0 && len(ring) < b.NRanks {
+		k, ok := b.first[[2]int{g.Channel, ring[len(ring)-1]}]
+		if !ok || seen[k] {
+			return nil
+		}
+		ring, seen[k] = append(ring, k), true
+	}
+	if len(seen) != b.NRanks {
+		return nil
+	}
+	return ring
+}
+
+// turned begins a ring where it enters a host, so that the ranks of a host stand together.
+func (b *builder) turned(c *Channel) []int {
+	host := func(i int) int { return b.hostOf(c.Ring[i]) }
+	for i := range c.Ring {
+		if before := (i + len(c.Ring) - 1) % len(c.Ring); !c.Cut && host(before) != host(i) && host(i) == host(0) {
+			return slices.Concat(c.Ring[i:], c.Ring[:i])
+		}
+	}
+	return c.Ring
+}
+
+// hops lists the edges of rings and trees, and adds up what rings send through each NIC.
+func (b *builder) hops() {
+	for i := range b.Channels {
+		c := &b.Channels[i]
+		ring := map[edge]bool{}
+		for k, from := range c.Ring {
+			if c.Cut && k == len(c.Ring)-1 {
+				break // who follows is not printed
+			}
+			e := edge{c.Index, from, c.Ring[(k+1)%len(c.Ring)]}
+			if e.from != e.to && min(e.from, e.to) >= 0 && max(e.from, e.to) < b.NRanks {
+				ring[e] = true
+				b.addHop(e, 2*float64(b.NRanks-1)/float64(b.NRanks)/float64(len(b.Channels)))
+			}
+		}
+		for child, parent := range c.Parent {
+			for _, e := range []edge{{c.Index, child, parent}, {c.Index, parent, child}} {
+				if parent >= 0 && parent != child && !ring[e] {
+					b.addHop(e, 0)
+				}
+			}
+		}
+	}
+}
+
+// addHop adds an edge, over which a ring sends so many bytes a byte.
+func (b *builder) addHop(e edge, ring float64) {
+	h := b.hop(e)
+	h.Ring = ring > 0
+	if h.Out >= 0 {
+		b.NICs[h.Out].Out += ring
+		b.NICs[h.Out].pass(&h, e.from)
+	}
+	if h.In >= 0 {
+		b.NICs[h.In].In += ring
+		b.NICs[h.In].pass(&h, e.to)
+	}
+	b.Hops = append(b.Hops, h)
+}
+
+// pass counts an end of a hop.
+func (n *NIC) pass(h *Hop, rank int) {
+	n.Hops++
+	if h.GDR {
+		n.GDR++
+	}
+	n.Channels, n.Ranks = withNumber(n.Channels, h.Channel), withNumber(n.Ranks, rank)
+}
+
+// withNumber has a number in an ordered list once.
+func withNumber(list []int, v int) []int {
+	i, ok := slices.BinarySearch(list, v)
+	if ok {
+		return list
+	}
+	return slices.Insert(list, i, v)
+}
+
+// hop looks up how an edge is connected.
+func (b *builder) hop(e edge) Hop {
+	h := Hop{Channel: e.channel, From: e.from, To: e.to, Out: -1, In: -1, Proxy: -1}
+	sent, received := b.send[e], b.recv[e]
+	n := cmp.Or(sent, received)
+	if n == nil {
+		return h
+	}
+	h.Transport, h.Via, h.GDR, h.Line = n.Transport, n.Via, n.GDR, n.First.Line
+	if sent != nil && n.Transport == "NET" {
+		h.Out, h.Proxy = b.nic(e.from, sent), sent.Proxy
+	}
+	if received != nil && received.Transport == "NET" {
+		h.In = b.nic(e.to, received)
+	}
+	return h
+}
+
+// nic is the NIC by which a rank's end of a connection goes, -1 unknown.
+func (b *builder) nic(rank int, n *nccllog.Connection) int {
+	if i, known := b.nics[seat{b.HostOf[rank], n.NetDev}]; known {
+		return i
+	}
+	return -1
 }

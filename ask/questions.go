@@ -81,9 +81,7 @@ func findings[D any](of func(*D) *doctor.Report) []Form {
 	form := func(name, ending string, write func(io.Writer, *doctor.Report) error) Form {
 		return written(name, ending, "", func(w io.Writer, d *D) error { return write(w, of(d)) })
 	}
-	return []Form{
-		form("markdown", ".md", doctor.Markdown), form("sarif", ".sarif", doctor.SARIF), form("junit", ".xml", doctor.JUnit),
-	}
+	return []Form{form("markdown", ".md", doctor.Markdown), form("junit", ".xml", doctor.JUnit)}
 }
 
 // requests are the forms in which schedulers and clouds are told the nodes of a placement.

@@ -16,7 +16,6 @@ type Case struct {
 	*evidence.Set
 	hosts   int // that printed records of NCCL
 	ranks   int // of the largest communicator, 0 unknown
-	prices  map[string]priced
 	known   **machine              // what machine found, once it was asked
 	release [3]int                 // oldest release of NCCL seen, zero unknown
 	clauses []told.Clause          // of what is told, lines of programs among it
@@ -28,7 +27,7 @@ type Case struct {
 
 func newCase(s *evidence.Set) *Case {
 	c := &Case{
-		Set: s, prices: map[string]priced{}, how: map[string]cause.Grade{}, basis: map[string]lineSet{},
+		Set: s, how: map[string]cause.Grade{}, basis: map[string]lineSet{},
 		memo:    map[string]any{},
 		clauses: told.Read(s.Words, evidence.Sentence), said: told.Read(sentences(s.Words), evidence.Sentence),
 	}

@@ -243,7 +243,6 @@ func FuzzExamine(f *testing.F) {
 			func() error { return Text{}.Write(&b, rep) },
 			func() error { return indented(&b, rep) },
 			func() error { return Markdown(&b, rep) },
-			func() error { return SARIF(&b, rep) },
 			func() error { return JUnit(&b, rep) },
 		} {
 			if err := w(); err != nil {

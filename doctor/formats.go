@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 
 	"busbar.dev/finding"
@@ -57,64 +56,6 @@ func inline(s string) string {
 		parts[i] = escape.Replace(parts[i])
 	}
 	return strings.Join(parts, "`")
-}
-
-// SARIF writes a report in the static analysis results format, 2.1.0.
-func SARIF(w io.Writer, r *Report) error {
-	type text struct {
-		Text string `json:"text"`
-	}
-	type region struct {
-		StartLine int   `json:"startLine"`
-		Snippet   *text `json:"snippet,omitempty"`
-	}
-	type location struct {
-		Physical struct {
-			Artifact struct {
-				URI string `json:"uri"`
-			} `json:"artifactLocation"`
-			Region *region `json:"region,omitempty"`
-		} `json:"physicalLocation"`
-	}
-	type result struct {
-		RuleID    string     `json:"ruleId"`
-		Level     string     `json:"level"`
-		Message   text       `json:"message"`
-		Locations []location `json:"locations,omitempty"`
-		Rank      float64    `json:"rank"`
-	}
-	type rule struct {
-		ID    string `json:"id"`
-		Short text   `json:"shortDescription"`
-		Help  string `json:"helpUri,omitempty"`
-	}
-	results, rules := []result{}, []rule{}
-	for _, f := range r.Findings {
-		x := result{
-			RuleID: f.ID, Level: f.Severity.String(), Rank: 100 * f.Confidence,
-			Message: text{f.Title + ". " + f.Cause + " Fix: " + f.Fix},
-		}
-		if f.Severity == finding.Warn {
-			x.Level = "warning"
-		}
-		for _, q := range f.Evidence {
-			var l location
-			l.Physical.Artifact.URI = (&url.URL{Path: q.File}).String()
-			if q.Line > 0 {
-				l.Physical.Region = &region{q.Line, &text{q.Text}}
-			}
-			x.Locations = append(x.Locations, l)
-		}
-		results = append(results, x)
-		rules = append(rules, rule{f.ID, text{f.Title}, f.Reference})
-	}
-	return indented(w, map[string]any{
-		"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
-		"runs": []any{map[string]any{
-			"tool":    map[string]any{"driver": map[string]any{"name": "busbar doctor", "rules": rules}},
-			"results": results,
-		}},
-	})
 }
 
 // JUnit writes a report as test cases: a finding above a note is a failure.

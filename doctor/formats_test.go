@@ -41,36 +41,6 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-func TestSARIF(t *testing.T) {
-	var b strings.Builder
-	if err := SARIF(&b, examine(t, sickJob)); err != nil {
-		t.Fatal(err)
-	}
-	var d struct {
-		Version string
-		Runs    []struct {
-			Results []struct {
-				RuleID, Level string
-				Locations     []struct {
-					PhysicalLocation struct {
-						ArtifactLocation struct{ URI string }
-						Region           struct{ StartLine int }
-					}
-				}
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(b.String()), &d); err != nil {
-		t.Fatal(err)
-	}
-	r := d.Runs[0].Results[0]
-	if d.Version != "2.1.0" || r.RuleID != "shm-too-small" || r.Level != "error" ||
-		r.Locations[0].PhysicalLocation.Region.StartLine != 1 ||
-		r.Locations[0].PhysicalLocation.ArtifactLocation.URI != "a.log" {
-		t.Errorf("%+v", d)
-	}
-}
-
 func TestJUnit(t *testing.T) {
 	var b strings.Builder
 	if err := JUnit(&b, examine(t, sickJob)); err != nil {

@@ -96,7 +96,7 @@ func (c *Case) ofPredicted() *clue {
 			size, large = n, m[1]+" "
 		}
 	}
-	want := c.busBandwidth(cl, nodes, per, op, size)
+	want := busBandwidth(cl, nodes, per, op, size, c.settings(nil))
 	if want <= 0 || best > 1.4*want {
 		return nil
 	}
@@ -127,13 +127,13 @@ func (c *Case) named() (cl *cluster.Cluster, nodes, per int) {
 	return cl, m.nodes, m.per
 }
 
-// busBandwidth is what is predicted, in GB/s; 0 where nothing can be.
-func (c *Case) busBandwidth(cl *cluster.Cluster, nodes, per int, op coll.Kind, size unit.Bytes) float64 {
+// busBandwidth is what is predicted with settings, in GB/s; 0 where nothing can be.
+func busBandwidth(cl *cluster.Cluster, nodes, per int, op coll.Kind, size unit.Bytes, env map[string]string) float64 {
 	layout, err := nccl.Block(cl, nodes, per)
 	if err != nil {
 		return 0
 	}
-	p, err := predict.New(cl, layout, nccl.Newest, c.settings(nil), nil)
+	p, err := predict.New(cl, layout, nccl.Newest, env, nil)
 	if err != nil {
 		return 0
 	}

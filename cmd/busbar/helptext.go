@@ -366,7 +366,7 @@ Examples:
   busbar doctor docs/examples/trace -c dgx-h100:1 -l 1x2 -m gpt2 --seq 64
   busbar doctor --explain docs/examples/rings.log
   busbar doctor docs/examples/job.log docs/examples/topo.txt --mask addresses -o markdown
-  busbar doctor docs/examples/ -o sarif=findings.sarif
+  busbar doctor docs/examples/ -o junit=findings.xml
   busbar doctor --live --fail-on error
   ssh head busbar fleet nodes --json | busbar doctor docs/examples/job.log -
   srun ./train.sh 2>&1 | busbar doctor -

@@ -166,46 +166,6 @@ func (w *Window) AddInspector(list []inspector.Record, since time.Time) {
 	}
 }
 
-// AddMeans adds the Prometheus text of Inspector, each of whose rows stands for the calls of half a minute: it tells
-// rates, and who takes least of all in their mean, not which calls.
-func (w *Window) AddMeans(list []inspector.Mean, at time.Time) {
-	for i := range list {
-		m := &list[i]
-		gpu, err := strconv.Atoi(strings.TrimPrefix(m.GPU, "GPU"))
-		if err != nil || m.ExecUs <= 0 || gpu < 0 || gpu > 1<<10 {
-			continue
-		}
-		// The text has neither a communicator's hash nor a rank: its name, its shape and the GPU stand for them.
-		who := w.memberOf(Member{
-			Comm: fmt.Sprintf("%s-%dx%d", cmp.Or(m.Comm, "unnamed"), m.Ranks, m.Nodes), Name: m.Comm,
-			Rank: w.rankOf(m.Node, gpu), Ranks: int(m.Ranks), Nodes: int(m.Nodes),
-			Global: -1, Local: gpu, Host: m.Node, PID: gpu + 1, Job: m.Job,
-		})
-		if who < 0 {
-			continue
-		}
-		kind, err := coll.ParseKind(m.Op)
-		if err != nil || m.P2P {
-			kind = coll.None
-		}
-		w.addSample(who, opName(kind, m.Op), (m.Low+m.High)/2, m.Algo, m.Proto, Sample{0, at.UnixMicro(), m.ExecUs}, true)
-	}
-}
-
-// rankOf numbers GPUs in the order in which they are met.
-func (w *Window) rankOf(host string, gpu int) int {
-	for i := range w.Members {
-		if m := &w.Members[i]; m.Host == host && m.Local == gpu {
-			return m.Rank
-		}
-	}
-	seen := map[int]bool{}
-	for i := range w.Members {
-		seen[w.Members[i].Rank] = true
-	}
-	return len(seen)
-}
-
 // Add adds a call of a rank, as another source than a ring tells of it.
 func (w *Window) Add(m Member, op string, size int64, s Sample) {
 	if at := w.memberOf(m); at >= 0 {

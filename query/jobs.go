@@ -134,7 +134,6 @@ type jobsReader struct {
 	doc     *JobsDoc
 	rings   []*profile.Ring
 	records [][]inspector.Record
-	means   []inspector.Mean
 }
 
 func (r *jobsReader) source(ctx context.Context, name string) error {
@@ -173,12 +172,12 @@ func (r *jobsReader) file(name string) error {
 	}
 	defer done()
 	x, err := found[0].Read(nil, name, data)
-	switch x := x.(type) {
-	case []inspector.Record:
-		r.records = append(r.records, x)
-	case []inspector.Mean:
-		r.means = append(r.means, x...)
+	records, is := x.([]inspector.Record)
+	if !is && err == nil {
+		r.doc.Read-- // Inspector's metrics are means, not calls
+		return nil
 	}
+	r.records = append(r.records, records)
 	return err
 }
 
@@ -219,10 +218,6 @@ func (r *jobsReader) window(back time.Duration) *rates.Window {
 	for _, list := range r.records {
 		w.AddInspector(list, last.Add(-back))
 	}
-	if last.IsZero() {
-		last = r.env.now() // metrics alone have no time
-	}
-	w.AddMeans(r.means, last)
 	return w.Done()
 }
 

@@ -229,14 +229,21 @@ func (q Jobs) expect(ctx context.Context, e *Env, doc *JobsDoc) {
 	}
 	quiet := *e
 	quiet.Note, quiet.Verbose = nil, nil
-	made := map[Layout]*predict.Predictor{}
-	failed := map[Layout]error{}
-	doc.Predicted, doc.Unpredicted = doc.Expect(func(row *rates.Row) (*predict.Predictor, error) {
+	of := rowPredictors(ctx, &quiet, &placement{cluster: q.Cluster}, q.NCCL)
+	doc.Predicted, doc.Unpredicted = doc.Expect(of)
+}
+
+// rowPredictors predict the rows of jobs on a cluster, each layout made once.
+func rowPredictors(ctx context.Context, e *Env, on *placement, release string,
+) func(*rates.Row) (*predict.Predictor, error) {
+	made, failed := map[Layout]*predict.Predictor{}, map[Layout]error{}
+	return func(row *rates.Row) (*predict.Predictor, error) {
 		l := LayoutOf(row.Shape())
 		if made[l] == nil && failed[l] == nil && ctx.Err() == nil {
-			place := placement{cluster: q.Cluster, layout: string(l)}
-			made[l], _, failed[l] = place.predictor(ctx, &quiet, q.NCCL)
+			place := *on
+			place.layout = string(l)
+			made[l], _, failed[l] = place.predictor(ctx, e, release)
 		}
 		return made[l], errors.Join(failed[l], ctx.Err())
-	})
+	}
 }

@@ -18,8 +18,6 @@ import (
 	"busbar.dev/input/nsys"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/unpack"
-	"busbar.dev/nccl"
-	"busbar.dev/predict"
 	"busbar.dev/result/trace"
 	"busbar.dev/unit"
 )
@@ -75,15 +73,6 @@ type traceCall struct {
 	Expected unit.Time  `json:"expected_s,omitempty"`
 	Low      unit.Time  `json:"low_s,omitempty"`
 	High     unit.Time  `json:"high_s,omitempty"`
-
-	members []int
-	row     rowKey
-}
-
-// rowKey finds the row of a report that is about the same calls.
-type rowKey struct {
-	comm, op string
-	class    int
 }
 
 // Wrong reports a finding of the severity that was asked for, or a graver one.
@@ -124,8 +113,9 @@ func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
 	}
 	slices.SortStableFunc(traces, func(a, b *trace.Trace) int { return a.Rank - b.Rank })
 	trace.Align(traces)
-	d := &TraceDoc{Ranks: []traceRank{}, Calls: []traceCall{}, Findings: []finding.Finding{}, FailOn: failOn(q.FailOn)}
+	d := &TraceDoc{Ranks: []traceRank{}, Calls: []traceCall{}, FailOn: failOn(q.FailOn)}
 	w := rates.NewWindow(localSamples)
+	var first []trace.GroupTime
 	for i, t := range traces {
 		w.AddTrace(t, i)
 		s, groups := t.Summarize()
@@ -133,9 +123,8 @@ func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
 		if t.Rank >= 0 {
 			r.Rank = &t.Rank
 		}
-		d.Ranks = append(d.Ranks, r)
-		if i == 0 {
-			d.addCalls(groups)
+		if d.Ranks = append(d.Ranks, r); i == 0 {
+			first = groups
 		}
 	}
 	together, err := rates.Join(ctx, rates.Bounds{}, w.Done())
@@ -147,44 +136,38 @@ func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
 			return nil, err
 		}
 	}
-	d.join(together)
+	d.Findings = together.Findings()
+	if len(together.Jobs) > 0 && len(together.Jobs[0].Ranks) > 1 {
+		d.Job = &together.Jobs[0]
+	}
+	d.addCalls(first, together)
 	d.judge()
 	return d, nil
 }
 
-// addCalls lists the collectives of a rank.
-func (d *TraceDoc) addCalls(groups []trace.GroupTime) {
+// addCalls lists the collectives of a rank, with the transfers and predictions of the calls of all ranks.
+func (d *TraceDoc) addCalls(groups []trace.GroupTime, together *rates.Report) {
+	type key struct {
+		comm, op string
+		class    int
+	}
+	rows := map[key]*rates.Row{}
+	for i := range together.Jobs {
+		for k := range together.Jobs[i].Rows {
+			row := &together.Jobs[i].Rows[k]
+			rows[key{row.Comm, row.Op, trace.Class(row.Bytes)}] = row
+		}
+	}
 	for i := range groups {
 		g := &groups[i]
 		c := traceCall{
-			Op: g.Op.String(), Group: g.Desc, Ranks: g.Size, Bytes: g.Bytes, Algo: g.Algo, Count: g.Count, Time: g.Time,
-			Exposed: g.Exposed, Median: g.Median, BusBW: g.BusBW, members: g.Call.Ranks,
+			Op: g.Op.String(), Group: cmp.Or(g.Desc, g.Group), Ranks: g.Size, Bytes: g.Bytes, Algo: g.Algo, Count: g.Count,
+			Time: g.Time, Exposed: g.Exposed, Median: g.Median, BusBW: g.BusBW,
 		}
-		c.Group = cmp.Or(c.Group, g.Group)
 		if g.P2P {
 			c.Op = "send/recv"
 		}
-		c.row = rowKey{rates.GroupOf(&g.Call), g.Op.String(), g.Class}
-		d.Calls = append(d.Calls, c)
-	}
-}
-
-// join takes over what the ranks' calls say together: transfers, predictions and findings.
-func (d *TraceDoc) join(r *rates.Report) {
-	d.Findings = r.Findings()
-	if len(r.Jobs) == 0 {
-		return
-	}
-	if len(r.Jobs[0].Ranks) > 1 {
-		d.Job = &r.Jobs[0]
-	}
-	for i := range r.Jobs[0].Rows {
-		row := &r.Jobs[0].Rows[i]
-		for k := range d.Calls {
-			c := &d.Calls[k]
-			if c.row != (rowKey{row.Comm, row.Op, trace.Class(row.Bytes)}) {
-				continue
-			}
+		if row := rows[key{rates.GroupOf(&g.Call), g.Op.String(), g.Class}]; row != nil {
 			if row.Transfer > 0 {
 				c.Transfer, c.BusBW = row.Transfer, row.BusBW
 			}
@@ -192,6 +175,7 @@ func (d *TraceDoc) join(r *rates.Report) {
 				c.Expected, c.Low, c.High = e.Time, e.Low, e.High
 			}
 		}
+		d.Calls = append(d.Calls, c)
 	}
 }
 
@@ -356,23 +340,31 @@ func (q *Trace) predict(ctx context.Context, env *Env, d *TraceDoc, together *ra
 	if err != nil {
 		return err
 	}
-	version, err := env.parseNCCL(cmp.Or(q.NCCL, t.NCCL))
-	if err != nil && q.NCCL == "" {
-		version, err = env.parseNCCL("")
-	}
-	if err != nil {
+	release := cmp.Or(q.NCCL, t.NCCL)
+	if _, err := env.parseNCCL(release); err != nil && q.NCCL != "" {
 		return err
+	} else if err != nil {
+		release = ""
 	}
 	cl, err := place.loadGPUs(ctx, env, shapes)
 	if err != nil {
 		return err
 	}
-	per := cl.TypeOf(0).Count(cluster.GPU)
-	if shapes[0].gpus > 0 {
-		per = shapes[0].gpus
-	}
+	per := cmp.Or(shapes[0].gpus, cl.TypeOf(0).Count(cluster.GPU))
+	quiet := *env
+	quiet.Note, quiet.Verbose = nil, nil
+	place.devices = "" // groups are on some of these
+	of := rowPredictors(ctx, &quiet, place, release)
 	for i := range together.Jobs {
-		expectRows(cl, together.Jobs[i].Rows, d.Calls, per, version)
+		for k := range together.Jobs[i].Rows {
+			row := &together.Jobs[i].Rows[k]
+			if row.Nodes = groupNodes(t, row, per); row.Nodes == 0 || row.Bytes == 0 {
+				continue
+			}
+			if p, err := of(row); err == nil {
+				_ = row.Expect(p) // rows without an expectation are told all the same
+			}
+		}
 	}
 	if q.Model == "" {
 		return nil
@@ -385,48 +377,21 @@ func (q *Trace) predict(ctx context.Context, env *Env, d *TraceDoc, together *ra
 	return nil
 }
 
-// expectRows predicts the rows whose group and size the traces name.
-func expectRows(cl *cluster.Cluster, rows []rates.Row, calls []traceCall, per int, v nccl.Version) {
-	known := map[string]*predict.Predictor{} // by layout
-	for i := range rows {
-		row := &rows[i]
-		at := slices.IndexFunc(calls, func(c traceCall) bool { return c.row.comm == row.Comm })
-		if at < 0 || row.Bytes == 0 {
-			continue
-		}
-		s, ok := groupShape(calls[at].members, row.Ranks, per)
-		if !ok {
-			continue
-		}
-		row.Nodes = s.nodes
-		p, seen := known[s.text]
-		if !seen {
-			if l, _, err := s.ranks(cl); err == nil {
-				p, _ = predict.New(cl, l, v, nil, nil)
-			}
-			known[s.text] = p
-		}
-		if p != nil {
-			_ = row.Expect(p) // rows without an expectation are told all the same
+// groupNodes is how many nodes the process group of a row is on, with as many ranks on each; 0 where the trace does not
+// say it. Ranks are taken to be numbered node by node, as launchers do it.
+func groupNodes(t *trace.Trace, row *rates.Row, per int) int {
+	at := slices.IndexFunc(t.Calls, func(c trace.Call) bool { return rates.GroupOf(&c) == row.Comm })
+	if at < 0 || row.Ranks < 2 || per < 1 || len(t.Calls[at].Ranks) != row.Ranks {
+		return 0
+	}
+	ranks := map[int]int{} // of each node
+	for _, r := range t.Calls[at].Ranks {
+		ranks[r/per]++
+	}
+	for _, n := range ranks {
+		if n*len(ranks) != row.Ranks {
+			return 0
 		}
 	}
-}
-
-// groupShape is the layout of a process group: how many nodes it is on, with how many GPUs of each. Ranks are taken to
-// be numbered node by node, as launchers do it.
-func groupShape(members []int, size, per int) (shape, bool) {
-	if size < 2 || per < 1 || len(members) != size {
-		return shape{}, false
-	}
-	nodes := map[int]int{}
-	for _, r := range members {
-		nodes[r/per]++
-	}
-	most := 0
-	for _, n := range nodes {
-		most = max(most, n)
-	}
-	s := shape{nodes: len(nodes), gpus: most}
-	s.text = fmt.Sprintf("%dx%d", s.nodes, s.gpus)
-	return s, s.nodes*s.gpus == size
+	return len(ranks)
 }

@@ -100,16 +100,7 @@ var Questions = []*Question{
 	Map,
 	{
 		Name: "predict", Route: "predict", Within: shortly, Here: true, Also: true,
-		Typed: typed[query.Predict](report.Predict), Forms: []Form{
-			drawn(report.Curves),
-			{"trace", []string{".trace.json"}, "", func(ctx context.Context, w io.Writer, a Answer) error {
-				run, row, name, err := a.Question.(*query.Predict).Timeline(ctx, a.Env)
-				if err != nil {
-					return err
-				}
-				return report.Trace(w, run, row.Time, name)
-			}},
-		},
+		Typed: typed[query.Predict](report.Predict), Forms: []Form{drawn(report.Curves)},
 	},
 	{
 		Name: "experts", Command: "predict --op moe_dispatch", Route: "experts", Within: shortly, Here: true,

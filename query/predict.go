@@ -3,7 +3,6 @@ package query
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"busbar.dev/internal/failure"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
-	"busbar.dev/result"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
 )
@@ -348,55 +346,6 @@ func (d *PredictDoc) addLinks(ctx context.Context, env *Env, p *predict.Predicto
 		return nil
 	}
 	return err
-}
-
-const (
-	manyTraced = 50_000    // events above which a viewer needs patience
-	maxTraced  = 2_000_000 // events that a viewer still opens
-)
-
-// Timeline plays every message of the one run that is asked for; row is what Run says of it, and name gives the ranks'
-// names.
-func (q Predict) Timeline(ctx context.Context, env Env) (run *result.Run, row predict.Row, name func(rank int) string,
-	err error,
-) {
-	env.question = &q
-	defer func() { err = env.spelled(err) }()
-	d, predictors, err := q.predict(ctx, &env)
-	switch {
-	case err != nil:
-		return nil, row, nil, err
-	case len(d.Rows) != 1:
-		return nil, row, nil, fmt.Errorf("a timeline is of one run and there are %d rows; give one --size, one layout and "+
-			"one --algo", len(d.Rows))
-	case len(predictors) == 0:
-		return nil, row, nil,
-			failure.Cannot(errors.New("a timeline of published runs: nothing is known of the messages that they are made of"))
-	}
-	row = d.Rows[0]
-	p := predictors[0]
-	n, err := p.Steps(&row)
-	switch {
-	case err != nil:
-		return nil, row, nil, err
-	case n > maxTraced:
-		return nil, row, nil, failure.Cannot(fmt.Errorf("a timeline of %d events is more than a viewer opens (%d); take a "+
-			"smaller --size, fewer nodes (-l) or another --algo", n, maxTraced))
-	case n > manyTraced:
-		env.note(fmt.Sprintf("the timeline will have about %d events; a viewer is slow with more than %d: a smaller --size "+
-			"or fewer nodes make less", n, manyTraced))
-	}
-	done := env.working("playing every message")
-	run, err = p.Simulate(ctx, &row)
-	done()
-	if err != nil {
-		return nil, row, nil, failure.Cannot(err)
-	}
-	if run.Time != row.Time {
-		env.note(fmt.Sprintf("the timeline lasts %v, every message played; the table says %v by the steady form, which the "+
-			"model's figures were fitted with: go by the table for how long it takes", run.Time, row.Time))
-	}
-	return run, row, p.Name, nil
 }
 
 // comparedSize is the size of a comparison where nobody gives one: the gradients of a

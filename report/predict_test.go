@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -143,83 +142,6 @@ func TestCurves(t *testing.T) {
 	}
 	if _, err := Curves(&query.PredictDoc{}); err == nil {
 		t.Error("a picture of nothing was drawn")
-	}
-}
-
-func TestTrace(t *testing.T) {
-	us := unit.Microsecond
-	run := &result.Run{
-		Op: coll.Op{Kind: coll.AllReduce, Bytes: 1024}, Ranks: 2, Algo: "nvls", Proto: "simple",
-		Channels: 1, Time: 9 * us, Events: []result.Event{
-			{Rank: 0, Lane: 0, Op: 0, Name: "send", Peer: 2, Bytes: 512, From: 1 * us, To: 3 * us},
-			{Rank: 2, Lane: 0, Op: 0, Name: "recvReduce", Peer: 0, Bytes: 512, From: 1 * us, To: 4 * us},
-			{Rank: 0, Lane: 0, Op: 1, Name: "recv", Peer: 2, Bytes: 512, From: 1 * us, To: 2 * us},
-			{Rank: 0, Lane: 0, Op: 2, Name: "send", Peer: 2, Bytes: 512, From: 2 * us, To: 5 * us},
-			{Rank: 1, Lane: 1, Op: 4, Loop: 7, Name: "copy", Peer: -1, Bytes: 256, From: 4*us + 500, To: 9 * us},
-		},
-	}
-	var b bytes.Buffer
-	if err := Trace(&b, run, 8*us,
-		func(r int) string { return []string{"node0/gpu0", "bad\x1b[1m\"name"}[r] }); err != nil {
-		t.Fatal(err)
-	}
-	var doc struct {
-		OtherData struct {
-			Time  float64 `json:"time_s"`
-			Table float64 `json:"table_time_s"`
-			Last  float64 `json:"last_event_s"`
-			Why   string
-		}
-		TraceEvents []struct {
-			Name, Ph, Cat string
-			TS, Dur       float64
-			PID, TID      int
-			Args          map[string]any
-		} `json:"traceEvents"`
-	}
-	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
-		t.Fatalf("%v\n%s", err, b.String())
-	}
-	if o := doc.OtherData; o.Time != 9e-6 || o.Table != 8e-6 || o.Last != 9e-6 || !strings.Contains(o.Why, "steady form") {
-		t.Errorf("the trace says of itself %+v", o)
-	}
-	named, threads, spans, texts := map[int]string{}, map[int]string{}, 0, map[string]int{}
-	for _, e := range doc.TraceEvents {
-		switch {
-		case e.Ph == "M" && e.Name == "process_name":
-			named[e.PID] = e.Args["name"].(string)
-		case e.Ph == "M" && e.Name == "thread_name":
-			threads[e.TID] = e.Args["name"].(string)
-		case e.Ph == "X" && e.Cat == "launch":
-			texts[e.Name]++
-			if e.TS != 0 || e.Dur != 0.999 || threads[e.TID] != "lane 0" {
-				t.Errorf("event %+v", e)
-			}
-		case e.Ph == "X":
-			spans++
-			texts[e.Name]++
-			if e.PID == 1 && (e.Name != "copy" || threads[e.TID] != "lane 1" || e.Args["lane"] != 1.0 || e.TS != 4.0005 ||
-				e.Dur != 4.9985 || e.Args["bytes"] != 256.0 || e.Args["peer"] != nil) {
-				t.Errorf("event %+v", e)
-			}
-			lane := []string{"lane 0 sends", "lane 0"}[int(e.Args["op"].(float64))%2]
-			if e.PID == 0 && (threads[e.TID] != lane || e.Args["peer"] != 2.0) {
-				t.Errorf("event %+v", e)
-			}
-		}
-	}
-	if texts["launch"] != 2 || texts["send to 2"] != 2 || texts["recv from 2"] != 1 || texts["recvReduce from 0"] != 1 {
-		t.Errorf("events %v", texts)
-	}
-	// Of one lane two sends overlap, and each rank's launch is in a thread of its first lane.
-	if len(threads) != 6 {
-		t.Errorf("threads %v", threads)
-	}
-	if spans != 5 || named[0] != "rank 0 node0/gpu0" || named[2] != "switch 0" || strings.ContainsRune(named[1], '\x1b') {
-		t.Errorf("%d spans, names %v", spans, named)
-	}
-	if err := Trace(io.Discard, &result.Run{}, 0, nil); err == nil {
-		t.Error("a trace without events was written")
 	}
 }
 

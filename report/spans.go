@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
-	"maps"
 	"slices"
 
 	"busbar.dev/internal/texttab"
@@ -16,24 +15,12 @@ import (
 type Span struct {
 	Group, Track, Name string
 	From, To           unit.Time
-	Bytes              unit.Bytes     // 0: none
-	cat                string         // what a viewer filters by
-	args               map[string]any // what a viewer shows of it besides
-}
-
-// traceAbout is what a trace says of itself.
-type traceAbout struct {
-	Title  string    `json:"title"`
-	Time   unit.Time `json:"time_s,omitempty"`
-	Last   unit.Time `json:"last_event_s,omitempty"`
-	Steady unit.Time `json:"table_time_s,omitempty"`
-	Why    string    `json:"why,omitempty"`
+	Bytes              unit.Bytes // 0: none
 }
 
 // traceEvent is one record. Names and order of fields are the format's.
 type traceEvent struct {
 	Name  string         `json:"name"`
-	Cat   string         `json:"cat,omitempty"`
 	Ph    string         `json:"ph"`
 	TS    float64        `json:"ts"`
 	Dur   float64        `json:"dur,omitempty"`
@@ -50,15 +37,10 @@ const threadsPerTrack = 1 << 12
 // process for every group, a thread for every track, both in the order in which they come. Spans of a track that
 // overlap get threads of their own, since viewers want the events of a thread one after the other.
 func Spans(w io.Writer, title string, list []Span) error {
-	return writeTrace(w, traceAbout{Title: title}, list)
-}
-
-func writeTrace(w io.Writer, about traceAbout, list []Span) error {
 	b := bufio.NewWriter(w) // which keeps what goes wrong until the end
 	out, sep := json.NewEncoder(b), ""
-	about.Title = texttab.Clean(about.Title)
 	b.WriteString(`{"displayTimeUnit":"ns","otherData":`)
-	_ = out.Encode(about)
+	_ = out.Encode(map[string]string{"title": texttab.Clean(title)})
 	b.WriteString(`,"traceEvents":[`)
 	put := func(e traceEvent) {
 		b.WriteString(sep)
@@ -91,11 +73,10 @@ func writeTrace(w io.Writer, about traceAbout, list []Span) error {
 		// Viewers add beginning and duration up in floating point; an event that touches
 		// the next one would seem to end inside it.
 		e := traceEvent{
-			Name: texttab.Clean(s.Name), Cat: s.cat, Ph: "X", TS: s.From.Micros(),
+			Name: texttab.Clean(s.Name), Ph: "X", TS: s.From.Micros(),
 			Dur: max(0, s.To-s.From-unit.Nanosecond).Micros(), PID: pid, TID: tid,
 			Args: map[string]any{"bytes": int64(s.Bytes)},
 		}
-		maps.Copy(e.Args, s.args)
 		if e.Dur == 0 { // a moment
 			e.Ph, e.Scope = "i", "t"
 		}

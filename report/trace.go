@@ -3,82 +3,15 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"path"
 	"slices"
-	"strings"
 
 	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
-	"busbar.dev/result"
 	"busbar.dev/unit"
 )
-
-// Trace writes the events of a run as a trace: a process for every rank, a track for every lane and one more for its
-// sends, since a lane receives while its send is under way. name says where a rank runs. steady is
-// the time that a table gives for the run, 0 where there is none: the file carries both, and why they differ.
-func Trace(w io.Writer, r *result.Run, steady unit.Time, name func(rank int) string) error {
-	if len(r.Events) == 0 {
-		return fmt.Errorf("%s by %s: the run carries no events", r.Op.Kind, r.Algo)
-	}
-	about := traceAbout{
-		Title: fmt.Sprintf("%s %v by %s %s on %d ranks, %d channels", r.Op.Kind, r.Op.Bytes, r.Algo, r.Proto, r.Ranks,
-			r.Channels),
-		Time: r.Time, Steady: steady, Why: when(steady > 0, playedAndSteady),
-	}
-	first := slices.MinFunc(r.Events, func(a, b result.Event) int { return cmp.Compare(a.From, b.From) }).From
-	behind := map[bool]int{true: 1}
-	events := slices.SortedStableFunc(slices.Values(r.Events), func(a, b result.Event) int {
-		return cmp.Or(a.Rank-b.Rank, a.Lane-b.Lane, behind[a.Name == "send"]-behind[b.Name == "send"])
-	})
-	var list []Span
-	last := -1
-	for i := range events {
-		e := &events[i]
-		about.Last = max(about.Last, e.To)
-		group := rankName(r, e.Rank, name)
-		if e.Rank != last && e.Rank < r.Ranks && first > 0 { // before the first message the kernel starts
-			list = append(list, Span{Group: group, Track: "lane 0", Name: "launch", To: first, cat: "launch"})
-		}
-		last = e.Rank
-		list = append(list, traceMessage(e, group))
-	}
-	return writeTrace(w, about, list)
-}
-
-// playedAndSteady tells why a timeline and a table give different times.
-const playedAndSteady = "time_s is from playing every message, table_time_s from the steady form, which the " +
-	"model's figures were fitted with: " +
-	"go by the table for how long it takes, by the timeline for what waits for what. After the last event comes what is " +
-	"lost until links run at full speed, which no single message can be charged with"
-
-// rankName is what a process is called: participants beyond the ranks are switches.
-func rankName(r *result.Run, rank int, name func(int) string) string {
-	if rank >= r.Ranks {
-		return fmt.Sprintf("switch %d", rank-r.Ranks)
-	}
-	return strings.TrimSpace(fmt.Sprintf("rank %d %s", rank, name(rank)))
-}
-
-// traceMessage is an event of a run as a span.
-func traceMessage(e *result.Event, group string) Span {
-	s := Span{
-		Group: group, Track: fmt.Sprintf("lane %d", e.Lane), Name: e.Name, From: e.From, To: e.To, Bytes: e.Bytes,
-		cat: "local", args: map[string]any{"lane": e.Lane, "op": e.Op, "loop": e.Loop},
-	}
-	way := "from"
-	if e.Name == "send" {
-		s.Track += " sends"
-		way = "to"
-	}
-	if e.Peer >= 0 {
-		s.args["peer"], s.cat = e.Peer, "message"
-		s.Name = fmt.Sprintf("%s %s %d", e.Name, way, e.Peer)
-	}
-	return s
-}
 
 // mostCalls is how many kinds of collectives are printed without -v.
 const mostCalls = 12

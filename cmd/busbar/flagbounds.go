@@ -101,7 +101,7 @@ func meantBy(flag string) (here, name string) {
 // meant are flags of other programs and what says the same here, which begins with its flag.
 var meant = [][2]string{
 	{"--table", "--csv and --markdown print the tables"},
-	{"--trace", "-o FILE.trace.json writes a timeline"},
+	{"--trace", "busbar step -o FILE.trace.json writes a timeline"},
 	{"--svg", "-o FILE.svg draws"},
 	{"--junit", "-o FILE.xml writes JUnit XML"},
 	{"--goodput", "busbar goodput is about whole runs"},

@@ -15,7 +15,7 @@ type predictCmd struct {
 	query.Program
 	Machine string   `arg:"" optional:"" name:"cluster" help:"Cluster, as for -c."`
 	Rounds  bool     `help:"Play the collective round by round instead: who sends what to whom, in which phase, and the load of every link (--algo, default ring); --set check=1 verifies the schedule instead."`
-	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .trace.json (Perfetto), .json (as --json), .txt (table). FORMAT=FILE names svg, trace, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
+	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .json (as --json), .txt (table). FORMAT=FILE names svg, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
 }
 
 // Run predicts and writes what was asked for.

@@ -480,8 +480,8 @@ func (s *Curve) beyond() *finding.Finding {
 	f := &finding.Finding{
 		ID: "bench-outside", Severity: finding.Note, Reference: perfGuide, Evidence: quotesOf(out),
 		Confidence: likely(stats.Nearest(ratios, 0.5), first.Margin),
-		Title: fmt.Sprintf("%d of %d sizes, from %v to %v, reach %.0f%% of what is expected, beyond their error bars", len(out),
-			judged, first.Size, last.Size, 100/stats.Nearest(ratios, 0.5)),
+		Title: fmt.Sprintf("%d of %d sizes, from %v to %v, reach %.0f%% of what is expected, beyond their error bars",
+			len(out), judged, first.Size, last.Size, 100/stats.Nearest(ratios, 0.5)),
 		Cause: "No part of the curve as a whole is slow, but these sizes fall out of it: a protocol or algorithm that " +
 			"changes there, a disturbance while they ran, or an adapter that drops packets at that burst length.",
 		Fix: "Repeat them (-b and -e, more iterations); if it stays: NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=TUNING, and " +

@@ -14,8 +14,8 @@ import (
 // Case is the evidence with what rules ask of it again and again.
 type Case struct {
 	*evidence.Set
-	hosts   int // that printed records of NCCL
-	ranks   int // of the largest communicator, 0 unknown
+	hosts   int                    // that printed records of NCCL
+	ranks   int                    // of the largest communicator, 0 unknown
 	known   **machine              // what machine found, once it was asked
 	release [3]int                 // oldest release of NCCL seen, zero unknown
 	clauses []told.Clause          // of what is told, lines of programs among it

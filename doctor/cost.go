@@ -45,7 +45,9 @@ var prices = map[string]price{
 		settings: map[string]string{"NCCL_NVLS_ENABLE": "0"},
 		usual:    "without NVLS an all-reduce inside a node is up to 1.3x slower at large sizes",
 	},
-	"channels-reduced": {settings: map[string]string{"NCCL_MAX_NCHANNELS": "", "NCCL_MAX_CTAS": "", "NCCL_MAX_NRINGS": ""}},
+	"channels-reduced": {
+		settings: map[string]string{"NCCL_MAX_NCHANNELS": "", "NCCL_MAX_CTAS": "", "NCCL_MAX_NRINGS": ""},
+	},
 	"algorithm-forced": {settings: map[string]string{"NCCL_ALGO": "", "NCCL_PROTO": ""}},
 }
 

@@ -103,15 +103,3 @@ func (r *Row) Expect(p *predict.Predictor) error {
 // communicators and its kernels. It is chosen, between what repeated measurements differ by and what half a rate takes
 // longer.
 const besideJob = 1.3
-
-// maxEach are the ranks of a row that are told one by one: those that wait least.
-const maxEach = 64
-
-// RankRow is one rank's part in a row.
-type RankRow struct {
-	Rank  int       `json:"rank"` // of the job
-	Calls int       `json:"calls"`
-	Time  unit.Time `json:"time_s"` // mean
-	Wait  unit.Time `json:"wait_s"` // mean, longer than the shortest of the same call
-	Last  float64   `json:"last"`   // share of the calls that it was last to
-}

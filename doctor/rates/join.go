@@ -79,7 +79,6 @@ type Row struct {
 	Verdict  Verdict   `json:"verdict"`
 	Against  Standard  `json:"against,omitempty"` // what the transfer was judged by
 	Peers    float64   `json:"peers,omitempty"`   // transfer against the median of communicators of the same shape, by the fastest tenth where that is less
-	Each     []RankRow `json:"each,omitempty"`    // of the calls that were compared
 
 	hosts  []string // of the ranks that reported, by their rank in the communicator
 	locals []int
@@ -465,53 +464,33 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 	return r, same
 }
 
-// weigh tells waiting from transfer, and each rank's part in both.
+// weigh tells waiting from transfer, and finds the rank that is waited for longest.
 func (r *Row) weigh(calls []call, job *Job) {
 	if r.Compared = len(calls); r.Compared == 0 {
 		return
 	}
-	type sums struct {
-		n, last           int
-		us, waits, caused float64 // caused is what the others waited for it
-	}
-	of := map[int]*sums{}
+	caused := map[int]float64{} // by process: what the others waited for it
 	var transfer []float64
 	wait, all := 0.0, 0.0
 	for i := range calls {
 		c := &calls[i]
-		at, least := c.least()
+		last, least := c.least()
 		sum := 0.0
-		for k, p := range c.procs {
-			if of[p] == nil {
-				of[p] = new(sums)
-			}
-			s, late := of[p], c.us[k]-least
-			s.n, s.us, s.waits = s.n+1, s.us+c.us[k], s.waits+late
-			sum += late
+		for _, us := range c.us {
+			sum += us - least
 		}
-		last := of[c.procs[at]]
-		last.last, last.caused = last.last+1, last.caused+sum
+		caused[c.procs[last]] += sum
 		transfer = append(transfer, least)
 		wait, all = wait+sum/float64(len(c.us)-1), all+sum
 	}
-	r.Transfer, r.Fast, r.Wait = unit.Micros(stats.Median(transfer)), unit.Micros(stats.Quantile(transfer, 0.1)),
-		unit.Micros(wait/float64(len(calls)))
+	r.Transfer, r.Fast = unit.Micros(stats.Median(transfer)), unit.Micros(stats.Quantile(transfer, 0.1))
+	r.Wait = unit.Micros(wait / float64(len(calls)))
 	most := 0.0
-	for _, p := range slices.Sorted(maps.Keys(of)) {
-		s, n := of[p], float64(of[p].n)
-		if s.caused > most {
-			most = s.caused
+	for _, p := range slices.Sorted(maps.Keys(caused)) {
+		if caused[p] > most {
+			most = caused[p]
 			r.LateRank, r.LateOf = job.Ranks[p].Rank, most/all
 		}
-		r.Each = append(r.Each, RankRow{
-			Rank: job.Ranks[p].Rank, Calls: s.n, Time: unit.Micros(s.us / n), Wait: unit.Micros(s.waits / n),
-			Last: float64(s.last) / n,
-		})
-	}
-	if len(r.Each) > maxEach {
-		slices.SortStableFunc(r.Each, func(a, b RankRow) int { return cmp.Compare(a.Wait, b.Wait) })
-		r.Each = slices.Clone(r.Each[:maxEach])
-		slices.SortFunc(r.Each, func(a, b RankRow) int { return a.Rank - b.Rank })
 	}
 }
 

@@ -66,17 +66,12 @@ func TestAPI(t *testing.T) {
 			len(o.Verdict.Healthy) != 4 || len(o.Verdict.Unhealthy) != 0 {
 			t.Fatalf("%d %v %s", code, err, text)
 		}
-		// The doctor takes the answers as they are.
+		// The doctor takes the table of pairs as it is.
 		r := evidence.NewReader()
-		for _, path := range []string{"/api/fleet/link?from=n0&to=n1", "/api/fleet/pairs?figure=rate"} {
-			_, text := ask(t, "GET", at+path, "")
-			if err := r.Read(path, strings.NewReader(text)); err != nil {
-				t.Fatal(err)
-			}
+		if _, text := ask(t, "GET", at+"/api/fleet/pairs?figure=rate", ""); r.Read("pairs", strings.NewReader(text)) != nil {
+			t.Fatal(text)
 		}
-		if set, err := r.Set(); err != nil || len(set.Links) != 2 || len(set.Links[0].Points) != 1 ||
-			set.Links[0].Points[0].Rate.GBps() < 9.9 || set.Links[1].To != "n0" ||
-			set.Links[0].Points[0].Setup != "4 MiB messages, 10 times" || len(set.Pairs) != 1 {
+		if set, err := r.Set(); err != nil || len(set.Pairs) != 1 {
 			t.Errorf("the doctor reads %+v, %v", set, err)
 		}
 		for _, c := range []struct {
@@ -90,6 +85,7 @@ func TestAPI(t *testing.T) {
 			{"GET", "/api/fleet/pairs?nodes=n[0-99999999]", "", 400, ""},
 			{"GET", "/api/fleet/pairs?nodes=n[0-5000]", "", 400, "at most"},
 			{"GET", "/api/fleet/link?from=n0&to=n1", "", 200, `"rate_GBps":10`},
+			{"GET", "/api/fleet/link?from=n0&to=n1", "", 200, "4 MiB messages, 10 times"},
 			{"GET", "/api/fleet/nodes?nodes=n[1-2]", "", 200, `{"nodes":[{"name":"n1"`},
 			{"GET", "/api/fleet/nodes?nodes=n[1", "", 400, "nodes:"},
 			{"GET", "/api/fleet/link?from=n0&to=n0", "", 400, `two nodes"`},

@@ -86,7 +86,7 @@ export async function show(root, state, api) {
     const row = list.find((r) => keyOf(r) === state.get('row')) || list.find((r) => r.transfer_s) || list[0];
     curves.hidden = !row;
     if (row) drawRow(j, row);
-    drawRanks(j, row);
+    drawRanks(j);
     view.dataset.shown = 'job';
   }
 
@@ -131,18 +131,15 @@ export async function show(root, state, api) {
   }
 
   // drawRanks lists ranks, those that wait least first, and opens one.
-  function drawRanks(j, row) {
+  function drawRanks(j) {
     people.hidden = false;
     const is = (r) => j.late && j.late.host === r.host && j.late.ranks.includes(r.rank);
     const list = [...j.ranks].sort((a, b) => a.wait - b.wait).slice(0, 64);
-    const part = new Map((row?.each || []).map((e) => [e.rank, e]));
     const open = j.ranks.find((r) => String(r.rank) === state.get('rank'));
-    const heads = [{ text: 'rank', n: true }, { text: 'host' }, { text: 'process', n: true }, { text: 'waiting', n: true }, { text: 'time per call, this row', n: true }, { text: 'last to arrive', n: true }, { text: 'state' }];
-    put(ranks, h('p', { class: 'quiet' }, 'The rank that the others wait for waits least itself.'), table('', heads, list.map((r) => {
-      const e = part.get(r.rank);
-      return [h('button', { type: 'button', class: 'link', 'aria-pressed': String(r === open), onclick: () => state.set({ rank: r === open ? '' : String(r.rank) }, { push: true }) }, String(r.rank)), r.host, String(r.pid), percent(r.wait),
-        e ? seconds(e.time_s) : '–', e ? `${percent(e.last)} of calls` : '–', is(r) ? tag('last', 'warn') : r.oldest_s > 30 ? `in ${r.oldest} for ${seconds(r.oldest_s)}` : ''];
-    }), (i) => list[i] === open), j.ranks.length > list.length && h('p', { class: 'quiet' }, `… and ${plural(j.ranks.length - list.length, 'rank')} that wait longer.`), open && rankCard(j, open));
+    const heads = [{ text: 'rank', n: true }, { text: 'host' }, { text: 'process', n: true }, { text: 'waiting', n: true }, { text: 'state' }];
+    put(ranks, h('p', { class: 'quiet' }, 'The rank that the others wait for waits least itself.'), table('', heads, list.map((r) => [
+      h('button', { type: 'button', class: 'link', 'aria-pressed': String(r === open), onclick: () => state.set({ rank: r === open ? '' : String(r.rank) }, { push: true }) }, String(r.rank)), r.host, String(r.pid), percent(r.wait),
+      is(r) ? tag('last', 'warn') : r.oldest_s > 30 ? `in ${r.oldest} for ${seconds(r.oldest_s)}` : '']), (i) => list[i] === open), j.ranks.length > list.length && h('p', { class: 'quiet' }, `… and ${plural(j.ranks.length - list.length, 'rank')} that wait longer.`), open && rankCard(open));
     const some = open ? [open, ...list.filter((r) => r !== open).slice(0, 3)] : list.slice(0, 6);
     const series = some.map((r) => ({ r, points: history.get(rankKey(r)) || [] })).filter((s) => s.points.length)
       .map(({ r, points }, i) => ({ name: `rank ${r.rank}`, colour: i, width: r === open ? 3 : 2, xs: points.map((p) => p.at), ys: points.map((p) => p.wait || 0) }));
@@ -150,13 +147,10 @@ export async function show(root, state, api) {
     if (series.length) waits.draw(series, some.map((r) => `rank ${r.rank} waits ${percent(r.wait)}`).join(', '));
   }
 
-  // rankCard is what one rank does, on all its communicators.
-  function rankCard(j, r) {
-    const list = j.rows.map((row) => [row, row.each?.find((e) => e.rank === r.rank)]).filter(([, e]) => e);
+  // rankCard is what one rank does now.
+  function rankCard(r) {
     return h('section', { class: 'one', 'aria-label': `rank ${r.rank}` }, h('h3', {}, `Rank ${r.rank} on ${r.host}, process ${r.pid}`),
-      h('p', { class: 'quiet' }, r.open ? `${plural(r.open, 'operation')} not ended; the oldest, ${r.oldest}, was launched ${seconds(r.oldest_s || 0)} ago. busbar hang --pid ${r.pid} says for whom it waits.` : 'All its operations have ended.'),
-      list.length > 0 && table('', [{ text: 'communicator' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'time per call', n: true }, { text: 'wait', n: true }, { text: 'last to arrive', n: true }],
-        list.map(([row, e]) => [row.group, row.op, bytes(row.bytes), seconds(e.time_s), seconds(e.wait_s), `${percent(e.last)} of calls`])));
+      h('p', { class: 'quiet' }, r.open ? `${plural(r.open, 'operation')} not ended; the oldest, ${r.oldest}, was launched ${seconds(r.oldest_s || 0)} ago. busbar hang --pid ${r.pid} says for whom it waits.` : 'All its operations have ended.'));
   }
 
   const refresh = new Latest(async () => {

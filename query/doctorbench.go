@@ -21,6 +21,7 @@ import (
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/result"
+	"busbar.dev/result/trace"
 )
 
 // DoctorBench asks which part of a measured sweep is wrong for the hardware, and what that means: every size is held
@@ -260,17 +261,35 @@ func (q *DoctorBench) read(name string, data []byte) (result.Sweeps, *about, err
 			return q.tables(name, data, x, err)
 		}
 	}
-	if len(text) > 0 && text[0] == '{' {
-		list, err := q.document(name, text)
-		return list, &about{}, err
+	if len(text) == 0 || text[0] != '{' {
+		return nil, nil, fmt.Errorf("%s: neither an output of nccl-tests (text or JSON) nor results of busbar bench", name)
 	}
-	return nil, nil, fmt.Errorf("%s: neither an output of nccl-tests (text or JSON) nor results of busbar bench", name)
+	s, err := result.ReadDocument(name, text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w; expected the JSON of busbar bench or of nccl-tests", err)
+	}
+	if s == nil {
+		out, err := nccltests.ReadJSON(name, text)
+		return q.tables(name, text, out, err)
+	}
+	if s.Op == coll.None {
+		if s.Op, err = q.op(name); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := s.Check(); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return result.Sweeps{s}, &about{}, nil
 }
 
-// tables reads the text of nccl-tests.
+// tables takes what nccl-tests printed, as text or as JSON.
 func (q *DoctorBench) tables(name string, data []byte, out *nccltests.Output,
 	err error,
 ) (result.Sweeps, *about, error) {
+	if err == nil && len(out.Tables) == 0 {
+		err = fmt.Errorf("%s: neither rows of busbar bench nor results of nccl-tests in it", name)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -281,73 +300,27 @@ func (q *DoctorBench) tables(name string, data []byte, out *nccltests.Output,
 	for i := range out.Tables {
 		t := &out.Tables[i]
 		if t.Op == coll.None && len(t.Sweeps) > 0 {
-			op, err := coll.ParseKind(cmp.Or(string(q.Op), opInName(name)))
+			op, err := q.op(name)
 			if err != nil {
-				return nil, nil,
-					q.opMissing(fmt.Errorf("%s:%d: nothing says which collective this table is of: %w", name, t.Line, err))
+				return nil, nil, err
 			}
 			t.Name(op)
 		}
 		say.unsure = cmp.Or(say.unsure, unsure(t))
 	}
 	list, err := out.Sweeps()
-	return list, say, q.opMissing(err)
+	return list, say, err
 }
 
-// opMissing adds what helps.
-func (q *DoctorBench) opMissing(err error) error {
-	if err != nil && q.Op == "" {
-		return fmt.Errorf("%w; give it with --op", err)
+// op is the collective that --op names, or the name of a file whose text names none.
+func (q *DoctorBench) op(name string) (op coll.Kind, err error) {
+	if q.Op != "" {
+		return q.Op.kind()
 	}
-	return err
-}
-
-// document reads the JSON of bench, or that of nccl-tests.
-func (q *DoctorBench) document(name string, data []byte) (result.Sweeps, error) {
-	var list result.Sweeps
-	s, err := result.ReadDocument(name, data)
-	if err != nil {
-		return nil, fmt.Errorf("%w; expected the JSON of busbar bench or of nccl-tests", err)
+	if op = trace.Operation(filepath.Base(name)); op == coll.None {
+		err = fmt.Errorf("%s: nothing says which collective this is; give it with --op", name)
 	}
-	if s != nil {
-		list = result.Sweeps{s}
-	} else {
-		out, err := nccltests.ReadJSON(name, data)
-		if err != nil {
-			return nil, fmt.Errorf("%w; expected the JSON of busbar bench or of nccl-tests", err)
-		}
-		if len(out.Tables) == 0 {
-			return nil, fmt.Errorf("%s: neither rows of busbar bench nor results of nccl-tests in this JSON", name)
-		}
-		for _, t := range out.Tables {
-			list = append(list, t.Sweeps...)
-		}
-	}
-	for _, s := range list {
-		if q.Op != "" && (s.Op == coll.None || s.OnGPUs()) {
-			s.Op, _ = q.Op.kind()
-		}
-		if s.Op == coll.None {
-			return nil, fmt.Errorf("%s: nothing says which collective this is; give it with --op", name)
-		}
-		if err := s.Check(); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return list, nil
-}
-
-// opInName finds a collective in the name of a file, for outputs that name none.
-func opInName(name string) string {
-	low := strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(filepath.Base(name)))
-	for _, k := range []coll.Kind{
-		coll.AllReduce, coll.ReduceScatter, coll.AllGather, coll.AllToAll, coll.Broadcast, coll.SendRecv, coll.Reduce,
-	} {
-		if strings.Contains(low, strings.ReplaceAll(k.String(), "_", "")) {
-			return k.String()
-		}
-	}
-	return ""
+	return op, err
 }
 
 // unsure says why the times of small messages of a table are less sure than those

@@ -7,7 +7,7 @@ func FuzzMeasuredDocument(f *testing.F) {
 	f.Add(`{"args":["all_gather_perf"],"nccl_version":22907,"config":{"devices":[{"hostname":"a"}]},"results":[{"size":8,"type":"half","out_of_place":{"time":1}}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		q := &DoctorBench{}
-		list, err := q.document("f", []byte(text))
+		list, _, err := q.read("f", []byte(text))
 		if err != nil {
 			return
 		}

@@ -25,9 +25,9 @@ var operations = []struct {
 }
 
 // Operation is the collective that a word names: ncclDevKernel_AllReduce_Sum_bf16_RING_LL, _allgather_base,
-// reduce_scatter.
+// reduce_scatter, the file all-reduce.txt.
 func Operation(word string) coll.Kind {
-	word = strings.ToLower(strings.ReplaceAll(word, "_", ""))
+	word = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(word))
 	for _, o := range operations {
 		if strings.Contains(word, o.word) {
 			return o.kind

@@ -23,45 +23,16 @@ func (c *Case) testsApart() []finding.Quote {
 	if o := c.First(evidence.TestHeader); o != nil && c.headersTogether(o) {
 		return c.quotes(o, evidence.TestRank)
 	}
-	var zero []*evidence.Observation
-	top, count := 0, map[string]int{}
-	for _, o := range c.All(evidence.TestRank) {
-		top = max(top, atoi(o.Arg(0)))
-		count[o.Arg(1)]++
-		if o.Arg(0) == "0" {
-			zero = append(zero, o)
-		}
-	}
-	most := 0
-	for _, n := range count {
-		most = max(most, n)
-	}
-	if len(zero) < 2 || top >= most || zero[0].Quotes[0].File != zero[1].Quotes[0].File ||
-		!c.Told && !c.Has(evidence.Launched) && len(c.All(evidence.Average)) < 2 && c.First(evidence.Average, "0") == nil {
-		return nil
-	}
-	return c.quotes(zero[0], zero[1], evidence.Average)
+	return nil
 }
 
-// headersTogether reports two equal headers of nccl-tests with no device between them:
+// headersTogether reports two equal headers of nccl-tests with no table between them:
 // two processes began at once, of which each takes itself for the first.
 func (c *Case) headersTogether(o *evidence.Observation) bool {
 	for i := 1; i < len(o.Quotes); i++ {
 		a, b := o.Quotes[i-1], o.Quotes[i]
-		if a.File == b.File && a.Text == b.Text && b.Line-a.Line <= 4 && !c.between(a, b) {
+		if a.File == b.File && a.Text == b.Text && b.Line-a.Line <= 4 {
 			return true
-		}
-	}
-	return false
-}
-
-// between reports a device of nccl-tests' list that stands between two lines.
-func (c *Case) between(a, b finding.Quote) bool {
-	for _, o := range c.All(evidence.TestRank) {
-		for _, q := range o.Quotes {
-			if q.File == a.File && q.Line > a.Line && q.Line < b.Line {
-				return true
-			}
 		}
 	}
 	return false

@@ -280,7 +280,6 @@ func (r *Report) Findings() []finding.Finding {
 			list = append(list, f)
 		}
 		list = append(list, slow...)
-		list = append(list, j.stuckFindings()...)
 	}
 	list = append(list, r.leftOut()...)
 	slices.SortStableFunc(list, finding.BySeverity)
@@ -455,23 +454,6 @@ func (j *Job) suspects(r *Row) (s suspected) {
 		}
 	}
 	return s
-}
-
-// stuckAge is how long an operation may run before it is worth a line.
-const stuckAge = 30
-
-func (j *Job) stuckFindings() (list []finding.Finding) {
-	for i := range j.Ranks {
-		if r := &j.Ranks[i]; r.OldestS >= stuckAge {
-			return []finding.Finding{{
-				ID: "job-waits:" + j.Name, Kind: "job-waits", Severity: finding.Note, Confidence: 0.5, Ranks: []int{r.Rank},
-				Nodes: []string{r.Host},
-				Text:  fmt.Sprintf("Rank %d has waited %s in %s.", r.Rank, unit.Seconds(r.OldestS), r.Oldest),
-				Fix:   fmt.Sprintf("busbar hang --pid %d says for whom", r.PID),
-			}}
-		}
-	}
-	return nil
 }
 
 func unique(list []string) []string {

@@ -35,8 +35,10 @@ func TestTraffic(t *testing.T) {
 	if err := Print(&text, TextOptions{}, func(p *Page, r *traffic.Run) { Traffic(p, r, unit.GiB) }, r); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"4 ranks on 2 hosts, 2 channels", "node0  mlx5_0  1.5 GiB", "0, 1: 0 1 (0›0) 2 3 (0›0)",
-		"0: 0 (1 =2-3)", "idle"} {
+	for _, want := range []string{
+		"4 ranks on 2 hosts, 2 channels", "node0  mlx5_0  1.5 GiB", "0, 1: 0 1 (0›0) 2 3 (0›0)",
+		"0: 0 (1 =2-3)", "idle",
+	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}

@@ -22,13 +22,13 @@ type Case struct {
 	said    []told.Clause          // of its sentences
 	how     map[string]cause.Grade // how evidence shows what was found
 	basis   map[string]lineSet     // the lines of the facts that show it
-	memo    map[string]any         // answers of facts
+	memo    map[string]*clue       // answers of facts
 }
 
 func newCase(s *evidence.Set) *Case {
 	c := &Case{
-		Set: s, how: map[string]cause.Grade{}, basis: map[string]lineSet{},
-		memo:    map[string]any{},
+		Set: s, prices: map[string]priced{}, how: map[string]cause.Grade{}, basis: map[string]lineSet{},
+		memo:    map[string]*clue{},
 		clauses: told.Read(s.Words, evidence.Sentence), said: told.Read(sentences(s.Words), evidence.Sentence),
 	}
 	if s.Log != nil {
@@ -148,7 +148,7 @@ func (c *Case) layer() string {
 	switch {
 	case at >= 0 && !told.Denies(c.Words, at, at+len(onInfiniBand)):
 		return "IB"
-	case c.Env("NCCL_IB_GID_INDEX") != nil, c.Has(evidence.GID):
+	case c.Env("NCCL_IB_GID_INDEX") != nil:
 		return "RoCE"
 	}
 	return ""
@@ -167,29 +167,4 @@ func (c *Case) multinode() bool {
 		}
 	}
 	return slices.ContainsFunc(c.All(evidence.OverNet), func(o *evidence.Observation) bool { return o.Count > 0 })
-}
-
-// oneHost reports that nccl-tests lists its GPUs on a single host.
-func (c *Case) oneHost() bool {
-	names := map[string]bool{}
-	for _, o := range c.All(evidence.TestRank) {
-		names[o.Arg(1)] = true
-	}
-	return len(names) == 1 && !c.multinode()
-}
-
-// rankTwice are the lines of ranks that were started more than once while others of
-// the same job are missing.
-func (c *Case) rankTwice() []finding.Quote {
-	var twice []finding.Quote
-	list := c.All(evidence.GlobalRank)
-	for _, o := range list {
-		if o.Count > 1 && len(list) < atoi(o.Arg(1)) {
-			twice = append(twice, first(o.Quotes, 2)...)
-		}
-	}
-	if len(twice) < 4 { // one rank alone may have been restarted
-		return nil
-	}
-	return twice
 }

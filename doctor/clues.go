@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,44 +78,12 @@ var staleNames = []string{
 }
 
 // args are the first arguments of all observations of a kind.
-func (c *Case) args(kind ...string) string {
+func (c *Case) args(kind ...string) *clue {
 	var list []string
 	for _, o := range first(c.All(evidence.Kind(kind[0])), 4) {
 		list = append(list, o.Arg(0))
 	}
-	return strings.Join(list, ", ")
-}
-
-// namedByIPv4 reports a name that does not resolve to an address of any family.
-func (c *Case) namedByIPv4() bool {
-	return slices.ContainsFunc(c.All(evidence.NameUnknown),
-		func(o *evidence.Observation) bool { return o.Arg(1) != "ipv6" })
-}
-
-// rankBusy is what a rank did while the others gave up waiting. The surest sign is work that had taken as long as the
-// others wait.
-func (c *Case) rankBusy() *clue {
-	limit := 0
-	for _, o := range c.All(evidence.TimeLimit) {
-		limit = max(limit, atoi(o.Arg(0)))
-	}
-	doing := map[string]string{
-		"data": "prepares data", "save": "saves a checkpoint", "load": "loads or downloads", "bar": "runs a long loop",
-	}
-	var best *clue
-	for _, o := range c.All(evidence.BusyBefore) {
-		spent := atoi(o.Arg(1))
-		near := limit > 0 && spent > 0 && 10*spent >= 9*limit && 10*spent <= 11*limit
-		k := &clue{[]string{"", doing[o.Arg(0)], strconv.Itoa(spent), strconv.Itoa(limit)}, first(o.Quotes, 1)}
-		if near {
-			k.args[0] = "limit"
-			return k
-		}
-		if best == nil && o.Arg(0) != "bar" {
-			best = k
-		}
-	}
-	return best
+	return &clue{args: []string{strings.Join(list, ", ")}}
 }
 
 // releasesDiffer are hosts that print different releases of NCCL. A host that ran several shows several runs.
@@ -142,17 +109,6 @@ func (c *Case) releasesDiffer() *clue {
 	return k
 }
 
-// activeMTUs is the number of different MTUs of RDMA ports.
-func (c *Case) activeMTUs() float64 {
-	sizes := map[string]bool{}
-	for _, o := range c.All(evidence.ActiveMTU) {
-		for n := range strings.SplitSeq(o.Arg(0), ",") {
-			sizes[n] = true
-		}
-	}
-	return float64(len(sizes))
-}
-
 func (c *Case) lossCounters() []finding.Quote {
 	return c.counters(1000, counter.Loss, counter.Pause, counter.Slow)
 }
@@ -169,17 +125,9 @@ func (c *Case) counters(least int, kinds ...counter.Kind) (list []finding.Quote)
 	return list
 }
 
-// flushedOnly reports completions of which all were flushed: they only say that the connection was already broken.
-func (c *Case) flushedOnly() bool {
-	if c.verdictOf("WR_FLUSH_ERR", "5") == nil {
-		return false
-	}
-	return !slices.ContainsFunc(c.All(evidence.Completion), func(o *evidence.Observation) bool { return o.Arg(0) != "5" })
-}
-
 // netBounce and netDirect are connections over an RDMA network without GPUDirect, and with it.
-func (c *Case) netBounce() *evidence.Observation { return c.netWay("") }
-func (c *Case) netDirect() *evidence.Observation { return c.netWay("gdr") }
+func (c *Case) netBounce() *clue { return clueOf(c.netWay("")) }
+func (c *Case) netDirect() *clue { return clueOf(c.netWay("GDRDMA")) }
 
 func (c *Case) netWay(way string) *evidence.Observation {
 	return c.Find(evidence.OverNet,
@@ -193,48 +141,8 @@ func (c *Case) gdrOff() bool {
 
 // gdrOneSided reports hosts with GPUDirect RDMA and others without.
 func (c *Case) gdrOneSided() bool {
-	a, b := c.netBounce(), c.netDirect()
+	a, b := c.netWay(""), c.netWay("GDRDMA")
 	return a != nil && b != nil && (len(a.Hosts) == 0 || len(b.Hosts) == 0 || !overlap(a.Hosts, b.Hosts))
-}
-
-// channelPlans is the greatest number of different channel counts in one communicator.
-func (c *Case) channelPlans() float64 {
-	most := 0
-	if c.Log != nil {
-		for i := range c.Log.Comms {
-			counts := map[int]bool{}
-			for _, r := range c.Log.Comms[i].Ranks {
-				if r.Coll > 0 {
-					counts[r.Coll] = true
-				}
-			}
-			most = max(most, len(counts))
-		}
-	}
-	return float64(most)
-}
-
-// nodesMiscounted is a communicator, all of whose ranks are in the log, that counts other nodes than hosts.
-func (c *Case) nodesMiscounted() *clue {
-	if c.Log == nil {
-		return nil
-	}
-	for i := range c.Log.Comms {
-		m := &c.Log.Comms[i]
-		seen, ranks := map[string]bool{}, map[int]bool{}
-		for _, r := range m.Ranks {
-			seen[r.Host], ranks[r.Rank] = true, true
-		}
-		if m.NNodes == 0 || m.NRanks == 0 || len(ranks) != m.NRanks || len(seen) == m.NNodes || seen[""] {
-			continue
-		}
-		k := &clue{args: []string{words.Plural(m.NNodes, "node"), words.Plural(len(seen), "host"), "more"}}
-		if m.NNodes < len(seen) {
-			k.args[2] = "fewer"
-		}
-		return k
-	}
-	return nil
 }
 
 // initIncomplete is a communicator that some ranks began to set up and did not finish.
@@ -260,16 +168,6 @@ func (c *Case) initIncomplete() *clue {
 	return nil
 }
 
-// ncclCode is NCCL's code in an exception, or its name.
-func (c *Case) ncclCode() string {
-	o := cmp.Or(c.Find(evidence.TorchError,
-		func(o *evidence.Observation) bool { return strings.HasPrefix(o.Arg(0), "nccl") }), c.First(evidence.TorchError))
-	if o == nil {
-		return ""
-	}
-	return o.Arg(0)
-}
-
 // settingDiffers is a setting of NCCL that has different values on different hosts.
 func (c *Case) settingDiffers() *clue {
 	for _, name := range c.EnvNames() {
@@ -279,7 +177,9 @@ func (c *Case) settingDiffers() *clue {
 		}
 		list := c.Values(name)
 		if len(list) > 1 && len(list[0].Hosts) > 0 && len(list[1].Hosts) > 0 && !overlap(list[0].Hosts, list[1].Hosts) {
-			return &clue{[]string{name, list[0].Value, list[1].Value}, []finding.Quote{list[0].Quote, list[1].Quote}}
+			return &clue{
+				args: []string{name, list[0].Value, list[1].Value}, quotes: []finding.Quote{list[0].Quote, list[1].Quote},
+			}
 		}
 	}
 	return nil
@@ -292,7 +192,7 @@ func (c *Case) settingMisspelt() *clue {
 			continue
 		}
 		if meant := predict.Misspelt(name); meant != "" && c.Env(meant) == nil {
-			return &clue{[]string{name, meant, c.Env(name).Value}, []finding.Quote{c.Env(name).Quote}}
+			return &clue{args: []string{name, meant, c.Env(name).Value}, quotes: []finding.Quote{c.Env(name).Quote}}
 		}
 	}
 	return nil
@@ -312,12 +212,6 @@ func (c *Case) staleSettings() *clue {
 	}
 	k.args = []string{strings.Join(names, ", "), strings.Join(names, " ")}
 	return k
-}
-
-// oneDevice reports that NCCL_IB_HCA names one NIC, by its whole name.
-func (c *Case) oneDevice() bool {
-	hca := c.value("NCCL_IB_HCA")
-	return hca != "" && !strings.ContainsAny(hca, ",^") && hca[len(hca)-1] >= '0' && hca[len(hca)-1] <= '9'
 }
 
 // timedOut is what the messages of PyTorch's watchdog say: which ranks printed them, the least and the greatest number
@@ -421,19 +315,6 @@ func (c *Case) oomWho() string {
 	return who
 }
 
-// oomHint repeats the setting that PyTorch itself advises, where memory lies idle.
-func (c *Case) oomHint() string {
-	o := c.First(evidence.OutOfMemory)
-	if o == nil || o.Arg(2) == "" {
-		return ""
-	}
-	s := o.Arg(2) + ", as the log advises"
-	if o.Arg(1) != "" {
-		s += fmt.Sprintf(" (%s is reserved but unallocated)", o.Arg(1))
-	}
-	return s + ". "
-}
-
 // maxGPUs is how many GPUs a place names.
 const maxGPUs = 8
 
@@ -458,27 +339,6 @@ func gpuList(list []*evidence.Observation) string {
 		return " GPU " + names[0]
 	}
 	return " GPUs " + strings.Join(names, ", ") + more
-}
-
-// ringsOffNVLink is a ring of NCCL's that leaves NVLink where the node's topology has it: the type of its paths,
-// channels and rate.
-func (c *Case) ringsOffNVLink() *clue {
-	if c.Cluster == nil || !slices.ContainsFunc(c.Cluster.Types, hasNVLink) {
-		return nil
-	}
-	for _, o := range c.All(evidence.Graph) {
-		inside, _, _ := strings.Cut(o.Arg(2), "/")
-		ring := strings.Contains(o.Quotes[0].Text, "Pattern 4,") || strings.Contains(o.Quotes[0].Text, `<graph id="0"`)
-		if ring && o.Arg(0) != "0" && slices.Contains([]string{"PIX", "PXB", "PXN", "PHB", "NODE", "SYS"}, inside) {
-			return &clue{[]string{inside, o.Arg(0), o.Arg(1)}, first(o.Quotes, 1)}
-		}
-	}
-	return nil
-}
-
-// hasNVLink reports whether NVLink joins GPUs of a type.
-func hasNVLink(t *cluster.NodeType) bool {
-	return slices.ContainsFunc(t.Links, func(l cluster.Link) bool { return l.Kind == cluster.NVLink })
 }
 
 // hostlist writes hosts short: node[0-15].

@@ -7,61 +7,59 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/internal/stats"
-	"busbar.dev/result"
 	"busbar.dev/result/pairs"
 )
 
-// fleetFault is the worst that the statistics of a fleet have found over many sweeps; the others stand among its lines.
-func (c *Case) fleetFault() *clue {
-	list := slices.Clone(c.Fleet)
+// ofFleet are the findings of a fleet, as its statistics tell them; those of one kind are one.
+func (c *Case) ofFleet() (found []finding.Finding) {
+	at, nodes := map[finding.Kind]int{}, map[finding.Kind][]string{}
+	for _, f := range c.Fleet {
+		k := f.Kind
+		i, ok := at[k]
+		if !ok {
+			i, at[k] = len(found), len(found)
+			found = append(found, finding.Finding{
+				ID: string(k), Severity: f.Severity, Confidence: f.Confidence, Title: f.Text, Cause: f.Text, Fix: f.Fix,
+				Evidence: c.histories(f.Nodes...),
+			})
+		}
+		nodes[k] = append(nodes[k], f.Nodes...)
+		g := &found[i]
+		g.Where = hostlist(slices.Compact(slices.Sorted(slices.Values(nodes[k]))))
+		g.Evidence = first(append(g.Evidence, finding.Quote{File: f.File, Text: f.Text}), maxEvidence)
+	}
+	return found
+}
+
+// worthTelling is the part that is left, above which a drop is the pair's own business.
+const worthTelling = 0.85
+
+// pairDropped is the worst that the history of a pair shows. Of a pair alone nobody can say which end it is.
+func (c *Case) pairDropped() *clue {
+	list := slices.DeleteFunc(c.stories(), func(s story) bool {
+		return s.course != failing && s.course != flapping &&
+			(s.course != dropped || float64(s.after) > worthTelling*float64(s.before))
+	})
 	if len(list) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(list, func(a, b evidence.FleetFinding) int {
-		return cmp.Or(finding.BySeverity(a.Finding, b.Finding), cmp.Compare(b.Confidence, a.Confidence))
-	})
-	worst := list[0]
-	var facts []string
-	for _, q := range worst.Evidence {
-		facts = append(facts, q.Text)
-	}
-	if !worst.Since.IsZero() {
-		facts = append(facts, "since "+worst.Since.Format(time.RFC3339Nano))
-	}
-	k := &clue{}
-	for _, f := range first(list, maxEvidence) {
-		k.quotes = append(k.quotes, finding.Quote{File: f.File, Text: fmt.Sprintf("%s: %s", f.Severity, f.Text)})
-	}
-	title, where := worst.Text, worst.Nodes
-	if others := sameFault(list[1:], worst); len(others) > 0 {
-		title += "; the same of " + hostlist(others)
-		where = append(slices.Clone(where), others...)
-	}
-	k.args = []string{worst.Severity.String(), title, hostlist(where), strings.Join(facts, "; "), worst.Fix}
-	return k
-}
-
-// sameFault are the nodes that a fault of the same kind and weight is told of.
-func sameFault(list []evidence.FleetFinding, worst evidence.FleetFinding) []string {
-	var nodes []string
-	for _, f := range list {
-		if f.Kind != worst.Kind || f.Severity != worst.Severity {
-			continue
+	left := func(s story) float64 {
+		if s.course == failing || s.before == 0 {
+			return 0
 		}
-		for _, n := range f.Nodes {
-			if !slices.Contains(worst.Nodes, n) && !slices.Contains(nodes, n) {
-				nodes = append(nodes, n)
-			}
-		}
+		return float64(s.after) / float64(s.before)
 	}
-	return nodes
+	worst := slices.MinFunc(list, func(a, b story) int { return cmp.Compare(left(a), left(b)) })
+	return &clue{args: []string{
+		string(worst.course), worst.From, worst.To, minute(worst.at), worst.before.String(), worst.after.String(),
+		fmt.Sprintf("%.0f%%", 100*left(worst)),
+	}, quotes: c.histories(worst.From, worst.To)}
 }
 
 // unreachable is a rank that connects from an address from which the others cannot be reached.
@@ -76,8 +74,8 @@ func (c *Case) unreachable() *clue {
 			continue
 		}
 		return &clue{
-			[]string{o.Arg(0), cmp.Or(what, "of a network that does not lead there"), o.Arg(1), speaker(o.Quotes)},
-			first(o.Quotes, 1),
+			args:   []string{o.Arg(0), cmp.Or(what, "of a network that does not lead there"), o.Arg(1), speaker(o.Quotes)},
+			quotes: first(o.Quotes, 1),
 		}
 	}
 	return nil
@@ -143,7 +141,8 @@ func (c *Case) mtuDiffers() *clue {
 			continue // one listing of one host: a namespace or a container
 		}
 		return &clue{
-			[]string{cmp.Or(where, odd.File), name, few, most, strconv.Itoa(atoi(most) - 28)}, []finding.Quote{odd, rest},
+			args:   []string{cmp.Or(where, odd.File), name, few, most, strconv.Itoa(atoi(most) - 28)},
+			quotes: []finding.Quote{odd, rest},
 		}
 	}
 	return nil
@@ -172,8 +171,8 @@ func (c *Case) nicSlow() *clue {
 	}
 	host := p.Names[f.Ranks[0]]
 	return &clue{
-		[]string{host, fmt.Sprintf("%.0f%%", 100*f.Factor), f.Text, fmt.Sprintf("%.1f", 1/f.Factor)},
-		[]finding.Quote{{File: p.File, Text: f.Text}},
+		args:   []string{host, fmt.Sprintf("%.0f%%", 100*f.Factor), f.Text, fmt.Sprintf("%.1f", 1/f.Factor)},
+		quotes: append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(host)...),
 	}
 }
 
@@ -185,8 +184,8 @@ func (c *Case) pairSlow() *clue {
 	}
 	a, b := p.Names[f.Ranks[0]], p.Names[f.Ranks[1]]
 	return &clue{
-		[]string{a, b, f.Text, fmt.Sprint(f.Factor)},
-		[]finding.Quote{{File: p.File, Text: f.Text}},
+		args:   []string{a, b, f.Text, fmt.Sprint(f.Factor)},
+		quotes: append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(a, b)...),
 	}
 }
 
@@ -206,8 +205,8 @@ func (c *Case) uplink() *clue {
 		between, share := strings.Join(names, " and "), fmt.Sprintf("%.0f%%", 100*factor)
 		text := fmt.Sprintf("pairs within %s are fast, pairs between them reach %s of that", between, share)
 		return &clue{
-			[]string{between, strings.Join(names, " | "), share, fmt.Sprintf("%.1f", 1/factor)},
-			[]finding.Quote{{File: p.File, Text: text}},
+			args:   []string{between, strings.Join(names, " | "), share, fmt.Sprintf("%.1f", 1/factor)},
+			quotes: []finding.Quote{{File: p.File, Text: text}},
 		}
 	}
 	return nil
@@ -230,13 +229,9 @@ func (c *Case) flatRing() *clue {
 				continue
 			}
 			over := float64(crossings) / float64(hosts)
-			cost := fmt.Sprintf("about %.1f times slower all-reduce above 1 MiB", over)
-			if best, algo := c.fasterRun(t); best > 1.3 {
-				cost += fmt.Sprintf("; measured: %s is %.1f times as fast", algo, best)
-			}
-			return &clue{[]string{
-				strconv.Itoa(len(t.Ranks)), strconv.Itoa(hosts), strconv.Itoa(crossings), fmt.Sprintf("%.3g", over), cost,
-			}, []finding.Quote{q}}
+			return &clue{args: []string{
+				strconv.Itoa(len(t.Ranks)), strconv.Itoa(hosts), strconv.Itoa(crossings), fmt.Sprintf("%.1f", over),
+			}, quotes: []finding.Quote{q}}
 		}
 	}
 	return nil
@@ -329,37 +324,6 @@ func ringCrossings(ranks []nccltests.Rank) (hosts, crossings int) {
 	return len(seen), crossings
 }
 
-// fasterRun is how many times as fast another run of the same collective and size
-// was, and its algorithm.
-func (c *Case) fasterRun(slow *nccltests.Table) (best float64, algo string) {
-	if len(slow.Sweeps) == 0 {
-		return 0, ""
-	}
-	points := slow.Sweeps[len(slow.Sweeps)-1].Points
-	last := points[len(points)-1]
-	for _, t := range c.Tables {
-		if t.Table == slow || t.Op != slow.Op || len(t.Ranks) != len(slow.Ranks) {
-			continue
-		}
-		for _, r := range result.Sweeps(t.Sweeps).Rows() {
-			if r.InPlace || r.Size != last.Size || last.Out == nil {
-				continue
-			}
-			if f := float64(last.Out.Time.Mean) / float64(r.Time.Mean); f > best {
-				best, algo = f, "another run"
-				for _, o := range c.All(evidence.EngineRun) {
-					for _, q := range o.Quotes {
-						if q.File == t.File {
-							algo = o.Arg(2)
-						}
-					}
-				}
-			}
-		}
-	}
-	return best, algo
-}
-
 // slowRank compares the mean time of a rank's steps with the median of all.
 func (c *Case) slowRank() *clue {
 	if len(c.Steps) < 3 {
@@ -379,7 +343,7 @@ func (c *Case) slowRank() *clue {
 	}
 	ratio := c.Steps[worst].Mean() / median
 	return &clue{
-		[]string{strconv.Itoa(worst), fmt.Sprintf("%.2f", ratio), fmt.Sprintf("%.0f%%", 100*(ratio-1))},
-		[]finding.Quote{c.Steps[worst].First},
+		args:   []string{strconv.Itoa(worst), fmt.Sprintf("%.2f", ratio), fmt.Sprintf("%.0f%%", 100*(ratio-1))},
+		quotes: []finding.Quote{c.Steps[worst].First},
 	}
 }

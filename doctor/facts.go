@@ -12,137 +12,173 @@ import (
 	"busbar.dev/finding"
 )
 
-// fact is what conditions in causes' files ask for as @NAME, beyond observations and settings.
+// fact is what conditions in causes' files ask for as @NAME, beyond observations and settings. nil: it is not so.
 type fact struct {
 	says string
-	find any
+	find func(c *Case, args ...string) *clue
 }
 
 var facts = map[string]fact{
-	"nccl-log":        {"a log of NCCL was read", func(c *Case) bool { return c.Log != nil }},
-	"hosts":           {"hosts that printed records of NCCL", func(c *Case) float64 { return float64(c.hosts) }},
-	"ranks":           {"ranks of the largest communicator", func(c *Case) float64 { return float64(c.ranks) }},
-	"broken":          {"NCCL or the program gave up, or somebody says so", (*Case).broken},
-	"slow":            {"somebody tells that it is slow", func(c *Case) bool { return c.tells(told.Slow) }},
-	"hang":            {"somebody tells that it hangs", func(c *Case) bool { return c.tells(told.Hang) }},
-	"crash":           {"somebody tells that it fails", func(c *Case) bool { return c.tells(told.Crash) }},
-	"multinode":       {"more than one host takes part", (*Case).multinode},
-	"one-host":        {"nccl-tests lists its GPUs on one host", (*Case).oneHost},
-	"rdma":            {"hosts have NICs for RDMA", (*Case).rdma},
-	"ib-seen":         {"InfiniBand is there, whether NCCL names it or not", (*Case).ibSeen},
-	"layer":           {"link layer of the RDMA NICs: IB, RoCE, IB+RoCE", (*Case).layer},
+	"nccl-log":        {"a log of NCCL was read", yes(func(c *Case) bool { return c.Log != nil })},
+	"hosts":           {"hosts that printed records of NCCL", number(func(c *Case) int { return c.hosts })},
+	"ranks":           {"ranks of the largest communicator", number(func(c *Case) int { return c.ranks })},
+	"broken":          {"NCCL or the program gave up, or somebody says so", yes((*Case).broken)},
+	"slow":            {"somebody tells that it is slow", yes(func(c *Case) bool { return c.tells(told.Slow) })},
+	"hang":            {"somebody tells that it hangs", yes(func(c *Case) bool { return c.tells(told.Hang) })},
+	"crash":           {"somebody tells that it fails", yes(func(c *Case) bool { return c.tells(told.Crash) })},
+	"multinode":       {"more than one host takes part", yes((*Case).multinode)},
+	"rdma":            {"hosts have NICs for RDMA", yes((*Case).rdma)},
+	"ib-seen":         {"InfiniBand is there, whether NCCL names it or not", yes((*Case).ibSeen)},
+	"layer":           {"link layer of the RDMA NICs: IB, RoCE, IB+RoCE", stating((*Case).layer)},
 	"args":            {"first arguments of all observations of a kind: @args(xid)", (*Case).args},
-	"oom-who":         {"GPU and rank that ran out of memory", (*Case).oomWho},
-	"oom-hint":        {"what PyTorch advises then", (*Case).oomHint},
-	"rank-twice":      {"lines of ranks that were started twice", (*Case).rankTwice},
-	"tests-apart":     {"processes of nccl-tests that know nothing of each other", (*Case).testsApart},
-	"zero-tables":     {"several tables of one rank each", (*Case).zeroTables},
-	"rank-busy":       {"what a rank did while others waited: limit, work, seconds, time limit", (*Case).rankBusy},
-	"timeout-lines":   {"messages of a timeout", (*Case).timeoutLines},
-	"timeout-where":   {"ranks that are missing at a timeout", (*Case).timeoutWhere},
-	"timeout-why":     {"how ranks differ at a timeout", (*Case).timeoutWhy},
-	"init-incomplete": {"a communicator some ranks did not finish: started, ranks, done", (*Case).initIncomplete},
-	"nccl-code":       {"NCCL's code in an exception", (*Case).ncclCode},
-	"lost-peer":       {"a peer that most hosts name whose transfers failed: host", (*Case).lostPeer},
-	"no-peer-access":  {"GPUs whose driver refuses peer access", (*Case).noPeerAccess},
-	"last-error":      {"NCCL's last error", func(c *Case) string { return text(c.First(evidence.LastError)) }},
-	"slow-rank":       {"a rank whose steps take longer: rank, factor, percent", (*Case).slowRank},
+	"oom-who":         {"GPU and rank that ran out of memory", stating((*Case).oomWho)},
+	"tests-apart":     {"processes of nccl-tests that know nothing of each other", shown((*Case).testsApart)},
+	"timeout-lines":   {"messages of a timeout", shown((*Case).timeoutLines)},
+	"timeout-where":   {"ranks that are missing at a timeout", stating((*Case).timeoutWhere)},
+	"timeout-why":     {"how ranks differ at a timeout", stating((*Case).timeoutWhy)},
+	"init-incomplete": {"a communicator some ranks did not finish: started, ranks, done", found((*Case).initIncomplete)},
+	"lost-peer":       {"a peer that most hosts name whose transfers failed: host", found((*Case).lostPeer)},
+	"no-peer-access":  {"GPUs whose driver refuses peer access", yes((*Case).noPeerAccess)},
+	"last-error":      {"NCCL's last error", stating(func(c *Case) string { return text(c.First(evidence.LastError)) })},
+	"slow-rank":       {"a rank whose steps take longer: rank, factor, percent", found((*Case).slowRank)},
 	"status":          {"a completion with a status: @status(12)", (*Case).status},
 	"verdict-of":      {"a completion's error: @verdict-of(RETRY_EXC_ERR,12)", (*Case).verdictOf},
-	"failed":          {"a call that failed for a reason: @failed(memory,ibv_reg_mr)", (*Case).failed},
-	"flushed-only":    {"completions of which all were flushed", (*Case).flushedOnly},
-	"bad-gid":         {"the GID in use is link-local or of RoCE v1", (*Case).badGID},
-	"routable-gid":    {"the GID of a failed connection can be routed", (*Case).routableGID},
-	"same-subnet":     {"two interfaces in one network: name, name, network", (*Case).sharedNet},
-	"loss-counters":   {"counters of loss or pauses above 1000", (*Case).lossCounters},
-	"link-counters":   {"counters of bad links above 10", (*Case).linkCounters},
-	"small-mtu":       {"an MTU of at most 1500 on an interface in use", (*Case).smallMTU},
-	"active-mtus":     {"number of different MTUs of RDMA ports", (*Case).activeMTUs},
-	"mtu-differs":     {"MTUs of one interface on several hosts: host, interface, few, most", (*Case).mtuDiffers},
-	"bad-interface":   {"an interface in use that reaches no other host: name, what it is", (*Case).badInterface},
-	"far-address":     {"an address that was not reached and never will be", (*Case).farAddress},
-	"far-why":         {"what that address is", (*Case).farWhy},
-	"told-virtual": {
-		"what the interface of NCCL_SOCKET_IFNAME is, where other hosts lack it", (*Case).toldVirtual,
+	"failed":          {"a call that failed for a reason: @failed(cannot allocate memory,reg_mr)", (*Case).failed},
+	"loss-counters":   {"counters of loss or pauses above 1000", shown((*Case).lossCounters)},
+	"link-counters":   {"counters of bad links above 10", shown((*Case).linkCounters)},
+	"small-mtu":       {"an MTU of at most 1500 on an interface in use", found((*Case).smallMTU)},
+	"mtu-differs":     {"MTUs of one interface on several hosts: host, interface, few, most", found((*Case).mtuDiffers)},
+	"bad-interface":   {"an interface in use that reaches no other host: name, what it is", found((*Case).badInterface)},
+	"named-interface": {"what is wrong with NCCL_SOCKET_IFNAME", stating((*Case).namedInterface)},
+	"interface-unreachable": {
+		"a rank that connects from an address others cannot reach", found((*Case).unreachable),
 	},
-	"named-interface":       {"what is wrong with NCCL_SOCKET_IFNAME", (*Case).namedInterface},
-	"devices-differ":        {"UCX and NCCL are told to use different NICs", (*Case).devicesDiffer},
-	"named-by-ipv4":         {"a name without an address of any family", (*Case).namedByIPv4},
-	"interface-unreachable": {"a rank that connects from an address others cannot reach", (*Case).unreachable},
-	"layers-mixed":          {"a list of NICs with InfiniBand and RoCE", (*Case).layersMixed},
-	"networks-differ":       {"hosts name different networks", (*Case).networksDiffer},
-	"adapters-differ":       {"hosts list different NICs", (*Case).adaptersDiffer},
-	"releases-differ":       {"hosts print different releases of NCCL", (*Case).releasesDiffer},
-	"slow-provider":         {"libfabric's provider is none for RDMA", (*Case).slowProvider},
-	"libfabric-settings":    {"settings of libfabric or its plugin are there", (*Case).libfabricSettings},
-	"socket-network":        {"NCCL uses sockets", (*Case).socketNetwork},
-	"socket-loss":           {"sockets are in use where RDMA is, or it is slow", (*Case).socketLoss},
-	"fast-cluster":          {"the cluster has NICs for RDMA", (*Case).fastCluster},
-	"gdr-off":               {"GPUDirect RDMA is off, and on nowhere", (*Case).gdrOff},
-	"gdr-one-sided":         {"GPUDirect RDMA on some hosts only", (*Case).gdrOneSided},
-	"net-bounce":            {"connections over RDMA without GPUDirect", (*Case).netBounce},
-	"net-direct":            {"connections with GPUDirect", (*Case).netDirect},
-	"iommu-on":              {"the IOMMU translates", (*Case).iommuOn},
-	"idle-nics":             {"connections use one NIC of several", (*Case).idleNICs},
-	"devices-up":            {"RDMA devices with a link", (*Case).devicesUp},
-	"one-device":            {"NCCL_IB_HCA names one NIC", (*Case).oneDevice},
-	"sharers":               {"GPUs of a host and its fewer NICs", (*Case).sharers},
-	"channel-plans":         {"different counts of channels in one communicator", (*Case).channelPlans},
-	"nodes-miscounted":      {"a communicator counts other nodes than hosts", (*Case).nodesMiscounted},
-	"setting-differs":       {"a setting differs between hosts: name, value, value", (*Case).settingDiffers},
-	"setting-misspelt":      {"a misspelt setting: name, what is meant", (*Case).settingMisspelt},
-	"stale-settings":        {"settings that releases removed or renamed", (*Case).staleSettings},
+	"networks-differ":  {"hosts name different networks", yes((*Case).networksDiffer)},
+	"adapters-differ":  {"hosts list different NICs", shown((*Case).adaptersDiffer)},
+	"releases-differ":  {"hosts print different releases of NCCL", found((*Case).releasesDiffer)},
+	"socket-network":   {"NCCL uses sockets", found((*Case).socketNetwork)},
+	"socket-loss":      {"sockets are in use where RDMA is, or it is slow", yes((*Case).socketLoss)},
+	"gdr-off":          {"GPUDirect RDMA is off, and on nowhere", yes((*Case).gdrOff)},
+	"gdr-one-sided":    {"GPUDirect RDMA on some hosts only", yes((*Case).gdrOneSided)},
+	"net-bounce":       {"connections over RDMA without GPUDirect", found((*Case).netBounce)},
+	"net-direct":       {"connections with GPUDirect", found((*Case).netDirect)},
+	"sharers":          {"GPUs of a host and its fewer NICs", found((*Case).sharers)},
+	"setting-differs":  {"a setting differs between hosts: name, value, value", found((*Case).settingDiffers)},
+	"setting-misspelt": {"a misspelt setting: name, what is meant", found((*Case).settingMisspelt)},
+	"stale-settings":   {"settings that releases removed or renamed", found((*Case).staleSettings)},
 	"of-predicted": {
-		"a stated rate against the prediction: rate, percent, prediction, size, machine",
-		(*Case).ofPredicted,
+		"a stated rate against the prediction: rate, percent, prediction, size, machine", found((*Case).ofPredicted),
 	},
-	"fleet-fault":           {"the worst that a fleet has found", (*Case).fleetFault},
-	"nic-slow":              {"a host slow with all others", (*Case).nicSlow},
-	"pair-slow":             {"a slow pair of sound hosts", (*Case).pairSlow},
-	"rings-off-nvlink":      {"a ring that leaves NVLink", (*Case).ringsOffNVLink},
-	"uplink-oversubscribed": {"groups slow with each other", (*Case).uplink},
-	"flat-ring":             {"a ring that changes hosts too often", (*Case).flatRing},
-	"operations-differ":     {"watchdogs of ranks name different operations: the operations", (*Case).operationsDiffer},
+	"pair-dropped":          {"a pair that became slow: course, from, to", found((*Case).pairDropped)},
+	"nic-slow":              {"a host slow with all others", found((*Case).nicSlow)},
+	"pair-slow":             {"a slow pair of sound hosts", found((*Case).pairSlow)},
+	"uplink-oversubscribed": {"groups slow with each other", found((*Case).uplink)},
+	"flat-ring":             {"a ring that changes hosts too often", found((*Case).flatRing)},
+	"operations-differ":     {"watchdogs of ranks name different operations: the operations", found((*Case).operationsDiffer)},
 	"fewer-nodes-slower": {
-		"the same GPUs on fewer nodes are told to be slower: GPUs a node",
-		(*Case).fewerNodesSlower,
+		"the same GPUs on fewer nodes are told to be slower: GPUs a node", found((*Case).fewerNodesSlower),
 	},
 }
 
-// clue is what a fact found: the values of its placeholders, and the lines it rests on.
+// clue is what answers an atom: the values of its placeholders, and the lines and observations it rests on.
 type clue struct {
 	args   []string
 	quotes []finding.Quote
+	seen   []*evidence.Observation
 }
 
+// arg is one of the values, the first where none is named.
 func (k *clue) arg(i int) string {
+	i = max(i, 0)
 	if k == nil || i >= len(k.args) {
 		return ""
 	}
 	return k.args[i]
 }
 
-// look gives what an atom asks for: an observation, a setting, or what a fact says; nil: nothing.
-func (c *Case) look(a *cause.Atom) any {
+// lines are those that a clue rests on.
+func (k *clue) lines() []finding.Quote {
+	list := k.quotes
+	for _, o := range k.seen {
+		list = append(list, first(o.Quotes, 1)...)
+	}
+	return list
+}
+
+// clueOf is an observation as a clue; none where there is none.
+func clueOf(o *evidence.Observation) *clue {
+	if o == nil {
+		return nil
+	}
+	return &clue{args: o.Args, seen: []*evidence.Observation{o}}
+}
+
+// The forms that facts have.
+type finder = func(c *Case, args ...string) *clue
+
+func found(of func(*Case) *clue) finder { return func(c *Case, _ ...string) *clue { return of(c) } }
+
+func yes(of func(*Case) bool) finder {
+	return func(c *Case, _ ...string) *clue {
+		if !of(c) {
+			return nil
+		}
+		return &clue{}
+	}
+}
+
+func stating(of func(*Case) string) finder {
+	return func(c *Case, _ ...string) *clue {
+		text := of(c)
+		if text == "" {
+			return nil
+		}
+		return &clue{args: []string{text}}
+	}
+}
+
+func number(of func(*Case) int) finder {
+	return stating(func(c *Case) string { return strconv.Itoa(of(c)) })
+}
+
+func shown(of func(*Case) []finding.Quote) finder {
+	return func(c *Case, _ ...string) *clue {
+		lines := of(c)
+		if len(lines) == 0 {
+			return nil
+		}
+		return &clue{quotes: lines}
+	}
+}
+
+// look gives what answers an atom: an observation, a setting, or a fact; nil: nothing.
+func (c *Case) look(a *cause.Atom) *clue {
 	switch a.Name[0] {
 	case '$':
 		if e := c.Env(a.Name[1:]); e != nil {
-			return e
+			return &clue{args: []string{e.Value}, quotes: []finding.Quote{e.Quote}}
 		}
 		return nil
 	case '@':
 		key := a.Name + "(" + strings.Join(a.Args, ",")
-		v, ok := c.memo[key]
+		k, ok := c.memo[key]
 		if !ok {
-			v = c.fact(a)
-			c.memo[key] = v
+			args := append(slices.Clone(a.Args), make([]string, max(0, 2-len(a.Args)))...) // facts may rely on two
+			k = facts[a.Name[1:]].find(c, args...)
+			c.memo[key] = k
 		}
-		return v
+		return k
 	}
-	if o := c.Find(evidence.Kind(a.Name), func(o *evidence.Observation) bool { return shows(o, a) }); o != nil {
-		return o
+	k := clueOf(c.Find(evidence.Kind(a.Name), func(o *evidence.Observation) bool { return shows(o, a) }))
+	if k != nil && a.Op == "" {
+		k.seen = c.All(evidence.Kind(a.Name))
 	}
-	return nil
+	return k
+}
+
+// counted reports an atom that compares the number of observations of a kind.
+func counted(a *cause.Atom) bool {
+	return a.Name[0] != '@' && a.Name[0] != '$' && a.Index < 0 && strings.ContainsAny(a.Op, "<>")
 }
 
 // shows reports an observation that is as an atom asks.
@@ -154,100 +190,32 @@ func shows(o *evidence.Observation, a *cause.Atom) bool {
 		return a.Index < 0 || o.Arg(a.Index) != ""
 	case a.Op == "~" && a.Index < 0:
 		return a.Matches(text(o))
-	case a.Index < 0 && a.Op != "=":
-		return true // their number is compared
 	}
-	return a.Matches(o.Arg(max(a.Index, 0)))
-}
-
-func (c *Case) fact(a *cause.Atom) any {
-	args := append(slices.Clone(a.Args), make([]string, max(0, 2-len(a.Args)))...) // facts may rely on two
-	switch f := facts[a.Name[1:]].find.(type) {
-	case func(*Case) bool:
-		return f(c)
-	case func(*Case) float64:
-		return f(c)
-	case func(*Case) string:
-		return f(c)
-	case func(*Case, ...string) bool:
-		return f(c, args...)
-	case func(*Case, ...string) string:
-		return f(c, args...)
-	case func(*Case) []finding.Quote:
-		return f(c)
-	case func(*Case) *clue:
-		if k := f(c); k != nil {
-			return k
-		}
-	case func(*Case) *evidence.Observation:
-		if o := f(c); o != nil {
-			return o
-		}
-	case func(*Case, ...string) *evidence.Observation:
-		if o := f(c, args...); o != nil {
-			return o
-		}
-	}
-	return nil
+	return counted(a) || a.Matches(o.Arg(max(a.Index, 0)))
 }
 
 // holds reports that an atom is true of the case.
 func (c *Case) holds(a *cause.Atom) bool {
-	switch v := c.look(a).(type) {
-	case bool:
-		return v
-	case float64:
-		return a.Reaches(v)
-	case string:
-		return a.Matches(v)
-	case *evidence.Env:
-		return a.Op == "" || a.Matches(v.Value)
-	case *clue:
-		return a.Index < 0 || a.Matches(v.arg(a.Index))
-	case []finding.Quote:
-		return a.Reaches(float64(len(v)))
-	case *evidence.Observation:
-		if a.Op != "" && a.Op != "=" && a.Op != "~" && a.Index < 0 {
-			return a.Reaches(float64(len(c.All(v.Kind))))
-		}
-		return a.Name[0] != '@' || a.Index < 0 || a.Matches(v.Arg(a.Index))
+	k := c.look(a)
+	switch {
+	case k == nil:
+		return false
+	case counted(a):
+		return a.Reaches(float64(len(c.All(evidence.Kind(a.Name)))))
+	case a.Name[0] == '@' || a.Name[0] == '$':
+		return a.Op == "" && a.Index < 0 || a.Matches(k.arg(a.Index))
 	}
-	return false
+	return true
 }
 
 // placeholder is the value of a placeholder.
-func (c *Case) placeholder(a *cause.Atom) string {
-	switch v := c.look(a).(type) {
-	case float64:
-		return strconv.FormatFloat(v, 'g', 3, 64)
-	case string:
-		return v
-	case *evidence.Env:
-		return v.Value
-	case *clue:
-		return v.arg(max(a.Index, 0))
-	case *evidence.Observation:
-		return v.Arg(max(a.Index, 0))
-	}
-	return ""
-}
+func (c *Case) placeholder(a *cause.Atom) string { return c.look(a).arg(a.Index) }
 
 // lines are those that atoms stand for.
 func (c *Case) lines(atoms []*cause.Atom) (list []finding.Quote) {
 	for _, a := range atoms {
-		switch v := c.look(a).(type) {
-		case *evidence.Env:
-			list = append(list, v.Quote)
-		case *clue:
-			list = append(list, v.quotes...)
-		case []finding.Quote:
-			list = append(list, v...)
-		case *evidence.Observation:
-			if a.Op == "" && a.Name[0] != '@' {
-				list = append(list, c.quotes(v.Kind)...)
-			} else {
-				list = append(list, first(v.Quotes, 1)...)
-			}
+		if k := c.look(a); k != nil {
+			list = append(list, k.lines()...)
 		}
 	}
 	return first(list, maxEvidence)
@@ -257,10 +225,8 @@ func (c *Case) lines(atoms []*cause.Atom) (list []finding.Quote) {
 func (c *Case) where(atoms []*cause.Atom) string {
 	var list []*evidence.Observation
 	for _, a := range atoms {
-		if v, ok := c.look(a).(*evidence.Observation); ok && a.Op == "" && a.Name[0] != '@' {
-			list = append(list, c.All(v.Kind)...)
-		} else if ok {
-			list = append(list, v)
+		if k := c.look(a); k != nil {
+			list = append(list, k.seen...)
 		}
 	}
 	return hosts(list)

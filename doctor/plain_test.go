@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -53,53 +52,6 @@ func TestInfiniBandOff(t *testing.T) {
 	}
 }
 
-// smi is a table of nvidia-smi: of each GPU its temperature, power and utilisation.
-func smi(gpus ...[3]int) string {
-	text := "| NVIDIA-SMI 550.90.07              Driver Version: 550.90.07      CUDA Version: 12.4     |\n"
-	for i, g := range gpus {
-		text += fmt.Sprintf("|   %d  NVIDIA GeForce RTX 4090        Off |   00000000:%02X:00.0 Off |                  Off "+
-			"|\n", i, 0x10*i+1)
-		text += fmt.Sprintf("| 61%%   %dC    P2             %dW / 450W |   21514MiB /  24564MiB |    %3d%%      Default |\n",
-			g[0], g[1], g[2])
-		text += "|                                         |                        |                  N/A |\n"
-	}
-	return text
-}
-
-// A GPU that is hot and draws half the power of its busy equals is found in the plain table; idle ones, two that differ
-// and one that is only warm are not.
-func TestHotApart(t *testing.T) {
-	for name, tt := range map[string]struct {
-		text  string
-		found bool
-	}{
-		"one hot": {
-			smi([3]int{68, 387, 99}, [3]int{67, 391, 100}, [3]int{89, 211, 100}, [3]int{66, 385, 100}), true,
-		},
-		"it waits": {
-			smi([3]int{68, 387, 99}, [3]int{67, 391, 100}, [3]int{89, 211, 40}, [3]int{66, 385, 100}), false,
-		},
-		"the others are idle":  {smi([3]int{38, 20, 0}, [3]int{37, 21, 0}, [3]int{89, 211, 100}, [3]int{36, 22, 0}), false},
-		"one equal":            {smi([3]int{68, 387, 99}, [3]int{89, 211, 100}), false},
-		"as much power":        {smi([3]int{68, 387, 99}, [3]int{67, 391, 100}, [3]int{84, 380, 100}), false},
-		"cool and little":      {smi([3]int{68, 387, 99}, [3]int{67, 391, 100}, [3]int{60, 211, 100}), false},
-		"two tables":           {smi([3]int{68, 387, 99}, [3]int{67, 391, 100}) + smi([3]int{89, 211, 100}), false},
-		"all hot":              {smi([3]int{85, 300, 99}, [3]int{86, 302, 100}, [3]int{89, 211, 100}), false},
-		"nearly as hot, equal": {smi([3]int{78, 387, 99}, [3]int{77, 391, 100}, [3]int{81, 379, 100}), false},
-	} {
-		r := examine(t, tt.text)
-		i := slices.IndexFunc(r.Findings,
-			func(f finding.Finding) bool { return f.ID == "gpu-throttled" && f.Severity == finding.Warn })
-		if (i >= 0) != tt.found {
-			t.Errorf("%s: %+v", name, r.Findings)
-		}
-		if tt.found && i >= 0 &&
-			(r.Findings[i].Where != "GPU 00000000:21:00.0" || !strings.Contains(r.Findings[i].Title, "GPU 2 is hot")) {
-			t.Errorf("%s: %+v", name, r.Findings[i])
-		}
-	}
-}
-
 // A finding about a GPU names it where the lines do.
 func TestNamedGPU(t *testing.T) {
 	q := "GPU 00000000:41:00.0\n        HW Slowdown                       : Not Active\nGPU 00000000:81:00.0\n        " +
@@ -113,9 +65,8 @@ func TestNamedGPU(t *testing.T) {
 		"If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid " +
 		"fragmentation.\n"
 	for text, want := range map[string][2]string{
-		"[rank6]: " + oom: {"GPU 2 of rank 6 ran out", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, as the log " +
-			"advises (2.05 GiB is reserved but unallocated). Smaller"},
-		oom: {"GPU 2 ran out", "expandable_segments:True"},
+		"[rank6]: " + oom: {"GPU 2 of rank 6 ran out", "Smaller micro-batch"},
+		oom:               {"GPU 2 ran out", "Smaller micro-batch"},
 		"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB\n": {
 			"A GPU ran out", "Smaller micro-batch",
 		},
@@ -138,20 +89,5 @@ func TestKnownFailure(t *testing.T) {
 		!strings.Contains(out, "The cause is not known; collect these") || strings.Count(out, "run: ") != leading ||
 		!strings.Contains(out, "[collective-timeout") || strings.Count(out, "\n") > answerLines {
 		t.Errorf("%v: %s", ids(r), out)
-	}
-}
-
-// TestNodesMiscounted: numbers and their nouns agree.
-func TestNodesMiscounted(t *testing.T) {
-	text := ""
-	for rank := range "ab" {
-		text += fmt.Sprintf("n1:%[1]d:9 [%[2]d] NCCL INFO comm 0x%[1]d rank %[2]d nRanks 2 nNodes 2 localRanks 1 localRank "+
-			"0 MNNVL 0\nn1:%[1]d:9 [%[2]d] NCCL INFO ncclCommInitRank comm 0x%[1]d rank %[2]d nranks 2 cudaDev %[2]d nvmlDev "+
-			"%[2]d busId 1000 commId 0xab - Init START\n", 7+rank, rank)
-	}
-	r := examine(t, text)
-	i := slices.IndexFunc(r.Findings, func(f finding.Finding) bool { return f.ID == "nodes-miscounted" })
-	if i < 0 || r.Findings[i].Title != "NCCL counts 2 nodes on 1 host" {
-		t.Errorf("%+v", r.Findings)
 	}
 }

@@ -34,9 +34,6 @@ func TestNearCauses(t *testing.T) {
 			"virtual gpu", "two vGPUs of a virtual machine crash\n" + warn + "Cuda failure 801 'operation not supported'",
 			"vgpu",
 		},
-		{"started twice", "the job on two nodes hangs\ninitializing ddp: GLOBAL_RANK: 0, MEMBER: 1/4\ninitializing ddp: " +
-			"GLOBAL_RANK: 1, MEMBER: 2/4\ninitializing ddp: GLOBAL_RANK: 0, MEMBER: 1/4\ninitializing ddp: GLOBAL_RANK: 1, " +
-			"MEMBER: 2/4", "bootstrap-mismatch"},
 		{"no peermem", "transport/ibrc.cpp:nvshmemt_init:7: neither nv_peer_mem, or nvidia_peermem detected. Skipping " +
 			"transport.\nit fails on two nodes", "gdr-off"},
 		{"two releases", "NCCL version 2.90.1+cuda99.0\nNCCL version 2.91.4+cuda99.0\nw7:71:93 [2] net_ib.cc:5 NCCL WARN " +

@@ -82,7 +82,7 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 		r.Blank = silent.Blank()
 	}
 	preferSpecific(c, causes)
-	found = slices.Concat(causes, happened)
+	found = slices.Concat(causes, happened, c.ofFleet())
 	for i := range found {
 		c.cost(&found[i])
 	}

@@ -175,7 +175,8 @@ func (c *Case) fewerNodesSlower() *clue {
 		}
 		if a.nodes < b.nodes && a.gpus > a.nodes && a.gpus/a.nodes > b.gpus/b.nodes {
 			return &clue{
-				[]string{words.Plural(a.gpus/a.nodes, "GPU"), a.text, b.text}, []finding.Quote{{Text: c.clauses[i].Text}},
+				args:   []string{words.Plural(a.gpus/a.nodes, "GPU"), a.text, b.text},
+				quotes: []finding.Quote{{Text: c.clauses[i].Text}},
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/internal/lazyre"
+	"busbar.dev/unit"
 )
 
 // Condition is what must hold of the evidence: atoms joined by and, or and not.
@@ -191,9 +192,18 @@ func parseAtom(word string) (*Atom, error) {
 		a.pattern, err = regexp.Compile("(?i)" + a.Value)
 	case "", "=":
 	default:
-		a.number, err = strconv.ParseFloat(a.Value, 64)
+		a.number, err = numberOf(a.Value)
 	}
 	return a, err
+}
+
+// numberOf reads a number or a size: 0.15, 64M.
+func numberOf(text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if size, e := unit.ParseBytes(text); err != nil && e == nil {
+		return float64(size), nil
+	}
+	return v, err
 }
 
 // Matches compares a text with the atom's value or pattern; without any, a text that is not empty matches.
@@ -206,7 +216,7 @@ func (a *Atom) Matches(text string) bool {
 	case "":
 		return text != ""
 	}
-	v, err := strconv.ParseFloat(text, 64)
+	v, err := numberOf(text)
 	return err == nil && a.Reaches(v)
 }
 

@@ -19,5 +19,4 @@
 //
 // A recogniser is a row of lines.csv: the kind of observation, the words of which one must stand in
 // the line, and a pattern whose groups become the arguments of the observation.
-// Sentences that people write have tables of their own (seen_words.go, seen_more.go).
 package evidence

@@ -92,37 +92,36 @@ func TestObservations(t *testing.T) {
 		kind Kind
 		args string
 	}{
-		{pre + "Bootstrap : Using docker0:172.17.0.1<0>", Bootstrap, "docker0 docker"},
-		{"Bootstrap : Using [0]ip6tnl0:fe80::1%ip6tnl0<0> [1]veth0:2a02::1<0>", Bootstrap, "ip6tnl0 link-local"},
+		{pre + "Bootstrap : Using docker0:172.17.0.1<0>", Bootstrap, "docker0 "},
+		{"Bootstrap : Using [0]ip6tnl0:fe80::1%ip6tnl0<0> [1]veth0:2a02::1<0>", Bootstrap, "ip6tnl0 fe80:"},
 		{
 			pre + "NET/Socket : Using [0]eno1:172.18.40.41<0> [1]veth25f2e72:fe80::1%veth<0>", SocketUsing,
-			"eno1,veth25f2e72 ipv4,link-local",
+			"eno1,veth25f2e72 ",
 		},
 		{pre + "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:1.1.1.1<0>", IBUsing, "mlx5_0,mlx5_1 IB+RoCE"},
 		{
 			"NET/IB : Got completion from peer 1.1.1.1<1> with status=12 opcode=0 len=0 vendor err 129 (Recv)", Completion,
-			"12 129",
+			"12",
 		},
 		{"NET/IB: Got completion from peer 1.1.1.1 with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) " +
-			"vendor_err=0x81", Completion, "12 129"},
-		{"Got completion with error 4, opcode 0, len 32694, vendor err 81", Completion, "4 81"},
-		{"Call to ibv_modify_qp failed with 110 Connection timed out", VerbsFailure, "ibv_modify_qp timeout"},
-		{"ibv_create_cq(cqe=4096) failed: Cannot allocate memory", VerbsFailure, "ibv_create_cq memory"},
-		{"\tACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+", ACSOn, "SrcValid ReqRedir CmpltRedir"},
-		{"\tLnkSta:\tSpeed 8GT/s (downgraded), Width x8 (downgraded)", LinkDegraded, "8GT/s x8"},
-		{"linux ro intel_iommu=on quiet", IommuSetting, "intel_iommu on"},
+			"vendor_err=0x81", Completion, "12"},
+		{"Got completion with error 4, opcode 0, len 32694, vendor err 81", Completion, "4"},
+		{"Call to ibv_modify_qp failed with 110 Connection timed out", VerbsFailure, "modify_qp timed out"},
+		{"ibv_create_cq(cqe=4096) failed: Cannot allocate memory", VerbsFailure, "create_cq cannot allocate memory"},
+		{"\tACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+", "acs-on", "ReqRedir"},
+		{"\tLnkSta:\tSpeed 8GT/s (downgraded), Width x8 (downgraded)", "link-degraded", "8GT/s x8"},
+		{"linux ro intel_iommu=on quiet", "iommu-setting", "intel_iommu on"},
 		{"     out_of_sequence: 6140236", Counter, "out_of_sequence 1000000"},
 		{"LinkDownedCounter:...............5", Counter, "linkdownedcounter 1"},
-		{"mlx5_0	1	3	0000:0000:0000:0000:0000:ffff:0a00:0001	10.0.0.1	v2	eth0", GID, "mlx5_0 3 ipv4 v2"},
 		{"2: eth2: <BROADCAST,MULTICAST,UP> mtu 1500 qdisc mq state UP", MTU, "eth2 1500"},
-		{"nvidia_peermem         16384  0", Peermem, "nvidia_peermem 0"},
-		{"max locked memory       (kbytes, -l) 64", Memlock, "64"},
-		{"shm              64M     0   64M   0% /dev/shm", ShmSize, "64"},
+		{"nvidia_peermem         16384  0", "peermem", "nvidia_peermem 0"},
+		{"max locked memory       (kbytes, -l) 64", "memlock", "64"},
+		{"shm              64M     0   64M   0% /dev/shm", "shm-size", "64M"},
 		{"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=77, OpType=ALLREDUCE, NumelIn=1, " +
 			"Timeout(ms)=600000) ran", Watchdog, "77 ALLREDUCE"},
-		{"NVRM: Xid (PCI:0000:17:00): 79, pid=1", Xid, "79"},
-		{"● nvidia-fabricmanager.service - NVIDIA fabric manager service; Active: failed", FabricManager, "failed"},
-		{"Selected Provider is tcp;ofi_rxm", Provider, "tcp;ofi_rxm"},
+		{"NVRM: Xid (PCI:0000:17:00): 79, pid=1", "xid", "79"},
+		{"● nvidia-fabricmanager.service - NVIDIA fabric manager service; Active: failed", "fabric-manager", "failed"},
+		{"Selected Provider is tcp;ofi_rxm", "ofi-provider", "tcp;ofi_rxm"},
 		{
 			"h:1:2 [0] include/socket.h:403 NCCL WARN Connect to 10.1.1.1<56821> failed : Connection refused", ConnectError,
 			"refused",
@@ -215,9 +214,7 @@ func FuzzReader(f *testing.F) {
 		"value: 1")
 	f.Add("6 GB/s instead of 12\n644,699 49.36")
 	f.Add("\x1f\x8b\x08\x00")
-	f.Add("3: e5: <UP> mtu 9\n    inet 10.9.1.4/20 scope global e5\nlocalGid ::1 remoteGids ::2\nConnect to " +
-		"[::ffff:1.2.3.4]:9 failed\nhealthMask 0xffffffff")
-	f.Add("Tokenizing 61%|##| 6/9 [14:58<09:34, 1 examples/s]\nwaitForInput: socket x timed out after 1ms")
+	f.Add("Connect to [::ffff:1.2.3.4]:9 failed\nhealthMask 0xffffffff\nwaitForInput: socket x timed out after 1ms")
 	words := NewVocabulary()
 	f.Fuzz(func(t *testing.T, text string) {
 		r := words.NewReader()

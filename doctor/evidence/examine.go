@@ -40,7 +40,7 @@ func (r *Reader) line(l *nccllog.Line, s *sight) {
 	if r.prose(l.Text) {
 		return
 	}
-	if !s.bulk {
+	if !s.call {
 		r.lastError(l)
 		if legend(l.Text) {
 			return
@@ -100,11 +100,6 @@ func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {
 	switch {
 	case h.special == warned:
 		return false
-	case h.special == waiting:
-		r.wait(l.Text, l.Num)
-		return false
-	case h.special == addresses:
-		return r.nets.read(r.set, l.Text, q)
 	case h.special == settings:
 		return r.settings(h, q, host)
 	case h.special == training:
@@ -125,11 +120,12 @@ func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {
 
 // ofMachine are kinds of lines that the kernel or a tool prints about the machine that it runs on.
 var ofMachine = map[Kind]bool{
-	Xid: true, GPULost: true, Throttled: true, HotGPU: true, HostMemory: true, LinkDown: true, IommuFault: true,
+	"xid": true, "gpu-lost": true, "throttled": true, "gpu-hot": true, "host-memory": true, "link-down": true,
+	"iommu-fault": true,
 }
 
 // ofGPU are kinds of lines that nvidia-smi -q prints below the address of the GPU that they are about.
-var ofGPU = map[Kind]bool{Throttled: true, HotGPU: true}
+var ofGPU = map[Kind]bool{"throttled": true, "gpu-hot": true}
 
 // gpuHead is the line with which nvidia-smi -q begins a GPU.
 var gpuHead = lazyre.New(`^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$`)

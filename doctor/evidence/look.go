@@ -25,8 +25,8 @@ type hit struct {
 // sight is what one line shows.
 type sight struct {
 	hits  []hit
-	bulk  bool // it is one of the records that make up most of a log
-	rank  int  // that a launcher wrote in front; -1 none
+	call  bool
+	rank  int // that a launcher wrote in front; -1 none
 	parts []part
 }
 
@@ -50,7 +50,6 @@ type looker struct {
 	blank  []byte
 	shapes []shape // of texts, their digits aside, at the place of their hash
 	texts  []sighted
-	ways   map[string][]hit // what connections show
 }
 
 // shape is what texts have in common that differ in nothing but which digits they hold.
@@ -79,7 +78,6 @@ const remembered = 1 << 15
 func (v *Vocabulary) newLooker() *looker {
 	return &looker{
 		words: v, seed: maphash.MakeSeed(), shapes: make([]shape, remembered), texts: make([]sighted, remembered),
-		ways: map[string][]hit{},
 	}
 }
 
@@ -107,7 +105,7 @@ func (k *looker) chunk(source string, c *lines.Chunk, b *batch) {
 // line looks at a line. The first of a source are left to who knows whether they are
 // sentences.
 func (k *looker) line(l *nccllog.Line) (s sight) {
-	if s.hits, s.bulk = k.bulk(l); !s.bulk && l.Num > maxTalk {
+	if s.call = isCall(l); !s.call && l.Num > maxTalk {
 		s.hits = k.look(l, false)
 	}
 	if len(s.hits) > 0 {
@@ -190,20 +188,18 @@ func (k *looker) read(l *nccllog.Line, text string, spots []spot, sentence bool)
 	for _, x := range spots {
 		row := &k.words.rows[x.row]
 		h := hit{kind: row.kind, rank: -1, special: row.special}
-		ok := true
-		switch row.special {
-		case settings:
+		ok := row.special != 0 || !slices.ContainsFunc(hits, func(o hit) bool { return o.kind == h.kind })
+		switch {
+		case row.special == settings:
 			k.words.env.read(&h, l, text, x.at)
-		case warned:
+		case row.special == warned:
 			ok = strings.Contains(text, "NCCL WARN")
-		case waiting, addresses, training: // what came before decides
-			ok = row.digits == nil || row.digits.In(text)
-		default:
+		case row.special == 0 && ok:
 			if x.anew {
 				x.at, ok = row.find(text)
 			}
 			if ok = ok && !(sentence && row.denied(text, x.at)); ok {
-				h.args, h.rank, ok = row.read(text, x.at)
+				h.args, h.rank = row.read(text, x.at)
 			}
 		}
 		if ok {
@@ -221,53 +217,11 @@ func (h *hit) copyTexts() {
 	h.named, h.value = strings.Clone(h.named), strings.Clone(h.value)
 }
 
-// bulk recognises the records that make up most of a long log, without looking for
-// words: calls, of which NCCL's own reader keeps what matters, and connections.
-func (k *looker) bulk(l *nccllog.Line) (hits []hit, ok bool) {
+// isCall reports a record of a call, which make up most of a long log: NCCL's own reader keeps what matters of it.
+func isCall(l *nccllog.Line) bool {
 	if len(l.Records) != 1 {
-		return nil, false
+		return false
 	}
-	rec := &l.Records[0]
-	switch m := rec.Message.(type) {
-	case nccllog.Call:
-		return nil, !strings.Contains(rec.Text, "NCCL ") // else something else ran into it
-	case *nccllog.Connection:
-		if strings.Contains(rec.Text, "NCCL ") {
-			return nil, false
-		}
-		hits, known := k.ways[m.Via]
-		if !known {
-			hits = connected(m)
-			if len(k.ways) < maxWays {
-				k.ways[strings.Clone(m.Via)] = hits
-			}
-		}
-		return hits, hits != nil
-	}
-	return nil, false
-}
-
-// maxWays bounds the ways of connecting that are remembered.
-const maxWays = 1000
-
-// connected is what a connection shows; nil where its words must tell.
-func connected(m *nccllog.Connection) []hit {
-	h := hit{rank: -1}
-	_, via, ok := strings.Cut(strings.Clone(m.Via), "/")
-	switch {
-	case m.Transport == "SHM":
-		h.kind, ok = OverShm, true
-	case m.Transport == "P2P" && ok:
-		h.kind = OverP2P
-		h.args, ok = wayP2P(via)
-	case m.Transport == "NET" && ok:
-		h.kind = OverNet
-		h.args, ok = wayNet(via)
-	default:
-		ok = false
-	}
-	if !ok {
-		return nil
-	}
-	return []hit{h}
+	_, ok := l.Records[0].Message.(nccllog.Call)
+	return ok && !strings.Contains(l.Records[0].Text, "NCCL ") // else something else ran into it
 }

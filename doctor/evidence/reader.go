@@ -49,8 +49,6 @@ type Reader struct {
 	pending string // a setting that a manifest named and whose value is to come
 	last    bool   // NCCL's last error comes next
 	gpu     string // the last one that nvidia-smi -q of this source began
-	nets    *subnetReader
-	busy    []busy // lines that may tell what a rank did last
 	// chunk and workers are how the lines are read, 0 for as usual: what comes of it is the same.
 	chunk, workers int
 
@@ -82,7 +80,7 @@ func (v *Vocabulary) NewReader() *Reader {
 			kinds: map[Kind][]*Observation{}, index: map[string]*Observation{}, env: map[string][]*Env{},
 			Dropped: map[string]int{}, Steps: map[int]*Steps{}, Talk: map[string]bool{},
 		},
-		words: v, look: v.newLooker(), log: nccllog.NewSetupReader(), nets: &subnetReader{subnetPatterns: v.subnets},
+		words: v, look: v.newLooker(), log: nccllog.NewSetupReader(),
 	}
 }
 
@@ -144,10 +142,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	r.kept.Reset()
 	r.events = joblog.NewReader(name)
 	r.size = 0
-	r.nets.begin()
-	r.nets.host++
 	r.gpu = ""
-	r.busy = r.busy[:0]
 	r.told, r.sentences, r.count = r.told[:0], 0, 0
 	r.set.Sources = append(r.set.Sources, name)
 	in, answer, err := r.answer(in)

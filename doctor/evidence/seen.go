@@ -1,100 +1,93 @@
 package evidence
 
 import (
+	_ "embed" // for the table
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/doctor/told"
+	"busbar.dev/input/nccllog"
 	"busbar.dev/input/trainlog"
+	"busbar.dev/internal/csvtable"
 	"busbar.dev/internal/keywords"
+	"busbar.dev/internal/lines"
 )
 
-// seen is one recogniser. A line that holds one of its words is matched against
-// the pattern, whose groups become the arguments; the group named rank is who
-// says it. Without a pattern the word is enough.
-type seen struct {
+//go:embed lines.csv
+var lineTable string
+
+// row is one recogniser: a row of lines.csv, where its columns are explained.
+type row struct {
+	Sees    string   `csv:"sees"`
+	Words   []string `csv:"words"`
+	Also    []string `csv:"also,optional"`
+	Never   []string `csv:"never,optional"`
+	Pattern string   `csv:"pattern,optional"`
+	Says    []string `csv:"says,optional"`
+	Takes   string   `csv:"takes,optional"`
+
 	kind    Kind
-	words   string // separated by |, without case
-	also    string // words of which one must be there too, where the pattern is slow
-	pattern string
-	// take makes arguments from the groups, or from the line when there is no
-	// pattern; it returns false when it is something else after all.
-	take func(groups []string) ([]string, bool)
-	// special marks the rows of lines that hold several things.
 	special int
+	re      *regexp.Regexp
+	rank    int // group that names the rank, 0 none
+	// also and never are the words of these columns, digits the words where some hold a digit; nil: none.
+	also, never, digits *keywords.Set
+	blind               bool // whether and where it matches a text does not depend on which digits the text has
 }
 
-// Special rows.
+// Special rows, of lines that hold several things.
 const (
-	settings  = 1 + iota // of an environment
-	training             // steps of a training
-	addresses            // of a host's interfaces
-	waiting              // what a rank does while others wait
-	warned               // a warning of NCCL, which counts where nothing knows it
+	settings = 1 + iota // of an environment
+	training            // steps of a training
+	warned              // a warning of NCCL, which counts where nothing knows it
 )
-
-// recogniser is a row made ready.
-type recogniser struct {
-	seen
-	re    *regexp.Regexp
-	rank  int           // group that names the rank, 0 none
-	needs *keywords.Set // words of also; nil: none
-	// digits are the words where some hold a digit; nil: none does. blind says that whether and where words and
-	// pattern match does not depend on which digits a text has.
-	digits *keywords.Set
-	blind  bool
-}
 
 // Vocabulary is everything that readers look for, made ready: patterns and the
 // automaton that finds their words. It is not changed by use, so that many readers
 // may share one.
 type Vocabulary struct {
-	rows    []recogniser
+	rows    []row
 	finder  *finder
 	env     *envPatterns
 	figures *figureReader
-	subnets *subnetPatterns
-	busy    *busyPatterns
 }
 
 // NewVocabulary makes the recognisers ready, which takes some milliseconds.
 func NewVocabulary() *Vocabulary {
-	rs := &Vocabulary{
-		env: newEnvPatterns(), figures: newFigureReader(), subnets: newSubnetPatterns(), busy: newBusyPatterns(),
+	v := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader(), finder: &finder{}}
+	v.rows = append(csvtable.Must[row]("lines.csv", lineTable),
+		row{Words: strings.Split(envWords, "|"), special: settings},
+		row{Words: strings.Split(trainlog.Words, "|"), special: training},
+		row{Words: []string{"nccl warn"}, special: warned})
+	for i := range v.rows {
+		v.rows[i].ready()
+		v.finder.addWords(i, v.rows[i].Words)
 	}
-	rs.finder = &finder{}
-	for _, table := range [][]seen{
-		seenLines(), seenHarmless(),
-		{
-			{words: envWords, special: settings},
-			{words: trainlog.Words, special: training},
-			{words: subnetWords, special: addresses},
-			{words: busyWords + "|" + gaveUpWords, special: waiting},
-			{words: "nccl warn", special: warned},
-		},
-	} {
-		for _, s := range table {
-			r := recogniser{seen: s}
-			if s.pattern != "" {
-				r.re = regexp.MustCompile(s.pattern)
-				r.rank = max(r.re.SubexpIndex("rank"), 0)
-			}
-			r.blind = !strings.ContainsAny(s.words+s.also, digits) && blind(s.pattern)
-			if strings.ContainsAny(s.words, digits) {
-				r.digits = keywords.New(strings.Split(strings.ToLower(s.words), "|"))
-			}
-			if s.also != "" {
-				r.needs = keywords.New(strings.Split(strings.ToLower(s.also), "|"))
-			}
-			rs.finder.addWords(len(rs.rows), s.words)
-			rs.rows = append(rs.rows, r)
-		}
-	}
-	rs.finder.set = keywords.NewDigitless(rs.finder.words)
-	return rs
+	v.finder.set = keywords.NewDigitless(v.finder.words)
+	return v
 }
+
+func (r *row) ready() {
+	kind, _, _ := strings.Cut(r.Sees, "/")
+	r.kind = Kind(kind)
+	if r.Pattern != "" {
+		r.re = regexp.MustCompile(r.Pattern)
+		r.rank = max(r.re.SubexpIndex("rank"), 0)
+	}
+	if r.Also != nil {
+		r.also = keywords.New(r.Also)
+	}
+	if r.Never != nil {
+		r.never = keywords.New(r.Never)
+	}
+	if hasDigits(r.Words) {
+		r.digits = keywords.New(r.Words)
+	}
+	r.blind = r.digits == nil && !hasDigits(r.Also) && !hasDigits(r.Never) && blind(r.Pattern)
+}
+
+func hasDigits(words []string) bool { return strings.ContainsAny(strings.Join(words, ""), digits) }
 
 // finder finds the rows whose words are in a text.
 type finder struct {
@@ -103,9 +96,9 @@ type finder struct {
 	of    []int // row of a word
 }
 
-func (f *finder) addWords(row int, words string) {
-	for w := range strings.SplitSeq(words, "|") {
-		f.words, f.of = append(f.words, strings.ToLower(w)), append(f.of, row)
+func (f *finder) addWords(row int, words []string) {
+	for _, w := range words {
+		f.words, f.of = append(f.words, w), append(f.of, row)
 	}
 }
 
@@ -122,8 +115,8 @@ func (f *finder) rows(text string, hits []int) []int {
 }
 
 // find is where the groups of the pattern are; false where the pattern, or a word, is not there.
-func (r *recogniser) find(text string) (at []int, ok bool) {
-	if r.digits != nil && !r.digits.In(text) || r.needs != nil && !r.needs.In(text) {
+func (r *row) find(text string) (at []int, ok bool) {
+	if r.digits != nil && !r.digits.In(text) || r.also != nil && !r.also.In(text) || r.never != nil && r.never.In(text) {
 		return nil, false
 	}
 	if r.re == nil {
@@ -134,13 +127,13 @@ func (r *recogniser) find(text string) (at []int, ok bool) {
 }
 
 // denied reports that a sentence says of what a row sees that it is not there.
-func (r *recogniser) denied(text string, at []int) bool {
+func (r *row) denied(text string, at []int) bool {
 	if len(at) > 1 {
 		return told.Denies(text, at[0], at[1])
 	}
 	low := strings.ToLower(text)
-	for w := range strings.SplitSeq(strings.ToLower(r.words), "|") {
-		if i := strings.Index(low, w); i >= 0 && len(low) == len(text) {
+	for _, w := range r.Words {
+		if i := strings.Index(low, strings.ToLower(w)); i >= 0 && len(low) == len(text) {
 			return told.Denies(text, i, i+len(w))
 		}
 	}
@@ -148,11 +141,8 @@ func (r *recogniser) denied(text string, at []int) bool {
 }
 
 // read looks closer: the arguments, and the rank where the line names it.
-func (r *recogniser) read(text string, at []int) (args []string, rank int, ok bool) {
+func (r *row) read(text string, at []int) (args []string, rank int) {
 	rank = -1
-	if r.re == nil && r.take != nil {
-		args = []string{text}
-	}
 	for i := 2; i+1 < len(at); i += 2 {
 		group := ""
 		if at[i] >= 0 {
@@ -164,11 +154,46 @@ func (r *recogniser) read(text string, at []int) (args []string, rank int, ok bo
 		}
 		args = append(args, group)
 	}
-	if r.take == nil {
-		return args, rank, true
+	if r.Says != nil {
+		args = slices.Clone(r.Says)
 	}
-	args, ok = r.take(args)
-	return args, rank, ok
+	if take := takes[r.Takes]; take != nil {
+		args = take(args)
+	}
+	return args, rank
+}
+
+// takes are what is made of a pattern's groups, by their names in lines.csv.
+var takes = map[string]func(groups []string) []string{
+	"devices": devices, "lowered": lowered, "magnitude": magnitude, "shape": shapeOf,
+}
+
+func lowered(g []string) []string {
+	for i, s := range g {
+		g[i] = strings.TrimRight(strings.ToLower(strings.TrimSpace(s)), " .'\"")
+	}
+	return g
+}
+
+// shapeOf makes messages alike that differ in their numbers.
+func shapeOf(g []string) []string { return []string{lines.Shape(g[0])} }
+
+// magnitude keeps of a counter's value how large it is: values differ between hosts and times.
+func magnitude(g []string) []string {
+	return []string{strings.ToLower(g[0]), "1" + strings.Repeat("0", len(g[1])-1)}
+}
+
+// devices names those of "[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", and their link layers.
+func devices(g []string) []string {
+	var names, layers []string
+	for _, n := range nccllog.ParseDevices("", g[0]).NICs {
+		names = append(names, n.Name)
+		if (n.Layer == "IB" || n.Layer == "RoCE") && !slices.Contains(layers, n.Layer) {
+			layers = append(layers, n.Layer)
+		}
+	}
+	slices.Sort(layers)
+	return []string{strings.Join(names, ","), strings.Join(layers, "+")}
 }
 
 // atoi reads a short number; -1 when it is none.
@@ -184,33 +209,4 @@ func atoi(s string) int {
 		n = 10*n + int(s[i]-'0')
 	}
 	return n
-}
-
-// What busbar's own programs print: bench, and whatever else runs on its engine.
-const (
-	RankDied   Kind = "rank-died"
-	RankSilent Kind = "rank-silent"
-	LocalDial  Kind = "local-dial"
-	NotCome    Kind = "not-come"
-	EngineRun  Kind = "engine-run"
-)
-
-// What frameworks warn of themselves, and temperatures.
-const (
-	FP32Matmul    Kind = "fp32-matmul"
-	UnusedFlag    Kind = "unused-flag"
-	LoaderWorkers Kind = "loader-workers"
-	PinWithoutGPU Kind = "pin-without-gpu"
-	HotGPU        Kind = "gpu-hot"
-	// GPU, its temperature and power, the greatest temperature and least power of its equals
-	HotAmongEqual Kind = "gpu-hot-apart"
-)
-
-func fewWorkers([]string) ([]string, bool)  { return []string{"few"}, true }
-func manyWorkers([]string) ([]string, bool) { return []string{"many"}, true }
-
-// hot keeps temperatures at which GPUs lower their clocks or soon will: data sheets give 87 to 98 °C.
-func hot(g []string) ([]string, bool) {
-	n, err := strconv.Atoi(g[0])
-	return g, err == nil && n >= 90 && n <= 125
 }

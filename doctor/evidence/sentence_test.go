@@ -15,7 +15,7 @@ func TestZerosInText(t *testing.T) {
 		r := NewReader()
 		if err := r.Read("log", strings.NewReader(text)); err != nil {
 			t.Errorf("%s: %v", name, err)
-		} else if set, err := r.Set(); err != nil || !set.Has(DuplicateGPU) {
+		} else if set, err := r.Set(); err != nil || !set.Has("duplicate-gpu") {
 			t.Errorf("%s: not seen", name)
 		}
 	}

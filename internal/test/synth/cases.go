@@ -106,14 +106,6 @@ func (j *Job) programCases() []Case {
 			}
 			return j.trains(r) + j.Watchdog(r, 77, "ALLREDUCE")
 		}), healthy},
-		{"checkpoint", "rank-busy", "saves a checkpoint", job(func(r int) string {
-			if r == 0 {
-				return j.trains(r) + "[rank0]: saving checkpoint of step 8 to /data/synthetic/8\n"
-			}
-			return j.trains(r) + j.Watchdog(r, 77, "ALLGATHER")
-		}), []File{j.nccl(nil), j.ranks(func(r int) string {
-			return j.trains(r) + "[rank0]: saving checkpoint of step 8 to /data/synthetic/8\n"
-		})}},
 		{"rendezvous", "rendezvous", "15/16 clients joined", []File{j.ranks(func(r int) string {
 			return fmt.Sprintf("[rank%d]: torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. "+
 				"15/16 clients joined.\n", r)

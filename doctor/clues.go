@@ -64,13 +64,6 @@ var elsewhere = []string{
 	"NCCL_SHARP_DISABLE", "NCCL_TUNER_CONFIG_PATH", "NCCL_NVLS", "NCCL_IB",
 }
 
-// perHost are settings that rightly differ between ranks.
-var perHost = []string{
-	"RANK", "LOCAL_RANK", "CUDA_VISIBLE_DEVICES", "NCCL_HOSTID", "NCCL_DEBUG_FILE", "NCCL_TOPO_DUMP_FILE",
-	"NCCL_GRAPH_DUMP_FILE", "NCCL_SOCKET_IFNAME",
-	"MASTER_PORT", "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_COMM_ID", "OMPI_", "NCCL_IB_HCA",
-}
-
 // staleNames are settings that releases removed or renamed.
 var staleNames = []string{
 	"NCCL_IB_CUDA_SUPPORT", "NCCL_IB_GDR_LEVEL", "NCCL_TREE_THRESHOLD", "NCCL_LL_THRESHOLD", "NCCL_LAUNCH_MODE",
@@ -84,29 +77,6 @@ func (c *Case) args(kind ...string) *clue {
 		list = append(list, o.Arg(0))
 	}
 	return &clue{args: []string{strings.Join(list, ", ")}}
-}
-
-// releasesDiffer are hosts that print different releases of NCCL. A host that ran several shows several runs.
-func (c *Case) releasesDiffer() *clue {
-	byHost := map[string]string{}
-	k := &clue{}
-	var releases []string
-	for _, o := range c.All(evidence.NCCLVersion) {
-		for h := range o.Hosts {
-			if had, ok := byHost[h]; ok && had != o.Arg(0) {
-				return nil
-			}
-			byHost[h] = o.Arg(0)
-		}
-		if len(o.Hosts) > 0 {
-			k.quotes, releases = append(k.quotes, first(o.Quotes, 1)...), append(releases, o.Arg(0))
-		}
-	}
-	if len(releases) < 2 {
-		return nil
-	}
-	k.args = []string{strings.Join(releases, " and ")}
-	return k
 }
 
 func (c *Case) lossCounters() []finding.Quote {
@@ -163,23 +133,6 @@ func (c *Case) initIncomplete() *clue {
 		}
 		if m.NRanks > 1 && started > 0 && done < started {
 			return &clue{args: []string{strconv.Itoa(started), strconv.Itoa(m.NRanks), strconv.Itoa(done)}}
-		}
-	}
-	return nil
-}
-
-// settingDiffers is a setting of NCCL that has different values on different hosts.
-func (c *Case) settingDiffers() *clue {
-	for _, name := range c.EnvNames() {
-		if !strings.HasPrefix(name, "NCCL_") || slices.ContainsFunc(perHost,
-			func(p string) bool { return strings.HasPrefix(name, p) && !strings.HasSuffix(p, "K") || name == p }) {
-			continue
-		}
-		list := c.Values(name)
-		if len(list) > 1 && len(list[0].Hosts) > 0 && len(list[1].Hosts) > 0 && !overlap(list[0].Hosts, list[1].Hosts) {
-			return &clue{
-				args: []string{name, list[0].Value, list[1].Value}, quotes: []finding.Quote{list[0].Quote, list[1].Quote},
-			}
 		}
 	}
 	return nil

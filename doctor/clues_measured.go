@@ -107,41 +107,30 @@ func speaker(list []finding.Quote) string {
 	return ""
 }
 
-// counts adds up how often observations were made.
-func counts(list []*evidence.Observation) (n int) {
-	for _, o := range list {
-		n += o.Count
-	}
-	return n
-}
-
-// mtuDiffers compares the MTUs of one interface on several hosts.
+// mtuDiffers compares the MTUs of one interface on several hosts: the odd one is that of the fewest.
 func (c *Case) mtuDiffers() *clue {
-	sizes := map[string]map[string][]*evidence.Observation{} // interface, MTU
+	of := map[string][]*evidence.Observation{} // an interface
 	for _, o := range c.All(evidence.MTU) {
-		name, _, _ := strings.Cut(o.Arg(0), "@")
-		if name == "lo" || nccllog.Virtual(name) != "" {
-			continue
+		if name, _, _ := strings.Cut(o.Arg(0), "@"); name != "lo" && nccllog.Virtual(name) == "" {
+			of[name] = append(of[name], o)
 		}
-		if sizes[name] == nil {
-			sizes[name] = map[string][]*evidence.Observation{}
-		}
-		sizes[name][o.Arg(1)] = append(sizes[name][o.Arg(1)], o)
 	}
-	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		if len(sizes[name]) < 2 {
-			continue
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		hosts := map[string]int{} // with an MTU
+		for _, o := range of[name] {
+			hosts[o.Arg(1)] += o.Count
 		}
-		values := slices.Sorted(maps.Keys(sizes[name]))
-		slices.SortStableFunc(values, func(a, b string) int { return counts(sizes[name][a]) - counts(sizes[name][b]) })
-		few, most := values[0], values[len(values)-1]
-		odd, rest := sizes[name][few][0].Quotes[0], sizes[name][most][0].Quotes[0]
+		fewer := func(a, b *evidence.Observation) int {
+			return cmp.Or(hosts[a.Arg(1)]-hosts[b.Arg(1)], cmp.Compare(a.Arg(1), b.Arg(1)))
+		}
+		few, most := slices.MinFunc(of[name], fewer), slices.MaxFunc(of[name], fewer)
+		odd, rest := few.Quotes[0], most.Quotes[0]
 		where := speaker([]finding.Quote{odd})
-		if where == "" && odd.File == rest.File {
+		if few.Arg(1) == most.Arg(1) || where == "" && odd.File == rest.File {
 			continue // one listing of one host: a namespace or a container
 		}
 		return &clue{
-			args:   []string{cmp.Or(where, odd.File), name, few, most, strconv.Itoa(atoi(most) - 28)},
+			args:   []string{cmp.Or(where, odd.File), name, few.Arg(1), most.Arg(1), strconv.Itoa(atoi(most.Arg(1)) - 28)},
 			quotes: []finding.Quote{odd, rest},
 		}
 	}

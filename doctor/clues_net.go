@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/doctor/told"
 	"busbar.dev/finding"
@@ -89,17 +88,12 @@ func overlap(a, b map[string]bool) bool {
 var ibInterface = lazyre.New(`^ib(?:\d+|[sp]\d+\w*)$`)
 
 // ibSeen reports that InfiniBand is there although NCCL does not name it: it lists an interface of IP over InfiniBand
-// among those it could use, or a map of the machine has an InfiniBand NIC.
+// among those it could use.
 func (c *Case) ibSeen() bool {
-	for _, o := range append(slices.Clone(c.All(evidence.SocketUsing)), c.All(evidence.Bootstrap)...) {
-		if slices.ContainsFunc(strings.Split(o.Arg(0), ","), ibInterface.MatchString) {
-			return true
-		}
-	}
-	return c.Cluster != nil && slices.ContainsFunc(c.Cluster.Types, func(t *cluster.NodeType) bool {
-		return slices.ContainsFunc(t.Of(cluster.NIC),
-			func(i int) bool { n := t.Devices[i].NIC; return n != nil && n.Kind == cluster.InfiniBand })
-	})
+	return slices.ContainsFunc(append(slices.Clone(c.All(evidence.SocketUsing)), c.All(evidence.Bootstrap)...),
+		func(o *evidence.Observation) bool {
+			return slices.ContainsFunc(strings.Split(o.Arg(0), ","), ibInterface.MatchString)
+		})
 }
 
 // socketNetwork is the line that says that NCCL uses sockets. The list of their

@@ -55,7 +55,6 @@ var facts = map[string]fact{
 	},
 	"networks-differ":  {"hosts name different networks", yes((*Case).networksDiffer)},
 	"adapters-differ":  {"hosts list different NICs", shown((*Case).adaptersDiffer)},
-	"releases-differ":  {"hosts print different releases of NCCL", found((*Case).releasesDiffer)},
 	"socket-network":   {"NCCL uses sockets", found((*Case).socketNetwork)},
 	"socket-loss":      {"sockets are in use where RDMA is, or it is slow", yes((*Case).socketLoss)},
 	"gdr-off":          {"GPUDirect RDMA is off, and on nowhere", yes((*Case).gdrOff)},
@@ -63,7 +62,6 @@ var facts = map[string]fact{
 	"net-bounce":       {"connections over RDMA without GPUDirect", found((*Case).netBounce)},
 	"net-direct":       {"connections with GPUDirect", found((*Case).netDirect)},
 	"sharers":          {"GPUs of a host and its fewer NICs", found((*Case).sharers)},
-	"setting-differs":  {"a setting differs between hosts: name, value, value", found((*Case).settingDiffers)},
 	"setting-misspelt": {"a misspelt setting: name, what is meant", found((*Case).settingMisspelt)},
 	"stale-settings":   {"settings that releases removed or renamed", found((*Case).staleSettings)},
 	"of-predicted": {

@@ -49,19 +49,3 @@ Training finished successfully
 		}
 	}
 }
-
-// What a manual page says of errors has not happened; the same words in a log have.
-func TestManualPages(t *testing.T) {
-	const said = "Call to ibv_reg_mr failed with error Cannot allocate memory\nNCCL_IB_DISABLE=1\nError: No space left " +
-		"on device while creating shared memory segment\n"
-	for _, head := range []string{
-		".TH NCCL 7\n.SH NAME\nnccl\n.SH ERRORS\n", ".\\\" a comment\n.Dd May 1, 2024\n.Sh NAME\nnccl\n",
-	} {
-		if r := examine(t, head+said); len(r.Findings) > 0 || r.Lines == 0 {
-			t.Errorf("%q: %v", head, ids(r))
-		}
-	}
-	if r := examine(t, said); len(r.Findings) == 0 {
-		t.Error("nothing is found in the lines themselves")
-	}
-}

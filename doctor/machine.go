@@ -8,7 +8,6 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/hardware"
-	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
@@ -43,16 +42,7 @@ func (m *machine) String() string {
 	return s
 }
 
-var (
-	toldNodes = lazyre.New(`(?i)\b(\d{1,4}) ?x ?(\d{1,2}) (?:NVIDIA )?[A-Z]{1,2}\d{2,4}`)
-	toldCount = lazyre.New(`(?i)\b(\d{1,4}|two|four|eight)[ -]nodes?\b`)
-	toldNICs  = lazyre.New(`(?i)\b(\d{1,2}) ?x ?(\d{2,3}) ?G(?:b\S*)?\b|\b(\d{1,2}) ?x ?(FDR|EDR|HDR100|HDR|NDR|XDR)`)
-	toldModel = lazyre.New(`\b[A-Z]{1,3}\d{2,4}\w?\b`)
-	toldGPUs  = lazyre.New(`(?i)\b(\d{1,2}) ?x ?(?:NVIDIA )?[A-Z]{1,2}\d{2,4}`)
-	speeds    = map[string]int{"FDR": 56, "EDR": 100, "HDR100": 100, "HDR": 200, "NDR": 400, "XDR": 800}
-)
-
-// machine puts together what log, tables and words say; nil where the GPU or the
+// machine puts together what log and tables say; nil where the GPU or the
 // number of GPUs stays unknown.
 func (c *Case) machine() *machine {
 	if c.known == nil {
@@ -100,11 +90,6 @@ func (c *Case) gpu() string {
 			}
 		}
 	}
-	for _, word := range first(toldModel.FindAllString(c.Words, -1), 100) {
-		if g, ok := hardware.GPUByName(word); ok {
-			return g.Name
-		}
-	}
 	return ""
 }
 
@@ -140,25 +125,6 @@ func (c *Case) sizes(m *machine) {
 			m.nodes, m.per = n, max(1, t.NRanks()/n)
 		}
 	}
-	if m.nodes > 0 {
-		return
-	}
-	text := c.Words
-	if x := toldNodes.FindStringSubmatch(text); x != nil {
-		m.nodes, m.per = atoi(x[1]), atoi(x[2])
-		return
-	}
-	if x := toldCount.FindStringSubmatch(text); x != nil {
-		words := map[string]int{"two": 2, "four": 4, "eight": 8}
-		if m.nodes = words[strings.ToLower(x[1])]; m.nodes == 0 {
-			m.nodes = atoi(x[1])
-		}
-		m.per, m.assumed = 8, append(m.assumed, "8 GPUs per node")
-		return
-	}
-	if x := toldGPUs.FindStringSubmatch(text); x != nil {
-		m.nodes, m.per = 1, atoi(x[1])
-	}
 }
 
 // nics fills the NICs of a node.
@@ -175,18 +141,6 @@ func (c *Case) nics(m *machine) {
 			if n.Net == "IB" && n.Mbps > 0 {
 				m.spec.Port = unit.Rate(n.Mbps) * unit.Gbps / 1000
 			}
-		}
-	}
-	if x := toldNICs.FindStringSubmatch(c.Words); x != nil {
-		n, rate := atoi(x[1]+x[3]), atoi(x[2])
-		if x[4] != "" {
-			rate = speeds[strings.ToUpper(x[4])]
-		}
-		if m.spec.NICs == 0 && n > 0 {
-			m.spec.NICs = n
-		}
-		if m.spec.Port == 0 && rate > 0 {
-			m.spec.Port = unit.Rate(rate) * unit.Gbps
 		}
 	}
 	if m.spec.NICs == 0 {

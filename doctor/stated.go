@@ -69,19 +69,19 @@ var (
 	statedOp   = lazyre.New(`(?i)\b(all[-_ ]?gather|reduce[-_ ]?scatter|all[-_ ]?to[-_ ]?all)`)
 )
 
-// ofPredicted compares the best rate that is told of with what is predicted for the machine that is named, or whose
-// parts are all told: rate, percent, prediction, collective and size, machine.
+// ofPredicted compares the best rate that is told of with what is predicted for the machine that is named: rate,
+// percent, prediction, collective and size, machine.
 func (c *Case) ofPredicted() *clue {
 	best := 0.0
 	k := &clue{}
 	for _, f := range c.Figures {
-		if f.Tool == "wire" || f.Expected || f.Bits {
+		if f.Other {
 			return nil // another comparison
 		}
 		best = max(best, f.GBps)
 		k.quotes = append(k.quotes, f.Quote)
 	}
-	cl, nodes, per := c.named()
+	cl, nodes := c.named()
 	if cl == nil || best == 0 {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (c *Case) ofPredicted() *clue {
 			size, large = n, m[1]+" "
 		}
 	}
-	want := busBandwidth(cl, nodes, per, op, size, c.settings(nil))
+	want := c.busBandwidth(cl, nodes, op, size)
 	if want <= 0 || best > 1.4*want {
 		return nil
 	}
@@ -107,28 +107,23 @@ func (c *Case) ofPredicted() *clue {
 	return k
 }
 
-// named is the cluster that somebody names, or whose parts are all told; nil: nobody does.
-func (c *Case) named() (cl *cluster.Cluster, nodes, per int) {
-	if preset, n := c.stated(); preset != "" {
-		if cl, err := hardware.Preset(preset, n); err == nil {
-			cl.Name = fmt.Sprintf("%s:%d", preset, n)
-			return cl, n, cl.Types[0].Count(cluster.GPU)
-		}
+// named is the cluster that somebody names; nil: nobody does.
+func (c *Case) named() (cl *cluster.Cluster, nodes int) {
+	preset, nodes := c.stated()
+	if preset == "" {
+		return nil, 0
 	}
-	m := c.machine()
-	if m == nil || len(m.assumed) > 0 {
-		return nil, 0, 0
-	}
-	cl, err := m.spec.Cluster(m.nodes)
+	cl, err := hardware.Preset(preset, nodes)
 	if err != nil {
-		return nil, 0, 0
+		return nil, 0
 	}
-	cl.Name = m.String()
-	return cl, m.nodes, m.per
+	cl.Name = fmt.Sprintf("%s:%d", preset, nodes)
+	return cl, nodes
 }
 
-// busBandwidth is what is predicted with settings, in GB/s; 0 where nothing can be.
-func busBandwidth(cl *cluster.Cluster, nodes, per int, op coll.Kind, size unit.Bytes, env map[string]string) float64 {
+// busBandwidth is what is predicted, in GB/s; 0 where nothing can be.
+func (c *Case) busBandwidth(cl *cluster.Cluster, nodes int, op coll.Kind, size unit.Bytes) float64 {
+	per := cl.Types[0].Count(cluster.GPU)
 	layout, err := nccl.Block(cl, nodes, per)
 	if err != nil {
 		return 0

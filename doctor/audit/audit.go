@@ -8,7 +8,6 @@ package audit
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -40,56 +39,32 @@ func Run(c *cluster.Cluster) []finding.Finding {
 	a.counters()
 	a.outOfService()
 	a.network()
-	a.sort()
+	slices.SortStableFunc(a.found, func(x, y finding.Finding) int {
+		return cmp.Or(finding.BySeverity(x, y), built(x)-built(y))
+	})
 	return a.found
 }
 
-// sort puts what is graver first, and of equals what single nodes have before NICs that most nodes share: that is how
-// they were bought.
-func (a *auditor) sort() {
-	nodes := 0
-	for i := range a.c.Hosts {
-		if t := a.c.TypeOf(i); t != nil && t.Count(cluster.GPU) > 0 {
-			nodes++
-		}
+// built puts NICs that GPUs share, which is how nodes are bought, behind what is broken.
+func built(f finding.Finding) int {
+	if f.ID == "nic-shared" {
+		return 1
 	}
-	hosts := func(f *finding.Finding) int {
-		where, _, _ := strings.Cut(f.Where, "/")
-		list, err := cluster.ParseHosts(where)
-		if err != nil {
-			return 0
-		}
-		return len(list)
-	}
-	single := slices.ContainsFunc(a.found,
-		func(f finding.Finding) bool { return f.Severity >= finding.Warn && hosts(&f) < nodes })
-	common := func(f *finding.Finding) int {
-		switch {
-		case f.ID != "nic-shared":
-			return 0
-		case !single:
-			return -1
-		case 2*hosts(f) > nodes:
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(a.found, func(x, y finding.Finding) int {
-		return cmp.Or(finding.BySeverity(x, y), common(&x)-common(&y))
-	})
+	return 0
 }
 
 // Unchecked lists what the rules ask for and no source says, with what says it: a cluster of which little is known has
 // few findings.
 func Unchecked(c *cluster.Cluster) []string {
-	var models, tree bool
+	var models, tree, rates bool
 	for _, t := range c.Types {
 		tree = tree || t.Tree == cluster.Assumed
 		for i := range t.Devices {
-			models = models || t.Devices[i].Kind == cluster.GPU && !t.Devices[i].Model.Known()
+			d := &t.Devices[i]
+			models = models || d.Kind == cluster.GPU && !d.Model.Known()
+			rates = rates || d.Kind == cluster.NIC && (d.NIC == nil || !d.NIC.Rate().Known())
 		}
 	}
-	unrated := unratedNICs(c)
 	bare := slices.ContainsFunc(c.Hosts, func(h cluster.Host) bool { return h.Type < 0 })
 	var list []string
 	for _, x := range []struct {
@@ -98,8 +73,8 @@ func Unchecked(c *cluster.Cluster) []string {
 	}{
 		{bare, "the inside of hosts (busbar map on a node)"},
 		{models, "GPU models (nvidia-smi -L)"},
-		{unrated != "", "rates of NICs " + unrated + " (on the node: ibstat DEVICE for InfiniBand, ethtool INTERFACE for " +
-			"Ethernet; busbar map reads both)"},
+		{rates, "rates of NICs (on the node: ibstat DEVICE for InfiniBand, ethtool INTERFACE for Ethernet; busbar map reads " +
+			"both)"},
 		{tree, "the PCIe tree, which is assumed (busbar map on the node)"},
 		{len(c.Hosts) > 1 && len(c.Network.Links) == 0, "the network (ibnetdiscover, scontrol show topology)"},
 		{c.Network.TrunksUnknown(), "rates between switches (ibnetdiscover)"},
@@ -109,41 +84,6 @@ func Unchecked(c *cluster.Cluster) []string {
 		}
 	}
 	return list
-}
-
-// unratedNICs names NICs whose rate no source says: dgx[01-16]/mlx5_[1-2]. Hosts with the same ones are named together.
-func unratedNICs(c *cluster.Cluster) string {
-	hosts := map[string][]string{}
-	var order []string
-	lacks := make([]string, len(c.Types))
-	for i, t := range c.Types {
-		var names []string
-		for _, n := range t.Of(cluster.NIC) {
-			if d := &t.Devices[n]; d.NIC == nil ||
-				!slices.ContainsFunc(d.NIC.Ports, func(p cluster.Port) bool { return p.Rate.Known() }) {
-				names = append(names, d.Title())
-			}
-		}
-		lacks[i] = cluster.FormatHosts(names)
-	}
-	for _, h := range c.Hosts {
-		if h.Type < 0 || h.Type >= len(lacks) || lacks[h.Type] == "" {
-			continue
-		}
-		if hosts[lacks[h.Type]] == nil {
-			order = append(order, lacks[h.Type])
-		}
-		hosts[lacks[h.Type]] = append(hosts[lacks[h.Type]], h.Name)
-	}
-	var list []string
-	for i, nics := range order {
-		if i == namedEach {
-			list = append(list, fmt.Sprintf("and %d more kinds of nodes", len(order)-i))
-			break
-		}
-		list = append(list, cluster.FormatHosts(hosts[nics])+"/"+nics)
-	}
-	return strings.Join(list, ", ")
 }
 
 const namedEach = 4 // more devices are named as a range

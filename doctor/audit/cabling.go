@@ -31,60 +31,9 @@ func (a *auditor) uncabled() {
 		a.addFinding("nic-uncabled", finding.Warn, cluster.FormatHosts(hosts[k])+"/"+k.nic,
 			fmt.Sprintf("no cable or port down in %s; on %s it is cabled: nothing is sent through it, and what its GPU sends "+
 				"takes another NIC", cmp.Or(k.source, "the network's source"), words.Plural(k.peers, "other node")),
-			a.spare(hosts[k])+"check the cable and both ports (ibstat on the node, iblinkinfo), or the node's name in the "+
+			"check the cable and both ports (ibstat on the node, iblinkinfo), or the node's name in the "+
 				"fabric; until then keep the node out of jobs with the others")
 	}
-}
-
-// spare names the adapter without a host's name that may be the NIC that a host lacks: as many such adapters hang on
-// its leaves as hosts there lack a NIC.
-func (a *auditor) spare(hosts []string) string {
-	if len(hosts) != 1 {
-		return ""
-	}
-	leaves := a.leavesOf()
-	own := leaves[a.c.HostIndex(hosts[0])]
-	near := func(h int) bool {
-		return slices.ContainsFunc(leaves[h], func(sw int) bool { return slices.Contains(own, sw) })
-	}
-	var names []string
-	for h := range a.c.Hosts {
-		if a.c.Hosts[h].Nameless() && near(h) {
-			names = append(names, a.c.Hosts[h].Name)
-		}
-	}
-	lack := 0
-	for _, u := range a.c.Uncabled() {
-		if near(u.Host) {
-			lack++
-		}
-	}
-	if len(names) == 0 || len(names) != lack {
-		return ""
-	}
-	return fmt.Sprintf("%s on the same leaf carries no host's name and may be it: compare its GUID with ibstat on the "+
-		"node, and start rdma-ndd there; else ", strings.Join(names, " or "))
-}
-
-// leavesOf are the switches that hosts hang on.
-func (a *auditor) leavesOf() map[int][]int {
-	on := map[int][]int{}
-	for i := range a.c.Network.Links {
-		l := &a.c.Network.Links[i]
-		host, sw := l.A, l.B
-		if !host.ToHosts() {
-			host, sw = sw, host
-		}
-		if !host.ToHosts() || sw.ToHosts() {
-			continue
-		}
-		for _, s := range host.Hosts {
-			for h := s.First; h < s.First+s.N; h++ {
-				on[h] = append(on[h], sw.Switch)
-			}
-		}
-	}
-	return on
 }
 
 // swappedRails reports NICs that are cabled to the leaf of another rail.

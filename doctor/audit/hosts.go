@@ -24,12 +24,11 @@ func (a *auditor) unlikeNodes() {
 			common = i
 		}
 	}
-	lost := a.lostNICs()
 	for i, t := range a.c.Types {
 		if i == common || t.Count(cluster.GPU) == 0 || len(a.hosts[i]) == 0 {
 			continue
 		}
-		diff := differences(t, a.c.Types[common], lost[i])
+		diff := differences(t, a.c.Types[common])
 		if len(diff) == 0 {
 			continue
 		}
@@ -45,8 +44,7 @@ func (a *auditor) unlikeNodes() {
 }
 
 // differences says how type t differs from type o in what a job would feel.
-// NICs in lost have findings of their own.
-func differences(t, o *cluster.NodeType, lost map[int]bool) []string {
+func differences(t, o *cluster.NodeType) []string {
 	var diff []string
 	say := func(format string, args ...any) { diff = append(diff, fmt.Sprintf(format, args...)) }
 	if x, y := t.Count(cluster.GPU), o.Count(cluster.GPU); x != y {
@@ -55,14 +53,12 @@ func differences(t, o *cluster.NodeType, lost map[int]bool) []string {
 	if x, y := models(t), models(o); x != y {
 		say("GPUs %s instead of %s", x, y)
 	}
-	if x, y := nicRates(t, nil), nicRates(o, nil); x != y && nicRates(t, lost) != nicRates(o, lost) {
-		if t.Count(cluster.NIC) == o.Count(cluster.NIC) {
-			unread := unreadNICs(t, o)
-			x, y = nicRates(t, unread), nicRates(o, unread)
-		}
-		if x != y {
-			say("NICs %s instead of %s", x, y)
-		}
+	var unread map[int]bool
+	if t.Count(cluster.NIC) == o.Count(cluster.NIC) {
+		unread = unreadNICs(t, o)
+	}
+	if x, y := nicRates(t, unread), nicRates(o, unread); x != y {
+		say("NICs %s instead of %s", x, y)
 	}
 	if len(diff) == 0 {
 		if where := matrixDiffers(t, o); where != "" {
@@ -81,25 +77,6 @@ func models(t *cluster.NodeType) string {
 		set[orUnknown(t.Devices[g].Model.Value)] = true
 	}
 	return strings.Join(slices.Sorted(maps.Keys(set)), " and ")
-}
-
-// lostNICs are positions among the NICs of a type that all its hosts have no cable at, by type.
-func (a *auditor) lostNICs() map[int]map[int]bool {
-	count := map[[2]int]int{}
-	for _, u := range a.c.Uncabled() {
-		count[[2]int{a.c.Hosts[u.Host].Type, u.NIC}]++
-	}
-	lost := map[int]map[int]bool{}
-	for k, n := range count {
-		if n < len(a.hosts[k[0]]) {
-			continue
-		}
-		if lost[k[0]] == nil {
-			lost[k[0]] = map[int]bool{}
-		}
-		lost[k[0]][slices.Index(a.c.Types[k[0]].Of(cluster.NIC), k[1])] = true
-	}
-	return lost
 }
 
 // nicRates sums up NICs by rate, without those at some positions.
@@ -195,27 +172,21 @@ func (a *auditor) counters() {
 				continue
 			}
 			where := host.Name + "/" + id.Device
-			fix := readAgain
 			if t := a.c.TypeOf(h); t != nil {
 				if d := t.ByName(id.Device); d >= 0 {
 					where = host.Name + "/" + t.Devices[d].Title()
-					fix = cmp.Or(ringFix(&t.Devices[d], id.Counters), fix)
 				}
 			}
 			if id.Port > 1 {
 				where = fmt.Sprintf("%s:%d", where, id.Port)
 			}
-			a.errorCounters(where, id.Counters, fix)
+			a.errorCounters(where, id.Counters)
 		}
 	}
 }
 
-// readAgain is what to do about counters of errors.
-const readAgain = "read them again after an hour under load; if they grow, clean or replace the cable or transceiver " +
-	"and check the far port"
-
 // errorCounters makes one finding of a port's counters.
-func (a *auditor) errorCounters(where string, counters map[string]uint64, fix string) {
+func (a *auditor) errorCounters(where string, counters map[string]uint64) {
 	var s []string
 	for _, k := range slices.Sorted(maps.Keys(counters)) {
 		switch {
@@ -234,21 +205,7 @@ func (a *auditor) errorCounters(where string, counters map[string]uint64, fix st
 		return
 	}
 	a.addFinding("error-counters", finding.Warn, where,
-		"error counters are not zero: "+strings.Join(s, ", ")+" (counted since they were last cleared)", fix)
-}
-
-// ringFix is what helps a NIC that had no room for what came in while its receive ring could be longer.
-func ringFix(d *cluster.Device, counters map[string]uint64) string {
-	if d.NIC == nil || d.NIC.RxRing == 0 || d.NIC.RxRing >= d.NIC.RxRingMax {
-		return ""
-	}
-	for _, k := range slices.Sorted(maps.Keys(counters)) {
-		for _, part := range []string{"out_of_buf", "no_buf", "nobuf", "missed", "rx_fifo"} {
-			if strings.Contains(strings.ToLower(k), part) && counters[k] > 0 {
-				return fmt.Sprintf("the receive ring has %d of %d descriptors and overflowed (%s): ethtool -G %s rx %d",
-					d.NIC.RxRing, d.NIC.RxRingMax, k, d.Title(), d.NIC.RxRingMax)
-			}
-		}
-	}
-	return ""
+		"error counters are not zero: "+strings.Join(s, ", ")+" (counted since they were last cleared)",
+		"read them again after an hour under load; if they grow, clean or replace the cable or transceiver and check the far "+
+			"port")
 }

@@ -1,10 +1,8 @@
 package audit
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
@@ -183,25 +181,7 @@ func (a *auditor) nicItself(n *node, k int) {
 				"staged through host memory",
 			"load nvidia_peermem (or use a kernel and driver with DMA-BUF), then check that NCCL's log says GDRDMA")
 	}
-	if len(d.NIC.Off) > 0 && d.NIC.Kind == cluster.Ethernet {
-		a.addFinding("nic-offload-off", finding.Warn, n.where(k),
-			strings.Join(d.NIC.Off, ", ")+" switched off: the processor does this for every packet of a TCP connection",
-			"ethtool -K "+d.Title()+" "+strings.Join(offloadSwitches(d.NIC.Off), " "))
-	}
 	a.nicBehindSlowPCIe(n, k)
-}
-
-// offloadSwitches are the words of ethtool -K that switch offloads on.
-func offloadSwitches(off []string) []string {
-	short := map[string]string{
-		"rx-checksumming": "rx", "tx-checksumming": "tx", "scatter-gather": "sg", "tcp-segmentation-offload": "tso",
-		"generic-segmentation-offload": "gso", "generic-receive-offload": "gro",
-	}
-	var list []string
-	for _, name := range off {
-		list = append(list, cmp.Or(short[name], name)+" on")
-	}
-	return list
 }
 
 func (a *auditor) port(n *node, k int, p cluster.Port, isRail bool) {

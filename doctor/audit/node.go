@@ -10,6 +10,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
 	"busbar.dev/internal/stats"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -114,16 +115,13 @@ func (a *auditor) unlikeFastLinks(n *node) {
 	if len(differ) == 0 {
 		return
 	}
-	words := func(s string) string {
-		return cmp.Or(s, "none")
-	}
 	has := "have"
 	if len(differ) == 1 {
 		has = "has"
 	}
 	a.addFinding("asymmetry-nvlink", finding.Warn, n.hosts+"/"+n.t.Devices[differ[0]].Name,
 		fmt.Sprintf("GPUs do not have the same fast links: %s %s %s, the others %s; a ring over all of them takes the slow "+
-			"path", n.names(differ), has, words(shape(differ[0])), words(common)),
+			"path", n.names(differ), has, cmp.Or(shape(differ[0]), "none"), cmp.Or(common, "none")),
 		"for jobs that do not need every GPU choose the linked ones (CUDA_VISIBLE_DEVICES); else expect PCIe speed")
 }
 
@@ -257,57 +255,33 @@ func (a *auditor) nodePairs(n *node) {
 	}
 }
 
-// slowPairs reports measured pairs far below the median of their class.
+// slowPairs reports measured pairs far below the median of their class, at the GPU that most of them have in common.
 func (a *auditor) slowPairs(n *node, class string, pairs []cluster.Pair) {
 	if len(pairs) < 3 {
 		return
 	}
-	sorted := slices.Clone(pairs)
-	slices.SortFunc(sorted, func(x, y cluster.Pair) int {
-		switch {
-		case x.Rate.Value < y.Rate.Value:
-			return -1
-		case x.Rate.Value > y.Rate.Value:
-			return 1
-		}
-		return 0
-	})
-	median := sorted[stats.At(len(sorted), 0.5)].Rate.Value
-	var slow []cluster.Pair
+	slices.SortFunc(pairs, func(x, y cluster.Pair) int { return cmp.Compare(x.Rate.Value, y.Rate.Value) })
+	median := pairs[stats.At(len(pairs), 0.5)].Rate.Value
 	count := map[int]int{}
-	for _, p := range sorted {
+	slow := 0
+	for _, p := range pairs {
 		if p.Rate.Value < median*0.7 {
-			slow = append(slow, p)
+			slow++
 			count[p.A]++
 			count[p.B]++
 		}
 	}
+	if slow == 0 {
+		return
+	}
+	worst := slices.MaxFunc(n.gpus, func(x, y int) int { return count[x] - count[y] })
 	of := class + " pairs"
 	if class == "?" {
 		of = "all pairs"
 	}
-	const fix = "look for a degraded link (nvidia-smi nvlink --status and --errorcounters, lspci -vv)"
-	// One sick GPU spoils every pair it is in: say that once.
-	for _, g := range n.gpus {
-		if count[g] < 3 || count[g]*2 < len(n.gpus) {
-			continue
-		}
-		var rest []cluster.Pair
-		worst := median
-		for _, p := range slow {
-			if p.A != g && p.B != g {
-				rest = append(rest, p)
-			} else {
-				worst = min(worst, p.Rate.Value)
-			}
-		}
-		a.addFinding("pair-slow", finding.Warn, n.where(g),
-			fmt.Sprintf("%d pairs with %s measured down to %v, the median of %s is %v", len(slow)-len(rest), n.t.Devices[g].Name,
-				worst, of, median), fix)
-		slow = rest
-	}
-	for _, p := range slow {
-		a.addFinding("pair-slow", finding.Warn, n.where(p.A), fmt.Sprintf("%s → %s measured %v, the median of %s is %v",
-			n.t.Devices[p.A].Name, n.t.Devices[p.B].Name, p.Rate.Value, of, median), fix)
-	}
+	a.addFinding("pair-slow", finding.Warn, n.where(worst),
+		fmt.Sprintf("%s slower than the median of %s, which is %v: down to %v from %s to %s; %d of them with %s",
+			words.Plural(slow, "pair"), of, median, pairs[0].Rate.Value, n.t.Devices[pairs[0].A].Name,
+			n.t.Devices[pairs[0].B].Name, count[worst], n.t.Devices[worst].Name),
+		"look for a degraded link (nvidia-smi nvlink --status and --errorcounters, lspci -vv)")
 }

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,11 +12,9 @@ import (
 
 // Figure is a rate that somebody wrote down, in GB/s (1e9 bytes a second).
 type Figure struct {
-	GBps     float64
-	Tool     string // "wire": measured without NCCL (ib_write_bw, iperf); "nccl"; "" unknown
-	Expected bool   // what should have come, not what came
-	Bits     bool   // written in bits
-	Quote    finding.Quote
+	GBps  float64
+	Other bool // what should have come, what was measured without NCCL (ib_write_bw, iperf), or a rate in bits
+	Quote finding.Quote
 }
 
 // figureReader finds rates in sentences.
@@ -40,51 +39,34 @@ func (f *figureReader) read(s *Set, text string, q finding.Quote) {
 	}
 	text = f.thousands.ReplaceAllString(text, "$1$2")
 	low := strings.ToLower(text)
-	tool := toolOf(low)
 	for _, m := range f.rate.FindAllStringSubmatchIndex(text, 16) {
 		scale, bits := scaleOf(text[m[6]:m[7]])
 		tail := low[m[1]:min(len(low), m[1]+16)]
-		head := low[max(0, m[0]-26):m[0]]
-		expected := limits(tail) || limits(head) || strings.Contains(head, "carry") || strings.Contains(head, "should") ||
-			strings.HasSuffix(strings.TrimSpace(head), "instead of") || strings.HasSuffix(strings.TrimSpace(head), " of")
+		head := strings.TrimSpace(low[max(0, m[0]-26):m[0]])
+		other := bits || anyOf(low, wireTools) || anyOf(tail, limits) || anyOf(head, limits) ||
+			anyOf(head, []string{"carry", "should"}) || strings.HasSuffix(head, " of")
 		for _, n := range append(numberIn.FindAllString(text[m[2]:m[3]], 8), text[m[4]:m[5]]) {
 			if v, ok := number(n); ok && len(s.Figures) < maxFigures {
-				s.Figures = append(s.Figures, Figure{GBps: v * scale, Tool: tool, Expected: expected, Bits: bits, Quote: short(q)})
+				s.Figures = append(s.Figures, Figure{v * scale, other, short(q)})
 			}
 		}
 	}
 }
 
-// limits reports words that make a figure what should or could come.
-func limits(s string) bool {
-	for _, w := range []string{
-		"expected", "theoretical", "max", "target", "line rate", "advertised", "capable", "limit of",
-	} {
-		if strings.Contains(s, w) {
-			return true
-		}
+var (
+	// limits are words that make a figure what should or could come.
+	limits = []string{
+		"expected", "theoretical", "max", "target", "line rate", "advertised", "capable", "limit of", "instead of",
 	}
-	return false
-}
-
-// toolOf says what measured the rates of a line.
-func toolOf(low string) string {
-	for _, w := range []string{
+	// wireTools measure without NCCL.
+	wireTools = []string{
 		"ib_write_bw", "ib_read_bw", "ib_send_bw", "perftest", "iperf", "line rate", "raw_ethernet",
-	} {
-		if strings.Contains(low, w) && !strings.Contains(low, "instead of") {
-			return "wire"
-		}
 	}
-	for _, w := range []string{
-		"busbw", "algbw", "nccl", "all_reduce", "all-reduce", "allreduce", "all-gather", "all_gather", "bus bandwidth",
-		"reduce_scatter", "alltoall", "ring", "tree",
-	} {
-		if strings.Contains(low, w) {
-			return "nccl"
-		}
-	}
-	return ""
+)
+
+// anyOf reports that one of some words is in a text.
+func anyOf(text string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // scaleOf turns a unit into GB/s.

@@ -7,8 +7,6 @@ import (
 	"io"
 
 	"busbar.dev/finding"
-	"busbar.dev/result/pairs"
-	"busbar.dev/unit"
 )
 
 // FleetFinding is a fault that the statistics of a fleet name, as `busbar fleet nodes --json` and
@@ -40,7 +38,7 @@ func (r *Reader) answer(in *bufio.Reader) (*bufio.Reader, bool, error) {
 	return bufio.NewReaderSize(io.MultiReader(bytes.NewReader(data), in), 1<<16), false, nil
 }
 
-// fleet reads what the server of a fleet answers: its findings, or the table of pairs.
+// fleet reads what the server of a fleet answers: its findings, or the history of a pair.
 func (r *Reader) fleet(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	if !bytes.HasPrefix(text, []byte("{")) {
@@ -49,7 +47,7 @@ func (r *Reader) fleet(data []byte) bool {
 	if bytes.Contains(text, []byte(`"findings"`)) {
 		return r.fleetFindings(text)
 	}
-	return bytes.Contains(text, []byte(`"figure"`)) && r.fleetPairs(text)
+	return r.fleetLink(text)
 }
 
 // fleetFindings reads the list of faults; other documents have findings of another shape.
@@ -73,35 +71,6 @@ func (r *Reader) fleetFindings(text []byte) bool {
 	for _, f := range d.Findings {
 		r.set.Fleet = append(r.set.Fleet, FleetFinding{r.name, f})
 	}
-	r.document = true
-	return true
-}
-
-// fleetPairs reads the newest rates of every pair. A sweep measures all pairs of a round concurrently.
-func (r *Reader) fleetPairs(text []byte) bool {
-	var d struct {
-		Figure string       `json:"figure"`
-		Unit   string       `json:"unit"`
-		Names  []string     `json:"names"`
-		Values [][]*float64 `json:"values"`
-	}
-	if json.Unmarshal(text, &d) != nil || d.Figure != "rate" || d.Unit != "GB/s" {
-		return false
-	}
-	n := len(d.Names)
-	if n < 2 || n > maxPairRanks || len(d.Values) != n {
-		return false
-	}
-	p := Pairs{File: r.name}
-	p.Names, p.Hosts = d.Names, d.Names
-	for i, row := range d.Values {
-		for k, v := range row[:min(len(row), n)] {
-			if i != k && v != nil && *v > 0 {
-				p.Cells = append(p.Cells, pairs.Measure{From: i, To: k, Rate: unit.Rate(*v * 1e9)})
-			}
-		}
-	}
-	r.set.Pairs = append(r.set.Pairs, p)
 	r.document = true
 	return true
 }

@@ -54,11 +54,11 @@ func TestPerftest(t *testing.T) {
 		"#iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      5000             92.00          " +
 		"    91.20              0.173950\n"
 	s := read(t, text)
-	if len(s.Figures) != 1 || s.Figures[0].Tool != "wire" || s.Figures[0].GBps != 11.4 || s.Figures[0].Quote.Line != 4 {
+	if len(s.Figures) != 1 || !s.Figures[0].Other || s.Figures[0].GBps != 11.4 || s.Figures[0].Quote.Line != 4 {
 		t.Errorf("%+v", s.Figures)
 	}
 	s = read(t, `{"test_info": {"test": "RDMA_Write_BW_Test", "Device": "mlx5_3"}, "results": {"MsgSize": 65536, "n_iterations": 5000, "BW_peak": 92, "BW_average": 91.2, "MsgRate": 0.17395}}`)
-	if len(s.Figures) != 1 || s.Figures[0].Tool != "wire" || s.Figures[0].GBps != 11.4 {
+	if len(s.Figures) != 1 || !s.Figures[0].Other || s.Figures[0].GBps != 11.4 {
 		t.Errorf("%+v", s.Figures)
 	}
 }
@@ -67,7 +67,7 @@ func TestPerftest(t *testing.T) {
 func TestInspectorProm(t *testing.T) {
 	labels := `{version="v5.1",slurm_job_id="1",node="gpu-a",gpu="GPU0",comm_name="dp",n_nodes="2",nranks="16",collective="AllReduce",message_size="64-65MB",algo_proto="RING_SIMPLE"}`
 	s := read(t, "nccl_bus_bandwidth_gbs"+labels+" 181.25\nnccl_collective_exec_time_microseconds"+labels+" 694.5\n")
-	if len(s.Figures) != 1 || s.Figures[0].Tool != "nccl" || s.Figures[0].GBps != 181.25 || s.Figures[0].Quote.Line != 1 {
+	if len(s.Figures) != 1 || s.Figures[0].Other || s.Figures[0].GBps != 181.25 || s.Figures[0].Quote.Line != 1 {
 		t.Errorf("%+v", s.Figures)
 	}
 }

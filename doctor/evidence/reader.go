@@ -131,11 +131,6 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	if i := bytes.IndexByte(head, 0); i >= 0 && isBinary(head) {
 		return fmt.Errorf("%s: binary data (a zero byte at offset %d); expected text, or an archive of texts", name, i)
 	}
-	if manual(head) { // the errors that a manual describes have not happened
-		n, err := io.Copy(&lineCount{&r.set.Lines}, in)
-		r.set.Sources, r.set.Bytes = append(r.set.Sources, name), r.set.Bytes+n
-		return err
-	}
 	r.name = name
 	r.document = document(head[:min(len(head), 1<<12)])
 	r.manual, r.fenced = markdown(head), false
@@ -178,22 +173,6 @@ func isBinary(head []byte) bool {
 		}
 	}
 	return len(rest) == 0 || 64*bytes.Count(rest, []byte{0}) > len(rest) || 32*control > len(rest)
-}
-
-// manual reports the source of a manual page: macros of man or mdoc at the beginning of lines.
-func manual(head []byte) bool {
-	has := func(macro string) bool {
-		return bytes.HasPrefix(head, []byte(macro)) || bytes.Contains(head, []byte("\n"+macro))
-	}
-	return has(".TH ") && has(".SH ") || has(".Dd ") && has(".Sh ")
-}
-
-// lineCount counts the lines written to it.
-type lineCount struct{ n *int }
-
-func (l *lineCount) Write(p []byte) (int, error) {
-	*l.n += bytes.Count(p, []byte("\n"))
-	return len(p), nil
 }
 
 // document reports a text that is XML, a manifest or a script, in which no

@@ -308,7 +308,7 @@ func TestUnitsOfRates(t *testing.T) {
 	} {
 		s := read(t, "The all-reduce is slow, we see "+text+" of busbw on our two nodes.\n")
 		if len(s.Figures) != 1 || math.Abs(s.Figures[0].GBps-12.5) > 1e-6 ||
-			s.Figures[0].Bits != strings.Contains(strings.ToLower(text[len(text)-6:]), "b") && !strings.Contains(text, "B") {
+			s.Figures[0].Other != strings.Contains(strings.ToLower(text[len(text)-6:]), "b") && !strings.Contains(text, "B") {
 			t.Errorf("%s: %+v", text, s.Figures)
 		}
 	}

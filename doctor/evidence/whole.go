@@ -45,13 +45,13 @@ func (r *Reader) whole() (formats int) {
 		case []perftest.Table:
 			for _, t := range x {
 				if best := t.Best(); best != nil {
-					r.figure(best.Rate.GBps(), "wire", best.Line, strings.TrimSpace(t.Test+" "+t.Device+": "+best.Text))
+					r.figure(best.Rate.GBps(), true, best.Line, strings.TrimSpace(t.Test+" "+t.Device+": "+best.Text))
 				}
 			}
 		case []inspector.Mean:
 			for _, m := range x {
 				if m.BusGBps > 0 {
-					r.figure(m.BusGBps, "nccl", int(m.Line), fmt.Sprintf("%s of %s on %s of %s, %d ranks: bus bandwidth %.1f GB/s",
+					r.figure(m.BusGBps, false, int(m.Line), fmt.Sprintf("%s of %s on %s of %s, %d ranks: bus bandwidth %.1f GB/s",
 						m.Op, unit.Bytes(m.Low), m.GPU, m.Node, m.Ranks, m.BusGBps))
 				}
 			}
@@ -75,10 +75,10 @@ func (r *Reader) whole() (formats int) {
 }
 
 // figure files a rate that a tool printed.
-func (r *Reader) figure(gbps float64, tool string, line int, text string) {
+func (r *Reader) figure(gbps float64, other bool, line int, text string) {
 	if len(r.set.Figures) < maxFigures {
 		q := finding.Quote{File: r.name, Line: line, Text: text}
-		r.set.Figures = append(r.set.Figures, Figure{GBps: gbps, Tool: tool, Quote: short(q)})
+		r.set.Figures = append(r.set.Figures, Figure{gbps, other, short(q)})
 	}
 }
 

@@ -88,7 +88,7 @@ func (c *Case) value(name string) string {
 	return ""
 }
 
-// quotes are the lines of observations and settings.
+// quotes are the first lines of observations, and of all of a kind.
 func (c *Case) quotes(what ...any) []finding.Quote {
 	var list []finding.Quote
 	for _, w := range what {
@@ -101,12 +101,6 @@ func (c *Case) quotes(what ...any) []finding.Quote {
 			if w != nil {
 				list = append(list, first(w.Quotes, 1)...)
 			}
-		case string:
-			if e := c.Env(w); e != nil {
-				list = append(list, e.Quote)
-			}
-		case finding.Quote:
-			list = append(list, w)
 		}
 	}
 	return first(list, maxEvidence)
@@ -134,9 +128,6 @@ func (c *Case) rdma() bool {
 	return c.Env("NCCL_IB_HCA") != nil && c.value("NCCL_IB_DISABLE") != "1"
 }
 
-// onInfiniBand is how somebody says it.
-const onInfiniBand = "on infiniband"
-
 // layer is the link layer of the RDMA NICs: IB, RoCE, IB+RoCE or "".
 func (c *Case) layer() string {
 	for _, o := range c.All(evidence.IBUsing) {
@@ -144,11 +135,7 @@ func (c *Case) layer() string {
 			return o.Arg(1)
 		}
 	}
-	at := strings.Index(strings.ToLower(c.Words), onInfiniBand)
-	switch {
-	case at >= 0 && !told.Denies(c.Words, at, at+len(onInfiniBand)):
-		return "IB"
-	case c.Env("NCCL_IB_GID_INDEX") != nil:
+	if c.Env("NCCL_IB_GID_INDEX") != nil {
 		return "RoCE"
 	}
 	return ""

@@ -137,46 +137,31 @@ func (c *Case) mtuDiffers() *clue {
 	return nil
 }
 
-// pairsOf looks for what a test of all pairs found: its file, names and the finding, of some kinds and above a note.
-func (c *Case) pairsOf(kinds ...finding.Kind) (*evidence.Pairs, *finding.Finding) {
+// pairFault is what a test of all pairs found, of some kinds and above a note: the host or both ends, the finding, the
+// part of the rate that is left.
+func (c *Case) pairFault(kinds ...finding.Kind) *clue {
 	for i := range c.Pairs {
-		if c.Pairs[i].Notes {
+		p := &c.Pairs[i]
+		if p.Notes {
 			continue
 		}
-		for _, f := range c.Pairs[i].Findings() {
-			if slices.Contains(kinds, f.Kind) && f.Severity != finding.Note && len(f.Ranks) > 0 && f.Figure != "latency" {
-				return &c.Pairs[i], &f
+		for _, f := range p.Findings() {
+			if !slices.Contains(kinds, f.Kind) || f.Severity == finding.Note || len(f.Ranks) == 0 || f.Figure == "latency" {
+				continue
+			}
+			a, b := p.Names[f.Ranks[0]], p.Names[f.Ranks[len(f.Ranks)-1]]
+			return &clue{
+				args:   []string{a, b, f.Text, fmt.Sprintf("%.0f%%", 100*f.Factor), fmt.Sprintf("%.1f", 1/f.Factor)},
+				quotes: append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(a, b)...),
 			}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
-// nicSlow is a host that is slow with everybody.
-func (c *Case) nicSlow() *clue {
-	p, f := c.pairsOf(pairs.SlowHost, pairs.SlowOut, pairs.SlowIn)
-	if p == nil {
-		return nil
-	}
-	host := p.Names[f.Ranks[0]]
-	return &clue{
-		args:   []string{host, fmt.Sprintf("%.0f%%", 100*f.Factor), f.Text, fmt.Sprintf("%.1f", 1/f.Factor)},
-		quotes: append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(host)...),
-	}
-}
-
-// pairSlow is a pair that is slow where its hosts are not.
-func (c *Case) pairSlow() *clue {
-	p, f := c.pairsOf(pairs.SlowPair, pairs.OneWay)
-	if p == nil || len(f.Ranks) < 2 {
-		return nil
-	}
-	a, b := p.Names[f.Ranks[0]], p.Names[f.Ranks[1]]
-	return &clue{
-		args:   []string{a, b, f.Text, fmt.Sprint(f.Factor)},
-		quotes: append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(a, b)...),
-	}
-}
+// nicSlow is a host that is slow with everybody, pairSlow a pair that is slow where its hosts are not.
+func (c *Case) nicSlow() *clue  { return c.pairFault(pairs.SlowHost, pairs.SlowOut, pairs.SlowIn) }
+func (c *Case) pairSlow() *clue { return c.pairFault(pairs.SlowPair, pairs.OneWay) }
 
 // uplink finds groups of hosts that are fast among themselves and slow with each
 // other while all pairs of a round run at once.

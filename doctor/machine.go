@@ -109,9 +109,6 @@ func (c *Case) sizes(m *machine) {
 			}
 			m.nodes, m.per = x.NNodes, max(1, x.NRanks/x.NNodes)
 		}
-		if m.nodes == 0 && c.ranks > 0 && c.hosts > 0 {
-			m.nodes, m.per = c.hosts, max(1, c.ranks/c.hosts)
-		}
 	}
 	if m.nodes > 0 {
 		return

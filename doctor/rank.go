@@ -30,7 +30,6 @@ func (c *Case) grade(list []finding.Finding) {
 // vain.
 func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clause) []finding.Finding {
 	list := m.Weigh(c.weighed(found, clauses))
-	inherit(m, list, c.how)
 	log := c.mostlyPrinted()
 	for i := range found {
 		f := &found[i]
@@ -99,29 +98,6 @@ func (c *Case) finding(h *cause.Hypothesis) finding.Finding {
 // mostlyPrinted reports a text in which programs printed at least as many lines as somebody wrote.
 func (c *Case) mostlyPrinted() bool {
 	return 2*strings.Count(sentences(c.Words), "\n") <= c.Lines
-}
-
-// inherit gives what a finding explains to its cause: sockets in use are a consequence of the setting that forbids
-// RDMA.
-func inherit(m *cause.Model, list []cause.Hypothesis, shown map[string]cause.Grade) {
-	for _, r := range m.Detected() {
-		if g := shown[r.ID]; g != cause.States && g != cause.Agrees {
-			continue
-		}
-		root := slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.Cause != nil && h.Finds(r.ID) })
-		for i := range list {
-			h := &list[i]
-			if root < 0 || h.Cause == nil || list[root].Tried == cause.InVain {
-				continue
-			}
-			if slices.ContainsFunc(r.Follows,
-				func(id string) bool { return shown[id] != cause.None && h.Finds(id) && !list[root].Finds(id) }) {
-				list[root].P += h.P / 2
-				h.P /= 2
-			}
-		}
-	}
-	slices.SortStableFunc(list, func(a, b cause.Hypothesis) int { return cmp.Compare(b.P, a.P) })
 }
 
 // preferSpecific puts a cause whose facts hold another's and one more before it.

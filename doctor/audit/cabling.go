@@ -3,7 +3,6 @@ package audit
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -50,9 +49,6 @@ func (a *auditor) swappedRails() {
 			}
 		}
 		fix := "cable each NIC to the leaf of its rail; until then its traffic to other nodes crosses the spine"
-		if x, y := slices.Sorted(slices.Values(on)), slices.Sorted(slices.Values(expect)); len(on) > 1 && slices.Equal(x, y) {
-			fix = "exchange the cables; until then their traffic to other nodes crosses the spine"
-		}
 		a.addFinding("rail-swapped", finding.Warn, a.c.Hosts[s.Host].Name+"/"+cluster.FormatHosts(nics),
 			fmt.Sprintf("cabled to %s; on the other %s %s", strings.Join(on, ", "), words.Plural(s.Peers, "node"),
 				strings.Join(expect, ", ")), fix)

@@ -220,10 +220,6 @@ func (a *auditor) nodePairs(n *node) {
 	var order []string
 	refused := map[string][]cluster.Pair{}
 	m := n.t.Matrix()
-	at := map[int]int{}
-	for i, name := range m.Names {
-		at[n.t.ByName(name)] = i
-	}
 	for _, p := range n.t.Pairs {
 		if p.P2P == cluster.No {
 			refused[p.Why] = append(refused[p.Why], p)
@@ -231,9 +227,8 @@ func (a *auditor) nodePairs(n *node) {
 		if p.Rate.Origin != cluster.Measured {
 			continue
 		}
-		i, okA := at[p.A]
-		k, okB := at[p.B]
-		if !okA || !okB {
+		i, k := slices.Index(n.gpus, p.A), slices.Index(n.gpus, p.B)
+		if i < 0 || k < 0 {
 			continue
 		}
 		c := m.Class[i][k]

@@ -20,43 +20,39 @@ const fewLines = 12
 // Wording reports a line that somebody wrote, with words that join others.
 func Wording(text string) bool { return Sentence(text) && worded(text) }
 
-// english reports a sentence with words that tools' labels do not have.
-func english(text string) bool {
-	low := " " + strings.ToLower(text) + " "
-	if strings.Contains(low, "note:") || strings.Contains(low, "supported ") {
-		return false
-	}
-	for _, w := range []string{
+// Words that tools' labels do not have, and words that join others.
+var (
+	englishWords = []string{
 		" the ", " is ", " are ", " was ", " with ", " without ", " we ", " i ", " my ", " when ", " but ", " our ",
-		" after ", " only ", " than ", " it ", " does ", " cannot ", " never ",
-		" instead ", " although ", " between ", " once ", " every ", " one ", " while ", " there ", " have ", " has ",
-		" fails ", " hangs ",
-	} {
-		if strings.Contains(low, w) {
-			return true
-		}
+		" after ", " only ", " than ", " it ", " does ", " cannot ", " never ", " instead ", " although ", " between ",
+		" once ", " every ", " one ", " while ", " there ", " have ", " has ", " fails ", " hangs ",
 	}
-	return false
+	joiningWords = []string{
+		" on ", " of ", " in ", " and ", " not ", " from ", " at ", " no ", " to ", " for ", " slow", " low ", " hangs",
+	}
+)
+
+// wordedWith reports a line with one of some words in which no tool explains itself.
+func wordedWith(text string, words []string) bool {
+	low := " " + strings.ToLower(text) + " "
+	return !anyOf(low, []string{"note:", "supported "}) && anyOf(low, words)
 }
+
+// english reports a sentence with words that tools' labels do not have.
+func english(text string) bool { return wordedWith(text, englishWords) }
 
 // worded reports what people may have written beside outputs of tools: English,
 // or short and with a word that joins others. Tools speak to "you".
 func worded(text string) bool {
-	if english(text) {
-		return true
-	}
-	low := " " + strings.ToLower(text) + " "
-	if strings.Contains(low, "note:") || strings.Contains(low, "supported ") || strings.Contains(low, " you ") {
-		return false
-	}
-	for _, w := range []string{
-		" on ", " of ", " in ", " and ", " not ", " from ", " at ", " no ", " to ", " for ", " slow", " low ", " hangs",
-	} {
-		if strings.Contains(low, w) {
-			return true
-		}
-	}
-	return false
+	return english(text) || wordedWith(text, joiningWords) && !strings.Contains(strings.ToLower(text), " you ")
+}
+
+// printed are marks of logs and programs.
+var printed = []string{
+	"NCCL INFO", "NCCL WARN", "NET/IB :", "NET/IB:", "NET/Socket", "NET/OFI", "NET/Plugin", "via NET", "via P2P",
+	"via SHM", "qdisc", "link/", "inet", "<BROADCAST", "<LOOPBACK", "flags=", ": <", "LnkSta", "ACSCtl", "Traceback",
+	"File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG",
+	"WARNING", "==", "|", "\t",
 }
 
 // talk tells what people write from what programs print, roughly: it has neither
@@ -66,15 +62,8 @@ func talk(text string) (words int, ok bool) {
 	if len(t) < 4 || len(t) > 1000 {
 		return 0, false
 	}
-	for _, mark := range []string{
-		"NCCL INFO", "NCCL WARN", "NET/IB :", "NET/IB:", "NET/Socket", "NET/OFI", "NET/Plugin", "via NET", "via P2P",
-		"via SHM", "qdisc", "link/", "inet", "<BROADCAST", "<LOOPBACK", "flags=", ": <", "LnkSta", "ACSCtl", "Traceback",
-		"File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG",
-		"WARNING", "==", "|", "\t",
-	} {
-		if strings.Contains(t, mark) {
-			return 0, false
-		}
+	if anyOf(t, printed) {
+		return 0, false
 	}
 	if message(t) || strings.HasSuffix(t, ":") && !english(t) { // the other is a heading
 		return 0, false

@@ -40,17 +40,9 @@ func Run(c *cluster.Cluster) []finding.Finding {
 	a.outOfService()
 	a.network()
 	slices.SortStableFunc(a.found, func(x, y finding.Finding) int {
-		return cmp.Or(finding.BySeverity(x, y), built(x)-built(y))
+		return cmp.Or(finding.BySeverity(x, y), telling(x.ID)-telling(y.ID))
 	})
 	return a.found
-}
-
-// built puts NICs that GPUs share, which is how nodes are bought, behind what is broken.
-func built(f finding.Finding) int {
-	if f.ID == "nic-shared" {
-		return 1
-	}
-	return 0
 }
 
 // Unchecked lists what the rules ask for and no source says, with what says it: a cluster of which little is known has

@@ -40,15 +40,19 @@ func OnHosts(cl *cluster.Cluster) map[string][]string {
 	return list
 }
 
-// telling orders findings of one node: what says which cable before what only says that something differs.
+// telling orders findings: what is broken, and says which cable, before nodes that differ, and these before how all are
+// built.
 func telling(id string) int {
 	switch id {
 	case "node-unavailable":
 		return -1
-	case "link-slow", "port-slow", "port-down", "link-down", "nic-uncabled":
+	case "link-slow", "port-slow", "port-down", "link-down", "nic-uncabled", "rail-swapped", "uplink-missing",
+		"error-counters", "pcie-trained-low":
 		return 0
 	case "asymmetry-node":
+		return 1
+	case "nic-shared":
 		return 2
 	}
-	return 1
+	return 3
 }

@@ -23,19 +23,7 @@ func text(o *evidence.Observation) string {
 	return o.Quotes[0].Text
 }
 
-func atoi(s string) int {
-	n := 0
-	for _, r := range s {
-		if r < '0' || r > '9' || n > 1e8 {
-			return -1
-		}
-		n = 10*n + int(r-'0')
-	}
-	if s == "" {
-		return -1
-	}
-	return n
-}
+var atoi = evidence.Atoi
 
 // hosts lists who printed observations.
 func hosts(list []*evidence.Observation) string {
@@ -238,18 +226,7 @@ func (c *Case) timeoutWhy() (why string) {
 		why = fmt.Sprintf("Ranks are at different collectives (sequence numbers %s to %s): the one with the lowest is "+
 			"behind or called another. ", least, most)
 	}
-	if len(c.All(evidence.Queued)) > 1 {
-		why += "Ranks have different numbers of collectives waiting, so they did not take the same path. "
-	}
 	return why
-}
-
-// timeoutLines are the messages of a timeout.
-func (c *Case) timeoutLines() []finding.Quote {
-	if len(c.All(evidence.Queued)) > 1 {
-		return c.quotes(evidence.Queued)
-	}
-	return c.quotes(evidence.Missing, evidence.Watchdog)
 }
 
 // oomWho names the GPU and the rank that ran out of memory first, as far as the line tells.

@@ -33,7 +33,6 @@ var facts = map[string]fact{
 	"args":            {"first arguments of all observations of a kind: @args(xid)", (*Case).args},
 	"oom-who":         {"GPU and rank that ran out of memory", stating((*Case).oomWho)},
 	"tests-apart":     {"processes of nccl-tests that know nothing of each other", shown((*Case).testsApart)},
-	"timeout-lines":   {"messages of a timeout", shown((*Case).timeoutLines)},
 	"timeout-where":   {"ranks that are missing at a timeout", stating((*Case).timeoutWhere)},
 	"timeout-why":     {"how ranks differ at a timeout", stating((*Case).timeoutWhy)},
 	"init-incomplete": {"a communicator some ranks did not finish: started, ranks, done", found((*Case).initIncomplete)},

@@ -169,10 +169,6 @@ func TestFindings(t *testing.T) {
 			"port down", func(c *cluster.Cluster) { port(c, "nic0").State = cluster.Init }, "port-init", finding.Warn,
 			"node[0-3]/mlx5_0", "subnet manager",
 		},
-		{
-			"NUMA unknown", func(c *cluster.Cluster) { dev(c, "gpu0").Parent = -1 }, "numa-unknown", finding.Warn,
-			"node[0-3]/gpu0", "NUMA",
-		},
 		{"NVLink unlike", func(c *cluster.Cluster) {
 			for i := range c.Types[0].Links {
 				if l := &c.Types[0].Links[i]; l.Kind == cluster.NVLink {

@@ -24,7 +24,6 @@ func (a *auditor) nodeSymmetry(n *node) {
 	a.unlikeNICPaths(n)
 	a.unlikeFastLinks(n)
 	a.oneWayLinks(n)
-	a.numaAffinity(n)
 }
 
 // odd splits GPUs by a property and returns the common value and the GPUs that
@@ -148,25 +147,6 @@ func (a *auditor) oneWayLinks(n *node) {
 			fmt.Sprintf("%s has %d %s links to %s, %s has %d back: a ring runs at the lesser", x, back, l.Kind, y, y, l.Lanes),
 			"check nvidia-smi nvlink --status on both GPUs; if the figure comes from NCCL_TOPO_FILE, correct the file or "+
 				"unset it")
-	}
-}
-
-// numaAffinity reports GPUs whose NUMA domain nobody knows on a machine with
-// several.
-func (a *auditor) numaAffinity(n *node) {
-	if n.t.Count(cluster.NUMA) < 2 && n.t.Count(cluster.Socket) < 2 {
-		return
-	}
-	var lost []int
-	for _, g := range n.gpus {
-		if n.t.Above(g, cluster.NUMA) < 0 {
-			lost = append(lost, g)
-		}
-	}
-	if len(lost) > 0 {
-		a.addFinding("numa-unknown", finding.Warn, n.hosts+"/"+n.t.Devices[lost[0]].Name,
-			fmt.Sprintf("no NUMA affinity is known for %s: processes will not be pinned near them", n.names(lost)),
-			"check the BIOS (ACPI proximity) or the hypervisor's NUMA settings, and pin manually with numactl --cpunodebind")
 	}
 }
 

@@ -51,7 +51,6 @@ const (
 	LastError     Kind = "last-error"
 	Missing       Kind = "missing"
 	OutOfMemory   Kind = "out-of-memory"
-	Queued        Kind = "queued"
 	LocalDial     Kind = "local-dial"
 	EngineRun     Kind = "engine-run"
 	TestRank      Kind = "test-rank"

@@ -84,7 +84,7 @@ func label(text string) int {
 	if t[0] != '[' {
 		n, rest, ok := strings.Cut(t, ": ")
 		if ok && rest != "" && len(n) <= 7 {
-			return atoi(n)
+			return Atoi(n)
 		}
 		return -1
 	}
@@ -94,11 +94,11 @@ func label(text string) int {
 	}
 	for _, word := range []string{"rank", "default", "Rank "} {
 		if n, ok := strings.CutPrefix(inner, word); ok {
-			return atoi(n)
+			return Atoi(n)
 		}
 	}
 	if _, n, ok := strings.Cut(inner, ","); ok {
-		return atoi(n)
+		return Atoi(n)
 	}
 	return -1
 }

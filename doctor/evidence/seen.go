@@ -149,7 +149,7 @@ func (r *row) read(text string, at []int) (args []string, rank int) {
 			group = text[at[i]:at[i+1]]
 		}
 		if i == 2*r.rank {
-			rank = atoi(group)
+			rank = Atoi(group)
 			continue
 		}
 		args = append(args, group)
@@ -196,8 +196,8 @@ func devices(g []string) []string {
 	return []string{strings.Join(names, ","), strings.Join(layers, "+")}
 }
 
-// atoi reads a short number; -1 when it is none.
-func atoi(s string) int {
+// Atoi reads a short number; -1 when it is none.
+func Atoi(s string) int {
 	if s == "" || len(s) > 9 {
 		return -1
 	}

@@ -79,7 +79,7 @@ func talk(text string) (words int, ok bool) {
 		(t[4] == '-' && t[7] == '-' || t[2] == ':' && t[5] == ':' || t[4] == '/' && t[7] == '/') {
 		return 0, false // a timestamp
 	}
-	if len(t) > 6 && strings.IndexByte("IWEF", t[0]) >= 0 && atoi(t[1:5]) >= 0 && t[5] == ' ' {
+	if len(t) > 6 && strings.IndexByte("IWEF", t[0]) >= 0 && Atoi(t[1:5]) >= 0 && t[5] == ' ' {
 		return 0, false // glog's: I1115 10:00:00
 	}
 	if strings.Count(t, "=") > 2 {

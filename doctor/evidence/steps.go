@@ -7,11 +7,9 @@ import (
 
 // Steps are the times of one rank's training steps.
 type Steps struct {
-	N          int
-	Sum        float64 // seconds
-	First      finding.Quote
-	Rank       int
-	Last, Peak float64
+	N     int
+	Sum   float64 // seconds
+	First finding.Quote
 }
 
 // Mean is the time of a step in seconds.
@@ -37,12 +35,11 @@ func (r *Reader) step(text string, q finding.Quote) bool {
 		if len(r.set.Steps) >= maxStepRanks {
 			return true
 		}
-		t = &Steps{Rank: l.Rank, First: short(q)}
+		t = &Steps{First: short(q)}
 		r.set.Steps[l.Rank] = t
 	}
 	t.N++
 	t.Sum += l.Seconds
-	t.Last, t.Peak = l.Seconds, max(t.Peak, l.Seconds)
 	return true
 }
 

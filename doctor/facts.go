@@ -71,7 +71,9 @@ var facts = map[string]fact{
 	"pair-slow":             {"a slow pair of sound hosts", found((*Case).pairSlow)},
 	"uplink-oversubscribed": {"groups slow with each other", found((*Case).uplink)},
 	"flat-ring":             {"a ring that changes hosts too often", found((*Case).flatRing)},
-	"operations-differ":     {"watchdogs of ranks name different operations: the operations", found((*Case).operationsDiffer)},
+	"operations-differ": {
+		"watchdogs of ranks name different operations: the operations", found((*Case).operationsDiffer),
+	},
 	"fewer-nodes-slower": {
 		"the same GPUs on fewer nodes are told to be slower: GPUs a node", found((*Case).fewerNodesSlower),
 	},

@@ -65,7 +65,8 @@ func Unchecked(c *cluster.Cluster) []string {
 	}{
 		{bare, "the inside of hosts (busbar map on a node)"},
 		{models, "GPU models (nvidia-smi -L)"},
-		{rates, "rates of NICs (on the node: ibstat DEVICE for InfiniBand, ethtool INTERFACE for Ethernet; busbar map reads " +
+		{rates, "rates of NICs (on the node: ibstat DEVICE for InfiniBand, ethtool INTERFACE for Ethernet; busbar map " +
+			"reads " +
 			"both)"},
 		{tree, "the PCIe tree, which is assumed (busbar map on the node)"},
 		{len(c.Hosts) > 1 && len(c.Network.Links) == 0, "the network (ibnetdiscover, scontrol show topology)"},

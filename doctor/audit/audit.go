@@ -66,8 +66,7 @@ func Unchecked(c *cluster.Cluster) []string {
 		{bare, "the inside of hosts (busbar map on a node)"},
 		{models, "GPU models (nvidia-smi -L)"},
 		{rates, "rates of NICs (on the node: ibstat DEVICE for InfiniBand, ethtool INTERFACE for Ethernet; busbar map " +
-			"reads " +
-			"both)"},
+			"reads both)"},
 		{tree, "the PCIe tree, which is assumed (busbar map on the node)"},
 		{len(c.Hosts) > 1 && len(c.Network.Links) == 0, "the network (ibnetdiscover, scontrol show topology)"},
 		{c.Network.TrunksUnknown(), "rates between switches (ibnetdiscover)"},

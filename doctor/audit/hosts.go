@@ -207,6 +207,5 @@ func (a *auditor) errorCounters(where string, counters map[string]uint64) {
 	a.addFinding("error-counters", finding.Warn, where,
 		"error counters are not zero: "+strings.Join(s, ", ")+" (counted since they were last cleared)",
 		"read them again after an hour under load; if they grow, clean or replace the cable or transceiver and check the "+
-			"far "+
-			"port")
+			"far port")
 }

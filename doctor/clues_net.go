@@ -51,7 +51,8 @@ func (c *Case) namedInterface() string {
 	}
 	if avoid && several && (c.tells(told.Hang) || c.Has(evidence.ConnectError)) {
 		return "NCCL_SOCKET_IFNAME=" + e.Value + " replaces NCCL's own list of interfaces to avoid, which has lo and " +
-			"docker in it: the loopback is then the first one left, and other hosts are told an address that leads to themselves."
+			"docker in it: the loopback is then the first one left, and other hosts are told an address that leads to " +
+			"themselves."
 	}
 	return ""
 }

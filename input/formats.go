@@ -97,7 +97,6 @@ var kinds = []Kind{
 	{"nvidia-smi -L", Part, nvsmi.MatchList, stream(nvsmi.ReadList)},
 	{"nvidia-smi --query-gpu", Part, nvsmi.MatchQuery, stream(nvsmi.ReadQuery)},
 	{"nvidia-smi", Part, nvsmi.MatchSMI, stream(nvsmi.ReadSMI)},
-	{"/proc/driver/nvidia", Part, nvsmi.MatchProc, stream(nvsmi.ReadProc)},
 	{"rocm-smi --showtopo", Part, rocmsmi.Match, stream(rocmsmi.Read)},
 	{"p2pBandwidthLatencyTest", Part, p2pbw.Match, stream(p2pbw.Read)},
 	{"nvbandwidth", Part, nvbandwidth.Match, stream(nvbandwidth.Read)},

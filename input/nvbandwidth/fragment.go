@@ -8,42 +8,19 @@ import (
 	"busbar.dev/unit"
 )
 
-// addNode adds the node the tool ran on. A table alone in a document lists no
-// devices and its columns stand for them.
-func (p *parser) addNode() {
-	if len(p.devices) == 0 {
-		for i := range p.tables {
-			if t := &p.tables[i]; t.col == "GPU" {
-				for _, c := range t.Cols {
-					p.devices[c] = pairtable.Device{}
-				}
-			}
-		}
+// addNode adds the node the tool ran on.
+func (p *parser) addNode(f *cluster.Fragment) {
+	p.warns.AddTo(f, "")
+	matrices := make([]*pairtable.Matrix, len(p.tables))
+	for i, t := range p.tables {
+		matrices[i] = &t.Matrix
+		t.Warns.AddTo(f, "")
 	}
-	node := pairtable.NewNode(p.Frag)
-	node.Add(p.devices)
-	for i := range p.tables {
-		p.tables[i].addTo(node, p.Frag)
+	node := pairtable.NewNode(f, p.devices, matrices)
+	for _, t := range p.tables {
+		node.AddFigures(&t.Matrix, t.arrow == "<-", t.figure)
 	}
 	node.Close(p.host)
-}
-
-// addTo adds what a table says about pairs.
-func (t *table) addTo(node *pairtable.Node, f *cluster.Fragment) {
-	if t.col != "GPU" {
-		return
-	}
-	for _, c := range t.Cols {
-		if !node.Has(c) {
-			f.Warnf(t.Line, "", "%q has a column for GPU %d and the tool listed %d; figures for GPUs it did not list are left "+
-				"out", t.Title, c, node.Len())
-			break
-		}
-	}
-	if t.row != "GPU" {
-		return
-	}
-	node.AddFigures(&t.Matrix, t.arrow == "<-", t.figure)
 }
 
 // figure adds a figure to a pair. Where several tests measured a pair in one

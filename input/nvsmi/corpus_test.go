@@ -161,9 +161,9 @@ func checkHeader(t *testing.T, e corpus.Entry) {
 	if err != nil || len(tables) != 1 {
 		t.Fatalf("%d tables, %v", len(tables), err)
 	}
-	h := tables[0].head
-	if fmt.Sprint(h.cols) != fmt.Sprint(e.Facts["columns"]) {
-		t.Errorf("columns %v; want %v", h.cols, e.Facts["columns"])
+	m := tables[0]
+	if fmt.Sprint(m.Cols) != fmt.Sprint(e.Facts["columns"]) {
+		t.Errorf("columns %v; want %v", m.Cols, e.Facts["columns"])
 	}
 	want := 1 // every driver prints the cores
 	for _, key := range []string{"has_numa_column", "has_gpu_numa_id"} {
@@ -171,16 +171,10 @@ func checkHeader(t *testing.T, e corpus.Entry) {
 			want++
 		}
 	}
-	if h.tails != want {
-		t.Errorf("%d affinity columns; want %d", h.tails, want)
+	if m.tails != want {
+		t.Errorf("%d affinity columns; want %d", m.tails, want)
 	}
-	rows := 0
-	for _, r := range tables[0].rows {
-		if r != nil {
-			rows++
-		}
-	}
-	if want := int(e.Facts["rows_present"].(float64)); rows != want {
+	if rows, want := m.Count(), int(e.Facts["rows_present"].(float64)); rows != want {
 		t.Errorf("%d rows; want %d", rows, want)
 	}
 }

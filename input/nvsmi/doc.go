@@ -4,7 +4,7 @@
 // -q and -q -x.
 //
 // Each form has a Match and a Read. The text may be part of a log, indented,
-// coloured, folded by a terminal, cut off, or gathered from many hosts by pdsh,
+// coloured, cut off, or gathered from many hosts by pdsh,
 // clush, dshbak or Ansible. What cannot be used is a warning with its line; only
 // a text that holds nothing of the form is an error.
 //

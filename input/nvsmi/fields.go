@@ -1,10 +1,13 @@
 package nvsmi
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 )
 
 // fields are what is used of a GPU, under the names that nvidia-smi gives it: in the header of --query-gpu, as path of
@@ -31,8 +34,6 @@ var fields = map[string]string{
 	"pci/pci_gpu_link_info/link_widths/max_link_width":     "widthmax",
 	"mig_devices/mig_device/index":                         "mig",
 	"mig_devices/mig_device/uuid":                          "miguuid",
-
-	"Model": "name", "Bus Location": "pci", // of /proc/driver/nvidia
 }
 
 // set takes the value of a field; false when it is none.
@@ -46,57 +47,63 @@ func (g *gpu) set(field, text string) bool {
 		if n < 0 || n >= maxGPUs {
 			return false
 		}
-		g.index = n
+		g.Index = n
 	case "name":
 		if text == "" || len(text) > 128 || text[0] == '[' || text == "Unknown" {
 			return false
 		}
-		g.name = strings.Clone(text)
+		g.Model = cluster.FromRead(strings.Clone(text), "")
 	case "uuid": // question marks stand for a GPU that no process has opened yet
 		if !validUUID(text) {
 			return false
 		}
-		g.uuid = strings.Clone(text)
+		g.UUID = strings.Clone(text)
 	case "pci":
 		p, err := cluster.ParsePCI(text)
 		if err != nil || strings.Count(text, ":") != 2 {
 			return false
 		}
-		g.pci = p
+		g.PCI = p
 	case "memory":
-		g.memory = mebibytes(text)
+		g.GPU.Memory = board.Fact(mebibytes(text), "")
 	case "sm":
 		if v, err := strconv.ParseFloat(text, 64); err == nil && v >= 1 && v < 100 {
-			g.sm = int(v*10 + 0.5)
+			g.GPU.SM = int(v*10 + 0.5)
 		}
 	case "gen":
-		g.gen.now = small(n, 7)
+		g.up.GTs = speeds[small(n, 7)]
 	case "genmax":
-		g.gen.most = small(n, 7)
+		g.up.MaxGTs = speeds[small(n, 7)]
 	case "gpumax":
-		if g.gen.most == 0 { // what the slot allows comes first
-			g.gen.most = small(n, 7)
-		}
+		g.up.MaxGTs = cmp.Or(g.up.MaxGTs, speeds[small(n, 7)]) // what the slot allows comes first
 	case "width":
-		g.width.now = small(n, 32)
+		g.up.Lanes = small(n, 32)
 	case "widthmax":
-		g.width.most = small(n, 32)
+		g.up.MaxLanes = small(n, 32)
 	case "c2c":
-		g.c2c = text == "Enabled"
+		if text == "Enabled" {
+			g.up.Kind = cluster.C2C
+		}
 	case "id":
 		g.id().Device, g.id().Vendor = splitID(text)
 	case "subid":
 		g.id().SubDevice, g.id().SubVendor = splitID(text)
 	case "mig":
-		if n >= 0 && len(g.slices) < 64 {
-			g.slices = append(g.slices, cluster.Slice{Index: n})
-		}
+		g.addSlice(cluster.Slice{Index: n})
 	case "miguuid":
-		if k := len(g.slices) - 1; k >= 0 && validUUID(text) {
-			g.slices[k].UUID = text
+		if k := len(g.GPU.Slices) - 1; k >= 0 && validUUID(text) {
+			g.GPU.Slices[k].UUID = strings.Clone(text)
 		}
 	}
 	return true
+}
+
+// addSlice adds a part of a GPU, unless it is there already.
+func (g *gpu) addSlice(s cluster.Slice) {
+	known := slices.ContainsFunc(g.GPU.Slices, func(o cluster.Slice) bool { return o.Index == s.Index })
+	if s.Index >= 0 && !known && len(g.GPU.Slices) < 64 {
+		g.GPU.Slices = append(g.GPU.Slices, s)
+	}
 }
 
 // small keeps a number between 1 and most, else 0.
@@ -108,10 +115,10 @@ func small(n, most int) int {
 }
 
 func (g *gpu) id() *cluster.PCIID {
-	if g.pciID == nil {
-		g.pciID = &cluster.PCIID{}
+	if g.PCIID == nil {
+		g.PCIID = &cluster.PCIID{}
 	}
-	return g.pciID
+	return g.PCIID
 }
 
 // splitID cuts "233510DE" (also "0x233510DE") into device 2335 and vendor 10de.

@@ -66,16 +66,11 @@ func TestLayouts(t *testing.T) {
 				"-] [gpu1 0-7 -]"},
 		},
 		{
-			name: "header run together",
-			in:   "GPU0GPU1CPU AffinityNUMA AffinityGPU NUMA ID\nGPU0 X PHB 0-7 0 N/A\nGPU1 PHB X 0-7 0 N/A\n",
-			want: []string{": X PHB / PHB X [gpu0 0-7 0] [gpu1 0-7 0]"},
-		},
-		{
 			name: "cells run together",
 			in: "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tSYSSYS\t0-7\nGPU1\tSYS\t X \tSYS\t8-9\nGPU2\tSYS\tSYS\t X " +
 				"\t10\n",
 			want: []string{": X SYS SYS / SYS X SYS / SYS SYS X [gpu0 0-7 -] [gpu1 8-9 -] [gpu2 10 -]"},
-			warn: []string{"taken apart"},
+			warn: []string{"row GPU0 has 2 cells", `row GPU0, column GPU1: "SYSSYS"`},
 		},
 		{
 			name: "a terminal folded the rows",
@@ -85,13 +80,9 @@ func TestLayouts(t *testing.T) {
 				"GPU2    NODE    NODE     X      NODE    SYS\n0-7     0\n" +
 				"NIC0    PIX     NODE    NODE     X\nSYS\n" +
 				"NIC1    SYS     SYS     SYS     SYS\n X\n",
-			want: []string{": X NV4 NODE PIX SYS / NV4 X NODE NODE SYS / NODE NODE X NODE SYS / PIX NODE NODE X SYS / SYS SYS " +
-				"SYS SYS X nic0= nic1= [gpu0 0-7 0] [gpu1 0-7 0] [gpu2 0-7 0]"},
-		},
-		{
-			name: "a terminal folded a header of GPUs",
-			in:   "     GPU0 GPU1\nGPU2 CPU Affinity\nGPU0  X  PIX\nPIX  0-3\nGPU1 PIX  X\nPIX  0-3\nGPU2 PIX PIX\n X   0-3\n",
-			want: []string{": X PIX PIX / PIX X PIX / PIX PIX X [gpu0 0-3 -] [gpu1 0-3 -] [gpu2 0-3 -]"},
+			want: []string{": X NV4 NODE PIX / NV4 X NODE NODE / NODE NODE X NODE / PIX NODE NODE X nic0= [gpu0  -] [gpu1  " +
+				"-] [gpu2  -]"},
+			warn: []string{`row GPU1, column NIC0: "NO"`, "row GPU2 has more cells than the header", "row NIC1 has no column"},
 		},
 		{
 			name: "Markdown table, quotation, prose around",
@@ -178,12 +169,6 @@ func TestLayouts(t *testing.T) {
 			warn: []string{"more cells than the header", "row GPU2 has no column", "row GPU1 stands here again"},
 		},
 		{
-			name: "a column twice",
-			in:   "\tGPU0\tGPU1\tGPU1\nGPU0\t X \tPIX\tPIX\nGPU1\tPIX\t X \tPIX\n",
-			want: []string{": X PIX / PIX X [gpu0  -] [gpu1  -]"},
-			warn: []string{"column GPU1 stands twice"},
-		},
-		{
 			name: "drives of topo -nvme are not NICs",
 			in:   "\tGPU0\tNIC0\tNVME0\tCPU Affinity\nGPU0\t X \tPIX\tSYS\t0-3\nNIC0\tPIX\t X \tSYS\nNVME0\tSYS\tSYS\t X \n",
 			want: []string{": X PIX / PIX X nic0= [gpu0 0-3 -]"},
@@ -265,6 +250,20 @@ func TestTopoErrors(t *testing.T) {
 		{"header alone", "\tGPU0\tGPU1\tCPU Affinity\n", "in: no matrix of path classes found"},
 		{"peer access", "\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n", "in: no matrix of path classes found"},
 		{"binary", "\x00\x01GPU0\xff\xfe", "in: no matrix of path classes found"},
+		{
+			"header run together",
+			"GPU0GPU1CPU AffinityNUMA AffinityGPU NUMA ID\nGPU0 X PHB 0-7 0 N/A\nGPU1 PHB X 0-7 0 N/A\n",
+			"in: no matrix of path classes found",
+		},
+		{
+			"a terminal folded a header of GPUs",
+			"     GPU0 GPU1\nGPU2 CPU Affinity\nGPU0  X  PIX\nPIX  0-3\nGPU1 PIX  X\nPIX  0-3\nGPU2 PIX PIX\n X   0-3\n",
+			"in: no matrix of path classes found",
+		},
+		{
+			"a column twice", "\tGPU0\tGPU1\tGPU1\nGPU0\t X \tPIX\tPIX\nGPU1\tPIX\t X \tPIX\n",
+			"in:1: a column stands twice in the header",
+		},
 		{"too wide", "\t" + wide(1100) + "\nGPU0\t X \tPIX\n", "in:1: more than 1024 columns"},
 	} {
 		_, err := ReadTopo("in", strings.NewReader(c.in))

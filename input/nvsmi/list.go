@@ -2,12 +2,12 @@ package nvsmi
 
 import (
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
+	"busbar.dev/internal/lazyre"
 )
 
 const (
@@ -20,18 +20,17 @@ const (
 func MatchList(data []byte) bool {
 	named := false
 	return gather.Find(data, "GPU ", func(text string) bool {
-		g, ok := gpuLine(text)
-		named = named || ok
-		return ok && g.uuid != ""
+		g := gpuLine(text, 0)
+		named = named || g != nil
+		return g != nil && g.UUID != ""
 	}) || named && gather.Find(data, "Link ", func(text string) bool {
 		_, ok := linkLine(text)
 		return ok
 	})
 }
 
-// ReadList reads GPUs with name and UUID, their MIG slices, and their NVLinks.
-// How fast a link is stays out of the result, for the text does not say where
-// the link leads; links that are down or slower than others are warnings.
+// ReadList reads GPUs with name and UUID, their MIG slices, and how many NVLinks
+// they have; those that are down are a warning.
 func ReadList(name string, r io.Reader) (*cluster.Fragment, error) {
 	v := &inventory{format: listFormat}
 	l := lister{v: v, at: map[string]*gpu{}}
@@ -54,8 +53,7 @@ type lister struct {
 
 // takeLine gives a line to the list of a host and reports whether it belonged there.
 func (l *lister) takeLine(prefix, text string, num int) bool {
-	if g, ok := gpuLine(text); ok {
-		g.line = num
+	if g := gpuLine(text, num); g != nil {
 		l.at[prefix] = l.v.noteGPU(l.heads.Host(prefix), g) // UUIDs differ, so that no two hosts are gathered
 		return true
 	}
@@ -63,85 +61,51 @@ func (l *lister) takeLine(prefix, text string, num int) bool {
 	if g == nil {
 		return false
 	}
-	if s, ok := migLine(text); ok {
-		if len(g.slices) < 64 && !hasSlice(g.slices, s) {
-			g.slices = append(g.slices, s)
-		}
+	if m := migLine.FindStringSubmatch(text); m != nil {
+		index, _ := strconv.Atoi(m[2])
+		g.addSlice(cluster.Slice{Index: index, Profile: strings.Clone(m[1]), UUID: strings.Clone(m[3])})
 		return true
 	}
-	if speed, ok := linkLine(text); ok {
-		l.linked = true
-		if g.links < 1024 {
-			g.links++
-			if speed == 0 {
-				g.down++
-			} else {
-				g.speeds = append(g.speeds, speed)
-			}
-		}
-		return true
+	active, ok := linkLine(text)
+	if !ok {
+		return false
 	}
-	return false
-}
-
-func hasSlice(all []cluster.Slice, s cluster.Slice) bool {
-	return slices.ContainsFunc(all, func(o cluster.Slice) bool { return o.Index == s.Index })
+	l.linked = true
+	if g.GPU.Links < 1024 {
+		g.GPU.Links++
+		if !active {
+			g.down++
+		}
+	}
+	return true
 }
 
 // gpuLine reads "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)"; nvlink -s of some
-// drivers leaves the UUID out.
-func gpuLine(text string) (gpu, bool) {
+// drivers leaves the UUID out. nil: it is none.
+func gpuLine(text string, line int) *gpu {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "GPU ")
 	if !ok || len(rest) > 256 {
-		return gpu{}, false
+		return nil
 	}
 	num, name, _ := strings.Cut(rest, ": ")
-	var g gpu
+	g := newGPU(line)
 	if name == "" || !g.set("index", num) {
-		return g, false
+		return nil
 	}
 	name, id, _ := strings.Cut(name, " (UUID: ")
 	id, _, _ = strings.Cut(id, ")")
 	g.set("uuid", id)
 	g.set("name", strings.TrimSpace(name))
-	return g, true
+	return g
 }
 
-// migLine reads "  MIG 3g.40gb     Device  0: (UUID: MIG-…)".
-func migLine(text string) (cluster.Slice, bool) {
-	w := strings.Fields(text)
-	if len(w) < 6 || w[0] != "MIG" || w[2] != "Device" || w[4] != "(UUID:" {
-		return cluster.Slice{}, false
-	}
-	index, err := strconv.Atoi(strings.TrimSuffix(w[3], ":"))
-	if err != nil || index < 0 || index > 64 || len(w[1]) > 32 {
-		return cluster.Slice{}, false
-	}
-	s := cluster.Slice{Index: index, Profile: strings.Clone(w[1])}
-	if id := strings.TrimSuffix(w[5], ")"); validUUID(id) {
-		s.UUID = strings.Clone(id)
-	}
-	return s, true
+// migLine is "  MIG 3g.20gb     Device  0: (UUID: MIG-…)", of a UUID that was not blotted out.
+var migLine = lazyre.New(`^\s*MIG (\S{1,32})\s+Device\s+(\d{1,2}):\s+\(UUID: (?:(` + uuids + `)|.*)\)`)
+
+// linkLine reads "Link 3: 26.562 GB/s" and "Link 3: <inactive>".
+func linkLine(text string) (active, ok bool) {
+	m := linkState.FindStringSubmatch(text)
+	return m != nil && m[1] != "", m != nil
 }
 
-// linkLine reads "Link 3: 26.562 GB/s" and "Link 3: <inactive>" (speed 0).
-func linkLine(text string) (speed float64, ok bool) {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "Link ")
-	if !ok {
-		return 0, false
-	}
-	num, state, ok := strings.Cut(rest, ": ")
-	if _, err := strconv.Atoi(num); !ok || err != nil {
-		return 0, false
-	}
-	state = strings.TrimSpace(state)
-	if strings.EqualFold(state, "<inactive>") {
-		return 0, true
-	}
-	fig, ok := strings.CutSuffix(state, " GB/s")
-	v, err := strconv.ParseFloat(fig, 64)
-	if !ok || err != nil || !(v > 0 && v < 1e4) {
-		return 0, false
-	}
-	return v, true
-}
+var linkState = lazyre.New(`^\s*Link \d+:\s+(?:([1-9][\d.]*) GB/s|(?i:<inactive>))\s*$`)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/internal/lines"
 )
 
@@ -16,25 +17,6 @@ const maxP2P = 128
 
 // MatchP2P reports whether data holds a matrix of peer access.
 func MatchP2P(data []byte) bool { return matchTable(data, true) }
-
-// p2pCapability finds what a command line asks for: the letters after -p2p.
-func p2pCapability(line string) string {
-	_, rest, ok := strings.Cut(line, "-p2p")
-	if !ok {
-		if _, rest, ok = strings.Cut(line, "--p2pstatus"); !ok {
-			return ""
-		}
-	}
-	rest = strings.TrimLeft(rest, " =")
-	end := 0
-	for end < len(rest) && strings.IndexByte("rwnap", rest[end]) >= 0 {
-		end++
-	}
-	if end == 0 || end < len(rest) && (rest[end] >= 'a' && rest[end] <= 'z') {
-		return ""
-	}
-	return strings.Clone(rest[:end])
-}
 
 // ReadP2P reads every matrix of peer access in a text. Where the command line
 // above it says that it shows NVLink, atomics or PCIe capability instead of
@@ -52,17 +34,14 @@ func ReadP2P(name string, r io.Reader) (*cluster.Fragment, error) {
 	}
 	at := map[string]*cluster.NodeType{}
 	for _, t := range tables {
-		if n := len(t.head.cols); n > maxP2P || t.head.over {
-			return nil, fmt.Errorf("%s:%d: %d columns; at most %d GPUs; cut the text to one matrix", name, t.line, n, maxP2P)
+		if n := len(t.Cols); n > maxP2P {
+			return nil, fmt.Errorf("%s:%d: %d columns; at most %d GPUs; cut the text to one matrix", name, t.Line, n, maxP2P)
 		}
-		hosts := t.hosts
-		if len(hosts) == 0 {
-			hosts = []string{""}
-			if len(tables) > 1 {
-				hosts[0] = t.prompt
-			}
+		if err := t.Check(); err != nil {
+			return nil, fmt.Errorf("%s:%w", name, err)
 		}
-		key := strings.Join(hosts, " ") + "|" + strings.Join(t.head.cols, " ")
+		hosts := t.names(len(tables) > 1)
+		key := strings.Join(hosts, " ") + "|" + strings.Join(t.Cols, " ")
 		node := at[key]
 		if node == nil {
 			node = t.gpus()
@@ -72,8 +51,7 @@ func ReadP2P(name string, r io.Reader) (*cluster.Fragment, error) {
 				f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: len(f.Types) - 1})
 			}
 		}
-		t.reportMissing(f, hosts[0])
-		t.addPairs(f, node, hosts[0])
+		t.addPairs(node)
 		t.addTo(f, hosts[0])
 	}
 	return f, nil
@@ -81,9 +59,9 @@ func ReadP2P(name string, r io.Reader) (*cluster.Fragment, error) {
 
 func (t *table) gpus() *cluster.NodeType {
 	node := &cluster.NodeType{}
-	for _, name := range t.head.cols {
+	for _, name := range t.Cols {
 		if n, ok := lines.Numbered(name, "GPU"); ok {
-			node.Add(cluster.Device{Kind: cluster.GPU, Index: n, Parent: -1, GPU: &cluster.GPUInfo{Vendor: "nvidia"}})
+			node.Add(board.GPU("nvidia", n))
 		}
 	}
 	return node
@@ -91,25 +69,25 @@ func (t *table) gpus() *cluster.NodeType {
 
 // addPairs records the answers. Of two tables for one machine (reads, writes)
 // the refusal counts.
-func (t *table) addPairs(f *cluster.Fragment, node *cluster.NodeType, host string) {
+func (t *table) addPairs(node *cluster.NodeType) {
 	partial := strings.Trim(t.cap, "rw") != ""
 	have := make(map[[2]int]int, len(node.Pairs))
 	for i, p := range node.Pairs {
 		have[[2]int{p.A, p.B}] = i
 	}
-	for i, r := range t.rows {
+	for i, r := range t.Rows {
 		if r == nil {
 			continue
 		}
-		for j, c := range r.cells {
-			a, b := node.ByName(deviceName(t.head.cols[i])), node.ByName(deviceName(t.head.cols[j]))
+		for j, c := range r.Cells {
+			a, b := node.ByName(strings.ToLower(t.Cols[i])), node.ByName(strings.ToLower(t.Cols[j]))
 			p := cluster.Pair{A: a, B: b, P2P: cluster.Yes}
 			switch {
 			case a < 0 || b < 0 || i == j || c == "" || c == "X":
 				continue
 			case p2pWords[c] == "":
-				f.Warnf(r.line, host, "row %s, column %s: %s in a matrix of peer access; expected OK, CNS, GNS, TNS, NS, DR or U",
-					t.head.cols[i], t.head.cols[j], c)
+				t.Warns.Addf(r.Line, "row %s, column %s: %s in a matrix of peer access; expected OK, CNS, GNS, TNS, NS, DR or U",
+					t.Cols[i], t.Cols[j], c)
 				continue
 			case c == "U":
 				p.P2P = cluster.Maybe
@@ -128,12 +106,4 @@ func (t *table) addPairs(f *cluster.Fragment, node *cluster.NodeType, host strin
 			}
 		}
 	}
-}
-
-// deviceName is the model's name of a GPU column.
-func deviceName(col string) string {
-	if n, ok := lines.Numbered(col, "GPU"); ok {
-		return fmt.Sprintf("gpu%d", n)
-	}
-	return ""
 }

@@ -54,9 +54,7 @@ func anyOf(all []string, want ...string) bool {
 // ReadQuery reads the CSV of nvidia-smi --query-gpu, with or without units. The
 // header must be there, for without it no column can be told from another.
 func ReadQuery(name string, r io.Reader) (*cluster.Fragment, error) {
-	q := queryReader{
-		v: &inventory{format: queryFormat}, cols: map[string][]string{}, rows: map[string]int{}, models: map[string]bool{},
-	}
+	q := queryReader{v: &inventory{format: queryFormat}, cols: map[string][]string{}, rows: map[string]int{}}
 	if err := q.heads.Each(name, r, q.takeLine); err != nil {
 		return nil, err
 	}
@@ -65,11 +63,10 @@ func ReadQuery(name string, r io.Reader) (*cluster.Fragment, error) {
 }
 
 type queryReader struct {
-	v      *inventory
-	heads  gather.Headings
-	cols   map[string][]string // the header at hand, by the host before the line
-	rows   map[string]int      // rows since then
-	models map[string]bool     // named in rows
+	v     *inventory
+	heads gather.Headings
+	cols  map[string][]string // the header at hand, by the host before the line
+	rows  map[string]int      // rows since then
 }
 
 func (q *queryReader) takeLine(prefix, text string, num int) bool {
@@ -84,47 +81,42 @@ func (q *queryReader) takeLine(prefix, text string, num int) bool {
 		return false
 	}
 	values := strings.Split(text, ",")
-	if len(values) != len(cols) {
-		// Not a row. One with a field too few shows a cut text; prose rarely has commas
-		// in that number.
-		g, _ := queryRow(cols, values[:min(len(values), len(cols))], new(string))
-		if (g.index >= 0 || g.uuid != "" || g.pci != "" || q.models[g.name]) && len(values) > 1 && len(values) < len(cols) {
-			q.v.warns.Addf(num, "%d fields; the header has %d; the row is left out", len(values), len(cols))
-		}
-		if !anyOf(cols, "index", "uuid", "pci") {
+	host := q.heads.Host(prefix)
+	g := queryRow(cols, values, &host, num)
+	ids := anyOf(cols, "index", "uuid", "pci")
+	switch {
+	case len(values) == len(cols) && g != nil:
+	case len(values) > 1 && len(values) < len(cols) && g != nil && (g.named() || !ids):
+		q.v.warns.Addf(num, "%d fields; the header has %d; the row is left out", len(values), len(cols))
+		return false
+	default:
+		if !ids {
 			delete(q.cols, prefix) // any prose fits a table of names; it ends at the first other line
 		}
 		return false
 	}
-	host := q.heads.Host(prefix)
-	g, ok := queryRow(cols, values, &host)
-	if !ok {
-		return false
-	}
-	g.line = num
-	if g.index < 0 && g.uuid == "" && g.pci == "" {
-		g.index = q.rows[prefix] // nvidia-smi lists the GPUs in the order of their index
+	if !g.named() {
+		g.Index = q.rows[prefix] // nvidia-smi lists the GPUs in the order of their index
 	}
 	q.rows[prefix]++
-	if len(q.models) < maxGPUs {
-		q.models[g.name] = g.name != ""
-	}
 	q.v.noteGPU(host, g)
 	return true
 }
 
-// queryRow reads a row. It must hold a value that fits one of the columns that
-// name a GPU.
-func queryRow(cols, values []string, host *string) (gpu, bool) {
-	g := gpu{index: -1}
-	for i, v := range values {
+// queryRow reads a row, which must hold a value that fits one of the columns that name a GPU; nil: it does not.
+func queryRow(cols, values []string, host *string, line int) *gpu {
+	g := newGPU(line)
+	for i, v := range values[:min(len(values), len(cols))] {
 		v = strings.TrimSpace(v)
 		if fields[v] != "" || !g.set(cols[i], v) && cols[i] == "index" { // a command line names fields too
-			return gpu{index: -1}, false
+			return nil
 		}
 		if cols[i] == "host" && gather.IsHost(v) {
 			*host = strings.Clone(v)
 		}
 	}
-	return g, g.index >= 0 || g.name != "" || g.uuid != "" || g.pci != ""
+	if !g.named() && !g.Model.Known() {
+		return nil
+	}
+	return g
 }

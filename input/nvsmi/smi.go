@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/input/internal/gather"
 	"busbar.dev/unit"
 )
@@ -15,12 +16,11 @@ const smiFormat = "nvidia-smi"
 // MatchSMI reports whether data holds the table that nvidia-smi prints by itself.
 func MatchSMI(data []byte) bool {
 	return gather.Find(data, "|", func(text string) bool {
-		_, ok := smiGPU(bars(text))
-		return ok
+		return smiGPU(bars(text), 0) != nil
 	})
 }
 
-// ReadSMI reads the plain table: index, name, PCI address, memory and MIG slices.
+// ReadSMI reads the plain table: index, name, PCI address and memory.
 func ReadSMI(name string, r io.Reader) (*cluster.Fragment, error) {
 	s := smiReader{v: &inventory{format: smiFormat}, at: map[string]*gpu{}}
 	if err := s.heads.Each(name, r, s.takeLine); err != nil {
@@ -43,47 +43,18 @@ func (s *smiReader) takeLine(prefix, text string, num int) bool {
 		return false
 	}
 	host := s.heads.Host(prefix)
-	if g, ok := smiGPU(cells); ok {
-		g.line = num
-		if strings.HasSuffix(g.name, "...") {
-			s.v.warns.Addf(num, "the name %q is cut short; nvidia-smi -L prints it whole", g.name)
+	if g := smiGPU(cells, num); g != nil {
+		if strings.HasSuffix(g.Model.Value, "...") {
+			s.v.warns.Addf(num, "the name %q is cut short; nvidia-smi -L prints it whole", g.Model.Value)
 		}
 		s.at[host] = s.v.noteGPU(host, g)
 		return true
 	}
-	if g := s.at[host]; g != nil {
-		if total := smiMemory(cells[1]); total > 0 && g.memory == 0 {
-			g.memory = total
-			s.at[host] = nil
-			return true
-		}
+	if g, total := s.at[host], smiMemory(cells[1]); g != nil && total > 0 {
+		g.GPU.Memory = board.Fact(total, "")
+		s.at[host] = nil
 	}
-	s.slice(host, cells)
 	return true
-}
-
-// slice takes a row of the MIG table: "|  0    7   0   0  |  5MiB / 4864MiB |".
-func (s *smiReader) slice(host string, cells []string) {
-	w := strings.Fields(cells[0])
-	if len(w) != 4 || smiMemory(cells[1]) == 0 {
-		return
-	}
-	var v [4]int
-	for i := range w {
-		n, err := strconv.Atoi(w[i])
-		if err != nil || n < 0 {
-			return
-		}
-		v[i] = n
-	}
-	n := s.v.latest[host]
-	if n == nil {
-		return
-	}
-	g := n.find("index " + strconv.Itoa(v[0]))
-	if sl := (cluster.Slice{Index: v[3]}); g != nil && len(g.slices) < 64 && !hasSlice(g.slices, sl) {
-		g.slices = append(g.slices, sl)
-	}
 }
 
 // bars cuts a table row at its bars; nil for a line that is none.
@@ -95,18 +66,18 @@ func bars(text string) []string {
 	return strings.Split(strings.Trim(text, "|"), "|")
 }
 
-// smiGPU reads "  0  NVIDIA H100 80GB HBM3  On " and "  00000000:06:00.0 Off ".
-func smiGPU(cells []string) (gpu, bool) {
+// smiGPU reads "  0  NVIDIA H100 80GB HBM3  On " and "  00000000:06:00.0 Off "; nil: it is none.
+func smiGPU(cells []string, line int) *gpu {
 	if len(cells) < 2 {
-		return gpu{}, false
+		return nil
 	}
 	w, bus := strings.Fields(cells[0]), strings.Fields(cells[1])
-	g := gpu{index: -1}
+	g := newGPU(line)
 	if len(w) < 3 || len(bus) < 1 || !g.set("index", w[0]) || !g.set("pci", bus[0]) {
-		return gpu{}, false
+		return nil
 	}
-	g.name = strings.Join(w[1:len(w)-1], " ")
-	return g, true
+	g.Model = cluster.FromRead(strings.Join(w[1:len(w)-1], " "), "")
+	return g
 }
 
 // smiMemory reads the total of "  0MiB /  81559MiB ", 0 when it is none.

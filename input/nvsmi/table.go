@@ -1,64 +1,90 @@
 package nvsmi
 
 import (
+	"busbar.dev/cluster"
+	"cmp"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
-	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
-	"busbar.dev/input/internal/warn"
+	"busbar.dev/input/internal/pairtable"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
 
-// maxDevices is the most columns a matrix may have.
-const maxDevices = 1024
-
 // table is one matrix as printed: of path classes, or of peer access.
 type table struct {
+	pairtable.Matrix
 	hosts  []string // names the text gives for certain; none when it gives none
 	prompt string   // the name a shell prompt gives
 	cap    string   // the capability of a -p2p command line above, "" unknown
-	line   int      // of the header
-	head   header
-	rows   []*row // by column; nil where there is none
+	tails  int      // columns behind the classes
 	legend map[string]string
-	warns  warn.List
+	wide   int // rows with more cells than there are columns
 }
 
-// row is one line of a matrix.
-type row struct {
-	line  int
-	cells []string // words of cellWords; "" unknown
-	tail  []string // affinity cells; "" empty
-	wide  bool     // it has more cells than there are columns
+// p2pWords are the cells of a peer-access matrix and what they mean.
+var p2pWords = map[string]string{
+	"OK":  "ok",
+	"CNS": "chipset not supported",
+	"GNS": "GPU not supported",
+	"TNS": "topology not supported",
+	"NS":  "not supported",
+	"DR":  "disabled by a registry key",
+	"U":   "unknown",
 }
+
+// cellWord returns the usual spelling of a cell, "" for a word that is none.
+// SOC is what drivers before 384 call SYS; PSB is the switch on a dual-GPU
+// board, which only its two GPUs share.
+func cellWord(w string) string {
+	switch w {
+	case "X", "PIX", "PXB", "PHB", "NODE", "SYS":
+		return w
+	case "SOC":
+		return "SYS"
+	case "PSB":
+		return "PIX"
+	}
+	if n, ok := lines.Numbered(w, "NV"); ok && n > 0 && n <= 1024 || p2pWords[w] != "" {
+		return w
+	}
+	return ""
+}
+
+func anyCell(words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return cellWord(w) != "" })
+}
+
+// isAffinity reports a word such as 0-15, 0,3-9 or N/A.
+func isAffinity(w string) bool { return w == "N/A" || strings.Trim(w, "0123456789,-") == "" }
 
 // isP2P reports whether the cells speak of peer access.
 func (t *table) isP2P() bool {
-	for _, r := range t.rows {
+	for _, r := range t.Rows {
 		if r == nil {
 			continue
 		}
-		for _, c := range r.cells {
+		for _, c := range r.Cells {
 			if c != "" && c != "X" {
 				return p2pWords[c] != ""
 			}
 		}
 	}
 	// One GPU alone: only topo -m has affinity columns.
-	return t.head.tails == 0
+	return t.tails == 0
 }
 
 // scanner finds the matrices in a text. Lines of several hosts may be mixed, as
 // pdsh mixes them, so that each host has a table of its own under way.
 type scanner struct {
 	tables []*table
-	open   map[string]*state // by the host before the line, "" without
+	open   map[string]*table // by the host before the line, "" without
 	heads  gather.Headings
 	prompt hint
 	p2p    hint
-	last   int // line that last was part of a table
 }
 
 // hint is a word found shortly before a table.
@@ -68,149 +94,200 @@ type hint struct {
 }
 
 func (h hint) near(line int) string {
-	if h.word != "" && line-h.line <= 5 {
+	if line-h.line <= 5 {
 		return h.word
 	}
 	return ""
 }
 
-// state is the table under way for one host.
-type state struct {
-	t     *table
-	pend  *pending // the row that the next line may continue
-	text  string   // the header so far, while no row has come
-	folds int      // lines that continued it
-	line  int      // of the last line that was part of the table
-}
-
 // scan reads a text to its end. It returns the tables that have a row: those of path classes, or of peer access.
 func scan(name string, r io.Reader, p2p bool) ([]*table, error) {
-	s := &scanner{open: map[string]*state{}, last: -stray - 1}
-	err := lines.Each(name, r, func(num int, text string) error {
-		if num-s.last <= stray || s.heads.Open() || interesting(text) {
-			s.line(text, num)
-		}
-		return nil
-	})
-	for _, st := range s.open {
-		s.close(st)
+	s := &scanner{open: map[string]*table{}}
+	err := s.heads.Each(name, r, s.takeLine)
+	for _, t := range s.open {
+		s.close(t)
 	}
 	s.tables = slices.DeleteFunc(s.tables, func(t *table) bool { return t.isP2P() != p2p })
-	slices.SortFunc(s.tables, func(a, b *table) int { return a.line - b.line })
+	slices.SortFunc(s.tables, func(a, b *table) int { return cmp.Compare(a.Line, b.Line) })
 	return s.tables, err
 }
 
-// interesting is a cheap test for lines that can matter while no table is open.
-func interesting(line string) bool {
-	for _, mark := range [...]string{"GPU", "NIC", "nvidia-smi", "---", ">>"} {
-		if strings.Contains(line, mark) {
-			return true
-		}
-	}
-	return false
-}
+// capability is what a command line asks for: the letters after -p2p.
+var capability = lazyre.New(`-p2p(?:status)?[ =]+([rwnap]+)(?:[^a-z]|$)`)
 
-// stray is how many lines of other output may stand between two lines of one
-// table. Further on only lines with a word of nvidia-smi's are looked at.
-const stray = 100
-
-func (s *scanner) line(text string, num int) {
-	if s.heads.Line(text) {
-		return
-	}
+// takeLine gives a line to a host's table and reports whether it belonged there.
+func (s *scanner) takeLine(host, text string, num int) bool {
 	if h := gather.Prompt(text, "nvidia-smi"); h != "" {
 		s.prompt = hint{h, num}
 	}
-	if c := p2pCapability(text); c != "" {
-		s.p2p = hint{c, num}
+	if strings.Contains(text, "-p2p") {
+		if m := capability.FindStringSubmatch(text); m != nil {
+			s.p2p = hint{strings.Clone(m[1]), num}
+		}
 	}
-	text = plain(text)
-	if s.takeLine("", text, num) {
-		return
+	text = withoutBars(text)
+	t := s.open[host]
+	if cols, tails := parseHeader(text); cols != nil {
+		if t != nil {
+			s.close(t)
+		} else if len(s.open) >= gather.MaxHosts {
+			return false
+		}
+		t = &table{hosts: s.heads.Hosts(), prompt: s.prompt.near(num), cap: s.p2p.near(num), tails: tails}
+		if host != "" {
+			t.hosts = []string{host}
+		}
+		t.Line = num
+		t.Head(cols)
+		s.open[host] = t
+		return true
 	}
-	if host, rest, ok := gather.Cut(text); ok {
-		s.takeLine(host, plain(rest), num)
-	}
+	return t != nil && (t.row(text, num) || t.note(text))
 }
 
-// plain turns the bars of a Markdown table into tabs.
-func plain(s string) string {
-	t := strings.TrimLeft(s, " \t")
-	if strings.HasPrefix(t, "|") {
-		return strings.ReplaceAll(strings.Trim(strings.TrimRight(t, " \t"), "|"), "|", "\t")
+// withoutBars is a row of a Markdown table without its bars.
+func withoutBars(s string) string {
+	if strings.HasPrefix(strings.TrimLeft(s, " \t"), "|") {
+		return strings.ReplaceAll(s, "|", " ")
 	}
 	return s
 }
 
-// takeLine gives a line to a host's table and reports whether it belonged there.
-func (s *scanner) takeLine(host, text string, num int) bool {
-	st := s.open[host]
-	if h, ok := parseHeader(text); ok && (st == nil || !st.continuesHeader(text, num)) {
-		if st != nil {
-			s.close(st)
-		}
-		if len(s.open) >= gather.MaxHosts && st == nil {
-			return false
-		}
-		s.open[host] = s.begin(host, h, text, num)
-		s.last = num
-		return true
-	}
-	if st == nil {
-		return false
-	}
-	ok := st.continuesHeader(text, num) && st.moreHeader(text) || st.row(text, num) || st.moreRow(text, num) ||
-		st.legend(text)
-	if ok {
-		st.line, s.last = num, num
-	}
-	return ok
-}
-
-func (s *scanner) begin(host string, h header, text string, num int) *state {
-	t := &table{line: num, head: h, prompt: s.prompt.near(num), cap: s.p2p.near(num)}
-	switch {
-	case host != "":
-		t.hosts = []string{host}
-	default:
-		t.hosts = s.heads.Hosts()
-	}
-	return &state{t: t, text: text, line: num}
-}
-
 // close keeps a table that has a row with X, which no other tool's tables have.
-func (s *scanner) close(st *state) {
-	st.flush()
-	for _, r := range st.t.rows {
-		if r != nil && slices.Contains(r.cells, "X") {
-			s.tables = append(s.tables, st.t)
+func (s *scanner) close(t *table) {
+	for _, r := range t.Rows {
+		if r != nil && slices.Contains(r.Cells, "X") {
+			s.tables = append(s.tables, t)
 			return
 		}
 	}
 }
 
-// legend takes "NIC0: mlx5_0".
-func (st *state) legend(text string) bool {
-	nic, label, ok := strings.Cut(strings.TrimSpace(text), ": ")
-	if _, isNIC := lines.Numbered(nic, "NIC"); !ok || !isNIC || st.t.rows == nil && st.pend == nil {
+var (
+	// tailNames are the columns behind the classes.
+	tailNames = lazyre.New(`CPU ?Affinity|NUMA ?Affinity|GPU NUMA ID`)
+	// deviceWord is a word that can be a device's name.
+	deviceWord = lazyre.New(`^[A-Za-z][\w.-]*\d[\w.-]*$`)
+)
+
+// parseHeader reads a line of column names: GPUs first, then NICs, then the
+// affinity columns, which it counts. A row is none, because a class follows its name.
+func parseHeader(text string) (cols []string, tails int) {
+	if !startsWithGPU(text) {
+		return nil, 0
+	}
+	words := strings.Fields(text)
+	for i, w := range words {
+		_, gpu := lines.Numbered(w, "GPU")
+		switch {
+		case i == 0 && !gpu, len(cols) > pairtable.MaxDevices:
+			return cols, 0
+		case strings.HasPrefix(w, "CPU"), strings.HasPrefix(w, "NUMA"), w == "GPU":
+			return cols, len(tailNames.FindAllString(strings.Join(words[i:], " "), -1))
+		case cellWord(w) != "" || len(w) > 64 || !deviceWord.MatchString(w):
+			return nil, 0
+		}
+		cols = append(cols, w)
+	}
+	return cols, 0
+}
+
+// startsWithGPU is the cheap part of the test.
+func startsWithGPU(text string) bool {
+	return strings.HasPrefix(strings.TrimLeft(text, " \t"), "GPU")
+}
+
+// row takes a line that begins with the name of a device and holds a cell.
+func (t *table) row(text string, num int) bool {
+	words := strings.Fields(text)
+	if len(words) < 2 || !deviceWord.MatchString(words[0]) || !anyCell(words[1:]) {
 		return false
 	}
-	label = strings.TrimSpace(label)
-	if label == "" || len(label) > 64 || strings.ContainsAny(label, " \t") {
-		return false
+	name, words := words[0], words[1:]
+	// The cells end before the first word that can only be an affinity.
+	n := slices.IndexFunc(words, func(w string) bool { return isAffinity(w) && w != "N/A" })
+	if n < 0 {
+		for n = len(words); n > 0 && words[n-1] == "N/A"; n-- {
+		}
 	}
-	if st.t.legend == nil {
-		st.t.legend = map[string]string{}
+	at, r := t.Add(num, name, words[:n])
+	if r == nil {
+		return true
 	}
-	if len(st.t.legend) < maxDevices {
-		st.t.legend[strings.Clone(nic)] = strings.Clone(label)
+	if n > len(t.Cols) {
+		t.wide++
+	}
+	r.Tail = strings.Fields(strings.Join(words[n:min(n+8, len(words))], " "))
+	for j, w := range r.Cells {
+		r.Cells[j] = cellWord(w)
+		switch {
+		case w == "X" && j != at:
+			t.Warns.Addf(num, "row %s has its X in the column of %s: a cell is missing or too many; the row is left out",
+				name, t.Cols[j])
+			*r = pairtable.Row{Line: num} // it counts as seen, so that its end is not reported again
+			return true
+		case r.Cells[j] == "" && w != "" && w != "N/A":
+			t.Warns.Addf(num, "row %s, column %s: %q; expected X, NV#, PIX, PXB, PHB, NODE or SYS; taken as unknown", name,
+				t.Cols[j], w)
+		}
 	}
 	return true
 }
 
+// note takes a line of the NICs' legend, "NIC0: mlx5_0".
+func (t *table) note(text string) bool {
+	nic, label, ok := strings.Cut(strings.TrimSpace(text), ": ")
+	label = strings.TrimSpace(label)
+	if _, isNIC := lines.Numbered(nic, "NIC"); !ok || !isNIC || t.Count() == 0 || label == "" || len(label) > 64 ||
+		strings.ContainsAny(label, " \t") {
+		return false
+	}
+	if t.legend == nil {
+		t.legend = map[string]string{}
+	}
+	if len(t.legend) < pairtable.MaxDevices {
+		t.legend[strings.Clone(nic)] = strings.Clone(label)
+	}
+	return true
+}
+
+// affinity reads the cells behind the classes: the list of cores, and the NUMA
+// domain, or the first of several (Grace has one per GPU beside its own); -1
+// when there is none.
+func (t *table) affinity(r *pairtable.Row) (cores string, numa int) {
+	tail := slices.Concat(r.Tail, []string{"", ""})
+	// A cell that is only a number is a list of cores where the row has all cells that the header announces.
+	if len(r.Tail) >= t.tails || strings.ContainsAny(tail[0], "-,") {
+		cores, tail = tail[0], tail[1:]
+	}
+	if !isAffinity(cores) || cores == "N/A" || len(cores) > 1024 {
+		cores = ""
+	}
+	first, _, _ := strings.Cut(tail[0], ",")
+	first, _, _ = strings.Cut(first, "-")
+	if numa, err := strconv.Atoi(first); err == nil && numa >= 0 && numa <= 1<<16 {
+		return cores, numa
+	}
+	return cores, -1
+}
+
+// names are the hosts of a table: a prompt tells several apart, but may be a container's.
+func (t *table) names(several bool) []string {
+	switch {
+	case len(t.hosts) > 0:
+		return t.hosts
+	case several:
+		return []string{t.prompt}
+	}
+	return []string{""}
+}
+
 // addTo hands the table's warnings to a fragment.
 func (t *table) addTo(f *cluster.Fragment, where string) {
-	if more := t.warns.AddTo(f, where); more > 0 {
-		f.Warnf(t.line, where, "%d more lines of this matrix could not be used whole", more)
+	if missing := t.Missing(); missing != "" {
+		f.Warnf(t.Line, where, "%s", missing)
+	}
+	if more := t.Warns.AddTo(f, where); more > 0 {
+		f.Warnf(t.Line, where, "%d more lines of this matrix could not be used whole", more)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/input/internal/gather"
 	"busbar.dev/internal/lines"
 )
@@ -30,7 +31,7 @@ func matchTable(data []byte, p2p bool) bool {
 
 // maybeRow reports a line such as "GPU0 X PIX", whole or cut.
 func maybeRow(text string) bool {
-	text = plain(text)
+	text = withoutBars(text)
 	if !startsWithGPU(text) {
 		return false
 	}
@@ -74,7 +75,7 @@ func sameMachine(tables []*table) []*machine {
 	var out []*machine
 	at := map[string][]*machine{}
 	for _, t := range tables {
-		key := strings.Join(t.hosts, " ") + "|" + strings.Join(t.head.cols, " ")
+		key := strings.Join(t.hosts, " ") + "|" + strings.Join(t.Cols, " ")
 		i := slices.IndexFunc(at[key], func(m *machine) bool { return agree(m.tables[0], t) })
 		if i < 0 {
 			m := &machine{tables: []*table{t}, times: 1}
@@ -88,7 +89,7 @@ func sameMachine(tables []*table) []*machine {
 		}
 		m := at[key][i]
 		switch {
-		case slices.ContainsFunc(m.tables, func(o *table) bool { return equal(o, t) }):
+		case slices.ContainsFunc(m.tables, func(o *table) bool { return o.nvlinks() == t.nvlinks() }):
 			m.times++
 		case len(m.tables) < 4:
 			m.tables = append(m.tables, t)
@@ -102,11 +103,11 @@ func sameMachine(tables []*table) []*machine {
 
 func (t *table) nvlinks() int {
 	n := 0
-	for _, r := range t.rows {
+	for _, r := range t.Rows {
 		if r == nil {
 			continue
 		}
-		for _, c := range r.cells {
+		for _, c := range r.Cells {
 			if strings.HasPrefix(c, "NV") {
 				n++
 			}
@@ -115,31 +116,22 @@ func (t *table) nvlinks() int {
 	return n
 }
 
-func equal(a, b *table) bool {
-	for i := range a.rows {
-		if a.rows[i] == nil != (b.rows[i] == nil) || a.rows[i] != nil && !slices.Equal(a.rows[i].cells, b.rows[i].cells) {
-			return false
-		}
-	}
-	return true
-}
-
 // agree reports whether two tables of the same columns differ at most where one
 // names an NVLink and the other the PCIe path that it hides.
 func agree(a, b *table) bool {
 	if a.prompt != "" && b.prompt != "" && a.prompt != b.prompt {
 		return false
 	}
-	for i := range a.rows {
-		x, y := a.rows[i], b.rows[i]
+	for i := range a.Rows {
+		x, y := a.Rows[i], b.Rows[i]
 		if x == nil || y == nil {
 			continue
 		}
-		if len(x.tail) > 0 && len(y.tail) > 0 && !slices.Equal(x.tail, y.tail) {
+		if len(x.Tail) > 0 && len(y.Tail) > 0 && !slices.Equal(x.Tail, y.Tail) {
 			return false
 		}
-		for j := range min(len(x.cells), len(y.cells)) {
-			p, q := x.cells[j], y.cells[j]
+		for j := range min(len(x.Cells), len(y.Cells)) {
+			p, q := x.Cells[j], y.Cells[j]
 			if p != q && p != "" && q != "" && strings.HasPrefix(p, "NV") == strings.HasPrefix(q, "NV") {
 				return false
 			}
@@ -152,60 +144,32 @@ func agree(a, b *table) bool {
 // printed the same: ten thousand equal nodes are one type.
 func (m *machine) addTo(f *cluster.Fragment, several bool, types map[[sha256.Size]byte]int) error {
 	t := m.tables[0]
-	host := ""
-	if len(t.hosts) > 0 {
-		host = t.hosts[0]
-	} else if several {
-		host = t.prompt
+	if err := t.Check(); err != nil {
+		return err
 	}
-	if t.head.over {
-		return fmt.Errorf("%d: more than %d columns; a node has fewer devices; cut the text to one matrix", t.line,
-			maxDevices)
-	}
-	if over, rows := t.wider(); 2*over > rows {
+	if rows := t.Count(); 2*t.wide > rows {
 		return fmt.Errorf("%d: %d of %d rows have more cells than the header has columns (%d): names ran together there, "+
-			"and "+
-			"which cell is whose is not known; copy the output again, with its white space", t.line, over, rows,
-			len(t.head.cols))
+			"and which cell is whose is not known; copy the output again, with its white space", t.Line, t.wide, rows,
+			len(t.Cols))
 	}
-	if t.head.bad != "" {
-		f.Warnf(t.line, host, "column %s stands twice in the header; the second is left out", t.head.bad)
-	}
-	t.reportMissing(f, host)
+	hosts := t.names(several)
 	for _, o := range m.tables {
-		o.addTo(f, host)
+		o.addTo(f, hosts[0])
 	}
 	sum := m.sum()
 	at, known := types[sum]
 	if !known {
 		at = len(f.Types)
 		types[sum] = at
-		m.addType(f, host)
+		m.addType(f, hosts[0])
 	}
-	if m.times > 1 && host == "" {
-		f.Warnf(t.line, "", "the matrix stands here %d times without host names; taken as one machine", m.times)
-	}
-	hosts := t.hosts
-	if len(hosts) == 0 {
-		hosts = []string{host}
+	if m.times > 1 && hosts[0] == "" {
+		f.Warnf(t.Line, "", "the matrix stands here %d times without host names; taken as one machine", m.times)
 	}
 	for _, h := range hosts {
 		f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: at})
 	}
 	return nil
-}
-
-// wider counts the rows with more cells than the header has columns, and all.
-func (t *table) wider() (over, rows int) {
-	for _, r := range t.rows {
-		if r != nil {
-			rows++
-			if r.wide {
-				over++
-			}
-		}
-	}
-	return over, rows
 }
 
 func (m *machine) addType(f *cluster.Fragment, host string) {
@@ -217,7 +181,7 @@ func (m *machine) addType(f *cluster.Fragment, host string) {
 	}
 	node, warns := cluster.TreeFromMatrix(devs, class[0], class[1:]...)
 	for _, w := range warns {
-		f.Warnf(t.line, strings.Trim(host+"/"+w.Where, "/"), "%s", w.Text)
+		f.Warnf(t.Line, strings.Trim(host+"/"+w.Where, "/"), "%s", w.Text)
 	}
 	f.Types = append(f.Types, node)
 }
@@ -226,65 +190,43 @@ func (m *machine) addType(f *cluster.Fragment, host string) {
 func (m *machine) sum() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for _, t := range m.tables {
-		fmt.Fprintf(h, "%q %v\n", t.head.cols, t.head.tails)
-		for i, r := range t.rows {
+		fmt.Fprintf(h, "%q %d %q\n", t.Cols, t.tails, t.legend)
+		for _, r := range t.Rows {
 			if r != nil {
-				fmt.Fprintf(h, "%q %q %q\n", r.cells, r.tail, t.legend[t.head.cols[i]])
-			} else {
-				fmt.Fprintf(h, "- %q\n", t.legend[t.head.cols[i]])
+				fmt.Fprintf(h, "%q %q", r.Cells, r.Tail)
 			}
+			fmt.Fprintln(h)
 		}
 	}
 	h.Sum(sum[:0])
 	return sum
 }
 
-// reportMissing warns once of the rows that the text does not have.
-func (t *table) reportMissing(f *cluster.Fragment, host string) {
-	var names []string
-	for i, r := range t.rows {
-		if r == nil && t.head.cols[i] != "" {
-			names = append(names, t.head.cols[i])
-		}
-	}
-	if len(names) == 0 {
-		return
-	}
-	more := ""
-	if len(names) > 8 {
-		more = fmt.Sprintf(" and %d more", len(names)-8)
-		names = names[:8]
-	}
-	f.Warnf(t.line, host, "no row for %s%s: the matrix is cut off; their relations are known from the other rows only",
-		strings.Join(names, ", "), more)
-}
-
 // devices makes the GPUs and NICs of a table. keep lists their columns; columns
-// of NVMe drives (topo -nvme) and repeated names are left out.
+// of NVMe drives (topo -nvme) are left out.
 func (t *table) devices() (keep []int, devs []cluster.Device) {
 	nics := 0
-	for i, name := range t.head.cols {
-		d := cluster.Device{Parent: -1}
-		cores, numa := "", -1
-		if t.rows[i] != nil {
-			cores, numa = t.affinity(t.rows[i])
+	for i, name := range t.Cols {
+		cores, numa := "", cluster.Fact[int]{}
+		if r := t.Rows[i]; r != nil {
+			c, n := t.affinity(r)
+			if cores = c; n >= 0 {
+				numa = cluster.FromRead(n, topoFormat)
+			}
 		}
-		var where cluster.Fact[int]
-		if numa >= 0 {
-			where = cluster.FromRead(numa, topoFormat)
-		}
+		var d cluster.Device
 		if n, ok := lines.Numbered(name, "GPU"); ok {
-			d.Kind, d.Index = cluster.GPU, n
-			d.GPU = &cluster.GPUInfo{Vendor: "nvidia", Cores: strings.Clone(cores), NUMA: where}
-		} else if name != "" && !strings.HasPrefix(strings.ToLower(name), "nvme") {
-			d.Kind, d.Index, d.Label = cluster.NIC, nics, name
+			d = board.GPU("nvidia", n)
+			d.GPU.Cores, d.GPU.NUMA = cores, numa
+		} else if strings.HasPrefix(strings.ToLower(name), "nvme") {
+			continue
+		} else {
+			d = board.NIC(name)
+			d.Index, d.NIC.NUMA = nics, numa
 			nics++
 			if n, ok := lines.Numbered(name, "NIC"); ok {
 				d.Index, d.Label = n, t.legend[name]
 			}
-			d.NIC = &cluster.NICInfo{NUMA: where}
-		} else {
-			continue
 		}
 		keep = append(keep, i)
 		devs = append(devs, d)
@@ -296,15 +238,13 @@ func (t *table) devices() (keep []int, devs []cluster.Device) {
 func (t *table) classes(keep []int) [][]cluster.Class {
 	out := make([][]cluster.Class, len(keep))
 	for i, a := range keep {
-		r := t.rows[a]
-		if r == nil {
+		r := t.Rows[a]
+		if r == nil || r.Cells == nil {
 			continue
 		}
 		out[i] = make([]cluster.Class, len(keep))
 		for j, b := range keep {
-			if b < len(r.cells) {
-				out[i][j], _ = cluster.ParseClass(r.cells[b])
-			}
+			out[i][j], _ = cluster.ParseClass(r.Cells[b])
 		}
 	}
 	return out

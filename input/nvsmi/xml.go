@@ -114,8 +114,8 @@ type report struct {
 
 // newGPU begins a GPU.
 func (r *report) newGPU(address string, line int) {
-	g := &gpu{index: -1, line: line}
-	g.pci, _ = cluster.ParsePCI(address)
+	g := newGPU(line)
+	g.PCI, _ = cluster.ParsePCI(address)
 	if len(r.gpus) >= maxGPUs {
 		r.over++
 		r.gpus = r.gpus[:maxGPUs-1]
@@ -127,9 +127,9 @@ func (r *report) newGPU(address string, line int) {
 func (v *inventory) noteReport(host string, r *report) {
 	for i, g := range r.gpus {
 		if r.attached == len(r.gpus) {
-			g.index = i
+			g.Index = i
 		}
-		v.noteGPU(host, *g)
+		v.noteGPU(host, g)
 	}
 	v.over += r.over
 	*r = report{}

@@ -1,7 +1,7 @@
 package p2pbw
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 
 	"busbar.dev/cluster"
@@ -11,112 +11,43 @@ import (
 
 // addNode adds the node of a run, with the devices that are listed and those that only a matrix names.
 func (r *run) addNode(f *cluster.Fragment) {
-	for i := range r.matrices {
-		for _, id := range r.matrices[i].Cols {
-			if _, listed := r.devices[id]; !listed {
-				r.devices[id] = pairtable.Device{}
-			}
-		}
+	tables := make([]*pairtable.Matrix, len(r.matrices))
+	for i, m := range r.matrices {
+		tables[i] = &m.Matrix
+		m.Warns.AddTo(f, "")
 	}
-	b := builder{frag: f, node: pairtable.NewNode(f), old: r.old()}
-	b.node.Add(r.devices)
-	b.access(r)
-	for _, m := range r.byPreference() {
-		b.matrix(m)
-	}
-	b.node.Close("")
-}
-
-// builder makes the node of one run.
-type builder struct {
-	frag *cluster.Fragment
-	node *pairtable.Node // its numbers are CUDA's ordinals
-	old  bool
-}
-
-func (b *builder) access(r *run) {
+	node := pairtable.NewNode(f, r.devices, tables) // its numbers are CUDA's ordinals
 	for _, a := range r.access {
-		if b.node.Two(a.from, a.to) {
-			b.setP2P(0, a.from, a.to, a.can)
+		if node.Two(a.from, a.to) {
+			node.Pair(a.from, a.to).P2P = cluster.Bool(a.can)
 		}
 	}
-	group := map[int]int{}
-	for i, ids := range r.cliques {
-		for _, id := range ids {
-			group[id] = i + 1
-		}
+	// A sample from before titles named a method copied from the column's device to the row's.
+	old := slices.ContainsFunc(r.matrices,
+		func(m *matrix) bool { return m.p2p && !m.both && !m.latency && m.method == "" })
+	// The first figure of a pair is kept: with peer access before without, writes before reads.
+	slices.SortStableFunc(r.matrices, func(x, y *matrix) int { return cmp.Compare(x.rank(), y.rank()) })
+	for _, m := range r.matrices {
+		node.AddFigures(&m.Matrix, m.method == "Reads" || m.method == "" && old, m.figure)
 	}
-	for from := range group {
-		for to := range group {
-			if b.node.Two(from, to) {
-				b.setP2P(0, from, to, group[from] == group[to])
-			}
-		}
-	}
+	node.Close("")
 }
 
-func (b *builder) setP2P(line, from, to int, can bool) {
-	p := b.node.Pair(from, to)
-	if p.P2P != cluster.Maybe && p.P2P != cluster.Bool(can) {
-		b.frag.Warnf(line, fmt.Sprintf("gpu%d-gpu%d", from, to),
-			"the list of peers and the connectivity matrix disagree; kept %s", p.P2P)
-		return
+func (t *title) rank() int {
+	switch {
+	case !t.p2p:
+		return 2
+	case t.method == "Reads":
+		return 1
 	}
-	p.P2P = cluster.Bool(can)
-}
-
-// byPreference orders the matrices so that the first to give a figure is the
-// one to keep: with peer access before without, writes before reads, the GPU's
-// clock before the CPU's.
-func (r *run) byPreference() []*matrix {
-	ms := make([]*matrix, len(r.matrices))
-	for i := range r.matrices {
-		ms[i] = &r.matrices[i]
-	}
-	rank := func(m *matrix) int {
-		n := 0
-		if !m.p2p {
-			n += 4
-		}
-		if m.method == "Reads" {
-			n += 2
-		}
-		if m.By == "CPU" {
-			n++
-		}
-		return n
-	}
-	slices.SortStableFunc(ms, func(x, y *matrix) int { return rank(x) - rank(y) })
-	return ms
-}
-
-// old reports whether the run is of a sample from before titles named a method:
-// its copies went from the column's device to the row's.
-func (r *run) old() bool {
-	return slices.ContainsFunc(r.matrices,
-		func(m matrix) bool { return m.p2p && !m.both && m.what == bandwidth && m.method == "" })
-}
-
-// matrix adds the figures of one matrix where no better one gave them.
-func (b *builder) matrix(m *matrix) {
-	if m.what != connectivity {
-		b.node.AddFigures(&m.Matrix, m.method == "Reads" || m.method == "" && b.old, m.figure)
-		return
-	}
-	for _, row := range m.Rows {
-		for i, v := range row.Values {
-			if b.node.Two(row.Device, m.Cols[i]) {
-				b.setP2P(row.Line, row.Device, m.Cols[i], v != 0)
-			}
-		}
-	}
+	return 0
 }
 
 func (m *matrix) figure(p *cluster.Pair, v float64) {
 	source := format + ": " + m.Title
 	rate := cluster.FromMeasured(unit.Rate(v)*unit.GBps, source)
 	switch {
-	case m.what == latency:
+	case m.latency:
 		if !p.Latency.Known() {
 			p.Latency = cluster.FromMeasured(unit.Micros(v), source)
 		}

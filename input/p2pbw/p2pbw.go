@@ -5,6 +5,7 @@
 // The matrices are found anywhere in a text, one alone in a document too.
 // Several runs in one text become several nodes. The diagonal is a copy within
 // one GPU's memory and says nothing about a pair; it stays out of the cluster.
+// Of latencies those that the GPU's clock measured are read.
 //
 // Which way the data went depends on the sample's age. Today the row's device
 // writes to the column's, and in a "(P2P Reads)" matrix it reads from it. Before
@@ -29,6 +30,9 @@ import (
 // format names the tool in facts and messages.
 const format = "p2pBandwidthLatencyTest"
 
+// begins is the first line of the tool.
+const begins = "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"
+
 // Limits on what one text may hold.
 const (
 	maxRuns     = 1024
@@ -37,16 +41,9 @@ const (
 
 // run is the output of one run of the tool.
 type run struct {
-	devices  map[int]pairtable.Device // by CUDA ordinal
+	devices  map[int]cluster.Device // by CUDA ordinal
 	access   []access
-	cliques  [][]int // groups of devices with peer access, in very old output
-	matrices []matrix
-}
-
-// access is a line "Device=0 CAN Access Peer Device=1".
-type access struct {
-	from, to int
-	can      bool
+	matrices []*matrix
 }
 
 // matrix is a table with what its title says.
@@ -57,12 +54,11 @@ type matrix struct {
 
 // Match reports whether a text holds output of the tool.
 func Match(data []byte) bool {
-	if bytes.Contains(data, []byte("[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]")) {
+	if bytes.Contains(data, []byte(begins)) {
 		return true
 	}
 	for _, title := range []string{
 		"P2P=Enabled Bandwidth", "P2P=Disabled Bandwidth", "P2P=Enabled Latency", "P2P=Disabled Latency",
-		"P2P Connectivity Matrix",
 	} {
 		i := bytes.Index(data, []byte(title))
 		if i < 0 {
@@ -82,168 +78,98 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
+	f := &cluster.Fragment{Format: format, Source: name}
 	for _, run := range p.runs {
-		if len(run.devices) > 0 || len(run.matrices) > 0 {
-			run.addNode(p.Frag)
-		}
+		run.addNode(f)
 	}
-	return p.Frag, nil
+	return f, nil
 }
 
 // parser walks through the lines.
 type parser struct {
-	pairtable.Scanner
-	runs    []*run
-	title   title // of the matrix at hand
-	cliques bool
+	name string
+	runs []*run
+	open *matrix // the matrix at hand
 }
 
 // read collects the runs of a text.
 func read(name string, r io.Reader) (*parser, error) {
-	p := &parser{}
-	p.Frag, p.Square = &cluster.Fragment{Format: format, Source: name}, true
+	p := &parser{name: name}
 	if err := lines.Each(name, r, p.line); err != nil {
 		return nil, err
 	}
 	p.end()
-	for _, run := range p.runs {
-		if len(run.matrices) > 0 || len(run.devices) > 0 {
-			return p, nil
-		}
+	p.runs = slices.DeleteFunc(p.runs, func(r *run) bool { return len(r.matrices)+len(r.devices) == 0 })
+	if len(p.runs) == 0 {
+		return nil, fmt.Errorf("%s: no device line and no matrix of %s; expected e.g. \"Unidirectional P2P=Enabled "+
+			"Bandwidth (P2P Writes) Matrix (GB/s)\" and a table; save the whole output of the tool", name, format)
 	}
-	return nil, fmt.Errorf("%s: no device line and no matrix of %s; expected e.g. \"Unidirectional P2P=Enabled "+
-		"Bandwidth (P2P Writes) Matrix (GB/s)\" and a table; save the whole output of the tool", name, format)
+	return p, nil
 }
 
 // run returns the run at hand, the first one when there is none yet.
 func (p *parser) run() *run {
 	if len(p.runs) == 0 {
-		p.runs = append(p.runs, &run{devices: map[int]pairtable.Device{}})
+		p.newRun()
 	}
 	return p.runs[len(p.runs)-1]
 }
 
-// newRun begins another run; nobody puts a thousand of them into one file.
-func (p *parser) newRun(line int) error {
-	if len(p.runs) >= maxRuns {
-		return fmt.Errorf("%s:%d: more than %d runs in one text; split the file", p.Frag.Source, line, maxRuns)
+// newRun begins another run, unless nothing has been read into the last.
+func (p *parser) newRun() {
+	if n := len(p.runs); n == 0 || len(p.runs[n-1].devices)+len(p.runs[n-1].matrices) > 0 {
+		p.runs = append(p.runs, &run{devices: map[int]cluster.Device{}})
 	}
-	p.runs = append(p.runs, &run{devices: map[int]pairtable.Device{}})
-	return nil
 }
 
 func (p *parser) line(num int, text string) error {
-	t := strings.TrimSpace(text)
-	t = strings.TrimSpace(strings.Trim(t, "`*"))
-	if strings.HasPrefix(t, "[P2P (Peer-to-Peer)") {
+	t := strings.Trim(text, " \t`*")
+	device, isDevice := parseDevice(t)
+	title, what, isTitle := parseTitle(t)
+	access, isAccess := parseAccess(t)
+	switch {
+	case strings.HasPrefix(t, begins):
 		p.end()
-		if !p.run().empty() {
-			return p.newRun(num)
+		p.newRun()
+	case isTitle:
+		p.begin(title, what, num)
+	case p.open != nil && p.open.Figures(num, t):
+	case isDevice:
+		p.end()
+		if _, again := p.run().devices[device.Index]; again { // the list starts again
+			p.newRun()
 		}
-		return nil
-	}
-	if text, title, ok := parseTitle(t); ok {
-		return p.begin(text, title, num)
-	}
-	if p.Open() != nil && p.matrixLine(num, t) {
-		return nil
-	}
-	if d, ok := parseDevice(t); ok {
-		d.Line = num
-		return p.device(d)
-	}
-	if a, ok := parseAccess(t); ok {
+		p.run().devices[device.Index] = device
+	case isAccess:
 		if run := p.run(); len(run.access) < pairtable.MaxDevices*pairtable.MaxDevices {
-			run.access = append(run.access, a)
+			run.access = append(run.access, access)
 		}
-		return nil
+	default:
+		p.end()
 	}
-	p.clique(t)
-	return nil
-}
-
-// empty reports whether nothing has been read into the run yet.
-func (r *run) empty() bool { return len(r.devices)+len(r.access)+len(r.matrices)+len(r.cliques) == 0 }
-
-func (p *parser) device(d pairtable.Device) error {
-	p.end()
-	if _, again := p.run().devices[d.Number]; again { // the list starts again
-		if err := p.newRun(d.Line); err != nil {
-			return err
-		}
+	if len(p.runs) > maxRuns {
+		return fmt.Errorf("%s:%d: more than %d runs in one text; split the file", p.name, num, maxRuns)
 	}
-	p.run().devices[d.Number] = d // parseDevice bounds the numbers
 	return nil
 }
 
 // begin opens a matrix. A title that the run has already had begins another run.
-func (p *parser) begin(text string, t title, line int) error {
+func (p *parser) begin(text string, t title, line int) {
 	p.end()
-	if slices.ContainsFunc(p.run().matrices, func(o matrix) bool { return o.Title == text }) {
-		if err := p.newRun(line); err != nil {
-			return err
-		}
+	if slices.ContainsFunc(p.run().matrices, func(o *matrix) bool { return o.Title == text }) {
+		p.newRun()
 	}
-	p.title = t
-	p.Begin(text, line)
-	return nil
+	p.open = &matrix{title: t}
+	p.open.Title, p.open.Line = text, line
 }
 
 // end files the matrix at hand.
 func (p *parser) end() {
-	p.cliques = false
-	m := p.End()
-	if m == nil {
-		return
-	}
-	if len(m.Rows) < len(m.Cols) {
-		p.Warnf(m.Line, "%q has %d rows for %d devices; the rest is missing", m.Title, len(m.Rows), len(m.Cols))
-	}
-	if run := p.run(); len(run.matrices) < maxMatrices {
-		run.matrices = append(run.matrices, matrix{*m, p.title})
-	}
-}
-
-// matrixLine reads a header or a row of the matrix at hand and reports whether the
-// line was one.
-func (p *parser) matrixLine(num int, t string) bool {
-	f := strings.Fields(t)
-	if len(f) == 0 {
-		return true // blank lines stand between sub-tables
-	}
-	if cols, by, ok := parseHeader(f); ok {
-		if m := p.Open(); len(m.Rows) > 0 { // the CPU half of a latency matrix
-			p.end()
-			p.Begin(m.Title, m.Line)
+	if m := p.open; m != nil && m.Count() > 0 && len(p.run().matrices) < maxMatrices {
+		if missing := m.Missing(); missing != "" {
+			m.Warns.Addf(m.Line, "%s", missing)
 		}
-		p.Header(by, cols)
-		return true
+		p.run().matrices = append(p.run().matrices, m)
 	}
-	if p.Row(num, f) {
-		return true
-	}
-	p.end()
-	return false
-}
-
-// clique reads the list of groups that very old samples print instead of a
-// connectivity matrix.
-func (p *parser) clique(t string) {
-	if strings.HasPrefix(t, "P2P Cliques") {
-		p.cliques = true
-		return
-	}
-	if !p.cliques {
-		return
-	}
-	inner, ok := strings.CutPrefix(t, "[")
-	if inner, ok2 := strings.CutSuffix(inner, "]"); ok && ok2 {
-		if ids, ok := pairtable.Numbers(strings.Fields(inner)); ok {
-			if run := p.run(); len(run.cliques) < pairtable.MaxDevices {
-				run.cliques = append(run.cliques, ids)
-			}
-			return
-		}
-	}
-	p.cliques = t == ""
+	p.open = nil
 }

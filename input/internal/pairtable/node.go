@@ -2,12 +2,15 @@ package pairtable
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 )
+
+// maxRate is beyond any copy between two devices, in GB/s; a greater figure is a misprint or not a rate.
+const maxRate = 1e6
 
 // Node is a node in the making: GPUs under the numbers that the tool gave them, and
 // what was measured between them.
@@ -16,52 +19,37 @@ type Node struct {
 	t    cluster.NodeType
 	gpu  map[int]int    // the tool's number to device
 	pair map[[2]int]int // the tool's numbers to pair
-	pci  map[cluster.PCI]bool
 }
 
-// NewNode begins a node of a fragment.
-func NewNode(f *cluster.Fragment) *Node {
-	return &Node{frag: f, gpu: map[int]int{}, pair: map[[2]int]int{}, pci: map[cluster.PCI]bool{}}
-}
-
-// Device is a GPU as a tool listed it in a line; model and address are empty where it did not.
-type Device struct {
-	Number int
-	Model  string
-	PCI    cluster.PCI
-	Line   int
-}
-
-// Add adds GPUs in the order of their numbers.
-func (n *Node) Add(list map[int]Device) {
+// NewNode begins a node of a fragment with GPUs in the order of their numbers: those that the tool listed, and the
+// columns of its tables.
+func NewNode(f *cluster.Fragment, list map[int]cluster.Device, tables []*Matrix) *Node {
+	for _, m := range tables {
+		for _, c := range m.Cols {
+			number, _ := Number(c)
+			if _, listed := list[number]; !listed {
+				list[number] = board.GPU("nvidia", number)
+			}
+		}
+	}
+	n := &Node{frag: f, gpu: map[int]int{}, pair: map[[2]int]int{}}
 	for _, number := range slices.Sorted(maps.Keys(list)) {
 		d := list[number]
-		dev := cluster.Device{Kind: cluster.GPU, Index: number, Parent: -1, GPU: &cluster.GPUInfo{Vendor: "nvidia"}}
-		if d.Model != "" {
-			dev.Model = cluster.FromRead(d.Model, n.frag.Format)
+		if d.PCI != "" && n.t.ByPCI(d.PCI) >= 0 {
+			f.Warnf(0, "", "PCI address %s belongs to another device already; left out", d.PCI)
+			d.PCI = ""
 		}
-		if d.PCI != "" && n.pci[d.PCI] {
-			n.frag.Warnf(d.Line, fmt.Sprintf("gpu%d", number), "PCI address %s belongs to another device already; left out",
-				d.PCI)
-		} else {
-			dev.PCI = d.PCI
-			n.pci[d.PCI] = true
-		}
-		n.gpu[number] = n.t.Add(dev)
+		n.gpu[number] = n.t.Add(d)
 	}
-}
-
-// Len is the number of GPUs.
-func (n *Node) Len() int { return len(n.gpu) }
-
-// Has reports whether there is a GPU of that number.
-func (n *Node) Has(number int) bool {
-	_, ok := n.gpu[number]
-	return ok
+	return n
 }
 
 // Two reports whether two numbers are two GPUs of the node.
-func (n *Node) Two(from, to int) bool { return from != to && n.Has(from) && n.Has(to) }
+func (n *Node) Two(from, to int) bool {
+	_, a := n.gpu[from]
+	_, b := n.gpu[to]
+	return a && b && from != to
+}
 
 // Pair is the pair from one GPU to another, made when it is asked for first. It is
 // good until the next call.
@@ -77,17 +65,22 @@ func (n *Node) Pair(from, to int) *cluster.Pair {
 }
 
 // AddFigures hands the figures of a matrix to add, with the pair from the row's GPU to the column's, or turned the
-// other way round. Those that are no rate are left out, with a warning; the diagonal, strangers and N/A without.
+// other way round. Those that are no rate are left out, with a warning; the diagonal and N/A without.
 func (n *Node) AddFigures(m *Matrix, turned bool, add func(p *cluster.Pair, v float64)) {
 	bad, line := 0, 0
-	for _, row := range m.Rows {
-		for i, v := range row.Values {
-			from, to := row.Device, m.Cols[i]
+	for i, row := range m.Rows {
+		if row == nil {
+			continue
+		}
+		for j, cell := range row.Cells {
+			v, ok := Figure(cell)
+			from, _ := Number(m.Cols[i])
+			to, _ := Number(m.Cols[j])
 			if turned {
 				from, to = to, from
 			}
 			switch {
-			case !n.Two(from, to) || v != v:
+			case !n.Two(from, to) || !ok || v != v:
 			case v <= 0 || v > maxRate:
 				bad++
 				line = cmp.Or(line, row.Line)

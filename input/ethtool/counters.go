@@ -52,11 +52,11 @@ func (n *nic) statistic(text string) bool {
 		return true
 	}
 	name := short(strings.TrimSpace(text[:at]))
-	if n.counters == nil {
-		n.counters = map[string]uint64{}
+	if n.Counters == nil {
+		n.Counters = map[string]uint64{}
 	}
-	if old, ok := n.counters[name]; name != "" && (ok || len(n.counters) < maxCounters) {
-		n.counters[name] = max(v, old)
+	if old, ok := n.Counters[name]; name != "" && (ok || len(n.Counters) < maxCounters) {
+		n.Counters[name] = max(v, old)
 	}
 	return true
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
@@ -53,12 +54,12 @@ const maxNICs = 4096
 type block uint8
 
 const (
-	outside block = iota
-	settings
+	settings block = iota
 	info
 	features
 	rings
 	statistics
+	outside // of any
 )
 
 // reader reads line by line.
@@ -68,12 +69,12 @@ type reader struct {
 	byName map[string]*nic
 	cur    *nic
 	in     block
-	key    string // of the settings line that the next may continue
+	key    string // of the line that the next may continue
 	asked  string // interface named by the last prompt
 	blocks int
 	// count is how many blocks of a kind there were; it tells whether blocks come
 	// in turns.
-	count [statistics + 1]int
+	count [outside]int
 }
 
 func (d *reader) line(line string, num int) {
@@ -85,24 +86,23 @@ func (d *reader) line(line string, num int) {
 	if strings.HasPrefix(text, "driver:") {
 		d.enter(info, d.asked, num)
 	} else if m := prompt.FindStringSubmatch(text); m != nil {
-		d.in, d.cur, d.asked = outside, nil, m[1]
+		d.cur, d.asked = nil, m[1]
 		return
 	}
-	if d.cur == nil {
-		return
-	}
-	switch d.in {
-	case settings:
-		d.setting(text)
-	case info:
-		d.cur.info(text)
-	case features:
-		d.cur.feature(text)
-	case rings:
-		d.ring(text)
-	case statistics:
+	switch {
+	case d.cur == nil || d.in == outside:
+	case d.in == statistics:
 		if !d.cur.statistic(text) {
 			d.in = outside
+		}
+	default:
+		key, value, ok := strings.Cut(text, ":")
+		if !ok { // lists of modes go on over several lines that have no key
+			key, value = cmp.Or(d.key, text), text
+		}
+		d.key = key
+		if set := keys[key]; set != nil {
+			set(d.cur, key, strings.TrimSpace(value))
 		}
 	}
 }
@@ -113,12 +113,12 @@ func (d *reader) enter(b block, name string, num int) {
 	if name == "" && before != nil && !before.has[b] && d.count[b] == d.count[settings]-1 && before.has[settings] {
 		// The blocks of each interface stand together: so many names, so many
 		// blocks of this kind, in turns.
-		name = before.name
+		name = before.Device.Label
 	}
-	if name == "" && before != nil && before.name == "" && !before.has[b] && b == statistics {
+	if name == "" && before != nil && before.Device.Label == "" && !before.has[b] && b == statistics {
 		d.cur = before // -S behind an -i that is nameless too
 	} else if d.cur = d.byName[name]; name == "" || d.cur == nil {
-		d.cur = &nic{name: name, line: num}
+		d.cur = &nic{Device: board.NIC(name), line: num}
 		d.nics = append(d.nics, d.cur)
 		if name != "" {
 			d.byName[name] = d.cur

@@ -14,51 +14,64 @@ import (
 	"busbar.dev/unit"
 )
 
-// nic is an interface as read so far.
+// nic is an interface as read so far, and the port that it is.
 type nic struct {
-	name              string
-	has               [statistics + 1]bool
-	line              int
-	speed             unit.Rate // 0 unknown
-	most              unit.Rate // greatest supported mode, 0 unknown
-	state             cluster.State
-	driver            string
-	firmware          string
-	pci               cluster.PCI
-	counters          map[string]uint64
-	absent            bool // ethtool found no such interface
-	off               []string
-	rxRing, rxRingMax int
+	cluster.Device
+	cluster.Port
+	has    [outside]bool
+	line   int
+	absent bool // ethtool found no such interface
 }
 
-// setting takes a line of ethtool IF. Lists of modes go on over several lines
-// that have no key.
-func (d *reader) setting(text string) {
-	if text == "No data available" {
-		d.cur.absent = true
-		return
-	}
-	key, value, ok := strings.Cut(text, ":")
-	if ok {
-		d.key = key
-	} else {
-		value = text
-	}
-	n := d.cur
-	switch d.key {
-	case "Supported link modes":
-		for _, mode := range strings.Fields(value) {
-			n.most = max(n.most, modeRate(mode))
+// source stands beside every fact.
+const source = "ethtool"
+
+// keys are what takes the values of lines of a key and a value.
+var keys = map[string]func(n *nic, key, value string){
+	"Supported link modes": func(n *nic, _, v string) {
+		for mode := range strings.FieldsSeq(v) {
+			if rate := modeRate(mode); rate > n.Max.Value {
+				n.Max = cluster.FromRead(rate, source+" supported link modes")
+			}
 		}
-	case "Speed":
-		n.speed = speed(strings.TrimSpace(value))
-	case "Link detected":
-		switch word, _, _ := strings.Cut(strings.TrimSpace(value), " "); word {
+	},
+	"Speed": func(n *nic, _, v string) { n.Rate = board.Fact(speed(v), source) },
+	"Link detected": func(n *nic, _, v string) {
+		switch word, _, _ := strings.Cut(v, " "); word {
 		case "yes":
-			n.state = cluster.Up
+			n.State = cluster.Up
 		case "no":
-			n.state = cluster.Down
+			n.State = cluster.Down
 		}
+	},
+	"No data available": func(n *nic, _, _ string) { n.absent = true },
+
+	"driver": func(n *nic, _, v string) { n.NIC.Driver = short(v) },
+	"firmware-version": func(n *nic, _, v string) {
+		v, _, _ = strings.Cut(v, " ") // the board's name follows in brackets
+		if v != "N/A" {
+			n.NIC.Firmware = short(v)
+		}
+	},
+	"bus-info": func(n *nic, _, v string) { n.PCI, _ = cluster.ParsePCI(v) },
+
+	// Features whose absence slows TCP: the processor then cuts, joins and sums every packet.
+	"rx-checksumming": setOff, "tx-checksumming": setOff, "scatter-gather": setOff, "tcp-segmentation-offload": setOff,
+	"generic-segmentation-offload": setOff, "generic-receive-offload": setOff,
+
+	"RX": func(n *nic, _, v string) { // the greatest size comes before what is set
+		size, _ := strconv.ParseUint(v, 10, 24)
+		if n.NIC.RxRingMax == 0 {
+			n.NIC.RxRingMax = int(size)
+		} else {
+			n.NIC.RxRing = int(size)
+		}
+	},
+}
+
+func setOff(n *nic, key, v string) {
+	if v == "off" && !slices.Contains(n.NIC.Off, key) { // "off [fixed]" is no setting
+		n.NIC.Off = append(n.NIC.Off, strings.Clone(key))
 	}
 }
 
@@ -90,26 +103,6 @@ func megabits(s string) unit.Rate {
 	return unit.Rate(v) * unit.Gbps / 1000
 }
 
-// info takes a line of ethtool -i.
-func (n *nic) info(text string) {
-	key, value, _ := strings.Cut(text, ":")
-	value = strings.TrimSpace(value)
-	switch key {
-	case "driver":
-		n.driver = short(value)
-	case "firmware-version":
-		// The board's name follows in brackets.
-		value, _, _ = strings.Cut(value, " ")
-		if value != "N/A" {
-			n.firmware = short(value)
-		}
-	case "bus-info":
-		if p, err := cluster.ParsePCI(value); err == nil {
-			n.pci = p
-		}
-	}
-}
-
 // short bounds a value that is kept as text.
 func short(s string) string {
 	s = s[:min(len(s), 64)]
@@ -124,28 +117,28 @@ func short(s string) string {
 func (d *reader) fragment() *cluster.Fragment {
 	f := &cluster.Fragment{Format: d.format(), Source: d.source}
 	slices.SortStableFunc(d.nics, func(a, b *nic) int {
-		if (a.name == "") != (b.name == "") {
-			return cmp.Compare(len(b.name), len(a.name))
+		if (a.Device.Label == "") != (b.Device.Label == "") {
+			return cmp.Compare(len(b.Device.Label), len(a.Device.Label))
 		}
-		return natural.Compare(a.name, b.name)
+		return natural.Compare(a.Device.Label, b.Device.Label)
 	})
 	t := &cluster.NodeType{Name: "node", Devices: make([]cluster.Device, 0, len(d.nics))}
 	nameless, first := 0, 0
 	var software []string
 	for _, n := range d.nics {
-		switch is := ifname.Of(n.name); {
-		case !is.Card && n.pci == "":
-			software = append(software, fmt.Sprintf("%s (%s)", n.name, is.What))
+		switch is := ifname.Of(n.Device.Label); {
+		case !is.Card && n.PCI == "":
+			software = append(software, fmt.Sprintf("%s (%s)", n.Device.Label, is.What))
 			continue
 		case n.absent && !n.has[info] && !n.has[statistics]:
-			f.Warnf(n.line, n.name, "ethtool had no data on it: no such interface there; left out")
+			f.Warnf(n.line, n.Device.Label, "ethtool had no data on it: no such interface there; left out")
 			continue
-		case n.name == "" && n.pci == "":
+		case n.Device.Label == "" && n.PCI == "":
 			if nameless++; nameless == 1 {
 				first = n.line
 			}
 		}
-		t.Devices = append(t.Devices, n.device("nic"+strconv.Itoa(len(t.Devices))))
+		t.Devices = append(t.Devices, n.finish("nic"+strconv.Itoa(len(t.Devices))))
 	}
 	if n := len(software); n > 0 {
 		more := ""
@@ -175,25 +168,16 @@ func (d *reader) format() string {
 	return "ethtool"
 }
 
-func (n *nic) device(name string) cluster.Device {
-	const source = "ethtool"
-	p := cluster.Port{Label: n.name, State: n.state, Layer: "Ethernet", Counters: n.counters}
-	if n.speed > 0 && n.state != cluster.Down {
-		p.Rate = cluster.FromRead(n.speed, source)
+// finish completes the device.
+func (n *nic) finish(name string) cluster.Device {
+	n.Device.Name, n.Port.Label, n.Layer = name, n.Device.Label, "Ethernet"
+	n.NIC.Kind = board.NetKind(cluster.PCIID{}, n.NIC.Driver, false, "")
+	if strings.Contains(n.NIC.Driver, "ipoib") {
+		n.NIC.Kind, n.Layer = cluster.InfiniBand, "InfiniBand"
 	}
-	if n.most > 0 {
-		p.Max = cluster.FromRead(n.most, source+" supported link modes")
+	if n.State == cluster.Down {
+		n.Rate = cluster.Fact[unit.Rate]{}
 	}
-	d := cluster.Device{
-		Kind: cluster.NIC, Name: name, Index: -1, Label: n.name, PCI: n.pci, Parent: -1,
-		NIC: &cluster.NICInfo{
-			Kind: board.NetKind(cluster.PCIID{}, n.driver, false, ""), Driver: n.driver, Firmware: n.firmware, Off: n.off,
-			RxRing: n.rxRing, RxRingMax: n.rxRingMax,
-		},
-	}
-	if strings.Contains(n.driver, "ipoib") {
-		d.NIC.Kind, p.Layer = cluster.InfiniBand, "InfiniBand"
-	}
-	d.NIC.Ports = []cluster.Port{p}
-	return d
+	n.NIC.Ports = []cluster.Port{n.Port}
+	return n.Device
 }

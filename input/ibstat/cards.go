@@ -1,7 +1,6 @@
 package ibstat
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -25,17 +24,15 @@ const (
 
 // card is an adapter as read so far.
 type card struct {
-	label    string
-	guid     string
-	vendor   string // PCI or IEEE number, as four or more digits
-	part     string // vendor's part number
-	model    string
-	firmware string
-	ports    []cluster.Port
-	stated   int // ports it says it has; 0 unknown
-	lanes    int // of the port at hand
-	line     int
+	cluster.Device
+	vendor string // PCI or IEEE number, as four or more digits
+	part   string // vendor's part number
+	stated int    // ports it says it has; 0 unknown
+	lanes  int    // of the port at hand
+	line   int
 }
+
+func newCard(label string, line int) *card { return &card{Device: board.NIC(label), line: line} }
 
 // hosts collects cards into nodes.
 type hosts struct {
@@ -57,24 +54,23 @@ func (h *hosts) addCard(c *card) {
 		h.nodes = append(h.nodes, map[string]*card{})
 	}
 	node := h.nodes[len(h.nodes)-1]
-	have := node[c.label]
+	have := node[c.Label]
 	switch {
 	case have == nil:
-		node[c.label] = c
+		node[c.Label] = c
 	case have.same(c):
 		have.mergeCard(c)
 	default:
-		h.nodes = append(h.nodes, map[string]*card{c.label: c})
+		h.nodes = append(h.nodes, map[string]*card{c.Label: c})
 	}
 }
 
 // same reports whether two blocks under one name can be about one card.
 func (c *card) same(d *card) bool {
-	if c.guid != "" && d.guid != "" {
-		return c.guid == d.guid
+	if c.UUID != "" && d.UUID != "" {
+		return c.UUID == d.UUID
 	}
-	for i := range d.ports {
-		p := &d.ports[i]
+	for _, p := range d.NIC.Ports {
 		if q := c.port(p.Num); q != nil && q.GUID != "" && p.GUID != "" && q.GUID != p.GUID {
 			return false
 		}
@@ -82,26 +78,22 @@ func (c *card) same(d *card) bool {
 	return true
 }
 
-// mergeCard adds another block about the card; the later word on a port stands.
+// mergeCard adds the ports of another block about the card; the later word on a port stands.
 func (c *card) mergeCard(d *card) {
-	c.guid = cmp.Or(c.guid, d.guid)
-	c.firmware = cmp.Or(c.firmware, d.firmware)
-	c.model = cmp.Or(c.model, d.model)
-	c.vendor, c.part = cmp.Or(c.vendor, d.vendor), cmp.Or(c.part, d.part)
 	c.stated = max(c.stated, d.stated)
-	for _, p := range d.ports {
+	for _, p := range d.NIC.Ports {
 		if q := c.port(p.Num); q != nil {
 			*q = p
-		} else if len(c.ports) < maxPorts {
-			c.ports = append(c.ports, p)
+		} else if len(c.NIC.Ports) < maxPorts {
+			c.NIC.Ports = append(c.NIC.Ports, p)
 		}
 	}
 }
 
 func (c *card) port(num int) *cluster.Port {
-	for i := range c.ports {
-		if c.ports[i].Num == num {
-			return &c.ports[i]
+	for i := range c.NIC.Ports {
+		if c.NIC.Ports[i].Num == num {
+			return &c.NIC.Ports[i]
 		}
 	}
 	return nil
@@ -117,8 +109,8 @@ func (c *card) addPort(num string) *cluster.Port {
 		return p
 	}
 	c.lanes = 0
-	c.ports = append(c.ports, cluster.Port{Num: n})
-	return &c.ports[len(c.ports)-1]
+	c.NIC.Ports = append(c.NIC.Ports, cluster.Port{Num: n})
+	return c.port(n)
 }
 
 // fragment gives every node as a type of its own, cards in natural order. missing says what to
@@ -132,66 +124,50 @@ func (h *hosts) fragment(missing string) (*cluster.Fragment, error) {
 		t := &cluster.NodeType{Name: "node"}
 		for i, label := range slices.SortedFunc(maps.Keys(node), natural.Compare) {
 			c := node[label]
-			if c.stated > 0 && len(c.ports) > 0 && c.stated != len(c.ports) {
-				f.Warnf(c.line, c.label, "says it has %d ports and shows %d; give the whole output of %s", c.stated, len(c.ports),
-					h.format)
+			if n := len(c.NIC.Ports); c.stated > 0 && n > 0 && c.stated != n {
+				f.Warnf(c.line, c.Label, "says it has %d ports and shows %d; give the whole output of %s", c.stated, n, h.format)
 			}
-			t.Devices = append(t.Devices, c.device("nic"+strconv.Itoa(i), h.format))
+			c.Name = "nic" + strconv.Itoa(i)
+			c.finish(h.format)
+			t.Devices = append(t.Devices, c.Device)
 		}
 		f.AddNode("", t)
 	}
 	return f, nil
 }
 
-func (c *card) device(name, source string) cluster.Device {
-	d := cluster.Device{
-		Kind: cluster.NIC, Name: name, Index: -1, Label: c.label, Parent: -1, UUID: c.guid,
-		NIC: &cluster.NICInfo{Kind: c.kind(), Firmware: c.firmware, Ports: c.ports},
+// finish completes the device of a card that is read to its end.
+func (c *card) finish(source string) {
+	c.NIC.Kind = c.kind()
+	if !c.Model.Known() && c.vendor == mellanox && c.part != "" {
+		c.Model = cluster.FromRead("MT"+c.part, source) // as ibstat writes it
 	}
-	if model := cmp.Or(c.model, c.partName()); model != "" {
-		d.Model = cluster.FromRead(model, source)
-	}
-	slices.SortFunc(d.NIC.Ports, func(a, b cluster.Port) int { return a.Num - b.Num })
-	for i := range d.NIC.Ports {
-		p := &d.NIC.Ports[i]
+	slices.SortFunc(c.NIC.Ports, func(a, b cluster.Port) int { return a.Num - b.Num })
+	for i := range c.NIC.Ports {
+		p := &c.NIC.Ports[i]
 		if p.State == cluster.Down {
 			p.Rate, p.Speed = cluster.Fact[unit.Rate]{}, ""
 		}
-		if p.Rate.Known() {
-			p.Rate.Source = source
-		}
-		if p.MTU.Known() {
-			p.MTU.Source = source
-		}
 	}
-	return d
 }
 
 // mellanox is the maker's IEEE number, which ibv_devinfo prints as vendor_id.
 const mellanox = "02c9"
-
-// partName is MT and the number, as ibstat writes it for Mellanox cards.
-func (c *card) partName() string {
-	if c.vendor != mellanox || c.part == "" {
-		return ""
-	}
-	return "MT" + c.part
-}
 
 // kind tells the family of networks by the driver's name for the device and the
 // link layer of the first port that is not down.
 func (c *card) kind() cluster.NetKind {
 	driver := ""
 	switch {
-	case strings.HasPrefix(c.label, "hfi1_"):
+	case strings.HasPrefix(c.Label, "hfi1_"):
 		driver = "hfi1"
-	case strings.HasPrefix(c.label, "efa_") || c.vendor == "1d0f":
+	case strings.HasPrefix(c.Label, "efa_") || c.vendor == "1d0f":
 		driver = "efa"
-	case strings.HasPrefix(c.label, "cxi"):
+	case strings.HasPrefix(c.Label, "cxi"):
 		driver = "cxi"
 	}
 	layer := ""
-	for _, p := range c.ports {
+	for _, p := range c.NIC.Ports {
 		if layer == "" || p.State != cluster.Down {
 			layer = p.Layer
 		}

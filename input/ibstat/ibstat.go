@@ -26,8 +26,8 @@ type Format struct {
 	missing string
 }
 
-// keys are what takes the values: of an adapter, or of its port at hand.
-type keys map[string]func(c *card, p *cluster.Port, value string)
+// keys are what takes the values: of an adapter, or of its port at hand. source is the name of the tool.
+type keys map[string]func(c *card, p *cluster.Port, value, source string)
 
 // Stat is ibstat. It says CA: 'mlx5_0' when it was asked for one port.
 var Stat = &Format{
@@ -37,7 +37,7 @@ var Stat = &Format{
 	keys: keys{
 		"ca type": setModel, "iwarp rnic type": setModel, "number of ports": setStated, "firmware version": setFirmware,
 		"node guid": setGUID, "state": setState, "rate": setRate, "base lid": setLID, "link layer": setLayer,
-		"port guid": func(_ *card, p *cluster.Port, v string) { p.GUID = board.GUID(v) },
+		"port guid": func(_ *card, p *cluster.Port, v, _ string) { p.GUID = board.GUID(v) },
 	},
 	missing: "no adapters; expected ibstat's output, such as CA 'mlx5_0' with its ports; give the whole output of ibstat",
 }
@@ -61,25 +61,24 @@ var Devinfo = &Format{
 	keys: keys{
 		"fw_ver": setFirmware, "node_guid": setGUID, "phys_port_cnt": setStated, "state": setState, "port_lid": setLID,
 		"link_layer": setLayer, "active_mtu": setMTU, "gid[  0]": setGID, "gid[ 0]": setGID, "gid[0]": setGID,
-		"vendor_id": func(c *card, _ *cluster.Port, v string) {
+		"vendor_id": func(c *card, _ *cluster.Port, v, _ string) {
 			c.vendor = strings.ToLower(strings.TrimPrefix(word(v), "0x"))
 		},
-		"vendor_part_id": func(c *card, _ *cluster.Port, v string) {
+		"vendor_part_id": func(c *card, _ *cluster.Port, v, _ string) {
 			if n, err := strconv.ParseUint(v, 10, 32); err == nil {
 				c.part = strconv.FormatUint(n, 10)
 			}
 		},
-		"active_width": func(c *card, _ *cluster.Port, v string) { // 4X (2)
+		"active_width": func(c *card, _ *cluster.Port, v, _ string) { // 4X (2)
 			lanes, _, _ := strings.Cut(v, "X")
 			c.lanes = 0
 			if n, err := strconv.Atoi(lanes); err == nil && n > 0 && n <= 12 {
 				c.lanes = n
 			}
 		},
-		"active_speed": func(c *card, p *cluster.Port, v string) { // of a lane: 25.0 Gbps (32)
-			if speed, _ := board.PortRate(v); speed > 0 && c.lanes > 0 {
-				p.Rate.Value, p.Rate.Origin = unit.Rate(c.lanes)*speed, cluster.Read
-			}
+		"active_speed": func(c *card, p *cluster.Port, v, source string) { // of a lane: 25.0 Gbps (32)
+			speed, _ := board.PortRate(v)
+			p.Rate = board.Fact(unit.Rate(c.lanes)*speed, source)
 		},
 	},
 	missing: "no adapters; expected ibv_devinfo's output, such as hca_id: mlx5_0; give the whole output of ibv_devinfo -v",
@@ -99,7 +98,7 @@ func (f *Format) Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		line = strings.TrimSpace(line)
 		if m := f.head.FindStringSubmatch(line); m != nil {
 			h.addCard(c)
-			c, p = &card{label: m[1], line: at}, new(cluster.Port)
+			c, p = newCard(m[1], at), new(cluster.Port)
 			if len(m) > 2 {
 				p = c.addPort(m[2])
 			}
@@ -116,7 +115,7 @@ func (f *Format) Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		}
 		key, value, _ := strings.Cut(line, ":")
 		if set := f.keys[strings.ToLower(strings.TrimSpace(key))]; set != nil {
-			set(c, p, strings.TrimSpace(value))
+			set(c, p, strings.TrimSpace(value), f.name)
 		}
 	})
 	if err != nil {
@@ -126,13 +125,13 @@ func (f *Format) Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	return h.fragment(f.missing)
 }
 
-func setModel(c *card, _ *cluster.Port, v string)    { c.model = word(v) }
-func setFirmware(c *card, _ *cluster.Port, v string) { c.firmware = word(v) }
-func setGUID(c *card, _ *cluster.Port, v string)     { c.guid = board.GUID(v) }
-func setStated(c *card, _ *cluster.Port, v string)   { c.stated, _ = strconv.Atoi(v) }
+func setModel(c *card, _ *cluster.Port, v, source string) { c.Model = board.Fact(word(v), source) }
+func setFirmware(c *card, _ *cluster.Port, v, _ string)   { c.NIC.Firmware = word(v) }
+func setGUID(c *card, _ *cluster.Port, v, _ string)       { c.UUID = board.GUID(v) }
+func setStated(c *card, _ *cluster.Port, v, _ string)     { c.stated, _ = strconv.Atoi(v) }
 
 // setState reads Active, 4: ACTIVE and PORT_ACTIVE (4).
-func setState(_ *card, p *cluster.Port, v string) {
+func setState(_ *card, p *cluster.Port, v, _ string) {
 	v = strings.ToLower(v)
 	switch {
 	case strings.Contains(v, "down"):
@@ -145,7 +144,7 @@ func setState(_ *card, p *cluster.Port, v string) {
 }
 
 // setLayer writes the link layer in full; ibstatus and simulators say IB.
-func setLayer(_ *card, p *cluster.Port, v string) {
+func setLayer(_ *card, p *cluster.Port, v, _ string) {
 	switch strings.ToLower(v) {
 	case "infiniband", "ib":
 		p.Layer = "InfiniBand"
@@ -154,29 +153,28 @@ func setLayer(_ *card, p *cluster.Port, v string) {
 	}
 }
 
-func setRate(_ *card, p *cluster.Port, v string) {
-	if p.Rate.Value, p.Speed = board.PortRate(v); p.Rate.Value > 0 {
-		p.Rate.Origin = cluster.Read
-	}
+func setRate(_ *card, p *cluster.Port, v, source string) {
+	rate, speed := board.PortRate(v)
+	p.Rate, p.Speed = board.Fact(rate, source), speed
 }
 
 // setLID reads 59 or 0x3b; 0 means none.
-func setLID(_ *card, p *cluster.Port, v string) {
+func setLID(_ *card, p *cluster.Port, v, _ string) {
 	n, _ := strconv.ParseUint(v, 0, 16)
 	p.LID = int(n)
 }
 
 // setGID reads fe80:…, and with -v fe80:…, RoCE v1.
-func setGID(_ *card, p *cluster.Port, v string) {
+func setGID(_ *card, p *cluster.Port, v, _ string) {
 	gid, _, _ := strings.Cut(v, ",")
 	p.GUID = board.PortGUID(gid)
 }
 
 // setMTU reads "4096 (5)".
-func setMTU(_ *card, p *cluster.Port, v string) {
+func setMTU(_ *card, p *cluster.Port, v, source string) {
 	word, _, _ := strings.Cut(v, " ")
 	if n, err := strconv.Atoi(word); err == nil && n >= 256 && n <= 1<<16 {
-		p.MTU.Value, p.MTU.Origin = n, cluster.Read
+		p.MTU = cluster.FromRead(n, source)
 	}
 }
 

@@ -27,17 +27,17 @@ func ReadGIDs(name string, r io.Reader) (*cluster.Fragment, error) {
 		if m == nil {
 			return
 		}
-		if c == nil || c.label != m[1] {
+		if c == nil || c.Label != m[1] {
 			h.addCard(c)
-			c = &card{label: m[1], line: at}
+			c = newCard(m[1], at)
 		}
 		p := c.addPort(m[2])
 		if m[3] != "" {
 			p.Layer = "Ethernet"
-			if _, known := v2[c.label]; !known {
-				roce = append(roce, c.label)
+			if _, known := v2[c.Label]; !known {
+				roce = append(roce, c.Label)
 			}
-			v2[c.label] = v2[c.label] || m[3] == "v2"
+			v2[c.Label] = v2[c.Label] || m[3] == "v2"
 		}
 		if m[4] != "" {
 			p.Label = m[4]

@@ -1,13 +1,13 @@
 package nvsmi
 
 import (
-	"busbar.dev/cluster"
 	"cmp"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 
+	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
 	"busbar.dev/input/internal/pairtable"
 	"busbar.dev/internal/lazyre"

@@ -187,19 +187,12 @@ func (m *machine) addType(f *cluster.Fragment, host string) {
 }
 
 // sum is equal for machines that printed the same.
-func (m *machine) sum() (sum [sha256.Size]byte) {
-	h := sha256.New()
+func (m *machine) sum() [sha256.Size]byte {
+	var all []byte
 	for _, t := range m.tables {
-		fmt.Fprintf(h, "%q %d %q\n", t.Cols, t.tails, t.legend)
-		for _, r := range t.Rows {
-			if r != nil {
-				fmt.Fprintf(h, "%q %q", r.Cells, r.Tail)
-			}
-			fmt.Fprintln(h)
-		}
+		all = fmt.Append(all, t, t.tails, t.legend)
 	}
-	h.Sum(sum[:0])
-	return sum
+	return sha256.Sum256(all)
 }
 
 // devices makes the GPUs and NICs of a table. keep lists their columns; columns

@@ -259,7 +259,8 @@ func TestHuge(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	seeds := []string{
 		synthetic,
-		"Device: 0, A\nDevice=0 CAN Access Peer Device=1\nP2P=Disabled Latency Matrix (us)\n GPU 0 1\n 0 1 2\n 1 2 1\n\n CPU 0 1\n 0 1 " +
+		"Device: 0, A\nDevice=0 CAN Access Peer Device=1\nP2P=Disabled Latency Matrix (us)\n GPU 0 1\n 0 1 2\n 1 2 1\n\n " +
+			"CPU 0 1\n 0 1 " +
 			"2\n",
 	}
 	if os.Getenv("BUSBAR_SHARED") != "" {

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unique"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
+	"busbar.dev/input/internal/pairtable"
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
@@ -20,49 +20,34 @@ const maxGPUs = 512
 type kind uint8
 
 const (
-	none kind = iota
+	other kind = iota
 	weight
 	hops
 	linkType
 	access
 	bandwidth
-	other
+	kinds
 )
 
-// titles are parts of the lines above tables, in capitals.
+// titles are words of the lines above tables, in capitals.
 var titles = []struct {
-	text string
+	word string
 	kind kind
-}{
-	{"WEIGHT BETWEEN TWO GPUS", weight},
-	{"HOPS BETWEEN TWO GPUS", hops},
-	{"LINK TYPE BETWEEN TWO GPUS", linkType},
-	{"LINK ACCESSIBILITY BETWEEN TWO GPUS", access},
-	{"ACCESS BETWEEN TWO GPUS", access},
-	{"WEIGHT TABLE:", weight},
-	{"HOPS TABLE:", hops},
-	{"LINK TYPE TABLE:", linkType},
-	{"ACCESS TABLE:", access},
-	{"NUMA BW TABLE:", bandwidth},
-	{" TABLE:", other},
-	{" BETWEEN TWO GPUS", other},
-}
+}{{"WEIGHT", weight}, {"HOPS", hops}, {"LINK TYPE", linkType}, {"ACCESS", access}, {"NUMA BW", bandwidth}}
 
 // machine is what a text says of one machine, and the table under way.
 type machine struct {
 	hosts  []string
 	line   int
 	gpus   []string // column names, in order
-	table  [other][][]string
+	table  [kinds]*pairtable.Matrix
 	node   map[string]int // NUMA node, by GPU
 	near   map[string]int // NUMA affinity
 	warns  warn.List
 	amdsmi bool
 
-	kind kind     // by the last title
-	cols []string // of the header at hand; nil after its table
-	rows [][]string
-	from int // line of the header
+	kind kind // by the last title
+	open *pairtable.Matrix
 }
 
 func (m *machine) empty() bool { return len(m.gpus) == 0 && len(m.node)+len(m.near) == 0 }
@@ -76,52 +61,38 @@ type parser struct {
 	over  bool
 }
 
-func newParser() *parser { return &parser{open: map[string]*machine{}} }
-
 // takeLine gives a line to a host's machine and reports whether it belonged there.
 func (p *parser) takeLine(host, text string, num int) bool {
 	k, isTitle := title(text)
-	cols, isHeader := header(text)
+	cols := header(text)
 	numa := numaLine.FindStringSubmatch(text)
 	m := p.open[host]
 	switch {
-	case isTitle || isHeader || numa != nil:
-		if m == nil {
-			m = p.begin(host, num)
-		}
-		if m != nil {
-			m = p.endTable(host, m)
-		}
-	case m == nil:
-		return false
+	case !isTitle && cols == nil && numa == nil:
+		return m != nil && m.row(text, num)
+	case m != nil:
+		m = p.endTable(host, m)
+	case len(p.open) >= gather.MaxHosts:
+		p.over = true
+		return true
+	default:
+		m = p.begin(host, num)
 	}
 	switch {
-	case m == nil: // there are too many
 	case isTitle:
 		m.kind = k
-	case isHeader:
-		m.cols, m.rows, m.from = cols, make([][]string, len(cols)), num
-	case numa != nil:
+	case cols != nil:
+		m.open = &pairtable.Matrix{Line: num}
+		m.open.Head(cols)
+	default:
 		n, _ := strconv.Atoi(numa[3])
 		p.numa(host, m, "GPU"+numa[1], numa[2], n, num)
-	case m.cols != nil && m.row(text, num):
-	default:
-		t := strings.TrimSpace(text)
-		told := strings.HasPrefix(t, "ERROR:") || strings.HasPrefix(t, "WARNING:")
-		if told {
-			m.warns.Addf(num, "the tool itself says: %.200s", t)
-		}
-		return told
 	}
 	return true
 }
 
-// begin begins a host's machine; nil where there are too many.
+// begin begins a host's machine.
 func (p *parser) begin(host string, num int) *machine {
-	if p.open[host] == nil && len(p.open) >= gather.MaxHosts {
-		p.over = true
-		return nil
-	}
 	m := &machine{line: num, hosts: p.heads.Hosts(), node: map[string]int{}, near: map[string]int{}}
 	if host != "" {
 		m.hosts = []string{host}
@@ -149,68 +120,54 @@ func (p *parser) finish() []*machine {
 // endTable files the table at hand and gives the machine at hand. A table that the machine has already, with
 // other cells, is that of another machine.
 func (p *parser) endTable(host string, m *machine) *machine {
-	cols, rows := m.cols, m.rows
-	m.cols, m.rows = nil, nil
-	k := kindOf(m.kind, rows)
-	if k == none || k == other || !slices.ContainsFunc(rows, func(r []string) bool { return r != nil }) {
+	t := m.open
+	m.open = nil
+	if t == nil || t.Count() == 0 {
 		return m
 	}
-	if had := m.table[k]; had != nil && !slices.EqualFunc(had, rows, slices.Equal) ||
-		len(m.gpus) > 0 && !slices.Equal(m.gpus, cols) {
-		from := m.from
-		m = p.next(host, m, from)
-		m.from = from
-	}
-	m.gpus, m.amdsmi = cols, strings.Contains(cols[0], ":")
-	m.table[k] = rows
-	for i, r := range rows {
-		if r == nil {
-			m.warns.Addf(m.from, "no row for %s: the table is cut off", cols[i])
+	k := m.kind
+	for _, r := range t.Rows {
+		// Where the weights cannot be read, the table of link types follows their title.
+		if r != nil && (slices.Contains(r.Cells, "XGMI") || slices.Contains(r.Cells, "PCIE")) {
+			k = linkType
 		}
 	}
+	if k == other {
+		return m
+	}
+	if had := m.table[k]; had != nil && had.String() != t.String() || len(m.gpus) > 0 && !slices.Equal(m.gpus, t.Cols) {
+		m = p.next(host, m, t.Line)
+	}
+	m.gpus, m.amdsmi = t.Cols, strings.Contains(t.Cols[0], ":")
+	m.table[k] = t
 	return m
-}
-
-// kindOf trusts the cells above the title: where the weights cannot be read, the
-// table of link types follows their title.
-func kindOf(k kind, rows [][]string) kind {
-	for _, r := range rows {
-		if slices.Contains(r, "XGMI") || slices.Contains(r, "PCIE") {
-			return linkType
-		}
-	}
-	return k
 }
 
 // title reads the line above a table or between tables.
 func title(text string) (kind, bool) {
 	if !strings.Contains(text, "between two GPUs") && !strings.Contains(text, "TABLE:") || len(text) > 256 {
-		return none, false
+		return other, false
 	}
-	up := strings.ToUpper(strings.TrimSpace(text))
+	up := strings.ToUpper(text)
 	for _, t := range titles {
-		if strings.Contains(up, t.text) {
+		if strings.Contains(up, t.word) {
 			return t.kind, true
 		}
 	}
-	return none, false
+	return other, true
 }
 
-// header reads "GPU0 GPU1 …" or PCI addresses.
-func header(text string) ([]string, bool) {
+// header reads "GPU0 GPU1 …" or PCI addresses; nil: it is none.
+func header(text string) []string {
 	words := strings.Fields(text)
-	if len(words) == 0 || len(words) > maxGPUs {
-		return nil, false
-	}
-	seen := make(map[string]bool, len(words))
-	for i, w := range words {
-		if !isGPU(w) || seen[w] || strings.Contains(w, ":") != strings.Contains(words[0], ":") {
-			return nil, false
+	seen := map[string]bool{}
+	for _, w := range words {
+		if !isGPU(w) || seen[w] || strings.Contains(w, ":") != strings.Contains(words[0], ":") || len(seen) >= maxGPUs {
+			return nil
 		}
 		seen[w] = true
-		words[i] = strings.Clone(w)
 	}
-	return words, true
+	return words
 }
 
 // isGPU accepts GPU7 and 0000:0d:00.0.
@@ -222,39 +179,18 @@ func isGPU(w string) bool {
 	return err == nil && strings.Count(w, ":") == 2 && strings.Contains(w, ".")
 }
 
-// row reads "GPU0 0 XGMI …" into the table at hand.
+// row reads "GPU0 0 XGMI …" into the table at hand, and keeps what the tool itself warns of.
 func (m *machine) row(text string, num int) bool {
 	words := strings.Fields(text)
-	if len(words) < 2 || !isGPU(words[0]) {
+	switch {
+	case m.open != nil && len(words) > 1 && isGPU(words[0]):
+		m.open.Add(num, words[0], words[1:])
+	case len(words) > 0 && (words[0] == "ERROR:" || words[0] == "WARNING:"):
+		m.warns.Addf(num, "the tool itself says: %.200s", strings.TrimSpace(text))
+	default:
 		return false
 	}
-	at := slices.Index(m.cols, words[0])
-	if at < 0 {
-		m.warns.Addf(num, "row %s has no column; the row is left out", words[0])
-		return true
-	}
-	cells := words[1:]
-	if len(cells) != len(m.cols) {
-		m.warns.Addf(num, "row %s has %d cells; the header has %d columns; the rest is taken as unknown", words[0],
-			len(cells), len(m.cols))
-		cells = cells[:min(len(cells), len(m.cols))]
-	}
-	if m.rows[at] != nil {
-		return true
-	}
-	m.rows[at] = make([]string, len(m.cols))
-	for i, c := range cells {
-		m.rows[at][i] = intern(c)
-	}
 	return true
-}
-
-// intern keeps a word once, without the rest of its line.
-func intern(c string) string {
-	if len(c) > 32 {
-		return ""
-	}
-	return unique.Make(c).Value()
 }
 
 // numaLine is "GPU[3]  : (Topology) Numa Affinity: 1" and "GPU 3 : …".

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/internal/lines"
+	"busbar.dev/internal/natural"
 )
 
 const (
@@ -30,7 +33,7 @@ func Match(data []byte) bool {
 
 // Read reads the topology of every machine in a text.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
-	p := newParser()
+	p := &parser{open: map[string]*machine{}}
 	if err := p.heads.Each(name, r, p.takeLine); err != nil {
 		return nil, err
 	}
@@ -60,25 +63,32 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 // addTo adds a machine to the fragment. types finds the type of machines that
 // printed the same.
 func (m *machine) addTo(f *cluster.Fragment, types map[string]int) {
-	host := ""
 	hosts := m.hosts
-	if len(hosts) > 0 {
-		host = hosts[0]
-	} else {
+	if len(hosts) == 0 {
 		hosts = []string{""}
 	}
 	if len(m.gpus) == 0 {
 		m.gpusFromNUMA()
 	}
-	printed := fmt.Sprintf("%q %q %v %v", m.gpus, m.table, m.node, m.near)
+	printed := fmt.Sprint(m.gpus, m.table, m.node, m.near)
 	at, known := types[printed]
 	if !known {
 		at = len(f.Types)
 		types[printed] = at
-		m.addType(f, host)
+		m.addType(f, hosts[0])
 	}
-	if more := m.warns.AddTo(f, host); more > 0 {
-		f.Warnf(m.line, host, "%d more lines could not be used whole", more)
+	more := 0
+	for _, t := range m.table {
+		if t == nil {
+			continue
+		}
+		more += t.Warns.AddTo(f, hosts[0])
+		if missing := t.Missing(); missing != "" {
+			f.Warnf(t.Line, hosts[0], "%s", missing)
+		}
+	}
+	if more += m.warns.AddTo(f, hosts[0]); more > 0 {
+		f.Warnf(m.line, hosts[0], "%d more lines could not be used whole", more)
 	}
 	for _, h := range hosts {
 		f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: at})
@@ -96,25 +106,16 @@ func (m *machine) addType(f *cluster.Fragment, host string) {
 
 // gpusFromNUMA names the GPUs of a text that has the NUMA lines only.
 func (m *machine) gpusFromNUMA() {
-	var nums []int
-	for _, all := range []map[string]int{m.node, m.near} {
-		for g := range all {
-			if n, _ := lines.Numbered(g, "GPU"); !slices.Contains(nums, n) {
-				nums = append(nums, n)
-			}
-		}
-	}
-	slices.Sort(nums)
-	for _, n := range nums {
-		m.gpus = append(m.gpus, "GPU"+strconv.Itoa(n))
-	}
+	all := maps.Clone(m.node)
+	maps.Copy(all, m.near)
+	m.gpus = slices.SortedFunc(maps.Keys(all), natural.Compare)
 }
 
 func (m *machine) devices(format string) []cluster.Device {
 	devs := make([]cluster.Device, len(m.gpus))
 	var differ []string
 	for i, name := range m.gpus {
-		d := cluster.Device{Kind: cluster.GPU, Index: i, Parent: -1, GPU: &cluster.GPUInfo{Vendor: "amd"}}
+		d := board.GPU("amd", i)
 		if n, ok := lines.Numbered(name, "GPU"); ok {
 			d.Index = n
 		} else {
@@ -150,11 +151,10 @@ func (m *machine) numaOf(gpu string) (int, bool) {
 
 // cell is the word of a table, "" where it has none.
 func (m *machine) cell(k kind, i, j int) string {
-	t := m.table[k]
-	if i >= len(t) || j >= len(t[i]) {
-		return ""
+	if t := m.table[k]; t != nil && t.Rows[i] != nil {
+		return t.Rows[i].Cells[j]
 	}
-	return t[i][j]
+	return ""
 }
 
 // classes turns the tables into path classes. Only what they show is said: an

@@ -66,7 +66,8 @@ func (m *Matrix) Add(line int, name string, cells []string) (int, *Row) {
 		m.Warns.Addf(line, "row %s stands here again (first at line %d); the first is kept", name, m.Rows[at].Line)
 		return 0, nil
 	case len(cells) < n:
-		m.Warns.Addf(line, "row %s has %d cells; the header has %d columns; the rest is taken as unknown", name, len(cells), n)
+		m.Warns.Addf(line, "row %s has %d cells; the header has %d columns; the rest is taken as unknown", name, len(cells),
+			n)
 	case len(cells) > n:
 		m.Warns.Addf(line, "row %s has more cells than the header has columns (%d): %q", name, n, cells[n])
 	}
@@ -86,6 +87,19 @@ func (m *Matrix) Count() (n int) {
 		}
 	}
 	return n
+}
+
+// String is the same for tables of the same contents.
+func (m *Matrix) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q\n", m.Cols)
+	for _, r := range m.Rows {
+		if r != nil {
+			fmt.Fprintf(&b, "%q %q", r.Cells, r.Tail)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // Missing names the rows that the text does not have; "" where it has all.

@@ -26,7 +26,7 @@ import (
 // hides, copies, nothing. With a cluster, every collective is held against its prediction; with a model too, the step
 // is.
 type Trace struct {
-	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Traces of PyTorch's profiler (JSON, also .gz), exports of Nsight Systems (SQLite, or cuda_gpu_trace as CSV), of one or several ranks; folders of them."`
+	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Traces of PyTorch's profiler (JSON, also .gz), exports of Nsight Systems (SQLite), of one or several ranks; folders of them."`
 	Job
 	FailOn string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
@@ -226,7 +226,7 @@ func readTrace(b *cluster.Budget, name string, in io.Reader) ([]*trace.Trace, er
 		return []*trace.Trace{t}, nil
 	case !nsys.Match(head):
 		return nil, fmt.Errorf("%s: %w; expected PyTorch's (prof.export_chrome_trace), or Nsight's as SQLite (nsys export "+
-			"--type sqlite) or as CSV (nsys stats --report cuda_gpu_trace --format csv)", name, errNoTrace)
+			"--type sqlite)", name, errNoTrace)
 	}
 	if f, ok := in.(interface {
 		io.ReaderAt

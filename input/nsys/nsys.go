@@ -1,6 +1,5 @@
-// Package nsys reads what Nsight Systems exports of a profile: its SQLite database (nsys export --type sqlite), and the
-// list of GPU operations of nsys stats --report cuda_gpu_trace as CSV. A profile may hold several GPUs and
-// processes; each GPU of a process becomes a trace. Collectives have no sizes in it.
+// Package nsys reads what Nsight Systems exports of a profile: its SQLite database (nsys export --type sqlite). A
+// profile may hold several GPUs and processes; each GPU of a process becomes a trace. Collectives have no sizes in it.
 package nsys
 
 import (
@@ -16,10 +15,8 @@ import (
 	"busbar.dev/result/trace"
 )
 
-// Match reports a database or a list by its beginning.
-func Match(head []byte) bool {
-	return bytes.HasPrefix(head, []byte(sqlite.Magic)) || matchList(head)
-}
+// Match reports a database by its beginning.
+func Match(head []byte) bool { return bytes.HasPrefix(head, []byte(sqlite.Magic)) }
 
 // Tables and columns of the export, which kept these names from 2020 to 2026.
 const (
@@ -48,10 +45,6 @@ type builder struct {
 
 // Read reads all GPUs of an export.
 func Read(name string, r io.ReaderAt, size int64) ([]*trace.Trace, error) {
-	var head [16]byte
-	if _, err := r.ReadAt(head[:], 0); err != nil || string(head[:]) != sqlite.Magic {
-		return readList(name, io.NewSectionReader(r, 0, size))
-	}
 	db, err := sqlite.Open(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -60,20 +53,16 @@ func Read(name string, r io.ReaderAt, size int64) ([]*trace.Trace, error) {
 		return nil, fmt.Errorf("%s: an SQLite database without Nsight's table of kernels (%s); profile with --trace=cuda, "+
 			"then nsys export --type sqlite", name, kernels)
 	}
-	b := newBuilder(name)
+	b := &builder{
+		file: name, names: map[int64]string{}, calls: map[int64]trace.Call{}, isCall: map[int64]bool{},
+		traces: map[key]*trace.Trace{}, index: map[key]map[int64]int32{}, devices: map[int64]string{},
+	}
 	for _, read := range []func(*sqlite.File) error{b.strings, b.gpus, b.kernels, b.copies, b.steps} {
 		if err := read(db); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return b.finish()
-}
-
-func newBuilder(name string) *builder {
-	return &builder{
-		file: name, names: map[int64]string{}, calls: map[int64]trace.Call{}, isCall: map[int64]bool{},
-		traces: map[key]*trace.Trace{}, index: map[key]map[int64]int32{}, devices: map[int64]string{},
-	}
 }
 
 // maxNames bounds the strings that are kept, each of at most maxName bytes.

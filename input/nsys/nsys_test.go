@@ -4,17 +4,10 @@ import (
 	"bytes"
 	"math"
 	"os"
-	"strings"
 	"testing"
 
 	"busbar.dev/result/trace"
 )
-
-const list = `Start (ns),Duration (ns),CorrId,GrdX,Device,Ctx,GreenCtx,Strm,Name
-1000000,60000,1,8,NVIDIA H200 (0),1,,7,sm90_xmma_gemm_bf16
-1040000,40000,2,8,NVIDIA H200 (0),1,,9,"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
-1080000,10000,3,,NVIDIA H200 (0),1,,7,[CUDA memcpy Host-to-Device]
-`
 
 func TestDatabase(t *testing.T) {
 	data, err := os.ReadFile("testdata/small.sqlite")
@@ -53,26 +46,12 @@ func check(t *testing.T, tr *trace.Trace, steps int, compute, comm, exposed, cop
 	}
 }
 
-func TestLists(t *testing.T) {
-	for _, text := range []string{list, "Processing report.\n" + list} {
-		if !Match([]byte(text)) {
-			t.Errorf("not recognised: %.40s", text)
-		}
-		traces, err := Read("list", strings.NewReader(text), int64(len(text)))
-		if err != nil || len(traces) != 1 || traces[0].GPU != "NVIDIA H200" {
-			t.Fatalf("%v, %v", traces, err)
-		}
-		check(t, traces[0], 0, 60, 40, 20, 10)
-	}
-}
-
 func FuzzRead(f *testing.F) {
 	data, err := os.ReadFile("testdata/small.sqlite")
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(data)
-	f.Add([]byte(list))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		traces, _ := Read("x", bytes.NewReader(data), int64(len(data)))
 		for _, tr := range traces {

@@ -1,5 +1,5 @@
 // Package perftest reads what the programs of linux-rdma/perftest print (ib_write_bw, ib_read_lat and their siblings):
-// every table with its test, device and rows; and the reports that they write with --out_json.
+// every table with its test, device and rows.
 //
 // A rate in MB/sec is in units of 2^20 bytes, one in Gb/sec of 10^9 bits, as the programs reckon them. Of tests in both
 // directions they print the sum of both.
@@ -8,12 +8,12 @@ package perftest
 import (
 	"bytes"
 	"cmp"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
+	"busbar.dev/internal/lazyre"
+	"busbar.dev/internal/lines"
 	"busbar.dev/unit"
 )
 
@@ -59,29 +59,15 @@ func (t *Table) Best() *Row {
 	return best
 }
 
-// Match reports a table's head, or a report of --out_json.
+// Match reports a table's head.
 func Match(data []byte) bool {
-	if matchJSON(data) {
-		return true
-	}
-	for rest := data; ; {
-		i := bytes.Index(rest, []byte("#bytes"))
-		if i < 0 {
-			return false
-		}
-		line, _, _ := bytes.Cut(rest[i:], []byte("\n"))
-		if h := columns(string(line)); h != nil {
-			return true
-		}
-		rest = rest[i+len("#bytes"):]
-	}
+	return lines.Find(data, "#bytes", func(line string) bool { return columns(line) != nil })
 }
 
-// heads are the columns that are read, as the programs name them.
-var heads = []string{
-	"#bytes", "#sl", "#iterations", "BW peak[", "BW average[", "MsgRate[", "t_min[usec]", "t_max[usec]", "t_typical[usec]",
-	"t_avg[usec]", "t_stdev[usec]", "99% percentile[usec]", "99.9% percentile[usec]", "tps average",
-}
+// heads are the columns as the programs name them.
+var heads = lazyre.
+	New(`#bytes|#sl|#iterations|BW (?:peak|average)|MsgRate|t_(?:min|max|typical|avg|stdev)|99(?:\.9)?% ` +
+		`percentile|tps average`)
 
 // header is which field of a row is what.
 type header struct {
@@ -95,30 +81,23 @@ func columns(line string) *header {
 	if strings.Contains(line, "[Gb/sec]") {
 		h.scale = 1e9 / 8
 	}
-	places := map[int]string{}
-	for _, name := range heads {
-		if i := strings.Index(line, name); i >= 0 {
-			places[i] = name
-		}
+	for i, name := range heads.FindAllString(line, -1) {
+		h.at[name] = i
 	}
-	for i, place := range slices.Sorted(maps.Keys(places)) {
-		h.at[places[place]] = i
-	}
-	_, rate := h.at["BW average["]
-	_, latency := h.at["t_avg[usec]"]
-	_, old := h.at["t_typical[usec]"]
-	if _, ok := h.at["#iterations"]; !ok || !rate && !latency && !old {
+	if !h.has("#iterations") || !h.has("BW average") && !h.has("t_avg") && !h.has("t_typical") {
 		return nil
 	}
 	return h
 }
 
+func (h *header) has(name string) bool {
+	_, ok := h.at[name]
+	return ok
+}
+
 // Read reads all tables of a text. What stands between rows, such as warnings about the processor's clock, is passed
 // over.
 func Read(data []byte) []Table {
-	if list := readJSON(data); list != nil {
-		return list
-	}
 	var list []Table
 	about := Table{}
 	var h *header
@@ -142,8 +121,7 @@ func Read(data []byte) []Table {
 				continue
 			}
 			about.Line, about.Rows = n, nil
-			_, rate := h.at["BW average["]
-			about.Latency = !rate
+			about.Latency = !h.has("BW average")
 			list = append(list, about)
 			continue
 		}
@@ -187,8 +165,8 @@ func (h *header) row(line string, both bool) (Row, bool) {
 		return Row{}, false
 	}
 	number := func(name string) float64 {
-		i, ok := h.at[name]
-		if !ok || i >= len(f) {
+		i := h.at[name]
+		if !h.has(name) || i >= len(f) {
 			return 0
 		}
 		v, err := strconv.ParseFloat(strings.Trim(f[i], "*"), 64) // bold in threads
@@ -208,9 +186,9 @@ func (h *header) row(line string, both bool) (Row, bool) {
 	}
 	r := Row{
 		Size: unit.Bytes(size), Iters: int(min(iters, math.MaxInt32)),
-		Rate: unit.Rate(number("BW average[") * h.scale / ways),
+		Rate: unit.Rate(number("BW average") * h.scale / ways),
 	}
-	r.Typical = unit.Micros(cmp.Or(number("t_typical[usec]"), number("t_avg[usec]")))
-	r.Tail = unit.Micros(number("99% percentile[usec]"))
+	r.Typical = unit.Micros(cmp.Or(number("t_typical"), number("t_avg")))
+	r.Tail = unit.Micros(number("99% percentile"))
 	return r, r.Rate > 0 || r.Typical > 0
 }

@@ -68,78 +68,10 @@ func TestServiceLevels(t *testing.T) {
 	}
 }
 
-// bwJSON and latJSON are written as the programs of release 25 do.
-const (
-	bwJSON = `{
-"test_info": {
-"test": "RDMA_Write_Bidirectional_BW_Test",
-"Dual_port": "OFF",
-"Device": "mlx5_3",
-"Number_of_qps": 4,
-"Transport_type": "IB",
-"Mtu": 4096,
-"Link_type": "Ethernet",
-"Data_ex_method": "Ethernet"
-},
-"results": {
-"MsgSize": 65536,
-"n_iterations": 10000,
-"BW_peak": 0.00,
-"BW_average": 786.43,
-"MsgRate": 1.500000
-}
-}
-`
-	latJSON = `{
-"test_info": {
-"test": "Send_Latency_Test",
-"Device": "mlx5_0",
-"Link_type": "IB"
-},
-"results": {
-"MsgSize": 2,
-"n_iterations": 1000,
-"t_min": 0.90,
-"t_max": 4.00,
-"t_typical": 0.95,
-"t_avg": 0.97,
-"t_stdev": 0.05,
-"percentile_99": 1.20,
-"percentile_99.9": 2.00
-}
-}
-`
-)
-
-func TestJSON(t *testing.T) {
-	for _, text := range []string{bwJSON, strings.Replace(bwJSON, "786.43", "93750.0", 1)} { // Gb/sec, MB/sec
-		list := Read([]byte(text))
-		if !Match([]byte(text)) || len(list) != 1 || len(list[0].Rows) != 1 {
-			t.Fatalf("%+v", list)
-		}
-		x, r := list[0], list[0].Rows[0]
-		if x.Test != "RDMA_Write Bidirectional BW" || x.Device != "mlx5_3" || x.QPs != 4 ||
-			!x.Both || x.Latency || r.Size != 65536 || math.Abs(r.Rate.GBps()-49.152) > 0.01 ||
-			r.Iters != 10000 {
-			t.Errorf("%+v %v", x, r.Rate)
-		}
-	}
-	x := Read([]byte(latJSON))
-	if len(x) != 1 || !x[0].Latency || x[0].Test != "Send Latency" || x[0].Rows[0].Typical.Micros() != 0.95 ||
-		x[0].Rows[0].Tail.Micros() != 1.2 || x[0].Best() != nil {
-		t.Errorf("%+v", x)
-	}
-	if x := Read([]byte(strings.Replace(bwJSON, "786.43", "-3", 1))); x != nil {
-		t.Errorf("a negative rate: %+v", x)
-	}
-}
-
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{write, both, latency, strings.Replace(write, "180.00", "-3", 1)} {
 		f.Add([]byte(s))
 	}
-	f.Add([]byte(bwJSON))
-	f.Add([]byte(latJSON))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		Match(data)
 		for _, x := range Read(data) {

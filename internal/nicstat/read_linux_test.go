@@ -75,28 +75,3 @@ func TestVeth(t *testing.T) {
 		t.Errorf("an interface that is gone: %v", got)
 	}
 }
-
-// TestFence: what writes beyond the room meets a page that cannot be written.
-func TestFence(t *testing.T) {
-	f, err := newFenced(100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.close()
-	if len(f.data) != 100 || cap(f.data) != 100 || len(f.all) != 2*os.Getpagesize() {
-		t.Errorf("%d of %d, %d in all", len(f.data), cap(f.data), len(f.all))
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	defer w.Close()
-	// The kernel is asked to write one page more than there is, as an old one would.
-	if _, err := w.Write(make([]byte, os.Getpagesize()+1)); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := r.Read(f.all); n > os.Getpagesize() {
-		t.Errorf("%d bytes were written, %v", n, err)
-	}
-}

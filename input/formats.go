@@ -32,7 +32,6 @@ import (
 	"busbar.dev/input/stacks"
 	"busbar.dev/input/topograph"
 	"busbar.dev/result"
-	"busbar.dev/result/trace"
 )
 
 // Class is what a text is for. Who asks for texts names the classes that it takes, and is handed nothing else.
@@ -121,7 +120,7 @@ var kinds = []Kind{
 	{"table of nccl-tests", Table, nccltests.Match, stream(nccltests.ReadOutput)},
 	{"perftest", Table, perftest.Match, bare(perftest.Read)},
 	{"trace of PyTorch", Trace | Entire, kineto.Match, stream(kineto.Read)},
-	{"trace of Nsight Systems", Trace | Entire, nsys.Match, whole(nsight)},
+	{"trace of Nsight Systems", Trace | Entire, nsys.Match, stream(nsys.Read)},
 }
 
 // Find lists the kinds of a text that are of one of the classes, in the order of trying. The beginning of a text is
@@ -177,7 +176,3 @@ func bare[T any](read func(data []byte) T) reader {
 }
 
 func ring(name string, data []byte) (*profile.Ring, error) { return profile.Read(name, data, 0) }
-
-func nsight(name string, data []byte) ([]*trace.Trace, error) {
-	return nsys.Read(name, bytes.NewReader(data), int64(len(data)))
-}

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,7 +25,7 @@ import (
 // hides, copies, nothing. With a cluster, every collective is held against its prediction; with a model too, the step
 // is.
 type Trace struct {
-	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Traces of PyTorch's profiler (JSON, also .gz), exports of Nsight Systems (SQLite), of one or several ranks; folders of them."`
+	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Traces of PyTorch's profiler (JSON, also .gz), lists of Nsight Systems (cuda_gpu_trace as CSV), of one or several ranks; folders of them."`
 	Job
 	FailOn string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
@@ -84,8 +83,9 @@ func (d *TraceDoc) Wrong() bool {
 func (q *Trace) check() error {
 	switch {
 	case len(q.Sources) == 0:
-		return errors.New("nothing to read: give traces of PyTorch's profiler (prof.export_chrome_trace) or of Nsight " +
-			"Systems (nsys export --type sqlite)")
+		return errors.New("nothing to read: give traces of PyTorch's profiler (prof.export_chrome_trace) or lists of " +
+			"Nsight " +
+			"Systems (nsys stats --report cuda_gpu_trace --format csv)")
 	case q.Model != "" && q.Cluster == "":
 		return requireJob(q.Cluster, q.Model)
 	case q.Compare != "":
@@ -209,7 +209,7 @@ const maxTraces = 64
 
 // readTrace recognises a trace by its beginning.
 func readTrace(b *cluster.Budget, name string, in io.Reader) ([]*trace.Trace, error) {
-	plain, packed, err := unpack.Plain(b, in)
+	plain, _, err := unpack.Plain(b, in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; %w", name, errNoTrace, err)
 	}
@@ -224,24 +224,11 @@ func readTrace(b *cluster.Budget, name string, in io.Reader) ([]*trace.Trace, er
 			return nil, err
 		}
 		return []*trace.Trace{t}, nil
-	case !nsys.Match(head):
-		return nil, fmt.Errorf("%s: %w; expected PyTorch's (prof.export_chrome_trace), or Nsight's as SQLite (nsys export "+
-			"--type sqlite)", name, errNoTrace)
+	case nsys.Match(head):
+		return nsys.Read(name, plain)
 	}
-	if f, ok := in.(interface {
-		io.ReaderAt
-		Stat() (fs.FileInfo, error)
-	}); ok && !packed {
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			return nsys.Read(name, f, info.Size())
-		}
-	}
-	data, done, err := unpack.Whole(b, plain)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	defer done()
-	return nsys.Read(name, bytes.NewReader(data), int64(len(data)))
+	return nil, fmt.Errorf("%s: %w; expected PyTorch's (prof.export_chrome_trace), or Nsight's list as CSV (nsys stats "+
+		"--report cuda_gpu_trace --format csv)", name, errNoTrace)
 }
 
 // excess is a part of a traced step that takes longer than predicted.
@@ -268,8 +255,8 @@ func (d *TraceDoc) judge() {
 	took := fmt.Sprintf("The step takes %s", r.Step.Short())
 	switch {
 	case r.Steps == 0:
-		d.Verdict = "No steps are marked, so there is no step time to judge: call prof.step() after every step, or mark " +
-			"NVTX ranges named step N."
+		d.Verdict = "No steps are marked, so there is no step time to judge: call prof.step() of PyTorch's " +
+			"profiler after every step."
 	case p == nil:
 		d.Verdict = took + ". To compare it with its prediction, give the cluster and the model."
 	case r.Step < p.Low:

@@ -346,10 +346,11 @@ nccl-tests, nvidia-smi, lspci, ibstat, ethtool, perfquery, show_gids, dmesg, lsm
 environments, launch scripts and manifests, Python tracebacks, and sentences about what was seen. All inputs are
 treated as one job.
 
-A table of bench or nccl-tests alone is compared, size by size, with the time predicted for the hardware (-c) and
-its error bar. It says which part of the curve is wrong and what that pattern means. Traces of PyTorch's profiler or
-of Nsight Systems (nsys export --type sqlite) show how much of a step is computing, exposed communication, copies and
-idle time, and which rank is late. With -c every collective is compared with its prediction; with -m the step is too.
+A table of bench or nccl-tests alone is compared, size by size, with the time predicted for the hardware (-c), with
+its error bar, and with the thresholds that cloud operators publish. It says which part of the curve is wrong and
+what that pattern means. Traces of PyTorch's profiler, and lists of Nsight Systems (nsys stats --report
+cuda_gpu_trace --format csv), show how much of a step is computing, exposed communication, copies and idle time,
+and which rank is late. With -c every collective is compared with its prediction; with -m the step is too.
 
 --explain shows what NCCL set up (NCCL_DEBUG=INFO): rings, trees, channels, which hosts talk through which NIC, and
 how much of an all-reduce passes each.

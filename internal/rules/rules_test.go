@@ -48,7 +48,6 @@ var columns = []struct {
 	{"result", 2},
 	{"result/diff", 4}, // of sweeps, traces and maps
 	{"result/trace", 3},
-	{"internal/sqlite", 0}, // reading a format; knows nothing of the model
 	{"workload", 2},
 	{"plan/campaign", 1},
 	{"internal/fair", 0},

@@ -1,37 +1,11 @@
 package ethtool
 
 import (
-	"slices"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/counter"
 )
-
-// troubles are the parts of counter names that mean errors, discards, pauses and
-// lost links, across the drivers of mlx5, bnxt, ice, i40e, ixgbe, igb, ena, gve
-// and virtio.
-var troubles = []string{
-	"err", "drop", "discard", "crc", "miss", "fail", "timeout", "lost", "pause", "pfc_", "out_of_", "no_buf", "nobuf",
-	"overrun", "over_", "fifo", "coll", "abort", "carrier", "link_down", "symbol", "xoff", "xon", "stall", "retrans",
-	"bad_", "corrupt", "jabber", "undersize", "oversize", "fragment", "unplug", "stuck", "high_temp", "deferred",
-}
-
-// harmless are names that hold such a part and mean none of it, and counters of
-// bit errors that the line code corrects in ordinary running.
-var harmless = []string{"interrupt", "rx_err_lane_", "corrected_bits"}
-
-// isTrouble reports whether a counter should be zero.
-func isTrouble(name string) bool {
-	name = strings.ToLower(name)
-	for _, h := range harmless {
-		if strings.Contains(name, h) {
-			return false
-		}
-	}
-	if strings.HasSuffix(name, "bytes") || strings.HasSuffix(name, "octets") {
-		return false
-	}
-	return slices.ContainsFunc(troubles, func(t string) bool { return strings.Contains(name, t) })
-}
 
 // maxCounters bounds the counters kept of one interface; drivers with many queues
 // have thousands, of which few are troubles that happened.
@@ -48,7 +22,7 @@ func (n *nic) statistic(text string) bool {
 		return false
 	}
 	v, err := strconv.ParseUint(strings.TrimSpace(text[at+1:]), 10, 64)
-	if err != nil || v == 0 || !isTrouble(text[:at]) {
+	if c := counter.Find(text[:at]); err != nil || v == 0 || c == nil || c.Kind == counter.Lane {
 		return true
 	}
 	name := short(strings.TrimSpace(text[:at]))

@@ -7,9 +7,7 @@
 // -i and -S print does not name the interface. They get it from a shell prompt before them ("$ ethtool -i eth0"), or
 // from the block before them where blocks of one interface evidently stand together; else the NIC has no label.
 //
-// A speed that the driver does not know, zero and -1 are unknown. The greatest
-// supported mode is what the port could do. Of the counters, those are kept that
-// count errors, discards, pauses and lost links, and are not zero; bytes and
-// packets are not. The loopback interface, bridges, tunnels and containers' cables are no
-// NICs and are left out.
+// A speed that the driver does not know, zero and -1 are unknown. The greatest supported mode is what the port could
+// do. Of the counters, those are kept that stand for something wrong (see internal/counter), and are not zero. The
+// loopback interface, bridges, tunnels and containers' cables are no NICs and are left out.
 package ethtool

@@ -1,12 +1,11 @@
 // Package rocmsmi reads the topology that AMD's tools print: rocm-smi --showtopo
 // (and its parts --showtopoweight, --showtopohops, --showtopotype,
-// --showtopoaccess, --showtoponuma) and amd-smi topology.
+// --showtoponuma) and amd-smi topology. Tables of accessibility and of bandwidth are passed over.
 //
 // An xGMI link is recorded where the link type is XGMI and the table of hops
 // says one; two GPUs that are XGMI over more hops have no link of their own.
-// PCIE says that there is no xGMI, and nothing of the switches between. The
-// tools print the kernel's constant for the rate of a link (25 GT/s whatever
-// the GPU does), from which the number of bonded links is taken and no rate.
+// PCIE says that there is no xGMI, and nothing of the switches between. For the rate of a link the
+// tools print the kernel's constant (25 GT/s whatever the GPU does).
 //
 // The package refuses tables of more than 512 GPUs and the JSON and CSV forms.
 package rocmsmi

@@ -24,8 +24,6 @@ const (
 	weight
 	hops
 	linkType
-	access
-	bandwidth
 	kinds
 )
 
@@ -33,7 +31,7 @@ const (
 var titles = []struct {
 	word string
 	kind kind
-}{{"WEIGHT", weight}, {"HOPS", hops}, {"LINK TYPE", linkType}, {"ACCESS", access}, {"NUMA BW", bandwidth}}
+}{{"WEIGHT", weight}, {"HOPS", hops}, {"LINK TYPE", linkType}}
 
 // machine is what a text says of one machine, and the table under way.
 type machine struct {

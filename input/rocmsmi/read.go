@@ -97,7 +97,6 @@ func (m *machine) addTo(f *cluster.Fragment, types map[string]int) {
 
 func (m *machine) addType(f *cluster.Fragment, host string) {
 	node, warns := cluster.TreeFromMatrix(m.devices(f.Format), m.classes())
-	m.addPairs(node)
 	for _, w := range warns {
 		f.Warnf(m.line, strings.Trim(host+"/"+w.Where, "/"), "%s", w.Text)
 	}
@@ -172,7 +171,7 @@ func (m *machine) classes() [][]cluster.Class {
 			switch m.cell(linkType, i, j) {
 			case "XGMI":
 				if m.isDirect(i, j) {
-					class[i][j] = cluster.Class{Type: cluster.XG, Links: m.bonded(i, j)}
+					class[i][j] = cluster.Class{Type: cluster.XG}
 				}
 			case "PCIE":
 				// The kernel counts two hops to a GPU of the same NUMA domain, three to another.
@@ -203,41 +202,4 @@ func (m *machine) isDirect(i, j int) bool {
 		return w <= 15
 	}
 	return true
-}
-
-// bonded is the number of xGMI links between two GPUs, 0 unknown. The kernel
-// gives each 50000 MB/s.
-func (m *machine) bonded(i, j int) int {
-	_, most, ok := strings.Cut(m.cell(bandwidth, i, j), "-")
-	n, err := strconv.Atoi(most)
-	if !ok || err != nil || n <= 0 || n%50000 != 0 || n/50000 > 16 {
-		return 0
-	}
-	return n / 50000
-}
-
-// maxPairs is the most GPUs whose pairs are kept one by one.
-const maxPairs = 128
-
-// addPairs records which GPUs may reach each other's memory.
-func (m *machine) addPairs(node *cluster.NodeType) {
-	if m.table[access] == nil || len(m.gpus) > maxPairs {
-		return
-	}
-	for i := range m.gpus {
-		for j := range m.gpus {
-			p := cluster.Pair{A: i, B: j}
-			switch c := m.cell(access, i, j); {
-			case i == j:
-				continue
-			case c == "ENABLED" || c == "True":
-				p.P2P = cluster.Yes
-			case c == "DISABLED" || c == "False":
-				p.P2P, p.Why = cluster.No, c
-			default:
-				continue
-			}
-			node.Pairs = append(node.Pairs, p)
-		}
-	}
 }

@@ -11,8 +11,7 @@ import (
 	"busbar.dev/internal/test/readertest"
 )
 
-// sketch prints a node on one line: NUMA domain of each GPU, xGMI links, and how
-// many pairs may reach each other.
+// sketch prints a node on one line: NUMA domain of each GPU, and xGMI links.
 func sketch(n *cluster.NodeType) string {
 	var b strings.Builder
 	for _, i := range n.Of(cluster.GPU) {
@@ -26,14 +25,8 @@ func sketch(n *cluster.NodeType) string {
 	for _, l := range n.Links {
 		if l.Kind == cluster.XGMI {
 			fmt.Fprintf(&b, "%s-%s", n.Devices[l.A].Name[3:], n.Devices[l.B].Name[3:])
-			if l.Lanes > 0 {
-				fmt.Fprintf(&b, "x%d", l.Lanes)
-			}
 			b.WriteByte(' ')
 		}
-	}
-	for _, p := range n.Pairs {
-		fmt.Fprintf(&b, "%d>%d:%v ", p.A, p.B, p.P2P)
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -146,7 +139,7 @@ var layouts = []struct{ name, in, want, warn string }{
 		": gpu0@numa0 gpu1@numa1", "",
 	},
 	{
-		"amd-smi: addresses, access, bonded links",
+		"amd-smi: addresses",
 		"ACCESS TABLE:\n             0000:0c:00.0 0000:22:00.0\n0000:0c:00.0 ENABLED      ENABLED\n0000:22:00.0 DISABLED   " +
 			"  ENABLED\nWEIGHT TABLE:\n             0000:0c:00.0 0000:22:00.0\n0000:0c:00.0 0            15\n0000:22:00.0 15  " +
 			"         0\n" +
@@ -156,7 +149,7 @@ var layouts = []struct{ name, in, want, warn string }{
 			"NUMA BW TABLE:\n             0000:0c:00.0 0000:22:00.0\n0000:0c:00.0 N/A          50000-100000\n0000:22:00.0 " +
 			"50000-100000 N/A\nATOMICS TABLE:\n             0000:0c:00.0 0000:22:00.0\n0000:0c:00.0 SELF         64,32\n" +
 			"0000:22:00.0 64,32        SELF\n\nLegend:\n  SELF = Current GPU\n",
-		": gpu0@- gpu1@- 0-1x2 0>1:yes 1>0:no", "",
+		": gpu0@- gpu1@- 0-1", "",
 	},
 	{
 		"pdsh mixes hosts",

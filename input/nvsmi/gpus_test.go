@@ -263,8 +263,8 @@ func TestGPUErrors(t *testing.T) {
 		{"query", ReadQuery, "index, name\n", "in: no CSV of GPUs found"},
 		{"query without header", ReadQuery, "0, Tesla T4, 1\n", "in: no CSV of GPUs found"},
 		{"xml", ReadXML, "<gpu/>", "in: no GPU in an nvidia_smi_log"},
-		{"xml deep", ReadXML, deep, "in:1: more than"},
-		{"xml without end", ReadXML, "\n\n<nvidia_smi_log>", "in:3: the text ends inside nvidia_smi_log"},
+		{"xml deep", ReadXML, deep, "in: no GPU in an nvidia_smi_log"},
+		{"xml without end", ReadXML, "\n\n<nvidia_smi_log>", "in: no GPU in an nvidia_smi_log"},
 		{"peer access", ReadP2P, "\tGPU0\tGPU1\nGPU0\t X \tPIX\n", "in: no matrix of peer access found"},
 		{"peer access too wide", ReadP2P, "\t" + wide(200) + "\nGPU0\tX\tOK\n", "in:1: 200 columns"},
 	} {

@@ -3,6 +3,7 @@ package nvsmi
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -78,6 +79,26 @@ func (v *inventory) noteGPU(host string, g *gpu) *gpu {
 	}
 	n.gpus = append(n.gpus, g)
 	return g
+}
+
+// reader goes through a text in which lines of several hosts may be mixed.
+type reader struct {
+	inventory
+	heads gather.Headings
+	at    map[string]*gpu // the GPU that further lines of a host speak of
+}
+
+func newReader(format string) *reader {
+	return &reader{inventory: inventory{format: format}, at: map[string]*gpu{}}
+}
+
+// read hands the lines to take, and makes a fragment of the GPUs that it notes.
+func (r *reader) read(name string, text io.Reader, take func(host, text string, num int) bool, missing string,
+) (*cluster.Fragment, error) {
+	if err := r.heads.Each(name, text, take); err != nil {
+		return nil, err
+	}
+	return r.fragment(name, missing)
 }
 
 // fragment is the whole of a text; missing says what to look for in one without GPUs.

@@ -32,29 +32,18 @@ func MatchList(data []byte) bool {
 // ReadList reads GPUs with name and UUID, their MIG slices, and how many NVLinks
 // they have; those that are down are a warning.
 func ReadList(name string, r io.Reader) (*cluster.Fragment, error) {
-	v := &inventory{format: listFormat}
-	l := lister{v: v, at: map[string]*gpu{}}
-	if err := l.heads.Each(name, r, l.takeLine); err != nil {
-		return nil, err
-	}
-	if l.linked {
-		v.format = nvlinkFormat
-	}
-	return v.fragment(name, "no list of GPUs found; expected lines such as GPU 0: NVIDIA H100 (UUID: GPU-…); save the "+
-		"output of nvidia-smi -L")
+	l := lister{newReader(listFormat)}
+	return l.read(name, r, l.takeLine,
+		"no list of GPUs found; expected lines such as GPU 0: NVIDIA H100 (UUID: GPU-…); "+
+			"save the output of nvidia-smi -L")
 }
 
-type lister struct {
-	v      *inventory
-	heads  gather.Headings
-	at     map[string]*gpu // the GPU that further lines of a host speak of
-	linked bool
-}
+type lister struct{ *reader }
 
 // takeLine gives a line to the list of a host and reports whether it belonged there.
-func (l *lister) takeLine(prefix, text string, num int) bool {
+func (l lister) takeLine(prefix, text string, num int) bool {
 	if g := gpuLine(text, num); g != nil {
-		l.at[prefix] = l.v.noteGPU(l.heads.Host(prefix), g) // UUIDs differ, so that no two hosts are gathered
+		l.at[prefix] = l.noteGPU(l.heads.Host(prefix), g) // UUIDs differ, so that no two hosts are gathered
 		return true
 	}
 	g := l.at[prefix]
@@ -70,7 +59,7 @@ func (l *lister) takeLine(prefix, text string, num int) bool {
 	if !ok {
 		return false
 	}
-	l.linked = true
+	l.format = nvlinkFormat
 	if g.GPU.Links < 1024 {
 		g.GPU.Links++
 		if !active {

@@ -45,8 +45,7 @@ type plainReader struct {
 // plainNode is the report of one host so far.
 type plainNode struct {
 	report
-	sections []string // the open ones, by their depth
-	indent   []int
+	indent []int // of the open sections
 }
 
 // line reads one line: a heading, a section or a key with its value. Indentation tells what belongs where.
@@ -71,7 +70,7 @@ func (p *plainReader) line(num int, text string) error {
 			return nil
 		}
 		n.newGPU(m[1], num)
-		n.sections, n.indent = nil, nil
+		n.path, n.indent = nil, nil
 	default:
 		key, value, ok := strings.Cut(text, " : ")
 		if key = strings.TrimSpace(key); ok && key == "Attached GPUs" {
@@ -99,13 +98,11 @@ func (p *plainReader) node(host string) *plainNode {
 func (n *plainNode) takeValue(text, key, value string, isValue bool) {
 	depth := len(text) - len(strings.TrimLeft(text, " \t"))
 	for k := len(n.indent); k > 0 && n.indent[k-1] >= depth; k-- {
-		n.indent, n.sections = n.indent[:k-1], n.sections[:k-1]
+		n.indent, n.path = n.indent[:k-1], n.path[:k-1]
 	}
-	if !isValue {
-		if len(n.sections) < maxDepth {
-			n.sections, n.indent = append(n.sections, key), append(n.indent, depth)
-		}
-		return
+	if isValue {
+		n.set(append(n.path, key), value)
+	} else if len(n.path) < maxDepth {
+		n.path, n.indent = append(n.path, key), append(n.indent, depth)
 	}
-	n.gpus[len(n.gpus)-1].set(fields[strings.Join(append(n.sections, key), "/")], value)
 }

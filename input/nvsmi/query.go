@@ -54,22 +54,19 @@ func anyOf(all []string, want ...string) bool {
 // ReadQuery reads the CSV of nvidia-smi --query-gpu, with or without units. The
 // header must be there, for without it no column can be told from another.
 func ReadQuery(name string, r io.Reader) (*cluster.Fragment, error) {
-	q := queryReader{v: &inventory{format: queryFormat}, cols: map[string][]string{}, rows: map[string]int{}}
-	if err := q.heads.Each(name, r, q.takeLine); err != nil {
-		return nil, err
-	}
-	return q.v.fragment(name, "no CSV of GPUs found; expected a header such as index, name, uuid, pci.bus_id and a row "+
-		"for each GPU; save the output of nvidia-smi --query-gpu=… --format=csv")
+	q := queryReader{newReader(queryFormat), map[string][]string{}, map[string]int{}}
+	return q.read(name, r, q.takeLine,
+		"no CSV of GPUs found; expected a header such as index, name, uuid, pci.bus_id and "+
+			"a row for each GPU; save the output of nvidia-smi --query-gpu=… --format=csv")
 }
 
 type queryReader struct {
-	v     *inventory
-	heads gather.Headings
-	cols  map[string][]string // the header at hand, by the host before the line
-	rows  map[string]int      // rows since then
+	*reader
+	cols map[string][]string // the header at hand, by the host before the line
+	rows map[string]int      // rows since then
 }
 
-func (q *queryReader) takeLine(prefix, text string, num int) bool {
+func (q queryReader) takeLine(prefix, text string, num int) bool {
 	if cols := queryHeader(text); cols != nil {
 		if len(q.cols) < gather.MaxHosts || q.cols[prefix] != nil {
 			q.cols[prefix], q.rows[prefix] = cols, 0
@@ -87,7 +84,7 @@ func (q *queryReader) takeLine(prefix, text string, num int) bool {
 	switch {
 	case len(values) == len(cols) && g != nil:
 	case len(values) > 1 && len(values) < len(cols) && g != nil && (g.named() || !ids):
-		q.v.warns.Addf(num, "%d fields; the header has %d; the row is left out", len(values), len(cols))
+		q.warns.Addf(num, "%d fields; the header has %d; the row is left out", len(values), len(cols))
 		return false
 	default:
 		if !ids {
@@ -99,7 +96,7 @@ func (q *queryReader) takeLine(prefix, text string, num int) bool {
 		g.Index = q.rows[prefix] // nvidia-smi lists the GPUs in the order of their index
 	}
 	q.rows[prefix]++
-	q.v.noteGPU(host, g)
+	q.noteGPU(host, g)
 	return true
 }
 

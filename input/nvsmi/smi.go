@@ -22,22 +22,15 @@ func MatchSMI(data []byte) bool {
 
 // ReadSMI reads the plain table: index, name, PCI address and memory.
 func ReadSMI(name string, r io.Reader) (*cluster.Fragment, error) {
-	s := smiReader{v: &inventory{format: smiFormat}, at: map[string]*gpu{}}
-	if err := s.heads.Each(name, r, s.takeLine); err != nil {
-		return nil, err
-	}
-	return s.v.fragment(name, "no table of GPUs found; expected rows such as | 0 NVIDIA H100 On | 00000000:06:00.0 Off "+
-		"|; save the output of nvidia-smi")
+	s := smiReader{newReader(smiFormat)}
+	return s.read(name, r, s.takeLine, "no table of GPUs found; expected rows such as | 0 NVIDIA H100 On | "+
+		"00000000:06:00.0 Off |; save the output of nvidia-smi")
 }
 
-type smiReader struct {
-	v     *inventory
-	heads gather.Headings
-	at    map[string]*gpu // the GPU whose memory comes on the next line, by host
-}
+type smiReader struct{ *reader }
 
 // takeLine takes a row of the table and reports whether it is one.
-func (s *smiReader) takeLine(prefix, text string, num int) bool {
+func (s smiReader) takeLine(prefix, text string, num int) bool {
 	cells := bars(text)
 	if len(cells) < 2 {
 		return false
@@ -45,9 +38,9 @@ func (s *smiReader) takeLine(prefix, text string, num int) bool {
 	host := s.heads.Host(prefix)
 	if g := smiGPU(cells, num); g != nil {
 		if strings.HasSuffix(g.Model.Value, "...") {
-			s.v.warns.Addf(num, "the name %q is cut short; nvidia-smi -L prints it whole", g.Model.Value)
+			s.warns.Addf(num, "the name %q is cut short; nvidia-smi -L prints it whole", g.Model.Value)
 		}
-		s.at[host] = s.v.noteGPU(host, g)
+		s.at[host] = s.noteGPU(host, g)
 		return true
 	}
 	if g, total := s.at[host], smiMemory(cells[1]); g != nil && total > 0 {

@@ -2,7 +2,6 @@ package nvsmi
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -25,13 +24,20 @@ func MatchXML(data []byte) bool { return bytes.Contains(data, []byte("<nvidia_sm
 // or is cut off. Entities are never expanded.
 func ReadXML(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: xmlFormat, Source: name}
-	x := xmlReader{f: f}
+	var x report
 	line := 0
+	finish := func() {
+		v := &inventory{format: xmlFormat}
+		v.noteReport("", &x)
+		v.addTo(f)
+	}
 	err := lines.Each(name, r, func(num int, text string) error {
 		for t := range tags.All(text) {
-			if x.err == nil {
+			if open := len(x.path) > 0; open || t.Name == "nvidia_smi_log" {
 				line = num
-				x.element(t, num)
+				if x.element(t, num); open && len(x.path) == 0 {
+					finish()
+				}
 			}
 		}
 		return nil
@@ -39,15 +45,9 @@ func ReadXML(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x.err == nil && len(x.path) > 0 {
-		x.err = errors.New("the text ends inside nvidia_smi_log")
-	}
-	if x.err != nil {
-		x.finish()
-		if len(f.Types) == 0 {
-			return nil, fmt.Errorf("%s:%d: %w; save the output of nvidia-smi -q -x again", name, line, x.err)
-		}
-		f.Warnf(line, "", "%v; what came before is kept", x.err)
+	if len(x.path) > 0 {
+		finish()
+		f.Warnf(line, "", "the text ends inside nvidia_smi_log; what came before is kept")
 	}
 	if len(f.Types) == 0 {
 		return nil, fmt.Errorf("%s: no GPU in an nvidia_smi_log element; save the output of nvidia-smi -q -x", name)
@@ -55,61 +55,37 @@ func ReadXML(name string, r io.Reader) (*cluster.Fragment, error) {
 	return f, nil
 }
 
-// xmlReader follows the elements of documents. nvidia-smi writes an element a line, and text in the innermost alone.
-type xmlReader struct {
-	f    *cluster.Fragment
-	err  error
-	path []string // open elements
-	text string   // of the innermost
-	report
-}
-
-// element takes in a tag.
-func (x *xmlReader) element(t *tags.Token, num int) {
-	last := len(x.path) - 1
+// element takes in a tag. nvidia-smi writes an element a line, and text in the innermost alone.
+func (r *report) element(t *tags.Token, num int) {
+	last := len(r.path) - 1
 	switch {
-	case last < 0 && (t.Kind != tags.Open || t.Name != "nvidia_smi_log"): // around a document
-		return
-	case t.Kind == tags.Open || t.Kind == tags.Empty:
-		x.path, x.text = append(x.path, t.Name), strings.TrimSpace(t.Text)
-		if len(x.path) > maxDepth {
-			x.err = fmt.Errorf("more than %d levels; expected the XML of nvidia-smi", maxDepth)
-			return
+	case t.Kind == tags.Open && len(r.path) < maxDepth:
+		r.path, r.text = append(r.path, t.Name), strings.TrimSpace(t.Text)
+		if len(r.path) == 2 && t.Name == "gpu" {
+			r.newGPU(t.Get("id"), num)
 		}
-		if len(x.path) == 2 && t.Name == "gpu" {
-			x.newGPU(t.Get("id"), num)
-		}
-		if t.Kind == tags.Open {
-			return
-		}
-	case t.Kind != tags.Close:
-		return
-	case x.path[last] != t.Name:
-		x.err = fmt.Errorf("broken XML: </%.40s> closes nothing", t.Name)
-		return
+	case t.Kind == tags.Empty && last == 0 && t.Name == "gpu":
+		r.newGPU(t.Get("id"), num)
+	case t.Kind != tags.Close || last < 0 || r.path[last] != t.Name:
 	case last == 1 && t.Name == "attached_gpus":
-		x.attached, _ = strconv.Atoi(x.text)
-	case last > 1 && x.path[1] == "gpu" && len(x.gpus) > 0:
-		x.gpus[len(x.gpus)-1].set(fields[strings.Join(x.path[2:], "/")], x.text)
-	}
-	if x.path, x.text = x.path[:len(x.path)-1], ""; len(x.path) == 0 {
-		x.finish()
+		r.attached, _ = strconv.Atoi(r.text)
+		r.path = r.path[:last]
+	default:
+		if last > 1 && r.path[1] == "gpu" {
+			r.set(r.path[2:], r.text)
+		}
+		r.path, r.text = r.path[:last], ""
 	}
 }
 
-// finish adds the machine of a document.
-func (x *xmlReader) finish() {
-	v := &inventory{format: xmlFormat}
-	v.noteReport("", &x.report)
-	v.addTo(x.f)
-}
-
-// report is what nvidia-smi -q says of one machine. It lists the GPUs in the order of their index, which it does not
-// print.
+// report is what nvidia-smi -q says of one machine, as text or XML. It lists the GPUs in the order of their index,
+// which it does not print.
 type report struct {
 	gpus     []*gpu
 	attached int
-	over     int // GPUs left out
+	over     int      // GPUs left out
+	path     []string // the open elements or sections
+	text     string   // of the innermost element
 }
 
 // newGPU begins a GPU.
@@ -121,6 +97,13 @@ func (r *report) newGPU(address string, line int) {
 		r.gpus = r.gpus[:maxGPUs-1]
 	}
 	r.gpus = append(r.gpus, g)
+}
+
+// set gives the GPU at hand the value of a key, which stands behind the sections that it is in.
+func (r *report) set(path []string, value string) {
+	if len(r.gpus) > 0 {
+		r.gpus[len(r.gpus)-1].set(fields[strings.Join(path, "/")], value)
+	}
 }
 
 // noteReport files the GPUs of a report; their place counts if all are there.

@@ -57,14 +57,7 @@ func (m *machine) sockets(cpus map[int]int) []board.Socket {
 
 // cpuInfo reads the first processor of /proc/cpuinfo.
 func (m *machine) cpuInfo() (cluster.CPUInfo, string) {
-	get := map[string]string{}
-	for line := range strings.Lines(m.attr(m.proc, "cpuinfo")) {
-		key, value, ok := strings.Cut(line, ":")
-		key = strings.TrimSpace(key)
-		if _, seen := get[key]; ok && !seen && len(get) < 64 {
-			get[key] = strings.TrimSpace(value)
-		}
-	}
+	get := keyed(m.attr(m.proc, "cpuinfo"))
 	info := cluster.CPUInfo{Vendor: get["vendor_id"]}
 	model := get["model name"]
 	switch {
@@ -80,6 +73,19 @@ func (m *machine) cpuInfo() (cluster.CPUInfo, string) {
 		model = get["cpu"]
 	}
 	return info, model
+}
+
+// keyed reads lines of a key and a value. Of a key that comes again, the first counts.
+func keyed(text string) map[string]string {
+	get := map[string]string{}
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(line, ":")
+		key = strings.TrimSpace(key)
+		if _, seen := get[key]; ok && !seen && len(get) < 64 {
+			get[key] = strings.TrimSpace(value)
+		}
+	}
+	return get
 }
 
 // domains lists the NUMA nodes. A kernel built without NUMA has no folder for

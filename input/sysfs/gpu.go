@@ -2,6 +2,7 @@ package sysfs
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,11 +20,9 @@ func (m *machine) gpus(b *bus) []*function {
 		if vendor == "" || fn.shadow || fn.Device != nil {
 			continue
 		}
-		id := fn.ID
-		fn.Device = &cluster.Device{
-			Kind: cluster.GPU, Index: -1, PCI: fn.Addr, PCIID: &id,
-			GPU: &cluster.GPUInfo{Vendor: vendor, Cores: fn.cpus, NUMA: m.affinity(fn)},
-		}
+		fn.Device = new(board.GPU(vendor, -1))
+		fn.Device.PCI, fn.Device.PCIID = fn.Addr, new(fn.ID)
+		fn.Device.GPU.Cores, fn.Device.GPU.NUMA = fn.cpus, m.affinity(fn)
 		switch vendor {
 		case "nvidia":
 			m.nvidia(fn)
@@ -38,32 +37,21 @@ func (m *machine) gpus(b *bus) []*function {
 // nvidia adds what the driver says in /proc. Its "Device Minor" is the number of
 // the device file, which is not the NVML index, so it is left alone.
 func (m *machine) nvidia(fn *function) {
-	text := m.attr(m.proc, "driver/nvidia/gpus", string(fn.Addr), "information")
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(line, ":")
-		value = strings.TrimSpace(value)
-		switch strings.TrimSpace(key) {
-		case "Model":
-			if value != "" && value != "Unknown" {
-				fn.Device.Model = cluster.FromRead(value, "/proc/driver/nvidia")
-			}
-		case "GPU UUID":
-			// Question marks stand for a GPU that no process has opened yet.
-			if strings.HasPrefix(value, "GPU-") && !strings.Contains(value, "?") {
-				fn.Device.UUID = value
-			}
-		}
+	said := keyed(m.attr(m.proc, "driver/nvidia/gpus", string(fn.Addr), "information"))
+	if model := said["Model"]; model != "Unknown" {
+		fn.Device.Model = board.Fact(model, "/proc/driver/nvidia")
+	}
+	// Question marks stand for a GPU that no process has opened yet.
+	if id := said["GPU UUID"]; strings.HasPrefix(id, "GPU-") && !strings.Contains(id, "?") {
+		fn.Device.UUID = id
 	}
 }
 
 // amd adds what the amdgpu driver says beside the PCI attributes.
 func (m *machine) amd(fn *function) {
-	if s := m.word(fn.dir, "product_name"); s != "" {
-		fn.Device.Model = cluster.FromRead(s, "amdgpu")
-	}
-	if v, ok := m.number(fn.dir, "mem_info_vram_total"); ok && v > 0 {
-		fn.Device.GPU.Memory = cluster.FromRead(unit.Bytes(v), "amdgpu")
-	}
+	fn.Device.Model = board.Fact(m.word(fn.dir, "product_name"), "amdgpu")
+	vram, _ := m.number(fn.dir, "mem_info_vram_total")
+	fn.Device.GPU.Memory = board.Fact(unit.Bytes(max(vram, 0)), "amdgpu")
 	if id := m.word(fn.dir, "unique_id"); len(id) == 16 {
 		if _, err := strconv.ParseUint(id, 16, 64); err == nil {
 			fn.Device.UUID = "GPU-" + id // as rocminfo writes it
@@ -78,11 +66,8 @@ var peerModules = []string{"nvidia_peermem", "nv_peer_mem", "efa_nv_peermem"}
 // direct records GPUDirect RDMA. A loaded module proves it; its absence proves
 // nothing, since newer kernels do the same over dma-buf without one.
 func (m *machine) direct(nics *nicList, gpus []*function) {
-	nvidia := false
-	for _, g := range gpus {
-		nvidia = nvidia || g.Device.GPU.Vendor == "nvidia"
-	}
-	if !nvidia || !m.anyModule(peerModules) {
+	isNVIDIA := func(g *function) bool { return g.Device.GPU.Vendor == "nvidia" }
+	if !slices.ContainsFunc(gpus, isNVIDIA) || !m.anyModule(peerModules) {
 		return
 	}
 	for _, d := range nics.all {
@@ -94,12 +79,8 @@ func (m *machine) direct(nics *nicList, gpus []*function) {
 }
 
 func (m *machine) anyModule(names []string) bool {
-	loaded := m.attr(m.proc, "modules")
-	for _, n := range names {
-		if m.isDir(path.Join(m.sys, "module", n)) || strings.HasPrefix(loaded, n+" ") ||
-			strings.Contains(loaded, "\n"+n+" ") {
-			return true
-		}
-	}
-	return false
+	loaded := "\n" + m.attr(m.proc, "modules")
+	return slices.ContainsFunc(names, func(n string) bool {
+		return m.isDir(path.Join(m.sys, "module", n)) || strings.Contains(loaded, "\n"+n+" ")
+	})
 }

@@ -16,20 +16,17 @@ type nicList struct {
 	loose []cluster.Device
 }
 
-// netdev is a network interface.
-type netdev struct {
+// member is a network interface or an RDMA device.
+type member struct {
 	name, dir string
-	port      int // 1-based
+	port      int // 1-based, of an interface
 }
-
-// rdmadev is an RDMA device.
-type rdmadev struct{ name, dir string }
 
 // nics finds the NICs: PCI functions with a network interface, an RDMA device or
 // both, which are one NIC; then those that are not on PCI.
 func (m *machine) nics(b *bus) *nicList {
-	nets, looseNets := m.interfaces(b)
-	rdmas, looseRDMA := m.rdmaDevices(b)
+	nets, looseNets := m.members(b, path.Join(m.sys, "class/net"), m.isCard)
+	rdmas, looseRDMA := m.members(b, m.rdma, m.isRDMA)
 	list := &nicList{}
 	for _, fn := range b.order {
 		if len(nets[fn])+len(rdmas[fn]) == 0 {
@@ -38,11 +35,11 @@ func (m *machine) nics(b *bus) *nicList {
 		fn.Device = m.nic(fn, nets[fn], rdmas[fn])
 		list.all = append(list.all, fn.Device)
 	}
-	for _, r := range looseRDMA {
-		list.loose = append(list.loose, *m.nic(nil, nil, []rdmadev{r}))
+	for i := range looseRDMA {
+		list.loose = append(list.loose, *m.nic(nil, nil, looseRDMA[i:i+1]))
 	}
-	for _, n := range looseNets {
-		list.loose = append(list.loose, *m.nic(nil, []netdev{n}, nil))
+	for i := range looseNets {
+		list.loose = append(list.loose, *m.nic(nil, looseNets[i:i+1], nil))
 	}
 	for i := range list.loose {
 		list.all = append(list.all, &list.loose[i])
@@ -50,36 +47,45 @@ func (m *machine) nics(b *bus) *nicList {
 	return list
 }
 
-// interfaces lists /sys/class/net by PCI function, and what is hardware but not
-// on PCI (Hyper-V, Xen, system on chip).
-func (m *machine) interfaces(b *bus) (map[*function][]netdev, []netdev) {
-	on := map[*function][]netdev{}
-	var loose []netdev
-	class := path.Join(m.sys, "class/net")
+// members lists a class of devices by PCI function, and those that are not on PCI. isNIC tells software from hardware,
+// by the device's folder and where that is; known is false where the file system does not tell.
+func (m *machine) members(b *bus, class string, isNIC func(d member, p place, known bool) bool,
+) (on map[*function][]member, loose []member) {
+	on = map[*function][]member{}
 	for _, name := range m.natural(class) {
-		n := netdev{name: name, dir: path.Join(class, name), port: 1}
-		target, ok := m.target(n.dir)
-		p := placeOf(target)
-		if !ok {
-			// Without links, only hardware has a device below it.
-			target, ok = m.target(n.dir, "device")
-			p = placeOf(target)
-			p.virtual = !ok && !m.isDir(path.Join(n.dir, "device"))
+		d := member{name: name, dir: path.Join(class, name), port: 1}
+		target, known := m.target(d.dir)
+		if !known {
+			target, known = m.target(d.dir, "device")
 		}
-		// The USB interface that servers have is the management controller's.
-		if p.virtual || p.usb || m.isRepresentor(n.dir) {
+		p := placeOf(target)
+		if !isNIC(d, p, known) {
 			continue
 		}
-		if k, ok := m.number(n.dir, "dev_port"); ok && k >= 0 && k < 64 {
-			n.port = k + 1
+		if k, ok := m.number(d.dir, "dev_port"); ok && k >= 0 && k < 64 {
+			d.port = k + 1
 		}
 		if len(p.pci) == 0 {
-			loose = append(loose, n)
+			loose = append(loose, d)
 		} else if fn := b.byAddr[p.pci[len(p.pci)-1]]; fn != nil {
-			on[fn] = append(on[fn], n)
+			on[fn] = append(on[fn], d)
 		}
 	}
 	return on, loose
+}
+
+// isCard tells the interface of a network card, on PCI or not (Hyper-V, Xen, system on chip). The USB interface that
+// servers have is the management controller's. Without links, only hardware has a device below it.
+func (m *machine) isCard(d member, p place, known bool) bool {
+	return !p.virtual && !p.usb && !m.isRepresentor(d.dir) && (known || m.isDir(path.Join(d.dir, "device")))
+}
+
+// isRDMA tells an RDMA device of a network card. Devices whose path is
+// known and not on PCI are software (rxe, siw) or talk to a coprocessor (scif);
+// where the path is unknown they count, without a place.
+func (m *machine) isRDMA(d member, p place, known bool) bool {
+	software := strings.HasPrefix(d.name, "rxe") || strings.HasPrefix(d.name, "siw")
+	return !software && (len(p.pci) > 0 || !known && m.isDir(path.Join(d.dir, "ports")))
 }
 
 // isRepresentor tells an interface that stands for a virtual function inside a
@@ -88,38 +94,11 @@ func (m *machine) isRepresentor(dir string) bool {
 	return strings.Contains(m.word(dir, "phys_port_name"), "pf")
 }
 
-// rdmaDevices lists /sys/class/infiniband by PCI function. Devices whose path is
-// known and not on PCI are software (rxe, siw) or talk to a coprocessor (scif)
-// and are no NICs; where the path is unknown they count, without a place.
-func (m *machine) rdmaDevices(b *bus) (map[*function][]rdmadev, []rdmadev) {
-	on := map[*function][]rdmadev{}
-	var loose []rdmadev
-	for _, name := range m.natural(m.rdma) {
-		if strings.HasPrefix(name, "rxe") || strings.HasPrefix(name, "siw") {
-			continue
-		}
-		r := rdmadev{name, path.Join(m.rdma, name)}
-		target, ok := m.target(r.dir)
-		if !ok {
-			target, ok = m.target(r.dir, "device")
-		}
-		p := placeOf(target)
-		switch {
-		case ok && len(p.pci) > 0:
-			if fn := b.byAddr[p.pci[len(p.pci)-1]]; fn != nil {
-				on[fn] = append(on[fn], r)
-			}
-		case !ok && m.isDir(path.Join(r.dir, "ports")):
-			loose = append(loose, r)
-		}
-	}
-	return on, loose
-}
-
 // nic makes one NIC of a function's interfaces and RDMA devices. fn is nil when
 // the NIC is not on PCI.
-func (m *machine) nic(fn *function, nets []netdev, rdmas []rdmadev) *cluster.Device {
-	d := &cluster.Device{Kind: cluster.NIC, Index: -1, NIC: &cluster.NICInfo{NUMA: m.affinity(fn)}}
+func (m *machine) nic(fn *function, nets, rdmas []member) *cluster.Device {
+	d := new(board.NIC(""))
+	d.NIC.NUMA = m.affinity(fn)
 	var id cluster.PCIID
 	if fn != nil {
 		id = fn.ID
@@ -157,7 +136,7 @@ func (m *machine) nic(fn *function, nets []netdev, rdmas []rdmadev) *cluster.Dev
 }
 
 // addInterface gives what a network interface says to the port it is.
-func (m *machine) addInterface(d *cluster.Device, n netdev, several bool) {
+func (m *machine) addInterface(d *cluster.Device, n member, several bool) {
 	at := -1
 	for i := range d.NIC.Ports {
 		if p := &d.NIC.Ports[i]; p.Num == n.port && p.Label == "" {
@@ -211,17 +190,15 @@ func (m *machine) linkState(dir string) cluster.State {
 }
 
 // rdmaNIC names a NIC after its RDMA device.
-func (m *machine) rdmaNIC(d *cluster.Device, r rdmadev) {
+func (m *machine) rdmaNIC(d *cluster.Device, r member) {
 	d.Label = r.name
 	d.UUID = board.GUID(m.word(r.dir, "node_guid"))
 	d.NIC.Firmware = m.word(r.dir, "fw_ver")
-	if s := m.word(r.dir, "hca_type"); s != "" {
-		d.Model = cluster.FromRead(s, source+" hca_type")
-	}
+	d.Model = board.Fact(m.word(r.dir, "hca_type"), source+" hca_type")
 }
 
 // rdmaPorts reads the ports of an RDMA device.
-func (m *machine) rdmaPorts(r rdmadev) []cluster.Port {
+func (m *machine) rdmaPorts(r member) []cluster.Port {
 	var list []cluster.Port
 	for _, name := range m.natural(path.Join(r.dir, "ports")) {
 		num, err := strconv.Atoi(name)

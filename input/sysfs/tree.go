@@ -37,28 +37,9 @@ var errNothing = errors.New("no /sys in it; expected a folder that holds sys (an
 // root or one folder down.
 func open(fsys fs.FS) (*tree, error) {
 	t := &tree{fs: fsys}
-	at := func(dir string) *tree {
-		t.sys, t.proc = path.Join(dir, "sys"), path.Join(dir, "proc")
-		t.rdma = path.Join(t.sys, "class/infiniband")
-		return t
-	}
 	names := t.list(".")
-	switch {
-	case slices.Contains(names, "sys"):
-		return at("."), nil
-	case isSys(names):
-		t.sys, t.proc, t.rdma = ".", "proc", "class/infiniband"
-		return t, nil
-	}
-	names = names[:min(len(names), 64)]
-	for _, n := range names {
-		if t.isDir(path.Join(n, "sys")) {
-			return at(n), nil
-		}
-	}
-	for _, dir := range append([]string{"."}, names...) {
-		if t.anyPorts(dir) {
-			t.sys, t.proc, t.rdma = "sys", "proc", dir
+	for _, dir := range append([]string{"."}, names[:min(len(names), 64)]...) {
+		if t.at(dir) {
 			return t, nil
 		}
 	}
@@ -66,14 +47,25 @@ func open(fsys fs.FS) (*tree, error) {
 }
 
 // Match reports whether a folder itself is /sys, holds it, or holds RDMA devices: whether it is one machine's.
-func Match(fsys fs.FS) bool {
-	t := &tree{fs: fsys}
-	names := t.list(".")
-	return slices.Contains(names, "sys") || isSys(names) || t.anyPorts(".")
-}
+func Match(fsys fs.FS) bool { return (&tree{fs: fsys}).at(".") }
 
-func isSys(names []string) bool {
-	return slices.Contains(names, "class") || slices.Contains(names, "bus") && slices.Contains(names, "devices")
+// at places a tree in a folder that has one, and reports whether it has.
+func (t *tree) at(dir string) bool {
+	names := t.list(dir)
+	has := func(name string) bool { return slices.Contains(names, name) }
+	t.sys, t.proc = path.Join(dir, "sys"), path.Join(dir, "proc")
+	switch {
+	case has("sys"):
+	case has("class") || has("bus") && has("devices"):
+		t.sys = dir
+	case t.anyPorts(dir):
+		t.rdma = dir
+		return true
+	default:
+		return false
+	}
+	t.rdma = path.Join(t.sys, "class/infiniband")
+	return true
 }
 
 // anyPorts reports whether a folder holds RDMA devices: folders with ports.

@@ -87,28 +87,12 @@ func (m *machine) layout() bool {
 	}
 	left := 0
 	m.board, left = board.NewHost(m.t, source, sockets, domains)
-	if left > 0 {
-		m.f.Warnf(0, m.host, "%d packages or NUMA nodes more than any machine has; left out", left)
-	}
 	m.devs, m.seen = map[*object]cluster.PCI{}, map[cluster.PCI]bool{}
-	m.warn(board.Grow(m.t, source, m.roots()))
+	report := board.Grow(m.t, source, m.roots())
+	report.Left += left
+	report.Warn(m.f, m.host, m.t)
 	m.links()
 	return true
-}
-
-func (m *machine) warn(r board.Report) {
-	if r.Left > 0 {
-		m.f.Warnf(0, m.host, "%d GPUs and NICs more than any machine has; left out", r.Left)
-	}
-	if r.Resting > 0 {
-		m.f.Warnf(0, m.host, "the PCIe links of %d GPUs ran at first- or second-generation speed, as they do while a GPU "+
-			"is idle; their rates are unknown until read under load", r.Resting)
-	}
-	// Where there is no GPU, nothing depends on it.
-	if r.Adrift > 0 && m.t.Count(cluster.GPU) > 0 {
-		m.f.Warnf(0, m.host, "%d GPUs and NICs are below host bridges that belong to no one NUMA node; their distance to "+
-			"the others is unknown", r.Adrift)
-	}
 }
 
 // sockets lists the packages.

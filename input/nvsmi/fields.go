@@ -21,13 +21,13 @@ var fields = map[string]string{
 	"c2c.mode": "c2c", "hostname": "host",
 
 	"Product Name": "name", "GPU UUID": "uuid", "FB Memory Usage/Total": "memory", "GPU C2C Mode": "c2c",
-	"PCI/Bus Id": "pci", "PCI/Device Id": "id", "PCI/Sub System Id": "subid",
+	"PCI/Bus Id": "pci",
 	"PCI/GPU Link Info/PCIe Generation/Current": "gen", "PCI/GPU Link Info/PCIe Generation/Max": "genmax",
 	"PCI/GPU Link Info/Link Width/Current": "width", "PCI/GPU Link Info/Link Width/Max": "widthmax",
 	"MIG Device/Index": "mig",
 
 	"product_name": "name", "fb_memory_usage/total": "memory", "c2c_mode": "c2c",
-	"pci/pci_bus_id": "pci", "pci/pci_device_id": "id", "pci/pci_sub_system_id": "subid",
+	"pci/pci_bus_id": "pci",
 	"pci/pci_gpu_link_info/pcie_gen/current_link_gen":      "gen",
 	"pci/pci_gpu_link_info/pcie_gen/max_link_gen":          "genmax",
 	"pci/pci_gpu_link_info/link_widths/current_link_width": "width",
@@ -84,10 +84,6 @@ func (g *gpu) set(field, text string) bool {
 		if text == "Enabled" {
 			g.up.Kind = cluster.C2C
 		}
-	case "id":
-		g.id().Device, g.id().Vendor = splitID(text)
-	case "subid":
-		g.id().SubDevice, g.id().SubVendor = splitID(text)
 	case "mig":
 		g.addSlice(cluster.Slice{Index: n})
 	case "miguuid":
@@ -112,20 +108,4 @@ func small(n, most int) int {
 		return 0
 	}
 	return n
-}
-
-func (g *gpu) id() *cluster.PCIID {
-	if g.PCIID == nil {
-		g.PCIID = &cluster.PCIID{}
-	}
-	return g.PCIID
-}
-
-// splitID cuts "233510DE" (also "0x233510DE") into device 2335 and vendor 10de.
-func splitID(s string) (device, vendor string) {
-	s = strings.ToLower(strings.TrimPrefix(s, "0x"))
-	if len(s) != 8 || strings.Trim(s, "0123456789abcdef") != "" {
-		return "", ""
-	}
-	return s[:4], s[4:]
 }

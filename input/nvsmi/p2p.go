@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/pairtable"
 	"busbar.dev/internal/lines"
 )
 
@@ -32,7 +33,8 @@ func ReadP2P(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, fmt.Errorf("%s: no matrix of peer access found; expected a header of GPU0 GPU1 … and rows such as "+
 			"GPU0 X OK; save the output of nvidia-smi topo -p2p r", name)
 	}
-	at := map[string]*cluster.NodeType{}
+	at := map[string]*pairtable.Node{}
+	var ends []func() // of the nodes, in order
 	for _, t := range tables {
 		if n := len(t.Cols); n > maxP2P {
 			return nil, fmt.Errorf("%s:%d: %d columns; at most %d GPUs; cut the text to one matrix", name, t.Line, n, maxP2P)
@@ -44,65 +46,53 @@ func ReadP2P(name string, r io.Reader) (*cluster.Fragment, error) {
 		key := strings.Join(hosts, " ") + "|" + strings.Join(t.Cols, " ")
 		node := at[key]
 		if node == nil {
-			node = t.gpus()
-			at[key] = node
-			f.Types = append(f.Types, node)
-			for _, h := range hosts {
-				f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: len(f.Types) - 1})
+			gpus := map[int]cluster.Device{}
+			for _, c := range t.Cols {
+				if n, ok := lines.Numbered(c, "GPU"); ok {
+					gpus[n] = board.GPU("nvidia", n)
+				}
 			}
+			node = pairtable.NewNode(f, gpus, nil)
+			at[key] = node
+			ends = append(ends, func() { node.Close(hosts...) })
 		}
 		t.addPairs(node)
 		t.addTo(f, hosts[0])
 	}
-	return f, nil
-}
-
-func (t *table) gpus() *cluster.NodeType {
-	node := &cluster.NodeType{}
-	for _, name := range t.Cols {
-		if n, ok := lines.Numbered(name, "GPU"); ok {
-			node.Add(board.GPU("nvidia", n))
-		}
+	for _, end := range ends {
+		end()
 	}
-	return node
+	return f, nil
 }
 
 // addPairs records the answers. Of two tables for one machine (reads, writes)
 // the refusal counts.
-func (t *table) addPairs(node *cluster.NodeType) {
+func (t *table) addPairs(node *pairtable.Node) {
 	partial := strings.Trim(t.cap, "rw") != ""
-	have := make(map[[2]int]int, len(node.Pairs))
-	for i, p := range node.Pairs {
-		have[[2]int{p.A, p.B}] = i
-	}
 	for i, r := range t.Rows {
 		if r == nil {
 			continue
 		}
 		for j, c := range r.Cells {
-			a, b := node.ByName(strings.ToLower(t.Cols[i])), node.ByName(strings.ToLower(t.Cols[j]))
-			p := cluster.Pair{A: a, B: b, P2P: cluster.Yes}
-			switch {
-			case a < 0 || b < 0 || i == j || c == "" || c == "X":
+			a, ok1 := lines.Numbered(t.Cols[i], "GPU")
+			b, ok2 := lines.Numbered(t.Cols[j], "GPU")
+			if !ok1 || !ok2 || !node.Two(a, b) || c == "" {
 				continue
-			case p2pWords[c] == "":
+			}
+			if p2pWords[c] == "" {
 				t.Warns.Addf(r.Line, "row %s, column %s: %s in a matrix of peer access; expected OK, CNS, GNS, TNS, NS, DR or U",
 					t.Cols[i], t.Cols[j], c)
 				continue
-			case c == "U":
-				p.P2P = cluster.Maybe
-			case c != "OK" && partial:
-				continue
-			case c != "OK":
-				p.P2P, p.Why = cluster.No, c+": "+p2pWords[c]
 			}
-			k, ok := have[[2]int{a, b}]
-			switch {
-			case !ok:
-				have[[2]int{a, b}] = len(node.Pairs)
-				node.Pairs = append(node.Pairs, p)
-			case node.Pairs[k].P2P != cluster.No && p.P2P != cluster.Maybe:
-				node.Pairs[k] = p
+			if c != "OK" && c != "U" && partial {
+				continue
+			}
+			switch p := node.Pair(a, b); {
+			case c == "U" || p.P2P == cluster.No:
+			case c == "OK":
+				p.P2P = cluster.Yes
+			default:
+				p.P2P, p.Why = cluster.No, c+": "+p2pWords[c]
 			}
 		}
 	}

@@ -56,18 +56,18 @@ func ReadTopo(name string, r io.Reader) (*cluster.Fragment, error) {
 	machines := sameMachine(tables)
 	types := map[[sha256.Size]byte]int{}
 	for _, m := range machines {
-		if err := m.addTo(f, len(machines) > 1, types); err != nil {
+		if err := m.addMachine(f, len(machines) > 1, types); err != nil {
 			return nil, fmt.Errorf("%s:%w", name, err)
 		}
 	}
 	return f, nil
 }
 
-// machine is one machine's tables: that of topo -m, perhaps that of topo -mp,
-// and how often they were printed.
+// machine is one machine's table, and how often it was printed. Of topo -m and topo -mp, which shows NVLinks as the
+// PCIe path that they hide, it is the former.
 type machine struct {
-	tables []*table
-	times  int
+	*table
+	times int
 }
 
 // sameMachine groups the tables that describe one machine.
@@ -76,9 +76,9 @@ func sameMachine(tables []*table) []*machine {
 	at := map[string][]*machine{}
 	for _, t := range tables {
 		key := strings.Join(t.hosts, " ") + "|" + strings.Join(t.Cols, " ")
-		i := slices.IndexFunc(at[key], func(m *machine) bool { return agree(m.tables[0], t) })
+		i := slices.IndexFunc(at[key], func(m *machine) bool { return agree(m.table, t) })
 		if i < 0 {
-			m := &machine{tables: []*table{t}, times: 1}
+			m := &machine{t, 1}
 			out = append(out, m)
 			at[key] = append(at[key], m)
 			// A text with very many unlike tables of one shape would cost their square.
@@ -87,16 +87,12 @@ func sameMachine(tables []*table) []*machine {
 			}
 			continue
 		}
-		m := at[key][i]
-		switch {
-		case slices.ContainsFunc(m.tables, func(o *table) bool { return o.nvlinks() == t.nvlinks() }):
+		switch m := at[key][i]; {
+		case t.nvlinks() > m.nvlinks():
+			m.table = t
+		case t.nvlinks() == m.nvlinks():
 			m.times++
-		case len(m.tables) < 4:
-			m.tables = append(m.tables, t)
 		}
-	}
-	for _, m := range out {
-		slices.SortStableFunc(m.tables, func(a, b *table) int { return b.nvlinks() - a.nvlinks() })
 	}
 	return out
 }
@@ -140,10 +136,10 @@ func agree(a, b *table) bool {
 	return true
 }
 
-// addTo adds the machine to the fragment. types finds the type of machines that
+// addMachine adds the machine to the fragment. types finds the type of machines that
 // printed the same: ten thousand equal nodes are one type.
-func (m *machine) addTo(f *cluster.Fragment, several bool, types map[[sha256.Size]byte]int) error {
-	t := m.tables[0]
+func (m *machine) addMachine(f *cluster.Fragment, several bool, types map[[sha256.Size]byte]int) error {
+	t := m.table
 	if err := t.Check(); err != nil {
 		return err
 	}
@@ -153,15 +149,13 @@ func (m *machine) addTo(f *cluster.Fragment, several bool, types map[[sha256.Siz
 			len(t.Cols))
 	}
 	hosts := t.names(several)
-	for _, o := range m.tables {
-		o.addTo(f, hosts[0])
-	}
-	sum := m.sum()
+	t.addTo(f, hosts[0])
+	sum := sha256.Sum256(fmt.Append(nil, t, t.tails, t.legend))
 	at, known := types[sum]
 	if !known {
 		at = len(f.Types)
 		types[sum] = at
-		m.addType(f, hosts[0])
+		t.addType(f, hosts[0])
 	}
 	if m.times > 1 && hosts[0] == "" {
 		f.Warnf(t.Line, "", "the matrix stands here %d times without host names; taken as one machine", m.times)
@@ -172,27 +166,13 @@ func (m *machine) addTo(f *cluster.Fragment, several bool, types map[[sha256.Siz
 	return nil
 }
 
-func (m *machine) addType(f *cluster.Fragment, host string) {
-	t := m.tables[0]
+func (t *table) addType(f *cluster.Fragment, host string) {
 	keep, devs := t.devices()
-	class := make([][][]cluster.Class, len(m.tables))
-	for k, o := range m.tables {
-		class[k] = o.classes(keep)
-	}
-	node, warns := cluster.TreeFromMatrix(devs, class[0], class[1:]...)
+	node, warns := cluster.TreeFromMatrix(devs, t.classes(keep))
 	for _, w := range warns {
 		f.Warnf(t.Line, strings.Trim(host+"/"+w.Where, "/"), "%s", w.Text)
 	}
 	f.Types = append(f.Types, node)
-}
-
-// sum is equal for machines that printed the same.
-func (m *machine) sum() [sha256.Size]byte {
-	var all []byte
-	for _, t := range m.tables {
-		all = fmt.Append(all, t, t.tails, t.legend)
-	}
-	return sha256.Sum256(all)
 }
 
 // devices makes the GPUs and NICs of a table. keep lists their columns; columns

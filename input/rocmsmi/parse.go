@@ -21,7 +21,6 @@ type kind uint8
 
 const (
 	other kind = iota
-	weight
 	hops
 	linkType
 	kinds
@@ -31,7 +30,7 @@ const (
 var titles = []struct {
 	word string
 	kind kind
-}{{"WEIGHT", weight}, {"HOPS", hops}, {"LINK TYPE", linkType}}
+}{{"HOPS", hops}, {"LINK TYPE", linkType}}
 
 // machine is what a text says of one machine, and the table under way.
 type machine struct {

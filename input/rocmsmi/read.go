@@ -190,16 +190,9 @@ func (m *machine) classes() [][]cluster.Class {
 	return class
 }
 
-// isDirect reports whether an XGMI pair has a link of its own: one hop, or the
-// weight of one hop (15), or no word about either.
+// isDirect reports whether an XGMI pair has a link of its own: one hop, or no
+// word about it.
 func (m *machine) isDirect(i, j int) bool {
-	if h := m.cell(hops, i, j); h != "" {
-		if n, err := strconv.Atoi(h); err == nil {
-			return n == 1
-		}
-	}
-	if w, err := strconv.Atoi(m.cell(weight, i, j)); err == nil && w > 0 {
-		return w <= 15
-	}
-	return true
+	n, err := strconv.Atoi(m.cell(hops, i, j))
+	return err != nil || n == 1
 }

@@ -120,12 +120,6 @@ var layouts = []struct{ name, in, want, warn string }{
 		": gpu0@- gpu1@- gpu2@- 0-1 1-2", "",
 	},
 	{
-		"weights in place of hops",
-		"== Weight between two GPUs ==\n GPU0 GPU1 GPU2\nGPU0 0 15 30\nGPU1 15 0 15\nGPU2 30 15 0\n== Link Type between " +
-			"two GPUs ==\n GPU0 GPU1 GPU2\nGPU0 0 XGMI XGMI\nGPU1 XGMI 0 XGMI\nGPU2 XGMI XGMI 0\n",
-		": gpu0@- gpu1@- gpu2@- 0-1 1-2", "",
-	},
-	{
 		"two islands on two sockets",
 		"== Hops between two GPUs ==\n GPU0 GPU1 GPU2\nGPU0 0 1 3\nGPU1 1 0 3\nGPU2 3 3 0\n== Link Type between two GPUs " +
 			"==\n GPU0 GPU1 GPU2\nGPU0 0 XGMI PCIE\nGPU1 XGMI 0 PCIE\nGPU2 PCIE PCIE 0\n== Numa Nodes ==\nGPU[0]\t\t: " +

@@ -58,9 +58,6 @@ func (m *machine) layout() {
 	cpus := m.cpus()
 	left := 0
 	m.board, left = board.NewHost(m.t, source, m.sockets(cpus), m.domains(cpus))
-	if left > 0 {
-		m.f.Warnf(0, m.host, "%d sockets or NUMA nodes more than any machine has; left out", left)
-	}
 	bus := m.bus()
 	nics := m.nics(bus)
 	gpus := m.gpus(bus)
@@ -70,15 +67,14 @@ func (m *machine) layout() {
 	for i := range nics.loose {
 		board.AddNIC(m.t, nics.loose[i], m.board.Only())
 	}
-	m.warn(bus, rep)
+	rep.Left += left
+	rep.Warn(m.f, m.host, m.t)
+	m.warn(bus)
 }
 
 // warn says what matters: nothing of this depends on whether there are GPUs or
 // InfiniBand at all.
-func (m *machine) warn(b *bus, rep board.Report) {
-	if rep.Left > 0 {
-		m.f.Warnf(0, m.host, "%d GPUs and NICs more than any machine has; left out", rep.Left)
-	}
+func (m *machine) warn(b *bus) {
 	if b.mute > 0 {
 		m.f.Warnf(0, m.host, "%d PCI functions do not tell what they are; GPUs and NICs may be missing (is /sys readable?)",
 			b.mute)
@@ -86,10 +82,5 @@ func (m *machine) warn(b *bus, rep board.Report) {
 	if b.flat() {
 		m.f.Warnf(0, m.host, "/sys/bus/pci/devices shows no links, so the PCIe tree is unknown; copy it with its symbolic "+
 			"links (tar, not cp -L)")
-	}
-	// Where there is no GPU, nothing depends on where the NICs are.
-	if rep.Adrift > 0 && m.t.Count(cluster.GPU) > 0 {
-		m.f.Warnf(0, m.host, "%d GPUs and NICs are below host bridges that say no NUMA node; their distance to the others "+
-			"is unknown", rep.Adrift)
 	}
 }

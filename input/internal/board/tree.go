@@ -77,6 +77,21 @@ type Report struct {
 	Adrift  int // GPUs and NICs below a host bridge of unknown NUMA domain
 }
 
+// Warn says what matters to a reader of the tree: where there is no GPU, nothing depends on where a NIC is.
+func (r *Report) Warn(f *cluster.Fragment, host string, t *cluster.NodeType) {
+	if r.Left > 0 {
+		f.Warnf(0, host, "%d sockets, NUMA nodes, GPUs or NICs more than any machine has; left out", r.Left)
+	}
+	if r.Resting > 0 {
+		f.Warnf(0, host, "the PCIe links of %d GPUs ran at first- or second-generation speed, as they do while a GPU "+
+			"is idle; their rates are unknown until read under load", r.Resting)
+	}
+	if r.Adrift > 0 && t.Count(cluster.GPU) > 0 {
+		f.Warnf(0, host, "%d GPUs and NICs are below host bridges that belong to no one NUMA node; their distance to the "+
+			"others is unknown", r.Adrift)
+	}
+}
+
 type grower struct {
 	t      *cluster.NodeType
 	source string

@@ -94,11 +94,14 @@ func (n *Node) AddFigures(m *Matrix, turned bool, add func(p *cluster.Pair, v fl
 	}
 }
 
-// Close gives the node to its fragment, with its pairs in order. host is "" where
+// Close gives the node to its fragment, with its pairs in order. A host is "" where
 // the tool did not name it.
-func (n *Node) Close(host string) {
+func (n *Node) Close(hosts ...string) {
 	slices.SortStableFunc(n.t.Pairs, func(x, y cluster.Pair) int {
 		return cmp.Or(x.A-y.A, x.B-y.B)
 	})
-	n.frag.AddNode(host, &n.t)
+	n.frag.Types = append(n.frag.Types, &n.t)
+	for _, h := range hosts {
+		n.frag.Hosts = append(n.frag.Hosts, cluster.Host{Name: h, Type: len(n.frag.Types) - 1})
+	}
 }

@@ -15,8 +15,7 @@ import (
 // how far apart devices are and not what lies between them.
 //
 // class[i][j] is the class from devs[i] to devs[j]; the zero Class, and a row
-// or cell that is missing, means that nobody said. Further tables of the same
-// devices may be given, such as one that shows PCIe only. NVLink and xGMI cells hide
+// or cell that is missing, means that nobody said. NVLink and xGMI cells hide
 // the PCIe relation of their GPUs; such GPUs are placed by their relation to
 // other devices and by affinity (GPUInfo.NUMA and Cores, NICInfo.NUMA), and two
 // of them are put under one switch or bridge only where a third device shows
@@ -26,8 +25,8 @@ import (
 // PCIe classes of a real tree are an ultrametric. Where the table is not (A and
 // B are near, B and C are near, A and C are far) the nearer relation is kept
 // and a warning names the cells. Warnings carry no source.
-func TreeFromMatrix(devs []Device, class [][]Class, more ...[][]Class) (*NodeType, []Warning) {
-	b := &treeBuilder{t: &NodeType{Tree: Assumed}, class: class, more: more, n: len(devs)}
+func TreeFromMatrix(devs []Device, class [][]Class) (*NodeType, []Warning) {
+	b := &treeBuilder{t: &NodeType{Tree: Assumed}, class: class, n: len(devs)}
 	for _, d := range devs {
 		d.Parent = -1
 		b.t.Add(d)
@@ -57,7 +56,6 @@ type treeBuilder struct {
 	t     *NodeType
 	n     int
 	class [][]Class
-	more  [][][]Class
 	// part[l][i] is the first device of the group that device i belongs to when
 	// everything at treeLevels[l] or nearer is joined.
 	part   [len(treeLevels)][]int
@@ -76,26 +74,17 @@ func (b *treeBuilder) warnf(where, format string, args ...any) {
 func (b *treeBuilder) name(i int) string { return b.t.Devices[i].Name }
 
 // cell is what the table says from i to j.
-func (b *treeBuilder) cell(i, j int) Class { return cellOf(b.class, i, j) }
-
-func cellOf(class [][]Class, i, j int) Class {
-	if i >= len(class) || j >= len(class[i]) {
+func (b *treeBuilder) cell(i, j int) Class {
+	if i >= len(b.class) || j >= len(b.class[i]) {
 		return Class{}
 	}
-	return class[i][j]
+	return b.class[i][j]
 }
 
-// rel is the PCIe relation of i and j, the nearest one where the halves of the
-// table or the tables differ, and Apart where all hide it.
+// rel is the PCIe relation of i and j, the nearer one where the halves of the
+// table differ, and Apart where both hide it.
 func (b *treeBuilder) rel(i, j int) ClassType {
-	r := nearerPCIe(pcieClass(b.cell(i, j)), pcieClass(b.cell(j, i)))
-	for _, m := range b.more {
-		r = nearerPCIe(r, nearerPCIe(pcieClass(cellOf(m, i, j)), pcieClass(cellOf(m, j, i))))
-	}
-	return r
-}
-
-func nearerPCIe(x, y ClassType) ClassType {
+	x, y := pcieClass(b.cell(i, j)), pcieClass(b.cell(j, i))
 	switch {
 	case x == Apart:
 		return y

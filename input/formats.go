@@ -102,7 +102,6 @@ var kinds = []Kind{
 	{"ibstat", Part, ibstat.Stat.Match, stream(ibstat.Stat.Read)},
 	{"ibstatus", Part, ibstat.Status.Match, stream(ibstat.Status.Read)},
 	{"ibv_devinfo", Part, ibstat.Devinfo.Match, stream(ibstat.Devinfo.Read)},
-	{"show_gids", Part, ibstat.MatchGIDs, stream(ibstat.ReadGIDs)},
 	{"ethtool", Part, ethtool.Match, stream(ethtool.Read)},
 	{"ibqueryerrors", Part, ibnet.MatchErrors, stream(ibnet.ReadErrors)},
 	{"perfquery", Part, ibnet.MatchPerf, stream(ibnet.ReadPerf)},

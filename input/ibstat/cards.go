@@ -1,8 +1,6 @@
 package ibstat
 
 import (
-	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -10,7 +8,6 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
-	"busbar.dev/internal/lines"
 	"busbar.dev/internal/natural"
 	"busbar.dev/unit"
 )
@@ -36,9 +33,8 @@ func newCard(label string, line int) *card { return &card{Device: board.NIC(labe
 
 // hosts collects cards into nodes.
 type hosts struct {
-	format, source string
-	nodes          []map[string]*card
-	count          int
+	nodes []map[string]*card
+	count int
 }
 
 // addCard gives a finished card to the node at hand, or begins a further one when the
@@ -113,27 +109,21 @@ func (c *card) addPort(num string) *cluster.Port {
 	return c.port(n)
 }
 
-// fragment gives every node as a type of its own, cards in natural order. missing says what to
-// look for in a text without cards.
-func (h *hosts) fragment(missing string) (*cluster.Fragment, error) {
-	if h.count == 0 {
-		return nil, fmt.Errorf("%s: %s", h.source, missing)
-	}
-	f := &cluster.Fragment{Format: h.format, Source: h.source}
+// addTo gives every node as a type of its own, cards in natural order.
+func (h *hosts) addTo(f *cluster.Fragment) {
 	for _, node := range h.nodes {
 		t := &cluster.NodeType{Name: "node"}
 		for i, label := range slices.SortedFunc(maps.Keys(node), natural.Compare) {
 			c := node[label]
 			if n := len(c.NIC.Ports); c.stated > 0 && n > 0 && c.stated != n {
-				f.Warnf(c.line, c.Label, "says it has %d ports and shows %d; give the whole output of %s", c.stated, n, h.format)
+				f.Warnf(c.line, c.Label, "says it has %d ports and shows %d; give the whole output of %s", c.stated, n, f.Format)
 			}
 			c.Name = "nic" + strconv.Itoa(i)
-			c.finish(h.format)
+			c.finish(f.Format)
 			t.Devices = append(t.Devices, c.Device)
 		}
 		f.AddNode("", t)
 	}
-	return f, nil
 }
 
 // finish completes the device of a card that is read to its end.
@@ -176,15 +166,4 @@ func (c *card) kind() cluster.NetKind {
 		}
 	}
 	return board.NetKind(cluster.PCIID{}, driver, true, layer)
-}
-
-// read hands the lines of the source to line, until there are too many cards.
-func (h *hosts) read(r io.Reader, line func(text string, num int)) error {
-	return lines.Each(h.source, r, func(num int, text string) error {
-		if line(text, num); h.count > maxCards {
-			return fmt.Errorf("%s:%d: more than %d adapters; expected the output of %s on a few hosts; split the file",
-				h.source, num, maxCards, h.format)
-		}
-		return nil
-	})
 }

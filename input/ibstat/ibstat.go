@@ -1,6 +1,7 @@
 package ibstat
 
 import (
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -91,38 +92,46 @@ func (f *Format) Match(data []byte) bool {
 
 // Read reads the tool's output.
 func (f *Format) Read(name string, r io.Reader) (*cluster.Fragment, error) {
-	h := hosts{format: f.name, source: name}
+	var h hosts
 	var c *card
 	p := new(cluster.Port)
-	err := h.read(r, func(line string, at int) {
+	err := lines.Each(name, r, func(at int, line string) error {
 		line = strings.TrimSpace(line)
 		if m := f.head.FindStringSubmatch(line); m != nil {
-			h.addCard(c)
+			if h.addCard(c); h.count > maxCards {
+				return fmt.Errorf("%s:%d: more than %d adapters; expected the output of %s on a few hosts; split the file", name,
+					at, maxCards, f.name)
+			}
 			c, p = newCard(m[1], at), new(cluster.Port)
 			if len(m) > 2 {
 				p = c.addPort(m[2])
 			}
-			return
+			return nil
 		}
 		if c == nil {
-			return
+			return nil
 		}
 		if f.port != nil {
 			if m := f.port.FindStringSubmatch(line); m != nil {
 				p = c.addPort(m[1])
-				return
+				return nil
 			}
 		}
 		key, value, _ := strings.Cut(line, ":")
 		if set := f.keys[strings.ToLower(strings.TrimSpace(key))]; set != nil {
 			set(c, p, strings.TrimSpace(value), f.name)
 		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	h.addCard(c)
-	return h.fragment(f.missing)
+	if h.addCard(c); h.count == 0 {
+		return nil, fmt.Errorf("%s: %s", name, f.missing)
+	}
+	frag := &cluster.Fragment{Format: f.name, Source: name}
+	h.addTo(frag)
+	return frag, nil
 }
 
 func setModel(c *card, _ *cluster.Port, v, source string) { c.Model = board.Fact(word(v), source) }

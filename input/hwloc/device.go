@@ -37,28 +37,31 @@ func (m *machine) device(o *object, fn *board.Func, onRoot bool) *cluster.Device
 			fabrics = append(fabrics, k)
 		}
 	}
-	id := fn.ID
-	d := &cluster.Device{Index: -1, PCI: fn.Addr, PCIID: &id}
+	var d cluster.Device
 	numa := m.board.NUMA(m.near(o), source)
 	switch {
 	case vendor != "":
-		m.gpu(d, o, vendor)
+		d = board.GPU(vendor, -1)
 		d.GPU.NUMA = numa
+		m.gpu(&d, o)
 	// An interface on a USB controller is the management controller's.
-	case len(nets)+len(fabrics) > 0 && !strings.HasPrefix(id.Class, "0c03"):
-		m.nic(d, o, nets, fabrics)
+	case len(nets)+len(fabrics) > 0 && !strings.HasPrefix(fn.ID.Class, "0c03"):
+		d = board.NIC("")
 		d.NIC.NUMA = numa
+		m.nic(&d, fn.ID, nets, fabrics)
 	default:
 		return nil
 	}
-	return d
+	d.PCI, d.PCIID = fn.Addr, new(fn.ID)
+	if !d.Model.Known() {
+		d.Model = board.Fact(o.info.Get("PCIDevice"), source)
+	}
+	return &d
 }
 
 // gpu fills in what the libraries behind hwloc said: CUDA and NVML for NVIDIA,
 // RSMI for AMD, OpenCL for either.
-func (m *machine) gpu(d *cluster.Device, o *object, vendor string) {
-	d.Kind = cluster.GPU
-	d.GPU = &cluster.GPUInfo{Vendor: vendor}
+func (m *machine) gpu(d *cluster.Device, o *object) {
 	model := ""
 	for _, k := range o.kids {
 		name := k.attr.Get("name")
@@ -74,14 +77,12 @@ func (m *machine) gpu(d *cluster.Device, o *object, vendor string) {
 		for _, name := range []string{
 			"CUDAGlobalMemorySize", "RSMIVRAMSize", "LevelZeroHBMSize", "LevelZeroMemorySize", "OpenCLGlobalMemorySize",
 		} {
-			if v := kib(k.info.Get(name)); v > 0 && !d.GPU.Memory.Known() {
-				d.GPU.Memory = cluster.FromRead(v, source+" "+name)
+			if !d.GPU.Memory.Known() {
+				d.GPU.Memory = board.Fact(kib(k.info.Get(name)), source+" "+name)
 			}
 		}
 	}
-	if model = cmp.Or(model, o.info.Get("PCIDevice")); model != "" {
-		d.Model = cluster.FromRead(model, source)
-	}
+	d.Model = board.Fact(model, source)
 }
 
 // kib reads a size in KiB; hwloc 3 says so ("16671616KiB"), older ones do not.
@@ -95,12 +96,8 @@ func kib(s string) unit.Bytes {
 }
 
 // nic fills in a NIC. hwloc does not say how fast its ports are.
-func (m *machine) nic(d *cluster.Device, o *object, nets, fabrics []*object) {
-	d.Kind = cluster.NIC
-	d.NIC = &cluster.NICInfo{Kind: board.NetKind(*d.PCIID, "", len(fabrics) > 0, "")}
-	if v := o.info.Get("PCIDevice"); v != "" {
-		d.Model = cluster.FromRead(v, source)
-	}
+func (m *machine) nic(d *cluster.Device, id cluster.PCIID, nets, fabrics []*object) {
+	d.NIC.Kind = board.NetKind(id, "", len(fabrics) > 0, "")
 	if len(fabrics) == 0 {
 		d.Label = nets[0].attr.Get("name")
 		if len(nets) > 1 {

@@ -1,6 +1,6 @@
 // Package rocmsmi reads the topology that AMD's tools print: rocm-smi --showtopo
-// (and its parts --showtopoweight, --showtopohops, --showtopotype,
-// --showtoponuma) and amd-smi topology. Tables of accessibility and of bandwidth are passed over.
+// (and its parts --showtopohops and --showtopotype) and amd-smi topology. Tables of weights, of accessibility and of
+// bandwidth are passed over; lines about NUMA domains belong to a table.
 //
 // An xGMI link is recorded where the link type is XGMI and the table of hops
 // says one; two GPUs that are XGMI over more hops have no link of their own.

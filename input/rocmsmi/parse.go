@@ -47,8 +47,6 @@ type machine struct {
 	open *pairtable.Matrix
 }
 
-func (m *machine) empty() bool { return len(m.gpus) == 0 && len(m.node)+len(m.near) == 0 }
-
 // parser keeps the machine at hand for each host whose name stands before the
 // lines ("" without), since pdsh mixes them.
 type parser struct {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
 	"busbar.dev/internal/lines"
-	"busbar.dev/internal/natural"
 )
 
 const (
@@ -22,7 +20,7 @@ const (
 
 // Match reports whether data holds a topology of rocm-smi or amd-smi.
 func Match(data []byte) bool {
-	for _, mark := range []string{"between two GPUs", "LINK TYPE TABLE:", "(Topology) Numa"} {
+	for _, mark := range []string{"between two GPUs", "LINK TYPE TABLE:"} {
 		if bytes.Contains(data, []byte(mark)) {
 			_, err := Read("", bytes.NewReader(data))
 			return err == nil
@@ -42,7 +40,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	slices.SortStableFunc(machines, func(a, b *machine) int { return a.line - b.line })
 	types := map[string]int{}
 	for _, m := range machines {
-		if m.empty() {
+		if len(m.gpus) == 0 {
 			continue
 		}
 		if m.amdsmi {
@@ -66,9 +64,6 @@ func (m *machine) addTo(f *cluster.Fragment, types map[string]int) {
 	hosts := m.hosts
 	if len(hosts) == 0 {
 		hosts = []string{""}
-	}
-	if len(m.gpus) == 0 {
-		m.gpusFromNUMA()
 	}
 	printed := fmt.Sprint(m.gpus, m.table, m.node, m.near)
 	at, known := types[printed]
@@ -101,13 +96,6 @@ func (m *machine) addType(f *cluster.Fragment, host string) {
 		f.Warnf(m.line, strings.Trim(host+"/"+w.Where, "/"), "%s", w.Text)
 	}
 	f.Types = append(f.Types, node)
-}
-
-// gpusFromNUMA names the GPUs of a text that has the NUMA lines only.
-func (m *machine) gpusFromNUMA() {
-	all := maps.Clone(m.node)
-	maps.Copy(all, m.near)
-	m.gpus = slices.SortedFunc(maps.Keys(all), natural.Compare)
 }
 
 func (m *machine) devices(format string) []cluster.Device {

@@ -70,24 +70,16 @@ type machine struct {
 	times int
 }
 
-// sameMachine groups the tables that describe one machine.
+// sameMachine groups the tables that describe one machine: those one behind the other that agree.
 func sameMachine(tables []*table) []*machine {
 	var out []*machine
-	at := map[string][]*machine{}
+	last := map[string]*machine{} // of the same hosts and columns
 	for _, t := range tables {
 		key := strings.Join(t.hosts, " ") + "|" + strings.Join(t.Cols, " ")
-		i := slices.IndexFunc(at[key], func(m *machine) bool { return agree(m.table, t) })
-		if i < 0 {
-			m := &machine{t, 1}
-			out = append(out, m)
-			at[key] = append(at[key], m)
-			// A text with very many unlike tables of one shape would cost their square.
-			if len(at[key]) > 64 {
-				at[key] = at[key][1:]
-			}
-			continue
-		}
-		switch m := at[key][i]; {
+		switch m := last[key]; {
+		case m == nil || !agree(m.table, t):
+			last[key] = &machine{t, 1}
+			out = append(out, last[key])
 		case t.nvlinks() > m.nvlinks():
 			m.table = t
 		case t.nvlinks() == m.nvlinks():

@@ -103,15 +103,16 @@ func NCCLTopology(w io.Writer, cl *cluster.Cluster) (notes []string, err error) 
 			"them", len(with), strings.Join(names, ", "))
 	}
 	t := with[0]
-	var form ncclxml.Form
+	tray := 0
 	if t.Trays > 1 {
-		form.Tray = t.Devices[t.Of(cluster.GPU)[0]].Tray + 1
+		tray = t.Devices[t.Of(cluster.GPU)[0]].Tray + 1
 		notes = append(notes, fmt.Sprintf("%s spans %d hosts and NCCL reads one host per file: this is tray %d", t.Name,
-			t.Trays, form.Tray))
+			t.Trays, tray))
 	}
-	if domain := form.MadeUp(t); domain != "" {
+	domain, err := ncclxml.Write(w, t, tray)
+	if domain != "" {
 		notes = append(notes, fmt.Sprintf("bus ids %s:… are made up: NCCL matches GPUs by bus id; replace them with the "+
 			"machine's own", domain))
 	}
-	return notes, form.Write(w, t)
+	return notes, err
 }

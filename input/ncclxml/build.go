@@ -112,12 +112,10 @@ type domain struct {
 	tray   int
 }
 
-// numas adds the NUMA domains and the links between
-// those of one host.
+// numas adds the NUMA domains and the links between those of one host.
 func (b *builder) numas() []domain {
 	var list []domain
 	known := map[[2]int]int{} // tray and id → device
-	sockets := map[int]int{}  // of the one host that Write writes
 	for _, c := range b.sys.all("cpu") {
 		tray := b.tray(c.Get("host_hash"))
 		id, err := strconv.Atoi(c.Get("numaid"))
@@ -130,16 +128,7 @@ func (b *builder) numas() []domain {
 			list = append(list, domain{c, d, tray})
 			continue
 		}
-		parent := -1
-		if s := number(c.Get(socketOf), -1); s >= 0 {
-			at, ok := sockets[s]
-			if !ok {
-				at = b.t.Add(cluster.Device{Kind: cluster.Socket, Index: s, Parent: -1, Tray: tray})
-				sockets[s] = at
-			}
-			parent = at
-		}
-		d := b.t.Add(cluster.Device{Kind: cluster.NUMA, Index: id, Parent: parent, Tray: tray, CPU: b.cpu(c)})
+		d := b.t.Add(cluster.Device{Kind: cluster.NUMA, Index: id, Parent: -1, Tray: tray, CPU: b.cpu(c)})
 		known[[2]int{tray, id}] = d
 		list = append(list, domain{c, d, tray})
 	}
@@ -220,7 +209,7 @@ func (b *builder) pci(e *element, numa, parent, tray int) {
 	}
 	if kind == cluster.PCISwitch {
 		d := b.t.Add(cluster.Device{
-			Kind: kind, Index: -1, PCI: b.real(addr), Parent: parent, Tray: tray, PCIID: pciID(e),
+			Kind: kind, Index: -1, PCI: addr, Parent: parent, Tray: tray, PCIID: pciID(e),
 		})
 		b.uplink(e, d)
 		if addr != "" {
@@ -306,14 +295,6 @@ func (b *builder) root(addr cluster.PCI, numa, tray int) int {
 		b.roots[bus] = d
 	}
 	return d
-}
-
-// real is an address of the machine; "" for one that busbar made up when it wrote the file.
-func (b *builder) real(addr cluster.PCI) cluster.PCI {
-	if strings.HasPrefix(string(addr), b.sys.Get(madeUp)+":") {
-		return ""
-	}
-	return addr
 }
 
 func (b *builder) address(e *element) cluster.PCI {

@@ -237,7 +237,7 @@ func roundTrip(t *testing.T, nt *cluster.NodeType) {
 		t.Errorf("was %s\nnow %s\nin\n%s", a, b, out)
 	}
 	var again strings.Builder
-	if err := Write(&again, f.Types[0]); err != nil || again.String() != out {
+	if err := writeOne(&again, f.Types[0]); err != nil || again.String() != out {
 		t.Errorf("written twice it differs (%v)", err)
 	}
 }
@@ -277,7 +277,7 @@ func TestRealDump(t *testing.T) {
 			want = append(want, line)
 		}
 		var out strings.Builder
-		if err := Write(&out, f.Types[0]); err != nil {
+		if err := writeOne(&out, f.Types[0]); err != nil {
 			t.Fatal(err)
 		}
 		if out.String() != strings.Join(want, "") {

@@ -4,8 +4,8 @@
 //
 // Read takes the file itself or a log that contains it, several dumps in one
 // text, dumps cut off at the end (with a warning), and files that people wrote
-// with nothing but pci elements. It refuses a text without a system element and
-// one that declares XML entities.
+// with nothing but pci elements. It refuses a text without a system element, and
+// follows no XML entities.
 //
 // What the format says, and how it is taken:
 //

@@ -67,37 +67,45 @@ func clean(s string) string {
 	return s[:min(len(s), maxValue)]
 }
 
-func (p *printer) system() *element {
+func (p *printer) system() (*element, error) {
+	if err := p.plan(); err != nil {
+		return nil, err
+	}
 	sys := newElement("system")
 	sys.set("version", "1")
 	if p.rccl {
 		sys.Attrs[0].Value = "2"
 	}
 	sys.set("name", p.t.Name)
-	sys.set(madeUp, p.domain)
-	net := 0 // nets are numbered in the order of the NICs, not of the tree
-	first := map[int]int{}
-	for _, k := range p.t.Of(cluster.NIC) {
-		if p.here(k) {
-			first[k] = net
-			net += max(len(p.ports(k)), 1)
-		}
-	}
-	numas := 0
-	for _, n := range p.t.Of(cluster.NUMA) {
+	numas := p.t.Of(cluster.NUMA)
+	for _, n := range numas {
 		if p.here(n) {
-			sys.addSub(p.cpu(n, numas, first))
-			numas++
+			sys.addSub(p.cpu(n, len(sys.subs)))
 		}
 	}
-	if numas == 0 {
-		sys.addSub(p.loose(first))
+	if len(numas) == 0 { // nobody knows them
+		e := newElement("cpu")
+		e.set("numaid", "-1")
+		p.children(e, p.below[len(p.t.Devices)])
+		sys.addSub(e)
 	}
-	return sys
+	for i := range p.t.Devices {
+		if d := &p.t.Devices[i]; p.here(i) && (d.Kind == cluster.GPU || d.Kind == cluster.NIC) {
+			p.placed--
+		}
+	}
+	if p.placed < 0 {
+		return nil, fmt.Errorf("%d of its GPUs and NICs hang below no NUMA domain, host bridge or switch; the format needs one "+
+			"for each", -p.placed)
+	}
+	if n := sys.size(); n > maxNodes {
+		return nil, fmt.Errorf("%d elements; NCCL's parser holds %d", n, maxNodes)
+	}
+	return sys, nil
 }
 
 // cpu writes a NUMA domain. What nobody knows is left out: NCCL then looks.
-func (p *printer) cpu(n, position int, nets map[int]int) *element {
+func (p *printer) cpu(n, position int) *element {
 	e := newElement("cpu")
 	d := &p.t.Devices[n]
 	id := d.Index
@@ -106,22 +114,7 @@ func (p *printer) cpu(n, position int, nets map[int]int) *element {
 	}
 	e.setInt("numaid", id)
 	p.cpuInfo(e, d)
-	p.children(e, p.below[n], nets)
-	return e
-}
-
-// loose writes the devices of a node of which nobody knows the NUMA domains.
-func (p *printer) loose(nets map[int]int) *element {
-	e := newElement("cpu")
-	e.setInt("numaid", -1)
-	var top []int
-	for i := range p.t.Devices {
-		d := &p.t.Devices[i]
-		if p.here(i) && d.Kind != cluster.Socket && (d.Parent < 0 || p.t.Devices[d.Parent].Kind == cluster.Socket) {
-			top = append(top, i)
-		}
-	}
-	p.children(e, top, nets)
+	p.children(e, p.below[n])
 	return e
 }
 
@@ -129,11 +122,7 @@ func (p *printer) cpuInfo(e *element, d *cluster.Device) {
 	info := *cmp.Or(d.CPU, &cluster.CPUInfo{})
 	socket := &cluster.CPUInfo{}
 	if d.Parent >= 0 {
-		parent := &p.t.Devices[d.Parent]
-		socket = cmp.Or(parent.CPU, socket)
-		if parent.Index >= 0 {
-			e.setInt(socketOf, parent.Index)
-		}
+		socket = cmp.Or(p.t.Devices[d.Parent].CPU, socket)
 	}
 	if cores, err := board.ParseList(info.Cores); err == nil && len(cores.Mask()) <= maxValue {
 		e.set("affinity", cores.Mask())
@@ -152,19 +141,19 @@ func (p *printer) cpuInfo(e *element, d *cluster.Device) {
 
 // children writes what hangs on a cpu or a switch. NICs without a card share
 // one nic element, for NCCL knows one of them per cpu.
-func (p *printer) children(e *element, list []int, nets map[int]int) {
+func (p *printer) children(e *element, list []int) {
 	var bare *element
 	for _, d := range list {
 		switch k := p.t.Devices[d].Kind; {
 		case k == cluster.RootComplex:
-			p.children(e, p.below[d], nets)
+			p.children(e, p.below[d])
 		case k == cluster.NIC && p.virtual(d):
 			if bare == nil {
 				bare = newElement("nic")
 			}
-			p.nets(bare, d, nets[d])
+			p.nets(bare, d)
 		case k == cluster.PCISwitch || k == cluster.GPU || k == cluster.NIC || k == cluster.KindUnknown:
-			e.addSub(p.pci(d, nets))
+			e.addSub(p.pci(d))
 		}
 	}
 	if bare != nil {
@@ -172,7 +161,7 @@ func (p *printer) children(e *element, list []int, nets map[int]int) {
 	}
 }
 
-func (p *printer) pci(i int, nets map[int]int) *element {
+func (p *printer) pci(i int) *element {
 	d := &p.t.Devices[i]
 	e := newElement("pci")
 	e.set("busid", string(p.addr[i]))
@@ -190,17 +179,18 @@ func (p *printer) pci(i int, nets map[int]int) *element {
 	}
 	switch d.Kind {
 	case cluster.PCISwitch:
-		p.children(e, p.below[i], nets)
+		p.children(e, p.below[i])
 		for _, l := range p.out[i] {
 			s := newElement("pcilink")
 			s.set("target", string(p.addr[l.B]))
 			e.addSub(s)
 		}
 	case cluster.GPU:
+		p.placed++
 		e.addSub(p.gpu(i))
 	case cluster.NIC:
 		nic := newElement("nic")
-		p.nets(nic, i, nets[i])
+		p.nets(nic, i)
 		if len(nic.subs) > 0 {
 			e.addSub(nic)
 		}
@@ -245,23 +235,12 @@ func (p *printer) gpu(i int) *element {
 	case info.SM > 0:
 		e.setInt("sm", info.SM)
 	}
-	e.setInt("rank", p.rank(i))
+	e.setInt("rank", p.dev[i]) // of a job that uses all GPUs of the host; NCCL puts in those of its own
 	e.setTri("gdr", info.GDR)
 	for _, l := range p.out[i] {
 		e.addSub(p.gpuLink(l))
 	}
 	return e
-}
-
-// rank is the GPU's place on its host, as when one job uses all of them.
-func (p *printer) rank(gpu int) int {
-	n := 0
-	for g, dev := range p.dev {
-		if g != gpu && dev < p.dev[gpu] {
-			n++
-		}
-	}
-	return n
 }
 
 // gpuLink writes a link from the GPU that reports it.
@@ -319,8 +298,9 @@ func (p *printer) ports(i int) []cluster.Port {
 
 // nets writes a NIC's ports. A name that nobody knows is made up; NCCL does not
 // find such a net on the machine and drops it.
-func (p *printer) nets(nic *element, i, dev int) {
+func (p *printer) nets(nic *element, i int) {
 	d := &p.t.Devices[i]
+	p.placed++
 	for k, port := range p.ports(i) {
 		e := newElement("net")
 		label := cmp.Or(port.Label, d.Label)
@@ -328,7 +308,7 @@ func (p *printer) nets(nic *element, i, dev int) {
 			label = fmt.Sprintf("%s%s-%d", unnamed, d.Name, k)
 		}
 		e.set("name", label)
-		e.setInt("dev", dev+k)
+		e.setInt("dev", p.dev[i]+k)
 		e.set("latency", "0")
 		if port.Rate.Known() {
 			e.setInt("speed", int(math.Round(port.Rate.Value.Gbps()*1000)))

@@ -67,7 +67,7 @@ func compareAddr(x, y cluster.PCI) int {
 
 // addLeaf adds a device with what every pci element says, and its link up.
 func (b *builder) addLeaf(l *leaf, d cluster.Device) int {
-	d.PCI, d.Parent, d.Tray = b.real(l.addr), l.parent, l.tray
+	d.PCI, d.Parent, d.Tray = l.addr, l.parent, l.tray
 	if l.el.Name == "pci" {
 		d.PCIID = pciID(l.el)
 	}

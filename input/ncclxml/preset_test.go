@@ -24,12 +24,12 @@ func TestPresets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			form := Form{}
+			tray := 0
 			if nt.Trays > 1 {
-				form.Tray = nt.Trays
+				tray = nt.Trays
 			}
 			var out strings.Builder
-			err = form.Write(&out, nt)
+			_, err = Write(&out, nt, tray)
 			if intel(nt) {
 				if err == nil || !strings.Contains(err.Error(), "accelerators are Intel's") {
 					t.Error(err)
@@ -47,7 +47,7 @@ func TestPresets(t *testing.T) {
 				t.Error(f.Warnings)
 			}
 			if nt.Count(cluster.NUMA) > 0 {
-				same(t, nt, f.Types[0], form.Tray-1)
+				same(t, nt, f.Types[0], tray-1)
 			} else if now := f.Types[0]; now.Count(cluster.GPU) != nt.Count(cluster.GPU) || now.Count(cluster.NUMA) != 1 {
 				t.Errorf("a GPU alone became %+v", now.Devices)
 			}
@@ -73,7 +73,7 @@ func same(t *testing.T, was, now *cluster.NodeType, tray int) {
 	}
 }
 
-// said lists what a type says that the format can say: no host bridges, no models.
+// said lists what a type says that the format can say: no sockets, no host bridges, no models.
 func said(nt *cluster.NodeType, tray int) []string {
 	var out []string
 	seen := map[int]bool{} // NVSwitches at which links of the tray's GPUs end
@@ -116,11 +116,14 @@ func said(nt *cluster.NodeType, tray int) []string {
 	}
 	for i := range nt.Devices {
 		d := &nt.Devices[i]
-		if !here(i) || d.Kind == cluster.RootComplex {
+		if !here(i) || d.Kind == cluster.RootComplex || d.Kind == cluster.Socket {
 			continue
 		}
-		line := fmt.Sprintf("%s %q %s", rename(i), d.Label, d.PCI)
-		if d.Parent >= 0 {
+		line := fmt.Sprintf("%s %q ", rename(i), d.Label)
+		if !strings.HasPrefix(string(d.PCI), "fffe:") { // made up
+			line += string(d.PCI)
+		}
+		if d.Parent >= 0 && nt.Devices[d.Parent].Kind != cluster.Socket {
 			line += " below " + rename(d.Parent)
 		}
 		if d.GPU != nil {

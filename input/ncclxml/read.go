@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/warn"
@@ -31,8 +29,7 @@ func Match(data []byte) bool {
 }
 
 // Read reads every topology in the text. Each becomes a node without a host
-// name, for the format does not say it; two dumps with the same host hashes are
-// the same node, of which the later is kept.
+// name, for the format does not say it.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: formatNCCL, Source: name}
 	data, err := lines.Whole(name, r, maxBytes, "cut out the topology")
@@ -46,7 +43,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	if len(p.systems) == 0 {
 		return nil, fault(name, 1, "no <system> element; expected NCCL topology XML, as NCCL writes to NCCL_TOPO_DUMP_FILE")
 	}
-	for _, sys := range latest(f, p.systems) {
+	for _, sys := range p.systems {
 		if len(sys.all("cpu")) == 0 {
 			f.Warnf(sys.Line, "", "<system> without a <cpu>: it describes nothing")
 			continue
@@ -60,37 +57,4 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	}
 	warn.Limit(f)
 	return f, nil
-}
-
-// latest drops dumps that a later one of the same hosts replaces.
-func latest(f *cluster.Fragment, systems []*element) []*element {
-	last := map[string]int{}
-	for i, s := range systems {
-		if k := hosts(s); k != "" {
-			last[k] = i
-		}
-	}
-	var kept []*element
-	for i, s := range systems {
-		if k := hosts(s); k != "" && last[k] != i {
-			f.Warnf(s.Line, "", "the same host is dumped again at line %d; kept that one", systems[last[k]].Line)
-			continue
-		}
-		kept = append(kept, s)
-	}
-	return kept
-}
-
-// hosts is a key of a system's host hashes, empty when a cpu has none.
-func hosts(sys *element) string {
-	var list []string
-	for _, c := range sys.all("cpu") {
-		h := c.Get("host_hash")
-		if h == "" || h == "0x0" {
-			return ""
-		}
-		list = append(list, h)
-	}
-	slices.Sort(list)
-	return strings.Join(slices.Compact(list), " ")
 }

@@ -41,7 +41,7 @@ func FuzzRead(f *testing.F) {
 				t.Fatal(err)
 			}
 			var out strings.Builder
-			if err := (Form{Tray: 1}).Write(&out, nt); err != nil {
+			if _, err := Write(&out, nt, 1); err != nil {
 				continue
 			}
 			again, err := Read("written", strings.NewReader(out.String()))

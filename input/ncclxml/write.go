@@ -11,13 +11,6 @@ import (
 	"busbar.dev/cluster"
 )
 
-// Form says how to write. The zero Form is right for a node of one host.
-type Form struct {
-	// Tray picks one host of a node that is an NVLink domain of several, counted
-	// from 1. NCCL reads one host per file, so 0 refuses such a node.
-	Tray int
-}
-
 // Limits of NCCL's parser: 2.21 and later hold 256 elements, releases up to 2.20
 // hold 32 inside another. The first is refused beyond, the second has not been
 // met by any machine.
@@ -26,82 +19,60 @@ const (
 	maxNodes = 255
 )
 
-// Attributes that NCCL skips and Read reads back: the PCI domain of addresses that no machine has, of a system, and the
-// socket of a cpu.
-const (
-	madeUp   = "busbar_made_up"
-	socketOf = "busbar_socket"
-)
-
 // Write writes t as a file for NCCL_TOPO_FILE, in RCCL's dialect when its GPUs
-// are AMD's. It is an error when the format cannot say what t is.
-func (form Form) Write(w io.Writer, t *cluster.NodeType) error {
+// are AMD's. tray picks one host of a node that is an NVLink domain of several,
+// counted from 1; 0 refuses such a node. madeUp is the PCI domain of the addresses
+// that are made up because t has none for its GPUs: NCCL finds GPUs by address, so
+// that such a file fits no machine as it is. (It finds NICs by name.) It is an error
+// when the format cannot say what t is.
+func Write(w io.Writer, t *cluster.NodeType, tray int) (madeUp string, err error) {
 	if err := t.Check(); err != nil {
-		return err
+		return "", err
 	}
-	p := printer{t: t, form: form}
-	if err := p.plan(); err != nil {
-		return fmt.Errorf("node type %s as NCCL topology XML: %w", t.Name, err)
-	}
-	root := p.system()
-	if n := root.size(); n > maxNodes {
-		return fmt.Errorf("node type %s as NCCL topology XML: %d elements; NCCL's parser holds %d", t.Name, n, maxNodes)
+	p := printer{t: t, tray: tray}
+	root, err := p.system()
+	if err != nil {
+		return "", fmt.Errorf("node type %s as NCCL topology XML: %w", t.Name, err)
 	}
 	var out strings.Builder
 	root.print(&out, 0)
-	_, err := io.WriteString(w, out.String())
-	return err
-}
-
-// MadeUp is the PCI domain of the addresses that Write makes up because t has
-// none for its GPUs; "" when the GPUs have their own or Write refuses t. NCCL
-// finds GPUs by address, so a file with such ones fits no machine as it is. (It
-// finds NICs by name.)
-func (form Form) MadeUp(t *cluster.NodeType) string {
-	p := printer{t: t, form: form}
-	if t.Check() != nil || p.plan() != nil {
-		return ""
-	}
-	for _, g := range t.Of(cluster.GPU) {
-		if p.here(g) && p.addr[g] != t.Devices[g].PCI {
-			return p.domain
-		}
-	}
-	return ""
+	_, err = io.WriteString(w, out.String())
+	return p.madeUp, err
 }
 
 // printer turns a node type into elements.
 type printer struct {
 	t      *cluster.NodeType
-	form   Form
+	tray   int
 	rccl   bool
-	domain string        // PCI domain of addresses that were made up
+	madeUp string        // PCI domain of the addresses of GPUs that were made up
 	addr   []cluster.PCI // per device: its address in the file
-	below  [][]int       // per device: what hangs on it
+	below  [][]int       // per device: what hangs on it; below the last what hangs on nothing
 	up     []cluster.Link
 	out    [][]cluster.Link // per device: links it reports
-	dev    map[int]int      // GPU → dev
+	dev    []int            // per device: of GPUs and the first net of NICs
+	placed int              // devices that have their element
 }
 
 // plan collects what the elements need and refuses what the format cannot say.
 func (p *printer) plan() error {
-	p.below = make([][]int, len(p.t.Devices))
-	p.up = make([]cluster.Link, len(p.t.Devices))
-	p.out = make([][]cluster.Link, len(p.t.Devices))
-	p.dev = map[int]int{}
-	if p.t.Trays > 1 && (p.form.Tray < 1 || p.form.Tray > p.t.Trays) {
+	n := len(p.t.Devices)
+	p.below, p.up, p.out = make([][]int, n+1), make([]cluster.Link, n), make([][]cluster.Link, n)
+	if p.t.Trays > 1 && (p.tray < 1 || p.tray > p.t.Trays) {
 		return fmt.Errorf("it spans %d hosts and NCCL reads one host per file; pick one with Tray 1 to %d", p.t.Trays,
 			p.t.Trays)
 	}
 	for i := range p.t.Devices {
-		if d := &p.t.Devices[i]; p.here(i) && d.Parent >= 0 {
+		d := &p.t.Devices[i]
+		switch {
+		case !p.here(i):
+		case d.Parent < 0 || p.t.Devices[d.Parent].Kind == cluster.Socket:
+			p.below[n] = append(p.below[n], i)
+		default:
 			p.below[d.Parent] = append(p.below[d.Parent], i)
 		}
 	}
 	if err := p.makers(); err != nil {
-		return err
-	}
-	if err := p.hung(); err != nil {
 		return err
 	}
 	for _, l := range p.t.Links {
@@ -116,7 +87,7 @@ func (p *printer) plan() error {
 
 // here reports whether a device belongs to the host that is written.
 func (p *printer) here(d int) bool {
-	return p.t.Trays <= 1 || p.t.Devices[d].Tray == p.form.Tray-1 || p.t.Devices[d].Kind == cluster.NVSwitch
+	return p.t.Trays <= 1 || p.t.Devices[d].Tray == p.tray-1 || p.t.Devices[d].Kind == cluster.NVSwitch
 }
 
 // makers settles the dialect by who made the GPUs.
@@ -136,31 +107,6 @@ func (p *printer) makers() error {
 	p.rccl = first == "amd" || first == "hygon" || xgmi
 	if first == "intel" {
 		return fmt.Errorf("its accelerators are Intel's; NCCL drives NVIDIA's and RCCL AMD's")
-	}
-	return nil
-}
-
-// hung checks that every GPU and NIC hangs where the format has a place for it.
-func (p *printer) hung() error {
-	loose := len(p.t.Of(cluster.NUMA)) == 0
-	for i := range p.t.Devices {
-		d := &p.t.Devices[i]
-		if !p.here(i) || d.Kind <= cluster.RootComplex && d.Kind != cluster.KindUnknown || d.Kind == cluster.NVSwitch {
-			continue
-		}
-		if d.Parent >= 0 {
-			switch k := p.t.Devices[d.Parent].Kind; k {
-			case cluster.NUMA, cluster.RootComplex, cluster.PCISwitch:
-			default:
-				if !loose || k != cluster.Socket {
-					return fmt.Errorf("%s hangs below %s; the format has devices below NUMA domains, host bridges and switches only",
-						d.Name, p.t.Devices[d.Parent].Name)
-				}
-			}
-		}
-		if !loose && p.t.Above(i, cluster.NUMA) < 0 {
-			return fmt.Errorf("%s hangs below no NUMA domain, others do; the format needs one for each", d.Name)
-		}
 	}
 	return nil
 }
@@ -249,23 +195,28 @@ func (p *printer) chip(l cluster.Link, said string) error {
 }
 
 // number gives every GPU its dev: the index it has, where these are all
-// different, else its place in the list.
+// different, else its place in the list. NICs give theirs to as many nets as they
+// have, in their own order and not that of the tree.
 func (p *printer) number() {
-	var gpus []int
-	seen := map[int]bool{}
-	ok := true
-	for _, g := range p.t.Of(cluster.GPU) {
-		if !p.here(g) {
-			continue
+	p.dev = make([]int, len(p.t.Devices))
+	gpus, nets := 0, 0
+	seen := map[int]bool{-1: true}
+	distinct := true
+	for i := range p.t.Devices {
+		switch d := &p.t.Devices[i]; {
+		case !p.here(i):
+		case d.Kind == cluster.GPU:
+			distinct = distinct && !seen[d.Index]
+			seen[d.Index] = true
+			p.dev[i] = gpus
+			gpus++
+		case d.Kind == cluster.NIC:
+			p.dev[i] = nets
+			nets += max(len(p.ports(i)), 1)
 		}
-		i := p.t.Devices[g].Index
-		ok = ok && i >= 0 && !seen[i]
-		seen[i] = true
-		gpus = append(gpus, g)
 	}
-	for k, g := range gpus {
-		p.dev[g] = k
-		if ok {
+	for _, g := range p.t.Of(cluster.GPU) {
+		if distinct {
 			p.dev[g] = p.t.Devices[g].Index
 		}
 	}
@@ -275,7 +226,7 @@ func (p *printer) number() {
 // a PCI domain that no device of the node has, on buses from 1 up.
 func (p *printer) addresses() {
 	p.addr = make([]cluster.PCI, len(p.t.Devices))
-	used := map[string]bool{"ffff": true}
+	used := map[string]bool{}
 	for i := range p.t.Devices {
 		domain, _, _ := strings.Cut(string(p.t.Devices[i].PCI), ":")
 		used[domain] = true
@@ -285,7 +236,7 @@ func (p *printer) addresses() {
 		domain--
 	}
 	next := 0
-	taken := map[cluster.PCI]bool{}
+	taken := map[cluster.PCI]bool{"": true}
 	for i := range p.t.Devices {
 		d := &p.t.Devices[i]
 		if !p.here(i) || d.Kind == cluster.NVSwitch || d.Kind >= cluster.Socket && d.Kind <= cluster.RootComplex ||
@@ -293,10 +244,12 @@ func (p *printer) addresses() {
 			continue
 		}
 		p.addr[i] = d.PCI
-		if d.PCI == "" || taken[d.PCI] {
-			p.domain = strconv.FormatInt(int64(domain), 16)
-			p.addr[i] = cluster.PCI(fmt.Sprintf("%s:%02x:%02x.0", p.domain, next/32+1, next%32))
+		if taken[d.PCI] {
+			p.addr[i] = cluster.PCI(fmt.Sprintf("%x:%02x:%02x.0", domain, next/32+1, next%32))
 			next++
+			if d.Kind == cluster.GPU {
+				p.madeUp = strconv.FormatInt(int64(domain), 16)
+			}
 		}
 		taken[p.addr[i]] = true
 	}

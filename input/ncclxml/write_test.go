@@ -49,8 +49,11 @@ func accepted(text string) error {
 	return nil
 }
 
-// Write writes a node of one host.
-func Write(w io.Writer, t *cluster.NodeType) error { return Form{}.Write(w, t) }
+// writeOne writes a node of one host.
+func writeOne(w io.Writer, t *cluster.NodeType) error {
+	_, err := Write(w, t, 0)
+	return err
+}
 
 // server is a described node as a preset has it: two sockets, one host bridge
 // for two switches, no addresses, no NIC names.
@@ -96,7 +99,7 @@ func server() *cluster.NodeType {
 func write(t *testing.T, nt *cluster.NodeType) string {
 	t.Helper()
 	var out strings.Builder
-	if err := Write(&out, nt); err != nil {
+	if err := writeOne(&out, nt); err != nil {
 		t.Fatal(err)
 	}
 	if err := accepted(out.String()); err != nil {
@@ -129,7 +132,7 @@ func TestWriteMadeUpDomain(t *testing.T) {
 	nt.Devices[nt.ByName("gpu0")].PCI = "fffe:01:00.0"
 	nt.Devices[nt.ByName("gpu1")].PCI = "fffe:01:00.0" // twice: only one can be true
 	now := read(t, write(t, nt)).Types[0]
-	if a, b := now.Devices[now.ByName("gpu0")].PCI, now.Devices[now.ByName("gpu1")].PCI; a != "fffe:01:00.0" || b != "" {
+	if a, b := now.Devices[now.ByName("gpu0")].PCI, now.Devices[now.ByName("gpu1")].PCI; a != "fffe:01:00.0" || b != "fffd:01:03.0" {
 		t.Errorf("addresses %q and %q", a, b)
 	}
 }
@@ -194,10 +197,17 @@ func TestWriteRefuses(t *testing.T) {
 		{"sideways", "pcie link gpu0–gpu1", func(t *cluster.NodeType) {
 			t.Connect(cluster.Link{A: t.ByName("gpu0"), B: t.ByName("gpu1"), Kind: cluster.PCIe})
 		}},
-		{"loose", "gpu0 hangs below no NUMA domain", func(t *cluster.NodeType) { t.Devices[t.ByName("gpu0")].Parent = -1 }},
+		{"loose", "pcie link pci0–gpu0: NCCL has no word for it", func(t *cluster.NodeType) {
+			t.Devices[t.ByName("gpu0")].Parent = -1
+		}},
+		{"loose without a link", "1 of its GPUs and NICs hang below no NUMA domain", func(t *cluster.NodeType) {
+			t.Add(cluster.Device{Kind: cluster.GPU, Index: -1, Parent: -1, GPU: &cluster.GPUInfo{}})
+		}},
 		{
-			"nested", "nic0 hangs below gpu0",
-			func(t *cluster.NodeType) { t.Devices[t.ByName("nic0")].Parent = t.ByName("gpu0") },
+			"nested", "1 of its GPUs and NICs hang below no NUMA domain",
+			func(t *cluster.NodeType) {
+				t.Add(cluster.Device{Kind: cluster.NIC, Index: -1, Parent: t.ByName("gpu0")})
+			},
 		},
 		{
 			"makers", "gpu1 is amd's and others are nvidia's",
@@ -222,7 +232,7 @@ func TestWriteRefuses(t *testing.T) {
 		nt := server()
 		c.change(nt)
 		var out strings.Builder
-		err := Write(&out, nt)
+		err := writeOne(&out, nt)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %s", c.name, err, c.want)
 		}
@@ -261,7 +271,7 @@ func TestMadeUp(t *testing.T) {
 			nt.Devices[g].PCI = cluster.PCI(fmt.Sprintf("0000:%02x:00.0", 16+k))
 		}
 		c.change(nt)
-		if got := (Form{}).MadeUp(nt); got != c.want {
+		if got, _ := Write(io.Discard, nt, 0); got != c.want {
 			t.Errorf("%s: %q; want %q", c.name, got, c.want)
 		}
 	}

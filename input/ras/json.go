@@ -38,7 +38,7 @@ func readJSON(data []byte) (*Report, error) {
 		return nil, fmt.Errorf("JSON, byte %d: %w; expected the whole answer of NCCL's RAS service; ask again",
 			d.InputOffset(), words.JSON(err))
 	}
-	r := &Report{JSON: true, Version: doc.Version, Time: doc.Time}
+	r := &Report{JSON: true, Time: doc.Time}
 	for _, c := range doc.Comms {
 		hash, _ := strconv.ParseUint(strings.TrimPrefix(c.Hash, "0x"), 16, 64)
 		r.Comms = append(r.Comms, Comm{hash, min(c.Size, maxRanks), ranks(c.Ranks), ranks(c.Missing), nil})
@@ -52,7 +52,6 @@ func readJSON(data []byte) (*Report, error) {
 
 // reportDoc is what is used of an answer.
 type reportDoc struct {
-	Version   string `json:"nccl_version"`
 	Time      string `json:"timestamp"`
 	Announced int    `json:"communicators_count"`
 	Comms     []struct {
@@ -63,11 +62,8 @@ type reportDoc struct {
 	} `json:"communicators"`
 }
 
-// asyncErrors are NCCL's words for its results.
-var asyncErrors = map[int]string{
-	1: "Unhandled CUDA error", 2: "Unhandled system error", 3: "Internal error", 4: "Invalid argument", 5: "Invalid usage",
-	6: "Remote process error", 7: "NCCL operation in progress",
-}
+// remoteError is NCCL's ncclRemoteError.
+const remoteError = 6
 
 // rankDoc is a rank, of those that answered or of those that are missing.
 type rankDoc struct {
@@ -85,7 +81,7 @@ func ranks(docs []rankDoc) (list []Rank) {
 	for _, x := range docs {
 		n := &x.Counts
 		list = append(list, Rank{
-			Process: Process{x.Host, x.PID}, Rank: x.Rank, GPU: x.GPU, Async: asyncErrors[x.Status.Async],
+			Process: Process{x.Host, x.PID}, Rank: x.Rank, GPU: x.GPU, PeerGone: x.Status.Async == remoteError,
 			Counts: [5]uint64{n.Broadcast, n.Reduce, n.AllGather, n.ReduceScatter, n.AllReduce},
 		})
 	}

@@ -12,13 +12,12 @@ import (
 
 // Report is one answer of the service.
 type Report struct {
-	Name             string // of the file, or the address that was asked
-	Version          string // of NCCL
-	Time             string // of the machine that answered, as it wrote it; only JSON has it
-	JSON             bool
-	Nodes, Processes int // of the job, where the text says so
-	Comms            []Comm
-	Missing, Dead    []Process // of the job, from the text's list of errors
+	Name      string // of the file, or the address that was asked
+	Time      string // of the machine that answered, as it wrote it; only JSON has it
+	JSON      bool
+	Processes int // of the job, where the text says so
+	Comms     []Comm
+	Missing   []Process // of the job, from the text's list of errors: without data, or not to be reached
 }
 
 // Process is one process of the job.
@@ -41,7 +40,7 @@ type Rank struct {
 	Process
 	Rank, GPU int
 	Counts    [5]uint64 // launched collectives, by Ops; only JSON has them
-	Async     string    // its asynchronous error
+	PeerGone  bool      // its asynchronous error is that a remote process exited
 }
 
 // Lag is how many operations some ranks of a communicator have launched.

@@ -33,9 +33,8 @@ func TestJSONWithAndWithoutComma(t *testing.T) {
 				counted += x.Counts[4]
 			}
 		}
-		if len(r.Comms) != 7 || missing != 3 || counted != 7*15 || r.Time == "" || r.Version != "2.28.9" {
-			t.Errorf("broken %v: %d communicators, %d missing, %d all-reduces, %s", broken, len(r.Comms), missing, counted,
-				r.Version)
+		if len(r.Comms) != 7 || missing != 3 || counted != 7*15 || r.Time == "" {
+			t.Errorf("broken %v: %d communicators, %d missing, %d all-reduces", broken, len(r.Comms), missing, counted)
 		}
 	}
 }
@@ -46,7 +45,7 @@ func TestText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Version != "2.27.3" || r.Processes != 16 || r.Nodes != 2 || len(r.Comms) != 1 {
+	if r.Processes != 16 || len(r.Comms) != 1 {
 		t.Fatalf("%+v", r)
 	}
 	c := r.Comms[0]
@@ -118,8 +117,7 @@ func TestOlderText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Missing) != 1 || r.Missing[0] != (Process{"172.16.64.213", 3487984}) || len(r.Dead) != 1 ||
-		r.Processes != 32 {
+	if len(r.Missing) != 2 || r.Missing[0] != (Process{"172.16.64.213", 3487984}) || r.Processes != 32 {
 		t.Errorf("%+v", r)
 	}
 	c := r.Comms[0]
@@ -129,7 +127,7 @@ func TestOlderText(t *testing.T) {
 	}
 	async := 0
 	for _, x := range c.Ranks {
-		if x.Async == "Remote process error" {
+		if x.PeerGone {
 			async++
 		}
 	}

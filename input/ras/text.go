@@ -13,6 +13,7 @@ import (
 var (
 	commLine    = lazyre.New(`^#(?P<group>\d+)-\d+ \((?P<hash>[0-9a-f]{1,16})\) (?P<kind>[A-Z]+)`)
 	processLine = lazyre.New(`^Process (?P<pid>\d+) on node (?P<host>\S+)`)
+	summaryLine = lazyre.New(`^\d+ +(?:\d+ +\d+ +)?(?P<processes>\d+) +\d+$`)
 	rankLine    = lazyre.New(
 		`^Rank (?P<rank>\d+)(?: has status \w+| reported (?P<async>.+?)| has launched up to operation (?P<count>\d+)` +
 			`| has (?P<none>not) launched any operations)?` +
@@ -22,6 +23,7 @@ var (
 			`|have (?P<none>not) launched any operations)$`)
 	countsLine  = lazyre.New(`^Communicator ranks have different (?:(?P<op>\w+) )?operation counts`)
 	missingLine = lazyre.New(`^The missing ranks?: (?P<ranks>[\d, ]+)$`)
+	peerGone    = lazyre.New(`^Remote process error|^remote process exited`)
 )
 
 // number is one that an expression found; 0 where it found none.
@@ -42,7 +44,7 @@ func readText(data []byte) (*Report, error) {
 		}
 	}
 	r := t.report
-	if (t.sizes == nil || !t.ended) && len(r.Comms)+len(r.Missing)+len(r.Dead) == 0 {
+	if (t.sizes == nil || !t.ended) && len(r.Comms)+len(r.Missing) == 0 {
 		return nil, errors.New("the answer is cut off: expected a table of communicators and, behind it, errors and " +
 			"warnings; ask again")
 	}
@@ -54,7 +56,7 @@ type textReader struct {
 	report *Report
 	comms  map[uint64]int
 	comm   *Comm // whose details follow
-	list   string
+	list   bool  // processes of the job that are missing follow
 	op     string
 	kind   string // of the details: INCOMPLETE, ERROR, MISMATCH
 	async  string // the error that the next ranks have
@@ -69,49 +71,28 @@ func (t *textReader) line(line string) error {
 	above := t.above
 	t.above = word
 	switch {
-	case strings.HasPrefix(word, "NCCL version "):
-		if f := strings.Fields(word); len(f) > 2 {
-			t.report.Version = f[2]
-		}
-		return nil
 	case word == "INCOMPLETE" || word == "DEAD" || word == "TIMEOUT":
-		t.list, t.comm = word, nil
-		return nil
+		t.list, t.comm = true, nil
 	case word == "Warnings":
 		t.ended = true
-		return nil
 	case strings.HasPrefix(word, "#") && commLine.MatchString(word):
 		return t.header(commLine.Groups(word))
 	case strings.HasPrefix(word, "Group") && strings.Contains(word, "Comms"):
 		t.table, t.sizes = true, map[int]int{}
-		return nil
-	case strings.HasPrefix(above, "(total)") && t.report.Nodes == 0:
-		t.summary(word)
-		return nil
-	}
-	if t.table {
+	case strings.HasPrefix(above, "(total)") && t.report.Processes == 0:
+		t.report.Processes = min(number(summaryLine.Groups(word)["processes"]), maxRanks)
+	default:
 		t.row(word)
+		t.detail(word)
 	}
-	t.detail(word)
 	return nil
-}
-
-// summary reads the row below the heads of the job's table: nodes first, all processes fourth or second.
-func (t *textReader) summary(word string) {
-	f := strings.Fields(word)
-	if len(f) != 5 && len(f) != 3 {
-		return
-	}
-	t.report.Nodes, t.report.Processes = number(f[0]), min(number(f[len(f)-2]), maxRanks)
 }
 
 // row reads a row of the table of communicators.
 func (t *textReader) row(word string) {
 	f := strings.Fields(word)
-	if len(f) != 8 {
-		if word == "" && len(t.sizes) > 0 {
-			t.table = false
-		}
+	if len(f) != 8 || !t.table {
+		t.table = t.table && (word != "" || len(t.sizes) == 0)
 		return
 	}
 	group, err := strconv.Atoi(f[0])
@@ -136,20 +117,14 @@ func (t *textReader) header(g map[string]string) error {
 		t.comms[hash] = i
 		t.report.Comms = append(t.report.Comms, Comm{Hash: hash, Size: t.sizes[number(g["group"])]})
 	}
-	t.comm, t.kind, t.list, t.op, t.async = &t.report.Comms[i], g["kind"], "", "", ""
+	t.comm, t.kind, t.list, t.op, t.async = &t.report.Comms[i], g["kind"], false, "", ""
 	return nil
 }
 
 // detail reads a line below a heading.
 func (t *textReader) detail(word string) {
-	if g := processLine.Groups(word); g != nil && t.list != "" {
-		p := Process{Host: g["host"], PID: number(g["pid"])}
-		if t.list == "DEAD" {
-			t.report.Dead = append(t.report.Dead, p)
-		} else {
-			t.report.Missing = append(t.report.Missing, p)
-		}
-		return
+	if g := processLine.Groups(word); g != nil && t.list {
+		t.report.Missing = append(t.report.Missing, Process{Host: g["host"], PID: number(g["pid"])})
 	}
 	if t.comm == nil || len(t.comm.Ranks)+len(t.comm.Missing) > maxRanks {
 		return
@@ -183,7 +158,13 @@ func (t *textReader) lag(g map[string]string, n int, ranks []Rank) (says bool) {
 
 // one reads a line about a single rank.
 func (t *textReader) one(g map[string]string) {
-	x := Rank{Process: Process{g["host"], number(g["pid"])}, Rank: number(g["rank"]), GPU: -1, Async: g["async"]}
+	async := g["async"]
+	if async == "" && t.kind == "ERROR" {
+		async = t.async
+	}
+	x := Rank{
+		Process: Process{g["host"], number(g["pid"])}, Rank: number(g["rank"]), GPU: -1, PeerGone: peerGone.MatchString(async),
+	}
 	if g["gpu"] != "" {
 		x.GPU = number(g["gpu"])
 	}
@@ -192,8 +173,6 @@ func (t *textReader) one(g map[string]string) {
 	case t.kind == "INCOMPLETE":
 		t.comm.Missing = append(t.comm.Missing, x)
 		return
-	case t.kind == "ERROR" && x.Async == "":
-		x.Async = t.async
 	case t.kind == "COUNTS" && len(t.comm.Lags) > 0:
 		l := &t.comm.Lags[len(t.comm.Lags)-1]
 		l.Ranks = append(l.Ranks, x)

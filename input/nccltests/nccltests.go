@@ -26,10 +26,9 @@ const Format = "nccl-tests"
 
 // Limits on what one text may hold.
 const (
-	maxTables   = 20000
-	maxRanks    = 1 << 20 // of one table
-	maxRows     = 1 << 20 // of all tables
-	maxWarnings = 100
+	maxTables = 20000
+	maxRanks  = 1 << 20 // of one table
+	maxRows   = 1 << 20 // of all tables
 )
 
 // Rank is a line "#  Rank  0 Group  0 Pid 2461830 on node01 device 0 [0000:1b:00] NVIDIA H100".
@@ -72,7 +71,6 @@ type Table struct {
 
 	form      *form             // of who prints it; nil: nccl-tests
 	announced map[string]string // by the head of a row that comes next
-	bits      bool              // its bus bandwidth is in Gb/s
 }
 
 // Output is everything that the tool printed.

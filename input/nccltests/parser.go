@@ -3,6 +3,7 @@ package nccltests
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,28 +23,28 @@ type parser struct {
 	world   int // ranks, as a benchmark or its launcher said before its table
 	name    string
 	out     *Output
-	program string            // last program named on a command line
-	serial  int               // and its -g
-	torn    *torn             // the row that is being put together
-	hosts   map[string]bool   // of the rank lines
-	glued   map[string]string // what unglue found
+	program string          // last program named on a command line
+	serial  int             // and its -g
+	torn    *torn           // the row that is being put together
+	hosts   map[string]bool // of the rank lines
 	rows    int
-	full    bool // a limit was reached and said so
 }
 
-func (p *parser) warnf(line int, format string, args ...any) {
-	if len(p.out.Warnings) < maxWarnings {
-		p.out.Warnings = append(p.out.Warnings, cluster.Warning{
-			Source: fmt.Sprintf("%s:%d", p.name, line), Text: fmt.Sprintf(format, args...),
-		})
+// overflow says once that the text holds more than is kept.
+func (p *parser) overflow(line int, what string, limit int) {
+	if len(p.out.Warnings) == 0 {
+		p.out.Warnings = []cluster.Warning{{
+			Source: fmt.Sprintf("%s:%d", p.name, line),
+			Text:   fmt.Sprintf("more than "+what+"; the rest is left out: split the file", limit),
+		}}
 	}
 }
 
 // table returns the table at hand, a new one when there is none. It is nil when
 // the text holds more tables than we keep.
 func (p *parser) table(line int) *Table {
-	if n := len(p.out.Tables); n > 0 {
-		return &p.out.Tables[n-1]
+	if t := p.lastTable(); t != nil {
+		return t
 	}
 	return p.newTable(line)
 }
@@ -51,15 +52,12 @@ func (p *parser) table(line int) *Table {
 func (p *parser) newTable(line int) *Table {
 	p.endRow()
 	if len(p.out.Tables) >= maxTables {
-		if !p.full {
-			p.full = true
-			p.warnf(line, "more than %d tables; the rest is left out: split the file", maxTables)
-		}
+		p.overflow(line, "%d tables", maxTables)
 		return nil
 	}
 	p.out.Tables = append(p.out.Tables,
 		Table{Line: line, Params: noParams, Test: p.program, OpFrom: "command", serial: p.serial})
-	return &p.out.Tables[len(p.out.Tables)-1]
+	return p.lastTable()
 }
 
 // fresh returns the table at hand if it has not come as far as used says, else
@@ -78,9 +76,8 @@ func (t *Table) done() bool { return len(t.Sweeps) > 0 || t.ended }
 var loggedRelease = lazyre.New(`\bNCCL version (\d+\.\d+\.\d+)`)
 
 func (p *parser) line(num int, text string) {
-	if n := len(p.out.Tables); n > 0 && strings.Contains(text, "NCCL version ") {
+	if t := p.lastTable(); t != nil && strings.Contains(text, "NCCL version ") {
 		if m := loggedRelease.FindStringSubmatch(text); m != nil {
-			t := &p.out.Tables[n-1]
 			t.Library = cmp.Or(t.Library, strings.Clone(m[1]))
 		}
 	}
@@ -128,14 +125,13 @@ func (p *parser) params(num int, body string) {
 		return
 	}
 	p.endRow()
+	t.Params = noParams
 	g := paramsLine.Groups(body)
-	count := func(name string) int {
+	for name, to := range map[string]*int{"gpus": &t.Params.GPUs, "iters": &t.Params.Iters} {
 		if n, err := strconv.ParseInt(g[name], 10, 32); err == nil {
-			return int(n)
+			*to = int(n)
 		}
-		return -1
 	}
-	t.Params = Params{count("gpus"), count("iters")}
 }
 
 // starting reads the two lines that come before the parameters since 2.16.7.
@@ -168,16 +164,9 @@ func (p *parser) columns(num int, body string) bool {
 		return true
 	}
 	t.header.seen = true
-	for _, s := range f {
-		switch s {
-		case "root":
-			t.header.root = true
-		case "error":
-			t.delta = true
-		case "i_min":
-			t.header.perIter = true
-		}
-	}
+	t.header.root = slices.Contains(f, "root")
+	t.header.perIter = slices.Contains(f, "i_min")
+	t.delta = slices.Contains(f, "error")
 	return true
 }
 
@@ -204,16 +193,12 @@ func (p *parser) rank(num int, body string) bool {
 		return true
 	}
 	if len(t.Ranks) >= maxRanks || r.Rank >= maxRanks {
-		if !p.full {
-			p.full = true
-			p.warnf(num, "rank %d: more than %d ranks in one run; the rest is left out", r.Rank, maxRanks)
-		}
+		p.overflow(num, "%d ranks in one run", maxRanks)
 		return true
 	}
 	t.Ranks = append(t.Ranks, r)
-	if !p.hosts[r.Host] && len(p.hosts) < maxRanks {
+	if len(p.hosts) < maxRanks {
 		p.hosts[r.Host] = true
-		clear(p.glued)
 	}
 	return true
 }

@@ -126,10 +126,7 @@ func (p *parser) endRow() {
 		return
 	}
 	if p.rows >= maxRows {
-		if !p.full {
-			p.full = true
-			p.warnf(tr.point.Line, "more than %d rows; the rest is left out: split the file", maxRows)
-		}
+		p.overflow(tr.point.Line, "%d rows", maxRows)
 		return
 	}
 	p.rows++
@@ -263,32 +260,17 @@ func (p *parser) cutRecord(s string) (string, bool) {
 // splitGlued returns the end of a row's piece that stands in front of a host name.
 // A name that no rank line gave may begin with a reduction or a root of -1.
 func (p *parser) splitGlued(name string) string {
-	if p.hosts[name] {
-		return ""
-	}
-	if rest, ok := p.glued[name]; ok { // the same few names come in every line
-		return rest
-	}
-	rest := name
-	for host := range p.hosts {
-		if r, ok := strings.CutSuffix(name, host); ok && len(r) < len(rest) {
-			rest = r
+	for i := range name {
+		if p.hosts[name[i:]] {
+			return name[:i]
 		}
 	}
-	if rest == name {
-		rest = ""
-		for _, s := range []string{"mulsum", "sum", "prod", "min", "max", "avg", "none", "-1", "N/A"} {
-			if strings.HasPrefix(name, s) && len(name) > len(s) {
-				rest = s
-				break
-			}
+	for _, s := range []string{"mulsum", "sum", "prod", "min", "max", "avg", "none", "-1", "N/A"} {
+		if strings.HasPrefix(name, s) && len(name) > len(s) {
+			return s
 		}
 	}
-	if p.glued == nil || len(p.glued) > 1<<16 {
-		p.glued = map[string]string{}
-	}
-	p.glued[name] = rest
-	return rest
+	return ""
 }
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

@@ -40,11 +40,11 @@ func TestProm(t *testing.T) {
 	list := ReadProm([]byte("# HELP other\nother_metric{a=\"b\"} 1\n" + prom))
 	want := []Mean{
 		{
-			Version: "v5.1", Job: "4242", Node: "gpu-a", GPU: "GPU0", Comm: "dp", Ranks: 16, Nodes: 2, Op: "AllReduce",
+			Job: "4242", Node: "gpu-a", GPU: "GPU0", Comm: "dp", Ranks: 16, Nodes: 2, Op: "AllReduce",
 			Low: 64 << 20, High: 65 << 20, Algo: "ring", Proto: "simple", BusGBps: 181.25, ExecUs: 694.5, Line: 3,
 		},
 		{
-			Version: "v5.1", Node: "gpu-a", GPU: "GPU0", Ranks: 2, Nodes: 1, Op: "Send", P2P: true, Low: 1 << 10, High: 2 << 10,
+			Node: "gpu-a", GPU: "GPU0", Ranks: 2, Nodes: 1, Op: "Send", P2P: true, Low: 1 << 10, High: 2 << 10,
 			BusGBps: 0.75, ExecUs: 2.5, Line: 5,
 		},
 	}

@@ -12,7 +12,7 @@ import (
 // Mean is what the Prometheus text of one GPU says of an operation and size range on a communicator: means since the
 // text before, half a minute or so. It has no ranks and no numbers of calls.
 type Mean struct {
-	Version, Job    string
+	Job             string
 	Node, GPU       string // gpu-a, GPU3
 	Comm            string // its name; "" where nobody gave one
 	Ranks, Nodes    int32
@@ -84,8 +84,7 @@ func meanOf(labels string, p2p bool) (Mean, bool) {
 		}
 	}
 	x := Mean{
-		Version: l["version"], Job: l["slurm_job_id"], Node: l["node"], GPU: l["gpu"], Comm: l["comm_name"], P2P: p2p,
-		Op: l["collective"],
+		Job: l["slurm_job_id"], Node: l["node"], GPU: l["gpu"], Comm: l["comm_name"], P2P: p2p, Op: l["collective"],
 	}
 	if p2p {
 		x.Op = l["p2p_operation"]

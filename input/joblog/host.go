@@ -8,14 +8,19 @@ import (
 )
 
 var (
-	// toolWord is in the names of files that hold what one machine's kernel or tools say.
-	toolWord = lazyre.
-			New(`(?i)^(?:dmesg|kern|kernel|kmsg|journal|journalctl|messages|syslog|smi|nvidia|nvidia-smi|nvidia_smi)$`)
-	// hostWord is a word that names a machine wherever it stands: gpu017, node-3, dgx-a100-07.
-	hostWord = lazyre.New(`(?i)^(?:node|gpu|host|dgx|hgx|nid|cn|compute|server)[a-z0-9-]*\d$`)
-	fileEnd  = lazyre.New(`(?i)\.(?:txt|log|out|gz|bz2|xz|zst)$`)
+	// hostFile is the name of a file: of a host and of what one machine's kernel or tools say, in either order, or of a word
+	// that names a machine wherever it stands (gpu017, node-3, dgx-a100-07).
+	hostFile = lazyre.New(`(?i)^(?:` + toolWord + `[._-](` + plainHost + `)|(` + plainHost + `)[._-]` + toolWord +
+		`|((?:node|gpu|host|dgx|hgx|nid|cn|compute|server)[a-z0-9-]*\d))(?:\.(?:txt|log|out|gz|bz2|xz|zst))*$`)
+	notHost = lazyre.New(
+		`(?i)^(?:rank|run|step|job|log|out|err|std|slurm|test|exp|try|part|task|epoch|attempt|train|old|new|v)[-._]?\d|^\D*$`)
 	kernelAt = lazyre.
 			New(`^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,32}) ([A-Za-z0-9][A-Za-z0-9.-]{0,62}) kernel: `)
+)
+
+const (
+	toolWord  = `(?:dmesg|kern|kernel|kmsg|journal|journalctl|messages|syslog|smi|nvidia[-_]smi|nvidia)`
+	plainHost = `[a-z][a-z0-9.-]{0,62}?`
 )
 
 // HostOf is the host that a line of the kernel's log is of: as journalctl and syslog write it, else by the name of the
@@ -28,34 +33,14 @@ func HostOf(file, line string) string {
 }
 
 // HostOfFile is the host that a file's name tells: dmesg.gpu017, gpu017-dmesg.txt, gpu017.log; "" where it tells none.
-// A name without the word of a tool has to look like a host's.
+// A name without the word of a tool has to look like a host's, and no number of a run is one.
 func HostOfFile(file string) string {
-	base := path.Base(strings.ReplaceAll(file, "\\", "/"))
-	for range 3 {
-		base = fileEnd.ReplaceAllString(base, "")
+	m := hostFile.FindStringSubmatch(path.Base(strings.ReplaceAll(file, "\\", "/")))
+	if m == nil {
+		return ""
 	}
-	if hostWord.MatchString(base) {
-		return base
+	if host := m[1] + m[2]; host != "" && notHost.MatchString(host) {
+		return ""
 	}
-	for _, split := range []string{".", "-", "_"} {
-		first, rest, ok := strings.Cut(base, split)
-		if ok && toolWord.MatchString(first) && isHost(rest) {
-			return rest
-		}
-		if i := strings.LastIndex(base, split); i > 0 && toolWord.MatchString(base[i+1:]) && isHost(base[:i]) {
-			return base[:i]
-		}
-	}
-	return ""
+	return m[1] + m[2] + m[3]
 }
-
-// isHost reports a name with a letter and a digit that is no number of a run.
-func isHost(s string) bool {
-	return len(s) < 64 && plainHost.MatchString(s) && strings.ContainsAny(s, "0123456789") && !notHost.MatchString(s)
-}
-
-var (
-	plainHost = lazyre.New(`^[A-Za-z][A-Za-z0-9.-]*$`)
-	notHost   = lazyre.New(
-		`(?i)^(?:rank|run|step|job|log|out|err|std|slurm|test|exp|try|part|task|epoch|attempt|train|old|new|v)[-._]?\d`)
-)

@@ -2,6 +2,7 @@ package nccllog
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -225,18 +226,11 @@ func busPCI(s string) cluster.PCI {
 
 // number reads a count, -1 when it is none.
 func number(s string) int {
-	if 0 < len(s) && len(s) < 9 && allDigits(s) {
-		n := 0
-		for i := range len(s) {
-			n = 10*n + int(s[i]-'0')
-		}
-		return n
-	}
-	n, err := strconv.ParseInt(strings.TrimRight(s, ".,:"), 10, 32)
-	if err != nil || n < -1 {
+	n, err := strconv.Atoi(strings.TrimRight(s, ".,:"))
+	if err != nil || n < -1 || n > math.MaxInt32 {
 		return -1
 	}
-	return int(n)
+	return n
 }
 
 // InitTimes is how long a rank's set-up took. Bootstrap is the wait for the other members in seconds, -1 unknown.

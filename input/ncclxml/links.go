@@ -48,9 +48,11 @@ func (b *builder) links() {
 			l.gpu(leaf, g[0])
 		}
 	}
+	for _, s := range b.beside {
+		l.beside(s)
+	}
 	l.switches()
 	l.pairs()
-	b.pciLinks()
 }
 
 // device is the device at an address of the file, -1 when there is none. Addresses are unique where there are any,
@@ -163,18 +165,15 @@ func (l *linker) switches() {
 
 // pairs makes one link of two directions that agree, two of those that do not.
 func (l *linker) pairs() {
-	t := l.b.t
 	for _, e := range slices.SortedFunc(maps.Keys(l.edges), edge.compare) {
-		there, here := l.edges[e].n, l.edges[edge{e.kind, e.to, e.from}].n
-		if there == here {
-			if e.from < e.to {
-				t.Connect(cluster.Link{A: e.from, B: e.to, Kind: e.kind, Lanes: there})
-			}
+		there := l.edges[e].n
+		back, both := l.edges[edge{e.kind, e.to, e.from}]
+		if both = both && back.n == there; both && e.from > e.to {
 			continue
 		}
-		t.Connect(cluster.Link{A: e.from, B: e.to, Kind: e.kind, Lanes: there, OneWay: true})
-		if e.from < e.to || here == 0 {
-			l.disagree(e, there, here)
+		l.b.t.Connect(cluster.Link{A: e.from, B: e.to, Kind: e.kind, Lanes: there, OneWay: !both})
+		if !both && (e.from < e.to || back.n == 0) && e.kind != cluster.Direct {
+			l.disagree(e, there, back.n)
 		}
 	}
 }
@@ -205,22 +204,15 @@ type sideLink struct {
 	from, tray int
 }
 
-// pciLinks adds the links between switches that are siblings on one chip.
-func (b *builder) pciLinks() {
-	seen := map[edge]bool{}
-	for _, s := range b.beside {
-		addr, _ := cluster.ParsePCI(s.el.Get("target"))
-		to := b.device(s.tray, addr)
-		if to < 0 || to == s.from {
-			b.f.Warnf(s.el.Line, string(b.t.Devices[s.from].PCI), "pcilink to %.60s, which is no switch of this file; left out",
-				s.el.Get("target"))
-			continue
-		}
-		seen[edge{cluster.Direct, s.from, to}] = true
+// beside adds a link between switches that are siblings on one chip; their number is not told.
+func (l *linker) beside(s sideLink) {
+	b := l.b
+	addr, _ := cluster.ParsePCI(s.el.Get("target"))
+	to := b.device(s.tray, addr)
+	if to < 0 || to == s.from {
+		b.f.Warnf(s.el.Line, string(b.t.Devices[s.from].PCI), "pcilink to %.60s, which is no switch of this file; left out",
+			s.el.Get("target"))
+		return
 	}
-	for _, x := range slices.SortedFunc(maps.Keys(seen), edge.compare) {
-		if both := seen[edge{x.kind, x.to, x.from}]; !both || x.from < x.to {
-			b.t.Connect(cluster.Link{A: x.from, B: x.to, Kind: x.kind, OneWay: !both})
-		}
-	}
+	l.addEdge(edge{cluster.Direct, s.from, to}, 0, s.el.Line)
 }

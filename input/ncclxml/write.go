@@ -127,10 +127,8 @@ func (p *printer) link(l cluster.Link) error {
 		return nil
 	case l.Kind == cluster.SMP:
 		return nil // NCCL joins all NUMA domains itself
-	case l.Kind == cluster.NVLink && !p.rccl, l.Kind == cluster.XGMI && p.rccl:
-		return p.fabric(l, said)
-	case l.Kind == cluster.C2C && !p.rccl:
-		return p.chip(l, said)
+	case l.Kind == cluster.NVLink && !p.rccl, l.Kind == cluster.XGMI && p.rccl, l.Kind == cluster.C2C && !p.rccl:
+		return p.gpuLinks(l, said)
 	case l.Kind == cluster.Direct && a.Kind == cluster.PCISwitch && b.Kind == cluster.PCISwitch:
 		p.report(l)
 		return nil
@@ -154,43 +152,28 @@ func (p *printer) report(l cluster.Link) {
 	}
 }
 
-// fabric takes an NVLink or xGMI link.
-func (p *printer) fabric(l cluster.Link, said string) error {
-	if l.Lanes < 1 || l.Lanes > maxCount {
-		return fmt.Errorf("%s: %d links; the format needs their number", said, l.Lanes)
-	}
-	a, b := p.t.Devices[l.A].Kind, p.t.Devices[l.B].Kind
-	if a == cluster.GPU && b == cluster.GPU {
-		p.report(l)
-		return nil
-	}
-	if a == cluster.NVSwitch && b == cluster.NVSwitch {
-		return nil // a second level of switches, which no GPU sees: NCCL lists what is at the other end of a GPU's links
-	}
-	if b == cluster.GPU {
-		l.A, l.B, a, b = l.B, l.A, b, a
-	}
-	if a != cluster.GPU || l.OneWay || l.Kind == cluster.XGMI ||
-		b == cluster.NUMA && p.t.Above(l.A, cluster.NUMA) != l.B || b != cluster.NUMA && b != cluster.NVSwitch {
-		return fmt.Errorf("%s: %s knows such links between GPUs and, both ways, from a GPU to an NVSwitch or its own CPU",
-			said, p.target())
-	}
-	p.out[l.A] = append(p.out[l.A], l)
-	return nil
-}
-
-// chip takes a chip-to-chip link, which goes from a GPU to its own CPU.
-func (p *printer) chip(l cluster.Link, said string) error {
+// gpuLinks takes NVLinks, xGMI or chip-to-chip links.
+func (p *printer) gpuLinks(l cluster.Link, said string) error {
 	if p.t.Devices[l.A].Kind != cluster.GPU {
 		l.A, l.B = l.B, l.A
 	}
-	if p.t.Devices[l.A].Kind != cluster.GPU || p.t.Above(l.A, cluster.NUMA) != l.B || l.OneWay {
-		return fmt.Errorf("%s: NCCL knows it from a GPU to its own CPU only", said)
-	}
-	if !l.Rate.Known() {
+	a, b, chips := p.t.Devices[l.A].Kind, p.t.Devices[l.B].Kind, l.Kind == cluster.C2C
+	switch {
+	case a == cluster.NVSwitch && b == cluster.NVSwitch:
+		return nil // a second level of switches, which no GPU sees: NCCL lists what is at the other end of a GPU's links
+	case !chips && (l.Lanes < 1 || l.Lanes > maxCount):
+		return fmt.Errorf("%s: %d links; the format needs their number", said, l.Lanes)
+	case chips && !l.Rate.Known():
 		return fmt.Errorf("%s: its rate is not known; NCCL needs it", said)
+	case a == cluster.GPU && b == cluster.GPU && !chips:
+		p.report(l)
+	case a == cluster.GPU && !l.OneWay && l.Kind != cluster.XGMI &&
+		(b == cluster.NUMA && p.t.Above(l.A, cluster.NUMA) == l.B || b == cluster.NVSwitch && !chips):
+		p.out[l.A] = append(p.out[l.A], l)
+	default:
+		return fmt.Errorf("%s: %s knows such links between GPUs and, both ways, from a GPU to an NVSwitch or its own CPU",
+			said, p.target())
 	}
-	p.out[l.A] = append(p.out[l.A], l)
 	return nil
 }
 

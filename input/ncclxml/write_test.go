@@ -191,7 +191,7 @@ func TestWriteRefuses(t *testing.T) {
 		{"c2c rate", "c2c link numa0–gpu0: its rate is not known", func(t *cluster.NodeType) {
 			t.Connect(cluster.Link{A: t.ByName("numa0"), B: t.ByName("gpu0"), Kind: cluster.C2C, Lanes: 10})
 		}},
-		{"c2c far", "c2c link numa1–gpu0: NCCL knows it from a GPU to its own CPU only", func(t *cluster.NodeType) {
+		{"c2c far", "c2c link numa1–gpu0: its rate is not known", func(t *cluster.NodeType) {
 			t.Connect(cluster.Link{A: t.ByName("numa1"), B: t.ByName("gpu0"), Kind: cluster.C2C, Lanes: 10})
 		}},
 		{"sideways", "pcie link gpu0–gpu1", func(t *cluster.NodeType) {

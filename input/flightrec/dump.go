@@ -1,7 +1,6 @@
 package flightrec
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -67,7 +66,7 @@ func word(v any) string {
 	return s[:min(len(s), maxText)]
 }
 
-// number is an integer, which some releases write as a text or a float.
+// number is a number, which some releases write as a text.
 func number(v any) (n int64) {
 	switch v := v.(type) {
 	case int64:
@@ -80,24 +79,8 @@ func number(v any) (n int64) {
 		}
 	case string:
 		n, _ = strconv.ParseInt(v[:min(len(v), 20)], 10, 64)
-	case json.Number:
-		var err error
-		if n, err = v.Int64(); err != nil {
-			x, _ := v.Float64()
-			n = int64(x)
-		}
 	}
 	return n
-}
-
-// either is the first of several names that a dictionary has: releases differ.
-func either(d map[string]any, names ...string) any {
-	for _, name := range names {
-		if v, ok := d[name]; ok {
-			return v
-		}
-	}
-	return nil
 }
 
 // entryReader turns what one dump holds into ours.
@@ -116,7 +99,8 @@ func (x *entryReader) config(groups map[string]any) error {
 		if text, ok := g["name"].(string); ok {
 			name = word(text)
 		}
-		list, err := x.set.rankList(rankText(g["ranks"]))
+		ranks, _ := g["ranks"].(string)
+		list, err := x.set.rankList(ranks)
 		if err != nil {
 			return fmt.Errorf("process group %.40q: %w", name, err)
 		}
@@ -143,23 +127,13 @@ func (x *entryReader) join(name, desc string, list int32) error {
 	return nil
 }
 
-// rankText is the text [0, 1, 2], also of a list of numbers.
-func rankText(v any) string {
-	if text, ok := v.(string); ok {
-		return text
-	}
-	var text []byte
-	for _, rank := range items(v) {
-		text = fmt.Appendf(text, "%d,", number(rank))
-	}
-	return strings.TrimSuffix(string(text), ",")
-}
-
 func (x *entryReader) entry(f map[string]any) error {
 	e := Entry{
-		Record: number(either(f, "record_id", "id")), Created: number(f["time_created_ns"]),
-		Seq: int32(number(either(f, "collective_seq_id", "seq_id"))), State: states[word(f["state"])],
-		P2P: number(f["is_p2p"]) != 0, DurationMs: float32(float(f["duration_ms"])),
+		Record: number(f["record_id"]), Created: number(f["time_created_ns"]), Seq: int32(number(f["collective_seq_id"])),
+		State: states[word(f["state"])], P2P: number(f["is_p2p"]) != 0,
+	}
+	if ms, ok := f["duration_ms"].(float64); ok {
+		e.DurationMs = float32(ms)
 	}
 	if e.P2P {
 		e.Seq = int32(number(f["p2p_seq_id"]))
@@ -188,16 +162,6 @@ func (x *entryReader) entry(f map[string]any) error {
 	}
 	x.dump.Entries = append(x.dump.Entries, e)
 	return nil
-}
-
-func float(v any) (x float64) {
-	switch v := v.(type) {
-	case float64:
-		return v
-	case json.Number:
-		x, _ = v.Float64()
-	}
-	return x
 }
 
 // sizes writes the shapes of tensors and counts their elements.

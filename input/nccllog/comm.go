@@ -64,7 +64,7 @@ func (c *Reader) named(r *Record, comm string, want func(*Rank) bool) *Rank {
 // comm files every message about one communicator: Init START and COMPLETE,
 // Destroy and Abort COMPLETE, and the line with the number of nodes.
 func (c *Reader) comm(r *Record, q *CommLine) {
-	if q.What == InitComplete && c.repeated(r, q) || q.What == DestroyStart || q.What == AbortStart {
+	if q.What == DestroyStart || q.What == AbortStart {
 		return
 	}
 	k := c.named(r, q.comm, func(k *Rank) bool {
@@ -91,14 +91,6 @@ func (c *Reader) comm(r *Record, q *CommLine) {
 		k.Ended = true
 	}
 	q.fillRank(c, k)
-}
-
-// repeated reports a message that says again of a communicator in use that it is complete, as logs do that are
-// collected twice: it begins no other.
-func (c *Reader) repeated(r *Record, q *CommLine) bool {
-	k := c.comms[commKey{r.Host, r.PID, q.comm}]
-	return k != nil && k.Completed.Line > 0 && !k.Ended && k == c.threads[threadOf(r)] && k.Rank == q.Rank &&
-		k.NRanks == q.NRanks
 }
 
 // tear keeps a message about a communicator that does not read: other output may

@@ -82,21 +82,6 @@ func fields(list []string, s string) []string {
 	return list
 }
 
-// parseCollNet reads "CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA".
-func parseCollNet(r *Record) any {
-	head, via, _ := strings.Cut(r.Text, " via ")
-	f := strings.Fields(head)
-	if len(f) != 5 || f[2] != ":" {
-		return nil
-	}
-	n := newConnection(r, f[1])
-	n.From, n.To, n.Dir = number(f[3]), -1, strings.Trim(f[4], "[]")
-	if n.Channel < 0 || n.From < 0 {
-		return nil
-	}
-	return n.way(via)
-}
-
 // end reads the rank of "12[101c0]"; 2.4 printed the rank alone in places.
 func end(s string) (rank int, ok bool) {
 	num, dev, bracket := strings.Cut(s, "[")
@@ -153,8 +138,8 @@ func (n *Connection) parseVia(s string) bool {
 	}
 	switch n.Transport, _, _ = strings.Cut(s, "/"); n.Transport {
 	case "P2P", "SHM":
-	case "NET", "COLLNET":
-		name := len(n.Transport) + 1
+	case "NET":
+		name := len("NET/")
 		// The device is the first part after the name that begins with a digit.
 		for cut = name + 1; cut < len(s) && (s[cut-1] != '/' || s[cut] < '0' || s[cut] > '9'); {
 			cut++

@@ -45,20 +45,19 @@ func (c *Reader) plan(r *Record, message any) {
 	if k == nil {
 		return
 	}
+	k.plans = k.plans || message != settingUp
 	switch m := message.(type) {
 	case channels:
 		k.Coll = int(m)
-	case note:
-		k.plans = k.plans || m == planning
 	case *Ring:
-		if k.plans = true; c.keeps(len(k.Rings)+1, "rings") {
+		if c.keeps(len(k.Rings)+1, "rings") {
 			k.Rings = append(k.Rings, *m)
 		}
 	case Trees:
 		if k.Rank < 0 {
 			k.Rank = m[0].Rank
 		}
-		if k.plans = true; c.keeps(len(k.Trees)+len(m), "trees") {
+		if c.keeps(len(k.Trees)+len(m), "trees") {
 			k.Trees = append(k.Trees, m...)
 		}
 	}
@@ -73,7 +72,7 @@ func (c *Reader) keeps(n int, what string) bool {
 }
 
 // parseTrees reads "Trees [0] 2/-1/-1->0->-1 [1] …": children, rank, parent. 2.5 to
-// 2.7 add the way down behind a bar; 2.4 began with the parent.
+// 2.7 add the way down behind a bar.
 func parseTrees(r *Record) any {
 	var nodes Trees
 	f := strings.Fields(r.Text)
@@ -86,9 +85,6 @@ func parseTrees(r *Record) any {
 		v := strings.Split(up, "->")
 		if len(v) != 3 {
 			break
-		}
-		if !strings.Contains(v[0], "/") && strings.Contains(v[2], "/") {
-			v[0], v[2] = v[2], v[0]
 		}
 		kids, ok := children(v[0])
 		rank, parent := number(v[1]), number(v[2])

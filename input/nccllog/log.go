@@ -56,7 +56,7 @@ type Rank struct {
 	Rings                []Ring
 	Trees                []TreeNode
 
-	plans bool // it printed plans that are not kept: graphs, a tuning table
+	plans bool // it printed plans: channels, rings, graphs, a tuning table
 }
 
 // Ring is a line "Channel 00/02 : 0 1 2 3".
@@ -102,7 +102,7 @@ type Connection struct {
 	From, To       int
 	Dir            string // "send", "receive" or ""
 	Via            string // as printed
-	Transport      string // P2P, SHM, NET, COLLNET
+	Transport      string // P2P, SHM, NET
 	Net            string // name of the network
 	NetDev         int    // -1 unknown
 	Proxy          int    // local rank that sends for this one (PXN), or -1

@@ -44,8 +44,6 @@ type shape struct {
 var shapes = []shape{
 	{"Channel ", "", parseChannel},             // all
 	{"", ": opCount ", parseCall},              // all; no other shape holds this
-	{"CollNet ", " via ", parseCollNet},        // 2.9+
-	{"Coll ", " via ", parseCollNet},           // 2.8
 	{"Trees [", "->", parseTrees},              // all
 	{"Ring ", " via ", parseConnection},        // 2.4-2.5
 	{"", " coll channels", parseChannels},      // 2.5+

@@ -2,7 +2,7 @@
 // which devices of networks were used, rings, trees and connections.
 //
 // Every known line is a row of one table (message.go) that names the releases it
-// was seen in, from 2.4 to 2.30. Records are found anywhere: behind timestamps
+// was seen in, from 2.5 to 2.30. Records are found anywhere: behind timestamps
 // and launchers' labels, several on one line where newlines were lost, in the
 // middle of a line that two processes wrote. What is not understood is counted
 // and sampled by shape, so that a new release shows.

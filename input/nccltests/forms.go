@@ -1,7 +1,6 @@
 package nccltests
 
 import (
-	"bytes"
 	"cmp"
 	"strconv"
 	"strings"
@@ -138,18 +137,4 @@ func (p *parser) formRow(t *Table, num int, g map[string]string) {
 func figureOf(text string) float64 {
 	v, _ := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
 	return v
-}
-
-// rowAlone reports a row without its header, as people paste it: size, count, type, and figures.
-func rowAlone(data []byte) bool {
-	for line := range bytes.Lines(data[:min(len(data), 1<<16)]) {
-		if len(line) < 40 || len(line) > 400 {
-			continue
-		}
-		f := strings.Fields(string(line))
-		if row, rest, ok := rowStart(f); ok && len(rest) >= 4 && allFigures(rest) && row.point.Size > 0 {
-			return true
-		}
-	}
-	return false
 }

@@ -33,35 +33,6 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// Rows without a header: the factor between the rates says what was measured, and on how many ranks.
-func TestRowsAlone(t *testing.T) {
-	for text, want := range map[string]struct {
-		op    coll.Kind
-		ranks int
-	}{
-		"  1073741824     268435456     float     sum      -1   4474.0  240.00  420.00      0   4470.1  240.21  420.36     " +
-			" 0\n": {coll.AllReduce, 8},
-		"  1073741824     268435456     float     sum      -1   4474.0  240.00  225.00      0   4470.1  240.21  225.20     " +
-			" 0\n": {coll.ReduceScatter, 16},
-		"  1073741824     268435456     float     sum      -1   4474.0  0.24  0.42      0   4470.1  0.24  0.42      0\n": {coll.None, 1},
-	} {
-		if !Match([]byte(text)) {
-			t.Errorf("%q is not recognised", text)
-			continue
-		}
-		out, err := ReadOutput("x", strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s := out.Tables[0].Sweeps[0]; s.Op != want.op || s.Ranks != want.ranks {
-			t.Errorf("%q: %v of %d ranks", text, s.Op, s.Ranks)
-		}
-	}
-	if Match([]byte("total 12 files 340 MB in 3.2 s, and some more words here to fill it\n")) {
-		t.Error("prose is taken for a row")
-	}
-}
-
 // Tables that scripts and people print: nccl-tests in four columns, and one payload against a thousand small ones.
 func TestScriptTables(t *testing.T) {
 	const text = "$ ./build/all_reduce_perf -b 32k -e 16G -f 2 -g 8 -n 50\n" +

@@ -52,12 +52,12 @@ func (o *Output) addHosts(f *cluster.Fragment) {
 	}
 	types := cluster.Types{}
 	for _, host := range order {
-		types.AddNode(f, host, nodeType(f, host, hosts[host]))
+		types.AddNode(f, host, nodeType(hosts[host]))
 	}
 }
 
 // nodeType makes the node of one host.
-func nodeType(f *cluster.Fragment, host string, seats map[seat]bool) *cluster.NodeType {
+func nodeType(seats map[seat]bool) *cluster.NodeType {
 	list := make([]seat, 0, len(seats))
 	onBus := map[string]int{}
 	for s := range seats {
@@ -81,8 +81,7 @@ func nodeType(f *cluster.Fragment, host string, seats map[seat]bool) *cluster.No
 	t := &cluster.NodeType{}
 	seen := map[cluster.PCI]bool{}
 	for _, s := range list {
-		if s.pci != "" && seen[s.pci] {
-			f.Warnf(0, host, "two rank lines give %s different names; kept the first", s.pci)
+		if s.pci != "" && seen[s.pci] { // under another name
 			continue
 		}
 		seen[s.pci] = true
@@ -118,10 +117,7 @@ func (t *Table) addBench(f *cluster.Fragment) {
 	if p == nil {
 		return
 	}
-	half := p.Out
-	if half == nil || half.PrintedBus == 0 && p.In != nil {
-		half = p.In
-	}
+	half := cmp.Or(p.Out, p.In)
 	if half == nil || half.PrintedBus == 0 {
 		return
 	}

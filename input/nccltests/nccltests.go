@@ -92,7 +92,7 @@ func Match(data []byte) bool {
 		bytes.Contains(data[i:min(len(data), i+300)], []byte("(elements)")) {
 		return true
 	}
-	return rowAlone(data) || matchForms(data)
+	return matchForms(data)
 }
 
 // Read turns the output into a fragment: hosts with the GPUs that took part, and

@@ -50,16 +50,10 @@ func (t *Table) nameOp() {
 func (t *Table) opByColumns() coll.Kind {
 	p, redop, root := t.largest()
 	n := float64(t.NRanks())
-	if p == nil || p.Out == nil || p.Out.PrintedAlg < 1e7 || n == 1 {
+	if p == nil || p.Out == nil || p.Out.PrintedAlg < 1e7 || n < 2 {
 		return coll.None
 	}
 	factor := float64(p.Out.PrintedBus / p.Out.PrintedAlg)
-	if n == 0 {
-		if n = ranksBy(factor, redop, root, float64(p.Out.PrintedAlg)); n == 0 {
-			return coll.None
-		}
-		t.world = int(n)
-	}
 	// Two printed decimals are all there is of either rate.
 	near := func(want float64) bool {
 		slack := 0.02 + 0.01e9*(1+want)/float64(p.Out.PrintedAlg)
@@ -76,22 +70,4 @@ func (t *Table) opByColumns() coll.Kind {
 		return coll.Broadcast
 	}
 	return coll.None
-}
-
-// ranksBy is the number of ranks that makes a row's factor between busbw and algbw, of an all-reduce or a
-// reduce-scatter; 0 where two decimals do not tell it from its neighbours.
-func ranksBy(factor float64, redop string, root int, alg float64) float64 {
-	if redop == "" || root >= 0 || factor <= 0 || factor >= 2 {
-		return 0
-	}
-	whole := 1.0 // of a reduce-scatter: (n-1)/n
-	if factor >= 1 {
-		whole = 2
-	}
-	n := math.Round(whole / (whole - factor))
-	slack := 0.01e9 * (1 + factor) / alg // two printed decimals of both rates
-	if n < 2 || n > 64 || whole/(n*(n+1)) < 2*slack || math.Abs(factor-whole*(n-1)/n) > slack+0.002 {
-		return 0
-	}
-	return n
 }

@@ -257,17 +257,11 @@ func (p *parser) cutRecord(s string) (string, bool) {
 	return strings.Join(head, " "), true
 }
 
-// splitGlued returns the end of a row's piece that stands in front of a host name.
-// A name that no rank line gave may begin with a reduction or a root of -1.
+// splitGlued returns the end of a row's piece that stands in front of the name of a host that a rank line gave.
 func (p *parser) splitGlued(name string) string {
 	for i := range name {
 		if p.hosts[name[i:]] {
 			return name[:i]
-		}
-	}
-	for _, s := range []string{"mulsum", "sum", "prod", "min", "max", "avg", "none", "-1", "N/A"} {
-		if strings.HasPrefix(name, s) && len(name) > len(s) {
-			return s
 		}
 	}
 	return ""

@@ -96,8 +96,8 @@ func (o *Output) Sweeps() (result.Sweeps, error) {
 				_, err := coll.ParseKind("")
 				return nil, fmt.Errorf("%s: nothing says which collective this table is of: %w", place(s.File, s.Line), err)
 			}
-			if err := checked(s); err != nil {
-				return nil, err
+			if err := s.Check(); err != nil {
+				return nil, fmt.Errorf("%s: %w", place(s.File, s.Line), err)
 			}
 			if len(s.Rows()) > 0 {
 				list = append(list, s)
@@ -105,18 +105,6 @@ func (o *Output) Sweeps() (result.Sweeps, error) {
 		}
 	}
 	return list, nil
-}
-
-// checked names the first point of a sweep that cannot be.
-func checked(s *result.Sweep) error {
-	for i := range s.Points {
-		one := *s
-		one.Points = s.Points[i : i+1]
-		if err := one.Check(); err != nil {
-			return fmt.Errorf("%s: %w", place(s.File, s.Points[i].Line), err)
-		}
-	}
-	return nil
 }
 
 // place is a line of a file; JSON has no lines.

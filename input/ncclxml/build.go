@@ -243,9 +243,6 @@ func (b *builder) pci(e *element, numa, parent, tray int) {
 			b.plain++
 		}
 	}
-	if len(e.all("pci")) > 0 {
-		b.f.Warnf(e.Line, string(addr), "pci elements inside a %s are left out; expected them inside a switch", kind)
-	}
 	b.leaves = append(b.leaves, l)
 }
 

@@ -258,8 +258,6 @@ func (p *printer) gpuLink(l cluster.Link) *element {
 	case cluster.NVSwitch:
 		target, class = string(p.t.Devices[l.B].PCI), "068000"
 		target = cmp.Or(target, hidden)
-	case cluster.NUMA:
-		target, class = "0000:00:00.0", "068001"
 	}
 	e.set("target", target)
 	e.setInt("count", l.Lanes)

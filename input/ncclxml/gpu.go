@@ -14,8 +14,7 @@ func (b *builder) addGPU(l *leaf, position int) {
 		d.Index = position
 	}
 	info := &cluster.GPUInfo{Vendor: b.vendor(l.el)}
-	gpus := l.el.all("gpu")
-	if len(gpus) > 0 {
+	if gpus := l.el.all("gpu"); len(gpus) > 0 {
 		g := gpus[0]
 		info.GDR = tri(g.Get("gdr"))
 		if b.rccl {
@@ -25,11 +24,7 @@ func (b *builder) addGPU(l *leaf, position int) {
 		}
 	}
 	d.GPU = info
-	id := b.addLeaf(l, d)
-	if len(gpus) > 1 {
-		b.f.Warnf(l.el.Line, b.t.Devices[id].Name, "%d gpu elements on one PCI address: partitions or several ranks of one "+
-			"GPU; counted as one", len(gpus))
-	}
+	b.addLeaf(l, d)
 }
 
 // vendor names the maker of a GPU by its PCI id, else by the dialect.
@@ -39,10 +34,6 @@ func (b *builder) vendor(e *element) string {
 		return "nvidia"
 	case "1002":
 		return "amd"
-	case "8086", "1da3":
-		return "intel"
-	case "1d94":
-		return "hygon"
 	}
 	if b.rccl {
 		return "amd"

@@ -34,7 +34,7 @@ func (b *builder) place(kind cluster.Kind) {
 		if c == 0 && numbered {
 			c = cmp.Compare(x.index, y.index)
 		} else if c == 0 {
-			c = compareAddr(x.addr, y.addr)
+			c = cmp.Compare(x.addr, y.addr)
 		}
 		return c
 	})
@@ -54,19 +54,8 @@ func (b *builder) place(kind cluster.Kind) {
 	}
 }
 
-// compareAddr orders addresses as the bus does, devices without one last.
-func compareAddr(x, y cluster.PCI) int {
-	if (x == "") != (y == "") {
-		return cmp.Compare(len(y), len(x))
-	}
-	if len(x) != len(y) { // a domain of more than four digits
-		return cmp.Compare(len(x), len(y))
-	}
-	return cmp.Compare(x, y)
-}
-
 // addLeaf adds a device with what every pci element says, and its link up.
-func (b *builder) addLeaf(l *leaf, d cluster.Device) int {
+func (b *builder) addLeaf(l *leaf, d cluster.Device) {
 	d.PCI, d.Parent, d.Tray = l.addr, l.parent, l.tray
 	if l.el.Name == "pci" {
 		d.PCIID = pciID(l.el)
@@ -76,7 +65,6 @@ func (b *builder) addLeaf(l *leaf, d cluster.Device) int {
 		b.at[place{l.tray, l.addr}] = id
 	}
 	b.uplink(l.el, id)
-	return id
 }
 
 // uplink joins a device to what is above it.
@@ -84,11 +72,8 @@ func (b *builder) uplink(e *element, d int) {
 	l := cluster.Link{A: b.t.Devices[d].Parent, B: d, Kind: cluster.PCIe}
 	if e.Name == "pci" {
 		l.GTs = b.speed(e)
-		switch w := number(e.Get("link_width"), 0); {
-		case w > 0 && w <= 64:
+		if w := number(e.Get("link_width"), 0); w > 0 && w <= 64 {
 			l.Lanes = w
-		case e.Get("link_width") != "" && e.Get("link_width") != "0":
-			b.f.Warnf(e.Line, e.Get("busid"), "link_width %.60q; expected 1 to 32: left out", e.Get("link_width"))
 		}
 	}
 	b.t.Connect(l)

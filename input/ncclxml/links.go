@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/words"
@@ -67,11 +66,10 @@ func (b *builder) device(tray int, addr cluster.PCI) int {
 func (l *linker) gpu(leaf *leaf, g *element) {
 	b := l.b
 	from := b.device(leaf.tray, leaf.addr)
+	if from < 0 {
+		return // without an address
+	}
 	for _, e := range g.subs {
-		if from < 0 {
-			b.f.Warnf(e.Line, "", "%s of a GPU without an address; left out", e.Name)
-			return
-		}
 		n := number(e.Get("count"), 0)
 		if n < 1 || n > maxCount {
 			b.f.Warnf(e.Line, b.t.Devices[from].Name, "%s count %.60q; expected 1 to %d: left out", e.Name,
@@ -95,12 +93,7 @@ func (l *linker) nvlink(e *element, tray, from, n int) {
 	target := e.Get("target")
 	addr, _ := cluster.ParsePCI(target)
 	switch {
-	case class == "068001":
-		if numa := l.b.t.Above(from, cluster.NUMA); numa >= 0 {
-			l.addEdge(edge{cluster.NVLink, numa, from}, n, e.Line)
-			l.addEdge(edge{cluster.NVLink, from, numa}, n, e.Line)
-		}
-	case strings.HasPrefix(class, "0680"), target == hidden, class == "" && l.b.device(tray, addr) < 0:
+	case class == "068000", target == hidden, class == "" && l.b.device(tray, addr) < 0:
 		l.swAddr[addr] = true
 		l.toSw[from] = min(l.toSw[from]+n, maxCount)
 	default:
@@ -139,9 +132,6 @@ func (l *linker) c2c(e *element, gpu, n int) {
 	link := cluster.Link{A: numa, B: gpu, Kind: cluster.C2C, Lanes: n}
 	if bw := number(e.Get("bw"), 0); bw > 0 && bw < 1e9 {
 		link.Rate = cluster.FromRead(unit.Rate(float64(bw)*float64(n))*unit.GBps/1000, l.b.src)
-	} else {
-		l.b.f.Warnf(e.Line, l.b.t.Devices[gpu].Name, "c2c bw %.60q; expected MB/s per link: rate left unknown",
-			e.Get("bw"))
 	}
 	l.b.t.Connect(link)
 }
@@ -181,11 +171,6 @@ func (l *linker) pairs() {
 // disagree warns about a link that differs by direction.
 func (l *linker) disagree(e edge, there, here int) {
 	a, c := l.b.t.Devices[e.from].Name, l.b.t.Devices[e.to].Name
-	if here == 0 {
-		l.b.f.Warnf(l.edges[e].line, "", "%s has %s to %s, %s has none to %s: traffic back takes another way", a,
-			counted(there, e.kind), c, c, a)
-		return
-	}
 	l.b.f.Warnf(l.edges[e].line, "", "%s has %s to %s, %s has %d to %s: a ring is limited by the %d", a,
 		counted(there, e.kind), c, c, here, a, min(there, here))
 }

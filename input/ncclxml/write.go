@@ -167,11 +167,11 @@ func (p *printer) gpuLinks(l cluster.Link, said string) error {
 		return fmt.Errorf("%s: its rate is not known; NCCL needs it", said)
 	case a == cluster.GPU && b == cluster.GPU && !chips:
 		p.report(l)
-	case a == cluster.GPU && !l.OneWay && l.Kind != cluster.XGMI &&
-		(b == cluster.NUMA && p.t.Above(l.A, cluster.NUMA) == l.B || b == cluster.NVSwitch && !chips):
+	case a == cluster.GPU && !l.OneWay && (chips && p.t.Above(l.A, cluster.NUMA) == l.B ||
+		l.Kind == cluster.NVLink && b == cluster.NVSwitch):
 		p.out[l.A] = append(p.out[l.A], l)
 	default:
-		return fmt.Errorf("%s: %s knows such links between GPUs and, both ways, from a GPU to an NVSwitch or its own CPU",
+		return fmt.Errorf("%s: %s knows such links between GPUs and, both ways, from a GPU to an NVSwitch or over C2C to its own CPU",
 			said, p.target())
 	}
 	return nil

@@ -29,7 +29,7 @@ func (p *Plan) Topologies(shown *cluster.NodeType) ([]File, []Left) {
 		var b bytes.Buffer
 		fmt.Fprintf(&b, "<!-- For NCCL_TOPO_FILE. Nodes show themselves otherwise: %s. Made by busbar plan. -->\n",
 			comment(what))
-		if _, err := ncclxml.Write(&b, t, 0); err != nil {
+		if _, err := ncclxml.Write(&b, t); err != nil {
 			left = append(left, Left{file, fmt.Sprintf("NCCL's format cannot say what %s is: %v", t.Name, err)})
 			continue
 		}

@@ -108,7 +108,7 @@ func siteFiles(t *testing.T, nodes int) fstest.MapFS {
 		t.Fatal(err)
 	}
 	var xml bytes.Buffer
-	if _, err := ncclxml.Write(&xml, preset.Types[0], 0); err != nil {
+	if _, err := ncclxml.Write(&xml, preset.Types[0]); err != nil {
 		t.Fatal(err)
 	}
 	add("topo.xml", xml.String())

@@ -103,13 +103,13 @@ func NCCLTopology(w io.Writer, cl *cluster.Cluster) (notes []string, err error) 
 			"them", len(with), strings.Join(names, ", "))
 	}
 	t := with[0]
-	tray := 0
 	if t.Trays > 1 {
-		tray = t.Devices[t.Of(cluster.GPU)[0]].Tray + 1
-		notes = append(notes, fmt.Sprintf("%s spans %d hosts and NCCL reads one host per file: this is tray %d", t.Name,
-			t.Trays, tray))
+		notes = append(notes, fmt.Sprintf("%s spans %d hosts and NCCL reads one host per file: this is one of them", t.Name,
+			t.Trays))
+		rack := cluster.Cluster{Types: []*cluster.NodeType{t}, Hosts: []cluster.Host{{}}}
+		t = rack.ByTray().Types[0]
 	}
-	domain, err := ncclxml.Write(w, t, tray)
+	domain, err := ncclxml.Write(w, t)
 	if domain != "" {
 		notes = append(notes, fmt.Sprintf("bus ids %s:… are made up: NCCL matches GPUs by bus id; replace them with the "+
 			"machine's own", domain))

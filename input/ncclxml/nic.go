@@ -103,11 +103,10 @@ func isRDMA(label string) bool {
 }
 
 // swapGUID turns NCCL's number, the network's byte order read as the host's,
-// into the GUID as other tools print it. Zero means none.
+// into the GUID as other tools print it, and back. Zero means none.
 func swapGUID(s string) string {
-	hex, ok := strings.CutPrefix(strings.ToLower(s), "0x")
-	v, err := strconv.ParseUint(hex, 16, 64)
-	if !ok || err != nil || v == 0 {
+	v, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(s), "0x"), 16, 64)
+	if err != nil || v == 0 {
 		return ""
 	}
 	return fmt.Sprintf("0x%016x", bits.ReverseBytes64(v))

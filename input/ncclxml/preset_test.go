@@ -24,12 +24,12 @@ func TestPresets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tray := 0
 			if nt.Trays > 1 {
-				tray = nt.Trays
+				c := &cluster.Cluster{Types: []*cluster.NodeType{nt}, Hosts: []cluster.Host{{Name: p.Name}}}
+				nt = c.ByTray().Types[0]
 			}
 			var out strings.Builder
-			_, err = Write(&out, nt, tray)
+			_, err = Write(&out, nt)
 			if intel(nt) {
 				if err == nil || !strings.Contains(err.Error(), "accelerators are Intel's") {
 					t.Error(err)
@@ -47,7 +47,7 @@ func TestPresets(t *testing.T) {
 				t.Error(f.Warnings)
 			}
 			if nt.Count(cluster.NUMA) > 0 {
-				same(t, nt, f.Types[0], tray-1)
+				same(t, nt, f.Types[0])
 			} else if now := f.Types[0]; now.Count(cluster.GPU) != nt.Count(cluster.GPU) || now.Count(cluster.NUMA) != 1 {
 				t.Errorf("a GPU alone became %+v", now.Devices)
 			}
@@ -58,9 +58,9 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// same compares what survives writing, of one tray.
-func same(t *testing.T, was, now *cluster.NodeType, tray int) {
-	a, b := said(was, tray), said(now, -1)
+// same compares what survives writing.
+func same(t *testing.T, was, now *cluster.NodeType) {
+	a, b := said(was), said(now)
 	for _, line := range a {
 		if !slices.Contains(b, line) {
 			t.Errorf("lost: %s", line)
@@ -74,27 +74,11 @@ func same(t *testing.T, was, now *cluster.NodeType, tray int) {
 }
 
 // said lists what a type says that the format can say: no sockets, no host bridges, no models.
-func said(nt *cluster.NodeType, tray int) []string {
+func said(nt *cluster.NodeType) []string {
 	var out []string
-	seen := map[int]bool{} // NVSwitches at which links of the tray's GPUs end
-	for _, l := range nt.Links {
-		seen[l.A] = seen[l.A] || nt.Devices[l.B].Kind == cluster.GPU && nt.Devices[l.B].Tray == tray
-		seen[l.B] = seen[l.B] || nt.Devices[l.A].Kind == cluster.GPU && nt.Devices[l.A].Tray == tray
-	}
-	here := func(d int) bool {
-		if nt.Devices[d].Kind == cluster.NVSwitch {
-			return tray < 0 || seen[d]
-		}
-		return tray < 0 || nt.Devices[d].Tray == tray
-	}
 	names := make([]string, len(nt.Devices))
-	next := map[cluster.Kind]int{}
 	for i := range nt.Devices {
 		names[i] = nt.Devices[i].Name
-		if kind := nt.Devices[i].Kind; tray >= 0 && here(i) { // numbered anew in one tray
-			names[i] = fmt.Sprintf("%s%d", kind, next[kind])
-			next[kind]++
-		}
 	}
 	// Switches are numbered anew: they are told by what they hold. What hangs on a host bridge hangs on its domain.
 	var rename func(d int) string
@@ -105,7 +89,7 @@ func said(nt *cluster.NodeType, tray int) []string {
 		case cluster.PCISwitch:
 			var below []string
 			for i := range nt.Devices {
-				if nt.Devices[i].Parent == d && here(i) {
+				if nt.Devices[i].Parent == d {
 					below = append(below, rename(i))
 				}
 			}
@@ -116,7 +100,7 @@ func said(nt *cluster.NodeType, tray int) []string {
 	}
 	for i := range nt.Devices {
 		d := &nt.Devices[i]
-		if !here(i) || d.Kind == cluster.RootComplex || d.Kind == cluster.Socket {
+		if d.Kind == cluster.RootComplex || d.Kind == cluster.Socket {
 			continue
 		}
 		line := fmt.Sprintf("%s %q ", rename(i), d.Label)
@@ -141,7 +125,7 @@ func said(nt *cluster.NodeType, tray int) []string {
 		out = append(out, line)
 	}
 	for _, l := range nt.Links {
-		if known := l.Kind != cluster.PCIe || l.Lanes > 0; known && l.Kind != cluster.OnDie && here(l.A) && here(l.B) {
+		if known := l.Kind != cluster.PCIe || l.Lanes > 0; known && l.Kind != cluster.OnDie {
 			ends := []string{rename(l.A), rename(l.B)}
 			slices.Sort(ends)
 			out = append(out, fmt.Sprintf("%s–%s %s %d %g %v", ends[0], ends[1], l.Kind, l.Lanes, l.GTs, l.OneWay))

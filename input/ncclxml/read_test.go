@@ -299,14 +299,11 @@ func TestReadTrays(t *testing.T) {
 	if err := writeOne(&strings.Builder{}, nt); err == nil || !strings.Contains(err.Error(), "spans 2 hosts") {
 		t.Errorf("a node of two hosts was written: %v", err)
 	}
-	for tray := 1; tray <= 2; tray++ {
-		var out strings.Builder
-		if _, err := Write(&out, nt, tray); err != nil {
-			t.Fatal(err)
-		}
-		one := read(t, out.String()).Types[0]
+	c := &cluster.Cluster{Types: []*cluster.NodeType{nt}, Hosts: []cluster.Host{{Name: "n"}}}
+	for i, tray := range c.ByTray().Types {
+		one := read(t, write(t, tray)).Types[0]
 		if one.Count(cluster.GPU) != 2 || one.Count(cluster.NUMA) != 2 || one.Trays != 0 {
-			t.Errorf("tray %d:\n%s", tray, describe(one))
+			t.Errorf("tray %d:\n%s", i, describe(one))
 		}
 		roundTrip(t, one)
 	}

@@ -41,7 +41,7 @@ func FuzzRead(f *testing.F) {
 				t.Fatal(err)
 			}
 			var out strings.Builder
-			if _, err := Write(&out, nt, 1); err != nil {
+			if _, err := Write(&out, nt); err != nil {
 				continue
 			}
 			again, err := Read("written", strings.NewReader(out.String()))

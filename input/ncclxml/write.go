@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
+	"busbar.dev/unit"
 )
 
 // Limits of NCCL's parser: 2.21 and later hold 256 elements, releases up to 2.20
@@ -19,17 +22,16 @@ const (
 	maxNodes = 255
 )
 
-// Write writes t as a file for NCCL_TOPO_FILE, in RCCL's dialect when its GPUs
-// are AMD's. tray picks one host of a node that is an NVLink domain of several,
-// counted from 1; 0 refuses such a node. madeUp is the PCI domain of the addresses
-// that are made up because t has none for its GPUs: NCCL finds GPUs by address, so
-// that such a file fits no machine as it is. (It finds NICs by name.) It is an error
+// Write writes t, a node of one host, as a file for NCCL_TOPO_FILE, in RCCL's
+// dialect when its GPUs are AMD's. madeUp is the PCI domain of the addresses that
+// are made up because t has none for its GPUs: NCCL finds GPUs by address, so that
+// such a file fits no machine as it is. (It finds NICs by name.) It is an error
 // when the format cannot say what t is.
-func Write(w io.Writer, t *cluster.NodeType, tray int) (madeUp string, err error) {
+func Write(w io.Writer, t *cluster.NodeType) (madeUp string, err error) {
 	if err := t.Check(); err != nil {
 		return "", err
 	}
-	p := printer{t: t, tray: tray}
+	p := printer{t: t}
 	root, err := p.system()
 	if err != nil {
 		return "", fmt.Errorf("node type %s as NCCL topology XML: %w", t.Name, err)
@@ -43,52 +45,64 @@ func Write(w io.Writer, t *cluster.NodeType, tray int) (madeUp string, err error
 // printer turns a node type into elements.
 type printer struct {
 	t      *cluster.NodeType
-	tray   int
-	rccl   bool
+	lib    string        // that the file is for: NCCL, or RCCL
 	madeUp string        // PCI domain of the addresses of GPUs that were made up
 	addr   []cluster.PCI // per device: its address in the file
-	below  [][]int       // per device: what hangs on it; below the last what hangs on nothing
+	below  [][]int       // per device: what hangs on it
 	up     []cluster.Link
 	out    [][]cluster.Link // per device: links it reports
 	dev    []int            // per device: of GPUs and the first net of NICs
-	placed int              // devices that have their element
+	placed int              // GPUs and NICs that have their element
 }
 
-// plan collects what the elements need and refuses what the format cannot say.
-func (p *printer) plan() error {
+// system collects what the elements need and refuses what the format cannot say.
+func (p *printer) system() (*element, error) {
+	if p.t.Trays > 1 {
+		return nil, fmt.Errorf("it spans %d hosts and NCCL reads one host per file", p.t.Trays)
+	}
 	n := len(p.t.Devices)
-	p.below, p.up, p.out = make([][]int, n+1), make([]cluster.Link, n), make([][]cluster.Link, n)
-	if p.t.Trays > 1 && (p.tray < 1 || p.tray > p.t.Trays) {
-		return fmt.Errorf("it spans %d hosts and NCCL reads one host per file; pick one with Tray 1 to %d", p.t.Trays,
-			p.t.Trays)
-	}
-	for i := range p.t.Devices {
-		d := &p.t.Devices[i]
-		switch {
-		case !p.here(i):
-		case d.Parent < 0 || p.t.Devices[d.Parent].Kind == cluster.Socket:
-			p.below[n] = append(p.below[n], i)
-		default:
-			p.below[d.Parent] = append(p.below[d.Parent], i)
-		}
-	}
+	p.up, p.out, p.dev = make([]cluster.Link, n), make([][]cluster.Link, n), make([]int, n)
+	var top []int
+	p.below, top = p.t.Children()
 	if err := p.makers(); err != nil {
-		return err
+		return nil, err
 	}
 	for _, l := range p.t.Links {
 		if err := p.link(l); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	p.number()
 	p.addresses()
-	return nil
+	sys := newElement("system", "version", map[string]string{nccl: "1", rccl: "2"}[p.lib], "name", p.t.Name)
+	for i, n := range p.t.Of(cluster.NUMA) {
+		sys.subs = append(sys.subs, p.cpu(n, i))
+	}
+	if len(sys.subs) == 0 { // nobody knows them
+		e := newElement("cpu", "numaid", "-1")
+		for _, d := range top {
+			if p.t.Devices[d].Kind == cluster.Socket {
+				p.children(e, p.below[d])
+			}
+		}
+		p.children(e, top)
+		sys.subs = append(sys.subs, e)
+	}
+	if lost := p.t.Count(cluster.GPU) + p.t.Count(cluster.NIC) - p.placed; lost > 0 {
+		return nil, fmt.Errorf("%d of its GPUs and NICs hang below no NUMA domain, host bridge or switch; the format needs one "+
+			"for each", lost)
+	}
+	if n := sys.size(); n > maxNodes {
+		return nil, fmt.Errorf("%d elements; NCCL's parser holds %d", n, maxNodes)
+	}
+	return sys, nil
 }
 
-// here reports whether a device belongs to the host that is written.
-func (p *printer) here(d int) bool {
-	return p.t.Trays <= 1 || p.t.Devices[d].Tray == p.tray-1 || p.t.Devices[d].Kind == cluster.NVSwitch
-}
+// The libraries that read such files.
+const (
+	nccl = "NCCL"
+	rccl = "RCCL"
+)
 
 // makers settles the dialect by who made the GPUs.
 func (p *printer) makers() error {
@@ -103,8 +117,11 @@ func (p *printer) makers() error {
 			return fmt.Errorf("%s is %s's and others are %s's; neither NCCL nor RCCL drives both", d.Name, d.GPU.Vendor, first)
 		}
 	}
-	xgmi := slices.ContainsFunc(p.t.Links, func(l cluster.Link) bool { return l.Kind == cluster.XGMI })
-	p.rccl = first == "amd" || first == "hygon" || xgmi
+	p.lib = nccl
+	if first == "amd" || first == "hygon" ||
+		slices.ContainsFunc(p.t.Links, func(l cluster.Link) bool { return l.Kind == cluster.XGMI }) {
+		p.lib = rccl
+	}
 	if first == "intel" {
 		return fmt.Errorf("its accelerators are Intel's; NCCL drives NVIDIA's and RCCL AMD's")
 	}
@@ -113,66 +130,37 @@ func (p *printer) makers() error {
 
 // link sorts a link to the device that reports it.
 func (p *printer) link(l cluster.Link) error {
-	if !p.here(l.A) || !p.here(l.B) {
-		return nil
-	}
-	a, b := &p.t.Devices[l.A], &p.t.Devices[l.B]
-	said := fmt.Sprintf("%s link %s–%s", l.Kind, a.Name, b.Name)
-	switch {
-	case b.Parent == l.A && (l.Kind == cluster.PCIe || l.Kind == cluster.OnDie):
-		p.up[l.B] = l
-		return nil
-	case a.Parent == l.B && (l.Kind == cluster.PCIe || l.Kind == cluster.OnDie):
-		p.up[l.A] = l
-		return nil
-	case l.Kind == cluster.SMP:
-		return nil // NCCL joins all NUMA domains itself
-	case l.Kind == cluster.NVLink && !p.rccl, l.Kind == cluster.XGMI && p.rccl, l.Kind == cluster.C2C && !p.rccl:
-		return p.gpuLinks(l, said)
-	case l.Kind == cluster.Direct && a.Kind == cluster.PCISwitch && b.Kind == cluster.PCISwitch:
-		p.report(l)
-		return nil
-	}
-	return fmt.Errorf("%s: %s has no word for it", said, p.target())
-}
-
-func (p *printer) target() string {
-	if p.rccl {
-		return "RCCL"
-	}
-	return "NCCL"
-}
-
-// report lists a link with A and, unless it is one-way, turned round with B.
-func (p *printer) report(l cluster.Link) {
-	p.out[l.A] = append(p.out[l.A], l)
-	if !l.OneWay {
-		l.A, l.B = l.B, l.A
-		p.out[l.A] = append(p.out[l.A], l)
-	}
-}
-
-// gpuLinks takes NVLinks, xGMI or chip-to-chip links.
-func (p *printer) gpuLinks(l cluster.Link, said string) error {
+	said := fmt.Sprintf("%s link %s–%s", l.Kind, p.t.Devices[l.A].Name, p.t.Devices[l.B].Name)
 	if p.t.Devices[l.A].Kind != cluster.GPU {
 		l.A, l.B = l.B, l.A
 	}
-	a, b, chips := p.t.Devices[l.A].Kind, p.t.Devices[l.B].Kind, l.Kind == cluster.C2C
+	a, b := &p.t.Devices[l.A], &p.t.Devices[l.B]
+	fabric := l.Kind == cluster.NVLink && p.lib == nccl || l.Kind == cluster.XGMI && p.lib == rccl
+	chips := l.Kind == cluster.C2C && p.lib == nccl
 	switch {
-	case a == cluster.NVSwitch && b == cluster.NVSwitch:
-		return nil // a second level of switches, which no GPU sees: NCCL lists what is at the other end of a GPU's links
-	case !chips && (l.Lanes < 1 || l.Lanes > maxCount):
+	case a.Parent == l.B && (l.Kind == cluster.PCIe || l.Kind == cluster.OnDie):
+		p.up[l.A] = l
+	case b.Parent == l.A && (l.Kind == cluster.PCIe || l.Kind == cluster.OnDie):
+		p.up[l.B] = l
+	case l.Kind == cluster.SMP: // NCCL joins all NUMA domains itself
+	case fabric && a.Kind == cluster.NVSwitch && b.Kind == cluster.NVSwitch:
+		// a second level of switches, which no GPU sees: NCCL lists what is at the other end of a GPU's links
+	case fabric && (l.Lanes < 1 || l.Lanes > maxCount):
 		return fmt.Errorf("%s: %d links; the format needs their number", said, l.Lanes)
 	case chips && !l.Rate.Known():
 		return fmt.Errorf("%s: its rate is not known; NCCL needs it", said)
-	case a == cluster.GPU && b == cluster.GPU && !chips:
-		p.report(l)
-	case a == cluster.GPU && !l.OneWay && (chips && p.t.Above(l.A, cluster.NUMA) == l.B ||
-		l.Kind == cluster.NVLink && b == cluster.NVSwitch):
+	case fabric && a.Kind == cluster.GPU && b.Kind == cluster.GPU,
+		l.Kind == cluster.Direct && a.Kind == cluster.PCISwitch && b.Kind == cluster.PCISwitch:
+		p.out[l.A] = append(p.out[l.A], l)
+		if !l.OneWay {
+			l.A, l.B = l.B, l.A
+			p.out[l.A] = append(p.out[l.A], l)
+		}
+	case a.Kind == cluster.GPU && !l.OneWay && (chips && p.t.Above(l.A, cluster.NUMA) == l.B ||
+		fabric && b.Kind == cluster.NVSwitch && l.Kind == cluster.NVLink):
 		p.out[l.A] = append(p.out[l.A], l)
 	default:
-		return fmt.Errorf("%s: %s knows such links between GPUs and, both ways, from a GPU to an NVSwitch or over C2C to its own CPU",
-			said, p.target())
+		return fmt.Errorf("%s: %s has no word for it", said, p.lib)
 	}
 	return nil
 }
@@ -181,27 +169,24 @@ func (p *printer) gpuLinks(l cluster.Link, said string) error {
 // different, else its place in the list. NICs give theirs to as many nets as they
 // have, in their own order and not that of the tree.
 func (p *printer) number() {
-	p.dev = make([]int, len(p.t.Devices))
-	gpus, nets := 0, 0
+	gpus := p.t.Of(cluster.GPU)
 	seen := map[int]bool{-1: true}
 	distinct := true
-	for i := range p.t.Devices {
-		switch d := &p.t.Devices[i]; {
-		case !p.here(i):
-		case d.Kind == cluster.GPU:
-			distinct = distinct && !seen[d.Index]
-			seen[d.Index] = true
-			p.dev[i] = gpus
-			gpus++
-		case d.Kind == cluster.NIC:
-			p.dev[i] = nets
-			nets += max(len(p.ports(i)), 1)
-		}
+	for i, g := range gpus {
+		index := p.t.Devices[g].Index
+		distinct = distinct && !seen[index]
+		seen[index] = true
+		p.dev[g] = i
 	}
-	for _, g := range p.t.Of(cluster.GPU) {
+	for _, g := range gpus {
 		if distinct {
 			p.dev[g] = p.t.Devices[g].Index
 		}
+	}
+	nets := 0
+	for _, k := range p.t.Of(cluster.NIC) {
+		p.dev[k] = nets
+		nets += max(len(p.ports(k)), 1)
 	}
 }
 
@@ -222,8 +207,7 @@ func (p *printer) addresses() {
 	taken := map[cluster.PCI]bool{"": true}
 	for i := range p.t.Devices {
 		d := &p.t.Devices[i]
-		if !p.here(i) || d.Kind == cluster.NVSwitch || d.Kind >= cluster.Socket && d.Kind <= cluster.RootComplex ||
-			p.virtual(i) {
+		if d.Kind == cluster.NVSwitch || d.Kind >= cluster.Socket && d.Kind <= cluster.RootComplex || p.virtual(i) {
 			continue
 		}
 		p.addr[i] = d.PCI
@@ -245,4 +229,155 @@ func (p *printer) virtual(i int) bool {
 	l := &p.up[i]
 	return d.Kind == cluster.NIC && d.PCI == "" && d.PCIID == nil && l.Lanes == 0 && l.GTs == 0 &&
 		(d.Parent < 0 || p.t.Devices[d.Parent].Kind != cluster.RootComplex && p.t.Devices[d.Parent].Kind != cluster.PCISwitch)
+}
+
+// cpu writes a NUMA domain. What nobody knows is left out: NCCL then looks.
+func (p *printer) cpu(n, position int) *element {
+	d := &p.t.Devices[n]
+	id := d.Index
+	if id < 0 && len(p.t.Of(cluster.NUMA)) > 1 {
+		id = position
+	}
+	info := *cmp.Or(d.CPU, &cluster.CPUInfo{})
+	if d.Parent >= 0 {
+		socket := cmp.Or(p.t.Devices[d.Parent].CPU, &cluster.CPUInfo{})
+		info.Arch = cmp.Or(info.Arch, socket.Arch)
+		if info.Vendor == "" {
+			info.Vendor, info.Family, info.Model = socket.Vendor, socket.Family, socket.Model
+		}
+	}
+	mask := ""
+	if cores, err := board.ParseList(info.Cores); err == nil && len(cores.Mask()) <= maxValue {
+		mask = cores.Mask()
+	}
+	family, model := "", ""
+	if info.Family != 0 || info.Model != 0 {
+		family, model = strconv.Itoa(info.Family), strconv.Itoa(info.Model)
+	}
+	e := newElement("cpu", "numaid", strconv.Itoa(id), "affinity", mask, "arch", info.Arch, "vendor", info.Vendor,
+		"familyid", family, "modelid", model)
+	p.children(e, p.below[n])
+	return e
+}
+
+// children writes what hangs on a cpu or a switch. NICs without a card share
+// one nic element, for NCCL knows one of them per cpu.
+func (p *printer) children(e *element, list []int) {
+	bare := newElement("nic")
+	for _, d := range list {
+		switch k := p.t.Devices[d].Kind; {
+		case k == cluster.RootComplex:
+			p.children(e, p.below[d])
+		case k == cluster.NIC && p.virtual(d):
+			p.nets(bare, d)
+		case k == cluster.PCISwitch || k == cluster.GPU || k == cluster.NIC || k == cluster.KindUnknown:
+			e.subs = append(e.subs, p.pci(d))
+		}
+	}
+	e.addFilled(bare)
+}
+
+func (p *printer) pci(i int) *element {
+	d := &p.t.Devices[i]
+	speed := ""
+	if p.up[i].GTs > 0 {
+		speed = fmt.Sprintf("%.1f GT/s PCIe", p.up[i].GTs)
+	}
+	id := p.id(i)
+	attrs := []string{"busid", string(p.addr[i])}
+	for k, part := range idParts(&id) {
+		attrs = append(attrs, idAttrs[k], hex(*part))
+	}
+	e := newElement("pci", append(attrs, "link_speed", speed, "link_width", known(p.up[i].Lanes))...)
+	switch d.Kind {
+	case cluster.PCISwitch:
+		p.children(e, p.below[i])
+		for _, l := range p.out[i] {
+			e.subs = append(e.subs, newElement("pcilink", "target", string(p.addr[l.B])))
+		}
+	case cluster.GPU:
+		e.subs = append(e.subs, p.gpu(i))
+	case cluster.NIC:
+		nic := newElement("nic")
+		p.nets(nic, i)
+		e.addFilled(nic)
+	}
+	return e
+}
+
+// id is what the device answers on the bus, with a class that fits its kind
+// where nobody read one, for NCCL needs it, or where what was read says that the
+// device is another thing.
+func (p *printer) id(i int) (id cluster.PCIID) {
+	d := &p.t.Devices[i]
+	if d.PCIID != nil {
+		id = *d.PCIID
+	}
+	if said := classKind(id.Class); said != d.Kind && (said != cluster.KindUnknown || id.Class == "") {
+		id.Class = map[cluster.Kind]string{
+			cluster.PCISwitch: "060400", cluster.GPU: "030200", cluster.NIC: "020000", cluster.NVSwitch: "068000",
+		}[d.Kind]
+		switch {
+		case d.Kind == cluster.GPU && p.lib == rccl:
+			id.Class = "038000"
+		case d.Kind == cluster.NIC && d.NIC != nil && d.NIC.Kind == cluster.InfiniBand:
+			id.Class = "020700"
+		}
+	}
+	return id
+}
+
+func (p *printer) gpu(i int) *element {
+	p.placed++
+	info := cmp.Or(p.t.Devices[i].GPU, &cluster.GPUInfo{})
+	sm, gcn := known(info.SM), ""
+	if p.lib == rccl {
+		sm, gcn = "", info.Arch
+	}
+	dev := strconv.Itoa(p.dev[i])
+	// the rank is that in a job of all GPUs of the host; NCCL puts in those of its own
+	e := newElement("gpu", "dev", dev, "gcn", gcn, "sm", sm, "rank", dev, "gdr", bit(info.GDR))
+	for _, l := range p.out[i] {
+		lanes := max(l.Lanes, 1)
+		target := string(p.addr[l.B])
+		switch {
+		case l.Kind == cluster.C2C:
+			e.subs = append(e.subs, newElement("c2c",
+				"bw", known(int(math.Round(float64(l.Rate.Value/unit.GBps)*1000/float64(lanes)))), "count", known(lanes)))
+			continue
+		case p.t.Devices[l.B].Kind == cluster.NVSwitch:
+			target = cmp.Or(string(p.t.Devices[l.B].PCI), hidden)
+		}
+		e.subs = append(e.subs, newElement(l.Kind.String(), // nvlink, xgmi
+			"target", target, "count", known(lanes), "tclass", hex(p.id(l.B).Class)))
+	}
+	return e
+}
+
+// ports lists what to write as nets: the ports that are not down, which NCCL
+// does not list either, or one when only the NIC itself says something.
+func (p *printer) ports(i int) []cluster.Port {
+	d := &p.t.Devices[i]
+	info := cmp.Or(d.NIC, &cluster.NICInfo{})
+	if len(info.Ports) > 0 {
+		return slices.DeleteFunc(slices.Clone(info.Ports), func(p cluster.Port) bool { return p.State == cluster.Down })
+	}
+	if d.Label != "" || info.GDR != cluster.Maybe || info.Reduction != cluster.Maybe {
+		return []cluster.Port{{Label: d.Label}}
+	}
+	return nil
+}
+
+// nets writes a NIC's ports. A name that nobody knows is made up; NCCL does not
+// find such a net on the machine and drops it.
+func (p *printer) nets(nic *element, i int) {
+	p.placed++
+	d := &p.t.Devices[i]
+	info := cmp.Or(d.NIC, &cluster.NICInfo{})
+	for k, port := range p.ports(i) {
+		label := cmp.Or(port.Label, d.Label, fmt.Sprintf("%s%s-%d", unnamed, d.Name, k))
+		nic.subs = append(nic.subs, newElement("net", "name", label, "dev", strconv.Itoa(p.dev[i]+k), "latency", "0",
+			"speed", known(int(math.Round(port.Rate.Value.Gbps()*1000))), "port", known(port.Num),
+			"guid", swapGUID(port.GUID), "gdr", bit(info.GDR), "coll", bit(info.Reduction)))
+	}
 }

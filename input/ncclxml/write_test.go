@@ -51,7 +51,7 @@ func accepted(text string) error {
 
 // writeOne writes a node of one host.
 func writeOne(w io.Writer, t *cluster.NodeType) error {
-	_, err := Write(w, t, 0)
+	_, err := Write(w, t)
 	return err
 }
 
@@ -114,7 +114,7 @@ func TestWriteDescribed(t *testing.T) {
 	was := server()
 	text := write(t, was)
 	now := read(t, text).Types[0]
-	same(t, was, now, -1)
+	same(t, was, now)
 	for _, want := range []string{
 		`<pci busid="fffe:01:00.0" class="0x060400"`,
 		`<nvlink target="fffffff:ffff:ff" count="18" tclass="0x068000"/>`, `link_speed="32.0 GT/s PCIe" link_width="16"`,
@@ -271,7 +271,7 @@ func TestMadeUp(t *testing.T) {
 			nt.Devices[g].PCI = cluster.PCI(fmt.Sprintf("0000:%02x:00.0", 16+k))
 		}
 		c.change(nt)
-		if got, _ := Write(io.Discard, nt, 0); got != c.want {
+		if got, _ := Write(io.Discard, nt); got != c.want {
 			t.Errorf("%s: %q; want %q", c.name, got, c.want)
 		}
 	}

@@ -3,7 +3,10 @@ package live
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // stateFiles are what the kernel says about a machine that matters to jobs.
@@ -41,29 +44,23 @@ func liveSetting(name string) bool {
 	return false
 }
 
+var (
+	lockedMemory = lazyre.New(`(?m)^Max locked memory\s+(\d+)`)
+	cpusAllowed  = lazyre.New(`(?m)^Cpus_allowed_list.*$`)
+)
+
 // liveText writes what the kernel prints in the form that tools print.
 func liveText(name, text string) string {
 	switch name {
 	case "/proc/self/limits":
-		for _, line := range strings.Split(text, "\n") {
-			if rest, ok := strings.CutPrefix(line, "Max locked memory"); ok {
-				f := strings.Fields(rest)
-				if len(f) > 0 && f[0] != "unlimited" {
-					var n uint64
-					if _, err := fmt.Sscan(f[0], &n); err == nil {
-						return fmt.Sprintf("max locked memory (kbytes, -l) %d\n", n/1024)
-					}
-				}
-			}
+		m := lockedMemory.FindStringSubmatch(text)
+		if m == nil {
+			return ""
 		}
-		return ""
+		n, _ := strconv.ParseUint(m[1], 10, 64)
+		return fmt.Sprintf("max locked memory (kbytes, -l) %d\n", n/1024)
 	case "/proc/self/status":
-		for _, line := range strings.Split(text, "\n") {
-			if strings.HasPrefix(line, "Cpus_allowed_list") {
-				return line + "\n"
-			}
-		}
-		return ""
+		return cpusAllowed.FindString(text) + "\n"
 	}
 	return text
 }

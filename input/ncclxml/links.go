@@ -76,43 +76,30 @@ func (l *linker) gpu(leaf *leaf, g *element) {
 				e.Get("count"), maxCount)
 			continue
 		}
-		switch e.Name {
-		case "c2c":
+		if e.Name == "c2c" {
 			l.c2c(e, from, n)
-		case "xgmi":
-			l.direct(e, cluster.XGMI, leaf.tray, from, n)
-		case "nvlink":
-			l.nvlink(e, leaf.tray, from, n)
+		} else {
+			l.link(e, leaf.tray, from, n)
 		}
 	}
 }
 
-// nvlink tells by the target's class where a link goes, as NCCL does.
-func (l *linker) nvlink(e *element, tray, from, n int) {
-	class := hexText(e.Get("tclass"))
-	target := e.Get("target")
+// link tells by the target's class where an NVLink goes, as NCCL does: to an NVSwitch, else to another GPU of the host.
+func (l *linker) link(e *element, tray, from, n int) {
+	b := l.b
+	kind := map[string]cluster.LinkKind{"nvlink": cluster.NVLink, "xgmi": cluster.XGMI}[e.Name]
+	class, target := hexText(e.Get("tclass")), e.Get("target")
 	addr, _ := cluster.ParsePCI(target)
+	me, to := b.t.Devices[from].Name, b.device(tray, addr)
 	switch {
-	case class == "068000", target == hidden, class == "" && l.b.device(tray, addr) < 0:
+	case kind == cluster.NVLink && (class == "068000" || target == hidden || class == "" && to < 0):
 		l.swAddr[addr] = true
 		l.toSw[from] = min(l.toSw[from]+n, maxCount)
-	default:
-		l.direct(e, cluster.NVLink, tray, from, n)
-	}
-}
-
-// direct adds links to another GPU of the host.
-func (l *linker) direct(e *element, kind cluster.LinkKind, tray, from, n int) {
-	b := l.b
-	me := b.t.Devices[from].Name
-	addr, _ := cluster.ParsePCI(e.Get("target"))
-	to := b.device(tray, addr)
-	switch {
 	case to == from:
 		b.f.Warnf(e.Line, me, "names itself as the target of %s: what is at their other end is not in the file; left out",
 			counted(n, kind))
 	case to < 0 || b.t.Devices[to].Kind != cluster.GPU:
-		b.f.Warnf(e.Line, me, "%s to %.60s, which is no GPU of this file; left out", counted(n, kind), e.Get("target"))
+		b.f.Warnf(e.Line, me, "%s to %.60s, which is no GPU of this file; left out", counted(n, kind), target)
 	default:
 		l.addEdge(edge{kind, from, to}, n, e.Line)
 	}
@@ -163,16 +150,11 @@ func (l *linker) pairs() {
 		}
 		l.b.t.Connect(cluster.Link{A: e.from, B: e.to, Kind: e.kind, Lanes: there, OneWay: !both})
 		if !both && (e.from < e.to || back.n == 0) && e.kind != cluster.Direct {
-			l.disagree(e, there, back.n)
+			a, c := l.b.t.Devices[e.from].Name, l.b.t.Devices[e.to].Name
+			l.b.f.Warnf(l.edges[e].line, "", "%s has %s to %s, %s has %d to %s: a ring is limited by the %d", a,
+				counted(there, e.kind), c, c, back.n, a, min(there, back.n))
 		}
 	}
-}
-
-// disagree warns about a link that differs by direction.
-func (l *linker) disagree(e edge, there, here int) {
-	a, c := l.b.t.Devices[e.from].Name, l.b.t.Devices[e.to].Name
-	l.b.f.Warnf(l.edges[e].line, "", "%s has %s to %s, %s has %d to %s: a ring is limited by the %d", a,
-		counted(there, e.kind), c, c, here, a, min(there, here))
 }
 
 // counted is a number of links of a kind.

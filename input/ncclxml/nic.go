@@ -1,6 +1,7 @@
 package ncclxml
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -27,25 +28,16 @@ func (b *builder) addNIC(l *leaf, position int) {
 		info.GDR = max(info.GDR, tri(n.Get("gdr")))
 		info.Reduction = max(info.Reduction, tri(n.Get("coll")))
 	}
-	d.Label = commonLabel(info.Ports)
-	if info.Ports != nil {
-		info.Kind = netKind(pciID(l.el), info.Ports[0].Label)
-	} else {
-		info.Kind = netKind(pciID(l.el), "")
+	first := ""
+	if len(info.Ports) > 0 {
+		first = info.Ports[0].Label
+		if !slices.ContainsFunc(info.Ports, func(p cluster.Port) bool { return p.Label != first }) {
+			d.Label = first // always so for a single port
+		}
 	}
+	info.Kind = netKind(pciID(l.el), first)
 	d.NIC = info
 	b.addLeaf(l, d)
-}
-
-// commonLabel is the name that all ports share: always so for a single port.
-func commonLabel(ports []cluster.Port) (label string) {
-	for i, p := range ports {
-		if i > 0 && p.Label != label {
-			return ""
-		}
-		label = p.Label
-	}
-	return label
 }
 
 func (b *builder) port(n *element) cluster.Port {
@@ -57,17 +49,12 @@ func (b *builder) port(n *element) cluster.Port {
 		p.Num = v
 	}
 	s := n.Get("speed")
-	if s == "" {
-		return p
-	}
-	mbps := number(s, 0)
-	if mbps <= 0 || mbps > 1e9 {
+	if mbps := number(s, 0); mbps > 0 && mbps <= 1e9 {
+		p.Rate = cluster.FromRead(unit.Rate(float64(mbps))*unit.Gbps/1000, b.src)
+	} else if s != "" {
 		b.f.Warnf(n.Line, n.Get("name"),
-			"speed %.60q Mb/s; expected more than zero: left unknown (NCCL counts it as 10 Gb/s)",
-			s)
-		return p
+			"speed %.60q Mb/s; expected more than zero: left unknown (NCCL counts it as 10 Gb/s)", s)
 	}
-	p.Rate = cluster.FromRead(unit.Rate(float64(mbps))*unit.Gbps/1000, b.src)
 	return p
 }
 
@@ -75,9 +62,7 @@ func (b *builder) port(n *element) cluster.Port {
 // which is an RDMA device where NCCL uses verbs and an interface where it uses
 // sockets.
 func netKind(id *cluster.PCIID, label string) cluster.NetKind {
-	if id == nil {
-		id = &cluster.PCIID{}
-	}
+	id = cmp.Or(id, &cluster.PCIID{})
 	switch {
 	case id.Vendor == "1d0f" && strings.HasPrefix(id.Device, "efa"), strings.HasPrefix(label, "rdmap"),
 		strings.HasPrefix(label, "efa"):

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -45,15 +44,9 @@ func ReadFile(files fs.FS, name string) (*Ring, error) {
 	case len(data) > MaxSize:
 		return nil, fmt.Errorf("%s: more than %d MiB; expected a ring of busbar's profiler plugin", name, MaxSize>>20)
 	}
-	next := uint64(0)
-	if again, err := files.Open(name); err == nil {
-		head := make([]byte, nextAt+8)
-		if _, err := io.ReadFull(again, head); err == nil {
-			next = NextOf(head)
-		}
-		again.Close()
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	head := make([]byte, nextAt+8)
+	if again, ok := f.(io.ReaderAt); ok {
+		_, _ = again.ReadAt(head, 0) // of a file that is gone, what was read counts
 	}
-	return Read(name, data, next)
+	return Read(name, data, NextOf(head))
 }

@@ -144,13 +144,11 @@ func Read(name string, data []byte, next uint64) (*Ring, error) {
 	case h.Version != 1:
 		return nil,
 			fmt.Errorf("%s: a ring of version %d; expected version 1: use the busbar that the plugin is of", name, h.Version)
-	case h.Size != recordsAt || h.RecordSize != recordSize || h.CommSize != commSize || h.Max != maxComms:
-		return nil, fmt.Errorf("%s: this ring is damaged: its header gives sizes of %d, %d, %d and %d; expected %d, %d, %d "+
-			"and %d", name, h.Size, h.RecordSize, h.CommSize, h.Max, recordsAt, recordSize, commSize, maxComms)
-	case records < 1 || records > maxRecords || len(data) < recordsAt+records*recordSize:
-		return nil, fmt.Errorf("%s: a ring of %d records in %d bytes: it is cut off", name, records, len(data))
-	case h.Next > maxCount || h.Lost > maxCount:
-		return nil, fmt.Errorf("%s: this ring is damaged: it counts %d operations and %d lost ones", name, h.Next, h.Lost)
+	case h.Size != recordsAt, h.RecordSize != recordSize, h.CommSize != commSize, h.Max != maxComms,
+		records < 1, records > maxRecords, len(data) < recordsAt+records*recordSize, h.Next > maxCount, h.Lost > maxCount:
+		return nil, fmt.Errorf("%s: this ring is damaged or cut off: of %d bytes, its header gives %d and %d records of %d, "+
+			"and counts %d operations and %d lost ones; expected %d bytes before records of %d", name, len(data), h.Size,
+			records, h.RecordSize, h.Next, h.Lost, recordsAt, recordSize)
 	}
 	r := &Ring{
 		PID: int(h.PID & math.MaxInt32), Created: stamp(h.Created), Next: h.Next, Lost: h.Lost, Rank: int(h.Rank),

@@ -3,6 +3,7 @@ package nccllog
 import (
 	"strings"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
 
@@ -125,22 +126,14 @@ func (c *Reader) intern(s string) string {
 
 func (c *Reader) drop(what string) { c.log.Dropped[what]++ }
 
+var release = lazyre.New(`CCL version[ :]*(\d[\w.+:-]{0,60}\.[\w.+:-]{0,60}\w)`)
+
 // version counts "NCCL version 2.30.3+cuda13.0" and "RCCL version : 2.22.3-HEAD",
 // wherever in a line it stands: an exception names it too.
 func (c *Reader) version(num int, text string) {
-	const key = "CCL version"
-	for rest := text; ; {
-		i := strings.Index(rest, key)
-		if i < 0 {
-			return
-		}
-		rest = rest[i+len(key):]
-		v := strings.TrimLeft(rest, " :")
-		if end := strings.IndexFunc(v, func(r rune) bool { return r > 127 || r != '+' && r != ':' && !inHost[r] }); end >= 0 {
-			v = v[:end]
-		}
-		if v = strings.TrimRight(v, ".:-"); v != "" && v[0] >= '0' && v[0] <= '9' && strings.Contains(v, ".") && len(v) < 80 {
-			c.versions.countText(v, Pos{c.source, num}, maxVersions)
+	if strings.Contains(text, "CCL version") {
+		for _, m := range release.FindAllStringSubmatch(text, -1) {
+			c.versions.countText(m[1], Pos{c.source, num}, maxVersions)
 		}
 	}
 }

@@ -124,13 +124,12 @@ func (p *parser) formRow(t *Table, num int, g map[string]string) {
 		alg = bus / opOf(t.Test).BusFactor(t.world)
 	}
 	micros := cmp.Or(figureOf(g["us"]), size/alg/1e3)
-	if !(size >= 1 && size <= 1e15 && micros > 0 && micros < 1e12) || p.rows >= maxRows {
+	if !(size >= 1 && size <= 1e15 && micros > 0 && micros < 1e12) {
 		p.out.Unused++
 		return
 	}
-	p.rows++
-	t.addRow(result.Point{Size: unit.Bytes(size), Out: timing(micros, rate(alg), rate(bus), nil), Line: num}, "float", "sum",
-		-1)
+	point := result.Point{Size: unit.Bytes(size), Out: timing(micros, rate(alg), rate(bus), nil), Line: num}
+	p.addRow(t, point, "float", "sum", -1)
 }
 
 // figureOf reads a number that an expression found; 0 where it is none.

@@ -128,10 +128,7 @@ func (t *Table) addBench(f *cluster.Fragment) {
 		b.Op = t.Op.String()
 	}
 	if len(t.Ranks) == b.Ranks {
-		hosts := map[string]bool{}
-		for i := range t.Ranks {
-			hosts[t.Ranks[i].Host] = true
-		}
+		hosts, _ := t.perHost()
 		b.Hosts = len(hosts)
 	}
 	f.Benches = append(f.Benches, b)

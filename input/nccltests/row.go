@@ -35,7 +35,7 @@ func (p *parser) fields(num int, f []string, piece bool) {
 		}
 		p.torn = row
 		row.point.Line = num
-		p.values(num, rest, piece)
+		p.values(rest, piece)
 		return
 	}
 	if !allFigures(f) {
@@ -49,17 +49,12 @@ func (p *parser) fields(num int, f []string, piece bool) {
 		}
 		return
 	}
-	p.values(num, f, piece)
+	p.values(f, piece)
 }
 
 // values adds figures to the row at hand and ends it when it is complete.
-func (p *parser) values(num int, f []string, piece bool) {
-	tr := p.torn
-	t := p.table(num)
-	if t == nil {
-		p.torn = nil
-		return
-	}
+func (p *parser) values(f []string, piece bool) {
+	tr, t := p.torn, p.lastTable()
 	half := t.header.half()
 	if !tr.rooted && len(f) > 0 {
 		tr.rooted = true
@@ -125,12 +120,16 @@ func (p *parser) endRow() {
 	if !read {
 		return
 	}
-	if p.rows >= maxRows {
-		p.overflow(tr.point.Line, "%d rows", maxRows)
+	p.addRow(t, tr.point, tr.dtype, tr.redop, tr.root)
+}
+
+// addRow files a row, of which the text has so many at most.
+func (p *parser) addRow(t *Table, point result.Point, dtype, redop string, root int) {
+	if p.rows++; p.rows > maxRows {
+		p.overflow(point.Line, "%d rows", maxRows)
 		return
 	}
-	p.rows++
-	t.addRow(tr.point, tr.dtype, tr.redop, tr.root)
+	t.addRow(point, dtype, redop, root)
 }
 
 func (p *parser) lastTable() *Table {

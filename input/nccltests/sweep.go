@@ -36,16 +36,10 @@ func (t *Table) describe(file string) {
 	case serial > 1:
 		like.Tool += fmt.Sprintf(" -g %d", serial)
 	}
-	per := map[string]int{}
-	var hosts []string
-	for _, r := range t.Ranks {
-		if per[r.Host]++; per[r.Host] == 1 {
-			hosts = append(hosts, r.Host)
-		}
-		like.Machine = &result.Machine{GPU: r.Model}
-	}
+	hosts, per := t.perHost()
 	ranks := max(t.NRanks(), 1)
 	if len(hosts) > 0 {
+		like.Machine = &result.Machine{GPU: t.Ranks[len(t.Ranks)-1].Model}
 		like.Nodes, like.PerNode = result.Evenly(per, ranks)
 		like.Hosts = cluster.FormatHosts(hosts)
 		// busbar bench prints this table too: such ranks are CPUs.
@@ -68,14 +62,23 @@ func (t *Table) describe(file string) {
 // Layout is how many nodes with how many GPUs each the table lists, false where it lists no
 // ranks, or not all.
 func (t *Table) Layout() (nodes, gpus int, ok bool) {
-	hosts := map[string]int{}
-	for _, r := range t.Ranks {
-		hosts[r.Host]++
-	}
-	for _, n := range hosts {
+	hosts, per := t.perHost()
+	for _, n := range per {
 		gpus = max(gpus, n)
 	}
 	return len(hosts), gpus, len(hosts) > 0 && gpus*len(hosts) == t.NRanks()
+}
+
+// perHost lists the hosts of the ranks in their order, and how many each has.
+func (t *Table) perHost() (hosts []string, per map[string]int) {
+	per = map[string]int{}
+	for i := range t.Ranks {
+		host := t.Ranks[i].Host
+		if per[host]++; per[host] == 1 {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts, per
 }
 
 // Name says which collective a table is of, where somebody knows better than the text.

@@ -31,37 +31,33 @@ var ErrSeveral = errors.New("more than one dump")
 
 // The instructions that data needs, by their bytes in Python's pickletools.
 const (
-	opMark           = '('
-	opStop           = '.'
-	opBinInt         = 'J'
-	opBinInt1        = 'K'
-	opBinInt2        = 'M'
-	opNone           = 'N'
-	opBinUnicode     = 'X'
-	opAppends        = 'e'
-	opAppend         = 'a'
-	opBinGet         = 'h'
-	opLongBinGet     = 'j'
-	opBinPut         = 'q'
-	opLongBinPut     = 'r'
-	opSetItem        = 's'
-	opTuple          = 't'
-	opEmptyTuple     = ')'
-	opSetItems       = 'u'
-	opBinFloat       = 'G'
-	opEmptyList      = ']'
-	opEmptyDict      = '}'
-	opProto          = 0x80
-	opTuple1         = 0x85
-	opTuple2         = 0x86
-	opTuple3         = 0x87
-	opNewTrue        = 0x88
-	opNewFalse       = 0x89
-	opLong1          = 0x8a
-	opShortUnicode   = 0x8c // protocol 4, as Python's own module writes it
-	opMemoize        = 0x94
-	opFrame          = 0x95
-	opBinUnicode8Old = 0x8d
+	opMark       = '('
+	opStop       = '.'
+	opBinInt     = 'J'
+	opBinInt1    = 'K'
+	opBinInt2    = 'M'
+	opNone       = 'N'
+	opBinUnicode = 'X'
+	opAppends    = 'e'
+	opAppend     = 'a'
+	opBinGet     = 'h'
+	opLongBinGet = 'j'
+	opBinPut     = 'q'
+	opLongBinPut = 'r'
+	opSetItem    = 's'
+	opTuple      = 't'
+	opEmptyTuple = ')'
+	opSetItems   = 'u'
+	opBinFloat   = 'G'
+	opEmptyList  = ']'
+	opEmptyDict  = '}'
+	opProto      = 0x80
+	opTuple1     = 0x85
+	opTuple2     = 0x86
+	opTuple3     = 0x87
+	opNewTrue    = 0x88
+	opNewFalse   = 0x89
+	opLong1      = 0x8a
 )
 
 // executing are the instructions that import, call or build; those that are left do what data does not need.
@@ -144,8 +140,6 @@ func (r *reader) step(op byte) {
 		if v := r.argument(1); v > 5 {
 			r.fail("protocol %d, expected 2 to 5", v)
 		}
-	case opFrame: // its length needs no care: what follows is read anyway
-		r.argument(8)
 	case opBinGet:
 		r.recall(r.argument(1))
 	case opLongBinGet:
@@ -154,8 +148,6 @@ func (r *reader) step(op byte) {
 		r.remember(r.argument(1))
 	case opLongBinPut:
 		r.remember(r.argument(4))
-	case opMemoize:
-		r.remember(uint64(len(r.memo)))
 	case opMark:
 		r.marks = append(r.marks, len(r.stack))
 	case opEmptyList:
@@ -188,12 +180,8 @@ func (r *reader) scalar(op byte) {
 		r.push(nil)
 	case opNewTrue, opNewFalse:
 		r.push(op == opNewTrue)
-	case opShortUnicode:
-		r.push(r.bytes(r.argument(1)))
 	case opBinUnicode:
 		r.push(r.bytes(r.argument(4)))
-	case opBinUnicode8Old:
-		r.push(r.bytes(r.argument(8)))
 	case opBinInt1:
 		r.push(int64(r.argument(1)))
 	case opBinInt2:

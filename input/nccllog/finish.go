@@ -84,42 +84,30 @@ func (c *Reader) finishHosts() {
 // 2.16, before by size, each rank once.
 func (c *Reader) finishComms() {
 	var comms []*Comm
-	byID := map[string]*Comm{}
-	type open struct {
-		comm  *Comm
-		taken map[int]bool
-	}
-	bySize := map[int][]*open{}
+	byID, bySize := map[string]*Comm{}, map[int][]*Comm{}
 	for _, k := range c.ranks {
 		if k.NRanks <= 0 && !k.plans {
 			continue
 		}
-		if k.CommID != "" {
-			m := byID[k.CommID]
-			if m == nil {
-				m = &Comm{ID: k.CommID}
+		m := byID[k.CommID]
+		if k.CommID == "" {
+			list := bySize[k.NRanks]
+			list = list[max(0, len(list)-8):] // only the newest few can still be incomplete; runs do not overlap
+			if i := slices.IndexFunc(list, func(m *Comm) bool { return !m.taken[k.Rank] }); i >= 0 {
+				m = list[i]
+			}
+		}
+		if m == nil {
+			m = &Comm{ID: k.CommID, taken: map[int]bool{}}
+			comms = append(comms, m)
+			if k.CommID == "" {
+				bySize[k.NRanks] = append(bySize[k.NRanks], m)
+			} else {
 				byID[k.CommID] = m
-				comms = append(comms, m)
-			}
-			m.Ranks = append(m.Ranks, k)
-			continue
-		}
-		list := bySize[k.NRanks]
-		var at *open
-		// Only the newest few can still be incomplete; runs do not overlap.
-		for i := max(0, len(list)-8); i < len(list); i++ {
-			if !list[i].taken[k.Rank] {
-				at = list[i]
-				break
 			}
 		}
-		if at == nil {
-			at = &open{&Comm{}, map[int]bool{}}
-			bySize[k.NRanks] = append(list, at)
-			comms = append(comms, at.comm)
-		}
-		at.taken[k.Rank] = true
-		at.comm.Ranks = append(at.comm.Ranks, k)
+		m.taken[k.Rank] = true
+		m.Ranks = append(m.Ranks, k)
 	}
 	for _, m := range comms {
 		m.finish()

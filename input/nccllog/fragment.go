@@ -89,25 +89,21 @@ func (l *Log) moved() (list []seat) {
 	for i := range l.Comms {
 		most = max(most, l.Comms[i].NRanks)
 	}
-	type key struct {
-		host string
-		dev  int
-	}
-	last := map[key]cluster.PCI{}
+	last := map[seat]cluster.PCI{}
 	for i := range l.Comms {
 		if l.Comms[i].NRanks < most {
 			continue
 		}
-		now, unclear := map[key]cluster.PCI{}, false
+		now, unclear := map[seat]cluster.PCI{}, false
 		for _, k := range l.Comms[i].Ranks {
-			at := key{k.Host, k.NvmlDev}
+			at := seat{host: k.Host, dev: k.NvmlDev}
 			unclear = unclear || now[at] != ""
 			if now[at] = k.PCI; k.NvmlDev < 0 || k.PCI == "" {
 				delete(now, at)
 			}
 		}
 		for _, k := range l.Comms[i].Ranks {
-			at := key{k.Host, k.NvmlDev}
+			at := seat{host: k.Host, dev: k.NvmlDev}
 			if pci := last[at]; pci != "" && now[at] != "" && now[at] != pci && !unclear {
 				list = append(list, seat{at.host, at.dev, pci})
 			}

@@ -3,6 +3,7 @@ package nccltests
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,29 +26,26 @@ func (o *Output) Fragment(source string) *cluster.Fragment {
 	return f
 }
 
-// seat is a GPU as a rank line shows it. The CUDA ordinal counts only where the
+// seat is a GPU as a rank line shows it. The CUDA ordinal and the bus count only where the
 // line has no whole address.
-type seat struct {
-	pci    cluster.PCI
-	bus    string
-	device int
-	model  string
+func (r Rank) seat() Rank {
+	r.Rank = 0
+	if r.PCI != "" {
+		r.Bus, r.Device = "", 0
+	}
+	return r
 }
 
 func (o *Output) addHosts(f *cluster.Fragment) {
-	hosts := map[string]map[seat]bool{}
+	hosts := map[string]map[Rank]bool{}
 	var order []string
 	for i := range o.Tables {
-		for _, rk := range o.Tables[i].Ranks {
-			if hosts[rk.Host] == nil {
-				hosts[rk.Host] = map[seat]bool{}
-				order = append(order, rk.Host)
+		for _, r := range o.Tables[i].Ranks {
+			if hosts[r.Host] == nil {
+				hosts[r.Host] = map[Rank]bool{}
+				order = append(order, r.Host)
 			}
-			s := seat{pci: rk.PCI, model: rk.Model}
-			if rk.PCI == "" {
-				s.bus, s.device = rk.Bus, rk.Device
-			}
-			hosts[rk.Host][s] = true
+			hosts[r.Host][r.seat()] = true
 		}
 	}
 	types := cluster.Types{}
@@ -57,42 +55,39 @@ func (o *Output) addHosts(f *cluster.Fragment) {
 }
 
 // nodeType makes the node of one host.
-func nodeType(seats map[seat]bool) *cluster.NodeType {
-	list := make([]seat, 0, len(seats))
+func nodeType(seats map[Rank]bool) *cluster.NodeType {
+	list := slices.Collect(maps.Keys(seats))
 	onBus := map[string]int{}
-	for s := range seats {
-		if s.pci == "" {
-			onBus[s.bus]++
-		}
-		list = append(list, s)
+	for _, s := range list {
+		onBus[s.Bus]++
 	}
 	for i := range list {
 		// The bus alone is an address when nothing else in the host is on it: GPUs
 		// sit at device 0 behind a bridge of their own, except in virtual machines,
 		// where several share a bus or all are on bus 0.
-		if s := &list[i]; s.pci == "" && onBus[s.bus] == 1 && strings.TrimLeft(s.bus, "0x") != "" {
-			s.pci, _ = cluster.ParsePCI("0:" + strings.TrimPrefix(s.bus, "0x") + ":0.0")
+		if s := &list[i]; s.PCI == "" && onBus[s.Bus] == 1 && strings.TrimLeft(s.Bus, "0x") != "" {
+			s.PCI, _ = cluster.ParsePCI("0:" + strings.TrimPrefix(s.Bus, "0x") + ":0.0")
 		}
 	}
-	slices.SortFunc(list, func(a, b seat) int {
-		return cmp.Or(cmp.Compare(a.pci, b.pci), cmp.Compare(a.device, b.device), cmp.Compare(a.bus, b.bus),
-			cmp.Compare(a.model, b.model))
+	slices.SortFunc(list, func(a, b Rank) int {
+		return cmp.Or(cmp.Compare(a.PCI, b.PCI), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Bus, b.Bus),
+			cmp.Compare(a.Model, b.Model))
 	})
 	t := &cluster.NodeType{}
 	seen := map[cluster.PCI]bool{}
 	for _, s := range list {
-		if s.pci != "" && seen[s.pci] { // under another name
+		if s.PCI != "" && seen[s.PCI] { // under another name
 			continue
 		}
-		seen[s.pci] = true
+		seen[s.PCI] = true
 		d := cluster.Device{
-			Kind: cluster.GPU, Index: -1, PCI: s.pci, Parent: -1, GPU: &cluster.GPUInfo{Vendor: vendor(s.model)},
+			Kind: cluster.GPU, Index: -1, PCI: s.PCI, Parent: -1, GPU: &cluster.GPUInfo{Vendor: vendor(s.Model)},
 		}
-		if s.pci == "" {
-			d.Index = s.device // the only handle left
+		if s.PCI == "" {
+			d.Index = s.Device // the only handle left
 		}
-		if s.model != "" {
-			d.Model = cluster.FromRead(s.model, Format)
+		if s.Model != "" {
+			d.Model = cluster.FromRead(s.Model, Format)
 		}
 		t.Add(d)
 	}

@@ -218,7 +218,10 @@ func busPCI(s string) cluster.PCI {
 
 // number reads a count, -1 when it is none.
 func number(s string) int {
-	n, err := strconv.Atoi(strings.TrimRight(s, ".,:"))
+	if end := len(s) - 1; end >= 0 && strings.IndexByte(".,:", s[end]) >= 0 {
+		s = s[:end]
+	}
+	n, err := strconv.Atoi(s)
 	if err != nil || n < -1 || n > math.MaxInt32 {
 		return -1
 	}

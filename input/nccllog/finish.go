@@ -16,19 +16,41 @@ func (c *Reader) Log() *Log {
 	return &c.log
 }
 
-// phantoms are names that no host has, and the hosts that they stand for: text ran into the name. Such a name ends in
-// the host's, has a process in common with it, and never begins a line, or is in a few records against many.
+// phantoms are names that no host has, and the hosts that they stand for: text ran into
+// the name, or its beginning stands on another line. Such a name has a process in common
+// with the host's and a few records against many; and it ends the other or ends in it, or
+// never begins a line although hosts do.
 func (c *Reader) phantoms() map[string]string {
 	alias := map[string]string{}
-	for name, long := range c.hosts {
-		for i := 1; i < len(name) && alias[name] == ""; i++ {
+	owners := map[int][]*host{} // of processes
+	for _, name := range slices.Sorted(maps.Keys(c.hosts)) {
+		long := c.hosts[name]
+		if long.atLine {
+			for pid := range long.pids {
+				owners[pid] = append(owners[pid], long)
+			}
+		}
+		for i := 1; i < len(name); i++ {
 			short := c.hosts[name[i:]]
-			if short != nil && long.shares(short) && (!long.atLine || few*long.records <= short.records) {
-				alias[name] = short.name
+			if short == nil || !long.shares(short) {
+				continue
+			}
+			to, from := short, long
+			if from.records > to.records || from.records == to.records && from.atLine && !to.atLine {
+				to, from = from, to
+			}
+			if from == long && !from.atLine || few*from.records <= to.records {
+				alias[from.name] = to.name
 			}
 		}
 	}
-	for name, to := range alias { // each is shorter, so this ends
+	for name, h := range c.hosts {
+		if to := h.owner(owners); alias[name] == "" && to != nil {
+			alias[name] = to.name
+		}
+	}
+	for name, to := range alias {
+		// each has more records, or begins lines or is shorter, so this ends
 		for next, ok := alias[to]; ok; next, ok = alias[to] {
 			to = next
 		}
@@ -39,6 +61,29 @@ func (c *Reader) phantoms() map[string]string {
 
 // few is how many times as many records a host has as a name that is none.
 const few = 10
+
+// owner is the host of a process that a name within lines has too: that whose name ends
+// most like it, and of such the one with the most records; nil: none.
+func (h *host) owner(owners map[int][]*host) (best *host) {
+	if h.atLine {
+		return nil
+	}
+	like := func(k *host) (n int) {
+		for n < min(len(h.name), len(k.name)) && h.name[len(h.name)-1-n] == k.name[len(k.name)-1-n] {
+			n++
+		}
+		return n
+	}
+	for pid := range h.pids {
+		for _, k := range owners[pid] {
+			if few*h.records <= k.records &&
+				(best == nil || cmp.Or(like(k)-like(best), k.records-best.records, cmp.Compare(best.name, k.name)) > 0) {
+				best = k
+			}
+		}
+	}
+	return best
+}
 
 // shares reports a process that two names have in common.
 func (h *host) shares(k *host) bool {
@@ -85,6 +130,11 @@ func (c *Reader) finishHosts() {
 func (c *Reader) finishComms() {
 	var comms []*Comm
 	byID, bySize := map[string]*Comm{}, map[int][]*Comm{}
+	type member struct {
+		of   *Comm
+		rank int
+	}
+	taken := map[member]bool{}
 	for _, k := range c.ranks {
 		if k.NRanks <= 0 && !k.plans {
 			continue
@@ -93,12 +143,12 @@ func (c *Reader) finishComms() {
 		if k.CommID == "" {
 			list := bySize[k.NRanks]
 			list = list[max(0, len(list)-8):] // only the newest few can still be incomplete; runs do not overlap
-			if i := slices.IndexFunc(list, func(m *Comm) bool { return !m.taken[k.Rank] }); i >= 0 {
+			if i := slices.IndexFunc(list, func(m *Comm) bool { return !taken[member{m, k.Rank}] }); i >= 0 {
 				m = list[i]
 			}
 		}
 		if m == nil {
-			m = &Comm{ID: k.CommID, taken: map[int]bool{}}
+			m = &Comm{ID: k.CommID}
 			comms = append(comms, m)
 			if k.CommID == "" {
 				bySize[k.NRanks] = append(bySize[k.NRanks], m)
@@ -106,7 +156,7 @@ func (c *Reader) finishComms() {
 				byID[k.CommID] = m
 			}
 		}
-		m.taken[k.Rank] = true
+		taken[member{m, k.Rank}] = true
 		m.Ranks = append(m.Ranks, k)
 	}
 	for _, m := range comms {

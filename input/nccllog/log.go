@@ -38,8 +38,6 @@ type Comm struct {
 	Ranks  []*Rank
 	Rings  []Ring
 	Trees  []Tree
-
-	taken map[int]bool // ranks that it has
 }
 
 // Rank is the set-up of a communicator by one of its ranks. Numbers are -1 where

@@ -45,8 +45,8 @@ const (
 	Trace                   // of a profiler: *trace.Trace, or several
 	// that a live job wrote about itself: *ras.Report, *profile.Ring, []inspector.Record, Recorder
 	Dump
-	State  // of processes at a moment: []stacks.Stack
-	Rates  // of collectives: *profile.Ring, []inspector.Record, []inspector.Mean
+	State  // of processes and GPUs at a moment: []stacks.Stack, []gpustate.Fault
+	Rates  // of collectives: *profile.Ring, []inspector.Record
 	Entire // no class: the text is of this kind from end to end, and no other is looked for in it
 )
 
@@ -112,7 +112,6 @@ var kinds = []Kind{
 	{"PyTorch flight recorder", Dump | Entire, flightrec.Match, bare(func(data []byte) Recorder { return data })},
 	{Ring, Dump | Rates | Entire, profile.Match, whole(ring)},
 	{"NCCL Inspector", Dump | Rates | Entire, inspector.Match, bare(inspector.Read)},
-	{"NCCL Inspector's metrics", Rates, inspector.MatchProm, bare(inspector.ReadProm)},
 	{"stacks", State, stacks.Match, named(stacks.Read)},
 	{"job's log", Log, joblog.Match, named(joblog.Read)},
 	{"results of busbar bench", Table | Entire, result.Match, stream(result.Read)},

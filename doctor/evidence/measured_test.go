@@ -62,12 +62,3 @@ func TestPerftest(t *testing.T) {
 		t.Errorf("%+v", s.Figures)
 	}
 }
-
-// TestInspectorProm takes the bus bandwidth of each row as one of NCCL.
-func TestInspectorProm(t *testing.T) {
-	labels := `{version="v5.1",slurm_job_id="1",node="gpu-a",gpu="GPU0",comm_name="dp",n_nodes="2",nranks="16",collective="AllReduce",message_size="64-65MB",algo_proto="RING_SIMPLE"}`
-	s := read(t, "nccl_bus_bandwidth_gbs"+labels+" 181.25\nnccl_collective_exec_time_microseconds"+labels+" 694.5\n")
-	if len(s.Figures) != 1 || s.Figures[0].Other || s.Figures[0].GBps != 181.25 || s.Figures[0].Quote.Line != 1 {
-		t.Errorf("%+v", s.Figures)
-	}
-}

@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -11,12 +10,10 @@ import (
 	"busbar.dev/finding"
 	"busbar.dev/hardware"
 	"busbar.dev/input"
-	"busbar.dev/input/inspector"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/input/perftest"
 	"busbar.dev/input/snapshot"
 	"busbar.dev/internal/unpack"
-	"busbar.dev/unit"
 )
 
 // maxMachine bounds an archive that is tried as a copy of a machine.
@@ -32,7 +29,8 @@ func (r *Reader) whole() (formats int) {
 	if r.measured(data) {
 		return 1
 	}
-	for _, k := range input.Find(data, input.Table|input.Rates) {
+	r.smiTable(data)
+	for _, k := range input.Find(data, input.Table) {
 		x, err := k.Read(r.Budget, r.name, data)
 		if err != nil {
 			continue
@@ -46,13 +44,6 @@ func (r *Reader) whole() (formats int) {
 			for _, t := range x {
 				if best := t.Best(); best != nil {
 					r.figure(best.Rate.GBps(), true, best.Line, strings.TrimSpace(t.Test+" "+t.Device+": "+best.Text))
-				}
-			}
-		case []inspector.Mean:
-			for _, m := range x {
-				if m.BusGBps > 0 {
-					r.figure(m.BusGBps, false, int(m.Line), fmt.Sprintf("%s of %s on %s of %s, %d ranks: bus bandwidth %.1f GB/s",
-						m.Op, unit.Bytes(m.Low), m.GPU, m.Node, m.Ranks, m.BusGBps))
 				}
 			}
 		default:

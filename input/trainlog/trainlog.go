@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"busbar.dev/internal/csvtable"
+	"busbar.dev/internal/lazyre"
 )
 
 // Line is what one line says. What it does not say is 0, but for Number and Rank, which are -1.
@@ -287,27 +288,29 @@ func measure(num, rest string) (value float64, unit string) {
 	return value, unit
 }
 
+var (
+	bar   = lazyre.New(`^/(\d{1,9}) \[(\d[\d:]*)?[^<]*<`)
+	steps = lazyre.New(`^ */ *(\d{1,9})(?:[.,](?:\D|$)|[^\d.,]|$)`)
+)
+
 // progress reads "100/1000 [01:23<", which tqdm prints behind its bar.
 func (l *Line) progress(num, rest string) bool {
-	rest, ok := strings.CutPrefix(rest, "/")
-	from, to := nextNumber(rest, 0)
-	if !ok || from != 0 {
+	if !strings.HasPrefix(rest, "/") {
 		return false
 	}
-	clock, ok := strings.CutPrefix(rest[to:], " [")
-	clock, _, left := strings.Cut(clock, "<")
+	m := bar.FindStringSubmatch(rest)
 	n, err := strconv.Atoi(num)
-	of, err2 := strconv.Atoi(rest[:to])
-	if !ok || !left || err != nil || err2 != nil || n > of {
+	if m == nil || err != nil {
 		return false
 	}
-	l.Number, l.Of, l.bar = n, of, true
-	for part := range strings.SplitSeq(clock, ":") { // 5:28:58
-		n, err := strconv.Atoi(part)
-		if l.clock = 60*l.clock + float64(n); err != nil || n < 0 {
-			l.clock = 0
-			break
-		}
+	of, _ := strconv.Atoi(m[1])
+	if n > of {
+		return false
+	}
+	l.Number, l.Of, l.bar, l.clock = n, of, true, 0
+	for part := range strings.SplitSeq(m[2], ":") { // 5:28:58
+		n, _ := strconv.Atoi(part)
+		l.clock = 60*l.clock + float64(n)
 	}
 	return true
 }
@@ -345,9 +348,8 @@ func (l *Line) byUnit(name, rest string, value float64, unit string) bool {
 
 // total is the number of steps behind that of one: "10/ 50", "10 / 50".
 func (l *Line) total(rest string, value float64) {
-	rest, ok := strings.CutPrefix(strings.TrimLeft(rest, " "), "/")
-	if from, to := nextNumber(rest, 0); ok && int(value) == l.Number && from >= 0 && strings.Trim(rest[:from], " ") == "" {
-		if of, err := strconv.Atoi(rest[from:to]); err == nil && of >= l.Number {
+	if m := steps.FindStringSubmatch(rest); m != nil && int(value) == l.Number {
+		if of, _ := strconv.Atoi(m[1]); of >= l.Number {
 			l.Of = of
 		}
 	}

@@ -1,6 +1,7 @@
 package flightrec
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -66,7 +67,7 @@ func word(v any) string {
 	return s[:min(len(s), maxText)]
 }
 
-// number is a number, which some releases write as a text.
+// number is an integer, which some releases write as a text or a float.
 func number(v any) (n int64) {
 	switch v := v.(type) {
 	case int64:
@@ -79,6 +80,12 @@ func number(v any) (n int64) {
 		}
 	case string:
 		n, _ = strconv.ParseInt(v[:min(len(v), 20)], 10, 64)
+	case json.Number:
+		var err error
+		if n, err = v.Int64(); err != nil {
+			x, _ := v.Float64()
+			n = int64(x)
+		}
 	}
 	return n
 }
@@ -132,8 +139,12 @@ func (x *entryReader) entry(f map[string]any) error {
 		Record: number(f["record_id"]), Created: number(f["time_created_ns"]), Seq: int32(number(f["collective_seq_id"])),
 		State: states[word(f["state"])], P2P: number(f["is_p2p"]) != 0,
 	}
-	if ms, ok := f["duration_ms"].(float64); ok {
+	switch ms := f["duration_ms"].(type) {
+	case float64:
 		e.DurationMs = float32(ms)
+	case json.Number:
+		x, _ := ms.Float64()
+		e.DurationMs = float32(x)
 	}
 	if e.P2P {
 		e.Seq = int32(number(f["p2p_seq_id"]))

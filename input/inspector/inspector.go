@@ -1,6 +1,6 @@
 // Package inspector reads what NCCL's Inspector plugin writes: one JSON line for every completed collective and
-// point-to-point operation, with its size and time. Operations that never complete are not in it: a hang shows as a communicator that stops earlier than the rest, ranks that disagree about a
-// size show under one number.
+// point-to-point operation, with its size and time. Operations that never complete are not in it: a hang shows as a
+// communicator that stops earlier than the rest, ranks that disagree about a size show under one number.
 package inspector
 
 import (

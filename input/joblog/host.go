@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// hostFile is the name of a file: of a host and of what one machine's kernel or tools say, in either order, or of a word
-	// that names a machine wherever it stands (gpu017, node-3, dgx-a100-07).
+	// hostFile is the name of a file: of a host and of what one machine's kernel or tools say, in either order, or of a
+	// word that names a machine wherever it stands (gpu017, node-3, dgx-a100-07).
 	hostFile = lazyre.New(`(?i)^(?:` + toolWord + `[._-](` + plainHost + `)|(` + plainHost + `)[._-]` + toolWord +
 		`|((?:node|gpu|host|dgx|hgx|nid|cn|compute|server)[a-z0-9-]*\d))(?:\.(?:txt|log|out|gz|bz2|xz|zst))*$`)
 	notHost = lazyre.New(

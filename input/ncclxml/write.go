@@ -89,8 +89,8 @@ func (p *printer) system() (*element, error) {
 		sys.subs = append(sys.subs, e)
 	}
 	if lost := p.t.Count(cluster.GPU) + p.t.Count(cluster.NIC) - p.placed; lost > 0 {
-		return nil, fmt.Errorf("%d of its GPUs and NICs hang below no NUMA domain, host bridge or switch; the format needs one "+
-			"for each", lost)
+		return nil, fmt.Errorf("%d of its GPUs and NICs hang below no NUMA domain, host bridge or switch; the format needs "+
+			"one for each", lost)
 	}
 	if n := sys.size(); n > maxNodes {
 		return nil, fmt.Errorf("%d elements; NCCL's parser holds %d", n, maxNodes)

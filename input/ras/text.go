@@ -163,7 +163,8 @@ func (t *textReader) one(g map[string]string) {
 		async = t.async
 	}
 	x := Rank{
-		Process: Process{g["host"], number(g["pid"])}, Rank: number(g["rank"]), GPU: -1, PeerGone: peerGone.MatchString(async),
+		Process: Process{g["host"], number(g["pid"])}, Rank: number(g["rank"]), GPU: -1,
+		PeerGone: peerGone.MatchString(async),
 	}
 	if g["gpu"] != "" {
 		x.GPU = number(g["gpu"])

@@ -95,12 +95,13 @@ func Read(data []byte) (any, error) {
 	return r.stack[0], alone(data[r.at:])
 }
 
-// ReadJSON reads a JSON text into the same values, but that all numbers are float64 and nothing is behind a pointer.
+// ReadJSON reads a JSON text into the same values, but that numbers are json.Number and nothing is behind a pointer.
 func ReadJSON(data []byte) (v any, err error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("JSON of %d bytes: at most %d are read", len(data), maxBytes)
 	}
 	in := json.NewDecoder(bytes.NewReader(data))
+	in.UseNumber()
 	if err := in.Decode(&v); err != nil {
 		return nil, err
 	}

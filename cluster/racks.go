@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // Rack is an NVLink domain of several hosts, each a tray of it.
@@ -11,8 +12,8 @@ type Rack struct {
 	Hosts []int
 }
 
-// ByRack is the opposite of ByTray: hosts that share an NVLink domain become one host with a tray for each, whose GPUs
-// all hang on one NVSwitch. A rack stays apart where a host of it has GPUs on no NVSwitch, has trays itself or is in a
+// ByRack makes one host of the hosts that share an NVLink domain, with a tray for each, whose GPUs all hang on one
+// NVSwitch. A rack stays apart where a host of it has GPUs on no NVSwitch, has trays itself or is in a
 // rack before it. What devices are described by is shared with c, and neither should be changed afterwards.
 func (c *Cluster) ByRack(racks []Rack) *Cluster {
 	m := rackMerge{c: c, at: make([]trayAt, len(c.Hosts))}
@@ -62,6 +63,14 @@ func (c *Cluster) ByRack(racks []Rack) *Cluster {
 		}
 	}
 	return &out
+}
+
+// TrayName is the name of a tray of a host that has so many: that of the host that ByRack made it of, else node0-t00.
+func (h *Host) TrayName(tray, trays int) string {
+	if tray < len(h.Trays) {
+		return h.Trays[tray]
+	}
+	return fmt.Sprintf("%s-t%0*d", h.Name, max(2, len(strconv.Itoa(trays-1))), tray)
 }
 
 // trayAt is where a host went: a host of the new cluster, the tray there, and the position of its first NIC.

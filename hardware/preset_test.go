@@ -341,43 +341,6 @@ func TestNVLinkNetwork(t *testing.T) {
 	if up != 57.6*1000*unit.GBps || gpus != 2*up {
 		t.Errorf("%v leave the nodes, their GPUs have %v", up, gpus)
 	}
-	if nodes := c.ByTray(); len(nodes.Types) != 1 || len(nodes.Hosts) != 32 ||
-		nodes.Types[0].Count(cluster.NVSwitch) != 1 {
-		t.Errorf("as hosts: %d types, %d hosts", len(nodes.Types), len(nodes.Hosts))
-	}
-}
-
-// TestByRack takes racks apart into trays and puts them together again.
-func TestByRack(t *testing.T) {
-	c, err := Preset("gb200-nvl72", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var racks []cluster.Rack
-	for r := range 2 {
-		x := cluster.Rack{Name: fmt.Sprintf("node%d", r)}
-		for i := range 18 {
-			x.Hosts = append(x.Hosts, 18*r+i)
-		}
-		racks = append(racks, x)
-	}
-	got := c.ByTray().ByRack(racks)
-	n := got.Types[got.Hosts[1].Type]
-	if len(got.Hosts) != 2 || n.Trays != 18 || n.Count(cluster.GPU) != 72 || n.Count(cluster.NIC) != 72 ||
-		n.Check() != nil {
-		t.Fatalf("%d hosts of %d trays, %d GPUs, %v", len(got.Hosts), n.Trays, n.Count(cluster.GPU), n.Check())
-	}
-	if name := got.Hosts[1].TrayName(17, 18); name != "node1-t17" {
-		t.Errorf("tray %s", name)
-	}
-	was, now := cluster.NewRoutes(c), cluster.NewRoutes(got)
-	old, nics := c.Types[0].Of(cluster.NIC), n.Of(cluster.NIC)
-	for k := range nics {
-		a, _ := was.Leaf(1, old[k])
-		if b, _ := now.Leaf(1, nics[k]); a != b {
-			t.Errorf("NIC %d is on switch %d, was on %d", k, b, a)
-		}
-	}
 }
 
 func TestBareGPU(t *testing.T) {

@@ -218,21 +218,21 @@ func (b *Binding) gpu(p Process) *GPU {
 			env[k] = v
 		}
 	}
-	order := cluster.CUDAOrder(t, nil, env)
-	if order.Doubt != "" {
-		b.note("which GPU is which: %s", order.Doubt)
+	visible, doubt := cluster.CUDAOrder(t, env)
+	if doubt != "" {
+		b.note("which GPU is which: %s", doubt)
 	}
 	local := b.Local
-	if len(order.GPUs) == 1 {
+	if len(visible) == 1 {
 		local = 0 // the launcher gave this rank a GPU of its own
 	}
-	if local >= len(order.GPUs) {
-		b.note("local rank %d, and %d GPUs are visible (CUDA_VISIBLE_DEVICES=%q)", local, len(order.GPUs),
+	if local >= len(visible) {
+		b.note("local rank %d, and %d GPUs are visible (CUDA_VISIBLE_DEVICES=%q)", local, len(visible),
 			env["CUDA_VISIBLE_DEVICES"])
 		return nil
 	}
 	kind := TypeOf(t, "")
-	return &kind.GPUs[slices.Index(t.Of(cluster.GPU), order.GPUs[local].GPU)]
+	return &kind.GPUs[slices.Index(t.Of(cluster.GPU), visible[local])]
 }
 
 // bind narrows the cores that the process may use to those near its GPU.

@@ -47,15 +47,14 @@ func (e limitError) Is(target error) bool {
 // allowed, and ask it whether the question still stands. A nil Budget has the bounds of the zero Limits and remembers
 // nothing.
 type Budget struct {
-	limits Limits
-	most   [resources]int // 0 for no bound
-	stop   func() error
-	kept   [resources]int // of fragments that are read
-	open   [resources]int // of the one that is being read
-	bytes  int64
-	over   bool // something was refused
-
-	unpacked, held int64
+	most [resources]int // 0 for no bound
+	ends int
+	stop func() error
+	kept [resources]int // of fragments that are read
+	open [resources]int // of the one that is being read
+	held int64
+	hold int64 // the most that may be held
+	over bool  // something was refused
 }
 
 // resource is something that is counted. What comes behind links is spent for good, whatever becomes of its fragment.
@@ -72,36 +71,42 @@ const (
 	someNames
 	someSpread
 	someMembers
+	someText
+	someUnpacked
 	resources
 )
 
-var resourceNames = [resources]string{
-	"nodes", "GPUs or NICs in all nodes", "devices in node types", "pairs of GPUs and NICs in node types", "switches",
-	"steps on the paths between GPUs and NICs of a node", "links", "names in hostlists",
-	"descriptions of hosts by nodes without a name", "members of archives",
+// counted are the resources in words, and their usual bounds; 0 is none.
+var counted = [resources]struct {
+	what  string
+	usual int
+}{
+	someHosts:    {"nodes", MaxHosts},
+	someGPUs:     {"GPUs or NICs in all nodes", 0},
+	someDevices:  {"devices in node types", 4_000_000},
+	somePairs:    {"pairs of GPUs and NICs in node types", 64 * MaxEnds * MaxEnds},
+	someSwitches: {"switches", MaxSwitches},
+	someSteps:    {"steps on the paths between GPUs and NICs of a node", 0},
+	someLinks:    {"links", 16_000_000},
+	someNames:    {"names in hostlists", 16 * MaxHosts},
+	someSpread:   {"descriptions of hosts by nodes without a name", 16 * MaxHosts},
+	someMembers:  {"members of archives", 100_000},
+	someText:     {"MiB of text", 0},
+	someUnpacked: {"MiB when unpacked", 64 << 30},
 }
 
 // NewBudget makes a budget. stop says why reading should end, such as a context's Err; nil for never.
 func NewBudget(l Limits, stop func() error) *Budget {
-	b := &Budget{limits: l, stop: stop}
-	names := orDefault(l.Names, 16*MaxHosts)
+	b := &Budget{stop: stop, ends: cmp.Or(l.Ends, MaxEnds), hold: cmp.Or(l.Held, 1<<30)}
 	b.most = [resources]int{
-		someHosts: orDefault(l.Hosts, MaxHosts), someGPUs: l.GPUs, someDevices: orDefault(l.Devices, 4_000_000),
-		somePairs: orDefault(l.Pairs, 64*MaxEnds*MaxEnds), someSwitches: orDefault(l.Switches, MaxSwitches),
-		someSteps: l.Steps, someLinks: orDefault(l.Links, 16_000_000), someNames: names, someSpread: names,
-		someMembers: orDefault(l.Members, 100_000),
+		someHosts: l.Hosts, someGPUs: l.GPUs, someDevices: l.Devices, somePairs: l.Pairs, someSwitches: l.Switches,
+		someSteps: l.Steps, someLinks: l.Links, someNames: l.Names, someSpread: l.Names, someMembers: l.Members,
+		someText: int(l.Bytes), someUnpacked: int(l.Unpacked),
 	}
-	b.limits.Ends = orDefault(l.Ends, MaxEnds)
-	b.limits.Unpacked = cmp.Or(b.limits.Unpacked, 64<<30)
-	b.limits.Held = cmp.Or(b.limits.Held, 1<<30)
+	for what := range b.most {
+		b.most[what] = cmp.Or(b.most[what], counted[what].usual)
+	}
 	return b
-}
-
-func orDefault(most, usual int) int {
-	if most <= 0 {
-		return usual
-	}
-	return most
 }
 
 // orDefault is a budget that remembers.
@@ -120,12 +125,6 @@ func (b *Budget) Stopped() error {
 	return b.stop()
 }
 
-// refuse is the error of a bound.
-func (b *Budget) refuse(most int, what string) error {
-	b.over = true
-	return limitError{most, what}
-}
-
 // Over reports that something was refused: readers may tell why in words of their own.
 func (b *Budget) Over() bool { return b != nil && b.over }
 
@@ -135,7 +134,11 @@ func (b *Budget) take(what resource, n int) error {
 		return err
 	}
 	if most := b.most[what]; n < 0 || most > 0 && n > most-b.kept[what]-b.open[what] {
-		return b.refuse(most, resourceNames[what])
+		b.over = true
+		if what >= someText {
+			most >>= 20
+		}
+		return limitError{most, counted[what].what}
 	}
 	if what > someLinks {
 		b.kept[what] += n
@@ -159,10 +162,10 @@ func (b *Budget) TakeSwitches(n int) error {
 func (b *Budget) TakeType(t *NodeType) error {
 	b = b.orDefault()
 	ends := t.Count(GPU) + t.Count(NIC)
-	if ends > b.limits.Ends {
+	if ends > b.ends {
 		b.over = true
 		return failure.Cannot(fmt.Errorf("a node with %d GPUs and %d NICs; at most %d of both together are read",
-			t.Count(GPU), t.Count(NIC), b.limits.Ends))
+			t.Count(GPU), t.Count(NIC), b.ends))
 	}
 	deep := 0
 	for _, n := range t.Levels() {
@@ -185,41 +188,22 @@ func (b *Budget) takeAll(list [resources]int) error {
 	return nil
 }
 
-// TakeBytes is asked before n bytes of text are kept, decompressed. Text is spent for good.
-func (b *Budget) TakeBytes(n int64) error {
-	if b == nil || b.limits.Bytes <= 0 {
-		return b.Stopped()
-	}
-	if err := b.Stopped(); err != nil {
-		return err
-	}
-	if n < 0 || n > b.limits.Bytes-b.bytes {
-		return b.refuse(int(b.limits.Bytes>>20), "MiB of text")
-	}
-	b.bytes += n
-	return nil
-}
+// TakeBytes is asked before n bytes of text are kept, decompressed.
+func (b *Budget) TakeBytes(n int64) error { return b.orDefault().take(someText, int(n)) }
 
 // BytesLeft is how much text may still be read; at most most.
 func (b *Budget) BytesLeft(most int64) int64 {
-	if b == nil || b.limits.Bytes <= 0 {
+	if b == nil || b.most[someText] == 0 {
 		return most
 	}
-	return min(most, b.limits.Bytes-b.bytes)
+	return min(most, int64(b.most[someText]-b.kept[someText]))
 }
 
 // TakeUnpacked counts n bytes that came out of a compressed file.
-func (b *Budget) TakeUnpacked(n int) error {
-	if b.unpacked += int64(n); b.unpacked > b.limits.Unpacked {
-		return b.refuse(int(b.limits.Unpacked>>20), "MiB when unpacked")
-	}
-	return b.Stopped()
-}
+func (b *Budget) TakeUnpacked(n int) error { return b.take(someUnpacked, n) }
 
 // TakeMember is asked before a member of an archive is read.
-func (b *Budget) TakeMember() error {
-	return b.take(someMembers, 1)
-}
+func (b *Budget) TakeMember() error { return b.take(someMembers, 1) }
 
 // Hold counts n more bytes of a file that is held whole; fewer, where it is let go.
 func (b *Budget) Hold(n int64) { b.orDefault().held += n }
@@ -227,7 +211,7 @@ func (b *Budget) Hold(n int64) { b.orDefault().held += n }
 // HoldLeft is how many bytes may still be held.
 func (b *Budget) HoldLeft() int64 {
 	b = b.orDefault()
-	return b.limits.Held - b.held
+	return b.hold - b.held
 }
 
 // ParseHosts expands a hostlist as the function ParseHosts does. The names are counted before the list is expanded.
@@ -250,10 +234,6 @@ func (b *Budget) ParseNodes(s string) ([]string, error) {
 // takeSpread is asked before what nameless nodes say is given to every host.
 func (b *Budget) takeSpread(nodes, hosts int) error {
 	b = b.orDefault()
-	most := b.most[someSpread]
-	if nodes > most || hosts > most {
-		return b.refuse(most, "descriptions of hosts")
-	}
 	return b.take(someSpread, nodes*hosts)
 }
 

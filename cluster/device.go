@@ -84,21 +84,21 @@ type Device struct {
 	// Index is the tool's own number for the device within its kind, -1 when it
 	// gave none: the NVML index of a GPU (not the CUDA ordinal), the NUMA id, the
 	// position of a NIC. It identifies a device only where no PCI address does.
-	Index int
+	Index int `merge:"-"`
 	// Label is what the operating system calls it: mlx5_0, eth0.
 	Label string
 	PCI   PCI
 	// Parent is the device that contains this one or sits above it on the PCIe
 	// tree, -1 at the top: socket ← numa ← root ← pci ← gpu. A parent on the PCIe
 	// tree is also joined by a Link.
-	Parent int
+	Parent int `merge:"-"`
 	// Tray is the operating-system image the device belongs to, for a node that is
 	// an NVLink domain of several hosts (NVL72); else 0.
 	Tray  int
-	Model Fact[string]
+	Model Fact[string] `merge:"model"`
 	// UUID is the GPU's own (GPU-…); for a NIC its node GUID. It belongs to one
 	// machine: Join moves it from the type to the host.
-	UUID string
+	UUID string `merge:"UUID"`
 
 	PCIID *PCIID
 	CPU   *CPUInfo // socket and numa
@@ -118,12 +118,13 @@ type PCIID struct {
 
 // CPUInfo describes a socket or a NUMA domain.
 type CPUInfo struct {
-	Arch   string           `json:"arch,omitempty" yaml:"arch,omitempty"`     // x86_64, arm64, ppc64
-	Vendor string           `json:"vendor,omitempty" yaml:"vendor,omitempty"` // CPUID string: GenuineIntel, AuthenticAMD
-	Family int              `json:"family,omitempty" yaml:"family,omitempty"` // as NCCL writes it: base + (ext<<4)
-	Model  int              `json:"model,omitempty" yaml:"model,omitempty"`
-	Cores  string           `json:"cores,omitempty" yaml:"cores,omitempty"` // cpulist: "0-15,64-79"
-	Memory Fact[unit.Bytes] `json:"memory_bytes,omitzero" yaml:"memory,omitempty"`
+	Arch   string `json:"arch,omitempty" yaml:"arch,omitempty"`     // x86_64, arm64, ppc64
+	Vendor string `json:"vendor,omitempty" yaml:"vendor,omitempty"` // CPUID string: GenuineIntel, AuthenticAMD
+	Family int    `json:"family,omitempty" yaml:"family,omitempty"` // as NCCL writes it: base + (ext<<4)
+	Model  int    `json:"model,omitempty" yaml:"model,omitempty"`
+	// Cpulist: "0-15,64-79".
+	Cores  string           `json:"cores,omitempty" yaml:"cores,omitempty" merge:"cores"`
+	Memory Fact[unit.Bytes] `json:"memory_bytes,omitzero" yaml:"memory,omitempty" merge:"memory"`
 }
 
 // Dtype names a number format that has a peak rate.
@@ -144,17 +145,19 @@ const (
 // GPUInfo describes an accelerator.
 type GPUInfo struct {
 	Vendor string                     `json:"vendor,omitempty" yaml:"vendor,omitempty"` // nvidia, amd, intel
-	Memory Fact[unit.Bytes]           `json:"memory_bytes,omitzero" yaml:"memory,omitempty"`
-	HBM    Fact[unit.Rate]            `json:"hbm_GBps,omitzero" yaml:"hbm,omitempty"`
+	Memory Fact[unit.Bytes]           `json:"memory_bytes,omitzero" yaml:"memory,omitempty" merge:"memory"`
+	HBM    Fact[unit.Rate]            `json:"hbm_GBps,omitzero" yaml:"hbm,omitempty" merge:"memory bandwidth"`
 	Peak   map[Dtype]Fact[unit.FLOPS] `json:"dense_peak_TFLOPS,omitempty" yaml:"dense_peak,omitempty"`
 	Limit  Fact[unit.Power]           `json:"power_limit_W,omitzero" yaml:"power_limit,omitempty"` // below its data sheet's
-	SM     int                        `json:"sm,omitempty" yaml:"sm,omitempty"`                    // compute capability ×10: 80, 90, 100
-	Arch   string                     `json:"arch,omitempty" yaml:"arch,omitempty"`                // gfx942 and the like
-	Links  int                        `json:"nvlinks,omitempty" yaml:"nvlinks,omitempty"`          // NVLinks the chip has in all; 0 unknown
-	GDR    Tri                        `json:"gdr,omitempty" yaml:"gdr,omitempty"`                  // GPUDirect RDMA
-	Cores  string                     `json:"affinity,omitempty" yaml:"affinity,omitempty"`        // cpulist the driver recommends
-	NUMA   Fact[int]                  `json:"numa,omitzero" yaml:"numa,omitempty"`                 // NUMA affinity as read
-	Slices []Slice                    `json:"mig,omitempty" yaml:"mig,omitempty"`
+	// Compute capability ×10: 80, 90, 100.
+	SM    int    `json:"sm,omitempty" yaml:"sm,omitempty" merge:"compute capability"`
+	Arch  string `json:"arch,omitempty" yaml:"arch,omitempty"`         // gfx942 and the like
+	Links int    `json:"nvlinks,omitempty" yaml:"nvlinks,omitempty"`   // NVLinks the chip has in all; 0 unknown
+	GDR   Tri    `json:"gdr,omitempty" yaml:"gdr,omitempty"`           // GPUDirect RDMA
+	Cores string `json:"affinity,omitempty" yaml:"affinity,omitempty"` // cpulist the driver recommends
+	// NUMA affinity as read.
+	NUMA   Fact[int] `json:"numa,omitzero" yaml:"numa,omitempty" merge:"NUMA affinity"`
+	Slices []Slice   `json:"mig,omitempty" yaml:"mig,omitempty"`
 }
 
 // Slice is a MIG instance: part of a GPU under a name of its own.
@@ -183,10 +186,10 @@ const (
 // NICInfo describes a network card function.
 type NICInfo struct {
 	Kind      NetKind   `json:"kind,omitempty" yaml:"kind,omitempty"`
-	Ports     []Port    `json:"ports,omitempty" yaml:"ports,omitempty"`
+	Ports     []Port    `json:"ports,omitempty" yaml:"ports,omitempty" merge:"-"`
 	GDR       Tri       `json:"gdr,omitempty" yaml:"gdr,omitempty"`             // can reach GPU memory directly
 	Reduction Tri       `json:"reduction,omitempty" yaml:"reduction,omitempty"` // in-network reduction (SHARP, CollNet)
-	NUMA      Fact[int] `json:"numa,omitzero" yaml:"numa,omitempty"`
+	NUMA      Fact[int] `json:"numa,omitzero" yaml:"numa,omitempty" merge:"NUMA affinity"`
 	Driver    string    `json:"driver,omitempty" yaml:"driver,omitempty"`
 	Firmware  string    `json:"firmware,omitempty" yaml:"firmware,omitempty"`
 	// Off are offloads that are switched off though the driver has them, as ethtool -k calls them.
@@ -223,10 +226,11 @@ func (s *State) UnmarshalText(b []byte) error {
 type Port struct {
 	Num   int             `json:"num" yaml:"num"`                         // 1-based; 0 unknown
 	Label string          `json:"label,omitempty" yaml:"label,omitempty"` // RDMA device or interface name when it differs per port
-	Rate  Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`
-	Max   Fact[unit.Rate] `json:"max_GBps,omitzero" yaml:"max,omitempty"` // what the port could do
-	MTU   Fact[int]       `json:"mtu_bytes,omitzero" yaml:"mtu,omitempty"`
-	State State           `json:"state,omitempty" yaml:"state,omitempty"`
+	Rate  Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty" merge:"port rate"`
+	// What the port could do.
+	Max   Fact[unit.Rate] `json:"max_GBps,omitzero" yaml:"max,omitempty" merge:"largest port rate"`
+	MTU   Fact[int]       `json:"mtu_bytes,omitzero" yaml:"mtu,omitempty" merge:"MTU"`
+	State State           `json:"state,omitempty" yaml:"state,omitempty" merge:"port state"`
 	Layer string          `json:"layer,omitempty" yaml:"layer,omitempty"` // InfiniBand, Ethernet
 	Speed string          `json:"speed,omitempty" yaml:"speed,omitempty"` // "4xHDR"
 	// GUID, LID and Counters belong to one machine: Join moves them to the host.

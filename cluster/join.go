@@ -364,7 +364,7 @@ func mergeIDs(m *mergedType, frags []*Fragment, from []part) []Identity {
 	add := func(id Identity) {
 		k := key{id.Device, id.Port}
 		if i, known := at[k]; known {
-			ids[i].fill(id)
+			new(merging).joinFields("", &ids[i], &id)
 			return
 		}
 		at[k] = len(ids)
@@ -382,27 +382,6 @@ func mergeIDs(m *mergedType, frags []*Fragment, from []part) []Identity {
 		}
 	}
 	return ids
-}
-
-// fill adds what id knows and the receiver does not.
-func (i *Identity) fill(id Identity) {
-	i.Counters = mergeCounters(i.Counters, id.Counters)
-	fillFields(i, &id)
-}
-
-// mergeCounters keeps the greater of each counter: they only grow.
-func mergeCounters(a, b map[string]uint64) map[string]uint64 {
-	if len(b) == 0 {
-		return a
-	}
-	m := make(map[string]uint64, len(a)+len(b))
-	for k, v := range a {
-		m[k] = v
-	}
-	for k, v := range b {
-		m[k] = max(m[k], v)
-	}
-	return m
 }
 
 // Equal reports whether two types are the same but for their names.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,20 +92,14 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 	j.out.Network.findRails()
 }
 
+// mergeNetHead adds what a network is as a whole. How traffic is routed is of a topology.
 func (j *joiner) mergeNetHead(n *Network, title string) {
-	net := &j.out.Network
-	if net.Kind != "" && n.Kind != "" && n.Kind != net.Kind {
-		j.out.Warnings = append(j.out.Warnings, Warning{
-			Source: title,
-			Text:   fmt.Sprintf("network kind %s here, %s in an earlier source; kept %s", n.Kind, net.Kind, net.Kind),
-		})
+	net, m := &j.out.Network, merging{src: "an earlier source", add: title}
+	if net.Topology == "" {
+		net.Routing = cmp.Or(net.Routing, n.Routing)
 	}
-	head := *n
-	head.Switches, head.Links = nil, nil // they are merged one by one
-	if net.Topology != "" {
-		head.Routing = net.Routing // it is of a topology
-	}
-	fillFields(net, &head)
+	m.joinFields("", net, n)
+	j.out.Warnings = append(j.out.Warnings, gathered(m.warnings)...)
 }
 
 func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int, byLID map[int]int) int {
@@ -139,8 +134,7 @@ func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int, byLID map[
 	if k.Rail < 0 {
 		k.Rail = s.Rail
 	}
-	s.Tier, s.Rail, s.Count, s.Domain = k.Tier, k.Rail, k.Count, k.Domain // zero says something there
-	fillFields(k, &s)
+	new(merging).joinFields("", k, &s)
 	if k.GUID != "" {
 		byGUID[k.GUID] = at
 	}
@@ -263,20 +257,8 @@ func (j *joiner) mergeNetLink(l NetLink, title string, links map[cable]int, sour
 	k := &net.Links[at]
 	swap := !k.A.ToHosts() && !l.A.ToHosts() && k.A.Switch != l.A.Switch
 	m := merging{src: source[at], add: title}
-	where := j.linkName(k)
-	k.Rate = mergeFact(&m, where, "rate", k.Rate, l.Rate, sameRate)
-	k.Max = mergeFact(&m, where, "largest rate", k.Max, l.Max, sameRate)
-	if !k.Latency.Known() {
-		k.Latency = l.Latency
-	}
-	if k.State == StateUnknown {
-		k.State = l.State
-	} else if l.State != StateUnknown && l.State != k.State {
-		m.warn(where, "state %v in %s, %v in %s; kept %v", k.State, m.src, l.State, m.add, k.State)
-	}
-	fill(&k.Lanes, l.Lanes)
-	fill(&k.Speed, l.Speed)
-	k.Counters = mergeCounters(k.Counters, swapEnds(l.Counters, swap))
+	l.Counters = swapEnds(l.Counters, swap)
+	m.joinFields(j.out.EndName(k.A)+"–"+j.out.EndName(k.B), k, &l)
 	j.out.Warnings = append(j.out.Warnings, gathered(m.warnings)...)
 	return source
 }
@@ -316,9 +298,6 @@ func swapEnds(c map[string]uint64, swap bool) map[string]uint64 {
 	}
 	return m
 }
-
-// linkName says which link is meant: "leaf2[33]–spine1[2]".
-func (j *joiner) linkName(l *NetLink) string { return j.out.EndName(l.A) + "–" + j.out.EndName(l.B) }
 
 // EndName names one side of a network link for people: "leaf2[33]", "node7/mlx5_0",
 // or "node0 and 31 more".

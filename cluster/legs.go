@@ -79,6 +79,15 @@ func (r *Routes) Between(hostA, nicA, hostB, nicB int) ([]Leg, Reach, bool) {
 		at = l.A.Switch + l.B.Switch - at
 		top = max(top, net.Switches[at].Tier)
 	}
-	reach, _ := reachOf(len(path), top)
-	return append(legs, Leg{linkB, !net.Links[linkB].A.ToHosts()}), reach, true
+	return append(legs, Leg{linkB, !net.Links[linkB].A.ToHosts()}), reachOf(len(path), top), true
+}
+
+func reachOf(trunks int, top Tier) Reach {
+	switch {
+	case trunks == 0:
+		return OverLeaf
+	case top >= Core:
+		return OverCore
+	}
+	return OverSpine
 }

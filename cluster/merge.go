@@ -3,13 +3,8 @@ package cluster
 import (
 	"cmp"
 	"fmt"
-	"math"
-	"reflect"
 	"slices"
 	"strings"
-	"unicode"
-
-	"busbar.dev/unit"
 )
 
 // typed is a node type and the title of the source that gave it.
@@ -24,12 +19,12 @@ type disagreement struct {
 	kind string
 }
 
-// merging is one merge of a further type into a base.
+// merging is a base that further sources add to, one after the other.
 type merging struct {
 	base     *NodeType
-	src, add string  // titles of the base's and the further source
-	before   []typed // that were merged already
-	to       []int   // device of the further type → device of the base, -1 none yet
+	src, add string            // titles of the base's and the further source
+	gave     map[string]string // by place and field: the source of what is not the base's; nil keeps none
+	to       []int             // device of the further type → device of the base, -1 none yet
 	warnings []disagreement
 	slow     bool // the base's matrix denies the further one's fast links
 	fast     bool // fast links between devices of the base were added
@@ -49,47 +44,39 @@ func mergeTypes(types []typed, stopped func() bool) (*NodeType, []map[string]str
 			best = i
 		}
 	}
-	base := types[best].t.clone()
-	names := make([]map[string]string, len(types))
-	var warnings []disagreement
-	source := types[best].source
-	said := make([][]int, len(types))
+	m := merging{base: types[best].t.clone(), src: types[best].source, gave: map[string]string{}, stopped: stopped}
+	to := make([][]int, len(types))
 	var fast []string // sources that added fast links to what the base says
-	var before []typed
 	for _, i := range mergeOrder(types) {
-		ty := types[i]
-		m := merging{base: base, src: source, add: ty.source, before: before, stopped: stopped}
 		if i == best {
-			m.to = identity(len(ty.t.Devices))
-		} else {
-			m.merge(ty.t)
-			warnings = append(warnings, m.warnings...)
-			if m.fast {
-				fast = append(fast, ty.source)
-			}
-			before = append(before, ty)
+			to[i] = identity(len(types[i].t.Devices))
+			continue
 		}
-		names[i] = make(map[string]string, len(ty.t.Devices))
-		for d, to := range m.to {
-			if to >= 0 {
-				names[i][ty.t.Devices[d].Name] = base.Devices[to].Name
-			}
+		m.add, m.fast = types[i].source, false
+		m.merge(types[i].t)
+		to[i] = m.to
+		if m.fast {
+			fast = append(fast, m.add)
 		}
-		said[i] = m.to
 	}
+	names := make([]map[string]string, len(types))
 	for i, ty := range types {
-		against := source
+		names[i] = make(map[string]string, len(ty.t.Devices))
+		for d, at := range to[i] {
+			if at >= 0 {
+				names[i][ty.t.Devices[d].Name] = m.base.Devices[at].Name
+			}
+		}
+		against := m.src
 		if i == best {
 			against = strings.Join(fast, ", ")
 		}
 		if ty.t.Said != nil && against != "" {
-			for _, w := range compareMatrices(base, against, ty, said[i]) {
-				warnings = append(warnings, disagreement{Warning: w})
-			}
+			m.compareMatrix(against, ty, to[i])
 		}
 	}
-	base.Said = nil
-	return base, names, warnings
+	m.base.Said = nil
+	return m.base, names, m.warnings
 }
 
 // mergeOrder puts the sources that know devices by several names first: one that
@@ -153,14 +140,6 @@ func copied[T any](p *T) *T {
 func (m *merging) warn(where, format string, args ...any) {
 	w := Warning{Where: where, Text: fmt.Sprintf(format, args...)}
 	m.warnings = append(m.warnings, disagreement{w, format + m.add})
-}
-
-// giver is the title of the source that gave what is there already: one that was merged into the base, else the base's.
-func (m *merging) giver(gave func(typed) bool) string {
-	if i := slices.IndexFunc(m.before, gave); i >= 0 {
-		return m.before[i].source
-	}
-	return m.src
 }
 
 func (m *merging) merge(t *NodeType) {
@@ -382,141 +361,23 @@ func (m *merging) addDevice(t *NodeType, i int) {
 
 // mergeDevice adds what o says to d.
 func (m *merging) mergeDevice(d, o *Device) {
-	where := d.Name
-	if d.Kind == KindUnknown {
-		d.Kind = o.Kind
-	}
-	d.PCI = cmp.Or(d.PCI, o.PCI)
-	if d.UUID == "" {
-		d.UUID = o.UUID
-	} else if o.UUID != "" && o.UUID != d.UUID {
-		from := m.giver(func(x typed) bool {
-			return slices.ContainsFunc(x.t.Devices, func(its Device) bool { return its.UUID == d.UUID })
-		})
-		m.warn(where, "UUID %s in %s, %s in %s: two different parts, or two machines; kept the first", d.UUID, from, o.UUID,
-			m.add)
-	}
+	d.Label = cmp.Or(d.Label, o.Label)
+	where := d.Title()
 	switch {
 	case d.Index < 0:
 		d.Index = o.Index
 	case o.Index >= 0 && o.Index != d.Index && d.Kind == GPU:
-		m.warn(where, "index %d in %s, %d in %s (same PCI address or UUID); kept %d", d.Index, m.src, o.Index, m.add, d.Index)
+		m.warnDiffer(where, "index", d.Index, o.Index, d.Index)
 	}
-	d.Label = cmp.Or(d.Label, o.Label)
-	d.Tray = cmp.Or(d.Tray, o.Tray)
-	d.Model = mergeModel(m, where, d.Model, o.Model)
-	if d.PCIID == nil {
-		d.PCIID = copied(o.PCIID)
-	} else if o.PCIID != nil {
-		fillFields(d.PCIID, o.PCIID)
+	if d.NIC != nil && o.NIC != nil && d.NIC.Kind == Ethernet && o.NIC.Kind == RoCE {
+		d.NIC.Kind = RoCE
 	}
-	m.mergeCPU(d, o)
-	m.mergeGPU(d, o)
-	m.mergeNIC(d, o)
-}
-
-// fillFields sets every field of a struct that is unknown yet, which zero says.
-func fillFields[T any](to, from *T) {
-	a, b := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
-	for i := range a.NumField() {
-		if a.Field(i).IsZero() {
-			a.Field(i).Set(b.Field(i))
+	m.joinFields(where, d, o)
+	if o.NIC != nil {
+		for _, p := range o.NIC.Ports {
+			m.mergePort(d, p)
 		}
 	}
-}
-
-// fill sets what is unknown yet.
-func fill[T comparable](to *T, from T) {
-	*to = cmp.Or(*to, from)
-}
-
-// mergeFact keeps the better of two facts and warns when equals differ.
-func mergeFact[T any](m *merging, where, what string, a, b Fact[T], same func(a, b T) bool) Fact[T] {
-	switch {
-	case !b.Known():
-		return a
-	case !a.Known():
-		return b
-	case same(a.Value, b.Value):
-		if b.Origin > a.Origin {
-			return b
-		}
-		return a
-	case a.Origin == Assumed && b.Origin > Assumed:
-		return b
-	case b.Origin == Assumed && a.Origin > Assumed:
-		return a
-	}
-	kept := a
-	if b.Origin > a.Origin {
-		kept = b
-	}
-	from := m.giver(func(x typed) bool { return a.Source != "" && strings.Contains(x.source, a.Source) })
-	m.warn(where, what+" is %v in %s, %v in %s; kept %v", a.Value, from, b.Value, m.add, kept.Value)
-	return kept
-}
-
-// sameRate allows for figures rounded by the tool that printed them, and for
-// tools that quote an 8b/10b link (InfiniBand to QDR) before its coding: 40 for 32.
-func sameRate(a, b unit.Rate) bool {
-	low, high := min(float64(a), float64(b)), max(float64(a), float64(b))
-	return high-low <= 0.03*high || math.Abs(low/high-0.8) < 0.005
-}
-
-// sameBytes allows for the part of a GPU's memory that the driver keeps.
-func sameBytes(a, b unit.Bytes) bool {
-	return math.Abs(float64(a-b)) <= 0.1*math.Max(float64(a), float64(b))
-}
-
-func sameInt(a, b int) bool { return a == b }
-
-func (m *merging) mergeCPU(d, o *Device) {
-	if o.CPU == nil {
-		return
-	}
-	if d.CPU == nil {
-		d.CPU = &CPUInfo{}
-	}
-	if d.CPU.Cores != "" && o.CPU.Cores != "" && d.CPU.Cores != o.CPU.Cores {
-		m.warn(d.Name, "cores %s in %s, %s in %s; kept %s", d.CPU.Cores, m.src, o.CPU.Cores, m.add, d.CPU.Cores)
-	}
-	d.CPU.Memory = mergeFact(m, d.Name, "memory", d.CPU.Memory, o.CPU.Memory, sameBytes)
-	fillFields(d.CPU, o.CPU)
-}
-
-func (m *merging) mergeGPU(d, o *Device) {
-	if o.GPU == nil {
-		return
-	}
-	if d.GPU == nil {
-		d.GPU = &GPUInfo{}
-	}
-	g, h := d.GPU, o.GPU
-	if g.SM != 0 && h.SM != 0 && g.SM != h.SM {
-		m.warn(d.Name, "compute capability %d in %s, %d in %s; kept %d", g.SM, m.src, h.SM, m.add, g.SM)
-	}
-	g.Memory = mergeFact(m, d.Name, "memory", g.Memory, h.Memory, sameBytes)
-	g.HBM = mergeFact(m, d.Name, "memory bandwidth", g.HBM, h.HBM, sameRate)
-	g.NUMA = mergeFact(m, d.Name, "NUMA affinity", g.NUMA, h.NUMA, sameInt)
-	fillFields(g, h)
-}
-
-func (m *merging) mergeNIC(d, o *Device) {
-	if o.NIC == nil {
-		return
-	}
-	if d.NIC == nil {
-		d.NIC = &NICInfo{}
-	}
-	n, k := d.NIC, o.NIC
-	if n.Kind == Ethernet && k.Kind == RoCE {
-		n.Kind = RoCE
-	}
-	n.NUMA = mergeFact(m, d.Title(), "NUMA affinity", n.NUMA, k.NUMA, sameInt)
-	for _, p := range k.Ports {
-		m.mergePort(d, p)
-	}
-	fillFields(n, k)
 }
 
 func (m *merging) mergePort(d *Device, p Port) {
@@ -533,17 +394,7 @@ func (m *merging) mergePort(d *Device, p Port) {
 		n.Ports = append(n.Ports, p)
 		return
 	}
-	q := &n.Ports[at]
-	where := d.Title()
-	fill(&q.Num, p.Num)
-	if q.State != StateUnknown && p.State != StateUnknown && p.State != q.State {
-		m.warn(where, "port %d is %v in %s, %v in %s; kept %v", q.Num, q.State, m.src, p.State, m.add, q.State)
-	}
-	q.Rate = mergeFact(m, where, "port rate", q.Rate, p.Rate, sameRate)
-	q.Max = mergeFact(m, where, "largest port rate", q.Max, p.Max, sameRate)
-	q.MTU = mergeFact(m, where, "MTU", q.MTU, p.MTU, sameInt)
-	q.Counters = mergeCounters(q.Counters, p.Counters)
-	fillFields(q, &p)
+	m.joinFields(d.Title(), &n.Ports[at], &p)
 }
 
 // mergeLink adds a link of the further source, or fills what the base's lacks.
@@ -625,11 +476,7 @@ func (m *merging) fillLink(i int, l Link) {
 	if l.MaxGTs != 0 && k.MaxGTs == 0 {
 		k.MaxGTs, k.GTs = l.MaxGTs, l.GTs
 	}
-	fill(&k.Lanes, l.Lanes)
-	k.GTs = cmp.Or(k.GTs, l.GTs)
-	k.Duplex = cmp.Or(k.Duplex, l.Duplex)
-	k.Rate = mergeFact(m, where, "rate", k.Rate, l.Rate, sameRate)
-	k.Latency = mergeFact(m, where, "latency", k.Latency, l.Latency, func(a, b unit.Time) bool { return a == b })
+	m.joinFields(where, k, &l)
 }
 
 func (m *merging) mergePair(p Pair) {
@@ -642,47 +489,10 @@ func (m *merging) mergePair(p Pair) {
 		if k.A != p.A || k.B != p.B {
 			continue
 		}
-		fillFields(k, &p)
+		m.joinFields("", k, &p)
 		return
 	}
 	m.base.Pairs = append(m.base.Pairs, p)
-}
-
-// mergeModel keeps the name of a device that says more: of "h100", as a scheduler calls it, and "NVIDIA H100 80GB HBM3"
-// the second.
-func mergeModel(m *merging, where string, a, b Fact[string]) Fact[string] {
-	kept := mergeFact(m, where, "model", a, b, sameModel)
-	for _, f := range []Fact[string]{a, b} {
-		if f.Known() && f.Value != kept.Value && f.Origin > Assumed &&
-			(namesModel(f.Value, kept.Value) || isPartNumber(kept.Value)) && !isPartNumber(f.Value) &&
-			sameModel(f.Value, kept.Value) {
-			kept = f
-		}
-	}
-	return kept
-}
-
-// sameModel compares two names of a device. The part number by which InfiniBand tools call an adapter (MT4129)
-// contradicts no product's name.
-func sameModel(a, b string) bool {
-	return a == b || isPartNumber(a) != isPartNumber(b) || namesModel(a, b) || namesModel(b, a)
-}
-
-// namesModel reports whether all words of the shorter name are in the longer, whatever stands between them.
-func namesModel(long, short string) bool {
-	words := modelWords(short)
-	have := modelWords(long)
-	return len(words) > 0 && len(have) >= len(words) &&
-		!slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(have, w) })
-}
-
-func modelWords(s string) []string {
-	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == '-' || r == '_' || unicode.IsSpace(r) })
-}
-
-func isPartNumber(s string) bool {
-	digits, ok := strings.CutPrefix(s, "MT")
-	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
 // matrixLacksLinks reports whether the base's tool and the further one both printed a
@@ -710,44 +520,38 @@ func (m *merging) matrixLacksLinks(t *NodeType) bool {
 // fast reports a class that links between GPUs give, and PCIe does not.
 func (t ClassType) fast() bool { return t == NV || t == XG || t == LK }
 
-// compareMatrices holds the merged graph against the matrix another tool printed.
-func compareMatrices(base *NodeType, source string, ty typed, to []int) []Warning {
-	have := base.Matrix()
-	at := make(map[string]int, len(have.Names))
-	for i, n := range have.Names {
-		at[n] = i
-	}
-	pos := make([]int, len(ty.t.Said.Names))
-	for i, n := range ty.t.Said.Names {
+// compareMatrix holds the merged graph against the matrix that a tool printed.
+func (m *merging) compareMatrix(source string, ty typed, to []int) {
+	have, said := m.base.Matrix(), ty.t.Said
+	pos := make([]int, len(said.Names))
+	for i, n := range said.Names {
 		pos[i] = -1
 		if d := ty.t.ByName(n); d >= 0 && d < len(to) && to[d] >= 0 {
-			if k, ok := at[base.Devices[to[d]].Name]; ok {
-				pos[i] = k
-			}
+			pos[i] = slices.Index(have.Names, m.base.Devices[to[d]].Name)
 		}
 	}
 	var differ []string
-	for i := range ty.t.Said.Class {
-		for k := i + 1; k < len(ty.t.Said.Class[i]) && k < len(pos); k++ {
+	for i, row := range said.Class {
+		for k := i + 1; k < min(len(row), len(pos)); k++ {
 			if pos[i] < 0 || pos[k] < 0 {
 				continue
 			}
-			said, is := ty.t.Said.Class[i][k], have.Class[pos[i]][pos[k]]
-			if c, ok := ParseClass(said); ok && is != "?" && c.String() != is && !sameClass(c.String(), is) {
-				differ = append(differ, fmt.Sprintf("%s–%s is %s there, %s here", ty.t.Said.Names[i], ty.t.Said.Names[k], c, is))
+			is := have.Class[pos[i]][pos[k]]
+			if c, ok := ParseClass(row[k]); ok && is != "?" && c.String() != is && !sameClass(c.String(), is) {
+				differ = append(differ, fmt.Sprintf("%s–%s is %s there, %s here", said.Names[i], said.Names[k], c, is))
 			}
 		}
 	}
 	if len(differ) == 0 {
-		return nil
+		return
 	}
 	more := ""
 	if len(differ) > 3 {
 		more = fmt.Sprintf("; and %d more", len(differ)-3)
 		differ = differ[:3]
 	}
-	return []Warning{{Text: fmt.Sprintf("%s contradicts %s, which is kept: %s%s", ty.source, source,
-		strings.Join(differ, "; "), more)}}
+	m.warnings = append(m.warnings, disagreement{Warning: Warning{Text: fmt.Sprintf(
+		"%s contradicts %s, which is kept: %s%s", ty.source, source, strings.Join(differ, "; "), more)}})
 }
 
 // sameClass forgives PHB against NODE: NCCL's XML does not tell host bridges apart.

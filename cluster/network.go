@@ -40,21 +40,21 @@ type Switch struct {
 	Label string // description the fabric gives, when it differs from the name
 	GUID  string
 	Model string
-	Tier  Tier
+	Tier  Tier `merge:"-"`
 	// Rail is the rail the switch serves in a rail-optimised network, -1 when it
 	// serves them all or nobody knows.
-	Rail  int
+	Rail  int `merge:"-"`
 	Ports int // 0 unknown
 	// Count is how many boxes this entry stands for in a described network (all
 	// spines of a pod); 0 and 1 mean one.
-	Count   int
+	Count   int `merge:"-"`
 	Latency Fact[unit.Time]
 	// Reduction is in-network reduction (SHARP).
 	Reduction Tri
 	// Domain marks an entry that is not a box but a grouping a scheduler knows: a
 	// Slurm block, an accelerator domain, a rack.
-	Domain bool
-	LID    int // InfiniBand address; 0 unknown
+	Domain bool `merge:"-"`
+	LID    int  // InfiniBand address; 0 unknown
 }
 
 // Span is a run of hosts: First, First+1, … (N of them), indexes into
@@ -110,15 +110,18 @@ func (l *NetLink) HostEnd() (host, sw End, ok bool) {
 // is hosts, each host has Count of them. By convention hosts are B and the
 // lower tier is B.
 type NetLink struct {
-	A       End             `json:"a" yaml:"a"`
-	B       End             `json:"b" yaml:"b"`
-	Count   int             `json:"count,omitempty" yaml:"count,omitempty"`      // parallel cables; 0 and 1 mean one
-	Lanes   int             `json:"lanes,omitempty" yaml:"lanes,omitempty"`      // as trained, 4 for 4x; 0 unknown
-	Speed   string          `json:"speed,omitempty" yaml:"speed,omitempty"`      // "4xHDR"
-	Rate    Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`    // one direction, one cable, as trained
-	Max     Fact[unit.Rate] `json:"max_GBps,omitzero" yaml:"max,omitempty"`      // what both ends could do
+	A End `json:"a" yaml:"a" merge:"-"`
+	B End `json:"b" yaml:"b" merge:"-"`
+	// Parallel cables; 0 and 1 mean one.
+	Count int    `json:"count,omitempty" yaml:"count,omitempty" merge:"-"`
+	Lanes int    `json:"lanes,omitempty" yaml:"lanes,omitempty"` // as trained, 4 for 4x; 0 unknown
+	Speed string `json:"speed,omitempty" yaml:"speed,omitempty"` // "4xHDR"
+	// One direction, one cable, as trained.
+	Rate Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty" merge:"rate"`
+	// What both ends could do.
+	Max     Fact[unit.Rate] `json:"max_GBps,omitzero" yaml:"max,omitempty" merge:"largest rate"`
 	Latency Fact[unit.Time] `json:"latency_s,omitzero" yaml:"latency,omitempty"` // of the cable
-	State   State           `json:"state,omitempty" yaml:"state,omitempty"`
+	State   State           `json:"state,omitempty" yaml:"state,omitempty" merge:"state"`
 	// Counters are the error counters that are not zero, by end: "A.SymbolErrorCounter".
 	Counters map[string]uint64 `json:"counters,omitempty" yaml:"counters,omitempty"`
 }
@@ -133,7 +136,7 @@ func (l *NetLink) Cables() int { return max(l.Count, 1) }
 // Network is everything between the nodes.
 type Network struct {
 	Name string  `json:"name,omitempty" yaml:"name,omitempty"`
-	Kind NetKind `json:"kind,omitempty" yaml:"kind,omitempty"`
+	Kind NetKind `json:"kind,omitempty" yaml:"kind,omitempty" merge:"network kind"`
 	// Rails is the number of rails of a rail-optimised network: NIC i of every
 	// node goes to a leaf of rail i. 0 and 1 mean that leaves serve whole nodes.
 	Rails int `json:"rails,omitempty" yaml:"rails,omitempty"`
@@ -143,19 +146,19 @@ type Network struct {
 	// Routing is how traffic between switches of one tier finds its way, which is assumed: minimal ("" too) takes one
 	// shortest path; adaptive spreads over all links of the two switches, so that a pair has half of them where that is
 	// more.
-	Routing string `json:"routing,omitempty" yaml:"routing,omitempty"`
+	Routing string `json:"routing,omitempty" yaml:"routing,omitempty" merge:"-"`
 	// BlockSizes are the numbers of nodes in which Slurm's topology/block plans, the smallest first: each is the first one
 	// times a power of two. None means that no scheduler plans in blocks; the blocks themselves are switches with Domain.
 	BlockSizes []int `json:"block_sizes,omitempty" yaml:"block_sizes,omitempty"`
 	// Oversubscription is the ratio at the leaf that somebody stated (2 = 2:1);
 	// where the links are known, Leaf capacities are computed instead.
-	Oversubscription Fact[float64] `json:"oversubscription,omitzero" yaml:"oversubscription,omitempty"`
+	Oversubscription Fact[float64] `json:"oversubscription,omitzero" yaml:"oversubscription,omitempty" merge:"ratio"`
 	Reduction        Tri           `json:"reduction,omitempty" yaml:"reduction,omitempty"`
 	// Scheduler is the tree of switches that a scheduler plans by (Slurm's topology.conf) where another source has the
 	// cables, which may be joined otherwise; none where the network itself is that tree.
 	Scheduler []SchedulerSwitch `json:"scheduler,omitempty" yaml:"scheduler,omitempty"`
-	Switches  []Switch          `json:"switches,omitempty" yaml:"switches,omitempty"`
-	Links     []NetLink         `json:"links,omitempty" yaml:"links,omitempty"`
+	Switches  []Switch          `json:"switches,omitempty" yaml:"switches,omitempty" merge:"-"`
+	Links     []NetLink         `json:"links,omitempty" yaml:"links,omitempty" merge:"-"`
 }
 
 // SchedulerSwitch is a switch as a scheduler knows it: the hosts that it counts as near each other, and the switch

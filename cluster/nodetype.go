@@ -38,8 +38,9 @@ func (k *LinkKind) UnmarshalText(b []byte) error {
 // Link joins two devices of a node. It carries its rate in each direction
 // unless OneWay.
 type Link struct {
-	A    int      `json:"a" yaml:"a"` // A and B are indexes into NodeType.Devices
-	B    int      `json:"b" yaml:"b"`
+	// A and B are indexes into NodeType.Devices.
+	A    int      `json:"a" yaml:"a" merge:"-"`
+	B    int      `json:"b" yaml:"b" merge:"-"`
 	Kind LinkKind `json:"kind" yaml:"kind"`
 	// OneWay marks a link that describes A→B only; a link that differs by
 	// direction (NVLink counts that disagree) is two of these.
@@ -53,11 +54,11 @@ type Link struct {
 	GTs    float64 `json:"lane_GTps,omitempty" yaml:"gts,omitempty"`
 	MaxGTs float64 `json:"max_lane_GTps,omitempty" yaml:"max_gts,omitempty"`
 	// Rate is one direction, all lanes together.
-	Rate Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`
+	Rate Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty" merge:"rate"`
 	// Duplex is the advertised both-directions figure, where the maker quotes
 	// that; 0 when the maker quotes one direction. Nothing computes with it.
 	Duplex  unit.Rate       `json:"duplex_GBps,omitempty" yaml:"duplex,omitempty"`
-	Latency Fact[unit.Time] `json:"latency_s,omitzero" yaml:"latency,omitempty"`
+	Latency Fact[unit.Time] `json:"latency_s,omitzero" yaml:"latency,omitempty" merge:"latency"`
 }
 
 // Pair is what is known about two devices beyond the links between them: a

@@ -23,6 +23,12 @@ const (
 
 var reachNames = []string{"node", "leaf", "spine", "core", "network"}
 
+// reachWords say how paths go that leave their node.
+var reachWords = map[Reach]string{
+	OverLeaf: "leaf only", OverSpine: "via spine", OverCore: "via core",
+	OverNet: "over a network that no source describes",
+}
+
 func (r Reach) String() string { return nameOf(reachNames, int(r)) }
 
 // MarshalText writes the lower-case name.

@@ -342,59 +342,46 @@ func (n *nodeRoutes) viaPeer(gpu, nic int, will func(peer int, c ClassType) bool
 	return nil, Class{}
 }
 
-// addCables appends the hops from NIC to NIC over the switches.
+// addCables appends the hops from NIC to NIC over the switches. Of a NIC's cable both say a rate; the lower one counts.
 func (r *Routes) addCables(p *Path, exit, enter int) {
-	ca, cb := r.typeOf(p.From.Host), r.typeOf(p.To.Host)
-	nameA := r.c.Hosts[p.From.Host].Name + "/" + ca.t.Devices[exit].Title()
-	nameB := r.c.Hosts[p.To.Host].Name + "/" + cb.t.Devices[enter].Title()
-	rateA, rateB := nicRate(ca.t.Devices[exit].NIC), nicRate(cb.t.Devices[enter].NIC)
-	leafA, linkA := r.Leaf(p.From.Host, exit)
-	leafB, linkB := r.Leaf(p.To.Host, enter)
-	net := &r.c.Network
-	if leafA < 0 || leafB < 0 {
-		p.Reach, p.Via = OverNet, "over a network that no source describes"
-		rate := rateA
-		if rateB.Known() && (!rate.Known() || rateB.Value < rate.Value) {
-			rate = rateB
-		}
+	a, b := &r.typeOf(p.From.Host).t.Devices[exit], &r.typeOf(p.To.Host).t.Devices[enter]
+	from, end := r.c.Hosts[p.From.Host].Name+"/"+a.Title(), r.c.Hosts[p.To.Host].Name+"/"+b.Title()
+	legs, reach, ok := r.Between(p.From.Host, exit, p.To.Host, enter)
+	p.Reach, p.Via = reach, reachWords[reach]
+	if !ok {
+		rate := slower(nicRate(a.NIC), nicRate(b.NIC))
 		if rate.Known() {
 			rate = FromAssumed(rate.Value, "the slower NIC's rate; no source says how the two are cabled")
 		}
-		p.Hops = append(p.Hops, Hop{From: nameA, To: nameB, Kind: "network", Rate: rate})
+		p.Hops = append(p.Hops, Hop{From: from, To: end, Kind: "network", Rate: rate})
 		return
 	}
-	cable := func(from, to string, link int, own Fact[unit.Rate]) {
-		l := &net.Links[link]
-		rate := own
-		if l.Rate.Known() && (!rate.Known() || l.Rate.Value < rate.Value) {
-			rate = l.Rate
+	for i, leg := range legs {
+		l := &r.c.Network.Links[leg.Link]
+		h := Hop{From: from, To: end, Kind: "cable", Rate: l.Rate, Latency: l.Latency}
+		if i == 0 {
+			h.Rate = slower(nicRate(a.NIC), h.Rate)
 		}
-		p.Hops = append(p.Hops, Hop{From: from, To: to, Kind: "cable", Rate: rate, Latency: l.Latency})
+		if i == len(legs)-1 {
+			h.Rate = slower(nicRate(b.NIC), h.Rate)
+		} else {
+			to := l.A
+			if leg.Forward {
+				to = l.B
+			}
+			h.To = r.c.Network.Switches[to.Switch].Name
+		}
+		p.Hops = append(p.Hops, h)
+		from = h.To
 	}
-	cable(nameA, net.Switches[leafA].Name, linkA, rateA)
-	at, top := leafA, net.Switches[leafA].Tier
-	path := r.between(leafA, leafB)
-	if leafA != leafB && path == nil {
-		p.Reach, p.Via = OverNet, "no known path between "+net.Switches[leafA].Name+" and "+net.Switches[leafB].Name
-		return
-	}
-	for _, i := range path {
-		next := net.Links[i].A.Switch + net.Links[i].B.Switch - at
-		cable(net.Switches[at].Name, net.Switches[next].Name, int(i), Fact[unit.Rate]{})
-		at, top = next, max(top, net.Switches[next].Tier)
-	}
-	cable(net.Switches[leafB].Name, nameB, linkB, rateB)
-	p.Reach, p.Via = reachOf(len(path), top)
 }
 
-func reachOf(trunks int, top Tier) (Reach, string) {
-	switch {
-	case trunks == 0:
-		return OverLeaf, "leaf only"
-	case top >= Core:
-		return OverCore, "via core"
+// slower is the lower of two rates, as far as they are known; of equal ones the first.
+func slower(a, b Fact[unit.Rate]) Fact[unit.Rate] {
+	if !a.Known() || b.Known() && b.Value < a.Value {
+		return b
 	}
-	return OverSpine, "via spine"
+	return a
 }
 
 func nicRate(n *NICInfo) Fact[unit.Rate] {

@@ -121,28 +121,16 @@ func (b *treeBuilder) keepMatrix() {
 
 // group joins devices level by level.
 func (b *treeBuilder) group() {
-	root := identity(b.n)
-	find := func(i int) int {
-		for root[i] != i {
-			root[i] = root[root[i]]
-			i = root[i]
-		}
-		return i
-	}
+	sets := newPartition(b.n)
 	for l, level := range treeLevels {
 		for i := range b.n {
 			for j := range i {
-				if r := b.rel(i, j); r == level {
-					// The smaller index stays the group's name.
-					x, y := find(i), find(j)
-					root[max(x, y)] = min(x, y)
+				if b.rel(i, j) == level {
+					sets.unite(i, j)
 				}
 			}
 		}
-		b.part[l] = make([]int, b.n)
-		for i := range b.n {
-			b.part[l][i] = find(i)
-		}
+		b.part[l] = sets.roots()
 	}
 }
 
@@ -302,41 +290,23 @@ func (b *treeBuilder) numberDomains() {
 	slices.SortStableFunc(b.numas, func(x, y treeDomain) int { return cmp.Compare(uint(x.index), uint(y.index)) })
 }
 
-// groupsOf turns a partition into lists, in the order of their first members.
-func groupsOf(part []int) [][]int {
-	at := map[int]int{}
-	var out [][]int
-	for i, p := range part {
-		k, ok := at[p]
-		if !ok {
-			k = len(out)
-			at[p] = k
-			out = append(out, nil)
-		}
-		out[k] = append(out[k], i)
-	}
-	return out
-}
-
 // MostNVLinks is the most NVLinks any GPU known so far has (Hopper, Blackwell).
 // A row of a matrix whose counts add up to more goes through a switch.
 const MostNVLinks = 18
 
 // joinGPUs adds the links between GPUs that the cells name.
 func (b *treeBuilder) joinGPUs() {
+	sets := newPartition(b.n)
 	for i := range b.n {
 		for j := range i {
 			b.checkFast(j, i)
-		}
-	}
-	part := slices.Repeat([]int{-1}, b.n)
-	for i := range b.n {
-		if part[i] < 0 {
-			b.flood(part, i)
+			if b.lanes(i, j) > 0 || b.lanes(j, i) > 0 {
+				sets.unite(i, j)
+			}
 		}
 	}
 	sw := -1
-	for _, members := range groupsOf(part) {
+	for _, members := range groupsOf(sets.roots()) {
 		if len(members) > 2 && b.overfull(members) {
 			if sw < 0 {
 				sw = b.t.Add(Device{Kind: NVSwitch, Index: -1, Parent: -1})
@@ -352,10 +322,8 @@ func (b *treeBuilder) joinGPUs() {
 	}
 	for i := range b.n {
 		for j := i + 1; j < b.n; j++ {
-			if x, y := b.cell(i, j), b.cell(j, i); x.Type == XG || y.Type == XG {
-				if b.areGPUs(i, j) {
-					b.t.Connect(Link{A: i, B: j, Kind: XGMI, Lanes: max(x.Links, y.Links)})
-				}
+			if x, y := b.cell(i, j), b.cell(j, i); b.areGPUs(i, j) && (x.Type == XG || y.Type == XG) {
+				b.t.Connect(Link{A: i, B: j, Kind: XGMI, Lanes: max(x.Links, y.Links)})
 			}
 		}
 	}
@@ -384,19 +352,6 @@ func (b *treeBuilder) checkFast(i, j int) {
 	case x.Type == Apart || y.Type == Apart:
 	case x != y:
 		b.warnf(b.name(i), "to %s it says %v, and %v the other way; kept both", b.name(j), x, y)
-	}
-}
-
-// flood marks everything that NVLink reaches from i.
-func (b *treeBuilder) flood(part []int, i int) {
-	part[i] = i
-	for queue := []int{i}; len(queue) > 0; queue = queue[1:] {
-		for j := range b.n {
-			if part[j] < 0 && (b.lanes(queue[0], j) > 0 || b.lanes(j, queue[0]) > 0) {
-				part[j] = i
-				queue = append(queue, j)
-			}
-		}
 	}
 }
 

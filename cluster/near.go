@@ -14,9 +14,8 @@ type Near struct {
 }
 
 // Nearest lists the nearest NICs of every GPU, in the order of the GPUs.
-func (t *NodeType) Nearest() []Near { return newNodeRoutes(t).nearestAll() }
-
-func (n *nodeRoutes) nearestAll() []Near {
+func (t *NodeType) Nearest() []Near {
+	n := newNodeRoutes(t)
 	all := make([]Near, len(n.gpus))
 	for i, g := range n.gpus {
 		all[i] = Near{GPU: g, NICs: n.near[g]}
@@ -42,46 +41,34 @@ func (s Share) Crowded() bool { return len(s.GPUs) > len(s.NICs) }
 // are in one group. GPUs without a NIC are in none.
 func (t *NodeType) Shares() []Share {
 	n := newNodeRoutes(t)
-	near := n.nearestAll()
-	owner := make(map[int]int) // NIC → group
-	var groups []Share
-	for _, g := range near {
-		at := -1
-		for _, nic := range g.NICs {
-			switch o, ok := owner[nic]; {
-			case !ok:
-			case at < 0:
-				at = o
-			case o != at: // this GPU ties two groups together
-				groups[at].GPUs = append(groups[at].GPUs, groups[o].GPUs...)
-				groups[at].NICs = append(groups[at].NICs, groups[o].NICs...)
-				for _, moved := range groups[o].NICs {
-					owner[moved] = at
-				}
-				groups[o] = Share{}
-			}
+	sets := newPartition(len(t.Devices))
+	for _, g := range n.gpus {
+		for _, nic := range n.near[g] {
+			sets.unite(g, nic)
 		}
-		if len(g.NICs) == 0 {
+	}
+	at := make(map[int]int) // by set
+	var out []Share
+	for _, g := range n.gpus {
+		if len(n.near[g]) == 0 {
 			continue
 		}
-		if at < 0 {
-			at = len(groups)
-			groups = append(groups, Share{})
+		k, ok := at[sets.find(g)]
+		if !ok {
+			k = len(out)
+			at[sets.find(g)] = k
+			out = append(out, Share{})
 		}
-		groups[at].GPUs = append(groups[at].GPUs, g.GPU)
-		for _, nic := range g.NICs {
-			if _, ok := owner[nic]; !ok {
-				owner[nic] = at
-				groups[at].NICs = append(groups[at].NICs, nic)
+		s := &out[k]
+		s.GPUs = append(s.GPUs, g)
+		for _, nic := range n.near[g] {
+			if !slices.Contains(s.NICs, nic) {
+				s.NICs = append(s.NICs, nic)
 			}
 		}
 	}
-	var out []Share
-	for _, s := range groups {
-		if len(s.GPUs) > 0 {
-			s.Each = n.perGPU(s)
-			out = append(out, s)
-		}
+	for i := range out {
+		out[i].Each = n.perGPU(out[i])
 	}
 	return out
 }

@@ -152,7 +152,7 @@ type Network struct {
 	BlockSizes []int `json:"block_sizes,omitempty" yaml:"block_sizes,omitempty"`
 	// Oversubscription is the ratio at the leaf that somebody stated (2 = 2:1);
 	// where the links are known, Leaf capacities are computed instead.
-	Oversubscription Fact[float64] `json:"oversubscription,omitzero" yaml:"oversubscription,omitempty" merge:"ratio"`
+	Oversubscription Fact[float64] `json:"oversubscription,omitzero" yaml:"oversubscription,omitempty" merge:"leaf ratio"`
 	Reduction        Tri           `json:"reduction,omitempty" yaml:"reduction,omitempty"`
 	// Scheduler is the tree of switches that a scheduler plans by (Slurm's topology.conf) where another source has the
 	// cables, which may be joined otherwise; none where the network itself is that tree.

@@ -30,8 +30,10 @@ func (c *Cluster) ByRack(racks []Rack) *Cluster {
 		}
 		var kinds []int
 		var names []string
-		for k, h := range r.Hosts {
-			m.at[h] = trayAt{host: len(out.Hosts), tray: k}
+		nics := 0
+		for _, h := range r.Hosts {
+			m.at[h] = trayAt{len(out.Hosts), nics}
+			nics += c.TypeOf(h).Count(NIC)
 			kinds, names = append(kinds, c.Hosts[h].Type), append(names, c.Hosts[h].Name)
 		}
 		typ, ok := types[fmt.Sprint(kinds)]
@@ -51,7 +53,6 @@ func (c *Cluster) ByRack(racks []Rack) *Cluster {
 			out.Hosts = append(out.Hosts, c.Hosts[h])
 		}
 	}
-	m.nics(&out)
 	out.Network.Links = nil
 	for _, l := range c.Network.Links {
 		for _, a := range m.ends(l.A) {
@@ -73,8 +74,8 @@ func (h *Host) TrayName(tray, trays int) string {
 	return fmt.Sprintf("%s-t%0*d", h.Name, max(2, len(strconv.Itoa(trays-1))), tray)
 }
 
-// trayAt is where a host went: a host of the new cluster, the tray there, and the position of its first NIC.
-type trayAt struct{ host, tray, nic int }
+// trayAt is where a host went: a host of the new cluster, and the position of its first NIC there.
+type trayAt struct{ host, nic int }
 
 type rackMerge struct {
 	c  *Cluster
@@ -151,26 +152,6 @@ func (m *rackMerge) build(r Rack) *NodeType {
 
 func (m *rackMerge) named(name string) bool {
 	return slices.ContainsFunc(m.c.Types, func(t *NodeType) bool { return t.Name == name })
-}
-
-// nics counts the NICs of trays before each tray.
-func (m *rackMerge) nics(out *Cluster) {
-	sum := make([]int, len(out.Hosts))
-	byTray := make([][]int, len(out.Hosts)) // old hosts of a rack, in the order of its trays
-	for h, at := range m.at {
-		if n := len(out.Hosts[at.host].Trays); n > 0 {
-			if byTray[at.host] == nil {
-				byTray[at.host] = make([]int, n)
-			}
-			byTray[at.host][at.tray] = h
-		}
-	}
-	for r, hosts := range byTray {
-		for _, h := range hosts {
-			m.at[h].nic = sum[r]
-			sum[r] += m.c.TypeOf(h).Count(NIC)
-		}
-	}
 }
 
 // ends translates one end of a link. A NIC of a tray is one of the rack's, so that hosts that shared an end have one

@@ -188,23 +188,23 @@ func (c *Cluster) OfSameRail(tier []int) [][]int {
 }
 
 // joined puts switches together that have a neighbour in common.
-func joined(tier []int, near map[int][]int) (parts [][]int) {
+func joined(tier []int, near map[int][]int) [][]int {
+	sets := newPartition(len(tier))
 	first := make(map[int]int) // of a neighbour: where its first switch stands in the tier
-	for i, id := range slices.Backward(tier) {
-		for _, n := range near[id] {
-			first[n] = i
-		}
-	}
-	at := make(map[int]int) // of a part that begins there
 	for i, id := range tier {
 		for _, n := range near[id] {
-			i = min(i, first[n])
+			if k, known := first[n]; known {
+				sets.unite(i, k)
+			} else {
+				first[n] = i
+			}
 		}
-		if _, ok := at[i]; !ok {
-			at[i] = len(parts)
-			parts = append(parts, nil)
+	}
+	parts := groupsOf(sets.roots())
+	for _, part := range parts {
+		for k, i := range part {
+			part[k] = tier[i]
 		}
-		parts[at[i]] = append(parts[at[i]], id)
 	}
 	return parts
 }

@@ -41,28 +41,20 @@ func (c *Cluster) cabling() *cabling {
 	for i, t := range c.Types {
 		nics[i] = t.Count(NIC)
 	}
-	for i := range c.Network.Links {
-		l := &c.Network.Links[i]
-		host, sw, ok := l.HostEnd()
-		if !ok || c.Network.Switches[sw.Switch].Domain {
-			continue
+	c.EachHostLink(func(l *NetLink, sw, h int) {
+		t, nic := c.Hosts[h].Type, l.hosts().NIC
+		switch {
+		case t < 0 || t >= len(nics) || nic >= nics[t]:
+			return
+		case nic < 0:
+			whole[h] = true
+			return
+		case x.leaf[h] == nil:
+			x.leaf[h] = slices.Repeat([]int32{-1}, nics[t])
 		}
-		for h := range host.EachHost(len(c.Hosts)) {
-			t := c.Hosts[h].Type
-			if t < 0 || t >= len(nics) || host.NIC >= nics[t] {
-				continue
-			}
-			if host.NIC < 0 {
-				whole[h] = true
-				continue
-			}
-			if x.leaf[h] == nil {
-				x.leaf[h] = slices.Repeat([]int32{-1}, nics[t])
-			}
-			x.leaf[h][host.NIC] = int32(sw.Switch)
-			x.source[host.NIC] = cmp.Or(x.source[host.NIC], l.Rate.Source)
-		}
-	}
+		x.leaf[h][nic] = int32(sw)
+		x.source[nic] = cmp.Or(x.source[nic], l.Rate.Source)
+	})
 	for h := range whole {
 		if whole[h] {
 			x.leaf[h] = nil

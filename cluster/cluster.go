@@ -147,19 +147,15 @@ func SameHost(a, b string) bool {
 // HostsNamed are the hosts that names mean, each as an index or -1. Names may lack their domain, or have one that the
 // cluster's lack.
 func (c *Cluster) HostsNamed(names []string) []int {
-	short := func(name string) string {
-		name, _, _ = strings.Cut(strings.ToLower(name), ".")
-		return name
-	}
 	byName := map[string][]int{}
 	for i := range c.Hosts {
-		key := short(c.Hosts[i].Name)
+		key := hostKey(c.Hosts[i].Name)
 		byName[key] = append(byName[key], i)
 	}
 	list := make([]int, len(names))
 	for i, n := range names {
 		list[i] = -1
-		for _, h := range byName[short(n)] {
+		for _, h := range byName[hostKey(n)] {
 			if SameHost(c.Hosts[h].Name, n) {
 				list[i] = h
 				break

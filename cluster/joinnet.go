@@ -59,10 +59,6 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 		}
 	}
 	places := j.attached(frags, sw)
-	titles := make([]string, len(frags))
-	for fi, f := range frags {
-		titles[fi] = f.title()
-	}
 	for pass := range 2 {
 		for fi, f := range frags {
 			for i := range f.Network.Links {
@@ -76,7 +72,7 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 					continue
 				}
 				for _, l := range j.translate(frags, fi, f.Network.Links[i], sw[fi], places) {
-					source = j.mergeNetLink(l, titles[fi], links, source)
+					source = j.mergeNetLink(l, places.titles[fi], links, source)
 				}
 			}
 		}
@@ -156,43 +152,48 @@ func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int, place
 			*e = AtSwitch(sw[e.Switch], e.Port)
 		}
 	}
-	host := &l.B
-	if l.A.ToHosts() {
-		host = &l.A
-	}
-	if !host.ToHosts() || l.Loose() {
+	return l.moved(len(frags[fi].Hosts), func(h, nic int, put func(host, nic int)) {
+		for _, to := range j.hostMap[fi][h] {
+			if !j.stopped() && !places.displaced(fi, to) {
+				put(to, j.nicHere(frags, fi, h, to, nic))
+			}
+		}
+	})
+}
+
+// moved are the links that a link becomes where hosts, and their NICs, are others: to puts the hosts and NICs that a
+// host and its NIC became. Of a cluster with n hosts before.
+func (l NetLink) moved(n int, to func(host, nic int, put func(host, nic int))) []NetLink {
+	old := *l.hosts()
+	if !old.ToHosts() || l.Loose() {
 		return []NetLink{l}
 	}
-	// NIC number there → hosts here, in order.
-	var order []int
-	byNIC := map[int][]Span{}
-	for h := range host.EachHost(len(frags[fi].Hosts)) {
-		for _, to := range j.hostMap[fi][h] {
-			if j.stopped() {
-				return nil
-			}
-			if places.displaced(fi, to) {
-				continue
-			}
-			nic := j.nicHere(frags, fi, h, to, host.NIC)
-			if _, ok := byNIC[nic]; !ok {
-				order = append(order, nic)
-			}
-			byNIC[nic] = AppendSpan(byNIC[nic], Span{to, 1})
+	var out []NetLink
+	at := map[int]int{} // by NIC
+	put := func(host, nic int) {
+		k, ok := at[nic]
+		if !ok {
+			k = len(out)
+			at[nic], out = k, append(out, l)
+			*out[k].hosts() = End{Switch: -1, NIC: nic, Port: old.Port}
+		}
+		end := out[k].hosts()
+		if last := len(end.Hosts) - 1; last < 0 || end.Hosts[last].First+end.Hosts[last].N != host+1 {
+			end.Hosts = AppendSpan(end.Hosts, Span{host, 1})
 		}
 	}
-	out := make([]NetLink, 0, len(order))
-	for _, nic := range order {
-		k := l
-		end := End{Switch: -1, Hosts: byNIC[nic], NIC: nic, Port: host.Port}
-		if l.A.ToHosts() {
-			k.A = end
-		} else {
-			k.B = end
-		}
-		out = append(out, k)
+	for h := range old.EachHost(n) {
+		to(h, old.NIC, put)
 	}
 	return out
+}
+
+// hosts is the end of a link that is at hosts.
+func (l *NetLink) hosts() *End {
+	if l.A.ToHosts() {
+		return &l.A
+	}
+	return &l.B
 }
 
 // nicHere is the position, in the joined host, of the NIC that the fragment

@@ -443,24 +443,18 @@ func (m *merging) contradicts(l Link, a, b int) bool {
 
 // uplinkOf finds the base's link that carries the same device's uplink as l.
 func (m *merging) uplinkOf(t *NodeType, l Link) int {
-	if l.Kind != PCIe {
-		return -1
-	}
 	child := l.B
 	if t.Devices[l.A].Parent == l.B {
 		child = l.A
 	}
 	at := m.to[child]
-	if at < 0 || m.base.Devices[at].Parent < 0 {
+	if l.Kind != PCIe || at < 0 {
 		return -1
 	}
-	for i, k := range m.base.Links {
-		if k.Kind == PCIe &&
-			(k.A == at && k.B == m.base.Devices[at].Parent || k.B == at && k.A == m.base.Devices[at].Parent) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(m.base.Links, func(k Link) bool {
+		up := m.base.Devices[at].Parent
+		return up >= 0 && k.Kind == PCIe && (k.A == at && k.B == up || k.B == at && k.A == up)
+	})
 }
 
 func (m *merging) fillLink(i int, l Link) {

@@ -55,13 +55,12 @@ func (c *Cluster) ByRack(racks []Rack) *Cluster {
 	}
 	out.Network.Links = nil
 	for _, l := range c.Network.Links {
-		for _, a := range m.ends(l.A) {
-			for _, b := range m.ends(l.B) {
-				n := l
-				n.A, n.B = a, b
-				out.Network.Links = append(out.Network.Links, n)
+		out.Network.Links = append(out.Network.Links, l.moved(len(c.Hosts), func(h, nic int, put func(host, nic int)) {
+			if nic >= 0 {
+				nic += m.at[h].nic
 			}
-		}
+			put(m.at[h].host, nic)
+		})...)
 	}
 	return &out
 }
@@ -152,30 +151,4 @@ func (m *rackMerge) build(r Rack) *NodeType {
 
 func (m *rackMerge) named(name string) bool {
 	return slices.ContainsFunc(m.c.Types, func(t *NodeType) bool { return t.Name == name })
-}
-
-// ends translates one end of a link. A NIC of a tray is one of the rack's, so that hosts that shared an end have one
-// each.
-func (m *rackMerge) ends(e End) []End {
-	if !e.ToHosts() || len(e.Hosts) == 0 {
-		return []End{e}
-	}
-	var out []End
-	for h := range e.EachHost(len(m.at)) {
-		n := End{Switch: -1, NIC: e.NIC, Port: e.Port}
-		if e.NIC >= 0 {
-			n.NIC += m.at[h].nic
-		}
-		span := Span{m.at[h].host, 1}
-		if k := len(out) - 1; k >= 0 && out[k].NIC == n.NIC {
-			if last := &out[k].Hosts[len(out[k].Hosts)-1]; last.First+last.N-1 == span.First && e.NIC < 0 {
-				continue // another tray of the same rack
-			}
-			out[k].Hosts = AppendSpan(out[k].Hosts, span)
-			continue
-		}
-		n.Hosts = []Span{span}
-		out = append(out, n)
-	}
-	return out
 }

@@ -157,19 +157,12 @@ func within(a, b []int) bool {
 
 // leavesOf lists, per host, the boxes that it is cabled to, in order.
 func (j *joiner) leavesOf() [][]int {
-	net := &j.out.Network
 	leaves := make([][]int, len(j.out.Hosts))
-	for i := range net.Links {
-		host, sw, ok := net.Links[i].HostEnd()
-		if !ok || net.Switches[sw.Switch].Domain {
-			continue
+	j.out.EachHostLink(func(_ *NetLink, sw, h int) {
+		if at, found := slices.BinarySearch(leaves[h], sw); !found {
+			leaves[h] = slices.Insert(leaves[h], at, sw)
 		}
-		for h := range host.EachHost(len(leaves)) {
-			if at, found := slices.BinarySearch(leaves[h], sw.Switch); !found {
-				leaves[h] = slices.Insert(leaves[h], at, sw.Switch)
-			}
-		}
-	}
+	})
 	return leaves
 }
 

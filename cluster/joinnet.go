@@ -84,7 +84,6 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 			j.keepView(frags, fi)
 		}
 	}
-	j.out.Network.findTiers()
 	j.out.Network.findRails()
 }
 

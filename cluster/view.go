@@ -179,36 +179,6 @@ func (j *joiner) switchNames(list []int) string {
 	return text
 }
 
-// findTiers gives switches whose tier no source says one more than the lowest of those that they are cabled to, and
-// turns their cables so that the lower tier is B.
-func (n *Network) findTiers() {
-	found := map[int]bool{}
-	for tier := Leaf; tier <= Core; tier++ {
-		var above []int
-		for i := range n.Links {
-			a, b := n.Links[i].A, n.Links[i].B
-			if a.ToHosts() || b.ToHosts() || a.Switch < 0 || b.Switch < 0 {
-				continue
-			}
-			for _, e := range [][2]int{{a.Switch, b.Switch}, {b.Switch, a.Switch}} {
-				if n.Switches[e[0]].Tier == tier && n.Switches[e[1]].Tier == TierUnknown {
-					above = append(above, e[1])
-				}
-			}
-		}
-		for _, s := range above {
-			n.Switches[s].Tier, found[s] = tier+1, true
-		}
-	}
-	for i := range n.Links {
-		l := &n.Links[i]
-		if !l.A.ToHosts() && !l.B.ToHosts() && (found[l.A.Switch] || found[l.B.Switch]) &&
-			n.Switches[l.A.Switch].Tier < n.Switches[l.B.Switch].Tier {
-			l.A, l.B, l.Counters = l.B, l.A, swapEnds(l.Counters, true)
-		}
-	}
-}
-
 // findRails recognises a rail-optimised network by its cabling, where no source says so: at least two NICs of a host
 // have leaves of their own, each shared by the same NIC of several hosts.
 func (n *Network) findRails() {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"busbar.dev/cluster"
 	"busbar.dev/hardware"
 	"busbar.dev/input"
 	"busbar.dev/input/ncclxml"
@@ -249,52 +248,5 @@ func TestSiteStorage(t *testing.T) {
 	}
 	if doc.Summary.GPUs != 128 || doc.Summary.NICs != 16*12 || len(doc.Audit) > 0 || doc.cluster.Network.Rails != 8 {
 		t.Errorf("%+v, %d rails, findings %v", doc.Summary, doc.cluster.Network.Rails, doc.Audit)
-	}
-}
-
-// The tables of LLDP neighbours that switches print join into one fabric, in which a cable that both ends list is one.
-func TestSiteEthernet(t *testing.T) {
-	files := fstest.MapFS{}
-	table := func(name string, rows ...string) {
-		const head = "LocalPort    RemoteDevice    RemotePortID       Capability    RemotePortDescr\n-----------  " +
-			"--------------  -----------------  ------------  -----------------\n"
-		files["site/"+name+".txt"] = &fstest.MapFile{Data: []byte(head + strings.Join(rows, "\n") + "\n")}
-	}
-	row := func(port int, to, id, kind, descr string) string {
-		return fmt.Sprintf("%-13s%-16s%-19s%-14s%s", fmt.Sprintf("Ethernet%d", port), to, id, kind, descr)
-	}
-	for leaf := 1; leaf <= 2; leaf++ {
-		var rows []string
-		for node := 1; node <= 4; node++ {
-			rows = append(rows, row(8*node, fmt.Sprintf("gpu%02d", node), fmt.Sprintf("0c:42:a1:00:%02x:%02x", node, leaf), "",
-				fmt.Sprintf("ens%df0np0", leaf)))
-		}
-		for spine := 1; spine <= 2; spine++ {
-			rows = append(rows, row(100+8*spine, fmt.Sprintf("spine%d", spine), fmt.Sprintf("Ethernet%d", 8*leaf), "BR",
-				fmt.Sprintf("Ethernet%d", 8*leaf)))
-		}
-		table(fmt.Sprintf("leaf%d", leaf), rows...)
-	}
-	for spine := 1; spine <= 2; spine++ {
-		table(fmt.Sprintf("spine%d", spine),
-			row(8, "leaf1", fmt.Sprintf("Ethernet%d", 100+8*spine), "BR", ""),
-			row(16, "leaf2", fmt.Sprintf("Ethernet%d", 100+8*spine), "BR", ""))
-	}
-	doc, err := Map{Sources: []string{"site"}}.Run(context.Background(), Env{Files: files})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &doc.cluster.Network
-	cables := 0
-	for i := range n.Links {
-		if l := &n.Links[i]; !l.A.ToHosts() && !l.B.ToHosts() {
-			cables += l.Cables()
-			if n.Switches[l.A.Switch].Tier != cluster.Spine || n.Switches[l.B.Switch].Tier != cluster.Leaf {
-				t.Errorf("%s to %s", n.Switches[l.A.Switch].Name, n.Switches[l.B.Switch].Name)
-			}
-		}
-	}
-	if doc.Summary.Nodes != 4 || doc.Summary.NICs != 8 || len(n.Switches) != 4 || cables != 4 || n.Rails != 2 {
-		t.Errorf("%+v, %d switches, %d cables between them, %d rails", doc.Summary, len(n.Switches), cables, n.Rails)
 	}
 }

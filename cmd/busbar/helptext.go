@@ -30,9 +30,8 @@ Without arguments, reads this machine. Files that it can read:
 Nodes: nvidia-smi (topo -m, topo -p2p, -L, -q, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, NCCL and RCCL
 topology XML, NCCL graph XML, lstopo XML, NCCL logs.
 
-Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, perfquery, ibqueryerrors,
-ibdiagnet2.lst, .net_dump and .db_csv, UFM's links, ethtool (also -i, -k, -g, -S), lldpctl, LLDP neighbours of
-SONiC, NVUE and Arista switches.
+Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, show_gids, perfquery, ibqueryerrors,
+ibdiagnet2.db_csv and .net_dump, ethtool (also -i, -k, -g, -S), lldpctl.
 
 Schedulers and clouds: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes, topograph models,
 instance topologies of AWS, Google, Oracle and Azure.

@@ -19,9 +19,7 @@ var formats = map[string]readertest.Reader{
 	"iblinkinfo":          {Match: MatchLinkInfo, Read: ReadLinkInfo},
 	"perfquery":           {Match: MatchPerf, Read: ReadPerf},
 	"ibqueryerrors":       {Match: MatchErrors, Read: ReadErrors},
-	"ibdiagnet2.lst":      {Match: MatchLST, Read: ReadLST},
 	"ibdiagnet2.db_csv":   {Match: MatchDB, Read: ReadDB},
-	"UFM links":           {Match: MatchUFM, Read: ReadUFM},
 	"ibdiagnet2.net_dump": {Match: MatchNetDump, Read: ReadNetDump},
 }
 

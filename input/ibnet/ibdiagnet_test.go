@@ -11,8 +11,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Two hosts of two adapters on two leaves and a spine, the same fabric in each form; written after ibutils' Fabric.cpp,
-// the column names of ibdiagnet2.db_csv, and the fields of UFM's REST API.
+// Two hosts of two adapters on two leaves and a spine, the same fabric in each form; written after the column names
+// of ibdiagnet2.db_csv and net_dump.
 type madeEnd struct {
 	kind string
 	guid uint64
@@ -36,23 +36,6 @@ var madeCables = func() [][2]madeEnd {
 	}
 	return list
 }()
-
-func lstText() string {
-	var b strings.Builder
-	for _, c := range madeCables {
-		for _, e := range c {
-			ports, device := 1, "1021"
-			if e.kind == "SW" {
-				ports, device = 0x41, "d2f2"
-			}
-			fmt.Fprintf(&b, "{ %s Ports:%02x SystemGUID:%016x NodeGUID:%016x PortGUID:%016x VenID:000002c9 DevID:%s "+
-				"Rev:000000a0 {%s} LID:%04x PN:%02x } ",
-				e.kind, ports, e.guid, e.guid, e.guid, device, e.desc, e.guid&0xff+1, e.port)
-		}
-		b.WriteString("PHY=4x LOG=ACT SPD=100\n")
-	}
-	return b.String()
-}
 
 func dbText() string {
 	var nodes, ports, links strings.Builder
@@ -79,25 +62,9 @@ func dbText() string {
 		ports.String() + "END_PORTS\n"
 }
 
-func ufmText() string {
-	var items []string
-	for _, c := range madeCables {
-		end := func(side string, e madeEnd) string {
-			shown, desc := "HCA-1/1", e.desc
-			if e.kind == "SW" {
-				shown, desc = fmt.Sprint(e.port), fmt.Sprintf("%s:%d", e.desc, e.port)
-			}
-			return fmt.Sprintf(`"%[1]s_guid":"%016[2]x","%[1]s_port":"%[3]d","%[1]s_port_dname":"%[4]s","%[1]s_port_node_description":"%[5]s"`, side, e.guid, e.port, shown, desc)
-		}
-		items = append(items, "{"+end("source", c[0])+","+end("destination", c[1])+`,"width":"4x","severity":"Info"}`)
-	}
-	return "[" + strings.Join(items, ",\n") + "]"
-}
-
 func TestFabricManagers(t *testing.T) {
 	for name, text := range map[string]string{
-		"ibdiagnet2.lst": lstText(), "ibdiagnet2.db_csv": dbText(), "UFM links": ufmText(),
-		"ibdiagnet2.net_dump": netDumpText(),
+		"ibdiagnet2.db_csv": dbText(), "ibdiagnet2.net_dump": netDumpText(),
 	} {
 		r := formats[name]
 		if !r.Match([]byte(text)) {
@@ -115,7 +82,7 @@ func TestFabricManagers(t *testing.T) {
 		}
 		for i := range f.Network.Switches {
 			s := &f.Network.Switches[i]
-			if name != "UFM links" && s.Ports != 64 || s.GUID == "" {
+			if s.Ports != 64 || s.GUID == "" {
 				t.Errorf("%s: switch %+v", name, *s)
 			}
 		}
@@ -124,7 +91,7 @@ func TestFabricManagers(t *testing.T) {
 			if !l.A.ToHosts() && !l.B.ToHosts() {
 				up += max(l.Count, 1)
 			}
-			if want := 400 * unit.Gbps; name != "UFM links" && l.Rate.Value != want {
+			if want := 400 * unit.Gbps; l.Rate.Value != want {
 				t.Errorf("%s: a cable of %v", name, l.Rate.Value)
 			}
 		}
@@ -173,10 +140,4 @@ func FuzzReadNetDump(f *testing.F) {
 		"\"a, b\", V, 0x1, LID 1\n# : IB# : LWA : Neighbor Guid : N#\n1 : 1 : 4x : 0x1 : 2\n")
 }
 
-func FuzzReadLST(f *testing.F) {
-	formats["ibdiagnet2.lst"].Fuzz(f, check, lstText(), "{ CA Ports:02 NodeGUID:01 PortGUID:02 {a {b} c} LID:0005 PN:01 "+
-		"} { SW Ports:24 NodeGUID:03 LID:0002 PN:14 } PHY=4x LOG=ACT SPD=2.5\n")
-}
-
-func FuzzReadDB(f *testing.F)  { formats["ibdiagnet2.db_csv"].Fuzz(f, check, dbText()) }
-func FuzzReadUFM(f *testing.F) { formats["UFM links"].Fuzz(f, check, ufmText()) }
+func FuzzReadDB(f *testing.F) { formats["ibdiagnet2.db_csv"].Fuzz(f, check, dbText()) }

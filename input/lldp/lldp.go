@@ -1,6 +1,6 @@
-// Package lldp reads what lldpd on a node saw of its neighbours: lldpctl (or lldpcli show neighbors) as text, as JSON
-// and as key=value. Interfaces become NICs, the systems at the other end switches, and what joins them cables. The text
-// does not name the node itself: HOST=FILE does. ReadTable reads what switches print of theirs.
+// Package lldp reads what lldpd on a node saw of its neighbours: lldpctl (or lldpcli show neighbors) as text and as
+// JSON. Interfaces become NICs, the systems at the other end switches, and what joins them cables. The text does not
+// name the node itself: HOST=FILE does.
 package lldp
 
 import (
@@ -30,20 +30,13 @@ type neighbour struct {
 	iface, system, port string
 	bridge              bool // the other end says that it forwards
 	known               bool // whether it does is known
-	speed               string
 }
 
 // Match reports whether lldpd's neighbours are in the text.
 func Match(data []byte) bool {
 	text := string(data[:min(len(data), 1<<20)])
-	switch {
-	case strings.Contains(text, `"lldp"`) && strings.Contains(text, `"chassis"`):
-		return true
-	case strings.Contains(text, ".chassis.name=") && strings.Contains(text, "lldp."):
-		return true
-	}
-	return strings.Contains(text, "Interface:") && strings.Contains(text, "ChassisID:") &&
-		strings.Contains(text, "PortID:")
+	return strings.Contains(text, `"lldp"`) && strings.Contains(text, `"chassis"`) ||
+		strings.Contains(text, "Interface:") && strings.Contains(text, "ChassisID:") && strings.Contains(text, "PortID:")
 }
 
 // Read reads the neighbours of one node.
@@ -54,21 +47,15 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	}
 	text := string(data)
 	var list []neighbour
-	switch start := strings.TrimLeft(text, " \t\r\n"); {
-	case strings.HasPrefix(start, "{"):
-		if list, err = fromJSON(start); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	case strings.Contains(text, ".chassis.name="):
-		list = fromKeys(text)
-	default:
+	if start := strings.TrimLeft(text, " \t\r\n"); !strings.HasPrefix(start, "{") {
 		list = fromText(text)
+	} else if list, err = fromJSON(start); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f := &cluster.Fragment{Format: Format, Source: name}
 	fillFragment(f, list)
 	if len(f.Network.Links) == 0 {
-		return nil, fmt.Errorf("%s: no neighbour that forwards; expected the output of lldpctl, lldpctl -f json or lldpctl "+
-			"-f keyvalue", name)
+		return nil, fmt.Errorf("%s: no neighbour that forwards; expected the output of lldpctl, or of lldpctl -f json", name)
 	}
 	warn.Limit(f)
 	return f, nil
@@ -196,43 +183,6 @@ func (n *neighbour) forwards(kind string, on bool) {
 }
 
 func lastWord(s string) string { return s[strings.LastIndexByte(s, ' ')+1:] }
-
-func fromKeys(text string) []neighbour {
-	var list []neighbour
-	index := map[string]int{}
-	for raw := range strings.Lines(text) {
-		key, val, ok := strings.Cut(strings.TrimSpace(raw), "=")
-		rest, found := strings.CutPrefix(key, "lldp.")
-		iface, what, dot := strings.Cut(rest, ".")
-		if !ok || !found || !dot {
-			continue
-		}
-		// A VLAN's name has a dot of its own: eth0.5.chassis.name.
-		for !strings.HasPrefix(what, "chassis.") && !strings.HasPrefix(what, "port.") && strings.Contains(what, ".") {
-			more, after, _ := strings.Cut(what, ".")
-			iface, what = iface+"."+more, after
-		}
-		k, ok := index[iface]
-		if !ok {
-			if len(list) > maxInterfaces {
-				return list
-			}
-			k = len(list)
-			index[iface] = k
-			list = append(list, neighbour{iface: iface})
-		}
-		n := &list[k]
-		switch what {
-		case "chassis.name":
-			n.system = val
-		case "port.ifname":
-			n.port = val
-		case "chassis.Bridge.enabled", "chassis.Router.enabled":
-			n.forwards(strings.Split(what, ".")[1], val == "on")
-		}
-	}
-	return list
-}
 
 // fromJSON reads lldpctl -f json, whose lists are objects where they have one entry.
 func fromJSON(text string) ([]neighbour, error) {

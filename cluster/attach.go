@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // attachments holds where the sources that name no NIC hang hosts, as schedulers do, which give a host one place: so
@@ -71,14 +70,7 @@ func (a *attachments) displaced(fi, host int) bool {
 }
 
 // warnings names both sources of every clash.
-func (a *attachments) warnings(c *Cluster) []Warning {
-	names := func(switches []int) string {
-		var s []string
-		for _, i := range switches {
-			s = append(s, c.Network.Switches[i].Name)
-		}
-		return strings.Join(s, ", ")
-	}
+func (a *attachments) warnings(j *joiner) []Warning {
 	var out []Warning
 	for _, key := range a.pairs {
 		k := a.told[key]
@@ -88,7 +80,8 @@ func (a *attachments) warnings(c *Cluster) []Warning {
 		}
 		there, here := a.titles[key[0]], a.titles[key[1]]
 		out = append(out, Warning{
-			Where: c.Hosts[k.first].Name, Text: fmt.Sprintf("hangs on %s in %s, on %s in %s%s; kept %s", names(k.there), there, names(k.here),
+			Where: j.out.Hosts[k.first].Name, Text: fmt.Sprintf("hangs on %s in %s, on %s in %s%s; kept %s", j.switchNames(k.there), there,
+				j.switchNames(k.here),
 				here, rest, there),
 		})
 	}

@@ -104,19 +104,13 @@ func pcieClass(c Class) ClassType {
 
 // keepMatrix keeps the table itself, under the names of the devices.
 func (b *treeBuilder) keepMatrix() {
-	m := &Matrix{Names: make([]string, b.n), Class: make([][]string, b.n)}
-	for i := range m.Names {
-		m.Names[i] = b.name(i)
-		m.Class[i] = make([]string, b.n)
-		for j := range m.Class[i] {
-			c := b.cell(i, j)
-			if i == j {
-				c = Class{Type: Self}
-			}
-			m.Class[i][j] = c.String()
+	m := b.t.matrixOf(identity(b.n), func(i, j int) Class {
+		if i == j {
+			return Class{Type: Self}
 		}
-	}
-	b.t.Said = m
+		return b.cell(i, j)
+	})
+	b.t.Said = &m
 }
 
 // group joins devices level by level.
@@ -188,7 +182,7 @@ func (b *treeBuilder) domains() {
 					b.name(members[0]), d.key)
 			}
 		}
-		if d.key == "" && len(members) == 1 && !b.placed(members[0]) {
+		if d.key == "" && len(members) == 1 && !b.related(members[0], func(r ClassType) bool { return r != Apart }) {
 			continue
 		}
 		if !b.merge(&d, apart) {
@@ -244,10 +238,10 @@ func (b *treeBuilder) anySYS(x, y []int) (int, int, bool) {
 	return 0, 0, false
 }
 
-// placed reports whether the table gives i any PCIe relation.
-func (b *treeBuilder) placed(i int) bool {
+// related reports whether the table gives i such a PCIe relation to any device.
+func (b *treeBuilder) related(i int, is func(ClassType) bool) bool {
 	for j := range b.n {
-		if j != i && b.rel(i, j) != Apart {
+		if j != i && is(b.rel(i, j)) {
 			return true
 		}
 	}
@@ -444,7 +438,7 @@ func (b *treeBuilder) place() {
 // placeBridge puts what shares a host bridge under one. A single device gets a
 // bridge only if a cell says NODE, which means that others have their own.
 func (b *treeBuilder) placeBridge(numa int, members []int) {
-	if len(members) == 1 && !b.hasOwnBridge(members[0]) {
+	if len(members) == 1 && !b.related(members[0], func(r ClassType) bool { return r == NODE }) {
 		b.connect(numa, members[0], PCIe)
 		return
 	}
@@ -476,15 +470,6 @@ func (b *treeBuilder) placeSwitch(root int, members []int) {
 			b.connect(at, i, PCIe)
 		}
 	}
-}
-
-func (b *treeBuilder) hasOwnBridge(i int) bool {
-	for j := range b.n {
-		if j != i && b.rel(i, j) == NODE {
-			return true
-		}
-	}
-	return false
 }
 
 func (b *treeBuilder) connect(parent, child int, kind LinkKind) {

@@ -205,14 +205,10 @@ func (t *NodeType) DomainTitle(numa int) string {
 			all = append(all, d)
 		}
 	}
-	at := slices.Index(all, numa)
-	switch n := len(all); {
-	case n < 2:
+	if len(all) < 2 {
 		return "NUMA ?"
-	case n <= 26:
-		return "NUMA ?" + string(rune('a'+at))
 	}
-	return "NUMA ?" + strconv.Itoa(at+1)
+	return "NUMA ?" + string(rune('a'+min(slices.Index(all, numa), 'z'-'a')))
 }
 
 // unnumbered reports a NUMA domain whose number no source says: it was put there

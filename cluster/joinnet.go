@@ -15,7 +15,7 @@ type cable struct {
 }
 
 func (j *joiner) joinNetworks(frags []*Fragment) {
-	byGUID, byName, byLID := map[string]int{}, map[string]int{}, map[int]int{}
+	known := boxes{map[string]int{}, map[string]int{}, map[int]int{}}
 	// A cluster of a million nodes has as many links; slices and tables that grow
 	// step by step would take three times what they end with.
 	total, boxes := 0, 0
@@ -29,32 +29,18 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 	j.out.Network.Switches = slices.Grow([]Switch(nil), boxes)
 	sw := make([][]int, len(frags))
 	views := viewsOf(frags)
-	// What knows more comes first, whatever the order of the files: switches with
-	// more than an address, then those a tool names by address only; cables, then
-	// ports of which a source knows no other end.
-	for pass := range 2 {
-		for fi, f := range frags {
-			n := &f.Network
-			if pass == 0 {
-				j.mergeNetHead(n, f.title())
-				sw[fi] = make([]int, len(n.Switches))
-			}
-			for i, s := range n.Switches {
-				if byAddress := s.GUID == "" && s.LID > 0; !views[fi] && byAddress == (pass == 1) {
-					sw[fi][i] = j.mergeSwitch(s, byGUID, byName, byLID)
-				}
-			}
-		}
-	}
 	for fi, f := range frags {
-		for i, s := range f.Network.Switches {
-			if !views[fi] {
-				break
-			}
-			if _, box := byName[s.Name]; box || s.Domain {
-				sw[fi][i] = j.mergeSwitch(s, byGUID, byName, byLID)
-			} else {
-				sw[fi][i] = -1
+		j.mergeNetHead(&f.Network, f.title())
+		sw[fi] = slices.Repeat([]int{-1}, len(f.Network.Switches))
+	}
+	// What knows more comes first, whatever the order of the files: switches with more than an address, those that a tool
+	// names by address only, those of a view; cables, then ports of which a source knows no other end.
+	for pass := range 3 {
+		for fi, f := range frags {
+			for i, s := range f.Network.Switches {
+				if switchPass(&s, views[fi]) == pass && (pass < 2 || s.Domain || known.named(s.Name)) {
+					sw[fi][i] = known.mergeSwitch(&j.out.Network, s)
+				}
 			}
 		}
 	}
@@ -77,7 +63,7 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 			}
 		}
 	}
-	j.out.Warnings = append(j.out.Warnings, places.warnings(&j.out)...)
+	j.out.Warnings = append(j.out.Warnings, places.warnings(j)...)
 	for fi := range frags {
 		if views[fi] {
 			j.compareView(frags, fi)
@@ -97,30 +83,45 @@ func (j *joiner) mergeNetHead(n *Network, title string) {
 	j.out.Warnings = append(j.out.Warnings, gathered(m.warnings)...)
 }
 
-func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int, byLID map[int]int) int {
-	net := &j.out.Network
+// switchPass is when the switch of a source has its turn.
+func switchPass(s *Switch, view bool) int {
+	switch {
+	case view:
+		return 2
+	case s.GUID == "" && s.LID > 0:
+		return 1
+	}
+	return 0
+}
+
+// boxes are the switches of the joined network by what they are known by.
+type boxes struct {
+	byGUID, byName map[string]int
+	byLID          map[int]int
+}
+
+func (b *boxes) named(name string) bool {
+	_, ok := b.byName[name]
+	return ok
+}
+
+// mergeSwitch finds a switch, or adds it, and adds what a source says of it.
+func (b *boxes) mergeSwitch(net *Network, s Switch) int {
 	at, ok := -1, false
 	if s.GUID != "" {
-		at, ok = byGUID[s.GUID]
+		at, ok = b.byGUID[s.GUID]
 	} else if s.LID > 0 {
-		at, ok = byLID[s.LID]
+		at, ok = b.byLID[s.LID]
 	}
 	if !ok {
-		if at, ok = byName[s.Name]; ok && s.GUID != "" && net.Switches[at].GUID != "" {
+		if at, ok = b.byName[s.Name]; ok && s.GUID != "" && net.Switches[at].GUID != "" {
 			ok = false // two boxes of one name; the GUID tells them apart
 		}
 	}
 	if !ok {
 		at = len(net.Switches)
 		net.Switches = append(net.Switches, s)
-		byName[s.Name] = at
-		if s.LID > 0 {
-			byLID[s.LID] = at
-		}
-		if s.GUID != "" {
-			byGUID[s.GUID] = at
-		}
-		return at
+		b.byName[s.Name] = at
 	}
 	k := &net.Switches[at]
 	if k.Tier == TierUnknown {
@@ -131,10 +132,10 @@ func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int, byLID map[
 	}
 	new(merging).joinFields("", k, &s)
 	if k.GUID != "" {
-		byGUID[k.GUID] = at
+		b.byGUID[k.GUID] = at
 	}
 	if k.LID > 0 {
-		byLID[k.LID] = at
+		b.byLID[k.LID] = at
 	}
 	return at
 }

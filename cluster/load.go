@@ -116,29 +116,25 @@ func (d *TypeDoc) NodeType() (*NodeType, error) {
 		}
 		at[v.Name] = i
 	}
-	find := func(name string) (int, error) {
+	var err error // the first one
+	find := func(name string) int {
 		i, ok := at[name]
-		if !ok {
-			return -1, fmt.Errorf("no device %q", name)
+		if !ok && err == nil {
+			err = fmt.Errorf("no device %q", name)
 		}
-		return i, nil
-	}
-	ends := func(from, to string) (a, b int, err error) {
-		a, errA := find(from)
-		b, errB := find(to)
-		return a, b, cmp.Or(errA, errB)
+		return i
 	}
 	for i, v := range d.Devices {
-		dev := Device{
+		dev := &t.Devices[i]
+		*dev = Device{
 			Kind: v.Kind, Name: v.Name, Index: -1, Label: v.Label, Parent: -1, Tray: v.Tray, Model: v.Model,
 			PCIID: v.PCIID, CPU: v.CPU, GPU: v.GPU, NIC: v.NIC,
 		}
 		if v.Index != nil {
 			dev.Index = *v.Index
 		}
-		var err error
 		if v.Parent != "" {
-			if dev.Parent, err = find(v.Parent); err != nil {
+			if dev.Parent = find(v.Parent); err != nil {
 				return nil, fmt.Errorf("devices[%d] %s: parent: %w", i, v.Name, err)
 			}
 		}
@@ -147,23 +143,18 @@ func (d *TypeDoc) NodeType() (*NodeType, error) {
 				return nil, fmt.Errorf("devices[%d] %s: %w", i, v.Name, err)
 			}
 		}
-		t.Devices[i] = dev
 	}
 	for i, l := range d.Links {
 		link := l.Link
-		var err error
-		if link.A, link.B, err = ends(l.A, l.B); err == nil {
-			err = link.checkWidth()
-		}
-		if err != nil {
+		link.A, link.B = find(l.A), find(l.B)
+		if err = cmp.Or(err, link.checkWidth()); err != nil {
 			return nil, fmt.Errorf("links[%d]: %w", i, err)
 		}
 		t.Links = append(t.Links, link)
 	}
 	for i, p := range d.Pairs {
 		pair := p.Pair
-		var err error
-		if pair.A, pair.B, err = ends(p.From, p.To); err != nil {
+		if pair.A, pair.B = find(p.From), find(p.To); err != nil {
 			return nil, fmt.Errorf("pairs[%d]: %w", i, err)
 		}
 		t.Pairs = append(t.Pairs, pair)

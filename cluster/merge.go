@@ -516,22 +516,21 @@ func (t ClassType) fast() bool { return t == NV || t == XG || t == LK }
 
 // compareMatrix holds the merged graph against the matrix that a tool printed.
 func (m *merging) compareMatrix(source string, ty typed, to []int) {
-	have, said := m.base.Matrix(), ty.t.Said
-	pos := make([]int, len(said.Names))
+	routes, said := newNodeRoutes(m.base), ty.t.Said
+	dev := slices.Repeat([]int{-1}, len(said.Names))
 	for i, n := range said.Names {
-		pos[i] = -1
-		if d := ty.t.ByName(n); d >= 0 && d < len(to) && to[d] >= 0 {
-			pos[i] = slices.Index(have.Names, m.base.Devices[to[d]].Name)
+		if d := ty.t.ByName(n); d >= 0 && d < len(to) {
+			dev[i] = to[d]
 		}
 	}
 	var differ []string
 	for i, row := range said.Class {
-		for k := i + 1; k < min(len(row), len(pos)); k++ {
-			if pos[i] < 0 || pos[k] < 0 {
+		for k := i + 1; k < min(len(row), len(dev)); k++ {
+			if dev[i] < 0 || dev[k] < 0 {
 				continue
 			}
-			is := have.Class[pos[i]][pos[k]]
-			if c, ok := ParseClass(row[k]); ok && is != "?" && c.String() != is && !sameClass(c.String(), is) {
+			_, is := routes.path(dev[i], dev[k])
+			if c, ok := ParseClass(row[k]); ok && is.Type != Apart && c.String() != is.String() && !bothHost(c, is) {
 				differ = append(differ, fmt.Sprintf("%s–%s is %s there, %s here", said.Names[i], said.Names[k], c, is))
 			}
 		}
@@ -548,9 +547,9 @@ func (m *merging) compareMatrix(source string, ty typed, to []int) {
 		"%s contradicts %s, which is kept: %s%s", ty.source, source, strings.Join(differ, "; "), more)}})
 }
 
-// sameClass forgives PHB against NODE: NCCL's XML does not tell host bridges apart.
-func sameClass(a, b string) bool {
-	return (a == "PHB" || a == "NODE") && (b == "PHB" || b == "NODE")
+// bothHost forgives PHB against NODE: NCCL's XML does not tell host bridges apart.
+func bothHost(a, b Class) bool {
+	return (a.Type == PHB || a.Type == NODE) && (b.Type == PHB || b.Type == NODE)
 }
 
 // differentMachines deals with two sources whose GPUs all have addresses and share none.
@@ -616,13 +615,9 @@ func inventory(t *NodeType) string {
 	ids := t.Of(GPU)
 	var what []string
 	if len(ids) > 0 {
-		if model := modelOf(t, ids); model != "" {
-			what = append(what, model)
-		}
+		what = append(what, modelOf(t, ids))
 	}
-	if t.Preset != "" {
-		what = append(what, t.Preset)
-	}
+	what = slices.DeleteFunc(append(what, t.Preset), func(s string) bool { return s == "" })
 	s := fmt.Sprintf("%d GPUs", len(ids))
 	if len(what) > 0 {
 		s += " (" + strings.Join(what, ", ") + ")"

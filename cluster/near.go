@@ -166,14 +166,20 @@ func (n *NICInfo) Down() bool {
 // nvidia-smi's words.
 func (t *NodeType) Matrix() Matrix {
 	n := newNodeRoutes(t)
-	ids := append(append([]int(nil), n.gpus...), n.nics...)
+	return t.matrixOf(slices.Concat(n.gpus, n.nics), func(a, b int) Class {
+		_, c := n.path(a, b)
+		return c
+	})
+}
+
+// matrixOf is a table of some devices.
+func (t *NodeType) matrixOf(ids []int, class func(a, b int) Class) Matrix {
 	m := Matrix{Names: make([]string, len(ids)), Class: make([][]string, len(ids))}
 	for i, a := range ids {
 		m.Names[i] = t.Devices[a].Name
 		m.Class[i] = make([]string, len(ids))
 		for j, b := range ids {
-			_, c := n.path(a, b)
-			m.Class[i][j] = c.String()
+			m.Class[i][j] = class(a, b).String()
 		}
 	}
 	return m

@@ -58,30 +58,22 @@ func (r *Routes) attach(i int, whole bool) {
 	if l.State == Down || r.isDomain(l.A) || r.isDomain(l.B) {
 		return
 	}
-	if !l.A.ToHosts() && !l.B.ToHosts() {
-		if !whole {
-			r.adj[l.A.Switch] = append(r.adj[l.A.Switch], int32(i))
-			r.adj[l.B.Switch] = append(r.adj[l.B.Switch], int32(i))
-		}
+	if !l.A.ToHosts() && !l.B.ToHosts() && !whole {
+		r.adj[l.A.Switch] = append(r.adj[l.A.Switch], int32(i))
+		r.adj[l.B.Switch] = append(r.adj[l.B.Switch], int32(i))
+	}
+	e, _, ok := l.HostEnd()
+	if !ok || (e.NIC < 0) != whole {
 		return
 	}
-	for _, e := range []End{l.A, l.B} {
-		if !e.ToHosts() || (e.NIC < 0) != whole {
-			continue
+	for h := range e.EachHost(len(r.c.Hosts)) {
+		cables := r.cable[r.base[h]:r.base[h+1]]
+		if !whole {
+			cables = cables[min(e.NIC, len(cables)):min(e.NIC+1, len(cables))]
 		}
-		for h := range e.EachHost(len(r.c.Hosts)) {
-			first, last := r.base[h], r.base[h+1]
-			if !whole {
-				if e.NIC >= last-first {
-					continue
-				}
-				first += e.NIC
-				last = first + 1
-			}
-			for k := first; k < last; k++ {
-				if r.cable[k] < 0 {
-					r.cable[k] = int32(i)
-				}
+		for k := range cables {
+			if cables[k] < 0 {
+				cables[k] = int32(i)
 			}
 		}
 	}

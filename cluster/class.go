@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -56,10 +57,8 @@ func ParseClass(s string) (Class, bool) {
 		}
 		return Class{Type: NV, Links: n}, true
 	}
-	for i, n := range classNames {
-		if n == s {
-			return Class{Type: ClassType(i)}, true
-		}
+	if i := slices.Index(classNames, s); i >= 0 {
+		return Class{Type: ClassType(i)}, true
 	}
 	return Class{}, false
 }
@@ -75,33 +74,12 @@ func (c Class) Nearer(o Class) bool {
 	return c.Links > o.Links
 }
 
-// Meaning says what a class means for the traffic.
-func (c Class) Meaning() string {
-	switch c.Type {
-	case Self:
-		return "the same device"
-	case NV:
-		return "NVLink"
-	case XG:
-		return "Infinity Fabric"
-	case LK:
-		return "direct link"
-	case C2:
-		return "chip-to-chip link"
-	case PIX:
-		return "PCIe, one switch"
-	case PXB:
-		return "PCIe, several switches"
-	case PXN:
-		return "NVLink to the GPU beside the NIC"
-	case PHB:
-		return "PCIe through the host bridge"
-	case NODE:
-		return "between host bridges of one NUMA domain"
-	case SYS:
-		return "across the link between CPU sockets or NUMA domains"
-	case NET:
-		return "over the network"
-	}
-	return "unknown"
+// meanings say what the classes mean.
+var meanings = []string{
+	"unknown", "the same device", "NVLink", "Infinity Fabric", "direct link", "chip-to-chip link", "PCIe, one switch",
+	"PCIe, several switches", "NVLink to the GPU beside the NIC", "PCIe through the host bridge",
+	"between host bridges of one NUMA domain", "across the link between CPU sockets or NUMA domains", "over the network",
 }
+
+// Meaning says what a class means for the traffic.
+func (c Class) Meaning() string { return nameOf(meanings, int(c.Type)) }

@@ -28,6 +28,7 @@ func JoinWithin(b *Budget, frags ...*Fragment) (*Cluster, error) {
 	j := joiner{
 		budget: b, typeNames: map[string]bool{}, byName: make(map[string]int, hosts), parts: make([][]part, 0, hosts),
 		merged: map[string]*mergedType{}, shapes: map[[32]byte]int{}, nics: map[nicKey]int{},
+		placed: map[int]placed{},
 	}
 	j.out.Hosts = slices.Grow(j.out.Hosts, hosts)
 	sources := map[string]bool{}
@@ -104,6 +105,8 @@ type joiner struct {
 	mergedOf []*mergedType
 	from     [][]part
 	nics     map[nicKey]int
+	placed   map[int]placed // by host
+	moved    []clash
 }
 
 // ShortHost is a host's name without its domain: "node7" and "node7.cluster.local" are one. Addresses stay whole.

@@ -29,8 +29,10 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 	j.out.Network.Switches = slices.Grow([]Switch(nil), boxes)
 	sw := make([][]int, len(frags))
 	views := viewsOf(frags)
+	titles := make([]string, len(frags))
 	for fi, f := range frags {
-		j.mergeNetHead(&f.Network, f.title())
+		titles[fi] = f.title()
+		j.mergeNetHead(&f.Network, titles[fi])
 		sw[fi] = slices.Repeat([]int{-1}, len(f.Network.Switches))
 	}
 	// What knows more comes first, whatever the order of the files: switches with more than an address, those that a tool
@@ -44,7 +46,6 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 			}
 		}
 	}
-	places := j.attached(frags, sw)
 	for pass := range 2 {
 		for fi, f := range frags {
 			for i := range f.Network.Links {
@@ -57,13 +58,13 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 				if views[fi] && !f.Network.groups(&f.Network.Links[i]) {
 					continue
 				}
-				for _, l := range j.translate(frags, fi, f.Network.Links[i], sw[fi], places) {
-					source = j.mergeNetLink(l, places.titles[fi], links, source)
+				for _, l := range j.translate(frags, fi, f.Network.Links[i], sw[fi]) {
+					source = j.mergeNetLink(l, titles[fi], links, source)
 				}
 			}
 		}
 	}
-	j.out.Warnings = append(j.out.Warnings, places.warnings(j)...)
+	j.warnMoved(frags)
 	for fi := range frags {
 		if views[fi] {
 			j.compareView(frags, fi)
@@ -143,7 +144,7 @@ func (b *boxes) mergeSwitch(net *Network, s Switch) int {
 // translate turns a fragment's link into links of the joined cluster. Hosts may
 // scatter and their NICs may be numbered otherwise, so one link can become several;
 // a host that an earlier source hangs elsewhere stays there.
-func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int, places *attachments) []NetLink {
+func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int) []NetLink {
 	for _, e := range []*End{&l.A, &l.B} {
 		if !e.ToHosts() {
 			if e.Switch >= len(sw) || sw[e.Switch] < 0 {
@@ -152,11 +153,13 @@ func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int, place
 			*e = AtSwitch(sw[e.Switch], e.Port)
 		}
 	}
+	_, box, ok := l.HostEnd()
 	return l.moved(len(frags[fi].Hosts), func(h, nic int, put func(host, nic int)) {
 		for _, to := range j.hostMap[fi][h] {
-			if !j.stopped() && !places.displaced(fi, to) {
-				put(to, j.nicHere(frags, fi, h, to, nic))
+			if j.stopped() || nic < 0 && ok && len(frags) > 1 && !j.place(fi, to, box.Switch) {
+				continue
 			}
+			put(to, j.nicHere(frags, fi, h, to, nic))
 		}
 	})
 }

@@ -111,9 +111,6 @@ func (d *TypeDoc) NodeType() (*NodeType, error) {
 	t := &NodeType{Name: d.Name, Preset: d.Preset, Trays: d.Trays, Tree: d.Tree, Devices: make([]Device, len(d.Devices))}
 	at := make(map[string]int, len(d.Devices))
 	for i, v := range d.Devices {
-		if _, ok := at[v.Name]; ok || v.Name == "" {
-			return nil, fmt.Errorf("devices[%d]: name %q is empty or taken", i, v.Name)
-		}
 		at[v.Name] = i
 	}
 	var err error // the first one

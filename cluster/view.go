@@ -22,7 +22,8 @@ func viewsOf(frags []*Fragment) []bool {
 // Cabled reports whether the network says which NIC of a host is on which switch.
 func (n *Network) Cabled() bool {
 	return slices.ContainsFunc(n.Links, func(l NetLink) bool {
-		return l.A.ToHosts() && len(l.A.Hosts) > 0 && l.A.NIC >= 0 || l.B.ToHosts() && len(l.B.Hosts) > 0 && l.B.NIC >= 0
+		host, _, ok := l.HostEnd()
+		return ok && len(host.Hosts) > 0 && host.NIC >= 0
 	})
 }
 

@@ -158,23 +158,14 @@ func (d *discovery) port(text string, num int) {
 	far.num, far.portGUID, far.desc = max(there.num, 1), there.portGUID, desc // ibsim leaves port 1 out
 	var word string
 	far.lid, word = lidIn(after)
-	n := d.addNode(far, num)
-	if n < 0 {
-		return
-	}
-	a, b := d.addPort(d.cur, near, num), d.addPort(n, far, num)
-	if a < 0 || b < 0 {
-		return
-	}
-	d.used++
-	d.connect(a, b, num)
-	p := &d.ports[a]
-	p.own, p.line = true, int32(num)
-	if p.is, ok = parseWidth(word); !ok {
+	near.at = d.cur + 1
+	r := row{near: near, far: far, line: num}
+	if r.is, ok = parseWidth(word); !ok {
 		if w := lanesOption.FindStringSubmatch(tail); w != nil {
-			p.is.lanes = uint8(decimal(w[1]))
+			r.is.lanes = uint8(decimal(w[1]))
 		}
 	}
+	d.addRow(r)
 }
 
 // bracketed reads a port's number, its GUID and what a chassis calls it: [35], [1](2c90300300011), [1][ext 5].

@@ -46,7 +46,8 @@ func ReadErrors(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, fmt.Errorf("%s: no counters; expected ibqueryerrors' output, such as Errors for 0x2c90300100003 "+
 			"\"leaf3\"; give the whole output of ibqueryerrors", name)
 	}
-	e.resolve()
+	e.guessKinds()
+	e.joinLoose()
 	if err := e.tooMany(name); err != nil {
 		return nil, err
 	}

@@ -42,11 +42,14 @@ type row struct {
 	near, far end
 	is, could width
 	state     cluster.State
+	both      bool // it is a line of both ends
+	trained   bool // it says how the near port trained, or that nobody knows
 	line      int
 }
 
 // end is a port with what a line says of its node; zero parts were not there.
 type end struct {
+	at             int32 // one more than the index of the node, where a heading says which it is
 	kind           kind
 	id             string // of the node, as ibnetdiscover and net files of ibsim have it
 	guid, portGUID uint64 // some formats print only the port's of an adapter
@@ -98,6 +101,7 @@ type fabric struct {
 	byKey map[string]int32 // by id, else by GUID
 	rows  []row            // held until known is whole
 	known map[uint64]*end  // what a text says of nodes apart from its rows
+	loose []looseEnd       // of cables whose other end is to be found
 	used  int              // rows
 	seen  [allNotices]noticed
 	full  bool // a limit is reached; the reader stops
@@ -154,11 +158,15 @@ func (f *fabric) finished(name, format, want string) (*cluster.Fragment, error) 
 			}
 			e.portGUID = cmp.Or(e.portGUID, e.guid)
 		}
-		f.last = r.line
-		f.addRow(r, true)
+		f.last, r.both = r.line, true
+		f.addRow(r)
 		if err := f.tooMany(name); err != nil {
 			return nil, err
 		}
+	}
+	f.joinLoose()
+	if err := f.tooMany(name); err != nil {
+		return nil, err
 	}
 	if f.used == 0 {
 		return nil, fmt.Errorf("%s: no cables; expected %s", name, want)
@@ -166,34 +174,54 @@ func (f *fabric) finished(name, format, want string) (*cluster.Fragment, error) 
 	return f.scanned(name, format), nil
 }
 
-// addRow adds a row. Where both is false it is only the near end's own.
-func (f *fabric) addRow(r row, both bool) {
+// addRow adds a row.
+func (f *fabric) addRow(r row) {
 	near := f.addEnd(r.near, r.line, true)
 	if near < 0 {
 		return
 	}
 	f.used++
-	if r.far.num == 0 {
-		if p := &f.ports[near]; p.peer < 0 {
-			p.state = cluster.Down
-		}
-		return
-	}
-	far := f.addEnd(r.far, r.line, both)
-	if far < 0 {
-		return
-	}
-	f.connect(near, far, r.line)
 	p := &f.ports[near]
-	p.state = cluster.StateUnknown
-	if r.is.lanes > 0 {
+	if r.far.num > 0 || p.peer < 0 {
+		p.state = r.state
+	}
+	switch {
+	case r.trained && r.state != cluster.Down: // the standard lets a down port answer anything else
+		f.train(near, r)
+	case r.is.lanes > 0 && !r.trained:
 		p.is = r.is
+	}
+	if r.far.num == 0 {
+		return
+	}
+	if r.far.kind == someNode && r.far.id == "" && !r.both {
+		f.loose = append(f.loose, looseEnd{r.far, near, r.line})
+	} else if far := f.addEnd(r.far, r.line, r.both); far >= 0 {
+		f.connect(near, far, r.line)
+	}
+}
+
+// train records how a port trained.
+func (f *fabric) train(p int32, r row) {
+	pt := &f.ports[p]
+	pt.is, pt.could = r.is, r.could
+	if pt.could.lanes > 4 && pt.is.lanes <= 4 {
+		// Chips list 12X among their widths, but a port of today has four lanes, and
+		// the simulator says so of every link.
+		pt.could.lanes = 4
+		f.notice(wide, r.line, f.where(p))
+	}
+	if !r.is.known() {
+		f.notice(unknownSpeed, r.line, f.where(p))
 	}
 }
 
 // addEnd finds or adds the port of an end, -1 when it cannot be one.
 func (f *fabric) addEnd(e end, line int, own bool) int32 {
-	n := f.addNode(e, line)
+	n := e.at - 1
+	if n < 0 {
+		n = f.addNode(e, line)
+	}
 	if n < 0 {
 		return -1
 	}

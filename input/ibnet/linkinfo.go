@@ -41,30 +41,16 @@ func ReadLinkInfo(name string, r io.Reader) (*cluster.Fragment, error) {
 			"before its links; give the whole output of iblinkinfo, or that of iblinkinfo -l", name, o.line,
 			plural(o.n, "link line", "link lines"))
 	}
-	if l.used == 0 {
-		return nil, fmt.Errorf("%s: no link lines; expected iblinkinfo's arrows, such as 2 1[ ] ==( 4X 53.125 Gbps Active/ "+
-			"LinkUp)==> …; give the whole output of iblinkinfo", name)
-	}
-	l.resolve()
-	if err := l.tooMany(name); err != nil {
-		return nil, err
-	}
-	return l.scanned(name, "iblinkinfo"), nil
+	l.guessKinds()
+	return l.finished(name, "iblinkinfo", "iblinkinfo's arrows, such as 2 1[ ] ==( 4X 53.125 Gbps Active/ LinkUp)==> …; "+
+		"give the whole output of iblinkinfo")
 }
 
 // linkInfo reads line by line. Without -l a line names its neighbour by LID and
 // description only, so cables are resolved when all nodes are known.
 type linkInfo struct {
 	*fabric
-	cur     int32
-	pending []farEnd
-}
-
-// farEnd is a cable whose other end is to be found.
-type farEnd struct {
-	end
-	near int32
-	line int
+	cur int32
 }
 
 // line takes one line.
@@ -86,45 +72,14 @@ func (l *linkInfo) head(e end, line int) {
 
 // link takes a line of a port. With -l every line names its port, and nothing says of what kind it is.
 func (l *linkInfo) link(r row, named bool) {
-	n := l.cur
-	if named || n < 0 {
-		if r.near.portGUID == 0 {
-			l.notice(orphan, r.line, "a link without the node above")
-			return
-		}
-		if n = l.addNode(r.near, r.line); n < 0 {
-			return
-		}
-		l.nodes[n].own = true
-	}
-	p := l.addPort(n, r.near, r.line)
-	if p < 0 {
+	switch {
+	case !named && l.cur >= 0:
+		r.near.at = l.cur + 1
+	case r.near.portGUID == 0:
+		l.notice(orphan, r.line, "a link without the node above")
 		return
 	}
-	l.used++
-	pt := &l.ports[p]
-	pt.own, pt.state = true, r.state
-	if r.state != cluster.Down { // the standard lets a down port answer anything else
-		l.train(p, r)
-	}
-	if r.far.num > 0 {
-		l.pending = append(l.pending, farEnd{r.far, p, r.line})
-	}
-}
-
-// train records how a port trained.
-func (l *linkInfo) train(p int32, r row) {
-	pt := &l.ports[p]
-	pt.is, pt.could = r.is, r.could
-	if pt.could.lanes > 4 && pt.is.lanes <= 4 {
-		// Chips list 12X among their widths, but a port of today has four lanes, and
-		// the simulator says so of every link.
-		pt.could.lanes = 4
-		l.notice(wide, r.line, l.where(p))
-	}
-	if !r.is.known() {
-		l.notice(unknownSpeed, r.line, l.where(p))
-	}
+	l.addRow(r)
 }
 
 var linkStates = map[string]cluster.State{
@@ -143,7 +98,7 @@ func parseLink(text string) (r row, named, ok bool) {
 	if m[7] != "" {
 		r.is.speed = fdr10
 	}
-	r.state = linkStates[m[8]]
+	r.state, r.trained = linkStates[m[8]], true
 	if m[11] != "" {
 		r.far = end{portGUID: hex(m[9]), lid: decimal(m[10]), num: decimal(m[11]), desc: plain(m[12])}
 		r.could = couldBe(r.is, m[13])

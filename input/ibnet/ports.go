@@ -28,14 +28,14 @@ func ReadPorts(name string, r io.Reader) (*cluster.Fragment, error) {
 		if m == nil {
 			return
 		}
-		l := row{near: reported(m[1:5]), line: num}
+		l := row{near: reported(m[1:5]), state: cluster.Down, line: num}
 		l.near.desc = strings.Trim(m[13], "'")
 		if m[7] != "" {
 			l.far, l.near.desc = reported(m[7:11]), m[11]
-			l.far.desc = m[12]
+			l.far.desc, l.state = m[12], cluster.StateUnknown
 			l.is, _ = parseWidth(m[5] + m[6])
 		}
-		f.addRow(l, false)
+		f.addRow(l)
 	})
 	if err != nil {
 		return nil, err

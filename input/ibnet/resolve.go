@@ -1,15 +1,24 @@
 package ibnet
 
-// resolve finds the other end of every pending cable: by port GUID (-l), else by
+// looseEnd is a cable whose other end is to be found.
+type looseEnd struct {
+	end
+	near int32
+	line int
+}
+
+// joinLoose finds the other end of every cable that has a loose one: by port GUID (iblinkinfo -l), else by
 // LID, else by a description that only one node has.
-func (l *linkInfo) resolve() {
-	l.guessKinds()
+func (f *fabric) joinLoose() {
+	if len(f.loose) == 0 {
+		return
+	}
 	byLID := make(map[int]int32)
 	byDesc := make(map[string]int32)
-	for n := range l.nodes {
-		nd := &l.nodes[n]
-		for p := nd.first; p >= 0; p = l.ports[p].next {
-			if lid := l.ports[p].lid; lid > 0 {
+	for n := range f.nodes {
+		nd := &f.nodes[n]
+		for p := nd.first; p >= 0; p = f.ports[p].next {
+			if lid := f.ports[p].lid; lid > 0 {
 				byLID[int(lid)] = int32(n)
 			}
 		}
@@ -19,31 +28,31 @@ func (l *linkInfo) resolve() {
 			byDesc[nd.desc] = int32(n)
 		}
 	}
-	for _, far := range l.pending {
-		n := l.find(far, byLID, byDesc)
+	for _, far := range f.loose {
+		n := f.find(far, byLID, byDesc)
 		if n < 0 {
 			continue
 		}
-		p := l.addPort(n, far.end, far.line)
+		p := f.addPort(n, far.end, far.line)
 		if p < 0 {
 			continue
 		}
-		if q := &l.ports[p]; !q.own {
-			q.state = l.ports[far.near].state
+		if q := &f.ports[p]; !q.own {
+			q.state = f.ports[far.near].state
 		}
-		l.connect(far.near, p, far.line)
+		f.connect(far.near, p, far.line)
 	}
 }
 
 // find returns the node that a line names as its neighbour, -1 when several may
 // be meant; then the neighbour's own line has to tell. A neighbour without lines
 // of its own is added.
-func (l *linkInfo) find(far farEnd, byLID map[int]int32, byDesc map[string]int32) int32 {
+func (f *fabric) find(far looseEnd, byLID map[int]int32, byDesc map[string]int32) int32 {
 	var n int32
 	ok := far.portGUID != 0
 	switch {
 	case ok:
-		n, ok = l.byKey[guidText(far.portGUID)]
+		n, ok = f.byKey[guidText(far.portGUID)]
 	case far.lid > 0:
 		n, ok = byLID[far.lid]
 	default:
@@ -55,7 +64,7 @@ func (l *linkInfo) find(far farEnd, byLID map[int]int32, byDesc map[string]int32
 	if far.kind = anAdapter; looksLikeSwitch(far.desc, far.num) {
 		far.kind, far.guid = aSwitch, far.portGUID
 	}
-	n = l.addNode(far.end, far.line)
+	n = f.addNode(far.end, far.line)
 	if n >= 0 && far.portGUID == 0 && far.lid > 0 {
 		byLID[far.lid] = n
 	} else if n >= 0 && far.portGUID == 0 {
@@ -75,15 +84,15 @@ func looksLikeSwitch(desc string, port int) bool {
 
 // guessKinds settles what -l does not say. An adapter has a GUID for each port
 // and therefore one line a GUID; a switch has one GUID for all its lines.
-func (l *linkInfo) guessKinds() {
-	for n := range l.nodes {
-		nd := &l.nodes[n]
+func (f *fabric) guessKinds() {
+	for n := range f.nodes {
+		nd := &f.nodes[n]
 		if nd.kind != someNode {
 			continue
 		}
 		nd.kind = anAdapter
-		if nd.counted > 1 || nd.counted == 1 && l.ports[nd.first].num > 2 {
-			nd.kind, nd.guid, nd.lid = aSwitch, nd.key, l.ports[nd.first].lid
+		if nd.counted > 1 || nd.counted == 1 && f.ports[nd.first].num > 2 {
+			nd.kind, nd.guid, nd.lid = aSwitch, nd.key, f.ports[nd.first].lid
 		}
 	}
 }

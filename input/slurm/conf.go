@@ -82,18 +82,18 @@ type record struct {
 	kind                          kind
 	line                          int
 	name                          string
+	prefix                        string // before the names of switches, for those of a further topology
 	nodes, switches, level, index string
 	size                          string   // of a block, which scontrol shows
 	unknown                       []string // keys
 	junk                          bool     // words that are no Key=Value
-	spaced                        bool     // white space behind a comma
 }
 
 // records reads the definitions on a line. A line that starts with anything
 // else, after one word such as "host7:" that pdsh puts there, has none.
 func records(l line) []record {
 	text, _, _ := strings.Cut(l.text, "#")
-	s := strings.TrimLeft(text, " \t`|*")
+	s := strings.TrimLeft(text, " \t")
 	if isInclude(s) {
 		file := strings.TrimSpace(s[8:])
 		if file == "" || strings.ContainsAny(file, " \t") {
@@ -101,81 +101,40 @@ func records(l line) []record {
 		}
 		return []record{{kind: include, line: l.num, name: file}}
 	}
-	first, rest, ok := cutField(s)
-	if !ok {
-		if word, after, cut := strings.Cut(s, " "); cut && strings.HasSuffix(word, ":") {
-			first, rest, ok = cutField(strings.TrimLeft(after, " \t"))
-		}
+	if word, after, cut := strings.Cut(s, " "); cut && strings.HasSuffix(word, ":") {
+		s = strings.TrimLeft(after, " \t")
 	}
-	if !ok {
+	first, _, ok := cutField(s)
+	if _, is := starts[strings.ToLower(first.key)]; !ok || !is {
 		return nil
 	}
-	if _, is := starts[strings.ToLower(first.key)]; !is {
-		return nil
-	}
+	fields, loose := recordFields(s)
 	var out []record
-	for f := first; ; {
+	for _, f := range fields {
 		if k, is := starts[strings.ToLower(f.key)]; is {
-			out = append(out, record{kind: k, line: l.num, name: strings.Trim(f.val, "`")})
+			out = append(out, record{kind: k, line: l.num, name: f.val, junk: loose})
 		} else {
 			out[len(out)-1].set(f)
 		}
-		if f, rest, ok = nextField(&out[len(out)-1], rest); !ok {
-			return out
-		}
 	}
-}
-
-// nextField finds the next Key=Value and deals with the words before it: a word
-// behind a comma belongs to the list before it, all others are noted.
-func nextField(r *record, s string) (field, string, bool) {
-	for {
-		if s = strings.TrimLeft(s, " \t"); s == "" {
-			return field{}, "", false
-		}
-		if f, rest, ok := cutField(s); ok {
-			return f, rest, true
-		}
-		word := s
-		if i := strings.IndexAny(s, " \t"); i >= 0 {
-			word = s[:i]
-		}
-		s = s[len(word):]
-		if list := r.openList(); list != nil {
-			*list += word
-			r.spaced = true
-		} else if strings.Trim(word, "`|") != "" {
-			r.junk = true
-		}
-	}
-}
-
-// openList is the list that ends in a comma, if one does.
-func (r *record) openList() *string {
-	for _, l := range []*string{&r.nodes, &r.switches} {
-		if strings.HasSuffix(*l, ",") {
-			return l
-		}
-	}
-	return nil
+	return out
 }
 
 func (r *record) set(f field) {
-	val := strings.Trim(f.val, "`")
-	if val == "(null)" {
+	if f.val == "(null)" {
 		return
 	}
 	switch strings.ToLower(f.key) {
 	case "nodes":
-		r.nodes = val
+		r.nodes = f.val
 	case "switches":
-		r.switches = val
+		r.switches = f.val
 	case "level":
-		r.level = val
+		r.level = f.val
 	case "blockindex":
-		r.index = val
+		r.index = f.val
 	case "blocksize":
-		r.size = val
+		r.size = f.val
 	case "linkspeed":
 		// It has no unit.
 	default:
@@ -253,17 +212,21 @@ func (tr *treeReader) addRecord(r record) error {
 	if r.junk {
 		f.Warnf(r.line, r.name, "words that are no Key=Value were skipped")
 	}
-	if r.spaced {
-		f.Warnf(r.line, r.name, "white space behind a comma: Slurm itself reads the list only to there")
-	}
-	sw := tr.tree.Switch(r.name, r.kind != aSwitch)
+	_, err = tr.addSwitch(r)
+	return err
+}
+
+// addSwitch adds the switch or the grouping of a record, with what the record lists under it.
+func (tr *treeReader) addSwitch(r record) (*switchtree.Switch, error) {
+	sw := tr.tree.Switch(r.prefix+r.name, r.kind != aSwitch)
 	s := &tr.tree.Switches[sw]
 	if s.Line > 0 {
-		f.Warnf(r.line, r.name, "defined again (first on line %d), which Slurm refuses; both lines were taken", s.Line)
+		tr.f.Warnf(r.line, r.name, "defined again (first on line %d), which Slurm refuses; both were taken", s.Line)
 	} else {
 		s.Line = r.line
 	}
-	return tr.fillSwitch(sw, r)
+	err := tr.fillSwitch(sw, r)
+	return &tr.tree.Switches[sw], err
 }
 
 // fillSwitch puts what a record lists under its switch.
@@ -283,7 +246,7 @@ func (tr *treeReader) fillSwitch(sw int, r record) error {
 		return err
 	}
 	for _, d := range down {
-		tr.tree.Join(sw, tr.tree.Switch(d, r.kind == anAggregate))
+		tr.tree.Join(sw, tr.tree.Switch(r.prefix+d, r.kind != aSwitch))
 	}
 	if r.nodes == "" || r.kind == anAggregate || r.level != "" && r.level != "0" && len(down) > 0 {
 		return nil // scontrol repeats all hosts below on every level

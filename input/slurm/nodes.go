@@ -74,11 +74,13 @@ func eachNode(text string, f func(num int, fields []field) bool) {
 			if rec != nil && !f(at, rec) {
 				return
 			}
-			at, rec, header = l.num, recordFields(body), nil
+			at, header = l.num, nil
+			rec, _ = recordFields(body)
 			continue
 		case rec != nil && len(body) < len(l.text) && strings.Contains(body, "="):
 			if len(rec) < maxFields {
-				rec = append(rec, recordFields(body)...)
+				more, _ := recordFields(body)
+				rec = append(rec, more...)
 			}
 			continue
 		}
@@ -106,9 +108,8 @@ func startsNode(s string) bool {
 }
 
 // recordFields cuts a line into fields. A word without = belongs to the value
-// before it ("OS=Linux 6.1 #1 SMP"), and is kept only of a reason.
-func recordFields(s string) []field {
-	var out []field
+// before it ("OS=Linux 6.1 #1 SMP"), and is kept only of a reason; loose says that there are others.
+func recordFields(s string) (out []field, loose bool) {
 	for s = strings.TrimLeft(s, " \t"); s != ""; s = strings.TrimLeft(s, " \t") {
 		if f, rest, ok := cutField(s); ok {
 			out = append(out, f)
@@ -121,10 +122,12 @@ func recordFields(s string) []field {
 		}
 		if last := len(out) - 1; last >= 0 && out[last].is("Reason") {
 			out[last].val += " " + s[:n]
+		} else {
+			loose = true
 		}
 		s = s[n:]
 	}
-	return out
+	return out, loose
 }
 
 // isNode reports whether a record says more of a node than its name.

@@ -202,8 +202,8 @@ func TestConf(t *testing.T) {
 			"x:1: s1: Nodes: hostlist \"n[1-\", column 2: [ is never closed",
 		},
 		{
-			"space behind a comma", "SwitchName=s1 Nodes=n1, n2\n", "s1 tier=0 hosts=n[1-2]",
-			"Slurm itself reads the list only to there",
+			"space behind a comma, where Slurm ends the list", "SwitchName=s1 Nodes=n1, n2\n", "s1 tier=0 hosts=n1",
+			"x:1: s1: words that are no Key=Value were skipped",
 		},
 		{"unknown key", "SwitchName=s1 Nodes=n1 Colour=red\n", "s1 tier=0 hosts=n1", "x:1: s1: key Colour is not known"},
 		{

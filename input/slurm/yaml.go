@@ -157,52 +157,26 @@ func (y *yamlReader) entries(list *yamldoc.Value, nameKey, prefix string, domain
 	}
 	for i := range list.Items {
 		e := &list.Items[i]
-		r := record{line: e.LineNum(), name: e.Get(nameKey).Str()}
+		r := record{
+			line: e.LineNum(), name: e.Get(nameKey).Str(), prefix: prefix, switches: strings.Join(e.Get("children").Texts(), ","),
+		}
 		if r.name == "" {
 			y.f.Warnf(r.line, "", "an entry without %q; skipped", nameKey)
 			continue
 		}
-		sw := y.tree.Switch(prefix+r.name, domain)
-		s := &y.tree.Switches[sw]
-		if s.Line > 0 {
-			y.f.Warnf(r.line, r.name, "defined again (first on line %d); both were taken", s.Line)
-		} else {
-			s.Line = r.line
+		if domain {
+			r.kind = aBlock
+		}
+		lists := e.Get("nodes").Texts()
+		for k := range e.Get("regions").List() {
+			lists = append(lists, e.Get("regions").Items[k].Get("nodes").Texts()...)
+		}
+		r.nodes = strings.Join(lists, ",")
+		s, err := y.addSwitch(r)
+		if err != nil {
+			return err
 		}
 		s.Label = torusLabel(e)
-		if err := y.entry(sw, e, r, prefix, domain); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// entry puts the children and nodes of one entry under it.
-func (y *yamlReader) entry(sw int, e *yamldoc.Value, r record, prefix string, domain bool) error {
-	for _, text := range e.Get("children").Texts() {
-		down, err := y.expand(r, "children", text)
-		if err == nil {
-			err = y.room(r, len(down))
-		}
-		if err != nil {
-			return err
-		}
-		for _, d := range down {
-			y.tree.Join(sw, y.tree.Switch(prefix+d, domain))
-		}
-	}
-	lists := e.Get("nodes").Texts()
-	for i := range e.Get("regions").List() {
-		lists = append(lists, e.Get("regions").Items[i].Get("nodes").Texts()...)
-	}
-	for _, text := range lists {
-		names, err := y.expand(r, "nodes", text)
-		if err != nil {
-			return err
-		}
-		for _, n := range names {
-			y.tree.Attach(sw, y.tree.Host(n))
-		}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 )
 
@@ -16,10 +15,7 @@ func (d *Document) ClusterWithin(b *Budget) (*Cluster, error) {
 	if d.Version > FormatVersion {
 		return nil, fmt.Errorf("version %d: this busbar reads versions up to %d; use a newer one", d.Version, FormatVersion)
 	}
-	if err := d.Calibration.Check(); err != nil {
-		return nil, fmt.Errorf("calibration: %w", err)
-	}
-	c := &Cluster{Name: d.Name, Benches: d.Benches, Calibration: d.Calibration, Sources: d.Sources, Warnings: d.Warnings}
+	c := &Cluster{Name: d.Name}
 	types := map[string]int{}
 	for i := range d.Types {
 		t, err := d.Types[i].NodeType()
@@ -37,34 +33,21 @@ func (d *Document) ClusterWithin(b *Budget) (*Cluster, error) {
 	}
 	hosts := map[string]int{}
 	for i, n := range d.Nodes {
-		if err := c.addRun(b, n, types, hosts); err != nil {
+		if err := c.AddNodes(b, n, types, hosts); err != nil {
 			return nil, fmt.Errorf("nodes[%d]: %w", i, err)
 		}
 	}
-	for i, id := range d.Identities {
-		if i%1024 == 0 {
-			if err := b.Stopped(); err != nil {
-				return nil, err
-			}
-		}
-		h, ok := hosts[id.Host]
-		if !ok {
-			return nil, fmt.Errorf("identities[%d]: no host %q among nodes", i, id.Host)
-		}
-		c.Hosts[h].IDs = append(c.Hosts[h].IDs, id.Identity)
+	if err := c.AddRecords(b, &d.Records, d.Unavailable, hosts); err != nil {
+		return nil, err
 	}
-	for i, u := range d.Unavailable {
-		if err := c.AddUnavailable(b, u, hosts); err != nil {
-			return nil, fmt.Errorf("unavailable[%d]: %w", i, err)
-		}
-	}
-	if err := c.loadNetwork(b, &d.Network, hosts); err != nil {
+	if err := c.LoadNetwork(b, &d.Network, hosts); err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	return c, nil
 }
 
-func (c *Cluster) addRun(b *Budget, n NodesDoc, types, hosts map[string]int) error {
+// AddNodes adds a run of hosts. Types and hosts are given by name with their index; the new hosts are added to those.
+func (c *Cluster) AddNodes(b *Budget, n NodesDoc, types, hosts map[string]int) error {
 	names, err := b.ParseNodes(n.Hosts)
 	if err != nil {
 		return fmt.Errorf("hosts: %w", err)
@@ -86,22 +69,40 @@ func (c *Cluster) addRun(b *Budget, n NodesDoc, types, hosts map[string]int) err
 	return nil
 }
 
-// AddUnavailable sets what a scheduler says of hosts, which are given by name with their index.
-func (c *Cluster) AddUnavailable(b *Budget, u UnavailableDoc, hosts map[string]int) error {
-	if u.State == "" {
-		return errors.New("no state; expected one such as drained")
+// AddRecords adds what a document says beside types, hosts and the network; hosts are given by name with their index.
+func (c *Cluster) AddRecords(b *Budget, d *Records, unavailable []UnavailableDoc, hosts map[string]int) error {
+	if err := d.Calibration.Check(); err != nil {
+		return fmt.Errorf("calibration: %w", err)
 	}
-	names, err := b.orDefault().ParseHosts(u.Hosts)
-	if err != nil {
-		return fmt.Errorf("hosts: %w", err)
-	}
-	out := &u.Out
-	for _, name := range names {
-		h, ok := hosts[name]
-		if !ok {
-			return fmt.Errorf("hosts: no host %q among nodes", name)
+	c.Benches, c.Calibration, c.Sources, c.Warnings = d.Benches, d.Calibration, d.Sources, d.Warnings
+	for i, id := range d.Identities {
+		if i%1024 == 0 {
+			if err := b.Stopped(); err != nil {
+				return err
+			}
 		}
-		c.Hosts[h].Out = out
+		h, ok := hosts[id.Host]
+		if !ok {
+			return fmt.Errorf("identities[%d]: host: no host %q among nodes", i, id.Host)
+		}
+		c.Hosts[h].IDs = append(c.Hosts[h].IDs, id.Identity)
+	}
+	for i := range unavailable {
+		u := &unavailable[i]
+		if u.State == "" {
+			return fmt.Errorf("unavailable[%d]: no state; expected one such as drained", i)
+		}
+		names, err := b.orDefault().ParseHosts(u.Hosts)
+		if err != nil {
+			return fmt.Errorf("unavailable[%d]: hosts: %w", i, err)
+		}
+		for _, name := range names {
+			h, ok := hosts[name]
+			if !ok {
+				return fmt.Errorf("unavailable[%d]: hosts: no host %q among nodes", i, name)
+			}
+			c.Hosts[h].Out = &u.Out
+		}
 	}
 	return nil
 }
@@ -159,16 +160,9 @@ func (d *TypeDoc) NodeType() (*NodeType, error) {
 	return t, t.Check()
 }
 
-// LoadNetwork sets the network from its written form; its hosts are those that the cluster has.
-func (c *Cluster) LoadNetwork(b *Budget, d *NetworkDoc) error {
-	hosts := make(map[string]int, len(c.Hosts))
-	for i, h := range c.Hosts {
-		hosts[h.Name] = i
-	}
-	return c.loadNetwork(b.orDefault(), d, hosts)
-}
-
-func (c *Cluster) loadNetwork(b *Budget, d *NetworkDoc, hosts map[string]int) error {
+// LoadNetwork sets the network from its written form; hosts are given by name with their index.
+func (c *Cluster) LoadNetwork(b *Budget, d *NetworkDoc, hosts map[string]int) error {
+	b = b.orDefault()
 	if err := b.TakeSwitches(len(d.Switches)); err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (r *reading) listed() error {
 		return r.errAt(errors.New("both switches and a short description (speed, nodes_per_leaf); give one"), "network")
 	}
 	// The document's own loader resolves names of hosts and switches.
-	if err := r.out.LoadNetwork(r.budget, &f.NetworkDoc); err != nil {
+	if err := r.out.LoadNetwork(r.budget, &f.NetworkDoc, r.hosts); err != nil {
 		return r.errAt(err, "network")
 	}
 	return nil

@@ -156,6 +156,7 @@ type reading struct {
 	out    cluster.Cluster
 	// types maps a name used under nodes to the type's index.
 	types map[string]int
+	hosts map[string]int
 }
 
 // inner is a place that an error of the model starts with, inside the value it is
@@ -173,7 +174,7 @@ func (r *reading) errAt(err error, path ...any) error {
 		}
 		if _, _, ok := r.doc.Place(next...); ok {
 			path = next
-		} else if m[1] != path[len(path)-1] {
+		} else if len(path) == 0 || m[1] != path[len(path)-1] {
 			break
 		}
 		text = text[len(m[0]):]
@@ -189,36 +190,21 @@ func (r *reading) cluster() (*cluster.Cluster, error) {
 			r.errAt(fmt.Errorf("%d: this busbar reads versions up to %d; use a newer one", f.Version, cluster.FormatVersion),
 				"version")
 	}
-	r.types = map[string]int{}
-	if err := f.Calibration.Check(); err != nil {
-		return nil, r.errAt(err, "calibration")
-	}
-	r.out = cluster.Cluster{
-		Name: f.Name, Benches: f.Benches, Calibration: f.Calibration, Sources: f.Sources, Warnings: f.Warnings,
-	}
+	r.types, r.hosts = map[string]int{}, map[string]int{}
+	r.out.Name = f.Name
 	// Switches alone, or benchmarks, are a cluster of which no node is known: then
 	// the file says so.
 	if n := r.doc.Get("nodes"); len(f.Nodes) == 0 && (n == nil || n.Kind != yamldoc.List) {
 		return nil,
 			r.errAt(errors.New("no nodes; expected a list such as\n  - hosts: gpu[001-016]\n    type: dgx-h100"), "nodes")
 	}
-	hosts := map[string]int{}
 	for i := range f.Nodes {
-		if err := r.nodes(i, hosts); err != nil {
+		if err := r.nodes(i); err != nil {
 			return nil, err
 		}
 	}
-	for i, id := range f.Identities {
-		h, ok := hosts[id.Host]
-		if !ok {
-			return nil, r.errAt(fmt.Errorf("no host %q under nodes", id.Host), "identities", i, "host")
-		}
-		r.out.Hosts[h].IDs = append(r.out.Hosts[h].IDs, id.Identity)
-	}
-	for i, u := range f.Unavailable {
-		if err := r.out.AddUnavailable(r.budget, u, hosts); err != nil {
-			return nil, r.errAt(err, "unavailable", i)
-		}
+	if err := r.out.AddRecords(r.budget, &f.Records, f.Unavailable, r.hosts); err != nil {
+		return nil, r.errAt(err)
 	}
 	if err := r.network(); err != nil {
 		return nil, err
@@ -226,61 +212,32 @@ func (r *reading) cluster() (*cluster.Cluster, error) {
 	return &r.out, nil
 }
 
-func (r *reading) nodes(i int, hosts map[string]int) error {
+func (r *reading) nodes(i int) error {
 	n := &r.file.Nodes[i]
-	names, err := r.hostNames(i)
-	if err != nil {
-		return err
+	switch {
+	case n.Hosts != "" && n.Count != 0:
+		return r.errAt(errors.New("both hosts and count; give one"), "nodes", i)
+	case strings.ContainsAny(n.Hosts, "{}*?$()\"'"):
+		return r.errAt(fmt.Errorf("%q is no host name; ranges are written in square brackets: gpu[1-4]", n.Hosts), "nodes", i,
+			"hosts")
+	case n.Hosts == "" && (n.Count < 1 || n.Count > maxCount):
+		return r.errAt(fmt.Errorf("count %d and no hosts; expected hosts: gpu[001-016], or a count from 1 to %d", n.Count,
+			maxCount), "nodes", i)
+	case n.Hosts == "":
+		n.Hosts = fmt.Sprintf("node[%d-%d]", len(r.out.Hosts), len(r.out.Hosts)+n.Count-1)
 	}
-	typ := -1
 	if n.Type != "" {
-		if typ, err = r.typeIndex(n.Type); err != nil {
+		if _, err := r.typeIndex(n.Type); err != nil {
 			if _, ok := r.file.Types[n.Type]; ok {
 				return err // it says where in the type
 			}
 			return r.errAt(err, "nodes", i, "type")
 		}
 	}
-	for _, name := range names {
-		if _, ok := hosts[name]; ok {
-			return r.errAt(fmt.Errorf("host %q is listed twice", name), "nodes", i)
-		}
-		hosts[name] = len(r.out.Hosts)
-		r.out.Hosts = append(r.out.Hosts, cluster.Host{Name: name, Type: typ})
+	if err := r.out.AddNodes(r.budget, n.NodesDoc, r.types, r.hosts); err != nil {
+		return r.errAt(err, "nodes", i)
 	}
 	return nil
-}
-
-func (r *reading) hostNames(i int) ([]string, error) {
-	n := &r.file.Nodes[i]
-	switch {
-	case n.Hosts != "" && n.Count != 0:
-		return nil, r.errAt(errors.New("both hosts and count; give one"), "nodes", i)
-	case n.Hosts != "":
-		names, err := r.budget.ParseNodes(n.Hosts)
-		if err != nil {
-			return nil, r.errAt(err, "nodes", i, "hosts")
-		}
-		for _, name := range names {
-			if strings.ContainsAny(name, "{}*?$()\"' \t") {
-				return nil, r.errAt(fmt.Errorf("%q is no host name; ranges are written in square brackets: gpu[1-4]", name),
-					"nodes", i, "hosts")
-			}
-		}
-		return names, nil
-	case n.Count < 1 || n.Count > maxCount:
-		return nil,
-			r.errAt(fmt.Errorf("count %d and no hosts; expected hosts: gpu[001-016], or a count from 1 to %d", n.Count,
-				maxCount), "nodes", i)
-	}
-	if err := r.budget.TakeHosts(n.Count); err != nil {
-		return nil, r.errAt(err, "nodes", i, "count")
-	}
-	names := make([]string, n.Count)
-	for i := range names {
-		names[i] = fmt.Sprintf("node%d", len(r.out.Hosts)+i)
-	}
-	return names, nil
 }
 
 // typeIndex finds or makes the type of a name: the file's own first, then a preset.

@@ -13,7 +13,6 @@ package k8s
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -21,7 +20,6 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lazyre"
-	"busbar.dev/internal/lines"
 	"busbar.dev/internal/switchtree"
 	"busbar.dev/internal/yamldoc"
 )
@@ -54,13 +52,9 @@ var nodeKind = lazyre.New(`kind"*: *"?Node(List|["\s,}]|$)`)
 
 // Read reads Node objects and manifests.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
-	data, err := io.ReadAll(io.LimitReader(r, yamldoc.MaxBytes+1))
+	docs, err := yamldoc.Read(name, r, skipped...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	docs, err := parse(string(data))
-	if err != nil {
-		return nil, yamldoc.In(name, err)
+		return nil, err
 	}
 	f := &cluster.Fragment{Format: formatNodes, Source: name}
 	o := objects{f: f}
@@ -76,81 +70,6 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	}
 	warn.Limit(f)
 	return f, nil
-}
-
-// parse reads the documents of a text, and when the text as a whole is none,
-// of the part of it that is.
-func parse(text string) ([]yamldoc.Value, error) {
-	docs, err := yamldoc.Parse(text, skipped...)
-	if err == nil {
-		return docs, nil
-	}
-	part := jsonPart(text)
-	if part == "" {
-		part = yamlPart(text)
-	}
-	if part == "" || part == text {
-		return nil, err
-	}
-	docs, again := yamldoc.Parse(part, skipped...)
-	if again != nil {
-		return nil, again
-	}
-	return docs, nil
-}
-
-// jsonPart finds the first JSON object with an apiVersion that starts on a line
-// of its own, keeping line numbers by leading newlines.
-func jsonPart(text string) string {
-	for at, tries := 0, 0; tries < 20; tries++ {
-		i := strings.IndexByte(text[at:], '{')
-		if i < 0 {
-			return ""
-		}
-		at += i
-		if start := strings.LastIndexByte(text[:at], '\n') + 1; strings.TrimSpace(text[start:at]) == "" {
-			var raw json.RawMessage
-			d := json.NewDecoder(strings.NewReader(text[at:]))
-			if d.Decode(&raw) == nil && strings.Contains(string(raw), `"apiVersion"`) {
-				return strings.Repeat("\n", strings.Count(text[:at], "\n")) + string(raw)
-			}
-		}
-		at++
-	}
-	return ""
-}
-
-// yamlPart keeps the lines from the first apiVersion (or kind) that starts a
-// line on, as long as they look like YAML, and blanks the others.
-func yamlPart(text string) string {
-	all := strings.Split(text, "\n")
-	inside, found := false, false
-	for i, raw := range all {
-		l := strings.TrimRight(lines.Bare(lines.StripANSI(raw)), " \t\r")
-		if !inside && (strings.HasPrefix(l, "apiVersion:") || strings.HasPrefix(l, "kind:")) {
-			if found {
-				all[i-1] = "---" // another document, after the line that ended the last
-			}
-			inside, found = true, true
-		}
-		inside = inside && looksLikeYAML(l)
-		all[i] = ""
-		if inside {
-			all[i] = l
-		}
-	}
-	if !found {
-		return ""
-	}
-	return strings.Join(all, "\n")
-}
-
-func looksLikeYAML(l string) bool {
-	if l == "" || l[0] == ' ' || l[0] == '-' || l[0] == '#' || l[0] == '}' || l[0] == ']' {
-		return true
-	}
-	key, rest, ok := strings.Cut(l, ":")
-	return ok && !strings.ContainsAny(key, " \t/") && (rest == "" || rest[0] == ' ')
 }
 
 // objects collects what the documents say.

@@ -282,11 +282,6 @@ func TestForms(t *testing.T) {
 	for name, in := range map[string]string{
 		"list": list, "json": js, "documents": stream(obj("n1", nv+"leaf=l"), obj("n2", nv+"leaf=l")),
 		"windows": strings.ReplaceAll(list, "\n", "\r\n"),
-		"in a log": "+ kubectl get nodes -o yaml\nWarning: old client, please update!\n" + list +
-			"+ echo done\ndone: yes, all of it\n",
-		"prefixed": "0: " + strings.ReplaceAll(strings.TrimSpace(list), "\n", "\n0: ") + "\n",
-		"json log": "$ kubectl get nodes -o json\n{not json\n" + js + "\nthe: end: of it\n",
-		"markdown": "Nodes:\n\n```yaml\n" + list + "```\nMore text.\n",
 	} {
 		if !Match([]byte(in)) {
 			t.Errorf("%s: not recognised", name)

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/cloud"
 	"busbar.dev/input/clusterfile"
 	"busbar.dev/input/ethtool"
 	"busbar.dev/input/flightrec"
@@ -74,7 +73,6 @@ var kinds = []Kind{
 	{"nvidia-smi -q -x", Part | Entire, nvsmi.MatchXML, stream(nvsmi.ReadXML)},
 	{"cluster file", Part | Entire, clusterfile.Match, within(clusterfile.ReadWithin)},
 	{"Kubernetes nodes", Part | Entire, k8s.Match, stream(k8s.Read)},
-	{"cloud instance topology", Part | Entire, cloud.Match, stream(cloud.Read)},
 	{"topograph model", Part | Entire, topograph.MatchModel, within(topograph.ReadModelWithin)},
 	{"NetQ topology", Part | Entire, topograph.MatchNetQ, stream(topograph.ReadNetQ)},
 	{"Slurm topology.yaml", Part | Entire, slurm.MatchYAML, within(slurm.ReadYAMLWithin)},

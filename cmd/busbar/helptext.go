@@ -33,8 +33,7 @@ topology XML, NCCL graph XML, lstopo XML, NCCL logs.
 Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, show_gids, perfquery, ibqueryerrors,
 ibdiagnet2.db_csv and .net_dump, ethtool (also -i, -k, -g, -S), lldpctl.
 
-Schedulers and clouds: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes, topograph models,
-instance topologies of AWS, Google, Oracle and Azure.
+Schedulers: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes, topograph models.
 
 Measurements: p2pBandwidthLatencyTest, nvbandwidth, nccl-tests.
 

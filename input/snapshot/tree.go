@@ -134,34 +134,12 @@ func (t *tree) Open(name string) (fs.File, error) {
 	}
 	f := &file{info: info{path.Base(name), e}, Reader: bytes.NewReader(e.data)}
 	if e.mode.IsDir() {
-		f.tree, _ = t.ReadDir(name)
-	}
-	return f, nil
-}
-
-// ReadDir lists a folder in order.
-func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) {
-	if !fs.ValidPath(name) {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrInvalid}
-	}
-	at, e := t.walk(name, true)
-	if e == nil || !e.mode.IsDir() {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
-	}
-	kids := slices.Sorted(slices.Values(e.kids))
-	list := make([]fs.DirEntry, 0, len(kids))
-	for _, k := range kids {
-		if c := t.entries[path.Join(at, k)]; c != nil {
-			list = append(list, info{k, c})
+		at, _ := t.walk(name, true)
+		for _, k := range slices.Sorted(slices.Values(e.kids)) {
+			f.kids = append(f.kids, info{k, t.entries[path.Join(at, k)]})
 		}
 	}
-	return list, nil
-}
-
-// Stat describes what a name leads to.
-func (t *tree) Stat(name string) (fs.FileInfo, error) {
-	e, err := t.find("stat", name, true)
-	return info{path.Base(name), e}, err
+	return f, nil
 }
 
 // Lstat describes a name itself.
@@ -201,7 +179,7 @@ func (i info) Info() (fs.FileInfo, error) { return i, nil }
 type file struct {
 	info
 	*bytes.Reader
-	tree []fs.DirEntry
+	kids []fs.DirEntry
 }
 
 func (f *file) Size() int64                { return f.info.Size() }
@@ -210,7 +188,7 @@ func (f *file) Close() error               { return nil }
 
 // ReadDir lists an open folder; all of it at once, since nobody here pages.
 func (f *file) ReadDir(int) ([]fs.DirEntry, error) {
-	list := f.tree
-	f.tree = nil
+	list := f.kids
+	f.kids = nil
 	return list, nil
 }

@@ -1,6 +1,7 @@
 package yamldoc
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
@@ -63,7 +64,7 @@ func agree(v *Value, theirs any) error {
 // sameNumber compares what both take for a number; the library takes more.
 func sameNumber(v *Value, theirs string) bool {
 	x, err := strconv.ParseFloat(v.Text, 64)
-	if err != nil || !v.isNumber() {
+	if err != nil || !json.Valid([]byte(v.Text)) {
 		return true
 	}
 	y, err := strconv.ParseFloat(theirs, 64)

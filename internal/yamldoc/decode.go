@@ -2,9 +2,9 @@ package yamldoc
 
 import (
 	"encoding"
+	"encoding/json"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 )
 
@@ -162,6 +162,8 @@ func (s structs) decodeList(v *Value, to reflect.Value) *Error {
 	return nil
 }
 
+// decodeScalar reads what JSON has for numbers and truth values, so that no reader of YAML takes it for anything else:
+// neither quoted nor hexadecimal nor infinite, nor with a leading zero, which is octal to some.
 func decodeScalar(v *Value, to reflect.Value) *Error {
 	want := ""
 	switch to.Kind() {
@@ -170,47 +172,20 @@ func decodeScalar(v *Value, to reflect.Value) *Error {
 			to.SetString(v.Text)
 			return nil
 		}
-		want = "text"
+		return v.wrong("%s; expected text", v.found())
 	case reflect.Bool:
-		if v.Kind == Scalar && !v.Quoted && (v.Text == "true" || v.Text == "false") {
-			to.SetBool(v.Text == "true")
-			return nil
-		}
 		want = "true or false"
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		n, err := strconv.ParseInt(v.Text, 10, to.Type().Bits())
-		if err == nil && v.isNumber() {
-			to.SetInt(n)
-			return nil
-		}
 		want = "a whole number"
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		n, err := strconv.ParseUint(v.Text, 10, to.Type().Bits())
-		if err == nil && v.isNumber() {
-			to.SetUint(n)
-			return nil
-		}
 		want = "a whole number from 0"
 	case reflect.Float32, reflect.Float64:
-		n, err := strconv.ParseFloat(v.Text, to.Type().Bits())
-		if err == nil && v.isNumber() {
-			to.SetFloat(n)
-			return nil
-		}
 		want = "a number"
 	default:
 		panic("yamldoc: cannot decode into a " + to.Type().String())
 	}
-	return v.wrong("%s; expected %s", v.found(), want)
-}
-
-// isNumber reports whether a scalar that Go reads as a number is one in every
-// reader of YAML: neither quoted nor hexadecimal nor infinite, nor with a leading
-// zero, which is octal to some.
-func (v *Value) isNumber() bool {
-	t := strings.TrimLeft(v.Text, "+-")
-	if v.Kind != Scalar || v.Quoted || strings.Trim(t, "0123456789.eE+-") != "" {
-		return false
+	if v.Kind != Scalar || v.Quoted || json.Unmarshal([]byte(v.Text), to.Addr().Interface()) != nil {
+		return v.wrong("%s; expected %s", v.found(), want)
 	}
-	return len(t) < 2 || t[0] != '0' || t[1] == '.' || t[1] == 'e' || t[1] == 'E'
+	return nil
 }

@@ -27,7 +27,7 @@ func JoinWithin(b *Budget, frags ...*Fragment) (*Cluster, error) {
 	}
 	j := joiner{
 		budget: b, typeNames: map[string]bool{}, byName: make(map[string]int, hosts), parts: make([][]part, 0, hosts),
-		merged: map[string]*mergedType{}, shapes: map[[32]byte]int{}, nics: map[nicKey]int{},
+		merged: map[string]*mergedType{}, shapes: map[[32]byte]int{},
 		placed: map[int]placed{},
 	}
 	j.out.Hosts = slices.Grow(j.out.Hosts, hosts)
@@ -104,7 +104,6 @@ type joiner struct {
 	// mergedOf and from say, per host of out, how its type came about.
 	mergedOf []*mergedType
 	from     [][]part
-	nics     map[nicKey]int
 	placed   map[int]placed // by host
 	moved    []clash
 }
@@ -192,10 +191,11 @@ func (j *joiner) spreadAnonymous(frags []*Fragment) error {
 }
 
 // mergedType is the outcome of merging one combination of types. names maps,
-// per part, a device's name there to its name in the merged type.
+// per part, a device's name there to its name in the merged type, nics a NIC's position to that in the merged type.
 type mergedType struct {
 	index int
 	names []map[string]string
+	nics  [][]int
 	ids   []Identity
 }
 
@@ -298,7 +298,17 @@ func (j *joiner) merge(types []typed, host string) *mergedType {
 		w.Where = strings.TrimSuffix(host+"/"+w.Where, "/")
 		j.clashes = append(j.clashes, w)
 	}
-	m := &mergedType{names: names, ids: t.takeIDs()}
+	m := &mergedType{names: names, ids: t.takeIDs(), nics: make([][]int, len(types))}
+	here := t.Of(NIC)
+	for k, ty := range types {
+		for pos, d := range ty.t.Of(NIC) {
+			name := names[k][ty.t.Devices[d].Name]
+			if at := slices.IndexFunc(here, func(h int) bool { return t.Devices[h].Name == name }); at >= 0 {
+				pos = at
+			}
+			m.nics[k] = append(m.nics[k], pos)
+		}
+	}
 	shape := t.shape()
 	if at, ok := j.shapes[shape]; ok {
 		m.index = at

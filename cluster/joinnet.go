@@ -159,7 +159,7 @@ func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int) []Net
 			if j.stopped() || nic < 0 && ok && len(frags) > 1 && !j.place(fi, to, box.Switch) {
 				continue
 			}
-			put(to, j.nicHere(frags, fi, h, to, nic))
+			put(to, j.nicHere(fi, h, to, nic))
 		}
 	})
 }
@@ -201,41 +201,17 @@ func (l *NetLink) hosts() *End {
 
 // nicHere is the position, in the joined host, of the NIC that the fragment
 // calls number nic of its host.
-func (j *joiner) nicHere(frags []*Fragment, fi, from, to, nic int) int {
-	t := frags[fi].TypeOf(from)
-	here := j.out.TypeOf(to)
-	if nic < 0 || t == nil || here == nil {
+func (j *joiner) nicHere(fi, from, to, nic int) int {
+	m := j.mergedOf[to]
+	if nic < 0 || m == nil {
 		return nic
 	}
-	m := j.mergedOf[to]
-	if len(m.names) == 1 {
-		return nic // one source: nothing was renumbered
-	}
-	key := nicKey{m, fi, frags[fi].Hosts[from].Type, nic}
-	if v, ok := j.nics[key]; ok {
-		return v
-	}
-	v := nic
-	nics := t.Of(NIC)
 	for k, p := range j.from[to] {
-		if p.frag != fi || p.host != from || nic >= len(nics) {
-			continue
-		}
-		name := m.names[k][t.Devices[nics[nic]].Name]
-		for pos, d := range here.Of(NIC) {
-			if here.Devices[d].Name == name {
-				v = pos
-			}
+		if p == (part{fi, from}) && nic < len(m.nics[k]) {
+			return m.nics[k][nic]
 		}
 	}
-	j.nics[key] = v
-	return v
-}
-
-// nicKey remembers a translation of a NIC's number.
-type nicKey struct {
-	m              *mergedType
-	frag, typ, nic int
+	return nic
 }
 
 // mergeNetLink adds a link, or what it says to one that is there; source has the

@@ -116,17 +116,18 @@ func (t *NodeType) clone() *NodeType {
 	c := *t
 	c.Devices = slices.Clone(t.Devices)
 	for i := range c.Devices {
-		d := &c.Devices[i]
-		d.PCIID, d.CPU, d.GPU, d.NIC = copied(d.PCIID), copied(d.CPU), copied(d.GPU), copied(d.NIC)
-		if d.GPU != nil {
-			d.GPU.Slices = slices.Clone(d.GPU.Slices)
-		}
-		if d.NIC != nil {
-			d.NIC.Ports = slices.Clone(d.NIC.Ports)
-		}
+		c.Devices[i].unshare()
 	}
 	c.Links, c.Pairs = slices.Clone(t.Links), slices.Clone(t.Pairs)
 	return &c
+}
+
+// unshare gives a copy of a device its own parts.
+func (d *Device) unshare() {
+	d.PCIID, d.CPU, d.GPU, d.NIC = copied(d.PCIID), copied(d.CPU), copied(d.GPU), copied(d.NIC)
+	if d.NIC != nil {
+		d.NIC.Ports = slices.Clone(d.NIC.Ports)
+	}
 }
 
 func copied[T any](p *T) *T {
@@ -347,6 +348,7 @@ func (m *merging) addDevice(t *NodeType, i int) {
 	if m.base.ByName(d.Name) >= 0 {
 		d.Name = ""
 	}
+	d.unshare()
 	at := m.base.Add(d)
 	m.to[i] = at
 	if parent < 0 || m.base.Devices[parent].Kind == Socket || direct {

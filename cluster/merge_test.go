@@ -133,3 +133,22 @@ func TestManyAlikeAreOneWarning(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 }
+
+// What a source says of a device that only an earlier one has is added to the joined cluster, not to that source.
+func TestJoinLeavesFragmentsAsTheyAre(t *testing.T) {
+	nic := func(info NICInfo) *NodeType {
+		n := &NodeType{}
+		n.Add(Device{Kind: NIC, Index: -1, Parent: -1, Label: "mlx5_0", NIC: &info})
+		return n
+	}
+	tree := &NodeType{Tree: Read}
+	tree.Add(Device{Kind: GPU, Index: 0, Parent: -1})
+	second, third := nic(NICInfo{Kind: InfiniBand}), nic(NICInfo{Driver: "mlx5_core", Ports: []Port{{Num: 1, State: Up}}})
+	c := Join(fragment("tree", "h", tree), fragment("second", "h", second), fragment("third", "h", third))
+	if got := c.Types[0].Devices[1].NIC; got.Kind != InfiniBand || got.Driver != "mlx5_core" || len(got.Ports) != 1 {
+		t.Errorf("joined: %+v", got)
+	}
+	if said := second.Devices[0].NIC; said.Driver != "" || len(said.Ports) > 0 {
+		t.Errorf("the second source says %+v after it was joined", said)
+	}
+}

@@ -80,7 +80,6 @@ var kinds = []Kind{
 	{"ibnetdiscover -p", Part, ibnet.MatchPorts, stream(ibnet.ReadPorts)},
 	{"iblinkinfo", Part, ibnet.MatchLinkInfo, stream(ibnet.ReadLinkInfo)},
 	{"ibdiagnet2.db_csv", Part | Entire, ibnet.MatchDB, stream(ibnet.ReadDB)},
-	{"ibdiagnet2.net_dump", Part | Entire, ibnet.MatchNetDump, stream(ibnet.ReadNetDump)},
 	{"Slurm topology.conf", Part | Entire, slurm.MatchConf, within(slurm.ReadConfWithin)},
 	{"scontrol show topology", Part | Entire, slurm.MatchShow, within(slurm.ReadShowWithin)},
 	{"scontrol show node", Part | Entire, slurm.MatchNodes, within(slurm.ReadNodesWithin)},

@@ -13,14 +13,13 @@ import (
 
 // formats pairs every format of the package with its reader.
 var formats = map[string]readertest.Reader{
-	"ibnetdiscover":       {Match: MatchDiscover, Read: ReadDiscover},
-	"ibsim net":           {Match: MatchDiscover, Read: ReadDiscover},
-	"ibnetdiscover -p":    {Match: MatchPorts, Read: ReadPorts},
-	"iblinkinfo":          {Match: MatchLinkInfo, Read: ReadLinkInfo},
-	"perfquery":           {Match: MatchPerf, Read: ReadPerf},
-	"ibqueryerrors":       {Match: MatchErrors, Read: ReadErrors},
-	"ibdiagnet2.db_csv":   {Match: MatchDB, Read: ReadDB},
-	"ibdiagnet2.net_dump": {Match: MatchNetDump, Read: ReadNetDump},
+	"ibnetdiscover":     {Match: MatchDiscover, Read: ReadDiscover},
+	"ibsim net":         {Match: MatchDiscover, Read: ReadDiscover},
+	"ibnetdiscover -p":  {Match: MatchPorts, Read: ReadPorts},
+	"iblinkinfo":        {Match: MatchLinkInfo, Read: ReadLinkInfo},
+	"perfquery":         {Match: MatchPerf, Read: ReadPerf},
+	"ibqueryerrors":     {Match: MatchErrors, Read: ReadErrors},
+	"ibdiagnet2.db_csv": {Match: MatchDB, Read: ReadDB},
 }
 
 // open reads a sample with the reader of its format.

@@ -42,6 +42,25 @@ type database struct {
 	widths  map[[2]uint64]width // by node and port
 }
 
+// columns are where the columns of a table stand, by their names in lower case.
+type columns map[string]int
+
+func columnsOf(names []string) columns {
+	c := columns{}
+	for i, name := range names {
+		c[strings.ToLower(strings.TrimSpace(name))] = i
+	}
+	return c
+}
+
+// cell is that of a row in a column, "" where there is none.
+func (c columns) cell(row []string, name string) string {
+	if i, ok := c[name]; ok && i < len(row) {
+		return strings.TrimSpace(row[i])
+	}
+	return ""
+}
+
 func (d *database) line(text string, num int) {
 	switch {
 	case strings.HasPrefix(text, "START_"):

@@ -2,7 +2,6 @@ package ibnet
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +10,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Two hosts of two adapters on two leaves and a spine, the same fabric in each form; written after the column names
-// of ibdiagnet2.db_csv and net_dump.
+// Two hosts of two adapters on two leaves and a spine,  written after the column names
+// of ibdiagnet2.db_csv.
 type madeEnd struct {
 	kind string
 	guid uint64
@@ -64,7 +63,7 @@ func dbText() string {
 
 func TestFabricManagers(t *testing.T) {
 	for name, text := range map[string]string{
-		"ibdiagnet2.db_csv": dbText(), "ibdiagnet2.net_dump": netDumpText(),
+		"ibdiagnet2.db_csv": dbText(),
 	} {
 		r := formats[name]
 		if !r.Match([]byte(text)) {
@@ -103,41 +102,6 @@ func TestFabricManagers(t *testing.T) {
 			t.Errorf("%s: warnings %v", name, f.Warnings)
 		}
 	}
-}
-
-// netDumpText has every switch's ports as rows. Leaves' first two ports are the halves of a splitter, 1/1 and 1/2.
-func netDumpText() string {
-	rows := map[uint64][]string{}
-	names := map[uint64]string{}
-	row := func(near, far madeEnd) {
-		names[near.guid] = near.desc
-		rows[near.guid] = append(rows[near.guid], fmt.Sprintf("%-8s : %-4d : ACT : LINK UP : 5 : 4x : 100 : "+
-			"MLNX_RS_271_257_PLR : NO-RTR : 0x%016x : %-3d : 7 : \"%s\"", fmt.Sprintf("%d/%d", (near.port+1)/2, 2-near.port%2),
-			near.port, far.guid, far.port, far.desc))
-	}
-	for _, c := range madeCables {
-		row(c[0], c[1])
-		if c[1].kind == "SW" {
-			row(c[1], c[0])
-		}
-	}
-	var b strings.Builder
-	b.WriteString("# This file was automatically generated\n")
-	for _, guid := range slices.Sorted(maps.Keys(rows)) {
-		fmt.Fprintf(&b, "\"%s\", Mellanox, 0x%016x, LID 3\n#  : IB# : Sta  : PhysSta : MTU : LWA : LSA : FEC mode : Retran "+
-			": Neighbor Guid : N# : NLID : Neighbor Description\n%s\n", names[guid], guid, strings.Join(rows[guid], "\n"))
-		for port := 40; port <= 65; port++ {
-			if port < 65 || guid == 0xfd00 {
-				fmt.Fprintf(&b, "%d/1 : %d : DOWN : POLL : N/A : N/A : N/A : N/A : N/A :  :  :  :\n", (port+1)/2, port)
-			}
-		}
-	}
-	return b.String()
-}
-
-func FuzzReadNetDump(f *testing.F) {
-	formats["ibdiagnet2.net_dump"].Fuzz(f, check, netDumpText(),
-		"\"a, b\", V, 0x1, LID 1\n# : IB# : LWA : Neighbor Guid : N#\n1 : 1 : 4x : 0x1 : 2\n")
 }
 
 func FuzzReadDB(f *testing.F) { formats["ibdiagnet2.db_csv"].Fuzz(f, check, dbText()) }

@@ -227,43 +227,39 @@ func spans(hosts []int32, base int) []cluster.Span {
 // leaf, another is one above the highest below it. A level that the source
 // states wins.
 func (t *Tree) tiers(source string) ([]cluster.Tier, error) {
-	tier := make([]cluster.Tier, len(t.Switches))
-	const open, unseen = -3, -2
+	tier := slices.Repeat([]cluster.Tier{unseen}, len(t.Switches))
 	for i := range tier {
-		tier[i] = unseen
-	}
-	type step struct{ sw, next int }
-	var stack []step
-	for root := range t.Switches {
-		if tier[root] != unseen {
-			continue
-		}
-		tier[root] = open
-		stack = append(stack[:0], step{root, 0})
-		for len(stack) > 0 {
-			at := &stack[len(stack)-1]
-			s := &t.Switches[at.sw]
-			if at.next == len(s.Down) {
-				if tier[at.sw] = t.tier(at.sw, tier); tier[at.sw] >= maxLevels {
-					return nil, fmt.Errorf("%s:%d: switch %s has %d levels under it; fewer than %d are read", source, s.Line, s.Name,
-						tier[at.sw], maxLevels)
-				}
-				stack = stack[:len(stack)-1]
-				continue
-			}
-			down := int(s.Down[at.next])
-			at.next++
-			switch tier[down] {
-			case open:
-				return nil, fmt.Errorf("%s:%d: switch %s is below itself; remove it from the switches under %s", source, s.Line,
-					t.Switches[down].Name, s.Name)
-			case unseen:
-				tier[down] = open
-				stack = append(stack, step{down, 0})
-			}
+		if err := t.climb(source, i, tier); err != nil {
+			return nil, err
 		}
 	}
 	return tier, nil
+}
+
+// What is known of switches before their tiers are.
+const open, unseen = -3, -2
+
+// climb computes the tier of a switch, and before it those of what is below.
+func (t *Tree) climb(source string, i int, tier []cluster.Tier) error {
+	if tier[i] != unseen {
+		return nil
+	}
+	tier[i] = open
+	s := &t.Switches[i]
+	for _, d := range s.Down {
+		if tier[d] == open {
+			return fmt.Errorf("%s:%d: switch %s is below itself; remove it from the switches under %s", source, s.Line,
+				t.Switches[d].Name, s.Name)
+		}
+		if err := t.climb(source, int(d), tier); err != nil {
+			return err
+		}
+	}
+	if tier[i] = t.tier(i, tier); tier[i] >= maxLevels {
+		return fmt.Errorf("%s:%d: switch %s has %d levels under it; fewer than %d are read", source, s.Line, s.Name, tier[i],
+			maxLevels)
+	}
+	return nil
 }
 
 func (t *Tree) tier(i int, tier []cluster.Tier) cluster.Tier {

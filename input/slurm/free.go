@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -42,7 +43,8 @@ func NodeStates(b *cluster.Budget, text string) (list []NodeState, ok bool, err 
 		var names []string
 		names, err = hosts(b, get(fields, "NodeName"))
 		for _, n := range names {
-			is := NodeState{n, idle(state), outOf(state, get(fields, "Reason"))}
+			out := outOf(state, get(fields, "Reason"))
+			is := NodeState{n, idle(state, out), out}
 			if at, known := seen[n]; !known {
 				seen[n] = len(list)
 				list = append(list, is)
@@ -85,19 +87,11 @@ func outOf(state, reason string) *cluster.Out {
 	return &cluster.Out{State: strings.Join(is, ", "), Reason: reason}
 }
 
-func idle(state string) bool {
+// idle reports a node that a job may have now.
+func idle(state string, out *cluster.Out) bool {
 	base, flags, _ := strings.Cut(strings.ToLower(state), "+")
-	if !strings.HasPrefix(base, "idle") || strings.ContainsAny(base, "*$@!^%") {
-		return false
-	}
-	for _, bad := range []string{
-		"drain", "down", "maint", "not_responding", "reserved", "fail", "reboot", "planned", "powering_down",
-	} {
-		for _, f := range strings.Split(flags, "+") {
-			if strings.HasPrefix(f, bad) {
-				return false
-			}
-		}
-	}
-	return true
+	busy := slices.ContainsFunc(strings.Split(flags, "+"), func(f string) bool {
+		return strings.HasPrefix(f, "reserved") || strings.HasPrefix(f, "planned") || strings.HasPrefix(f, "powering_down")
+	})
+	return strings.HasPrefix(base, "idle") && out == nil && !busy && !strings.ContainsAny(base, "!^%")
 }

@@ -12,23 +12,25 @@ import (
 // the names that this gives, "" when no host has several trays.
 func ByTray(c *cluster.Cluster) (trays *cluster.Cluster, note string) {
 	out := &cluster.Cluster{Name: c.Name, Network: c.Network}
-	numbers := make([][]int, len(c.Types))
+	of := make([]rack, len(c.Types))
 	for i, t := range c.Types {
-		numbers[i] = traysOf(t)
+		of[i] = rackOf(t)
 	}
-	to := make([]cluster.Span, len(c.Hosts))
+	to, racks := make([]cluster.Span, len(c.Hosts)), make([]rack, len(c.Hosts))
 	for h := range c.Hosts {
 		host := &c.Hosts[h]
 		to[h] = cluster.Span{First: len(out.Hosts), N: 1}
-		if t := c.TypeOf(h); t == nil || len(numbers[host.Type]) < 2 {
+		t := c.TypeOf(h)
+		if t == nil || len(of[host.Type].trays) < 2 {
 			out.Hosts = append(out.Hosts, cluster.Host{Name: host.Name, Type: -1})
 			continue
 		}
-		to[h].N = len(numbers[host.Type])
-		for _, tray := range numbers[host.Type] {
+		racks[h] = of[host.Type]
+		to[h].N = len(racks[h].trays)
+		for _, tray := range racks[h].trays {
 			name := ""
 			if host.Name != "" {
-				name = host.TrayName(tray, c.TypeOf(h).Trays)
+				name = host.TrayName(tray, t.Trays)
 			}
 			out.Hosts = append(out.Hosts, cluster.Host{Name: name, Type: -1})
 		}
@@ -41,48 +43,53 @@ func ByTray(c *cluster.Cluster) (trays *cluster.Cluster, note string) {
 		return c, ""
 	}
 	out.Network.Links = moved(c, func(h, nic int) cluster.Span {
-		span := to[h]
-		if t := c.TypeOf(h); t != nil && nic >= 0 && nic < t.Count(cluster.NIC) && span.N > 1 {
-			if at := slices.Index(numbers[c.Hosts[h].Type], t.Devices[t.Of(cluster.NIC)[nic]].Tray); at >= 0 {
-				return cluster.Span{First: span.First + at, N: 1}
-			}
+		if nic < 0 || nic >= len(racks[h].nics) {
+			return to[h]
 		}
-		return span
+		return cluster.Span{First: to[h].First + racks[h].nics[nic], N: 1}
 	})
-	out.Network.Switches = slices.Clone(c.Network.Switches)
-	taken := make(map[string]bool, len(c.Network.Switches)) // a network's switches have one set of names
-	for i := range c.Network.Switches {
-		taken[c.Network.Switches[i].Name] = true
+	group(&out.Network, c.Hosts, to)
+	return out, note
+}
+
+// rack is a node type of several trays: their numbers, and which of them has each NIC.
+type rack struct{ trays, nics []int }
+
+// rackOf takes a type apart. Only trays with devices count, whatever number the type says that there are.
+func rackOf(t *cluster.NodeType) (r rack) {
+	for i := range t.Devices {
+		if d := &t.Devices[i]; d.Kind != cluster.NVSwitch && d.Tray >= 0 && d.Tray < t.Trays {
+			r.trays = append(r.trays, d.Tray)
+		}
+	}
+	slices.Sort(r.trays)
+	r.trays = slices.Compact(r.trays)
+	for _, d := range t.Of(cluster.NIC) {
+		r.nics = append(r.nics, max(0, slices.Index(r.trays, t.Devices[d].Tray)))
+	}
+	return r
+}
+
+// group adds a grouping per host that became several. It is a leaf because hosts are right below it.
+func group(n *cluster.Network, hosts []cluster.Host, to []cluster.Span) {
+	n.Switches = slices.Clone(n.Switches)
+	taken := make(map[string]bool, len(n.Switches)) // a network's switches have one set of names
+	for i := range n.Switches {
+		taken[n.Switches[i].Name] = true
 	}
 	for h, span := range to {
 		if span.N < 2 {
 			continue
 		}
-		name := c.Hosts[h].Name
+		name := hosts[h].Name
 		if taken[name] {
 			name += " (group)"
 		}
-		out.Network.Links = append(out.Network.Links, cluster.NetLink{
-			A: cluster.AtSwitch(len(out.Network.Switches), 0),
-			B: cluster.End{Switch: -1, NIC: -1, Hosts: []cluster.Span{span}},
+		n.Links = append(n.Links, cluster.NetLink{
+			A: cluster.AtSwitch(len(n.Switches), 0), B: cluster.End{Switch: -1, NIC: -1, Hosts: []cluster.Span{span}},
 		})
-		// It is a leaf because hosts are right below it.
-		out.Network.Switches = append(out.Network.Switches,
-			cluster.Switch{Name: name, Domain: true, Tier: cluster.Leaf, Rail: -1})
+		n.Switches = append(n.Switches, cluster.Switch{Name: name, Domain: true, Tier: cluster.Leaf, Rail: -1})
 	}
-	return out, note
-}
-
-// traysOf lists the trays that have devices, whatever number a type says that there are.
-func traysOf(t *cluster.NodeType) []int {
-	var list []int
-	for i := range t.Devices {
-		if d := &t.Devices[i]; d.Kind != cluster.NVSwitch && d.Tray >= 0 && d.Tray < t.Trays {
-			list = append(list, d.Tray)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
 }
 
 // Keep returns the hosts and the network of a cluster with the hosts renamed. A

@@ -166,7 +166,6 @@ func (m *merging) merge(t *NodeType) {
 	if !m.differentMachines(t, taken) {
 		return
 	}
-	m.pairByOrder(t, taken)
 	m.countsDiffer(t)
 	for i := range t.Devices {
 		if m.to[i] >= 0 {
@@ -195,33 +194,6 @@ func (m *merging) merge(t *NodeType) {
 		}
 		m.mergePair(p)
 	}
-}
-
-// pairByOrder is the last resort: one source numbers its GPUs and has no
-// addresses, the other has addresses and no numbers, and there are as many. Tools
-// number equal GPUs in the order of their addresses, so they are taken as the
-// same, with a warning.
-func (m *merging) pairByOrder(t *NodeType, taken map[int]bool) {
-	ours, theirs := m.base.Of(GPU), t.Of(GPU)
-	if len(ours) == 0 || len(ours) != len(theirs) {
-		return
-	}
-	named := func(x *NodeType, ids []int) (addressed, numbered bool) {
-		addressed, numbered = true, true
-		for _, i := range ids {
-			addressed = addressed && x.Devices[i].PCI != "" && x.Devices[i].Index < 0
-			numbered = numbered && x.Devices[i].PCI == "" && x.Devices[i].Index >= 0
-		}
-		return addressed, numbered
-	}
-	addrA, numA := named(m.base, ours)
-	addrB, numB := named(t, theirs)
-	if !(addrA && numB || numA && addrB) {
-		return
-	}
-	m.pairInOrder(t, ours, theirs, taken)
-	m.warn("", "%s and %s name the %d GPUs differently (by number, by address); taken as the same, in the order of "+
-		"their addresses", m.src, m.add, len(ours))
 }
 
 // pairInOrder takes as many devices of both as the same, in the order of their addresses.
@@ -554,7 +526,8 @@ func bothHost(a, b Class) bool {
 	return (a.Type == PHB || a.Type == NODE) && (b.Type == PHB || b.Type == NODE)
 }
 
-// differentMachines deals with two sources whose GPUs all have addresses and share none.
+// differentMachines deals with two sources that have no GPU in common. Where one numbers them and the other has
+// addresses, and they have as many, they are the same: tools number equal GPUs in the order of their addresses.
 // A preset's addresses are those of a usual machine of its kind and give way to
 // the ones that were read. GPUs of other models, or two presets, are two machines
 // under one name: nothing of the further one is taken. Otherwise each source may
@@ -564,7 +537,7 @@ func (m *merging) differentMachines(t *NodeType, taken map[int]bool) bool {
 		return m.refuse(t)
 	}
 	ours, theirs := m.base.Of(GPU), t.Of(GPU)
-	if len(ours) == 0 || len(theirs) == 0 || !allAddressed(m.base, ours) || !allAddressed(t, theirs) {
+	if len(ours) == 0 || len(theirs) == 0 {
 		return true
 	}
 	for _, i := range theirs {
@@ -572,8 +545,17 @@ func (m *merging) differentMachines(t *NodeType, taken map[int]bool) bool {
 			return true
 		}
 	}
+	address := func(d *Device) bool { return d.PCI != "" }
+	addressOnly := func(d *Device) bool { return d.PCI != "" && d.Index < 0 }
+	numberOnly := func(d *Device) bool { return d.PCI == "" && d.Index >= 0 }
 	a, b := modelOf(m.base, ours), modelOf(t, theirs)
 	switch {
+	case len(ours) == len(theirs) && (all(m.base, ours, addressOnly) && all(t, theirs, numberOnly) ||
+		all(m.base, ours, numberOnly) && all(t, theirs, addressOnly)):
+		m.pairInOrder(t, ours, theirs, taken)
+		m.warn("", "%s and %s name the %d GPUs differently (by number, by address); taken as the same, in the order of "+
+			"their addresses", m.src, m.add, len(ours))
+	case !all(m.base, ours, address) || !all(t, theirs, address):
 	case a != "" && b != "" && a != b && (m.base.Preset == "") == (t.Preset == ""):
 		return m.refuse(t)
 	case len(ours) == len(theirs) && (m.base.Preset == "") != (t.Preset == ""):
@@ -597,8 +579,8 @@ func (m *merging) refuse(t *NodeType) bool {
 	return false
 }
 
-func allAddressed(t *NodeType, ids []int) bool {
-	return !slices.ContainsFunc(ids, func(i int) bool { return t.Devices[i].PCI == "" })
+func all(t *NodeType, ids []int, is func(d *Device) bool) bool {
+	return !slices.ContainsFunc(ids, func(i int) bool { return !is(&t.Devices[i]) })
 }
 
 // modelOf is the model of the devices when they have one and the same.

@@ -111,7 +111,7 @@ func TestLinkInfoRefuses(t *testing.T) {
 	}
 }
 
-// Synthetic, in the layout of ibqueryerrors -r.
+// Synthetic, in the layout of ibqueryerrors -r, whose cables are left to iblinkinfo.
 func TestErrorsWithLinkInfo(t *testing.T) {
 	const text = `Errors for "node10 mlx5_0"
    GUID 0x2c903003000a1 port 1: [SymbolErrorCounter == 5 (5.000)] [PortXmitData == 99 (396.000B)]
@@ -139,8 +139,7 @@ Data Counters for 0x2c90300100004 "leaf4"
 		t.Fatalf("%+v, %v", f.Summary(), f.Warnings)
 	}
 	l := f.Network.Links[0]
-	if want := map[string]uint64{"A.SymbolErrorCounter": 1234, "B.SymbolErrorCounter": 5}; !maps.Equal(l.Counters, want) ||
-		l.Rate.Value != 50*unit.Gbps || l.Max.Value != 200*unit.Gbps {
+	if want := map[string]uint64{"A.SymbolErrorCounter": 1234}; !maps.Equal(l.Counters, want) || !l.Loose() {
 		t.Errorf("%+v", l)
 	}
 	if id := f.Hosts[0].IDs[0]; f.Hosts[0].Name != "node10" || id.GUID != "0x0002c903003000a1" ||

@@ -42,8 +42,8 @@ func ReadLinkInfo(name string, r io.Reader) (*cluster.Fragment, error) {
 			plural(o.n, "link line", "link lines"))
 	}
 	l.guessKinds()
-	return l.finished(name, "iblinkinfo", "iblinkinfo's arrows, such as 2 1[ ] ==( 4X 53.125 Gbps Active/ LinkUp)==> …; "+
-		"give the whole output of iblinkinfo")
+	return l.finished(name, "iblinkinfo", "iblinkinfo's arrows, such as 2 1[ ] ==( 4X 53.125 Gbps Active/ LinkUp)==> "+
+		"…; give the whole output of iblinkinfo")
 }
 
 // linkInfo reads line by line. Without -l a line names its neighbour by LID and

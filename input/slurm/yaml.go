@@ -158,7 +158,8 @@ func (y *yamlReader) entries(list *yamldoc.Value, nameKey, prefix string, domain
 	for i := range list.Items {
 		e := &list.Items[i]
 		r := record{
-			line: e.LineNum(), name: e.Get(nameKey).Str(), prefix: prefix, switches: strings.Join(e.Get("children").Texts(), ","),
+			line: e.LineNum(), name: e.Get(nameKey).Str(), prefix: prefix,
+			switches: strings.Join(e.Get("children").Texts(), ","),
 		}
 		if r.name == "" {
 			y.f.Warnf(r.line, "", "an entry without %q; skipped", nameKey)

@@ -94,22 +94,41 @@ func (c *Cluster) Uncabled() []Uncabled {
 // them.
 func (c *Cluster) CloseUncabled() []Uncabled {
 	list := slices.DeleteFunc(c.Uncabled(), func(u Uncabled) bool { return c.TypeOf(u.Host).Devices[u.NIC].NIC.Down() })
-	types := map[string]int{} // by the type that a host has, and the NICs to close
+	users := make([]int, len(c.Types))
+	for i := range c.Hosts {
+		if t := c.Hosts[i].Type; t >= 0 && t < len(users) {
+			users[t]++
+		}
+	}
+	type group struct {
+		typ           int
+		hosts, closed []int
+	}
+	groups := map[string]*group{}
+	var order []*group
 	for i := 0; i < len(list); {
 		h, closed := list[i].Host, []int(nil)
 		for ; i < len(list) && list[i].Host == h; i++ {
 			closed = append(closed, list[i].NIC)
 		}
 		key := fmt.Sprint(c.Hosts[h].Type, closed)
-		at, ok := types[key]
-		if !ok {
-			at = len(c.Types)
-			types[key] = at
-			t := c.TypeOf(h).closedAt(closed)
-			t.Name = c.unusedName(t.Name + "-uncabled")
-			c.Types = append(c.Types, t)
+		if groups[key] == nil {
+			groups[key] = &group{typ: c.Hosts[h].Type, closed: closed}
+			order = append(order, groups[key])
 		}
-		c.Hosts[h].Type = at
+		groups[key].hosts = append(groups[key].hosts, h)
+	}
+	for _, g := range order {
+		t, at := c.Types[g.typ].closedAt(g.closed), g.typ
+		if len(g.hosts) < users[g.typ] {
+			at = len(c.Types)
+			t.Name = c.unusedName(t.Name + "-uncabled")
+			c.Types = append(c.Types, nil)
+		}
+		c.Types[at] = t
+		for _, h := range g.hosts {
+			c.Hosts[h].Type = at
+		}
 	}
 	return list
 }
@@ -134,7 +153,7 @@ func (t *NodeType) closedAt(nics []int) *NodeType {
 
 // unusedName is a name that no type has: files know types by their names.
 func (c *Cluster) unusedName(name string) string {
-	for slices.ContainsFunc(c.Types, func(t *NodeType) bool { return t.Name == name }) {
+	for slices.ContainsFunc(c.Types, func(t *NodeType) bool { return t != nil && t.Name == name }) {
 		name += "'"
 	}
 	return name

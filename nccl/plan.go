@@ -48,6 +48,7 @@ type Setup struct {
 	Channels    int         `json:"channels"`
 	P2PChannels int         `json:"p2p_channels"`
 	P2PPerPeer  int         `json:"p2p_channels_per_peer"`
+	P2PChunk    int         `json:"p2p_chunk_bytes,omitempty"` // of sends and receives
 	NVLS        int         `json:"nvls_channels"`
 	CollNet     bool        `json:"collnet"`
 	Rings       [][]int     `json:"rings"`
@@ -61,8 +62,8 @@ type Setup struct {
 func (p *Plan) Setup() *Setup {
 	out := &Setup{
 		Version: p.Version, NRanks: p.NRanks, NNodes: p.NNodes, Channels: p.Count(), P2PChannels: p.P2PChannels,
-		P2PPerPeer: p.P2PPerPeer,
-		NVLS:       p.NVLSChannels, CollNet: p.CollNet, Rings: [][]int{}, Trees: []SetupTree{}, Table: p.Entries(),
+		P2PPerPeer: p.P2PPerPeer, P2PChunk: p.p2pChunk(),
+		NVLS: p.NVLSChannels, CollNet: p.CollNet, Rings: [][]int{}, Trees: []SetupTree{}, Table: p.Entries(),
 		Log: p.String(),
 	}
 	for c := range p.Count() {

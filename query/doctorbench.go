@@ -200,10 +200,7 @@ func (q *DoctorBench) sweeps(e *Env) (result.Sweeps, *about, error) {
 		}
 		s.ID, s.File, s.Dtype = name, name, cmp.Or(s.Dtype, "float")
 		s.Nodes, s.PerNode, s.Ranks = nodes, per, nodes*per
-		s.Env = nil // held against what NCCL chooses by itself
-		for i := range s.Points {
-			s.Points[i].Algo = "auto"
-		}
+		s.Env = nil // held against what NCCL chooses by itself, or by the algorithm that the output names
 		list = append(list, s)
 	}
 	if len(list) == 0 {

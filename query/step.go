@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/coll"
 	"busbar.dev/internal/failure"
 	"busbar.dev/predict"
 	"busbar.dev/step"
@@ -77,6 +79,7 @@ type StepRow struct {
 	Bottleneck   step.Limit            `json:"bottleneck"`
 	Advice       []step.Change         `json:"advice"` // what would help, the best first
 	Branches     []stepBranch          `json:"branches,omitempty"`
+	AllReduces   []predict.Row         `json:"all_reduces,omitempty"` // of all gradients in one call, by algorithm: where layouts are compared
 	Fitting      *stepFitting          `json:"would_fit,omitempty"`
 	*CampaignDoc
 	GPU        string `json:"gpu"`
@@ -98,11 +101,13 @@ type stepBranch struct {
 	Step unit.Span `json:"step_s"`
 	Low  unit.Span `json:"low_s"`
 	High unit.Span `json:"high_s"`
+
+	AllReduces []predict.Row `json:"all_reduces,omitempty"` // of the other answer; the row has those of the one that is taken
 }
 
 // branches are the step as it was priced and under the other answer to the question that changes it most, where that
 // is more than facts which are not known may leave unsaid.
-func (p *pricedStep) branches(chosen bool) ([]stepBranch, error) {
+func (p *pricedStep) branches(chosen, compared bool) ([]stepBranch, error) {
 	q, err := predict.New(p.cluster, p.ranks, p.version, p.setting, nil)
 	if err != nil {
 		return nil, err
@@ -120,12 +125,42 @@ func (p *pricedStep) branches(chosen bool) ([]stepBranch, error) {
 		if factor := float64(max(other.Step, p.Step) / min(other.Step, p.Step)); factor > most {
 			most = factor
 			list = []stepBranch{
-				{f.Taken, f.Tell, p.Step, p.Step / margin, p.Step * margin},
-				{f.Other, f.Tell, other.Step, other.Step / margin, other.Step * margin},
+				{f.Taken, f.Tell, p.Step, p.Step / margin, p.Step * margin, nil},
+				{f.Other, f.Tell, other.Step, other.Step / margin, other.Step * margin, nil},
+			}
+			if compared {
+				if list[1].AllReduces, err = other.allReduces(); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
 	return list, nil
+}
+
+// allReduces is what summing all gradients at once takes by each algorithm that NCCL could choose, the fastest first;
+// none where ranks do not sum them, or each only its share.
+func (p *pricedStep) allReduces() ([]predict.Row, error) {
+	i := slices.IndexFunc(p.Traffic, func(x step.Traffic) bool { return x.Group == step.Data })
+	if i < 0 || p.job.Split.ZeRO > 0 {
+		return nil, nil
+	}
+	x := p.Traffic[i]
+	q, err := p.tasks.Fabric().Predictor(step.Data)
+	if err != nil {
+		return nil, err
+	}
+	a, err := q.Ask(predict.Query{
+		Kind: coll.AllReduce, Sizes: []unit.Bytes{(x.Bytes * unit.Volume(x.Calls)).Bytes()}, Algos: []string{predict.Each},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range a.Rows {
+		a.Rows[i].Layout = p.layout
+	}
+	slices.SortStableFunc(a.Rows, func(a, b predict.Row) int { return cmp.Compare(a.Time, b.Time) })
+	return a.Rows, nil
 }
 
 // Run prices the step on every layout.
@@ -239,8 +274,14 @@ func (q *Step) row(p *pricedStep, campaign *running) (row StepRow, err error) {
 	}
 	p.Feed(data)
 	row = p.row(changes)
-	if row.Branches, err = p.branches(q.Devices != ""); err != nil {
+	compared := q.Compare != ""
+	if row.Branches, err = p.branches(q.Devices != "", compared); err != nil {
 		return row, err
+	}
+	if compared {
+		if row.AllReduces, err = p.allReduces(); err != nil {
+			return row, err
+		}
 	}
 	if row.Starved > 0.1*row.Step {
 		row.Bottleneck = step.Limit{

@@ -9,8 +9,11 @@ import (
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
+	"busbar.dev/predict"
 	"busbar.dev/query"
+	"busbar.dev/result"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -65,9 +68,46 @@ func Step(p *Page, d *query.StepDoc) {
 		}
 		stepDetails(p, &r)
 	}
+	allReduces(p, d.Rows)
 	for _, s := range d.Skipped {
 		p.printf("left out: %s\n", s)
 	}
+}
+
+// allReduces is what each layout takes to sum all gradients in one call, by algorithm, and how much goes through the
+// busiest of its links.
+func allReduces(p *Page, rows []query.StepRow) {
+	t := texttab.New("layout", "algo", ">time", ">expected", ">busbw (GB/s)|%.2f", ">NVLink", ">NIC", "bottleneck")
+	var size unit.Bytes
+	add := func(layout string, list []predict.Row) {
+		for _, r := range list {
+			size = r.Size
+			t.Add(layout, r.Algo+when(r.Chosen, "*"), r.Time, spanRange(unit.Span(r.Low.Seconds()), unit.Span(r.High.Seconds())),
+				r.BusBW.GBps(),
+				carried(&r, result.ByNVLink), carried(&r, result.ByNIC), where(r.Limit))
+		}
+	}
+	for _, r := range rows {
+		add(r.Layout, r.AllReduces)
+		for _, b := range r.Branches {
+			add(r.Layout+" fork", b.AllReduces)
+		}
+	}
+	if size > 0 {
+		p.printf("\nAll-reduce of the gradients, %v in one call; bytes are those of the busiest link, one direction:\n", size)
+		p.table(t)
+		p.lines(p.dim("* NCCL's choice"))
+	}
+}
+
+// carried is what a call sends through the busiest link of a kind, in one direction.
+func carried(r *predict.Row, kind result.LimitKind) string {
+	for _, u := range r.Busy {
+		if u.Kind == kind {
+			return u.Bytes.String()
+		}
+	}
+	return "–"
 }
 
 // stepLimit is what a step is bounded by, and the change that would help most.

@@ -99,27 +99,32 @@ func TestSeeds(t *testing.T) {
 // TestSeedTables reads the tables of the source documents where they stand, in prose, with doctor and calibrate
 // --check: what launched them is read with them, and their points are inside the error bars. Outside are those that
 // docs/seeds.md explains: an A100's from 512 KiB to 2 MiB, where its release took trees, 32 MiB, and 4 GB by a script.
-// The script's is a finding of the doctor's: a peak two thirds of what nccl-tests measured beside it.
+// The script's is a finding of the doctor's: a peak two thirds of what nccl-tests measured beside it. Of the transfer
+// speeds, outside are the ring and the tree of 2×2, which ran on GPUs of the other socket.
 func TestSeedTables(t *testing.T) {
 	for _, x := range []struct {
 		file, cluster, layout string
 		points, inside, found int
 	}{
-		{"001_*.txt", "dgx-a100:1", "1x8", 22, 16, exitWrong},
+		{"000_*.txt", "baskerville", "", 9, 7, exitDone},
+		{"001_*.txt", "dgx-a100:1", "", 22, 17, exitWrong},
 		{"003_*.txt", "lambda-4xh100", "1x4", 48, 48, exitDone},
 	} {
 		files, err := filepath.Glob(filepath.Join(corpus.Dir(t), "seeds", x.file))
 		if err != nil || len(files) != 1 {
 			t.Fatalf("%s: %v, %v", x.file, files, err)
 		}
-		asked := []string{"doctor", files[0], "-c", x.cluster, "-l", x.layout, "--json"}
+		asked := []string{"doctor", files[0], "-c", x.cluster, "--json"}
+		if x.layout != "" { // of the second table nothing says the nodes
+			asked = append(asked, "-l", x.layout)
+		}
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), strings.NewReader(""), &stdout, &stderr, asked)
 		if code != x.found || code != exitDone && !strings.Contains(stdout.String(), "The peak is too low") {
 			t.Errorf("busbar %s: exit %d\n%s%s", strings.Join(asked, " "), code, stdout.String(), stderr.String())
 		}
 		stdout.Reset()
-		asked = []string{"calibrate", "--check", files[0], "-c", x.cluster, "-l", x.layout, "--json"}
+		asked = append([]string{"calibrate", "--check"}, asked[1:]...)
 		if code := run(t.Context(), strings.NewReader(""), &stdout, &stderr, asked); code != exitDone {
 			t.Fatalf("busbar %s: exit %d\n%s", strings.Join(asked, " "), code, stderr.String())
 		}

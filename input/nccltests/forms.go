@@ -11,9 +11,11 @@ import (
 	"busbar.dev/unit"
 )
 
-// form is how a benchmark other than nccl-tests prints its table, or a script that of nccl-tests. What the named groups
-// of heads and rows give: op, ranks; the size, which counts by 1024, or in gb, which count by 1000; the time in us; the
-// rates alg and bus in GB/s, and busGb in Gb/s.
+// form is how a benchmark other than nccl-tests prints its tables, or a script those of nccl-tests. What the named
+// groups of heads and rows give: op, ranks, dtype; the size, with a unit that counts by 1024, or in mb and gb, which
+// count by 1000, or as a count of elements of each so many bytes; the time in us or ms; the rates alg and bus in GB/s,
+// algGb and busGb in Gb/s, and all for what all ranks of an all-reduce send, of a size that the text says; nodes, per
+// node, and the algorithm.
 type form struct {
 	word string // that heads hold
 	head *lazyre.Regexp
@@ -22,8 +24,10 @@ type form struct {
 	own  bool // the figures are those of nccl-tests, and not of torch.distributed
 }
 
-// Of the ml-engineering book's benchmarks, whose all_reduce_latency_comp.py compares one payload with many small ones,
-// and of people who print nccl-tests in fewer columns. An example stands above each.
+// Of the ml-engineering book's benchmarks, whose all_reduce_latency_comp.py compares one payload with many small ones;
+// of people who print nccl-tests in fewer columns, and of those who give speeds of transfer; of EleutherAI's cookbook
+// and DeepSpeed; IBM's, whose rate is the bus bandwidth; and of PARAM, whose time is the median over ranks. An example
+// stands above each.
 var forms = []form{
 	// The average bandwidth of all_reduce over 8 ranks (5 warmups / 20 trials):
 	// |    32KB |   0.92GBps |   0.52GBps |
@@ -44,16 +48,26 @@ var forms = []form{
 	// 32_768    43.83      0.75          1.31
 	{
 		word: "algbw",
-		head: lazyre.New(`(?i)^size ?\(B\)\s+time ?\(us\)\s+algbw ?\(GB/s\)\s+busbw ?\(GB/s\)$`),
-		row:  lazyre.New(`^(?P<size>[\d_]{1,20})\s+(?P<us>[\d.]+)\s+(?P<alg>[\d.]+)\s+(?P<bus>[\d.]+)$`),
-		own:  true,
+		head: lazyre.New(`(?i)^[|\s]*size ?\(B\)[|\s]+time ?\(us\)[|\s]+algbw ?\(GB/s\)[|\s]+busbw ?\(GB/s\)[|\s]*$`),
+		row: lazyre.New(`^[|\s]*(?P<size>[\d_]{1,20})[|\s]+(?P<us>[\d.]+)[|\s]+(?P<alg>[\d.]+)[|\s]+` +
+			`(?P<bus>[\d.]+)[|\s]*$`),
+		own: true,
+	},
+	// | run | Nodes | GPUs per Node | Topology | Measured Transfer speed (GB/s) | Time (s) |
+	// | r-1 | 2     | 2             | Ring     | 13.5                           | 0.584    |
+	{
+		word: "ransfer speed (GB/s)",
+		head: lazyre.New(`(?i)\| *nodes *\| *GPUs per node *\|(?: *(?:topology|algorithm) *\|)?` +
+			`(?P<sum>[^|]*transfer speed \(GB/s\)) *\|`),
+		row: lazyre.New(`\| *(?P<nodes>\d{1,5}) *\| *(?P<per>\d{1,3}) *\|(?: *(?P<algo>[A-Za-z]{1,20}) *\|)?` +
+			` *(?P<all>[\d.]+) *\|`),
 	},
 }
 
-var (
-	perNode    = lazyre.New(`--nproc[-_]per[-_]node[= ](\d{1,4})`)
-	binarySize = lazyre.New(`^([\d._]+)([KMGT]?)`)
-)
+var paramRow = lazyre.New(`COMMS-RES-(?P<op>\w+?)(?:_base|_single|_into_tensor|_tensor)?-(?P<dtype>\w+)` +
+	`\s+(?P<size>\d+)\s+\d+\s+(?P<us>[\d.]+)\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+(?P<bus>[\d.]+)`)
+
+var binarySize = lazyre.New(`^([\d._]+)([KMGT]?)`)
 
 // matchForms reports a text with such a table.
 func matchForms(data []byte) bool {
@@ -72,9 +86,6 @@ func heading(text string) string {
 
 // formLine reads a line of such a table; false when it is none.
 func (p *parser) formLine(num int, body string) bool {
-	if m := perNode.FindStringSubmatch(body); m != nil {
-		p.world, _ = strconv.Atoi(m[1])
-	}
 	for i := range forms {
 		if f := &forms[i]; strings.Contains(body, f.word) {
 			if g := f.head.Groups(body); g != nil {
@@ -88,7 +99,45 @@ func (p *parser) formLine(num int, body string) bool {
 		return false
 	}
 	g := t.form.row.Groups(body)
-	if g != nil {
+	if g == nil || t.form.once && t.announced == nil {
+		return false
+	}
+	p.formRow(t, num, g)
+	return true
+}
+
+// opWords are what benchmarks on torch.distributed call collectives of nccl-tests.
+var opWords = strings.NewReplacer("all_to_all", "alltoall", "pt2pt", "sendrecv")
+
+// formHead begins a table, or goes on with one of several rows with a head each.
+func (p *parser) formHead(num int, f *form, g map[string]string) {
+	program := ""
+	if op := g["op"]; op != "" {
+		program = opWords.Replace(op) + "_perf"
+	} else if g["times"]+g["sum"] != "" {
+		program = "all_reduce_perf"
+	}
+	again := func(t *Table) bool { return t.form == f && t.Test == program && (f.row == f.head || g["times"] != "") }
+	t := p.fresh(num, func(t *Table) bool { return !again(t) && (t.done() || t.world > 0) })
+	if t == nil {
+		return
+	}
+	if !again(t) {
+		t.form = f
+		ranks, _ := strconv.Atoi(g["ranks"])
+		if t.world = cmp.Or(ranks, p.world); f.own {
+			t.world = p.serial
+		} else {
+			t.gpu = p.gpu
+		}
+		if t.Library = cmp.Or(t.Library, p.library); p.layout.ranks() == t.world {
+			t.layout = p.layout
+		}
+		if program != "" {
+			t.Test, t.OpFrom = program, "header"
+		}
+	}
+	if t.announced = g; f.row == f.head {
 		p.formRow(t, num, g)
 	}
 	return g != nil
@@ -114,10 +163,37 @@ func (p *parser) formHead(num int, f *form, g map[string]string) {
 
 // formRow files a row of the table at hand. What it does not say follows from what it says.
 func (p *parser) formRow(t *Table, num int, g map[string]string) {
-	size := 1e9 * figureOf(t.announced["gb"])
-	if m := binarySize.FindStringSubmatch(g["size"]); m != nil {
+	figure := func(name string) float64 { return figureOf(cmp.Or(g[name], t.announced[name])) }
+	dtype := cmp.Or(strings.TrimSuffix(g["dtype"], "32"), "float")
+	if g["per"] != "" {
+		dtype = cmp.Or(p.dtype, dtype)
+		if t = p.tableOf(t, num, shape{int(figure("nodes")), int(figure("per"))}, strings.ToLower(g["algo"])); t == nil {
+			return
+		}
+	}
+	op := opOf(t.Test)
+	size := 1e6*figure("mb") + 1e9*figure("gb") + figure("count")*figure("each")
+	if m := binarySize.FindStringSubmatch(cmp.Or(g["size"], t.announced["size"])); m != nil {
 		size = figureOf(m[1]) * float64(int64(1)<<(10*strings.Index(" KMGT", cmp.Or(m[2], " "))))
 	}
+	micros := figure("us") + 1e3*figure("ms")
+	alg, bus := figure("alg")+figure("algGb")/8, figure("bus")+figure("busGb")/8
+	if t.bits {
+		bus /= 8
+	}
+	factor := op.BusFactor(t.world)
+	switch {
+	case figure("all") > 0: // bytes × 2 (ranks − 1) over the time
+		size, bus = p.payload, figure("all")/float64(max(t.world, 1))
+		alg = bus / factor
+	case alg == 0 && micros > 0:
+		alg = size / micros / 1e3
+	case alg == 0:
+		alg = bus / factor
+	case bus == 0:
+		bus = alg * factor
+	}
+	p.addPoint(t, num, dtype, size, cmp.Or(micros, size/alg/1e3), alg, bus)
 	t.announced = nil // every rank prints the same
 	alg, bus := figureOf(g["alg"]), figureOf(g["bus"])+figureOf(g["busGb"])/8
 	if alg == 0 {
@@ -130,6 +206,18 @@ func (p *parser) formRow(t *Table, num int, g map[string]string) {
 	}
 	point := result.Point{Size: unit.Bytes(size), Out: timing(micros, rate(alg), rate(bus), nil), Line: num}
 	p.addRow(t, point, "float", "sum", -1)
+}
+
+// tableOf is the table of a row that says where it ran and by which algorithm: the one at hand, or one more like it.
+func (p *parser) tableOf(t *Table, num int, at shape, algo string) *Table {
+	if like := *t; t.done() && (t.layout != at || t.algo != algo) {
+		if t = p.newTable(num); t == nil {
+			return nil
+		}
+		t.form, t.Test, t.OpFrom, t.Library, t.gpu = like.form, like.Test, like.OpFrom, like.Library, like.gpu
+	}
+	t.layout, t.world, t.algo = at, at.ranks(), algo
+	return t
 }
 
 // figureOf reads a number that an expression found; 0 where it is none.

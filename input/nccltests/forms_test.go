@@ -81,3 +81,72 @@ busbw: 374.391 Gbps
 		t.Error("prose is taken for a table")
 	}
 }
+
+// Speeds of transfer in a text: bytes that all ranks of an all-reduce send over the time. The text says how much is
+// summed, a row where and by which algorithm.
+func TestTransferSpeeds(t *testing.T) {
+	const text = `The script sums a model in BF16 precision (2.00 GB) over all GPUs.
+
+| run | Nodes | GPUs per Node | Measured Transfer speed (GB/s) | Time (s) |
+| --- | ----- | ------------- | ------------------------------ | -------- |
+| a-1 | 1     | 4             | 600.0                          | 0.020    |
+| a-2 | 2     | 2             | 24.0                           | 0.500    |
+
+| run | Nodes | GPUs per Node | Topology | Measured Transfer speed (GB/s) | Time (s) |
+| --- | ----- | ------------- | -------- | ------------------------------ | -------- |
+| b-1 | 2     | 2             | Ring     | 12.0                           | 1.0      |
+| b-2 | 2     | 2             | Tree     | 24.0                           | 0.5      |
+`
+	if !Match([]byte(text)) {
+		t.Fatal("not recognised")
+	}
+	out, err := ReadOutput("x", strings.NewReader(text))
+	if err != nil || len(out.Tables) != 4 {
+		t.Fatalf("%d tables, %v", len(out.Tables), err)
+	}
+	for i, want := range []struct {
+		nodes, per int
+		algo       string
+		millis     float64
+	}{{1, 4, "auto", 20}, {2, 2, "auto", 500}, {2, 2, "ring", 1000}, {2, 2, "tree", 500}} {
+		s := out.Tables[i].Sweeps[0]
+		nodes, per, said := out.Tables[i].Layout()
+		p := s.Points[0]
+		if !said || nodes != want.nodes || per != want.per || s.Nodes != want.nodes || s.Op != coll.AllReduce ||
+			s.Dtype != "bfloat16" || p.Size != 2e9 || p.Algo != want.algo ||
+			math.Abs(p.Out.Time.Mean.Micros()-1e3*want.millis) > 0.1 {
+			t.Errorf("%d: %v of %d×%d, %v of %v by %s in %v", i, s.Op, nodes, per, s.Dtype, p.Size, p.Algo, p.Out.Time.Mean)
+		}
+	}
+	if out, err = ReadOutput("x", strings.NewReader(strings.ReplaceAll(text, "(2.00 GB)", ""))); err != nil ||
+		out.Unused != 4 || len(out.Tables[0].Sweeps) > 0 {
+		t.Errorf("%+v, %v; expected no times of a size that nothing says", out, err)
+	}
+}
+
+// TestSaidBefore reads what stands before tables: the release, the GPUs, and the layout of a launcher's command line.
+func TestSaidBefore(t *testing.T) {
+	const text = `$ ./build/all_reduce_perf -b 32k -e 16G -f 2 -g 8
+| size (B) | time (us) | algbw (GB/s) | busbw (GB/s) |
+| -------: | --------: | -----------: | -----------: |
+| 1048576  | 50.0      | 20.97        | 36.70        |
+
+- software: torch=2.7.0, cuda=12.8, nccl=(2, 26, 2)
+- hardware: _CudaDeviceProperties(name='NVIDIA H100 80GB HBM3', major=9)
+$ torchrun --nnodes=2 --nproc_per_node=8 bench.py
+The average bandwidth of all_reduce over 16 ranks (5 warmups / 20 trials):
+| payload |    busbw   |    algbw   |
+| ------: | ---------: | ---------: |
+|    1GiB | 375.00GBps | 200.00GBps |
+`
+	out, err := ReadOutput("x", strings.NewReader(text))
+	if err != nil || len(out.Tables) != 2 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	for i, want := range []string{"1x8 nccl-tests -g 8  ", "2x8 torch.distributed 2.26.2 NVIDIA H100 80GB HBM3"} {
+		s := out.Tables[i].Sweeps[0]
+		if have := strings.Join([]string{s.Layout(), s.Tool, s.Library, s.GPU()}, " "); have != want {
+			t.Errorf("%q, expected %q", have, want)
+		}
+	}
+}

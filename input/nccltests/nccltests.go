@@ -69,9 +69,18 @@ type Table struct {
 	world  int   // ranks, where none is listed
 	serial int   // GPUs a thread, as a command line before the table says
 
+	layout shape  // as a row, or a command line before the table says
+	algo   string // that was forced, as a row says
+	gpu    string // as the text before the table says
+
 	form      *form             // of who prints it; nil: nccl-tests
 	announced map[string]string // by the head of a row that comes next
 }
+
+// shape is how many nodes with how many GPUs each; of none where nothing says it.
+type shape struct{ nodes, per int }
+
+func (s shape) ranks() int { return s.nodes * s.per }
 
 // Output is everything that the tool printed.
 type Output struct {

@@ -20,14 +20,14 @@ type columns struct {
 
 // parser walks through the lines.
 type parser struct {
-	world   int // ranks, as a benchmark or its launcher said before its table
-	name    string
-	out     *Output
-	program string          // last program named on a command line
-	serial  int             // and its -g
-	torn    *torn           // the row that is being put together
-	hosts   map[string]bool // of the rank lines
-	rows    int
+	remarks
+	name  string
+	out   *Output
+	torn  *torn             // the row that is being put together
+	hosts map[string]bool   // of the rank lines
+	glued map[string]string // what unglue found
+	rows  int
+	full  bool // a limit was reached and said so
 }
 
 // overflow says once that the text holds more than is kept.
@@ -72,13 +72,10 @@ func (p *parser) fresh(line int, used func(*Table) bool) *Table {
 // done reports whether a table has rows or its end.
 func (t *Table) done() bool { return len(t.Sweeps) > 0 || t.ended }
 
-// loggedRelease is what NCCL prints of itself where NCCL_DEBUG asks for it.
-var loggedRelease = lazyre.New(`\bNCCL version (\d+\.\d+\.\d+)`)
-
 func (p *parser) line(num int, text string) {
-	if t := p.lastTable(); t != nil && strings.Contains(text, "NCCL version ") {
-		if m := loggedRelease.FindStringSubmatch(text); m != nil {
-			t.Library = cmp.Or(t.Library, strings.Clone(m[1]))
+	if p.remark(text) {
+		if t := p.lastTable(); t != nil && !t.done() {
+			t.Library = cmp.Or(t.Library, p.library)
 		}
 	}
 	text, record := p.cutRecord(text)
@@ -103,9 +100,7 @@ func (p *parser) line(num int, text string) {
 		strings.Contains(t, ": Test failure "):
 		p.out.Failure = cmp.Or(p.out.Failure, t)
 	case strings.Contains(t, "_perf") && !strings.HasPrefix(t, "#"):
-		// It counts for the tables that follow, unless they name theirs.
-		p.program = cmp.Or(programIn(t), p.program)
-		p.serial, _ = strconv.Atoi(perThread.FindStringSubmatch(t + " -g 1")[1])
+		p.commanded(t)
 	case t[0] >= '0' && t[0] <= '9' || strings.IndexByte("-nNi.", t[0]) >= 0: // a figure, nan or inf
 		p.fields(num, strings.Fields(t), false)
 	}
@@ -115,7 +110,6 @@ var (
 	// before "iters:" stands a digit, and neither "warmup" nor "agg"
 	paramsLine = lazyre.New(`^nThread \d+ nGpus (?P<gpus>\d+)(?:.*\d iters: (?P<iters>\d+))?`)
 	noParams   = Params{-1, -1}
-	perThread  = lazyre.New(` -(?:g|-ngpus)[ =]?(\d{1,4})\b`)
 )
 
 // params begins a run.

@@ -1,6 +1,7 @@
 package nccltests
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -38,6 +39,9 @@ func (t *Table) describe(file string) {
 	}
 	hosts, per := t.perHost()
 	ranks := max(t.NRanks(), 1)
+	if like.Nodes, like.PerNode = t.layout.nodes, t.layout.per; t.gpu != "" {
+		like.Machine = &result.Machine{GPU: t.gpu}
+	}
 	if len(hosts) > 0 {
 		like.Machine = &result.Machine{GPU: t.Ranks[len(t.Ranks)-1].Model}
 		like.Nodes, like.PerNode = result.Evenly(per, ranks)
@@ -54,16 +58,22 @@ func (t *Table) describe(file string) {
 			s.OpFrom = "its columns"
 		}
 		for i := range s.Points {
-			s.Points[i].Algo = "auto"
+			s.Points[i].Algo = cmp.Or(t.algo, "auto")
 		}
 	}
 }
 
-// Layout is how many nodes with how many GPUs each the table lists, false where it lists no
+// Layout is how many nodes with how many GPUs each the table lists, or the text says otherwise; false where it lists no
 // ranks, or not all.
 func (t *Table) Layout() (nodes, gpus int, ok bool) {
-	hosts, per := t.perHost()
-	for _, n := range per {
+	if len(t.Ranks) == 0 && t.layout.ranks() > 1 {
+		return t.layout.nodes, t.layout.per, true
+	}
+	hosts := map[string]int{}
+	for _, r := range t.Ranks {
+		hosts[r.Host]++
+	}
+	for _, n := range hosts {
 		gpus = max(gpus, n)
 	}
 	return len(hosts), gpus, len(hosts) > 0 && gpus*len(hosts) == t.NRanks()

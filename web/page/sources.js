@@ -1,5 +1,5 @@
 import { h, put, table } from './dom.js';
-import { sideBySide } from './bars.js';
+import { allReduces, sideBySide } from './bars.js';
 import { seconds } from './units.js';
 
 // The source documents as docs/seeds.md has them: what each says, our command, our figure. The file is shown as it is,
@@ -24,35 +24,31 @@ export async function show(root, state, api) {
   }
   const picture = h('div', { class: 'card' }, h('h2', {}, 'Four GPUs of Baskerville on one, two and four nodes'), h('p', { class: 'quiet', 'aria-live': 'polite' }, 'Predicting …'));
   put(root, h('div', { class: 'document' }, parts[0], picture, parts.slice(1)));
-  baskerville(api).then((drawn) => put(picture, drawn), (error) => put(picture, h('p', { class: 'quiet' }, error.message)));
+  const figure = (what) => lines.map(cells).find((row) => row[0] === what)?.[1]; // of a row, theirs
+  baskerville(api, figure).then((drawn) => put(picture, drawn), (error) => put(picture, h('p', { class: 'quiet' }, error.message)));
 }
 
-// published are the times of an all-reduce of 1.32 GB, and of an epoch over that on one node, by the first document.
-const published = { '1x4 ring': '8.59 ms', '1x4 tree': '13.06 ms', '2x2 ring': '587 ms', '2x2 tree': '309 ms', '4x1 ring': '147 ms', '4x1 tree': '176 ms', '1x4': '1 ×', '2x2': '6.62 ×', '4x1': '1.86 ×' };
-
-// baskerville is the picture: all-reduces by ring and tree with what a link carries, and steps; those of 2×2 are of GPUs
-// of the other socket.
-async function baskerville(api) {
-  const call = { c: 'baskerville', size: '1.32GB', d: 'bfloat16', algo: 'each' };
-  const job = { c: 'baskerville', m: 'gpt2-large', framework: 'ddp', precision: 'bf16', 'micro-batch': 4, 'global-batch': 16, bucket: '25MiB', compare: '1x4,2x2,4x1' };
-  const [near, far, epochs] = await Promise.all([api.ask('predict', { ...call, compare: '1x4,4x1' }), api.ask('predict', { ...call, l: '2x2', devices: '2,3' }), api.ask('step', job)]);
-  const calls = [...near.doc.rows, ...far.doc.rows].sort((a, b) => a.layout.localeCompare(b.layout) || a.algo.localeCompare(b.algo));
-  const carries = (r) => { const x = r.busy.find((u) => u.kind === 'nic') || r.busy[0]; return `${(x.bytes / 1e9).toFixed(2)} GB each way through ${x.kind === 'nic' ? 'a NIC' : 'an NVLink'}`; };
-  const steps = epochs.doc.rows.map((r) => ({ layout: r.layout, compute: r.step_s - r.exposed_comm_s, total: r.layout === '2x2' ? r.branches[1].step_s : r.step_s })).sort((a, b) => a.layout.localeCompare(b.layout));
+// baskerville is the picture of one command: steps, and all-reduces by ring and tree with what a link carries, beside the
+// document's figures. Those of 2×2 are of GPUs of the other socket.
+async function baskerville(api, figure) {
+  const { doc, command } = await api.ask('step', { c: 'baskerville', m: 'gpt2-large', framework: 'ddp', precision: 'bf16', 'micro-batch': 4, 'global-batch': 16, compare: '1x4,2x2,4x1' });
+  const measured = (what, layout) => `published: ${figure(`${what} on ${layout.replace('x', '×')}`) || '–'}`;
+  const rows = doc.rows.map((r) => ({ ...r, ...(r.layout === '2x2' ? r.branches[1] : {}), branches: [], compute: r.step_s - r.exposed_comm_s })).sort((a, b) => a.layout.localeCompare(b.layout));
   return [h('h2', {}, 'Four GPUs of Baskerville on one, two and four nodes'),
-    h('h3', {}, 'All-reduce of 1.32 GB'), sideBySide('time of an all-reduce', calls.map((r) => ({ name: `${r.layout} ${r.algo}`, total: r.time_s, parts: [{ name: 'time', value: r.time_s, colour: 1 }],
-      text: `${carries(r)}; published: ${published[`${r.layout} ${r.algo}`]}` })), seconds),
-    h('h3', {}, 'A step of GPT-2 Large'), sideBySide('time of a step', steps.map((x) => ({ name: x.layout, total: x.total, parts: [{ name: 'compute and update', value: x.compute, colour: 1 }, { name: 'exposed communication', value: x.total - x.compute, colour: 2 }],
-      text: `${(x.total / steps[0].total).toFixed(2)} × as long as on one node; published: ${published[x.layout]}` })), seconds),
-    h('p', { class: 'quiet' }, h('code', {}, near.command), h('br'), h('code', {}, far.command), h('br'), h('code', {}, epochs.command))];
+    h('h3', {}, 'A step of GPT-2 Large'), sideBySide('time of a step', rows.map((x) => ({ name: x.layout, total: x.step_s, parts: [{ name: 'compute and update', value: x.compute, colour: 1 }, { name: 'exposed communication', value: x.step_s - x.compute, colour: 2 }],
+      text: `${(x.step_s / rows[0].step_s).toFixed(2)} × as long as on one node; ${measured('Epoch', x.layout)}` })), seconds),
+    h('h3', {}, `All-reduce of ${(rows[0].all_reduces[0].size_bytes / 1e9).toFixed(2)} GB; 1.32 GB as published`), allReduces(rows, (x) => `; ${measured(x.algo === 'ring' ? 'Ring' : 'Tree', x.layout)}`),
+    h('p', { class: 'quiet' }, h('code', {}, command))];
 }
+
+// cells are those of a line of a table.
+function cells(line) { return line.replace(/^\| |\|$/g, '').split(' | ').map((c) => c.trim()); }
 
 // rows is a table of Markdown: the command, and where its figure is, come last, since they are long.
 function rows(lines) {
-  const cells = lines.map((l) => l.replace(/^\| |\|$/g, '').split(' | ').map((c) => c.trim()));
   const order = ([text, theirs, command, at, ours, off, why = '']) => [text, theirs, ours, off, why, [command, at]];
-  return table('', order(cells[0]).map((x) => ({ text: [x].flat().join(', '), w: x === 'the text' || x === 'why' })),
-    cells.slice(2).map((row) => order(row).map((c) => (Array.isArray(c) ? [inline(c[0]), h('br'), inline(c[1])] : inline(c)))));
+  return table('', order(cells(lines[0])).map((x) => ({ text: [x].flat().join(', '), w: x === 'the text' || x === 'why' })),
+    lines.slice(2).map((l) => order(cells(l)).map((c) => (Array.isArray(c) ? [inline(c[0]), h('br'), inline(c[1])] : inline(c)))));
 }
 
 // inline are code, strong words and links of a text.

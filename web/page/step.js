@@ -5,7 +5,7 @@ import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, ref
 import { degrees, parallel, settingsOf, splitWords, spread, sizes, fitting } from './fitting.js';
 import { slider, powers } from './slider.js';
 import { term } from './terms.js';
-import { sideBySide, stacked } from './bars.js';
+import { allReduces, sideBySide, stacked } from './bars.js';
 import { Curve } from './curve.js';
 import { seconds, memory, percent, short, count, counted, plural, bytes } from './units.js';
 
@@ -127,6 +127,7 @@ export async function show(root, state, api) {
   function compare(doc) {
     const list = doc.rows.filter((r) => r.fits).map((r) => ({ name: r.layout, total: r.step_s, range: `${seconds(r.low_s)} – ${seconds(r.high_s)}`, parts: timeParts(r), text: [`${short(r.tokens_per_s)} ${unit}/s, ${splitWords(r.job.parallel)}: ${plain(r.bottleneck.text)}`, fork(r, seconds)] }));
     put(compared, (doc.rows.length > 1 || doc.skipped) && h('div', { class: 'card' }, h('h2', {}, 'Layouts side by side'), list.length > 0 && sideBySide('time of a step', list, seconds),
+      doc.rows.some((r) => r.all_reduces) && [h('h3', {}, 'All gradients in one all-reduce'), allReduces(doc.rows)],
       doc.rows.filter((r) => !r.fits).map((r) => h('p', { class: 'quiet' }, h('strong', {}, r.layout), ` ${plain(r.bottleneck.text)}`)),
       (doc.skipped || []).map((x) => h('p', { class: 'quiet' }, plain(x))), h('p', { class: 'quiet' }, `Below: ${best.layout}.`)));
   }

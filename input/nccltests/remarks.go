@@ -1,0 +1,84 @@
+package nccltests
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"busbar.dev/internal/lazyre"
+)
+
+// remarks are what a text says for the tables that follow, unless they say it themselves.
+type remarks struct {
+	program string  // last program of nccl-tests on a command line
+	serial  int     // and its -g
+	world   int     // ranks
+	layout  shape   // of a command line
+	library string  // NCCL's release
+	gpu     string  // its model
+	payload float64 // bytes of every call
+	dtype   string
+}
+
+// remarked are the lines that say something, each with words that it holds. A text says of what it sends: BF16
+// precision (1.32 GB), or: 1.32 GB of bf16.
+var remarked = []struct {
+	words string
+	re    *lazyre.Regexp
+	keep  func(r *remarks, m []string)
+}{
+	{"", lazyre.New(`(?i)^[#\s]*world size\s*[:=]\s*(\d{1,7})\b`), func(r *remarks, m []string) {
+		r.world, _ = strconv.Atoi(m[1])
+		r.layout = shape{}
+	}},
+	{"--nproc", lazyre.New(`.*--nproc[-_]per[-_]node[= ](\d{1,4}).*`), func(r *remarks, m []string) {
+		r.layout.per, _ = strconv.Atoi(m[1])
+		r.layout.nodes = 1
+		if strings.Contains(m[0], "--nnodes") {
+			r.layout.nodes, _ = strconv.Atoi(nodesGiven.FindStringSubmatch(m[0] + " --nnodes=0")[1])
+		}
+		r.world = r.layout.ranks()
+	}},
+	{"NCCL version", namedRelease, keepRelease},
+	{"nccl=(", namedRelease, keepRelease},
+	{"_CudaDeviceProperties(", lazyre.New(`\bname='([^']{1,80})'`), func(r *remarks, m []string) { r.gpu = m[1] }},
+	{
+		" GB", lazyre.New(`(?i)\b(bf16|fp16|fp32) precision \(([\d.]{1,9}) GB\)|([\d.]{1,9}) GB of (bf16|fp16|fp32)\b`),
+		func(r *remarks, m []string) {
+			r.payload, r.dtype = 1e9*figureOf(m[2]+m[3]), dtypeWords.Replace(strings.ToLower(m[1]+m[4]))
+		},
+	},
+}
+
+var (
+	namedRelease = lazyre.New(`(?i)\bnccl(?: version\s*:?\s*|=)\(?(\d+)[.,] ?(\d+)[.,] ?(\d+)`)
+	nodesGiven   = lazyre.New(`--nnodes[= ](\d{1,6})\b`)
+	perThread    = lazyre.New(` -(?:g|-ngpus)[ =]?(\d{1,4})\b`)
+	dtypeWords   = strings.NewReplacer("bf16", "bfloat16", "fp16", "half", "fp32", "float")
+)
+
+func keepRelease(r *remarks, m []string) { r.library = m[1] + "." + m[2] + "." + m[3] }
+
+// remark reads a line; false where it says nothing.
+func (r *remarks) remark(text string) (found bool) {
+	for i := range remarked {
+		x := &remarked[i]
+		if !strings.Contains(text, x.words) {
+			continue
+		}
+		if m := x.re.FindStringSubmatch(text); m != nil {
+			x.keep(r, m)
+			found = true
+		}
+	}
+	return found
+}
+
+// commanded reads a command line of nccl-tests. Without a launcher it is one process, on one node.
+func (r *remarks) commanded(text string) {
+	r.program = cmp.Or(programIn(text), r.program)
+	r.serial, _ = strconv.Atoi(perThread.FindStringSubmatch(text + " -g 1")[1])
+	if r.layout = (shape{1, r.serial}); strings.Contains(text, "run ") { // mpirun, srun
+		r.layout = shape{}
+	}
+}

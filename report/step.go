@@ -51,6 +51,9 @@ func Step(p *Page, d *query.StepDoc) {
 		t.Add(r.Layout, r.Step, spanRange(r.Low, r.High), r.Compute, r.Exposed, r.Bubble, r.Optimizer+r.Host, r.TokensPerS,
 			r.PerGPU, r.TFLOPSPerGPU, 100*r.MFU, memoryOf(r.Memory["total"], r.Has)+when(r.Tight, " tight"), r.Job.Global,
 			r.Job.Parallel)
+		if b := r.Branches; len(d.Rows) > 1 && len(b) > 1 {
+			t.Add(r.Layout+" fork", b[1].Step, spanRange(b[1].Low, b[1].High))
+		}
 	}
 	if !d.Wrong() {
 		p.table(t)
@@ -77,14 +80,13 @@ func Step(p *Page, d *query.StepDoc) {
 // allReduces is what each layout takes to sum all gradients in one call, by algorithm, and how much goes through the
 // busiest of its links.
 func allReduces(p *Page, rows []query.StepRow) {
-	t := texttab.New("layout", "algo", ">time", ">expected", ">busbw (GB/s)|%.2f", ">NVLink", ">NIC", "bottleneck")
+	t := texttab.New("layout", "algo", ">time", ">expected", ">busbw (GB/s)|%.2f", ">NVLink", ">NIC")
 	var size unit.Bytes
 	add := func(layout string, list []predict.Row) {
 		for _, r := range list {
 			size = r.Size
 			t.Add(layout, r.Algo+when(r.Chosen, "*"), r.Time, spanRange(unit.Span(r.Low.Seconds()), unit.Span(r.High.Seconds())),
-				r.BusBW.GBps(),
-				carried(&r, result.ByNVLink), carried(&r, result.ByNIC), where(r.Limit))
+				r.BusBW.GBps(), carried(&r, result.ByNVLink), carried(&r, result.ByNIC))
 		}
 	}
 	for _, r := range rows {

@@ -39,8 +39,9 @@ const (
 	clearly = 0.005
 )
 
-// TestSeeds runs the command of every row of docs/seeds.md with --json, in a copy of docs/examples, and holds our figure and the
-// difference to what the row says. A difference of more than 10%, or another answer, needs a reason in its last column.
+// TestSeeds runs the command of every row of docs/seeds.md with --json, in a copy of docs/examples, and holds our
+// figure and the difference to what the row says. A difference of more than 10%, or another answer, needs a reason in
+// its last column.
 func TestSeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes, and takes minutes under the race detector")

@@ -38,7 +38,7 @@ async function baskerville(api, figure) {
     return `; published: ${time} for 1.32 GB, ${seconds(parseFloat(time) / 1e3 * x.size_bytes / 1.32e9)} for as much`;
   };
   const rows = doc.rows.map((r) => ({ ...r, ...(r.layout === '2x2' ? r.branches[1] : {}), branches: [], compute: r.step_s - r.exposed_comm_s })).sort((a, b) => a.layout.localeCompare(b.layout));
-  return [h('h2', {}, 'Four GPUs of Baskerville on one, two and four nodes'),
+  return [h('h2', {}, 'Four GPUs of Baskerville on one, two (those of the other socket) and four nodes'),
     h('h3', {}, 'A step of GPT-2 Large'), sideBySide('time of a step', rows.map((x) => ({ name: x.layout, total: x.step_s, parts: [{ name: 'compute and update', value: x.compute, colour: 1 }, { name: 'exposed communication', value: x.step_s - x.compute, colour: 2 }],
       text: x === rows[0] ? '' : `${(x.step_s / rows[0].step_s).toFixed(2)} × as long as on one node; published: ${measured('Epoch', x.layout)}` })), seconds),
     h('h3', {}, `All-reduce of ${(rows[0].all_reduces[0].size_bytes / 1e9).toFixed(2)} GB, all gradients in one`), allReduces(rows, beside),

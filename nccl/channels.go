@@ -1,7 +1,5 @@
 package nccl
 
-import "slices"
-
 // channels decides how many channels collectives use (NCCL 2.28 src/graph/connect.cc,
 // ncclTopoPostset).
 func (p *Plan) channels() {
@@ -128,17 +126,15 @@ func (p *Plan) p2pChannels() {
 }
 
 // p2pChunk is in how many bytes sends and receives travel, where no setting says it (src/init.cc, computeBuffSizes):
-// more where NVLink joins all ranks. It is not known of RCCL.
+// more where no rank is behind PCIe. It is not known of RCCL.
 func (p *Plan) p2pChunk() int {
-	if p.RCCL != nil {
+	switch {
+	case p.RCCL != nil:
 		return 0
+	case p.NNodes == 1 && p.Graphs.Ring.TypeIntra < PathPIX:
+		return 512 << 10
 	}
-	for _, g := range p.Nodes[0].View.sys.nodes[kindGPU] {
-		if p.NNodes > 1 || slices.ContainsFunc(g.paths[kindGPU], func(x topoPath) bool { return x.kind > PathNVL }) {
-			return 128 << 10
-		}
-	}
-	return 512 << 10
+	return 128 << 10
 }
 
 // perPeer is the least number of channels a GPU uses to any peer.

@@ -69,6 +69,7 @@ type jobSite struct {
 	version nccl.Version
 	setting map[string]string // of NCCL
 	tuned   bool              // collectives run as under busbar's tuner plugin
+	beside  bool              // other layouts are compared with it
 }
 
 // training is a job as it was asked for, and the cluster it runs on.

@@ -107,7 +107,7 @@ type stepBranch struct {
 
 // branches are the step as it was priced and under the other answer to the question that changes it most, where that
 // is more than facts which are not known may leave unsaid.
-func (p *pricedStep) branches(chosen, compared bool) ([]stepBranch, error) {
+func (p *pricedStep) branches(chosen bool) ([]stepBranch, error) {
 	q, err := predict.New(p.cluster, p.ranks, p.version, p.setting, nil)
 	if err != nil {
 		return nil, err
@@ -123,15 +123,14 @@ func (p *pricedStep) branches(chosen, compared bool) ([]stepBranch, error) {
 			continue // the job does not run so
 		}
 		if factor := float64(max(other.Step, p.Step) / min(other.Step, p.Step)); factor > most {
+			sums, err := other.allReduces()
+			if err != nil {
+				return nil, err
+			}
 			most = factor
 			list = []stepBranch{
 				{f.Taken, f.Tell, p.Step, p.Step / margin, p.Step * margin, nil},
-				{f.Other, f.Tell, other.Step, other.Step / margin, other.Step * margin, nil},
-			}
-			if compared {
-				if list[1].AllReduces, err = other.allReduces(); err != nil {
-					return nil, err
-				}
+				{f.Other, f.Tell, other.Step, other.Step / margin, other.Step * margin, sums},
 			}
 		}
 	}
@@ -139,10 +138,10 @@ func (p *pricedStep) branches(chosen, compared bool) ([]stepBranch, error) {
 }
 
 // allReduces is what summing all gradients at once takes by each algorithm that NCCL could choose, the fastest first;
-// none where ranks do not sum them, or each only its share.
+// none where ranks do not sum them, or each only its share, and where no layouts are compared.
 func (p *pricedStep) allReduces() ([]predict.Row, error) {
 	i := slices.IndexFunc(p.Traffic, func(x step.Traffic) bool { return x.Group == step.Data })
-	if i < 0 || p.job.Split.ZeRO > 0 {
+	if i < 0 || p.job.Split.ZeRO > 0 || !p.beside {
 		return nil, nil
 	}
 	x := p.Traffic[i]
@@ -191,7 +190,7 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 	if err := checkTuner(q.Tuner, t.version); err != nil {
 		return nil, err
 	}
-	t.tuned = q.Tuner
+	t.tuned, t.beside = q.Tuner, q.Compare != ""
 	defer env.working("pricing the step")()
 	d := &StepDoc{Cluster: t.cluster.Name, Rows: []StepRow{}}
 	if len(t.shapes) > 1 {
@@ -274,14 +273,11 @@ func (q *Step) row(p *pricedStep, campaign *running) (row StepRow, err error) {
 	}
 	p.Feed(data)
 	row = p.row(changes)
-	compared := q.Compare != ""
-	if row.Branches, err = p.branches(q.Devices != "", compared); err != nil {
+	if row.Branches, err = p.branches(q.Devices != ""); err != nil {
 		return row, err
 	}
-	if compared {
-		if row.AllReduces, err = p.allReduces(); err != nil {
-			return row, err
-		}
+	if row.AllReduces, err = p.allReduces(); err != nil {
+		return row, err
 	}
 	if row.Starved > 0.1*row.Step {
 		row.Bottleneck = step.Limit{

@@ -208,13 +208,15 @@ func (p *parser) formRow(t *Table, num int, g map[string]string) {
 	p.addRow(t, point, "float", "sum", -1)
 }
 
-// tableOf is the table of a row that says where it ran and by which algorithm: the one at hand, or one more like it.
+// tableOf is the table of a row that says where it ran and by which algorithm: the one at hand, or another under the
+// same head.
 func (p *parser) tableOf(t *Table, num int, at shape, algo string) *Table {
-	if like := *t; t.done() && (t.layout != at || t.algo != algo) {
+	if t.done() && (t.layout != at || t.algo != algo) {
+		f := t.form
 		if t = p.newTable(num); t == nil {
 			return nil
 		}
-		t.form, t.Test, t.OpFrom, t.Library, t.gpu = like.form, like.Test, like.OpFrom, like.Library, like.gpu
+		p.formHead(num, f, map[string]string{"sum": "again"})
 	}
 	t.layout, t.world, t.algo = at, at.ranks(), algo
 	return t

@@ -133,7 +133,7 @@ func TestSaidBefore(t *testing.T) {
 
 - software: torch=2.7.0, cuda=12.8, nccl=(2, 26, 2)
 - hardware: _CudaDeviceProperties(name='NVIDIA H100 80GB HBM3', major=9)
-$ torchrun --nnodes=2 --nproc_per_node=8 bench.py
+$ torchrun --nproc_per_node=8 --nnodes=2 bench.py
 The average bandwidth of all_reduce over 16 ranks (5 warmups / 20 trials):
 | payload |    busbw   |    algbw   |
 | ------: | ---------: | ---------: |

@@ -27,34 +27,31 @@ var remarked = []struct {
 	re    *lazyre.Regexp
 	keep  func(r *remarks, m []string)
 }{
-	{"", lazyre.New(`(?i)^[#\s]*world size\s*[:=]\s*(\d{1,7})\b`), func(r *remarks, m []string) {
-		r.world, _ = strconv.Atoi(m[1])
-		r.layout = shape{}
-	}},
-	{"--nproc", lazyre.New(`.*--nproc[-_]per[-_]node[= ](\d{1,4}).*`), func(r *remarks, m []string) {
-		r.layout.per, _ = strconv.Atoi(m[1])
-		r.layout.nodes = 1
-		if strings.Contains(m[0], "--nnodes") {
-			r.layout.nodes, _ = strconv.Atoi(nodesGiven.FindStringSubmatch(m[0] + " --nnodes=0")[1])
-		}
-		r.world = r.layout.ranks()
-	}},
+	{
+		"", lazyre.New(`(?i)^[#\s]*world size\s*[:=]\s*(\d{1,7})\b`),
+		func(r *remarks, m []string) { r.world, _ = strconv.Atoi(m[1]) },
+	},
+	{
+		"--nproc",
+		lazyre.New(`(?:--nnodes[= ](\S{1,5})\b.*)?--nproc[-_]per[-_]node[= ](\d{1,4})\b(?:.*--nnodes[= ](\S{1,5}))?`),
+		func(r *remarks, m []string) {
+			r.layout.nodes, _ = strconv.Atoi(cmp.Or(m[1], m[3], "1")) // none where a variable says it
+			r.layout.per, _ = strconv.Atoi(m[2])
+			r.world = r.layout.ranks()
+		},
+	},
 	{"NCCL version", namedRelease, keepRelease},
 	{"nccl=(", namedRelease, keepRelease},
 	{"_CudaDeviceProperties(", lazyre.New(`\bname='([^']{1,80})'`), func(r *remarks, m []string) { r.gpu = m[1] }},
 	{
-		" GB", lazyre.New(`(?i)\b(bf16|fp16|fp32) precision \(([\d.]{1,9}) GB\)|([\d.]{1,9}) GB of (bf16|fp16|fp32)\b`),
-		func(r *remarks, m []string) {
-			r.payload, r.dtype = 1e9*figureOf(m[2]+m[3]), dtypeWords.Replace(strings.ToLower(m[1]+m[4]))
-		},
+		" GB", lazyre.New(`(?i)\bbf16 precision \(([\d.]{1,9}) GB\)|([\d.]{1,9}) GB of bf16\b`),
+		func(r *remarks, m []string) { r.payload, r.dtype = 1e9*figureOf(m[1]+m[2]), "bfloat16" },
 	},
 }
 
 var (
 	namedRelease = lazyre.New(`(?i)\bnccl(?: version\s*:?\s*|=)\(?(\d+)[.,] ?(\d+)[.,] ?(\d+)`)
-	nodesGiven   = lazyre.New(`--nnodes[= ](\d{1,6})\b`)
 	perThread    = lazyre.New(` -(?:g|-ngpus)[ =]?(\d{1,4})\b`)
-	dtypeWords   = strings.NewReplacer("bf16", "bfloat16", "fp16", "half", "fp32", "float")
 )
 
 func keepRelease(r *remarks, m []string) { r.library = m[1] + "." + m[2] + "." + m[3] }

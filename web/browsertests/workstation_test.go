@@ -90,7 +90,7 @@ func TestWorkstation(t *testing.T) {
 	p := start(t)
 	p.open("/step?m=gpt2-large", stepped)
 	p.pick("Kind", "a6000")
-	p.wait(`location.search.includes('c=a6000:1') && ` + stepped)
+	p.wait(`location.search.includes('c=1xa6000:1') && ` + stepped)
 	p.pick("GPUs per node", "4")
 	p.wait(`location.search.includes('c=4xa6000:1') && ` + stepped +
 		` && document.querySelector('.view header p').textContent.includes('1x4')`)

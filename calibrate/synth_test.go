@@ -39,7 +39,7 @@ func synthetic(t testing.TB, f *sim.Figures, spread float64, machines ...int) []
 	if err != nil {
 		t.Fatal(err)
 	}
-	sweeps, _, _, err := truth.Read("synthetic.jsonl", strings.NewReader(text))
+	sweeps, _, err := truth.Read("synthetic.jsonl", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestBenchOnPublishedSweeps(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	sweeps, _, _, err := truth.Read(name, bytes.NewReader(data))
+	sweeps, _, err := truth.Read(name, bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}

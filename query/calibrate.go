@@ -197,7 +197,6 @@ type measurements struct {
 type measuredFile struct {
 	sweeps    result.Sweeps // of busbar and of nccl-tests, on a cluster that is given
 	published result.Sweeps // on machines that they describe themselves
-	runs      []*truth.Training
 	left      []truth.Left
 	lines     bool // it is none of the others, and so should have one JSON object a line
 }
@@ -230,7 +229,7 @@ func (m *measurements) read(file string) (f measuredFile, err error) {
 		return f, notCollective(name)
 	}
 	f.lines = true
-	f.published, f.runs, f.left, err = truth.Read(name, bytes.NewReader(data))
+	f.published, f.left, err = truth.Read(name, bytes.NewReader(data))
 	return f, err
 }
 
@@ -247,10 +246,7 @@ func (m *measurements) sweeps(name string) (result.Sweeps, error) {
 	for _, l := range f.left {
 		reasons = append(reasons, fmt.Sprintf("%d records %s", l.Points, l.Reason))
 	}
-	switch found := len(f.sweeps) + len(f.published); {
-	case found == 0 && len(f.runs) > 0:
-		return nil, fmt.Errorf("%s: a training point, not a collective; `busbar step` predicts those", f.runs[0].ID)
-	case found == 0 && len(f.left) > 0:
+	if len(f.sweeps)+len(f.published) == 0 && len(f.left) > 0 {
 		return nil, fmt.Errorf("%s: nothing to calibrate with: %s", name, strings.Join(reasons, "; "))
 	}
 	for _, r := range reasons {

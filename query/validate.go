@@ -14,7 +14,6 @@ import (
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/words"
-	"busbar.dev/step"
 )
 
 // Validate asks how far off predictions of measured points are. Published points are predicted on the machine that
@@ -45,21 +44,17 @@ func (q Validate) Run(ctx context.Context, env Env) (doc *ValidateDoc, err error
 	if err != nil {
 		return nil, err
 	}
-	runs, passed := found.predictRuns(q.Class)
 	rows, left, err := found.predict()
 	if err != nil {
 		return nil, err
 	}
-	if q.Class != "" && len(runs) == 0 {
+	if q.Class != "" {
 		if rows, left, err = pickClass(q.Class, rows, left); err != nil {
 			return nil, err
 		}
 	}
 	d := newValidateDoc(rows, left)
 	d.Notes = truth.Repeated(found.published)
-	if len(found.runs) > 0 {
-		d.addRuns(runs, passed)
-	}
 	d.judge(&q)
 	return d, nil
 }
@@ -83,8 +78,7 @@ func (q *Validate) read(ctx context.Context, m *measurements) (*measured, error)
 		if err != nil {
 			return nil, err
 		}
-		all.published, all.runs = append(all.published, f.published...), append(all.runs, f.runs...)
-		all.left = append(all.left, f.left...)
+		all.published, all.left = append(all.published, f.published...), append(all.left, f.left...)
 		for _, s := range f.sweeps {
 			word := cmp.Or(q.Cluster, s.Cluster)
 			if word == "" {
@@ -186,8 +180,7 @@ func (d *ValidateDoc) nothingIn(files []string) error {
 		d.Skipped[0].Reason)
 }
 
-// ValidateDoc is the answer to Validate. The score is that of collectives, and that of training runs where there are no
-// others; of both, collectives stand first in every list.
+// ValidateDoc is the answer to Validate.
 type ValidateDoc struct {
 	truth.Score
 	Skipped   []truth.Left    `json:"skipped"` // that were not scored
@@ -202,7 +195,6 @@ type ValidateDoc struct {
 	Rows      []truth.Point   `json:"rows"`
 	Notes     []string        `json:"notes,omitempty"`
 	Unused    []truth.Unused  `json:"unused_fields,omitempty"`
-	Training  *validatedRuns  `json:"training,omitempty"`
 	Missed    []string        `json:"missed,omitempty"` // bounds that errors are greater than, in words
 
 	nothing error
@@ -213,15 +205,6 @@ type validatedFile struct {
 	File  string `json:"file"`
 	Sizes string `json:"sizes"`
 	truth.Part
-}
-
-// validatedRuns is the score of training runs; theirs are the last rows, classes, machines and skipped points of the
-// document.
-type validatedRuns struct {
-	truth.Part
-	Classes  int `json:"classes"`
-	Clusters int `json:"machines"`
-	Skipped  int `json:"skipped"`
 }
 
 // Err is the reason where there was nothing to grade; the document is printed all the same.
@@ -236,29 +219,21 @@ func newValidateDoc(rows []truth.Row, left []truth.Left) *ValidateDoc {
 	d := &ValidateDoc{
 		Score: truth.Rate(rows), Halves: truth.Split(rows, truth.ByMiB), Classes: truth.Split(rows, truth.ByClass),
 		Hardware: truth.Split(named, truth.ByHardware), Who: truth.Split(rows, truth.ByMachine), Files: validatedFiles(rows),
-		Unused: truth.UnusedFields(rows), Skipped: []truth.Left{}, Rows: []truth.Point{},
+		Unused: truth.UnusedFields(rows), Skipped: append([]truth.Left{}, left...), Rows: []truth.Point{},
+		Predicted: len(rows), Gradable: len(rows),
 	}
 	for i := range rows {
 		d.Rows = append(d.Rows, rows[i].Point())
 	}
-	d.count(len(rows), left)
-	return d
-}
-
-// count adds what was predicted and what was left out.
-func (d *ValidateDoc) count(predicted int, left []truth.Left) {
-	gradable := predicted
 	for _, l := range left {
 		if l.Gradable {
-			gradable += l.Points
+			d.Gradable += l.Points
 		}
 	}
-	if d.Predicted == 0 && gradable > 0 { // the document's subject
-		d.Share = float64(predicted) / float64(gradable)
+	if d.Gradable > 0 {
+		d.Share = float64(d.Predicted) / float64(d.Gradable)
 	}
-	d.Skipped = append(d.Skipped, left...)
-	d.Predicted += predicted
-	d.Gradable += gradable
+	return d
 }
 
 // validatedFiles are the scores of every file, where there are several.
@@ -279,33 +254,6 @@ func validatedFiles(rows []truth.Row) (list []validatedFile) {
 		}
 	}
 	return list
-}
-
-// predictRuns predicts training runs.
-func (all *measured) predictRuns(class string) ([]*truth.RunRow, []truth.Left) {
-	runs := all.runs
-	if class != "" {
-		runs = slices.DeleteFunc(slices.Clone(runs),
-			func(t *truth.Training) bool { return !isClass(class, t.Class) && !isClass(class, t.Cluster) })
-	}
-	return truth.PredictRuns(runs, step.Default())
-}
-
-// addRuns adds training runs: as the subject of the document where it has no other.
-func (d *ValidateDoc) addRuns(rows []*truth.RunRow, left []truth.Left) {
-	classes := truth.SplitRuns(rows, func(r *truth.RunRow) string { return r.Class })
-	clusters := truth.SplitRuns(rows, func(r *truth.RunRow) string { return r.Cluster })
-	d.Training = &validatedRuns{truth.RateRuns("all runs", rows), len(classes), len(clusters), len(left)}
-	d.count(len(rows), left)
-	if d.Points == 0 {
-		d.Score = d.Training.Score
-	} else {
-		d.Points += len(rows)
-	}
-	d.Classes, d.Who = append(d.Classes, classes...), append(d.Who, clusters...)
-	for _, r := range rows {
-		d.Rows = append(d.Rows, r.Point())
-	}
 }
 
 // inputName is what errors call an input.

@@ -226,17 +226,6 @@ func TestDecodedSame(t *testing.T) {
 			verbosely(report.Algorithms)),
 		"hardware": alike(query.List{What: "hardware"}, verbosely(report.Hardware)),
 		"version":  alike(query.Release{}, verbosely(report.Release)),
-		"validate training": func(t *testing.T) {
-			run := `{"id":"run","hw_class":"8 H100","grade":"A","model":{"name":"Llama-3.1 8B","seq":8192},"framework":"NeMo",` +
-				`"hardware":{"gpu":"H100","gpus":8,"gpus_per_node":8},"parallel":{"precision":"bf16","tp":2,"micro_batch":1,` +
-				`"global_batch":128},"measured":{"step_time_s":14}}`
-			env := query.Env{Files: fstest.MapFS{"runs.jsonl": {Data: []byte(run)}}}
-			d, err := query.Validate{Files: []string{"runs.jsonl"}}.Run(t.Context(), env)
-			if err != nil || d.Predicted == 0 {
-				t.Fatalf("%v, %+v", err, d)
-			}
-			compare(t, "", d, validated)
-		},
 		"model": alike(query.List{What: "models", Words: []string{"gpt2"}}, listed),
 	} {
 		t.Run(name, test)

@@ -7,41 +7,17 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
-	"busbar.dev/unit"
 )
 
-// Validate prints how far off predictions are of collectives, training runs, or both; -v adds every point.
+// Validate prints how far off predictions of collectives are; -v adds every point.
 func Validate(p *Page, d *query.ValidateDoc) {
-	if t := d.Training; t != nil {
-		own := *d
-		own.Training, own.Score, own.Score.Points = nil, d.Score, d.Points-t.Points
-		if own.Points == 0 {
-			own.Score = truth.Score{}
-		}
-		own.Rows, own.Skipped = cutLast(d.Rows, t.Points), cutLast(d.Skipped, t.Skipped)
-		own.Classes, own.Who = cutLast(d.Classes, t.Classes), cutLast(d.Who, t.Clusters)
-		validatedRuns(p, d)
-		if len(own.Rows)+len(own.Skipped) == 0 {
-			return
-		}
-		p.printf("\n")
-		d = &own
-	}
-	validatedPoints(p, d)
-}
-
-// cutLast is a list without its last elements, and last are those.
-func cutLast[T any](list []T, n int) []T { return list[:max(0, len(list)-n)] }
-func last[T any](list []T, n int) []T    { return list[max(0, len(list)-n):] }
-
-// validatedPoints prints the score of collectives.
-func validatedPoints(p *Page, d *query.ValidateDoc) {
 	if p.Verbose {
 		validatedRows(p, d.Rows)
 	}
-	p.table(scoreTable("all", "points", append([]truth.Part{{Name: "all points", Score: d.Score}}, d.Halves...)))
+	p.table(scoreTable("all", append([]truth.Part{{Name: "all points", Score: d.Score}}, d.Halves...)))
 	if d.Machines > 0 {
-		averaged(p, words.Plural(d.Machines, "machine"), d.Score)
+		p.printf("averaged over %s: median %s, 90th percentile %s, in the bar %s\n", words.Plural(d.Machines, "machine"),
+			percent(d.MachineMedian), percent(d.MachineP90), percent(d.MachineCovered))
 	}
 	files := texttab.New("file", "sizes", ">points", ">median", ">90%", ">averaged over machines", ">in the bar",
 		">averaged")
@@ -52,19 +28,14 @@ func validatedPoints(p *Page, d *query.ValidateDoc) {
 	if files.Len() > 0 {
 		p.table(files)
 	}
-	gradable, share := len(d.Rows), ""
-	for _, l := range d.Skipped {
-		if l.Gradable {
-			gradable += l.Points
-		}
+	share := ""
+	if d.Gradable > 0 {
+		share = " (" + percent(d.Share) + ")"
 	}
-	if gradable > 0 {
-		share = " (" + percent(float64(len(d.Rows))/float64(gradable)) + ")"
-	}
-	p.printf("predicted %d of %d points that can be scored%s\n", len(d.Rows), gradable, share)
-	p.below(scoreTable("class (small < 64 KiB, large > 16 MiB)", "points", d.Classes))
-	p.below(scoreTable("hw_class of the source (small ≤ 256 KiB, large ≥ 64 MiB)", "points", d.Hardware))
-	p.below(scoreTable("machine", "points", d.Who))
+	p.printf("predicted %d of %d points that can be scored%s\n", d.Predicted, d.Gradable, share)
+	p.below(scoreTable("class (small < 64 KiB, large > 16 MiB)", d.Classes))
+	p.below(scoreTable("hw_class of the source (small ≤ 256 KiB, large ≥ 64 MiB)", d.Hardware))
+	p.below(scoreTable("machine", d.Who))
 	notScored(p, d.Skipped)
 	unused := texttab.New("stated, and of no use to a prediction", ">groups", "the first")
 	for _, u := range d.Unused {
@@ -77,15 +48,9 @@ func validatedPoints(p *Page, d *query.ValidateDoc) {
 	p.notes(d.Notes)
 }
 
-// averaged prints a score whose parts count alike, however many points they have.
-func averaged(p *Page, over string, s truth.Score) {
-	p.printf("averaged over %s: median %s, 90th percentile %s, in the bar %s\n", over, percent(s.MachineMedian),
-		percent(s.MachineP90), percent(s.MachineCovered))
-}
-
-// scoreTable is the scores of parts, counted in points or runs.
-func scoreTable(head, of string, parts []truth.Part) *texttab.Table {
-	t := texttab.New(head, ">"+of, ">median", ">90%", ">worst", ">pred/meas|%.2f", ">in the bar")
+// scoreTable is the scores of parts.
+func scoreTable(head string, parts []truth.Part) *texttab.Table {
+	t := texttab.New(head, ">points", ">median", ">90%", ">worst", ">pred/meas|%.2f", ">in the bar")
 	for _, x := range parts {
 		if x.Points == 0 {
 			t.Add(x.Name, 0, "no points", "-", "-", "-", "-")
@@ -130,23 +95,4 @@ func notScored(p *Page, left []truth.Left) {
 		}
 		p.below(t)
 	}
-}
-
-// validatedRuns prints the score of training runs.
-func validatedRuns(p *Page, d *query.ValidateDoc) {
-	all := d.Training
-	if p.Verbose {
-		list := texttab.New("run", ">measured", ">predicted", ">error", ">bar|×%.2f", "limited by")
-		for _, r := range last(d.Rows, all.Points) {
-			list.Add(r.ID, unit.Span(r.Measured), unit.Span(r.Predicted), percent(r.APE), r.Margin, r.Limit)
-		}
-		p.table(list)
-		p.printf("\n")
-	}
-	p.table(scoreTable("training steps", "runs", []truth.Part{all.Part}))
-	averaged(p, fmt.Sprintf("%d clusters", all.Machines), all.Score)
-	p.below(scoreTable("hw_class of the source", "runs", last(d.Classes, all.Classes)))
-	p.below(scoreTable("cluster", "runs", last(d.Who, all.Clusters)))
-	p.printf("\n")
-	notScored(p, last(d.Skipped, all.Skipped))
 }

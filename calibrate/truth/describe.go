@@ -27,8 +27,8 @@ const (
 	rackGPUs = 72
 )
 
-// describe builds the cluster of nodes that a source describes, with as many GPUs each.
-func describe(m *result.Machine, nodes, per int, without sim.Mechanisms) (*Place, error) {
+// Describe builds the cluster of nodes that a source describes, with as many GPUs each.
+func Describe(m *result.Machine, nodes, per int, without sim.Mechanisms) (*Place, error) {
 	return (&described{Machine: m, nodes: nodes, per: per, without: without}).place()
 }
 

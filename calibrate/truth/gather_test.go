@@ -19,7 +19,7 @@ func TestShared(t *testing.T) {
 	for i := range 6 {
 		b.WriteString(lineOf(i, []string{"H100-SXM", "A100-SXM4-80GB"}[i%2]) + "\n")
 	}
-	sweeps, _, _, err := Read("f", strings.NewReader(b.String()))
+	sweeps, _, err := Read("f", strings.NewReader(b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,14 +35,6 @@ func (r *Row) Point() Point {
 	}
 }
 
-// Point is the run as documents have it, in seconds.
-func (r *RunRow) Point() Point {
-	return Point{
-		ID: r.ID, Measured: r.Seconds(), Predicted: r.Predicted, Unit: "s", APE: r.APE, Margin: r.Margin, Class: r.Class,
-		Machine: r.Cluster, Limit: r.Limit(), Assumed: r.Assumed,
-	}
-}
-
 // Unused is what sources state about a measurement and a prediction cannot use.
 type Unused struct {
 	Field  string `json:"field"`

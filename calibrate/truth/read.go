@@ -67,10 +67,10 @@ type Left struct {
 // maxLines bounds a file; the real ones have some hundred lines.
 const maxLines = 1 << 20
 
-// Read reads published sweeps and training runs, one a line. Lines about other things are left, by id; a line without
-// an id is an error that names it. A sweep that nothing can be predicted for (a collective that is none of ours) is
-// read too, and its Problem says why.
-func Read(name string, r io.Reader) (list result.Sweeps, runs []*Training, left []Left, err error) {
+// Read reads published sweeps, one a line. Lines about other things are left, by id; a line without an id is an error
+// that names it. A sweep that nothing can be predicted for (a collective that is none of ours) is read too, and its
+// Problem says why.
+func Read(name string, r io.Reader) (list result.Sweeps, left []Left, err error) {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, maxLine)
 	for num := 1; sc.Scan(); num++ {
@@ -82,18 +82,14 @@ func Read(name string, r io.Reader) (list result.Sweeps, runs []*Training, left 
 			continue
 		}
 		if num > maxLines {
-			return nil, nil, nil, fmt.Errorf("%s: more than %d lines; expected measured collectives, one a line", name, maxLines)
+			return nil, nil, fmt.Errorf("%s: more than %d lines; expected measured collectives, one a line", name, maxLines)
 		}
 		where := fmt.Sprintf("%s:%d: ", name, num)
 		kind, err := kindOf(b)
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("%s%w", where, err)
+			return nil, nil, fmt.Errorf("%s%w", where, err)
 		}
 		if kind.Collective == nil {
-			if t, ok := readTraining(b); ok {
-				runs = append(runs, t)
-				continue
-			}
 			why := "neither a collective nor a training point"
 			if kind.Measured != nil && kind.Model != nil {
 				why = "a training point, not a collective; `busbar step` predicts those"
@@ -103,7 +99,7 @@ func Read(name string, r io.Reader) (list result.Sweeps, runs []*Training, left 
 		}
 		var g line
 		if err := json.Unmarshal(b, &g); err != nil {
-			return nil, nil, nil, fmt.Errorf("%s%w; %s", where, words.JSON(err), wanted)
+			return nil, nil, fmt.Errorf("%s%w; %s", where, words.JSON(err), wanted)
 		}
 		g.Ranks = cmp.Or(g.Ranks, g.Nodes*g.PerNode)
 		s := g.sweep()
@@ -114,9 +110,9 @@ func Read(name string, r io.Reader) (list result.Sweeps, runs []*Training, left 
 		err = fmt.Errorf("a line of more than %d bytes; expected one JSON object a line", maxLine)
 	}
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("%s: %w", name, err)
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return list, runs, left, nil
+	return list, left, nil
 }
 
 // wanted is what a line should be.

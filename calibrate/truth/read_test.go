@@ -17,7 +17,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"id":"a","model":{},"measured":{}}`)
 	f.Add("{}\n\n[]")
 	f.Fuzz(func(t *testing.T, text string) {
-		sweeps, _, _, err := Read("f", strings.NewReader(text))
+		sweeps, _, err := Read("f", strings.NewReader(text))
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "f:") {
 				t.Errorf("an error that does not say where: %v", err)
@@ -49,12 +49,12 @@ func TestPublished(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		sweeps, runs, left, err := Read(name, f)
+		sweeps, left, err := Read(name, f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(sweeps) != want[0] || len(left)+len(runs) != want[1] {
-			t.Errorf("%s: %d sweeps, %d left; want %v", name, len(sweeps), len(left)+len(runs), want)
+		if len(sweeps) != want[0] || len(left) != want[1] {
+			t.Errorf("%s: %d sweeps, %d left; want %v", name, len(sweeps), len(left), want)
 		}
 		for _, l := range left {
 			if l.ID == "" || l.Reason == "" {
@@ -67,7 +67,7 @@ func TestPublished(t *testing.T) {
 // TestAssumed tells what had to be taken for granted: a fabric and a release that nobody knows.
 func TestAssumed(t *testing.T) {
 	line := "\ufeff" + `{"id":"a","collective":"all_reduce","nodes":2,"gpus_per_node":8,"gpu":"H100","nics_per_node":8,"nic_gbps":400,"fabric":"marble","nccl_version":"2.4.8","sizes_bytes":[1048576],"time_us":[90]}`
-	sweeps, _, _, err := Read("f", strings.NewReader(line))
+	sweeps, _, err := Read("f", strings.NewReader(line))
 	if err != nil || len(sweeps) != 1 {
 		t.Fatalf("a file with a byte order mark: %d sweeps, %v", len(sweeps), err)
 	}

@@ -36,29 +36,30 @@ type MachineMean struct {
 	MachineCovered float64 `json:"coverage"`
 }
 
-// graded is one prediction beside what was measured.
-type graded struct {
-	machine    string
-	ape, ratio float64
-	bar        float64
+// Graded is one prediction beside what was measured.
+type Graded struct {
+	Machine    string
+	APE, Ratio float64 // |predicted − measured| / measured, and predicted / measured
+	Bar        float64
 }
 
 // inside tells whether the measured time is inside the error bar.
-func (g *graded) inside() bool {
-	return g.bar > 0 && math.Abs(math.Log(g.ratio)) <= math.Log(g.bar)*(1+1e-9)
+func (g *Graded) inside() bool {
+	return g.Bar > 0 && math.Abs(math.Log(g.Ratio)) <= math.Log(g.Bar)*(1+1e-9)
 }
 
 // Rate scores rows.
 func Rate(rows []Row) Score {
-	list := make([]graded, len(rows))
+	list := make([]Graded, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		list[i] = graded{r.Case.Machine(), r.APE, r.Ratio(), r.Margin}
+		list[i] = Graded{r.Case.Machine(), r.APE, r.Ratio(), r.Margin}
 	}
-	return rate(list)
+	return RateAll(list)
 }
 
-func rate(list []graded) Score {
+// RateAll scores predictions.
+func RateAll(list []Graded) Score {
 	s := Score{Points: len(list)}
 	if len(list) == 0 {
 		return s
@@ -68,12 +69,12 @@ func rate(list []graded) Score {
 	held := map[string]int{}
 	inside := 0
 	for _, g := range list {
-		all, ratio = append(all, g.ape), append(ratio, g.ratio)
-		by[g.machine] = append(by[g.machine], g.ape)
-		bars = append(bars, g.bar)
+		all, ratio = append(all, g.APE), append(ratio, g.Ratio)
+		by[g.Machine] = append(by[g.Machine], g.APE)
+		bars = append(bars, g.Bar)
 		if g.inside() {
 			inside++
-			held[g.machine]++
+			held[g.Machine]++
 		}
 	}
 	s.Median, s.P90, s.Worst = stats.Median(all), stats.Quantile(all, 0.9), stats.Quantile(all, 1)

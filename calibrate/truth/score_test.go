@@ -12,7 +12,7 @@ import (
 // read makes one sweep of a line.
 func read(t *testing.T, line string) *result.Sweep {
 	t.Helper()
-	sweeps, _, _, err := Read("test", strings.NewReader(line))
+	sweeps, _, err := Read("test", strings.NewReader(line))
 	if err != nil || len(sweeps) != 1 {
 		t.Fatalf("%d sweeps, %v", len(sweeps), err)
 	}
@@ -41,7 +41,7 @@ func TestDescribe(t *testing.T) {
 		{"ports without a rate", `"nodes":2,"gpus_per_node":8,"gpu":"H100","nics_per_node":8,"nic_gbps":0,"fabric":"RoCEv2"`, "", 0, "nic_gbps is 0 on 2 nodes"},
 	} {
 		g := read(t, `{"id":"x-1","collective":"all_reduce","sizes_bytes":[1048576],"time_us":[50],`+c.line+`}`)
-		place, err := describe(g.Machine, g.Nodes, g.PerNode, 0)
+		place, err := Describe(g.Machine, g.Nodes, g.PerNode, 0)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v, want an error with %q", c.name, err, c.err)

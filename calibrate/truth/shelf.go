@@ -58,7 +58,7 @@ func (k *shelf) prepare(s *result.Sweep) (*Case, error) {
 
 // shelve makes the predictor of a sweep.
 func shelve(s *result.Sweep, without sim.Mechanisms) *shelved {
-	place, err := describe(machine(s), s.Nodes, s.PerNode, without)
+	place, err := Describe(machine(s), s.Nodes, s.PerNode, without)
 	if err != nil {
 		return &shelved{err: err}
 	}

@@ -35,7 +35,7 @@ func readPoints(t testing.TB, list []synth.Sweep) result.Sweeps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sweeps, _, left, err := Read("synthetic.jsonl", strings.NewReader(text))
+	sweeps, left, err := Read("synthetic.jsonl", strings.NewReader(text))
 	if err != nil || len(sweeps) != len(list) || len(left) != 0 {
 		t.Fatalf("%d sweeps of %d, left %v: %v", len(sweeps), len(list), left, err)
 	}
@@ -122,7 +122,7 @@ func TestBandwidthsAreTimes(t *testing.T) {
 			}
 			lines.Write(append(text, '\n'))
 		}
-		got, _, _, err := Read("f", strings.NewReader(lines.String()))
+		got, _, err := Read("f", strings.NewReader(lines.String()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,13 +177,13 @@ func TestSyntheticLeft(t *testing.T) {
 		{`[1]`, "expected one JSON object a line"},
 		{`{"id":`, "unexpected end of JSON input"},
 	} {
-		if _, _, _, err := Read("f", strings.NewReader("\n"+c.line)); err == nil ||
+		if _, _, err := Read("f", strings.NewReader("\n"+c.line)); err == nil ||
 			!strings.HasPrefix(err.Error(), "f:2: ") ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.line, err, c.want)
 		}
 	}
-	sweeps, _, _, err := Read("f", strings.NewReader(`{"id":"x","collective":"juggle","sizes_bytes":[8]}`+"\n"+`{"id":"y","collective":"all_reduce","sizes_bytes":[-8],"time_us":[1,2]}`))
+	sweeps, _, err := Read("f", strings.NewReader(`{"id":"x","collective":"juggle","sizes_bytes":[8]}`+"\n"+`{"id":"y","collective":"all_reduce","sizes_bytes":[-8],"time_us":[1,2]}`))
 	if err != nil || !strings.Contains(sweeps[0].Problem, "juggle") || !strings.Contains(sweeps[1].Problem, "size -8") ||
 		sweeps[1].Published.Surplus != 1 {
 		t.Errorf("%v: %+v", err, sweeps)

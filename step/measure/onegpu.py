@@ -208,7 +208,7 @@ def steps(configs, compiled=False):
 
 
 def line(r, gpu, source):
-    """A step as a line that `busbar calibrate --check` and tools/fit read."""
+    """A step as a line that tools/fit reads."""
     a = r["arch"]
     name = "gpt" if "kv_heads" not in a else "llama"
     return {"id": "-".join(str(x) for x in (r["model"], r["batch"], r["seq"], "amp" if r["amp"] else "bf16", "again" if r["ckpt"] else "kept", "compiled" if r["compiled"] else "eager")),
@@ -231,7 +231,7 @@ def main():
     parts = {"products": products, "attention": attention, "streams": streams, "steps": lambda: steps(STEPS), "compiled": lambda: steps(COMPILED, True)}
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--only", nargs="+", choices=list(parts), default=list(parts))
-    args.add_argument("--runs", help="write the steps to this file too, one a line, for busbar calibrate --check and calibrate")
+    args.add_argument("--runs", help="write the steps to this file too, one a line, for tools/fit")
     args.add_argument("--from", dest="earlier", help="take this document instead of measuring")
     chosen = args.parse_args()
     only = chosen.only

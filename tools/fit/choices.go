@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar.dev/calibrate/truth"
 	"busbar.dev/internal/stats"
 )
 
@@ -51,7 +50,7 @@ type way struct {
 	recompute, group                     string
 }
 
-func taskOf(t *truth.Training) task {
+func taskOf(t *training) task {
 	k := task{
 		cluster: t.Cluster, model: t.Model.Name, precision: t.Parallel.Precision, params: t.Model.Params,
 		layers: t.Model.Layers, hidden: t.Model.Hidden, heads: t.Model.Heads, seq: t.Model.Seq, batch: t.Parallel.GlobalBatch,
@@ -63,7 +62,7 @@ func taskOf(t *truth.Training) task {
 	return k
 }
 
-func wayOf(t *truth.Training) way {
+func wayOf(t *training) way {
 	p := &t.Parallel
 	w := way{
 		dp: p.DP, tp: p.TP, pp: p.PP, vpp: p.VPP, cp: p.CP, ep: p.EP, shard: p.ShardSize, micro: p.MicroBatch,
@@ -82,18 +81,18 @@ func wayOf(t *truth.Training) way {
 type timed struct{ measured, predicted, runs float64 }
 
 // ways are the means of each job's ways, in the order of the rows.
-func ways(rows []*truth.RunRow) [][]timed {
+func ways(rows []*runRow) [][]timed {
 	at := map[task]int{}
 	var jobs []map[way]timed
 	for _, r := range rows {
-		k := taskOf(r.Training)
+		k := taskOf(r.training)
 		if _, ok := at[k]; !ok {
 			at[k] = len(jobs)
 			jobs = append(jobs, map[way]timed{})
 		}
 		m := jobs[at[k]]
-		w := m[wayOf(r.Training)]
-		m[wayOf(r.Training)] = timed{w.measured + r.Seconds(), w.predicted + r.Predicted, w.runs + 1}
+		w := m[wayOf(r.training)]
+		m[wayOf(r.training)] = timed{w.measured + r.Seconds(), w.predicted + r.Predicted, w.runs + 1}
 	}
 	var list [][]timed
 	for _, m := range jobs {
@@ -107,7 +106,7 @@ func ways(rows []*truth.RunRow) [][]timed {
 }
 
 // rateChoices compares the orders of settings.
-func rateChoices(rows []*truth.RunRow) choices {
+func rateChoices(rows []*runRow) choices {
 	var c choices
 	var lost []float64
 	for _, job := range ways(rows) {

@@ -3,43 +3,42 @@ package main
 import (
 	"testing"
 
-	"busbar.dev/calibrate/truth"
 )
 
 // Jobs that were run in several ways are told apart from jobs that only look alike.
 func TestChoices(t *testing.T) {
-	row := func(batch int64, tp int, measured, predicted float64) *truth.RunRow {
-		r := &truth.RunRow{Training: &truth.Training{ID: "x", Cluster: "c"}, Predicted: predicted}
+	row := func(batch int64, tp int, measured, predicted float64) *runRow {
+		r := &runRow{training: &training{ID: "x", Cluster: "c"}, Predicted: predicted}
 		r.Parallel.GlobalBatch, r.Measured.Step = batch, measured
 		r.Parallel.TP = tp
 		return r
 	}
 	for _, c := range []struct {
 		name string
-		rows []*truth.RunRow
+		rows []*runRow
 		want choices
 	}{
 		{"none", nil, choices{}},
-		{"one way", []*truth.RunRow{row(8, 1, 1, 1), row(8, 1, 2, 2)}, choices{}},
-		{"two jobs", []*truth.RunRow{row(8, 1, 1, 1), row(16, 2, 2, 2)}, choices{}},
+		{"one way", []*runRow{row(8, 1, 1, 1), row(8, 1, 2, 2)}, choices{}},
+		{"two jobs", []*runRow{row(8, 1, 1, 1), row(16, 2, 2, 2)}, choices{}},
 		{
 			"right",
-			[]*truth.RunRow{row(8, 1, 1, 3), row(8, 2, 1.5, 4)},
+			[]*runRow{row(8, 1, 1, 3), row(8, 2, 1.5, 4)},
 			choices{Jobs: 1, Pairs: 1, Right: 1, Far: 1, FarRight: 1, Within: 1},
 		},
 		{
 			"wrong",
-			[]*truth.RunRow{row(8, 1, 1, 4), row(8, 2, 1.5, 3)},
+			[]*runRow{row(8, 1, 1, 4), row(8, 2, 1.5, 3)},
 			choices{Jobs: 1, Pairs: 1, Far: 1, Lost: 0.5, Worst: 0.5},
 		},
 		{
 			"too near to tell",
-			[]*truth.RunRow{row(8, 1, 1, 4), row(8, 2, 1.04, 3)},
+			[]*runRow{row(8, 1, 1, 4), row(8, 2, 1.04, 3)},
 			choices{Jobs: 1, Within: 1, Lost: 0.04, Worst: 0.04},
 		},
 		{
 			"three, two of them near",
-			[]*truth.RunRow{row(8, 1, 1, 1), row(8, 2, 1.1, 3), row(8, 4, 1.3, 2)},
+			[]*runRow{row(8, 1, 1, 1), row(8, 2, 1.1, 3), row(8, 4, 1.3, 2)},
 			choices{Jobs: 1, Pairs: 3, Right: 2, Far: 1, FarRight: 1, Within: 1},
 		},
 	} {

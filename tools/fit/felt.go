@@ -61,6 +61,13 @@ func touches(cases []*truth.Case, f *sim.Figures) (felt which, err error) {
 	return felt, nil
 }
 
+func either(a, b which) which {
+	for i := range a {
+		a[i] = a[i] || b[i]
+	}
+	return a
+}
+
 // informers are who informs a figure.
 type informers struct{ machines, publishers int }
 

@@ -36,7 +36,7 @@ func readPublished(t testing.TB, dir string) []*truth.Case {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sweeps, _, _, err := truth.Read(name, f)
+		sweeps, _, err := truth.Read(name, f)
 		f.Close()
 		if err != nil {
 			t.Fatal(err)

@@ -37,7 +37,7 @@ type question struct {
 type file struct {
 	name   string
 	sweeps result.Sweeps
-	runs   []*truth.Training
+	runs   []*training
 }
 
 func main() {
@@ -46,7 +46,7 @@ func main() {
 	flag.BoolVar(&q.cross, "cross", false, "predict every machine by figures fitted on the others; with -figures: print "+
 		"error bars as predict/bars.csv")
 	flag.BoolVar(&q.figures, "figures", false, "fit all figures and print them")
-	flag.BoolVar(&q.write, "write", false, "with -figures: write sim/figures.csv")
+	flag.BoolVar(&q.write, "write", false, "with -figures: write sim/figures.csv, with -cross too predict/bars.csv")
 	flag.BoolVar(&q.publishers, "publishers", false,
 		"with -cross: leave out all that one publisher measured, not one machine")
 	flag.BoolVar(&q.ablation, "ablation", false, "the left-out error without each mechanism of the model; many minutes")
@@ -71,9 +71,10 @@ func (q *question) read(names []string) error {
 			return err
 		}
 		f := file{name: name}
-		if f.sweeps, f.runs, _, err = truth.Read(name, bytes.NewReader(data)); err != nil {
+		if f.sweeps, _, err = truth.Read(name, bytes.NewReader(data)); err != nil {
 			return err
 		}
+		f.runs = readRuns(data)
 		q.files = append(q.files, f)
 	}
 	return nil
@@ -82,7 +83,7 @@ func (q *question) read(names []string) error {
 // run answers.
 func (q *question) run() error {
 	var sweeps result.Sweeps
-	var runs []*truth.Training
+	var runs []*training
 	for _, f := range q.files {
 		sweeps, runs = append(sweeps, f.sweeps...), append(runs, f.runs...)
 	}
@@ -120,8 +121,11 @@ func gather(sweeps result.Sweeps, without sim.Mechanisms) ([]*truth.Case, error)
 	return cases, nil
 }
 
-// figuresFile is the table of figures, from the module's folder.
-const figuresFile = "../../sim/figures.csv"
+// The tables of figures and error bars, from the module's folder.
+const (
+	figuresFile = "../../sim/figures.csv"
+	barsFile    = "../../predict/bars.csv"
+)
 
 // fit fits the figures of collectives that several publishers inform, the others at their usual values, and writes
 // sim/figures.csv.
@@ -188,8 +192,8 @@ func writeFigures(name string, f *sim.Figures, by *[nFigures]informers) error {
 }
 
 // stepFigures prints the figures of training steps.
-func (q *question) stepFigures(runs []*truth.Training) error {
-	rows, _ := truth.PredictRuns(runs, step.Guess())
+func (q *question) stepFigures(runs []*training) error {
+	rows, _ := predictRuns(runs, step.Guess())
 	fit, err := fitSteps(rows, step.Guess())
 	if err != nil {
 		return err
@@ -201,7 +205,7 @@ func (q *question) stepFigures(runs []*truth.Training) error {
 	if err := fit.predict(); err != nil {
 		return err
 	}
-	s := truth.RateRuns("", rows)
+	s := rateRuns("", rows)
 	_, err = fmt.Fprintf(q.out, "%d runs: median %s, 90th percentile %s\n", s.Points, percent(s.Median), percent(s.P90))
 	return err
 }
@@ -212,23 +216,21 @@ func (q *question) crossCollectives(sweeps result.Sweeps) error {
 	if err != nil {
 		return err
 	}
-	cases, err := gather(sweeps, mechanisms)
-	if err != nil {
-		return err
-	}
 	of := by((*truth.Case).Machine)
 	if q.publishers {
 		of = publisher
 	}
-	s := published(cases)
-	if err := s.run(); err != nil {
+	rows, err := leftOut(sweeps, mechanisms, of)
+	switch {
+	case err != nil:
 		return err
-	}
-	rows, err := cross(cases, &s.f, of)
-	if err != nil {
-		return err
-	}
-	if q.figures {
+	case q.figures && q.write:
+		f, err := os.Create(barsFile)
+		if err != nil {
+			return err
+		}
+		return errors.Join(writeBars(f, margins(rows)), f.Close())
+	case q.figures:
 		return writeBars(q.out, margins(rows))
 	}
 	refit(rows, of)
@@ -237,14 +239,27 @@ func (q *question) crossCollectives(sweeps result.Sweeps) error {
 	return nil
 }
 
+// leftOut predicts all sweeps, without some mechanisms, by figures that were fitted without those of the same name.
+func leftOut(sweeps result.Sweeps, without sim.Mechanisms, of by) ([]truth.Row, error) {
+	cases, err := gather(sweeps, without)
+	if err != nil {
+		return nil, err
+	}
+	s := published(cases)
+	if err := s.run(); err != nil {
+		return nil, err
+	}
+	return cross(cases, &s.f, of)
+}
+
 // crossSteps predicts training runs by figures fitted without their cluster, their publisher and their GPU.
-func (q *question) crossSteps(runs []*truth.Training) (err error) {
+func (q *question) crossSteps(runs []*training) (err error) {
 	if q.without != "" {
 		if runs, err = runsWithout(runs, q.without); err != nil {
 			return err
 		}
 	}
-	rows, _ := truth.PredictRuns(runs, step.Guess())
+	rows, _ := predictRuns(runs, step.Guess())
 	fit, err := fitSteps(rows, step.Guess())
 	if err != nil {
 		return err
@@ -255,7 +270,7 @@ func (q *question) crossSteps(runs []*truth.Training) (err error) {
 	scores := q.stepScores("nothing", rows)
 	order := []struct {
 		what string
-		of   func(*truth.RunRow) string
+		of   func(*runRow) string
 	}{{"gpus", ofGPU}, {"publishers", ofPublisher}, {"clusters", ofCluster}}
 	if q.publishers {
 		order[1], order[2] = order[2], order[1]
@@ -280,64 +295,31 @@ func (q *question) crossSteps(runs []*truth.Training) (err error) {
 // nothing is the row of an ablation that leaves nothing out.
 const nothing = "nothing: all mechanisms"
 
-// ablate prints the left-out error of the last file's points, without each mechanism of the model.
+// ablate prints the error of left-out publishers without each mechanism of the model.
 func (q *question) ablate(sweeps result.Sweeps) error {
-	scored, publishers := map[*result.Sweep]bool{}, map[string]bool{}
-	for _, s := range q.files[len(q.files)-1].sweeps {
-		scored[s] = true
-	}
-	cases, err := gather(sweeps, 0)
-	if err != nil {
-		return err
-	}
-	x, err := fold(cases, publisher)
-	if err != nil {
-		return err
-	}
-	rows, err := x.rows()
-	if err != nil {
-		return err
-	}
-	for i := range rows {
-		if scored[rows[i].Case.Sweep] {
-			publishers[publisher(rows[i].Case)] = true
-		}
-	}
-	list := [][]string{ablated(nothing, rows, scored)}
-	for i, name := range sim.MechanismNames() {
-		if cases, err = gather(sweeps, 1<<i); err != nil {
-			return err
-		}
-		rows, refits, err := x.again(cases, func(name string) bool { return publishers[name] })
+	var list [][]string
+	for i, name := range append([]string{nothing}, sim.MechanismNames()...) {
+		rows, err := leftOut(sweeps, 1<<i>>1, publisher)
 		if err != nil {
 			return err
 		}
-		list = append(list, ablated(name, rows, scored))
-		log.Printf("without %s: %d publishers fitted anew", name, refits)
+		refit(rows, publisher)
+		s, halves := truth.Rate(rows), map[string]truth.Score{}
+		for _, half := range truth.Split(rows, truth.ByMiB) {
+			halves[half.Name] = half.Score
+		}
+		large, small := halves["from 1 MiB"], halves["below 1 MiB"]
+		list = append(list, []string{
+			name, fmt.Sprint(s.Points), percent(large.Median), percent(large.P90), percent(small.Median), percent(small.P90),
+			percent(s.MachineMedian), percent(s.MachineP90), percent(s.Covered), fmt.Sprintf("×%.2f", s.Bar),
+		})
+		log.Printf("without %s: done", name)
 	}
 	fmt.Fprint(q.out, "Every point is predicted by parameters fitted without any point of its publisher.\n\n")
-	q.table([]string{"without", "points", "from 1 MiB", "90%", "below", "machines' median", "machines' 90%", "in the bar"},
-		list)
+	q.table([]string{
+		"without", "points", "from 1 MiB", "90%", "below", "90%", "machines' median", "machines' 90%", "in the bar", "median bar",
+	}, list)
 	return nil
-}
-
-// ablated is one row.
-func ablated(name string, rows []truth.Row, scored map[*result.Sweep]bool) []string {
-	refit(rows, publisher)
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r truth.Row) bool { return !scored[r.Case.Sweep] })
-	s := truth.Rate(rows)
-	var large, small truth.Part
-	for _, half := range truth.Split(rows, truth.ByMiB) {
-		if half.Name == "from 1 MiB" {
-			large = half
-		} else {
-			small = half
-		}
-	}
-	return []string{
-		name, fmt.Sprint(s.Points), percent(large.Median), percent(large.P90), percent(small.Median),
-		percent(s.MachineMedian), percent(s.MachineP90), percent(s.MachineCovered),
-	}
 }
 
 // collectives prints scores of points.
@@ -376,15 +358,15 @@ func (q *question) fileScores(rows []truth.Row) {
 }
 
 // runs prints scores of training runs.
-func (q *question) runs(rows []*truth.RunRow) {
-	s := truth.RateRuns("all runs", rows)
+func (q *question) runs(rows []*runRow) {
+	s := rateRuns("all runs", rows)
 	for _, x := range []struct {
 		head string
 		list []truth.Part
 	}{
 		{"", []truth.Part{s}},
-		{"hw_class of the source", truth.SplitRuns(rows, func(r *truth.RunRow) string { return r.Class })},
-		{"cluster", truth.SplitRuns(rows, ofCluster)},
+		{"hw_class of the source", splitRuns(rows, func(r *runRow) string { return r.Class })},
+		{"cluster", splitRuns(rows, ofCluster)},
 	} {
 		q.scores(x.head, x.list)
 	}
@@ -409,11 +391,11 @@ func (q *question) scores(head string, parts []truth.Part) {
 }
 
 // stepScores is a row for each file.
-func (q *question) stepScores(what string, rows []*truth.RunRow) (list [][]string) {
+func (q *question) stepScores(what string, rows []*runRow) (list [][]string) {
 	for _, f := range q.files {
-		var mine []*truth.RunRow
+		var mine []*runRow
 		for _, r := range rows {
-			if slices.ContainsFunc(f.runs, func(t *truth.Training) bool { return t.ID == r.ID }) {
+			if slices.ContainsFunc(f.runs, func(t *training) bool { return t.ID == r.ID }) {
 				mine = append(mine, r)
 			}
 		}
@@ -423,8 +405,8 @@ func (q *question) stepScores(what string, rows []*truth.RunRow) (list [][]strin
 }
 
 // stepScore is the score of training runs as cells.
-func stepScore(rows []*truth.RunRow) []string {
-	s, c := truth.RateRuns("", rows), rateChoices(rows)
+func stepScore(rows []*runRow) []string {
+	s, c := rateRuns("", rows), rateChoices(rows)
 	return []string{
 		percent(s.Median), percent(s.P90), fmt.Sprintf("%s (%d)", percent(s.MachineMedian), s.Machines), percent(s.Covered),
 		percent(s.MachineCovered), fmt.Sprintf("%d of %d", c.Right, c.Pairs),

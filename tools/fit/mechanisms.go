@@ -5,7 +5,6 @@ import (
 	"log"
 	"slices"
 
-	"busbar.dev/calibrate/truth"
 	"busbar.dev/hardware"
 	"busbar.dev/step"
 	"busbar.dev/workload"
@@ -30,7 +29,7 @@ var mechanisms = []struct{ name, meaning string }{
 }
 
 // leaveOut takes a mechanism out of a run that was read, or out of what is known of its GPU.
-func leaveOut(name string, t *truth.Training, j *workload.Job, m *hardware.GPUModel) {
+func leaveOut(name string, t *training, j *workload.Job, m *hardware.GPUModel) {
 	switch name {
 	case "software": // as a run was priced whose software nobody knew
 		j.Kernels, j.Unfused, j.Sync, j.Graphs = workload.Fused, true, true, false
@@ -68,18 +67,18 @@ func leaveOut(name string, t *truth.Training, j *workload.Job, m *hardware.GPUMo
 }
 
 // runsWithout are runs that are read without a mechanism.
-func runsWithout(runs []*truth.Training, name string) ([]*truth.Training, error) {
+func runsWithout(runs []*training, name string) ([]*training, error) {
 	var known []string
 	for _, m := range mechanisms {
 		known = append(known, m.name)
 		if m.name != name {
 			continue
 		}
-		list := make([]*truth.Training, len(runs))
+		list := make([]*training, len(runs))
 		for i, t := range runs {
 			c := *t
 			c.Assumed = nil
-			c.Change = func(t *truth.Training, j *workload.Job, m *hardware.GPUModel) { leaveOut(name, t, j, m) }
+			c.Change = func(t *training, j *workload.Job, m *hardware.GPUModel) { leaveOut(name, t, j, m) }
 			list[i] = &c
 		}
 		return list, nil
@@ -89,23 +88,23 @@ func runsWithout(runs []*truth.Training, name string) ([]*truth.Training, error)
 
 // ablateSteps prints how far off runs of the last file are, each cluster and each publisher left out, with everything
 // and without each mechanism; figures are fitted anew each time.
-func (q *question) ablateSteps(runs []*truth.Training) error {
+func (q *question) ablateSteps(runs []*training) error {
 	last := map[string]bool{}
 	for _, t := range q.files[len(q.files)-1].runs {
 		last[t.ID] = true
 	}
 	rules := []struct {
 		what string
-		of   func(*truth.RunRow) string
+		of   func(*runRow) string
 		rows [][]string
 	}{{what: "publisher", of: ofPublisher}, {what: "cluster", of: ofCluster}}
-	score := func(name, meaning string, runs []*truth.Training) error {
-		rows, _ := truth.PredictRuns(runs, step.Guess())
+	score := func(name, meaning string, runs []*training) error {
+		rows, _ := predictRuns(runs, step.Guess())
 		fit, err := fitSteps(rows, step.Guess())
 		if err != nil {
 			return err
 		}
-		var scored []*truth.RunRow
+		var scored []*runRow
 		for _, r := range rows {
 			if last[r.ID] {
 				scored = append(scored, r)

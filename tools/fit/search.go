@@ -25,9 +25,6 @@ type search struct {
 	weight func(*truth.Case) float64 // how much a case counts; nil: all the same
 	rounds int                       // bounds the search; 0 is 40
 	quick  bool                      // search once, with long first steps, and not three times
-	near   bool                      // search once with short first steps: the start is near the answer
-	// felt says which figures a case depends on; nil: they are tried.
-	felt func(*truth.Case) which
 
 	touch  [nFigures][]int // cases that depend on a figure
 	points [nFigures]int   // of those cases
@@ -76,10 +73,8 @@ func (s *search) run() error {
 		if s.loss[k], err = s.caseLoss(c); err != nil {
 			return fmt.Errorf("%s: %w", c.Sweep.ID, err)
 		}
-		var felt which
-		if s.felt != nil {
-			felt = s.felt(c)
-		} else if felt, err = feltBy(c, &s.f); err != nil {
+		felt, err := feltBy(c, &s.f)
+		if err != nil {
 			return err
 		}
 		for i := range felt {
@@ -107,7 +102,7 @@ func (s *search) descend() {
 	from, losses := s.f, append([]float64(nil), s.loss...)
 	best, least, kept := s.f, s.total(), losses
 	for n, first := range []float64{0.4, 0.2, 0.1} {
-		if n > 0 && s.quick || n < 2 && s.near {
+		if n > 0 && s.quick {
 			continue
 		}
 		s.f, s.loss = from, append([]float64(nil), losses...)

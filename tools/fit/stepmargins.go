@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"busbar.dev/calibrate/truth"
 	"busbar.dev/internal/stats"
 	"busbar.dev/step"
 )
@@ -26,7 +25,7 @@ const (
 // newStepMargins are the bars of classes: of each cluster the error that holds four fifths of its runs, and over
 // clusters what the next one is expected below, with few of them drawn to all. Beside them stands of how many clusters
 // there is data of each trait that a job may have.
-func newStepMargins(rows []*truth.RunRow) *step.Margins {
+func newStepMargins(rows []*runRow) *step.Margins {
 	by := map[string]map[string][]float64{}
 	seen := map[string]map[string]bool{}
 	for _, r := range rows {

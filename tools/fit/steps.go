@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"busbar.dev/calibrate"
-	"busbar.dev/calibrate/truth"
 	"busbar.dev/step"
 )
 
@@ -30,13 +29,13 @@ type stepFit struct {
 
 // stepProblem are runs with the logarithms of their errors at some figures, and by how much each figure moves them.
 type stepProblem struct {
-	rows  []*truth.RunRow
+	rows  []*runRow
 	off   []float64   // ln predicted/measured
 	moves [][]float64 // by run, of every figure's logarithm
 }
 
 // linear works that out at figures.
-func linear(rows []*truth.RunRow, at *step.Figures) (*stepProblem, error) {
+func linear(rows []*runRow, at *step.Figures) (*stepProblem, error) {
 	p := &stepProblem{rows: rows, off: make([]float64, len(rows)), moves: make([][]float64, len(rows))}
 	for i, r := range rows {
 		if err := r.Predict(at); err != nil {
@@ -68,7 +67,7 @@ func linear(rows []*truth.RunRow, at *step.Figures) (*stepProblem, error) {
 // solve is the figures' logarithms that fit the runs of a selection best, from those that the problem was worked out
 // at: least squares, runs far off weighing less and clusters by the root of their number of runs, with every figure
 // held to its guess as firmly as that is known.
-func (p *stepProblem) solve(guess, at *step.Figures, with func(*truth.RunRow) bool) *step.Figures {
+func (p *stepProblem) solve(guess, at *step.Figures, with func(*runRow) bool) *step.Figures {
 	count := map[string]float64{}
 	for _, r := range p.rows {
 		if with(r) {
@@ -118,7 +117,7 @@ func (p *stepProblem) solve(guess, at *step.Figures, with func(*truth.RunRow) bo
 }
 
 // fitSteps fits the figures of training steps to runs, from a guess.
-func fitSteps(rows []*truth.RunRow, guess *step.Figures) (*stepFit, error) {
+func fitSteps(rows []*runRow, guess *step.Figures) (*stepFit, error) {
 	s := &stepFit{Figures: *guess, guess: guess}
 	for range stepRounds {
 		var err error
@@ -126,7 +125,7 @@ func fitSteps(rows []*truth.RunRow, guess *step.Figures) (*stepFit, error) {
 			return nil, err
 		}
 		s.at = s.Figures
-		s.Figures = *s.problem.solve(guess, &s.at, func(*truth.RunRow) bool { return true })
+		s.Figures = *s.problem.solve(guess, &s.at, func(*runRow) bool { return true })
 	}
 	return s, nil
 }
@@ -135,9 +134,9 @@ var repository = regexp.MustCompile(`^(?:https?://)?(?:www\.)?([\w.-]+/[\w.-]+(?
 
 // What is left out of a fit at once: a cluster, what somebody published (the repository or site of its source; of
 // rounds of MLPerf, the submitter), or a kind of GPU.
-func ofCluster(r *truth.RunRow) string { return r.Cluster }
+func ofCluster(r *runRow) string { return r.Cluster }
 
-func ofPublisher(r *truth.RunRow) string {
+func ofPublisher(r *runRow) string {
 	if _, who, ok := strings.Cut(r.Source, "training_results_"); ok {
 		if _, who, ok = strings.Cut(who, " "); ok {
 			who, _, _ = strings.Cut(who, "/")
@@ -150,7 +149,7 @@ func ofPublisher(r *truth.RunRow) string {
 	return r.Source
 }
 
-func ofGPU(r *truth.RunRow) string { return r.GPU.Name }
+func ofGPU(r *runRow) string { return r.GPU.Name }
 
 // predict prices every run of the fit by its figures.
 func (s *stepFit) predict() error {
@@ -164,13 +163,13 @@ func (s *stepFit) predict() error {
 
 // cross predicts every run of the fit by figures fitted without those that have its name. Each fit solves without what
 // it leaves out; that errors are linear in the figures' logarithms near the fit of all runs is what they share.
-func (s *stepFit) cross(name func(*truth.RunRow) string) error {
-	names := map[string][]*truth.RunRow{}
+func (s *stepFit) cross(name func(*runRow) string) error {
+	names := map[string][]*runRow{}
 	for _, r := range s.problem.rows {
 		names[name(r)] = append(names[name(r)], r)
 	}
 	for _, left := range slices.Sorted(maps.Keys(names)) {
-		without := s.problem.solve(s.guess, &s.at, func(r *truth.RunRow) bool { return name(r) != left })
+		without := s.problem.solve(s.guess, &s.at, func(r *runRow) bool { return name(r) != left })
 		for _, r := range names[left] {
 			if err := r.Predict(without); err != nil {
 				return err
@@ -179,7 +178,7 @@ func (s *stepFit) cross(name func(*truth.RunRow) string) error {
 	}
 	for left, mine := range names { // and its bar by the errors of the others
 		m := newStepMargins(slices.DeleteFunc(slices.Clone(s.problem.rows),
-			func(r *truth.RunRow) bool { return name(r) == left }))
+			func(r *runRow) bool { return name(r) == left }))
 		for _, r := range mine {
 			r.Margin = m.Of(r.Step.Job(), r.GPU)
 		}

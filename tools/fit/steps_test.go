@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"busbar.dev/calibrate/truth"
@@ -19,24 +18,20 @@ func TestStepsLeftOut(t *testing.T) {
 	if os.Getenv("BUSBAR_LONG") == "" {
 		t.Skip("fits the model to all published runs; set BUSBAR_LONG")
 	}
-	var runs []*truth.Training
+	var runs []*training
 	recent := map[string]bool{}
 	for _, name := range []string{"training.jsonl", "training-2.jsonl"} {
-		f, err := os.Open(filepath.Join(corpus.Dir(t), "truth", name))
+		data, err := os.ReadFile(filepath.Join(corpus.Dir(t), "truth", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.Close()
-		_, list, _, err := truth.Read(name, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := readRuns(data)
 		for _, r := range list {
 			recent[r.ID] = name == "training-2.jsonl"
 		}
 		runs = append(runs, list...)
 	}
-	rows, _ := truth.PredictRuns(runs, step.Guess())
+	rows, _ := predictRuns(runs, step.Guess())
 	fit, err := fitSteps(rows, step.Guess())
 	if err != nil {
 		t.Fatal(err)
@@ -44,13 +39,13 @@ func TestStepsLeftOut(t *testing.T) {
 	if err := fit.cross(ofCluster); err != nil {
 		t.Fatal(err)
 	}
-	var scored []*truth.RunRow
+	var scored []*runRow
 	for _, r := range rows {
 		if recent[r.ID] {
 			scored = append(scored, r)
 		}
 	}
-	s, c := truth.RateRuns("", scored), rateChoices(scored)
+	s, c := rateRuns("", scored), rateChoices(scored)
 	if s.Median > 0.12 || s.P90 > 0.4 || s.MachineMedian > 0.18 || 100*c.Right < 65*c.Pairs || s.Covered < 0.8 {
 		t.Errorf("clusters left out: median %.3f, 90th percentile %.3f, averaged over clusters %.3f, %d of %d pairs in "+
 			"order, %.3f inside bars; expected at most 0.12, 0.4 and 0.18, and 65%% and 80%%", s.Median, s.P90, s.MachineMedian,
@@ -58,8 +53,8 @@ func TestStepsLeftOut(t *testing.T) {
 	}
 }
 
-// runs are synthetic training runs by figures.
-func runs(t testing.TB, f *step.Figures, spread float64) []*truth.Training {
+// runs are synthetic training runs by figures, read back.
+func runs(t testing.TB, f *step.Figures, spread float64) []*training {
 	t.Helper()
 	list, err := synth.Runs(f, spread)
 	if err != nil {
@@ -69,11 +64,11 @@ func runs(t testing.TB, f *step.Figures, spread float64) []*truth.Training {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, all, _, err := truth.Read("synthetic.jsonl", strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
+	got := readRuns([]byte(text + `{"id":"not-a-run"}` + "\n"))
+	if len(got) != len(list) {
+		t.Fatalf("%d runs of %d", len(got), len(list))
 	}
-	return all
+	return got
 }
 
 // Steps that were made by other figures are explained by a fit, and a cluster that it has not seen too.
@@ -85,11 +80,11 @@ func TestSyntheticSteps(t *testing.T) {
 		}
 	}
 	all := runs(t, &want, 0)
-	rows, left := truth.PredictRuns(all, step.Default())
+	rows, left := predictRuns(all, step.Default())
 	if len(rows) != len(all) {
 		t.Fatalf("left %v", left)
 	}
-	before := truth.RateRuns("before", rows)
+	before := rateRuns("before", rows)
 	f, err := fitSteps(rows, step.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +92,7 @@ func TestSyntheticSteps(t *testing.T) {
 	if err := f.predict(); err != nil {
 		t.Fatal(err)
 	}
-	after := truth.RateRuns("after", rows)
+	after := rateRuns("after", rows)
 	if after.Median > 0.03 || after.Median > before.Median/3 {
 		t.Errorf("median error %.3f, was %.3f", after.Median, before.Median)
 	}
@@ -109,7 +104,7 @@ func TestSyntheticSteps(t *testing.T) {
 	if err := f.cross(ofCluster); err != nil {
 		t.Fatal(err)
 	}
-	if cross := truth.RateRuns("cross", rows); cross.Median > 0.05 || cross.Median < after.Median-1e-9 {
+	if cross := rateRuns("cross", rows); cross.Median > 0.05 || cross.Median < after.Median-1e-9 {
 		t.Errorf("median error of clusters that were left out %.3f, of the fit %.3f", cross.Median, after.Median)
 	}
 }
@@ -118,7 +113,7 @@ func TestSyntheticSteps(t *testing.T) {
 // stay.
 func TestMechanismsLeaveOut(t *testing.T) {
 	list := runs(t, step.Default(), 0)
-	whole, _ := truth.PredictRuns(list, step.Default())
+	whole, _ := predictRuns(list, step.Default())
 	names := map[string]bool{}
 	for _, m := range mechanisms {
 		if m.name == "" || m.meaning == "" || names[m.name] {
@@ -129,7 +124,7 @@ func TestMechanismsLeaveOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, left := truth.PredictRuns(changed, step.Default())
+		rows, left := predictRuns(changed, step.Default())
 		if len(rows)+len(left) < len(list) {
 			t.Errorf("%s: %d rows, %d left of %d runs", m.name, len(rows), len(left), len(list))
 		}
@@ -142,7 +137,7 @@ func TestMechanismsLeaveOut(t *testing.T) {
 	if _, err := runsWithout(list, "flux"); err == nil {
 		t.Error("an unknown mechanism was left out")
 	}
-	again, _ := truth.PredictRuns(list, step.Default())
+	again, _ := predictRuns(list, step.Default())
 	for i := range whole {
 		if whole[i].Predicted != again[i].Predicted {
 			t.Errorf("%s: %v s before mechanisms were left out, %v after", whole[i].ID, whole[i].Predicted, again[i].Predicted)
@@ -155,7 +150,7 @@ func TestPublishers(t *testing.T) {
 		"https://github.com/mlcommons/training_results_v5.0 NVIDIA/results": "MLPerf NVIDIA",
 		"https://github.com/NVIDIA/Megatron-LM README":                      "github.com/NVIDIA/Megatron-LM",
 	} {
-		if got := ofPublisher(&truth.RunRow{Training: &truth.Training{Source: source}}); got != want {
+		if got := ofPublisher(&runRow{training: &training{Source: source}}); got != want {
 			t.Errorf("%s: %q, want %q", source, got, want)
 		}
 	}

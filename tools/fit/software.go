@@ -1,10 +1,9 @@
-package truth
+package main
 
 import (
 	"strconv"
 	"strings"
 
-	"busbar.dev/hardware"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/workload"
 )
@@ -17,7 +16,7 @@ var (
 
 // when is the time of the run, 2025 or 2025-11: stated, or in the release's or the source's words, else the year in
 // which the GPU came.
-func (t *Training) when() string {
+func (t *training) when() string {
 	for _, text := range []string{t.Version, t.Source} {
 		if m := monthIn.FindStringSubmatch(text); m != nil && (t.Year == 0 || strconv.Itoa(t.Year) == "20"+m[1]) {
 			return "20" + m[1] + "-" + m[2]
@@ -35,7 +34,7 @@ func (t *Training) when() string {
 	if t.Year >= 2016 && t.Year < 2100 {
 		return strconv.Itoa(t.Year)
 	}
-	m, _ := hardware.GPUByName(gpuName(t.Hardware.GPU))
+	m, _ := gpuOf(t.Hardware.GPU)
 	switch {
 	case m.SM >= 100 || strings.HasPrefix(m.Arch, "gfx950"):
 		return "2025"
@@ -47,7 +46,7 @@ func (t *Training) when() string {
 
 // software is the framework: the one that is named, else one that the source's words name, else what most such runs are
 // of.
-func (t *Training) software() (*workload.Framework, error) {
+func (t *training) software() (*workload.Framework, error) {
 	if t.Framework != "" {
 		return workload.FrameworkAt(t.Framework, t.when())
 	}
@@ -65,7 +64,7 @@ func (t *Training) software() (*workload.Framework, error) {
 }
 
 // style is how the run's framework computes: what is usual for it and not printed.
-func (t *Training) style(j *workload.Job, s *workload.Split) error {
+func (t *training) style(j *workload.Job, s *workload.Split) error {
 	switch k := workload.Kernels(t.Framework); k {
 	case workload.Eager, workload.Compiled, workload.Fused:
 		j.Kernels = k
@@ -75,7 +74,7 @@ func (t *Training) style(j *workload.Job, s *workload.Split) error {
 	if err != nil {
 		return err
 	}
-	m, _ := hardware.GPUByName(gpuName(t.Hardware.GPU))
+	m, _ := gpuOf(t.Hardware.GPU)
 	p := &t.Parallel
 	f.Fill(s, map[string]bool{"zero": t.statesSharding(), "sp": p.SeqParallel != nil, "etp": p.ETP > 0})
 	j.Kernels, j.Split = "", *s
@@ -104,7 +103,7 @@ func (t *Training) style(j *workload.Job, s *workload.Split) error {
 const sinksFused = "2025-10"
 
 // statesSharding reports whether the source says what replicas divide.
-func (t *Training) statesSharding() bool {
+func (t *training) statesSharding() bool {
 	p := &t.Parallel
 	switch f := p.FSDP.(type) {
 	case float64:

@@ -1,4 +1,4 @@
-package truth
+package main
 
 import (
 	"encoding/json"

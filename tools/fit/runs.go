@@ -1,17 +1,22 @@
-package truth
+package main
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
+	"busbar.dev/calibrate/truth"
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
 )
 
-// RunRow is a training run and its prediction.
-type RunRow struct {
-	*Training
+// runRow is a training run and its prediction.
+type runRow struct {
+	*training
 	Step      *step.Prepared
 	GPU       hardware.GPUModel
 	Predicted float64 // s
@@ -21,12 +26,29 @@ type RunRow struct {
 }
 
 // Limit is what the step is bounded by, in words.
-func (r *RunRow) Limit() string { return r.Result.Limit(r.Step.Job()).Text }
+func (r *runRow) Limit() string { return r.Result.Limit(r.Step.Job()).Text }
 
 // Use takes a predicted time.
-func (r *RunRow) Use(seconds float64) {
+func (r *runRow) Use(seconds float64) {
 	r.Predicted = seconds
 	r.APE = math.Abs(r.Predicted-r.Seconds()) / r.Seconds()
+}
+
+// readRuns are the training runs of a file, one a line; lines about other things are left.
+func readRuns(data []byte) []*training {
+	var list []*training
+	for line := range bytes.Lines(data) {
+		if t, ok := readTraining(line); ok {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// gpuOf is the catalogue's row of a GPU, of whose name a part may stand in brackets.
+func gpuOf(name string) (hardware.GPUModel, bool) {
+	name, _, _ = strings.Cut(name, "(")
+	return hardware.GPUByName(name)
 }
 
 // trainedWith is the release that is assumed of all runs: none states its own.
@@ -34,7 +56,7 @@ var trainedWith = nccl.Version{Major: 2, Minor: 23, Patch: 4}
 
 // Prepare describes the run's cluster and lays out its tasks; the error says in words why it
 // cannot be predicted.
-func (t *Training) Prepare() (*RunRow, error) {
+func (t *training) Prepare() (*runRow, error) {
 	if s := t.Seconds(); !(s > 0) || math.IsInf(s, 0) {
 		return nil, fmt.Errorf("neither a time nor a throughput from which it follows")
 	}
@@ -46,7 +68,7 @@ func (t *Training) Prepare() (*RunRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, ok := hardware.GPUByName(gpuName(t.Hardware.GPU))
+	m, ok := gpuOf(t.Hardware.GPU)
 	if !ok {
 		return nil, fmt.Errorf("GPU %q is not in the catalogue", t.Hardware.GPU)
 	}
@@ -56,13 +78,13 @@ func (t *Training) Prepare() (*RunRow, error) {
 			return nil, err
 		}
 	}
-	return &RunRow{
-		Training: t, GPU: m, Step: step.Prepare(j, step.NewFabric(place.Cluster, place.Layout, j.Split, trainedWith)),
+	return &runRow{
+		training: t, GPU: m, Step: step.Prepare(j, step.NewFabric(place.Cluster, place.Layout, j.Split, trainedWith)),
 	}, nil
 }
 
 // Predict prices the run by figures.
-func (r *RunRow) Predict(f *step.Figures) error {
+func (r *runRow) Predict(f *step.Figures) error {
 	g, err := step.NewGPU(r.GPU, f)
 	if err != nil {
 		return err
@@ -76,13 +98,13 @@ func (r *RunRow) Predict(f *step.Figures) error {
 	return nil
 }
 
-// PredictRuns prices all runs that can be; what is left out says why.
-func PredictRuns(runs []*Training, f *step.Figures) ([]*RunRow, []Left) {
-	var rows []*RunRow
-	var left []Left
+// predictRuns prices all runs that can be; what is left out says why.
+func predictRuns(runs []*training, f *step.Figures) ([]*runRow, []truth.Left) {
+	var rows []*runRow
+	var left []truth.Left
 	for _, t := range runs {
 		if t.Grade == "C" {
-			left = append(left, Left{
+			left = append(left, truth.Left{
 				ID: t.ID, Reason: "grade C: partly unknown, or noise above 10%; not scored", Points: 1, Class: t.Class,
 				Machine: t.Cluster,
 			})
@@ -93,7 +115,7 @@ func PredictRuns(runs []*Training, f *step.Figures) ([]*RunRow, []Left) {
 			err = r.Predict(f)
 		}
 		if err != nil {
-			left = append(left, Left{
+			left = append(left, truth.Left{
 				ID: t.ID, Reason: err.Error(), Points: 1, Gradable: true, Class: t.Class, Machine: t.Cluster,
 			})
 			continue
@@ -103,24 +125,24 @@ func PredictRuns(runs []*Training, f *step.Figures) ([]*RunRow, []Left) {
 	return rows, left
 }
 
-// RateRuns scores rows; machines are their clusters.
-func RateRuns(name string, rows []*RunRow) Part {
-	list := make([]graded, len(rows))
+// rateRuns scores rows; machines are their clusters.
+func rateRuns(name string, rows []*runRow) truth.Part {
+	list := make([]truth.Graded, len(rows))
 	for i, r := range rows {
-		list[i] = graded{r.Cluster, r.APE, r.Predicted / r.Seconds(), r.Margin}
+		list[i] = truth.Graded{Machine: r.Cluster, APE: r.APE, Ratio: r.Predicted / r.Seconds(), Bar: r.Margin}
 	}
-	return Part{name, rate(list)}
+	return truth.Part{Name: name, Score: truth.RateAll(list)}
 }
 
-// SplitRuns scores rows by a name that each has.
-func SplitRuns(rows []*RunRow, name func(*RunRow) string) []Part {
-	by := map[string][]*RunRow{}
+// splitRuns scores rows by a name that each has.
+func splitRuns(rows []*runRow, name func(*runRow) string) []truth.Part {
+	by := map[string][]*runRow{}
 	for _, r := range rows {
 		by[name(r)] = append(by[name(r)], r)
 	}
-	var list []Part
-	for _, n := range sorted(by) {
-		list = append(list, RateRuns(n, by[n]))
+	var list []truth.Part
+	for _, n := range slices.Sorted(maps.Keys(by)) {
+		list = append(list, rateRuns(n, by[n]))
 	}
 	return list
 }

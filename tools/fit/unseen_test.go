@@ -1,4 +1,4 @@
-package truth
+package main
 
 import (
 	"fmt"
@@ -40,26 +40,26 @@ func TestUnseenRuns(t *testing.T) {
 		{"FP4 on Hopper", `"gpu":"H100","gpus":8`, `"name":"Llama-3.1 8B","seq":8192`, `"micro_batch":1,"precision":"nvfp4"`, "NeMo", "no FP4 matrix products"},
 		{"unknown mixture", `"gpu":"H100","gpus":8`, `"name":"Odd MoE 50B","params":5e10,"experts":64,"seq":4096`, `"micro_batch":1`, "NeMo", "does not state its layers"},
 	} {
-		_, left := PredictRuns(parseUnseen(t, c.hardware, c.model, c.parallel, c.framework), step.Default())
+		_, left := predictRuns(parseUnseen(t, c.hardware, c.model, c.parallel, c.framework), step.Default())
 		if len(left) != 1 || !strings.Contains(left[0].Reason, c.want) {
 			t.Errorf("%s: %v; expected %q", c.name, left, c.want)
 		}
 	}
 }
 
-func parseUnseen(t *testing.T, hardware, model, parallel, framework string) []*Training {
+func parseUnseen(t *testing.T, hardware, model, parallel, framework string) []*training {
 	t.Helper()
 	line := fmt.Sprintf(`{"id":"x","source":"unseen","cluster":"unseen","grade":"A","hardware":{%s},"model":{%s},"parallel":{%s},"measured":{"step_time_s":1},"framework":%q}`, hardware, model, parallel, framework)
-	_, runs, _, err := Read("unseen", strings.NewReader(line))
-	if err != nil || len(runs) != 1 {
-		t.Fatalf("%s: %d runs, %v", line, len(runs), err)
+	runs := readRuns([]byte(line))
+	if len(runs) != 1 {
+		t.Fatalf("%s: %d runs", line, len(runs))
 	}
 	return runs
 }
 
 func unseen(t *testing.T, hardware, model, parallel, framework string) (mfu, margin float64) {
 	t.Helper()
-	rows, left := PredictRuns(parseUnseen(t, hardware, model, parallel, framework), step.Default())
+	rows, left := predictRuns(parseUnseen(t, hardware, model, parallel, framework), step.Default())
 	if len(rows) != 1 {
 		t.Errorf("%s, %s, %s, %s: %v", hardware, model, parallel, framework, left)
 		return 0.5, 2

@@ -1,4 +1,4 @@
-package truth
+package main
 
 import (
 	"os"
@@ -11,14 +11,13 @@ import (
 
 // TestTraining holds steps to published runs.
 func TestTraining(t *testing.T) {
-	f, err := os.Open(filepath.Join(corpus.Dir(t), "truth", "training.jsonl"))
+	data, err := os.ReadFile(filepath.Join(corpus.Dir(t), "truth", "training.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	_, runs, _, err := Read("training.jsonl", f)
-	if err != nil || len(runs) != 627 {
-		t.Fatalf("%d runs, %v", len(runs), err)
+	runs := readRuns(data)
+	if len(runs) != 627 {
+		t.Fatalf("%d runs", len(runs))
 	}
 	if testing.Short() {
 		kept := runs[:0]
@@ -27,8 +26,8 @@ func TestTraining(t *testing.T) {
 		}
 		runs = kept
 	}
-	rows, left := PredictRuns(runs, step.Default())
-	for _, s := range SplitRuns(rows, func(r *RunRow) string { return r.Cluster }) {
+	rows, left := predictRuns(runs, step.Default())
+	for _, s := range splitRuns(rows, func(r *runRow) string { return r.Cluster }) {
 		t.Logf("%-40s %3d runs: median %4.1f%%, 90%% %5.1f%%, predicted over measured %.2f", s.Name, s.Points, 100*s.Median,
 			100*s.P90, s.Bias)
 	}
@@ -37,7 +36,7 @@ func TestTraining(t *testing.T) {
 			t.Logf("not predicted: %s: %s", l.ID, l.Reason)
 		}
 	}
-	s := RateRuns("all", rows)
+	s := rateRuns("all", rows)
 	t.Logf("%d runs: median %.1f%%, 90th percentile %.1f%%; averaged over clusters %.1f%%, %.1f%%", s.Points, 100*s.Median,
 		100*s.P90, 100*s.MachineMedian, 100*s.MachineP90)
 	if s.Median > 0.1 || s.P90 > 0.25 {

@@ -1,4 +1,4 @@
-package truth
+package main
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/calibrate/truth"
 	"busbar.dev/hardware"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/result"
@@ -15,8 +16,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// Training is one measured training run as published.
-type Training struct {
+// training is one measured training run as published.
+type training struct {
 	ID      string `json:"id"`
 	Source  string `json:"source"`
 	Cluster string `json:"cluster"`
@@ -115,12 +116,12 @@ type Training struct {
 
 	Assumed []string `json:"-"`
 	// Change takes something out of a run before it is priced, to see what that is worth; nil takes nothing.
-	Change func(*Training, *workload.Job, *hardware.GPUModel) `json:"-"`
+	Change func(*training, *workload.Job, *hardware.GPUModel) `json:"-"`
 }
 
 // readTraining reads a line; false when it is not about training.
-func readTraining(line []byte) (*Training, bool) {
-	var t Training
+func readTraining(line []byte) (*training, bool) {
+	var t training
 	if unmarshalLoose(line, &t) != nil || t.ID == "" || t.Hardware.GPU == "" || t.Model.Name == "" {
 		return nil, false
 	}
@@ -129,10 +130,10 @@ func readTraining(line []byte) (*Training, bool) {
 }
 
 // complete fills what follows from what a source states: GPUs of nodes, nodes of GPUs, batches of their parts.
-func (t *Training) complete() {
+func (t *training) complete() {
 	h, p := &t.Hardware, &t.Parallel
 	if h.PerNode <= 0 {
-		m, _ := hardware.GPUByName(gpuName(h.GPU))
+		m, _ := gpuOf(h.GPU)
 		h.PerNode = cmp.Or(m.PerNode, serverGPUs)
 		if h.Nodes > 0 && h.GPUs >= h.Nodes {
 			h.PerNode = h.GPUs / h.Nodes
@@ -174,7 +175,7 @@ const (
 
 // Seconds is the measured time of a step, given or following from a throughput; 0 when
 // neither is there.
-func (t *Training) Seconds() float64 {
+func (t *training) Seconds() float64 {
 	m := &t.Measured
 	batch := float64(t.Parallel.GlobalBatch)
 	tokens := batch * float64(t.Model.Seq)
@@ -201,7 +202,7 @@ func (t *Training) Seconds() float64 {
 
 // flops is the count that published rates of Megatron's are made of (Narayanan et al. 2021,
 // appendix): 96BslH²(1 + s/6H + V/16lH) with recomputation, three quarters without.
-func (t *Training) flops() float64 {
+func (t *training) flops() float64 {
 	h, l, s, v := float64(t.Model.Hidden), float64(t.Model.Layers), float64(t.Model.Seq), float64(t.Model.Vocab)
 	f := 96 * float64(t.Parallel.GlobalBatch) * s * l * h * h * (1 + s/(6*h) + v/(16*l*h))
 	if strings.HasPrefix(t.Measured.Kind, "model") {
@@ -211,7 +212,7 @@ func (t *Training) flops() float64 {
 }
 
 // Job is the run as a job; what the source leaves open is assumed and noted.
-func (t *Training) Job() (*workload.Job, error) {
+func (t *training) Job() (*workload.Job, error) {
 	m, err := t.model()
 	if err != nil {
 		return nil, err
@@ -247,7 +248,7 @@ func (t *Training) Job() (*workload.Job, error) {
 }
 
 // precision is the stated one; where its words are unknown, that of the family that the source puts it in.
-func (t *Training) precision() (workload.Precision, error) {
+func (t *training) precision() (workload.Precision, error) {
 	words := t.Parallel.Precision
 	if t.adapters() { // frozen weights of fewer bits are computed with in 16
 		words = strings.Trim(fewBits.ReplaceAllString(words, " "), " -_+/,()")
@@ -264,7 +265,7 @@ func (t *Training) precision() (workload.Precision, error) {
 }
 
 // explicit is what the source states itself, which wins over what is usual.
-func (t *Training) explicit(j *workload.Job, s *workload.Split) error {
+func (t *training) explicit(j *workload.Job, s *workload.Split) error {
 	p := &t.Parallel
 	if err := t.recomputation(j); err != nil {
 		return err
@@ -338,7 +339,7 @@ func (t *Training) explicit(j *workload.Job, s *workload.Split) error {
 var fewBits = lazyre.New(`(?i)\bq-?lora\b|\bnf4\b|\b[48]-?bit\b|\bint[48]\b|\bbnb\b|\bbitsandbytes\b`)
 
 // adapters reports that weights are frozen.
-func (t *Training) adapters() bool {
+func (t *training) adapters() bool {
 	return t.Model.LoRA || t.Model.LoRARank > 0 ||
 		strings.Contains(strings.ToLower(t.Model.Name+" "+t.Parallel.Task+" "+t.Parallel.Precision), "lora")
 }
@@ -353,7 +354,7 @@ var (
 )
 
 // recomputation reads the words of a source.
-func (t *Training) recomputation(j *workload.Job) error {
+func (t *training) recomputation(j *workload.Job) error {
 	words := strings.ToLower(strings.TrimSpace(t.Parallel.Recompute))
 	has := func(list ...string) bool {
 		return slices.ContainsFunc(list, func(w string) bool { return strings.Contains(words, w) })
@@ -390,8 +391,8 @@ func (t *Training) recomputation(j *workload.Job) error {
 // fit takes what makes a run fit where the source says nothing of it. Replicas that train small adapters hold frozen
 // weights whole where these fit, and those that cannot hold all weights divide them. Those who need more place take, as
 // far as it is needed: smaller micro-batches, what Megatron's recipes do, one after the other, all of the layers again.
-func (t *Training) fit(j *workload.Job, assumed bool) {
-	m, ok := hardware.GPUByName(gpuName(t.Hardware.GPU))
+func (t *training) fit(j *workload.Job, assumed bool) {
+	m, ok := gpuOf(t.Hardware.GPU)
 	if !ok || j.Check() != nil {
 		return
 	}
@@ -435,7 +436,7 @@ type remedy struct {
 // remedies are those that the source says nothing against, the cheapest first: recipes of Megatron-Bridge recompute
 // modules, keep moments of DeepSeek-V3 in 16 bits and, with full sharding on GB200 and GB300, activations of 20 to 40
 // layers of 80 in the host's memory (scripts/performance/configs); those of NeMo Automodel keep moments so, too.
-func (t *Training) remedies(j *workload.Job) (list []remedy) {
+func (t *training) remedies(j *workload.Job) (list []remedy) {
 	p := &t.Parallel
 	core := j.Kernels == workload.Fused && !j.Precision.Amp()
 	full := remedy{"recompute full", func(j *workload.Job) { j.Recompute, j.HostLayers = workload.Full, 0 }}
@@ -462,7 +463,7 @@ func (t *Training) remedies(j *workload.Job) (list []remedy) {
 
 // batches assumes a micro-batch where the source has none, and takes one of each replica where it does not state the
 // global batch.
-func (t *Training) batches(j *workload.Job, s *workload.Split) (assumed bool) {
+func (t *training) batches(j *workload.Job, s *workload.Split) (assumed bool) {
 	if j.MicroBatch > 0 {
 		return false
 	}
@@ -480,7 +481,7 @@ func (t *Training) batches(j *workload.Job, s *workload.Split) (assumed bool) {
 var rdma = lazyre.New(`(?i)roce|infiniband|\bib\b|ndr|hdr|efa|slingshot|tcpx`)
 
 // Place is the cluster of the run.
-func (t *Training) Place() (*Place, error) {
+func (t *training) Place() (*truth.Place, error) {
 	h := &t.Hardware
 	m := &result.Machine{GPU: h.GPU, Joined: h.Intra, NICs: h.NICs, Gbps: h.Gbps, Fabric: h.Fabric}
 	nodes, per := max(h.Nodes, 1), h.PerNode
@@ -490,7 +491,7 @@ func (t *Training) Place() (*Place, error) {
 	if m.NICs == nil && nodes > 1 {
 		n := float64(max(per, 1))
 		rate := 400.0
-		g, _ := hardware.GPUByName(gpuName(h.GPU))
+		g, _ := gpuOf(h.GPU)
 		switch {
 		case h.NodeGbps != nil:
 			rate = *h.NodeGbps / n
@@ -512,12 +513,12 @@ func (t *Training) Place() (*Place, error) {
 		m.Fabric = cmp.Or(m.Fabric, h.Printed)
 	}
 	m.Fabric = cmp.Or(m.Fabric, "InfiniBand")
-	return describe(m, nodes, per, 0)
+	return truth.Describe(m, nodes, per, 0)
 }
 
 // model is the network: the dimensions that the source states, what it does not state from the catalogue by its name,
 // and the family that its name and its number of parameters say.
-func (t *Training) model() (*workload.Model, error) {
+func (t *training) model() (*workload.Model, error) {
 	name := strings.ToLower(t.Model.Name)
 	known := t.known()
 	if known != nil && known.Replicated() {
@@ -554,7 +555,7 @@ var pictures = lazyre.New(
 	`resnet|diffusion|sdxl|\bflux|u-?net|retinanet|ssd\b|dlrm|r-?gat|\bgnn|rnn-?t|\bwan[ -]?2|\bdit\b|mask ?r-?cnn|\bvit\b|efficientnet`)
 
 // known is the model of the catalogue that the run's name is of; nil where there is none, or it is of another size.
-func (t *Training) known() *workload.Model {
+func (t *training) known() *workload.Model {
 	m := workload.Like(t.Model.Name)
 	if m != nil && t.Model.Params > 0 && math.Abs(math.Log(float64(m.Params())/t.Model.Params)) > 0.3 {
 		return nil
@@ -563,7 +564,7 @@ func (t *Training) known() *workload.Model {
 }
 
 // guessed is a model of which only the number of parameters is known: a dense decoder in the proportions of GPT-3.
-func (t *Training) guessed() (*workload.Model, error) {
+func (t *training) guessed() (*workload.Model, error) {
 	x := &t.Model
 	if x.Params <= 0 || x.Experts > 0 || x.Active > 0 || x.Scans > 0 {
 		return nil, fmt.Errorf("%s: the source does not state its layers and width, and the catalogue has no such model "+
@@ -588,7 +589,7 @@ func (t *Training) guessed() (*workload.Model, error) {
 }
 
 // dims are the dimensions.
-func (t *Training) dims(known *workload.Model) workload.Dims {
+func (t *training) dims(known *workload.Model) workload.Dims {
 	x := &t.Model
 	d := workload.Dims{
 		Layers: x.Layers, Hidden: x.Hidden, Heads: x.Heads, KVHeads: x.KVHeads, FFN: x.FFN, Vocab: x.Vocab, Context: x.Seq,
@@ -624,7 +625,7 @@ func (t *Training) dims(known *workload.Model) workload.Dims {
 var loraWidth = lazyre.New(`(q|kv)_lora\s*(\d+)`)
 
 // latent are the widths of latent attention, where the source's words name one: what they leave open is DeepSeek's.
-func (t *Training) latent() (workload.Latent, bool) {
+func (t *training) latent() (workload.Latent, bool) {
 	words := strings.ToLower(t.Model.Attention)
 	if !strings.Contains(words, "mla") && !strings.Contains(words, "latent") {
 		return workload.Latent{}, false
@@ -645,7 +646,7 @@ func (t *Training) latent() (workload.Latent, bool) {
 }
 
 // blocks are those of the family.
-func (t *Training) blocks(name string, d workload.Dims) []workload.Block {
+func (t *training) blocks(name string, d workload.Dims) []workload.Block {
 	x := &t.Model
 	if a, ok := t.latent(); ok && d.Experts > 0 {
 		return workload.Blocks(fmt.Sprintf("deepseek every=1 from=1 router_correction q_lora_rank=%d kv_lora_rank=%d "+
@@ -737,7 +738,7 @@ func sunk(blocks []workload.Block, words string) []workload.Block {
 
 // gatedByCount says whether the MLP is gated: by the family's name, else by which of the two the number of parameters
 // is nearer to.
-func (t *Training) gatedByCount(name string, d workload.Dims) bool {
+func (t *training) gatedByCount(name string, d workload.Dims) bool {
 	for _, f := range gatedFamilies {
 		if strings.Contains(name, f) {
 			return true

@@ -119,6 +119,8 @@ func Family(class string) string {
 		return Family(path) + early
 	}
 	switch {
+	case class == "", class == oneThread:
+		return class
 	case strings.HasPrefix(class, "pcie"), strings.HasPrefix(class, "host"), strings.HasPrefix(class, "bridge"):
 		return "cards"
 	case !strings.Contains(class, "multi-node"):

@@ -23,9 +23,6 @@ type Conditions struct {
 	Year   int  // of the software, 0 unknown: as of today
 	Plugin bool // NCCL has the plugin that the network needs
 	Chosen bool // somebody named the GPUs of a node that take part
-	// Unsure says that the release of NCCL is a guess: where its choice is a near tie, the
-	// error bar holds both.
-	Unsure bool
 	// Without are mechanisms of the model to leave out, which is of use only to see what they
 	// are worth.
 	Without sim.Mechanisms

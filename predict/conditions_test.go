@@ -3,10 +3,7 @@ package predict
 import (
 	"testing"
 
-	"busbar.dev/coll"
 	"busbar.dev/hardware"
-	"busbar.dev/nccl"
-	"busbar.dev/unit"
 )
 
 func TestParseLaunch(t *testing.T) {
@@ -75,48 +72,5 @@ func TestOldEFA(t *testing.T) {
 		if p.Year = c.year; p.oldEFA() != c.old {
 			t.Errorf("%s of %d: old %v", c.node, c.year, !c.old)
 		}
-	}
-}
-
-// Where the release is a guess and NCCL hardly tells two ways apart, the bar holds both.
-func TestTie(t *testing.T) {
-	cl, err := hardware.Preset("dgx-h100", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := nccl.Block(cl, 2, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := New(cl, l, nccl.Newest, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ties := 0
-	for size := unit.Bytes(8); size <= unit.GiB; size *= 2 {
-		op := coll.Op{Kind: coll.AllReduce, Bytes: size}
-		s, err := p.Auto(op)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Unsure = false
-		sure, err := p.Price(op, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Unsure = true
-		guess, err := p.Price(op, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if guess.Margin < sure.Margin || guess.Time != sure.Time {
-			t.Errorf("%v: bar %.2f and %.2f, time %v and %v", size, sure.Margin, guess.Margin, sure.Time, guess.Time)
-		}
-		if p.Tie(op, s, sure.Time) > 1 {
-			ties++
-		}
-	}
-	if ties == 0 || ties > 15 {
-		t.Errorf("%d of 28 sizes are near ties", ties)
 	}
 }

@@ -2,7 +2,6 @@ package predict
 
 import (
 	_ "embed"
-	"slices"
 	"strings"
 	"sync"
 
@@ -44,7 +43,7 @@ type Bar struct {
 
 // barRow is a row of bars.csv.
 type barRow struct {
-	Bar        string  `csv:"bar"` // a class or family, and a size
+	Bar        string  `csv:"bar"` // a class or family, and whether messages are large
 	Factor     float64 `csv:"factor"`
 	Points     int     `csv:"points"`
 	Machines   int     `csv:"machines"`
@@ -65,11 +64,11 @@ var bars = sync.OnceValue(func() map[string]Bar {
 // Bar is the error bar of a call. A class without measurements gets the widest there is, and so do more ranks than
 // anybody has published.
 func (p *Predictor) Bar(op coll.Op) Bar {
-	class := p.class()
+	name := p.BarName(op)
 	if p.Plan.NRanks > LargestMeasured {
-		class = ""
+		name = barName("", op.Bytes)
 	}
-	b := barOf(class, op.Bytes)
+	b := barOf(name)
 	if f := p.calibratedMargin(b.Factor, op); f != b.Factor {
 		b.Factor, b.Grade = f, OfSite
 	}
@@ -79,6 +78,33 @@ func (p *Predictor) Bar(op coll.Op) Bar {
 // Margin is the factor of the error bar of a call.
 func (p *Predictor) Margin(op coll.Op) float64 { return p.Bar(op).Factor }
 
+// oneThread is the class of calls that are not large and that one thread makes for several GPUs of a node: what they take
+// is mostly the host's, whatever joins the GPUs.
+const oneThread = "one-thread"
+
+// BarName is the row of bars.csv that a call has its error bar from, or would have.
+func (p *Predictor) BarName(op coll.Op) string {
+	if p.Serial > 1 && len(p.Plan.Nodes) == 1 && SizeClass(op.Bytes) != "large" {
+		return barName(oneThread, op.Bytes)
+	}
+	return barName(p.class(), op.Bytes)
+}
+
+// barName is a class with large or below: what messages below wait for is the same from the smallest on, and few publish
+// all sizes of them.
+func barName(class string, size unit.Bytes) string {
+	if SizeClass(size) == "large" {
+		return class + "/large"
+	}
+	return class + "/below"
+}
+
+// FamilyBar is the row of the family that a row belongs to.
+func FamilyBar(name string) string {
+	i := strings.LastIndexByte(name, '/')
+	return Family(name[:i]) + name[i:]
+}
+
 // class is Class, worked out once.
 func (p *Predictor) class() string {
 	if p.className == "" {
@@ -87,31 +113,28 @@ func (p *Predictor) class() string {
 	return p.className
 }
 
-// barOf is the bar of a class at a size: that of its family where nobody has measured it, and the widest where nobody
-// has measured that either.
-func barOf(class string, size unit.Bytes) Bar {
-	at := SizeClass(size)
-	for _, name := range []string{class, Family(class)} {
-		if b, ok := bars()[name+"/"+at]; ok && class != "" {
-			if name == class && b.Publishers >= wellSeen {
-				b.Grade = Seen
-			}
-			return b
+// barOf is the bar of a name: that of its family where nobody has measured it, and the widest where nobody has measured
+// that either.
+func barOf(name string) Bar {
+	if b, ok := bars()[name]; ok {
+		if b.Publishers >= wellSeen {
+			b.Grade = Seen
 		}
+		return b
+	}
+	if b, ok := bars()[FamilyBar(name)]; ok {
+		return b
 	}
 	widest := Bar{Factor: 1, Grade: Guess}
-	for key, b := range bars() {
-		if strings.HasSuffix(key, "/"+at) {
-			widest.Factor = max(widest.Factor, b.Factor)
-		}
+	for _, b := range bars() {
+		widest.Factor = max(widest.Factor, b.Factor)
 	}
 	return widest
 }
 
 // Measured tells whether measurements stand behind the bars of a class.
 func Measured(class string) bool {
-	return slices.ContainsFunc(sizes[:], func(size string) bool {
-		_, ok := bars()[class+"/"+size]
-		return ok
-	})
+	_, below := bars()[class+"/below"]
+	_, large := bars()[class+"/large"]
+	return below || large
 }

@@ -326,9 +326,8 @@ func (p *Predictor) Price(op coll.Op, s Setting) (*result.Run, error) {
 			run.Time = m.Wire.Issue
 		}
 	}
-	tie := p.Tie(op, s, run.Time)
 	p.correct(run)
-	run.Margin = max(p.Margin(op), tie)
+	run.Margin = p.Margin(op)
 	return run, nil
 }
 

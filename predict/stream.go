@@ -31,5 +31,5 @@ func (s Stream) Rate(c *cluster.Cluster) (r unit.Rate, margin float64, err error
 	op := coll.Op{Kind: coll.SendRecv, Bytes: s.Bytes, Type: coll.Uint8}
 	// shares of ports and slots are those of all generations
 	m := f.NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: op.Kind, Algo: "direct", Proto: sim.Simple})
-	return m.Stream(s.Port, s.Slot, s.Net), barOf(class, op.Bytes).Factor, nil
+	return m.Stream(s.Port, s.Slot, s.Net), barOf(barName(class, op.Bytes)).Factor, nil
 }

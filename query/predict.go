@@ -86,7 +86,7 @@ func (q *Predict) predict(ctx context.Context, env *Env) (*PredictDoc, []*predic
 				"\"per gpu\", \"torch\" (every call timed by itself), \"graph\", \"queue\" (calls one after the other, as "+
 				"nccl-tests makes them), \"aws-ofi-nccl 1.7\" (plugin of EFA)", q.Launch)
 	}
-	how.Unsure, how.Chosen = q.NCCL == "", q.Devices != ""
+	how.Chosen = q.Devices != ""
 	place := placement{
 		cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), devices: q.Devices, gpu: q.GPU, nic: q.NIC,
 		set: q.Set,

@@ -79,8 +79,7 @@ const (
 	switchTree
 	rackShare
 	cardLaunch
-	issueBoard
-	issueCard
+	hostIssue
 	issueAMD
 	graphLaunch
 	pcieShare

@@ -34,7 +34,7 @@ func TestFigureTable(t *testing.T) {
 		switchTree:  "switch_tree_share",
 		rackShare:   "rack_share",
 		cardLaunch:  "card_launch",
-		issueBoard:  "host_issue.board",
+		hostIssue:   "host_issue",
 		issueAMD:    "host_issue.amd",
 		graphLaunch: "graph_launch",
 		pcieShare:   "pcie_share",

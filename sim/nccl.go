@@ -253,20 +253,12 @@ func (f *Figures) settle(m *Model, s *Setup) {
 		w.Launch += micros(eventTime)
 	}
 	if s.Serial > 1 && !s.Graph {
-		w.Issue = micros(f.issue(s) * (float64(s.Serial) + 0.5)) // half a call to begin and end the group
+		each := f.all(hostIssue)
+		if s.Arch != "" {
+			each = f.all(issueAMD)
+		}
+		w.Issue = micros(each * (float64(s.Serial) + 0.5)) // half a call to begin and end the group
 	}
-}
-
-// issue is how long a call takes for one of the GPUs of a thread: on boards, whose GPUs share more channels, longer
-// than for cards.
-func (f *Figures) issue(s *Setup) float64 {
-	switch {
-	case s.Arch != "":
-		return f.all(issueAMD)
-	case s.Card:
-		return f.all(issueCard)
-	}
-	return f.all(issueBoard)
 }
 
 // rackPart is how much of a whole rack's additional way a reduction among some of its GPUs takes: every rank's threads

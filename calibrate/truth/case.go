@@ -148,7 +148,7 @@ type Row struct {
 	Predicted unit.Time
 	APE       float64 // |predicted − measured| / measured
 	Margin    float64
-	Tie       float64 // the least that the margin must be to hold two ways that NCCL hardly tells apart
+	Bar       string // the row of bars.csv that the margin is of
 	Limit     result.Limit
 }
 
@@ -174,7 +174,7 @@ func (c *Case) Predict(f *sim.Figures) ([]Row, error) {
 			return nil, err
 		}
 		rows[i] = Row{
-			Case: c, Index: i, Margin: run.Margin, Tie: c.Predictor.Tie(op, c.Settings[i], run.Time), Limit: run.Limit,
+			Case: c, Index: i, Margin: run.Margin, Bar: c.Predictor.BarName(op), Limit: run.Limit,
 		}.With(run.Time)
 	}
 	return rows, nil

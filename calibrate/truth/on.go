@@ -36,8 +36,6 @@ func On(s *result.Sweep, c *cluster.Cluster, release nccl.Version) (*Case, error
 	}
 	x.Hosts = hosts
 	p.Conditions, x.Unused = conditions(s)
-	_, known := Release(s)
-	p.Unsure = !known
 	return x.by(p, nil)
 }
 

@@ -75,7 +75,7 @@ func shelve(s *result.Sweep, without sim.Mechanisms) *shelved {
 	env := settings(s)
 	if x.predictor, x.err = predict.New(place.Cluster, place.Layout, v, env, nil); x.err == nil {
 		x.predictor.Conditions, x.unused = conditions(s)
-		x.predictor.Unsure, x.predictor.Without = assumed != "", without
+		x.predictor.Without = without
 		x.unused = append(x.unused, unusedSettings(s, env)...)
 		for _, words := range place.Unread {
 			x.unused = append(x.unused, "words: "+words)

@@ -46,7 +46,7 @@ func main() {
 	flag.BoolVar(&q.cross, "cross", false, "predict every machine by figures fitted on the others; with -figures: print "+
 		"error bars as predict/bars.csv")
 	flag.BoolVar(&q.figures, "figures", false, "fit all figures and print them")
-	flag.BoolVar(&q.write, "write", false, "with -figures: write sim/figures.csv, with -cross too predict/bars.csv")
+	flag.BoolVar(&q.write, "write", false, "with -figures: write sim/figures.csv; with -cross: write predict/bars.csv")
 	flag.BoolVar(&q.publishers, "publishers", false,
 		"with -cross: leave out all that one publisher measured, not one machine")
 	flag.BoolVar(&q.ablation, "ablation", false, "the left-out error without each mechanism of the model; many minutes")
@@ -224,14 +224,17 @@ func (q *question) crossCollectives(sweeps result.Sweeps) error {
 	switch {
 	case err != nil:
 		return err
-	case q.figures && q.write:
+	case q.figures:
+		return writeBars(q.out, margins(rows))
+	}
+	if q.write {
 		f, err := os.Create(barsFile)
 		if err != nil {
 			return err
 		}
-		return errors.Join(writeBars(f, margins(rows)), f.Close())
-	case q.figures:
-		return writeBars(q.out, margins(rows))
+		if err := errors.Join(writeBars(f, margins(rows)), f.Close()); err != nil {
+			return err
+		}
 	}
 	refit(rows, of)
 	fmt.Fprint(q.out, "Every machine is predicted by figures that were fitted without its points.\n\n")

@@ -14,10 +14,9 @@ import (
 	"busbar.dev/predict"
 )
 
-// margin is the error bar of a class of hardware and size.
+// margin is an error bar.
 type margin struct {
-	Class    string
-	Size     string
+	Name     string
 	Factor   float64
 	Points   int
 	Machines int
@@ -28,11 +27,11 @@ type margin struct {
 // How error bars are made: the share of a machine's errors that one is to hold, how many machines of the family a class
 // counts beside its own, and the narrowest and widest bar.
 const (
-	heldErrors = 0.8
+	heldErrors = 0.9
 	pseudo     = 1
-	// Who chose the mechanisms had seen the machines: of few of them a smaller spread than this by the root of their
-	// number is not believed.
-	believed = 0.6
+	// Who chose the mechanisms had seen the machines: of few of them a smaller spread than this by their number is not
+	// believed.
+	believed = 0.4
 	narrow   = 1.05
 	wide     = 3.0
 )
@@ -62,15 +61,14 @@ func (s overMachines) shrink(family overMachines) overMachines {
 // interval over machines by Student's t.
 func (s overMachines) factor() float64 {
 	t := studentT(s.machines - 1)
-	v := max(s.variance, believed*believed/s.machines)
-	up := s.mean + t*math.Sqrt(v*(1+1/s.machines))
+	sd := max(math.Sqrt(s.variance), believed/s.machines)
+	up := s.mean + t*sd*math.Sqrt(1+1/s.machines)
 	return min(wide, max(narrow, math.Ceil(math.Exp(up)*100)/100))
 }
 
-// chance is the quantile of the normal distribution to which bars are made, the 80th percentile: publishers left out,
-// bars hold nineteen of twenty points of three sets, and nearly all that the source documents measured, to which no
-// figure is fitted.
-const chance = 0.8416
+// chance is the quantile of the normal distribution to which bars are made: of further machines a bar is to hold two of
+// three whole, that is nine of ten of their points, and most of the points of the others.
+const chance = 0.4307
 
 // studentT is that percentile of Student's t by degrees of freedom (Hill 1970, to three digits from 3 on).
 func studentT(df float64) float64 {
@@ -93,9 +91,8 @@ func margins(rows []truth.Row) []margin {
 	groups, family := map[string]*group{}, map[string]string{}
 	for i := range rows {
 		r := &rows[i]
-		k := truth.ByClass(r)
-		family[k] = familyOf(k)
-		for _, name := range []string{k, family[k]} {
+		family[r.Bar] = predict.FamilyBar(r.Bar)
+		for _, name := range slices.Compact([]string{r.Bar, family[r.Bar]}) {
 			g := groups[name]
 			if g == nil {
 				g = &group{errs: map[string][]float64{}, publishers: map[string]bool{}}
@@ -117,11 +114,10 @@ func margins(rows []truth.Row) []margin {
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		g := groups[name]
 		over := g.over
-		if f := groups[family[name]]; f != nil {
+		if f := groups[family[name]]; f != nil && f != g {
 			over = over.shrink(f.over)
 		}
-		i := strings.LastIndexByte(name, '/')
-		list = append(list, margin{name[:i], name[i+1:], over.factor(), g.points, len(g.errs), len(g.publishers)})
+		list = append(list, margin{name, over.factor(), g.points, len(g.errs), len(g.publishers)})
 	}
 	return list
 }
@@ -138,12 +134,11 @@ func refit(rows []truth.Row, of by) {
 		}
 		table := map[string]float64{}
 		for _, m := range margins(others) {
-			table[m.Class+"/"+m.Size] = m.Factor
+			table[m.Name] = m.Factor
 		}
 		for i := range rows {
 			if r := &rows[i]; of(r.Case) == name {
-				k := truth.ByClass(r)
-				r.Margin = max(cmp.Or(table[k], table[familyOf(k)], wide), r.Tie)
+				r.Margin = cmp.Or(table[r.Bar], table[predict.FamilyBar(r.Bar)], wide)
 			}
 		}
 	}
@@ -160,21 +155,15 @@ func casesOf(rows []truth.Row) []*truth.Case {
 	return list
 }
 
-// familyOf is one node, several by RDMA, or several by a kind of TCP, with the size.
-func familyOf(class string) string {
-	i := strings.LastIndexByte(class, '/')
-	return predict.Family(class[:i]) + class[i:]
-}
-
 // writeBars writes the table that package predict has.
 func writeBars(w io.Writer, list []margin) error {
 	var b strings.Builder
-	b.WriteString("# Error bars as factors by class or family and size, from published sweeps of which all of a " +
-		"publisher was left out, as\n" +
-		"# make fit FIT=\"-cross -publishers -figures\" prints them. points, machines and publishers stand behind a row.\n" +
+	b.WriteString("# Error bars as factors by class or family, of large messages and those below, from published sweeps of which all " +
+		"of a publisher was left out:\n" +
+		"# make fit FIT=\"-cross -publishers -write\" writes them. points, machines and publishers stand behind a row.\n" +
 		"bar,factor,points,machines,publishers\n")
 	for _, m := range list {
-		fmt.Fprintf(&b, "%s/%s,%.2f,%d,%d,%d\n", m.Class, m.Size, m.Factor, m.Points, m.Machines, m.Publishers)
+		fmt.Fprintf(&b, "%s,%.2f,%d,%d,%d\n", m.Name, m.Factor, m.Points, m.Machines, m.Publishers)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -205,14 +205,14 @@ func bars(t *testing.T, rows []truth.Row) {
 	list := margins(rows)
 	factor := map[string]float64{}
 	for _, m := range list {
-		factor[m.Class+"/"+m.Size] = m.Factor
+		factor[m.Name] = m.Factor
 		if m.Factor < 1.05 || m.Points == 0 || m.Machines == 0 {
 			t.Errorf("%+v", m)
 		}
 	}
 	inside := 0
 	for i := range rows {
-		if r := rows[i].Ratio(); max(r, 1/r) <= factor[truth.ByClass(&rows[i])] {
+		if r := rows[i].Ratio(); max(r, 1/r) <= factor[rows[i].Bar] {
 			inside++
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"busbar.dev/hardware"
+	"busbar.dev/nccl"
 )
 
 func TestParseLaunch(t *testing.T) {

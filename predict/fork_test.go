@@ -123,7 +123,7 @@ var forkCases = []forkCase{
 }
 
 // Where a fact decides that nobody states, both branches are printed, and what was measured is inside the bar of its
-// own in all but one case of twelve or more.
+// own in eleven cases of thirteen or more, as bars are to hold nine of ten.
 func TestForks(t *testing.T) {
 	outside := 0
 	for _, x := range forkCases {
@@ -140,8 +140,9 @@ func TestForks(t *testing.T) {
 			outside++
 		}
 	}
-	if outside > 1 {
-		t.Errorf("%d of %d measured times are outside of their branch's bar; expected 1 at most", outside, len(forkCases))
+	if most := 2 * len(forkCases) / 13; outside > most {
+		t.Errorf("%d of %d measured times are outside of their branch's bar; expected %d at most", outside, len(forkCases),
+			most)
 	}
 }
 

@@ -78,8 +78,8 @@ func (p *Predictor) Bar(op coll.Op) Bar {
 // Margin is the factor of the error bar of a call.
 func (p *Predictor) Margin(op coll.Op) float64 { return p.Bar(op).Factor }
 
-// oneThread is the class of calls that are not large and that one thread makes for several GPUs of a node: what they take
-// is mostly the host's, whatever joins the GPUs.
+// oneThread is the class of calls that are not large and that one thread makes for several GPUs of a node: what they
+// take is mostly the host's, whatever joins the GPUs.
 const oneThread = "one-thread"
 
 // BarName is the row of bars.csv that a call has its error bar from, or would have.
@@ -90,8 +90,8 @@ func (p *Predictor) BarName(op coll.Op) string {
 	return barName(p.class(), op.Bytes)
 }
 
-// barName is a class with large or below: what messages below wait for is the same from the smallest on, and few publish
-// all sizes of them.
+// barName is a class with large or below: what messages below wait for is the same from the smallest on, and few
+// publish all sizes of them.
 func barName(class string, size unit.Bytes) string {
 	if SizeClass(size) == "large" {
 		return class + "/large"

@@ -226,7 +226,7 @@ func TestDecodedSame(t *testing.T) {
 			verbosely(report.Algorithms)),
 		"hardware": alike(query.List{What: "hardware"}, verbosely(report.Hardware)),
 		"version":  alike(query.Release{}, verbosely(report.Release)),
-		"model": alike(query.List{What: "models", Words: []string{"gpt2"}}, listed),
+		"model":    alike(query.List{What: "models", Words: []string{"gpt2"}}, listed),
 	} {
 		t.Run(name, test)
 	}

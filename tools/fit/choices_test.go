@@ -2,7 +2,6 @@ package main
 
 import (
 	"testing"
-
 )
 
 // Jobs that were run in several ways are told apart from jobs that only look alike.

@@ -320,7 +320,8 @@ func (q *question) ablate(sweeps result.Sweeps) error {
 	}
 	fmt.Fprint(q.out, "Every point is predicted by parameters fitted without any point of its publisher.\n\n")
 	q.table([]string{
-		"without", "points", "from 1 MiB", "90%", "below", "90%", "machines' median", "machines' 90%", "in the bar", "median bar",
+		"without", "points", "from 1 MiB", "90%", "below", "90%", "machines' median", "machines' 90%", "in the bar",
+		"median bar",
 	}, list)
 	return nil
 }

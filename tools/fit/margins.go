@@ -158,7 +158,8 @@ func casesOf(rows []truth.Row) []*truth.Case {
 // writeBars writes the table that package predict has.
 func writeBars(w io.Writer, list []margin) error {
 	var b strings.Builder
-	b.WriteString("# Error bars as factors by class or family, of large messages and those below, from published sweeps of which all " +
+	b.WriteString("# Error bars as factors by class or family, of large messages and those below, from published sweeps " +
+		"of which all " +
 		"of a publisher was left out:\n" +
 		"# make fit FIT=\"-cross -publishers -write\" writes them. points, machines and publishers stand behind a row.\n" +
 		"bar,factor,points,machines,publishers\n")

@@ -66,9 +66,8 @@ type KernelFit struct {
 	GPUs    int      `json:"gpus"` // that were measured; times are their medians
 	Kernels []Kernel `json:"kernels"`
 	Moved   []Moved  `json:"figures"`
-	// Kept says that these figures are in the calibration; where steps were measured, theirs are instead.
-	Kept  bool      `json:"kept"`
-	Steps *PartsFit `json:"steps,omitempty"`
+	// Kept says that these figures are in the calibration.
+	Kept bool `json:"kept"`
 	MeanErrors
 }
 
@@ -89,7 +88,10 @@ func Kernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*KernelFi
 		return nil, err
 	}
 	x := &KernelFit{Model: m.Title, Kernels: slices.Clone(list)}
-	p := newProblem(m, start, step.Kernels)
+	p := &problem{start: start}
+	for i := range p.moves {
+		p.moves[i] = step.Kernels(i) && step.Touches(i, m)
+	}
 	for i := range x.Kernels {
 		k := &x.Kernels[i]
 		if !(k.Took > 0) {
@@ -99,65 +101,31 @@ func Kernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*KernelFi
 		if k.task.Kind == workload.Stream {
 			noise = streamNoise
 		}
-		took := func(f *step.Figures) unit.Span { return gpuBy(m, f).Time(&k.task, k.precision) }
-		p.items = append(p.items, item{
-			&k.Predicted,
-			[]point{{k.Took, noise, took}},
-			func(f *step.Figures) (unit.Span, float64) { return took(f), 0 },
-		})
+		p.points = append(p.points, point{&k.Predicted, noise, func(f *step.Figures) unit.Span {
+			g, _ := step.NewGPU(m, f) // by which figures it is priced is no matter for that
+			return g.Time(&k.task, k.precision)
+		}})
 	}
 	x.Moved, x.MeanErrors = p.fit()
 	return x, nil
 }
 
-// gpuBy is a GPU that can be priced, by figures: which ones is no matter for that.
-func gpuBy(m hardware.GPUModel, f *step.Figures) *step.GPU {
-	g, _ := step.NewGPU(m, f)
-	return g
-}
-
-// point is a measured time with what predicts it, and how far it may be off right figures.
+// point is a kernel that was measured, how far it may be off right figures, and what predicts it.
 type point struct {
-	measured unit.Span
-	noise    float64
-	predict  func(*step.Figures) unit.Span
-}
-
-// item is a kernel or a step that was measured: its parts, and what is predicted of it as a whole, with how much of the
-// measured time the parts are off together.
-type item struct {
 	*Predicted
-	parts []point
-	whole func(*step.Figures) (took unit.Span, off float64)
+	noise   float64
+	predict func(*step.Figures) unit.Span
 }
 
 // problem is what the figures of one GPU are fitted to.
 type problem struct {
-	items []item
-	start *step.Figures
-	moves [len(step.Figures{})]bool // the figures that may move
-}
-
-func newProblem(m hardware.GPUModel, start *step.Figures, about func(figure int) bool) *problem {
-	p := &problem{start: start}
-	for i := range p.moves {
-		p.moves[i] = about(i) && step.Touches(i, m)
-	}
-	return p
-}
-
-// points are those of all items but one; -1 is none.
-func (p *problem) points(without int) (list []point) {
-	for i, x := range p.items {
-		if i != without {
-			list = append(list, x.parts...)
-		}
-	}
-	return list
+	points []point
+	start  *step.Figures
+	moves  [len(step.Figures{})]bool // the figures that may move
 }
 
 // fit is the figures that moved, and the errors of what is predicted by the former figures, by the fitted ones, and of
-// every item by those that were fitted without it.
+// every kernel by those that were fitted without it.
 func (p *problem) fit() (list []Moved, mean MeanErrors) {
 	f := p.solve(-1)
 	list = []Moved{}
@@ -170,33 +138,24 @@ func (p *problem) fit() (list []Moved, mean MeanErrors) {
 		low, high := p.bounds(f, i)
 		list = append(list, Moved{cluster.StepFigure + step.Name(i), unit, p.start[i], f[i], round(low), round(high)})
 	}
-	for i, x := range p.items {
+	for i, x := range p.points {
 		for _, by := range []struct {
 			f    *step.Figures
 			into *unit.Span
 			sum  *float64
 		}{{p.start, &x.Before, &mean.Before}, {f, &x.After, &mean.After}, {p.solve(i), &x.LeftOut, &mean.LeftOut}} {
-			*by.into, _ = x.whole(by.f)
-			*by.sum += math.Abs(float64(*by.into/x.Took)-1) / float64(len(p.items))
+			*by.into = x.predict(by.f)
+			*by.sum += math.Abs(float64(*by.into/x.Took)-1) / float64(len(p.points))
 		}
 	}
 	return list, mean
 }
 
-// leftOut is the mean error of the parts of items, each predicted by figures that were fitted to the other items.
-func (p *problem) leftOut() (mean float64) {
-	for i, x := range p.items {
-		_, off := x.whole(p.solve(i))
-		mean += off / float64(len(p.items))
-	}
-	return mean
-}
-
-// solve is least squares in logarithms, without an item, worked out anew from where it got to: what limits a product
+// solve is least squares in logarithms, without a kernel (-1: with all), worked out anew from where it got to: what limits a product
 // changes as figures move. Figures are held to where they start as firmly as they are known; only those that may move
 // do.
 func (p *problem) solve(without int) *step.Figures {
-	f, list := *p.start, p.points(without)
+	f := *p.start
 	const nudge, rounds = 0.02, 6
 	for range rounds {
 		n := len(f)
@@ -209,9 +168,12 @@ func (p *problem) solve(without int) *step.Figures {
 				b[i] = -firm * math.Log(f[i]/p.start[i])
 			}
 		}
-		for _, k := range list {
+		for i, k := range p.points {
+			if i == without {
+				continue
+			}
 			base := k.predict(&f)
-			off, moves := math.Log(float64(base/k.measured)), make([]float64, n)
+			off, moves := math.Log(float64(base/k.Took)), make([]float64, n)
 			for i := range f {
 				if p.moves[i] && f[i] > 0 {
 					g := f
@@ -245,12 +207,11 @@ const worse = 0.005
 
 // bounds are how far a figure may go down and up until the mean error has grown by more than a little.
 func (p *problem) bounds(f *step.Figures, i int) (low, high float64) {
-	list := p.points(-1)
 	loss := func(v float64) float64 {
 		g, sum := *f, 0.0
 		g[i] = v
-		for _, k := range list {
-			sum += math.Abs(math.Log(float64(k.predict(&g)/k.measured))) / float64(len(list))
+		for _, k := range p.points {
+			sum += math.Abs(math.Log(float64(k.predict(&g)/k.Took))) / float64(len(p.points))
 		}
 		return sum
 	}

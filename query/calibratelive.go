@@ -12,7 +12,6 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/engine/device"
-	"busbar.dev/engine/ranks"
 	"busbar.dev/hardware"
 	"busbar.dev/internal/failure"
 	"busbar.dev/measure"
@@ -29,7 +28,6 @@ type CalibrateLive struct {
 	Cluster string
 	Ops     []string // collectives to measure; none: those that training spends its time in
 	Iters   int
-	Torch   string // a Python with PyTorch and transformers, to measure steps with; "" for none
 }
 
 // liveOps are the collectives of training.
@@ -76,7 +74,7 @@ func (q CalibrateLive) RunWith(ctx context.Context, env Env, with measure.Progra
 	} else {
 		env.note("one GPU: its products and memory are measured, no collective")
 	}
-	if err := q.kernels(ctx, env, with, team, model, cl, d); err != nil {
+	if err := q.kernels(ctx, env, team, model, cl, d); err != nil {
 		return nil, err
 	}
 	d.Described = cl.Document()
@@ -209,8 +207,8 @@ func (e *Env) CalibrationFile(ctx context.Context, word string) (string, error) 
 }
 
 // kernels measures products and memory on all GPUs at once, as they are in training, and fits the figures of steps.
-func (q *CalibrateLive) kernels(ctx context.Context, env Env, with measure.Programs, team device.Team,
-	model hardware.GPUModel, cl *cluster.Cluster, d *CalibrateDoc,
+func (q *CalibrateLive) kernels(ctx context.Context, env Env, team device.Team, model hardware.GPUModel,
+	cl *cluster.Cluster, d *CalibrateDoc,
 ) error {
 	list, err := measure.Kernels(ctx, team, model, env.progress, env.note)
 	env.progress("")
@@ -226,17 +224,8 @@ func (q *CalibrateLive) kernels(ctx context.Context, env Env, with measure.Progr
 		return failure.Cannot(err)
 	}
 	d.GPU, fit.GPUs = fit, len(team)
-	if q.Torch == "" {
-		if fit.Kept = fit.LeftOut < fit.Before && fit.Before > kernelsOff; fit.Kept {
-			keepKernels(cl, d, fit.Moved)
-		}
-		return nil
-	}
-	if fit.Steps, err = q.steps(ctx, env, with, model, start); err != nil {
-		return err
-	}
-	if fit.Steps.LeftOut < fit.Steps.Before {
-		keepKernels(cl, d, fit.Steps.Moved)
+	if fit.Kept = fit.LeftOut < fit.Before && fit.Before > kernelsOff; fit.Kept {
+		keepKernels(cl, d, fit.Moved)
 	}
 	return nil
 }
@@ -263,31 +252,4 @@ func keepKernels(cl *cluster.Cluster, d *CalibrateDoc, list []calibrate.Moved) {
 		})
 	}
 	cl.Calibration, d.Calibration, d.Better = c, c, true
-}
-
-// stepsLimit is how long steps may take: PyTorch may come over a slow file system.
-const stepsLimit = 10 * time.Minute
-
-// steps measures reference models with PyTorch and fits the figures of steps to their parts.
-func (q *CalibrateLive) steps(ctx context.Context, env Env, with measure.Programs, model hardware.GPUModel,
-	start *step.Figures,
-) (*calibrate.PartsFit, error) {
-	if q.Hosts != "" {
-		return nil, errors.New("--torch measures on this machine; leave --hosts out")
-	}
-	if with.Run == nil {
-		return nil, errors.New("no programs can be run here")
-	}
-	env.progress("steps of reference models, with PyTorch")
-	out := ranks.Printed{Most: 1 << 20}
-	err := with.Run(ctx, stepsLimit, []string{q.Torch, "-c", calibrate.StepsScript}, &out)
-	env.progress("")
-	if err != nil {
-		return nil, failure.Cannot(fmt.Errorf("--torch %s: %w%s", q.Torch, err, calibrate.LastLine(out.Bytes())))
-	}
-	fit, err := calibrate.Trained(model, out.Bytes(), start)
-	if err != nil {
-		return nil, failure.Cannot(fmt.Errorf("--torch %s: %w", q.Torch, err))
-	}
-	return fit, nil
 }

@@ -45,30 +45,13 @@ func kernels(p *Page, g *calibrate.KernelFit) {
 			signed(float64(k.After/k.Took)-1))
 	}
 	p.table(t)
-	if g.Steps == nil {
-		p.below(movedTable(g.Moved))
-	}
-	meanErrors(p, "kernels", g.Before, g.After, g.LeftOut)
-	switch s := g.Steps; {
-	case s != nil:
-		p.printf("\ntraining steps on one GPU, eager, bf16, %s:\n", s.Software)
-		t := texttab.New("model", ">measured ms|%.1f", ">predicted before", ">after", ">left out")
-		for _, x := range s.Steps {
-			t.Add(x.Name, float64(x.Took*1e3), signed(float64(x.Before/x.Took)-1), signed(float64(x.After/x.Took)-1),
-				signed(float64(x.LeftOut/x.Took)-1))
-		}
-		p.table(t)
-		p.below(movedTable(s.Moved))
-		meanErrors(p, "steps", s.Before, s.After, s.LeftOut)
-	case !g.Kept:
+	p.below(movedTable(g.Moved))
+	p.printf("\nmean error of the kernels: %s before, %s after, %s of those left out of the fit\n", percent(g.Before),
+		percent(g.After), percent(g.LeftOut))
+	if !g.Kept {
 		p.printf("figures of kernels are not kept: they are about as predicted, and kernels alone do not say how " +
-			"long steps take; --torch PYTHON measures steps\n")
+			"long steps take; --step takes a step of a job\n")
 	}
-}
-
-func meanErrors(p *Page, of string, before, after, leftOut float64) {
-	p.printf("\nmean error of the %s: %s before, %s after, %s of those left out of the fit\n", of, percent(before),
-		percent(after), percent(leftOut))
 }
 
 // movedTable is figures that moved.

@@ -41,16 +41,6 @@ func byName(name string) (int, bool) {
 	return 0, false
 }
 
-// Steps says whether a figure is one that the parts of whole steps show on one GPU: what a calibration of steps may
-// move.
-func Steps(i int) bool {
-	switch _, k, _ := place(i); k {
-	case ceiling, memShare, scoreRate, scoreBack, gap, eagerStart, stepHost, eagerBetween, eagerPieces:
-		return true
-	}
-	return false
-}
-
 // Kernels says whether a figure is one that products and streams of bytes alone show on a GPU of a generation: what a
 // calibration of its kernels may move.
 func Kernels(i int) bool {

@@ -22,7 +22,6 @@ type calibrateCmd struct {
 	measure.GPURanks
 	measuredJob
 	Live      bool     `help:"Measure now, through busbar-gpu: products and memory of GPUs for step, and the five sizes of collectives that --suggest names, each twice; keep the calibration beside the cluster file (or in -o)."`
-	Torch     string   `placeholder:"PYTHON" help:"With --live: also measure training steps of seven small models with this Python's PyTorch and transformers (python3, or a path), and fit what step predicts to them."`
 	Output    string   `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output. predict -c site.yaml also uses a site.calibration.yaml beside it."`
 	Suggest   bool     `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
 	Check     bool     `help:"Fit nothing: predict the measured points and print how far off the predictions are."`
@@ -82,8 +81,6 @@ func (c *calibrateCmd) Run(e *env) error {
 		}.Run(e.ctx, e.query(c.common)))
 	case c.Step == "" && c.measuredJob != (measuredJob{}):
 		return errors.New("a job is described, and no step of it; expected --step TIME or LOG too")
-	case c.Torch != "" && !c.Live:
-		return errors.New("--torch measures; expected --live with it")
 	case c.Live && len(c.Files) > 0:
 		return fmt.Errorf("--live measures itself; leave %s out, or --live", c.Files[0])
 	}
@@ -160,7 +157,7 @@ func (c *calibrateCmd) beside(e *env) error {
 
 // live is what --live asks.
 func (c *calibrateCmd) live() query.CalibrateLive {
-	q := query.CalibrateLive{GPURanks: c.GPURanks, Cluster: c.Cluster, Iters: 20, Torch: c.Torch}
+	q := query.CalibrateLive{GPURanks: c.GPURanks, Cluster: c.Cluster, Iters: 20}
 	if c.Op != "" {
 		q.Ops = strings.Split(string(c.Op), ",")
 	}

@@ -1,19 +1,13 @@
 package measure
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	"busbar.dev/calibrate"
-	"busbar.dev/cluster"
 	"busbar.dev/coll"
 	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/engine/device"
-	"busbar.dev/hardware"
-	"busbar.dev/internal/failure"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -181,100 +175,4 @@ func (d *GPUNode) collectives(ctx context.Context, team device.Team, most unit.B
 		}
 	}
 	return nil
-}
-
-// liveShapes are layers of transformers, large and small, and of other depth than width: how a rate goes with the
-// shape.
-var liveShapes = []string{
-	"8192x8192x8192:bfloat16", "4096x4096x4096:bfloat16", "2048x2048x2048:bfloat16", "2048x5120x5120:bfloat16",
-	"4096x11008x4096:bfloat16", "4096x4096x11008:bfloat16", "8192x3072x1024:bfloat16", "16384x4096x14336:bfloat16",
-	"8192x8192x8192:f8e4m3", "4096x11008x4096:f8e4m3",
-}
-
-// A product runs this long before its clock counts: in training power has settled, and clocks with it.
-const (
-	liveHeat  = 1.5e6 // µs, before the first
-	liveTimed = 0.5e6
-)
-
-// Kernels measures products and a copy within memory on all GPUs at once, as they are in training. A GPU on which no
-// product can be measured is known by its memory alone.
-func Kernels(ctx context.Context, team device.Team, model hardware.GPUModel,
-	show func(string), note func(...string),
-) (list []calibrate.Kernel, err error) {
-	shapes, err := Products(liveShapes, device.Request{Warm: 2, Iters: 3})
-	if err != nil {
-		return nil, err
-	}
-	heat := liveHeat
-	for _, r := range shapes {
-		if needs := map[string]cluster.Dtype{
-			"bfloat16": cluster.BF16, "f8e4m3": cluster.FP8,
-		}[r.Dtype]; model.Peak[needs] <= 0 {
-			continue
-		}
-		name := calibrate.NewProduct(r.M, r.N, r.K, r.Dtype, 0).Name
-		show("product " + name)
-		answers, err := team.All(ctx, r, nil)
-		if err == nil && answers[0].Product != nil && answers[0].Product.Micros > 0 {
-			us := answers[0].Product.Micros
-			r.Warm, r.Iters, r.Check = min(20000, 1+int(heat/us)), min(20000, 1+int(liveTimed/us)), true
-			heat = liveTimed / 2
-			answers, err = team.All(ctx, r, nil)
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
-			note(fmt.Sprintf("product %s was not measured: %v", name, err))
-			continue
-		}
-		us, mid := medianOf(answers, func(a device.Answer) float64 { return a.Product.Micros })
-		p := answers[mid].Product
-		if p.Wrong > 0 {
-			return nil,
-				failure.Cannot(fmt.Errorf("product %s on %s: %d of %d elements that were computed again are wrong", name,
-					team[mid].Hello.Host, p.Wrong, p.Tested))
-		}
-		x := calibrate.NewProduct(r.M, r.N, r.K, r.Dtype, us)
-		x.MHz, x.Watts, x.Rate = p.MHz, p.Watts, fmt.Sprintf("%.1f TFLOPS", p.TFLOPS)
-		list = append(list, x)
-	}
-	show("memory")
-	x, err := copied(ctx, team)
-	return append(list, x), err
-}
-
-// copied measures a copy within the GPUs' memory.
-func copied(ctx context.Context, team device.Team) (x calibrate.Kernel, err error) {
-	const size = unit.GiB
-	answers, err := team.All(ctx, device.Request{Do: device.Memory, Bytes: int64(size), Warm: 20, Iters: 200}, nil)
-	if err != nil {
-		return x, failure.Cannot(err)
-	}
-	gbps, _ := medianOf(answers, func(a device.Answer) float64 {
-		for _, r := range a.Rates {
-			if r.What == "copy" {
-				return r.GBps
-			}
-		}
-		return 0
-	})
-	if gbps <= 0 {
-		return x, failure.Cannot(fmt.Errorf("%s answered without a rate of its memory", team[0].Hello.Program))
-	}
-	x = calibrate.NewCopy(size, 2*float64(size)/gbps/1e3)
-	x.Rate = fmt.Sprintf("%.1f GB/s", gbps)
-	return x, nil
-}
-
-// medianOf is the middle of what ranks answered, and whose it is.
-func medianOf(answers []device.Answer, of func(device.Answer) float64) (float64, int) {
-	at := make([]int, len(answers))
-	for i := range at {
-		at[i] = i
-	}
-	slices.SortFunc(at, func(a, b int) int { return cmp.Compare(of(answers[a]), of(answers[b])) })
-	mid := at[len(at)/2]
-	return of(answers[mid]), mid
 }

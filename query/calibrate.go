@@ -44,8 +44,7 @@ type CalibrateDoc struct {
 	Calibration *cluster.Calibration `json:"calibration"`
 	Measured    []calibrate.Measured `json:"measured"`
 
-	By  string               `json:"by,omitempty"`  // what measured, where it was measured now
-	GPU *calibrate.KernelFit `json:"gpu,omitempty"` // what was measured of GPUs alone
+	By string `json:"by,omitempty"` // what measured, where it was measured now
 
 	// Described is the cluster that was measured, with its calibration.
 	Described *cluster.Document `json:"cluster"`

@@ -21,8 +21,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// CalibrateLive measures GPUs through busbar-gpu and fits a cluster's figures to them: products and memory of every GPU
-// for training steps, and the sizes of collectives that say most about all sizes.
+// CalibrateLive measures collectives through busbar-gpu, at the sizes that say most about all sizes, and fits a cluster's
+// figures to them.
 type CalibrateLive struct {
 	measure.GPURanks
 	Cluster string
@@ -48,6 +48,9 @@ func (q CalibrateLive) RunWith(ctx context.Context, env Env, with measure.Progra
 	if err != nil {
 		return nil, err
 	}
+	if len(team) == 1 {
+		return nil, errors.New("one GPU has no collectives; expected two or more (-n), or a measured step of a job (--step)")
+	}
 	cl, err := env.clusterOf(ctx, q.Cluster, nodes)
 	if err != nil {
 		return nil, err
@@ -56,29 +59,14 @@ func (q CalibrateLive) RunWith(ctx context.Context, env Env, with measure.Progra
 	if err != nil {
 		return nil, err
 	}
-	model, err := sameGPU(cl, layout, team)
-	if err != nil {
+	if err := sameGPU(cl, layout, team); err != nil {
 		return nil, err
 	}
 	if busy := measure.Busy(ctx, team); busy != "" {
 		return nil,
 			failure.Cannot(fmt.Errorf("%s: what is measured beside others says nothing; try again when it is free", busy))
 	}
-	d := &CalibrateDoc{
-		Measured: []calibrate.Measured{}, By: team[0].Hello.Program,
-	}
-	if len(team) > 1 {
-		if err := q.collectives(ctx, env, team, cl, d, nodes, per); err != nil {
-			return nil, err
-		}
-	} else {
-		env.note("one GPU: its products and memory are measured, no collective")
-	}
-	if err := q.kernels(ctx, env, team, model, cl, d); err != nil {
-		return nil, err
-	}
-	d.Described = cl.Document()
-	return d, nil
+	return q.collectives(ctx, env, team, cl, nodes, per)
 }
 
 // wholeGPUs is how many hosts a team is on, and how many ranks each has. Ranks that share a GPU say nothing about it.
@@ -99,27 +87,27 @@ func wholeGPUs(team device.Team) (nodes, per int, err error) {
 	return nodes, per, nil
 }
 
-// sameGPU is the GPU of the cluster, which must be the one that is there.
-func sameGPU(cl *cluster.Cluster, layout nccl.Layout, team device.Team) (hardware.GPUModel, error) {
+// sameGPU refuses a cluster with other GPUs than are there.
+func sameGPU(cl *cluster.Cluster, layout nccl.Layout, team device.Team) error {
 	m, err := step.GPUOf(cl, layout)
 	if err != nil {
-		return m, err
+		return err
 	}
 	for _, w := range team {
 		if own, ok := hardware.GPUByName(w.Device.Name); ok && own.Name != m.Name {
-			return m, fmt.Errorf("%s has %s, and %s is described with %s; give the cluster that is measured with -c",
+			return fmt.Errorf("%s has %s, and %s is described with %s; give the cluster that is measured with -c",
 				w.Hello.Host, w.Device.Name, cl.Name, m.Title)
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // collectives measures the sizes that say most, and fits.
 func (q *CalibrateLive) collectives(ctx context.Context, env Env, team device.Team, cl *cluster.Cluster,
-	d *CalibrateDoc, nodes, per int,
-) error {
+	nodes, per int,
+) (*CalibrateDoc, error) {
 	if err := team.Join(ctx); err != nil {
-		return failure.Cannot(err)
+		return nil, failure.Cannot(err)
 	}
 	ops := q.Ops
 	if len(ops) == 0 {
@@ -133,52 +121,51 @@ func (q *CalibrateLive) collectives(ctx context.Context, env Env, team device.Te
 	for _, op := range ops {
 		kind, err := Op(op).kind()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		sizes := slices.Repeat(calibrate.Sizes, 2) // what is not the same again does not count
 		s, err := own.Sweep(ctx, team, kind, sizes,
 			func(size unit.Bytes) { env.progress(fmt.Sprintf("%s of %v", kind, size)) })
 		env.progress("")
 		if err != nil {
-			return failure.Cannot(err)
+			return nil, failure.Cannot(err)
 		}
 		s.File = "live"
 		all = append(all, s)
 	}
-	return q.fitted(&env, all, team[0].Device.NCCL, cl, d)
+	return q.fitted(&env, all, team[0], cl)
 }
 
 // fitted fits the figures of collectives to what was measured.
-func (q *CalibrateLive) fitted(env *Env, all result.Sweeps, release string, cl *cluster.Cluster,
-	d *CalibrateDoc,
-) error {
+func (q *CalibrateLive) fitted(env *Env, all result.Sweeps, by *device.Worker, cl *cluster.Cluster,
+) (*CalibrateDoc, error) {
 	sweeps, left, err := truth.Kept(all, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, l := range left {
 		env.note(fmt.Sprintf("left out: %d points: %s", l.Points, l.Reason))
 	}
+	release := by.Device.NCCL
 	version, err := env.parseNCCL(release)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var cases []*truth.Case
 	for _, s := range sweeps {
 		x, err := truth.On(s, cl, version)
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.Op, err)
+			return nil, fmt.Errorf("%s: %w", s.Op, err)
 		}
 		cases = append(cases, x)
 	}
 	about := (&Calibrate{NCCL: release}).about(sweeps, version)
-	by := d.By
-	fit, err := fitCluster(cases, about, cl, liveSource(by))
+	d, err := fitCluster(cases, about, cl, liveSource(by.Hello.Program))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	*d, d.By = *fit, by
-	return nil
+	d.By = by.Hello.Program
+	return d, nil
 }
 
 // liveSource is what figures that were measured here have for their source.
@@ -204,52 +191,4 @@ func (e *Env) CalibrationFile(ctx context.Context, word string) (string, error) 
 			"FILE.yaml", word)
 	}
 	return name, nil
-}
-
-// kernels measures products and memory on all GPUs at once, as they are in training, and fits the figures of steps.
-func (q *CalibrateLive) kernels(ctx context.Context, env Env, team device.Team, model hardware.GPUModel,
-	cl *cluster.Cluster, d *CalibrateDoc,
-) error {
-	list, err := measure.Kernels(ctx, team, model, env.progress, env.note)
-	env.progress("")
-	if err != nil {
-		return err
-	}
-	start, err := step.Calibrated(cl)
-	if err != nil {
-		return err
-	}
-	fit, err := calibrate.Kernels(model, list, start)
-	if err != nil {
-		return failure.Cannot(err)
-	}
-	d.GPU, fit.GPUs = fit, len(team)
-	if fit.Kept = fit.LeftOut < fit.Before && fit.Before > kernelsOff; fit.Kept {
-		keepKernels(cl, d, fit.Moved)
-	}
-	return nil
-}
-
-// kernelsOff is the mean error of kernels up to which the built-in figures are kept. They were fitted to whole steps,
-// in which products run at other clocks and streams do not reach the rate of a copy: on an H200 that was 5% off them,
-// figures of kernels made the median error of five steps 6.3% instead of 4.3%.
-const kernelsOff = 0.07
-
-// keepKernels puts figures of steps into the calibration, in place of earlier ones.
-func keepKernels(cl *cluster.Cluster, d *CalibrateDoc, list []calibrate.Moved) {
-	c := &cluster.Calibration{}
-	if old := cl.Calibration; old != nil {
-		*c = *old
-	}
-	now := map[string]bool{}
-	for _, m := range list {
-		now[m.Name] = true
-	}
-	c.Figures = slices.DeleteFunc(slices.Clone(c.Figures), func(x cluster.Calibrated) bool { return now[x.Name] })
-	for _, m := range list {
-		c.Figures = append(c.Figures, cluster.Calibrated{
-			Name: m.Name, Value: m.Value, Unit: m.Unit, Low: m.Low, High: m.High, Source: liveSource(d.By),
-		})
-	}
-	cl.Calibration, d.Calibration, d.Better = c, c, true
 }

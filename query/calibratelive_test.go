@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -169,8 +168,8 @@ func newModelGPUs(t *testing.T, count int) *modelGPUs {
 	return &modelGPUs{gpu: g, coll: p, name: "NVIDIA H200", count: count}
 }
 
-// calibrate --live finds the figures of GPUs and the curve of collectives, writes them so that step and predict take
-// them, and says what is off before and after.
+// calibrate --live finds the curve of collectives, writes it so that predict takes it, and says what is off before and
+// after.
 func TestCalibrateLive(t *testing.T) {
 	dir := t.TempDir()
 	site := filepath.Join(dir, "site.yaml")
@@ -190,16 +189,6 @@ func TestCalibrateLive(t *testing.T) {
 	}
 	write(site, c)
 	env, ctx := query.Env{}, context.Background()
-	price := func() float64 {
-		t.Helper()
-		d, err := query.Step{Job: query.Job{Cluster: site, Layout: "1x1", Model: "llama3-8b", Seq: 2048, Micro: 1}}.Run(ctx,
-			env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return float64(d.Rows[0].Compute)
-	}
-	before := price()
 	gpus := newModelGPUs(t, 8)
 	with := measure.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }}
 	d, err := query.CalibrateLive{Cluster: site, Iters: 5, Ops: []string{"all_reduce"}}.RunWith(ctx, env, with)
@@ -208,15 +197,6 @@ func TestCalibrateLive(t *testing.T) {
 	}
 	if d.After.Points == 0 || d.Points != 10 || d.Before.Median < 0.15 || d.After.Median > 0.08 || !d.Better {
 		t.Errorf("collectives: %d points, error %v before, %v after", d.Points, d.Before, d.After)
-	}
-	if d.GPU == nil || d.GPU.GPUs != 8 || d.GPU.Before < 0.08 || d.GPU.After > 0.02 || d.GPU.LeftOut > 0.04 {
-		t.Fatalf("GPUs: %+v", d.GPU)
-	}
-	for _, f := range d.GPU.Moved {
-		if f.Name == "step.hopper.ceiling" && math.Abs(f.Value/0.85-1) > 0.03 ||
-			f.Name == "step.hopper.mem_share" && math.Abs(f.Value/0.9-1) > 0.03 {
-			t.Errorf("%+v", f)
-		}
 	}
 	name, err := env.CalibrationFile(ctx, site)
 	if err != nil || name != filepath.Join(dir, "site.calibration.yaml") {
@@ -227,9 +207,6 @@ func TestCalibrateLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(name, measured)
-	if after := price(); after > 0.95*before {
-		t.Errorf("the step computes for %.4f s with the calibration and %.4f without", after, before)
-	}
 	p, err := query.Predict{Cluster: site, Op: "all_reduce", Min: "64M", Max: "64M"}.Run(ctx, env)
 	if err != nil || !strings.Contains(p.Model, "calibrated on this cluster") && !strings.Contains(p.Model, "curve") {
 		t.Errorf("%v %+v", err, p)
@@ -247,24 +224,15 @@ func TestCalibrateLiveRefusals(t *testing.T) {
 		{"no cluster", func(_ *modelGPUs, q *query.CalibrateLive) { q.Cluster = "" }, "which cluster"},
 		{"another GPU", func(g *modelGPUs, _ *query.CalibrateLive) { g.name = "NVIDIA A100-SXM4-80GB" }, "described with"},
 		{"shared", func(_ *modelGPUs, q *query.CalibrateLive) { q.PerHost = 4 }, "two ranks share GPU"},
-		{"no memory", func(g *modelGPUs, _ *query.CalibrateLive) { g.broken = device.Memory }, "not here"},
+		{"one GPU", func(g *modelGPUs, q *query.CalibrateLive) { g.count = 1 }, "one GPU"},
 	} {
-		gpus := newModelGPUs(t, 1)
+		gpus := newModelGPUs(t, 8)
 		q := query.CalibrateLive{Cluster: "dgx-h200:1", Iters: 5}
 		x.set(gpus, &q)
 		with := measure.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }}
 		if _, err := q.RunWith(ctx, query.Env{}, with); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v", x.name, err)
 		}
-	}
-	// Products that a library refuses leave the memory.
-	gpus := newModelGPUs(t, 1)
-	gpus.broken = device.Product
-	d, err := query.CalibrateLive{Cluster: "dgx-h200:1", Iters: 5}.RunWith(ctx, query.Env{},
-		measure.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }})
-	if err != nil || len(d.GPU.Kernels) != 1 || len(d.GPU.Moved) != 1 ||
-		d.GPU.Moved[0].Name != "step.hopper.mem_share" {
-		t.Errorf("%v %+v", err, d)
 	}
 }
 

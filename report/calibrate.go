@@ -21,9 +21,6 @@ func Calibrate(p *Page, d *query.CalibrateDoc, file string) {
 		p.printf("%s\n\n", calibratedBy(d.Measured))
 		fitted(p, d)
 	}
-	if d.GPU != nil {
-		kernels(p, d.GPU)
-	}
 	switch {
 	case !d.Better:
 		p.printf("predictions of sizes that are left out would be no better; nothing was written\n")
@@ -33,24 +30,6 @@ func Calibrate(p *Page, d *query.CalibrateDoc, file string) {
 		p.printf("written to %s; predict with -c %s\n", file, strings.Replace(file, ".calibration.", ".", 1))
 	default:
 		p.printf("nothing was written; -o FILE keeps it\n")
-	}
-}
-
-// kernels prints what GPUs do alone, and what that says of steps.
-func kernels(p *Page, g *calibrate.KernelFit) {
-	p.printf("\n%s, %s, for step and plan:\n", g.Model, words.Plural(g.GPUs, "GPU"))
-	t := texttab.New("kernel", ">measured µs|%.1f", "", ">SM MHz", ">predicted before", ">after")
-	for _, k := range g.Kernels {
-		t.Add(k.Name, float64(k.Took*1e6), k.Rate, some(k.MHz), signed(float64(k.Before/k.Took)-1),
-			signed(float64(k.After/k.Took)-1))
-	}
-	p.table(t)
-	p.below(movedTable(g.Moved))
-	p.printf("\nmean error of the kernels: %s before, %s after, %s of those left out of the fit\n", percent(g.Before),
-		percent(g.After), percent(g.LeftOut))
-	if !g.Kept {
-		p.printf("figures of kernels are not kept: they are about as predicted, and kernels alone do not say how " +
-			"long steps take; --step takes a step of a job\n")
 	}
 }
 

@@ -40,13 +40,3 @@ func byName(name string) (int, bool) {
 	}
 	return 0, false
 }
-
-// Kernels says whether a figure is one that products and streams of bytes alone show on a GPU of a generation: what a
-// calibration of its kernels may move.
-func Kernels(i int) bool {
-	switch _, k, _ := place(i); k {
-	case ceiling, memShare, prologue, fp8Share:
-		return true
-	}
-	return false
-}

@@ -21,7 +21,7 @@ type calibrateCmd struct {
 	query.Calibrate
 	measure.GPURanks
 	measuredJob
-	Live      bool     `help:"Measure now, through busbar-gpu: products and memory of GPUs for step, and the five sizes of collectives that --suggest names, each twice; keep the calibration beside the cluster file (or in -o)."`
+	Live      bool     `help:"Measure now, through busbar-gpu: the five sizes of collectives that --suggest names, each twice; keep the calibration beside the cluster file (or in -o)."`
 	Output    string   `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output. predict -c site.yaml also uses a site.calibration.yaml beside it."`
 	Suggest   bool     `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
 	Check     bool     `help:"Fit nothing: predict the measured points and print how far off the predictions are."`

@@ -32,15 +32,32 @@ func publisher(c *truth.Case) string {
 // prior, so that nothing of them is left; the others, which do not
 // matter to those points, keep their values.
 func cross(cases []*truth.Case, full *sim.Figures, of by) ([]truth.Row, error) {
-	var all []truth.Row
+	fits, err := folds(cases, full, of)
+	if err != nil {
+		return nil, err
+	}
+	return predictedBy(cases, fits, of)
+}
+
+// folds are the figures that were fitted without each name.
+func folds(cases []*truth.Case, full *sim.Figures, of by) (map[string]*sim.Figures, error) {
+	fits := map[string]*sim.Figures{}
 	for _, name := range names(cases, of) {
-		f, out, err := without(cases, name, full, of)
-		if err != nil {
+		var err error
+		if fits[name], _, err = without(cases, name, full, of); err != nil {
 			return nil, err
 		}
-		rows, err := truth.Rows(out, f)
+	}
+	return fits, nil
+}
+
+// predictedBy predicts every case by the figures of its name.
+func predictedBy(cases []*truth.Case, fits map[string]*sim.Figures, of by) ([]truth.Row, error) {
+	var all []truth.Row
+	for _, c := range cases {
+		rows, err := c.Predict(fits[of(c)])
 		if err != nil {
-			return nil, fmt.Errorf("without %s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", c.Sweep.ID, err)
 		}
 		all = append(all, rows...)
 	}

@@ -105,9 +105,7 @@ func (q *question) run() error {
 		return q.crossSteps(runs)
 	case q.cross:
 		return q.crossCollectives(sweeps)
-	case q.figures && steps:
-		return q.stepFigures(runs)
-	case q.figures:
+	case q.figures && !steps:
 		return q.fit(sweeps)
 	}
 	return errors.New("expected -figures, -cross or -ablation, and files")
@@ -151,31 +149,19 @@ func (q *question) fit(sweeps result.Sweeps) error {
 	if err := s.run(); err != nil {
 		return err
 	}
-	rows, err := truth.Rows(cases, &s.f)
-	if err != nil {
-		return err
+	text, err := withFigures(figuresFile, &s.f, &by)
+	if err == nil && q.write {
+		return os.WriteFile(figuresFile, text, 0o644)
 	}
-	r := truth.Rate(rows)
-	fmt.Fprintf(q.out, "%d points: median %s, 90th percentile %s\n", r.Points, percent(r.Median), percent(r.P90))
-	if q.write {
-		return writeFigures(figuresFile, &s.f, &by)
-	}
-	var list [][]string
-	for i, x := range sim.FigureTable() {
-		list = append(list, []string{
-			x.Name, fmt.Sprintf("%.4g", s.f[i]), x.Unit, fmt.Sprintf("%.4g", x.Usual), fmt.Sprint(by[i].machines),
-			fmt.Sprint(by[i].publishers),
-		})
-	}
-	q.table([]string{"figure", "value", "unit", "usual", "machines", "publishers"}, list)
-	return nil
+	fmt.Fprintf(q.out, "%s", text)
+	return err
 }
 
-// writeFigures writes values and who informs them into the table, and leaves everything else as it is.
-func writeFigures(name string, f *sim.Figures, by *[nFigures]informers) error {
+// withFigures is the table with other values and who informs them; everything else is as it is.
+func withFigures(name string, f *sim.Figures, by *[nFigures]informers) ([]byte, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	lines := strings.Split(string(data), "\n")
 	for n, line := range lines {
@@ -188,26 +174,7 @@ func writeFigures(name string, f *sim.Figures, by *[nFigures]informers) error {
 			fmt.Sprint(by[i].publishers)
 		lines[n] = strings.Join(cells, ",")
 	}
-	return os.WriteFile(name, []byte(strings.Join(lines, "\n")), 0o644)
-}
-
-// stepFigures prints the figures of training steps.
-func (q *question) stepFigures(runs []*training) error {
-	rows, _ := predictRuns(runs, step.Guess())
-	fit, err := fitSteps(rows, step.Guess())
-	if err != nil {
-		return err
-	}
-	for i, v := range fit.Figures {
-		unit, _, _ := step.Range(i)
-		fmt.Fprintf(q.out, "%-22s %8.4g %s\n", step.Name(i), v, unit)
-	}
-	if err := fit.predict(); err != nil {
-		return err
-	}
-	s := rateRuns("", rows)
-	_, err = fmt.Fprintf(q.out, "%d runs: median %s, 90th percentile %s\n", s.Points, percent(s.Median), percent(s.P90))
-	return err
+	return []byte(strings.Join(lines, "\n")), nil
 }
 
 // crossCollectives predicts every machine by figures fitted to the others.
@@ -220,7 +187,15 @@ func (q *question) crossCollectives(sweeps result.Sweeps) error {
 	if q.publishers {
 		of = publisher
 	}
-	rows, err := leftOut(sweeps, mechanisms, of)
+	cases, err := gather(sweeps, mechanisms)
+	if err != nil {
+		return err
+	}
+	s := published(cases)
+	if err := s.run(); err != nil {
+		return err
+	}
+	rows, err := cross(cases, &s.f, of)
 	switch {
 	case err != nil:
 		return err
@@ -242,26 +217,8 @@ func (q *question) crossCollectives(sweeps result.Sweeps) error {
 	return nil
 }
 
-// leftOut predicts all sweeps, without some mechanisms, by figures that were fitted without those of the same name.
-func leftOut(sweeps result.Sweeps, without sim.Mechanisms, of by) ([]truth.Row, error) {
-	cases, err := gather(sweeps, without)
-	if err != nil {
-		return nil, err
-	}
-	s := published(cases)
-	if err := s.run(); err != nil {
-		return nil, err
-	}
-	return cross(cases, &s.f, of)
-}
-
 // crossSteps predicts training runs by figures fitted without their cluster, their publisher and their GPU.
-func (q *question) crossSteps(runs []*training) (err error) {
-	if q.without != "" {
-		if runs, err = runsWithout(runs, q.without); err != nil {
-			return err
-		}
-	}
+func (q *question) crossSteps(runs []*training) error {
 	rows, _ := predictRuns(runs, step.Guess())
 	fit, err := fitSteps(rows, step.Guess())
 	if err != nil {
@@ -271,14 +228,10 @@ func (q *question) crossSteps(runs []*training) (err error) {
 		return err
 	}
 	scores := q.stepScores("nothing", rows)
-	order := []struct {
+	for _, x := range []struct {
 		what string
 		of   func(*runRow) string
-	}{{"gpus", ofGPU}, {"publishers", ofPublisher}, {"clusters", ofCluster}}
-	if q.publishers {
-		order[1], order[2] = order[2], order[1]
-	}
-	for _, x := range order { // the last one's predictions are what the other tables and the bars are about
+	}{{"gpus", ofGPU}, {"publishers", ofPublisher}, {"clusters", ofCluster}} { // the last is what bars are of
 		if err := fit.cross(x.of); err != nil {
 			return err
 		}
@@ -287,10 +240,8 @@ func (q *question) crossSteps(runs []*training) (err error) {
 	if q.figures {
 		return writeStepGo(q.out, &fit.Figures, newStepMargins(rows))
 	}
-	q.table([]string{
-		"file", "left out", "runs", "median", "90%", "averaged over clusters", "in the bar", "averaged", "pairs in order",
-	}, scores)
-	fmt.Fprintf(q.out, "The following is with %s left out.\n\n", order[2].what)
+	q.table([]string{"file", "left out", "runs", "median", "90%", "averaged over clusters", "in the bar", "averaged"}, scores)
+	fmt.Fprint(q.out, "The following is with clusters left out.\n\n")
 	q.runs(rows)
 	return nil
 }
@@ -298,11 +249,27 @@ func (q *question) crossSteps(runs []*training) (err error) {
 // nothing is the row of an ablation that leaves nothing out.
 const nothing = "nothing: all mechanisms"
 
-// ablate prints the error of left-out publishers without each mechanism of the model.
+// ablate prints the error of left-out publishers without each mechanism of the model. Figures stay as they were fitted
+// with all of them: what is as good without a mechanism then is better still with figures of its own.
 func (q *question) ablate(sweeps result.Sweeps) error {
+	cases, err := gather(sweeps, 0)
+	if err != nil {
+		return err
+	}
+	all := published(cases)
+	if err := all.run(); err != nil {
+		return err
+	}
+	fits, err := folds(cases, &all.f, publisher)
+	if err != nil {
+		return err
+	}
 	var list [][]string
 	for i, name := range append([]string{nothing}, sim.MechanismNames()...) {
-		rows, err := leftOut(sweeps, 1<<i>>1, publisher)
+		if cases, err = gather(sweeps, 1<<i>>1); err != nil {
+			return err
+		}
+		rows, err := predictedBy(cases, fits, publisher)
 		if err != nil {
 			return err
 		}
@@ -316,7 +283,6 @@ func (q *question) ablate(sweeps result.Sweeps) error {
 			name, fmt.Sprint(s.Points), percent(large.Median), percent(large.P90), percent(small.Median), percent(small.P90),
 			percent(s.MachineMedian), percent(s.MachineP90), percent(s.Covered), fmt.Sprintf("×%.2f", s.Bar),
 		})
-		log.Printf("without %s: done", name)
 	}
 	fmt.Fprint(q.out, "Every point is predicted by parameters fitted without any point of its publisher.\n\n")
 	q.table([]string{
@@ -337,12 +303,6 @@ func (q *question) collectives(rows []truth.Row) {
 		q.fileScores(rows)
 	}
 	q.scores("class (small < 64 KiB, large > 16 MiB)", truth.Split(rows, truth.ByClass))
-	q.scores("hw_class of the source (small ≤ 256 KiB, large ≥ 64 MiB)", truth.Split(rows, func(r *truth.Row) string {
-		if r.Case.Sweep.Class == "" {
-			return ""
-		}
-		return truth.ByHardware(r)
-	}))
 	q.scores("machine", truth.Split(rows, truth.ByMachine))
 }
 
@@ -364,23 +324,10 @@ func (q *question) fileScores(rows []truth.Row) {
 // runs prints scores of training runs.
 func (q *question) runs(rows []*runRow) {
 	s := rateRuns("all runs", rows)
-	for _, x := range []struct {
-		head string
-		list []truth.Part
-	}{
-		{"", []truth.Part{s}},
-		{"hw_class of the source", splitRuns(rows, func(r *runRow) string { return r.Class })},
-		{"cluster", splitRuns(rows, ofCluster)},
-	} {
-		q.scores(x.head, x.list)
-	}
+	q.scores("", []truth.Part{s})
+	q.scores("cluster", splitRuns(rows, ofCluster))
 	fmt.Fprintf(q.out, "averaged over %d clusters: median %s, 90th percentile %s, in the bar %s\n",
 		s.Machines, percent(s.MachineMedian), percent(s.MachineP90), percent(s.MachineCovered))
-	c := rateChoices(rows)
-	fmt.Fprintf(q.out, "%d jobs were run in several ways: %d of %d pairs in order (far apart: %d of %d); the way "+
-		"predicted fastest is as good as "+
-		"the fastest in %d (median %s slower, worst %s)\n", c.Jobs, c.Right, c.Pairs, c.FarRight, c.Far, c.Within,
-		percent(c.Lost), percent(c.Worst))
 }
 
 func (q *question) scores(head string, parts []truth.Part) {
@@ -410,10 +357,10 @@ func (q *question) stepScores(what string, rows []*runRow) (list [][]string) {
 
 // stepScore is the score of training runs as cells.
 func stepScore(rows []*runRow) []string {
-	s, c := rateRuns("", rows), rateChoices(rows)
+	s := rateRuns("", rows)
 	return []string{
 		percent(s.Median), percent(s.P90), fmt.Sprintf("%s (%d)", percent(s.MachineMedian), s.Machines), percent(s.Covered),
-		percent(s.MachineCovered), fmt.Sprintf("%d of %d", c.Right, c.Pairs),
+		percent(s.MachineCovered),
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log"
 	"slices"
 
 	"busbar.dev/hardware"
@@ -86,38 +85,25 @@ func runsWithout(runs []*training, name string) ([]*training, error) {
 	return nil, fmt.Errorf("-without %q: training steps have no such mechanism; expected one of %v", name, known)
 }
 
-// ablateSteps prints how far off runs of the last file are, each cluster and each publisher left out, with everything
-// and without each mechanism; figures are fitted anew each time.
+// ablateSteps prints how far off runs of the last file are, each cluster left out, with everything and without each
+// mechanism; figures are fitted anew each time.
 func (q *question) ablateSteps(runs []*training) error {
 	last := map[string]bool{}
 	for _, t := range q.files[len(q.files)-1].runs {
 		last[t.ID] = true
 	}
-	rules := []struct {
-		what string
-		of   func(*runRow) string
-		rows [][]string
-	}{{what: "publisher", of: ofPublisher}, {what: "cluster", of: ofCluster}}
+	var list [][]string
 	score := func(name, meaning string, runs []*training) error {
 		rows, _ := predictRuns(runs, step.Guess())
 		fit, err := fitSteps(rows, step.Guess())
+		if err == nil {
+			err = fit.cross(ofCluster)
+		}
 		if err != nil {
 			return err
 		}
-		var scored []*runRow
-		for _, r := range rows {
-			if last[r.ID] {
-				scored = append(scored, r)
-			}
-		}
-		for i := range rules {
-			x := &rules[i]
-			if err := fit.cross(x.of); err != nil {
-				return err
-			}
-			x.rows = append(x.rows, append(append([]string{name}, stepScore(scored)...), meaning))
-		}
-		log.Printf("without %s: done", name)
+		scored := slices.DeleteFunc(rows, func(r *runRow) bool { return !last[r.ID] })
+		list = append(list, append(append([]string{name}, stepScore(scored)...), meaning))
 		return nil
 	}
 	if err := score(nothing, "the model as it is", runs); err != nil {
@@ -132,10 +118,7 @@ func (q *question) ablateSteps(runs []*training) error {
 			return err
 		}
 	}
-	for _, x := range slices.Backward(rules) {
-		fmt.Fprintf(q.out, "Every run is predicted by parameters fitted without any run of its %s.\n\n", x.what)
-		head := []string{"without", "median", "90%", "averaged over clusters", "in the bar", "averaged", "pairs in order", ""}
-		q.table(head, x.rows)
-	}
+	fmt.Fprint(q.out, "Every run is predicted by parameters fitted without any run of its cluster.\n\n")
+	q.table([]string{"without", "median", "90%", "averaged over clusters", "in the bar", "averaged", ""}, list)
 	return nil
 }

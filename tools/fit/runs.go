@@ -28,12 +28,6 @@ type runRow struct {
 // Limit is what the step is bounded by, in words.
 func (r *runRow) Limit() string { return r.Result.Limit(r.Step.Job()).Text }
 
-// Use takes a predicted time.
-func (r *runRow) Use(seconds float64) {
-	r.Predicted = seconds
-	r.APE = math.Abs(r.Predicted-r.Seconds()) / r.Seconds()
-}
-
 // readRuns are the training runs of a file, one a line; lines about other things are left.
 func readRuns(data []byte) []*training {
 	var list []*training
@@ -94,7 +88,8 @@ func (r *runRow) Predict(f *step.Figures) error {
 		return err
 	}
 	r.Result, r.Margin = res, step.Margin(r.Step.Job(), r.GPU)
-	r.Use(res.Step.Seconds())
+	r.Predicted = res.Step.Seconds()
+	r.APE = math.Abs(r.Predicted-r.Seconds()) / r.Seconds()
 	return nil
 }
 

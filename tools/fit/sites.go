@@ -179,10 +179,10 @@ func (q *question) calibrations(cases []*truth.Case) error {
 		was, is, worse = append(was, before), append(is, after), append(worse, after/before)
 		rows = append(rows, []string{
 			x.machine, fmt.Sprint(len(x.before)), percent(before), percent(after), fmt.Sprintf("%.2f", after/before),
-			percent(truth.Rate(x.before).P90), percent(truth.Rate(x.after).P90), fmt.Sprintf("%d of %d", x.kept, x.tried),
+			fmt.Sprintf("%d of %d", x.kept, x.tried),
 		})
 	}
-	q.table([]string{"machine", "points", "before", "after", "ratio", "90% before", "90% after", "kept"}, rows)
+	q.table([]string{"machine", "points", "before", "after", "ratio", "kept"}, rows)
 	_, err = fmt.Fprintf(q.out, "%d machines: mean %s before, %s after; the worst of them has %.2f times its error\n",
 		len(list), percent(mean(was)), percent(mean(is)), stats.Quantile(worse, 1))
 	return err

@@ -45,11 +45,10 @@ func TestStepsLeftOut(t *testing.T) {
 			scored = append(scored, r)
 		}
 	}
-	s, c := rateRuns("", scored), rateChoices(scored)
-	if s.Median > 0.12 || s.P90 > 0.4 || s.MachineMedian > 0.18 || 100*c.Right < 65*c.Pairs || s.Covered < 0.8 {
-		t.Errorf("clusters left out: median %.3f, 90th percentile %.3f, averaged over clusters %.3f, %d of %d pairs in "+
-			"order, %.3f inside bars; expected at most 0.12, 0.4 and 0.18, and 65%% and 80%%", s.Median, s.P90, s.MachineMedian,
-			c.Right, c.Pairs, s.Covered)
+	s := rateRuns("", scored)
+	if s.Median > 0.12 || s.P90 > 0.4 || s.MachineMedian > 0.18 || s.Covered < 0.8 {
+		t.Errorf("clusters left out: median %.3f, 90th percentile %.3f, averaged over clusters %.3f, %.3f inside bars; "+
+			"expected at most 0.12, 0.4 and 0.18, and 80%%", s.Median, s.P90, s.MachineMedian, s.Covered)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -241,26 +240,16 @@ func TestWriteFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(t.TempDir(), "figures.csv")
-	if err := os.WriteFile(name, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	var by [nFigures]informers
 	for i, x := range sim.FigureTable() {
 		by[i] = informers{x.Machines, x.Publishers}
 	}
-	if err := writeFigures(name, sim.Fitted(), &by); err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := os.ReadFile(name); string(got) != string(data) {
-		t.Error("the same figures changed the table")
+	if got, err := withFigures(figuresFile, sim.Fitted(), &by); err != nil || string(got) != string(data) {
+		t.Errorf("the same figures changed the table: %v", err)
 	}
 	other := *sim.Fitted()
 	other[0], by[0] = 7.5, informers{3, 2}
-	if err := writeFigures(name, &other, &by); err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := os.ReadFile(name); !strings.Contains(string(got), "\nvolta.launch,us,1,60,8,1,7.5,3,2,\"a call") {
+	if got, err := withFigures(figuresFile, &other, &by); err != nil || !strings.Contains(string(got), "\nvolta.launch,us,1,60,8,1,7.5,3,2,\"a call") {
 		t.Errorf("%s", got)
 	}
 }

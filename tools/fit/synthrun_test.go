@@ -43,7 +43,6 @@ func TestSyntheticThroughput(t *testing.T) {
 		"tokens":         func(r *training) { r.Measured.Tokens = tokens / want },
 		"derived tokens": func(r *training) { r.Derived.Tokens = tokens / want },
 		"tokens a GPU":   func(r *training) { r.Measured.PerGPU = tokens / want / float64(r.Hardware.GPUs) },
-		"samples":        func(r *training) { r.Measured.Samples = float64(r.Parallel.GlobalBatch) / want },
 		"TFLOPS":         func(r *training) { r.Measured.TFLOPS = r.flops() / want / 1e12 / float64(r.Hardware.GPUs) },
 		"TFLOPS of products": func(r *training) {
 			r.Measured.Kind = "model"

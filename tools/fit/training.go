@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -49,7 +50,6 @@ type training struct {
 		MLPs      int64   `json:"mlp_layers"`
 		LoRA      bool    `json:"lora"`
 		LoRARank  int64   `json:"lora_rank"`
-		Frozen    string  `json:"frozen"`
 		Active    float64 `json:"params_active"`
 	} `json:"model"`
 	Hardware struct {
@@ -78,7 +78,6 @@ type training struct {
 		Recompute   string `json:"recompute"`
 		Precision   string `json:"precision"`
 		Family      string `json:"precision_family"`
-		Mixed       string `json:"fsdp_mixed_precision"`
 		ShardSize   int    `json:"fsdp_size"`
 		// ZeROGroup is how many ranks divide the state, or words that say all of them.
 		ZeROGroup any `json:"zero_group"`
@@ -86,7 +85,6 @@ type training struct {
 		FSDP    any    `json:"fsdp"`
 		Sharded *bool  `json:"sharded_optimizer"`
 		Compile *bool  `json:"compile"`
-		Overlap string `json:"overlap"`
 		Task    string `json:"task"`
 		Graphs  *bool  `json:"cuda_graphs"`
 		Config  string `json:"config"` // name of the settings' file, which says some of them
@@ -95,14 +93,12 @@ type training struct {
 		Offload string `json:"offload"`
 	} `json:"parallel"`
 	Measured struct {
-		Step    float64 `json:"step_time_s"`
-		Tokens  float64 `json:"tokens_per_s"`
-		PerGPU  float64 `json:"tokens_per_s_per_gpu"`
-		Samples float64 `json:"samples_per_s"`
-		Each    float64 `json:"samples_per_s_per_gpu"`
-		Days    float64 `json:"days_for_300B_tokens"`
-		TFLOPS  float64 `json:"tflops_per_gpu"`
-		Kind    string  `json:"tflops_kind"`
+		Step   float64 `json:"step_time_s"`
+		Tokens float64 `json:"tokens_per_s"`
+		PerGPU float64 `json:"tokens_per_s_per_gpu"`
+		Days   float64 `json:"days_for_300B_tokens"`
+		TFLOPS float64 `json:"tflops_per_gpu"`
+		Kind   string  `json:"tflops_kind"`
 	} `json:"measured"`
 	Derived struct {
 		Step   float64 `json:"step_time_s"`
@@ -122,7 +118,7 @@ type training struct {
 // readTraining reads a line; false when it is not about training.
 func readTraining(line []byte) (*training, bool) {
 	var t training
-	if unmarshalLoose(line, &t) != nil || t.ID == "" || t.Hardware.GPU == "" || t.Model.Name == "" {
+	if json.Unmarshal(line, &t) != nil || t.ID == "" || t.Hardware.GPU == "" || t.Model.Name == "" {
 		return nil, false
 	}
 	t.complete()
@@ -190,8 +186,6 @@ func (t *training) Seconds() float64 {
 		return tokens / t.Derived.Tokens
 	case m.PerGPU > 0:
 		return tokens / m.PerGPU / float64(t.Hardware.GPUs)
-	case m.Samples > 0 || m.Each > 0:
-		return batch / cmp.Or(m.Samples, m.Each*float64(t.Hardware.GPUs))
 	case m.Days > 0:
 		return tokens / (300e9 / (m.Days * 86400))
 	case m.TFLOPS > 0:

@@ -15,9 +15,9 @@ func TestUnseenRuns(t *testing.T) {
 	for _, c := range []struct{ name, hardware, model, parallel, framework string }{
 		{"H20 fp8", `"gpu":"H20-SXM5-96GB","gpus":16,"nodes":2`, `"name":"Qwen2.5 32B","seq":4096`, `"precision":"fp8 blockwise","tp":4,"micro_batch":1,"global_batch":64`, "Megatron-LM"},
 		{"H100 PCIe LoRA", `"gpu":"H100 PCIe","gpus":2`, `"name":"Mistral-7B LoRA","seq":2048,"lora":true`, `"precision":"bf16","micro_batch":4,"global_batch":8`, "Hugging Face TRL"},
-		{"QLoRA on cards", `"gpu":"RTX 5090","gpus":1`, `"name":"Llama-3.1-8B QLoRA","seq":2048,"lora_rank":"32"`, `"precision":"nf4","micro_batch":2,"grad_accum":4`, "Unsloth"},
+		{"QLoRA on cards", `"gpu":"RTX 5090","gpus":1`, `"name":"Llama-3.1-8B QLoRA","seq":2048,"lora_rank":32`, `"precision":"nf4","micro_batch":2,"grad_accum":4`, "Unsloth"},
 		{"LoRA of a mixture", `"gpu":"B300-SXM-288GB","gpus":8`, `"name":"gpt-oss-120b","seq":4096,"lora":true`, `"precision":"mxfp8","ep":8,"micro_batch":1,"global_batch":32`, "Megatron-Bridge"},
-		{"words for numbers", `"gpu":"GB300","gpus":"72","gpus_per_node":4`, `"name":"Llama-3.1 405B","seq":"8192"`, `"precision":"NVFP4","tp":"2","cp":2,"zero":"ZeRO-1","micro_batch":1,"global_batch":36,"recompute":"gradient checkpointing"`, "NeMo"},
+		{"FP4", `"gpu":"GB300","gpus":72,"gpus_per_node":4`, `"name":"Llama-3.1 405B","seq":8192`, `"precision":"NVFP4","tp":2,"cp":2,"zero":1,"micro_batch":1,"global_batch":36,"recompute":"gradient checkpointing"`, "NeMo"},
 		{"AMD", `"gpu":"MI355X","gpus":8,"nodes":1`, `"name":"DeepSeek-V3","layers":61,"hidden":7168,"heads":128,"experts":256,"top_k":8,"expert_ffn":2048,"dense_layers":3,"vocab":129280,"ffn":18432,"attention":"MLA","seq":4096`, `"precision":"fp8","ep":8,"pp":1,"micro_batch":1,"global_batch":8`, "Primus"},
 		{"unknown model", `"gpu":"L40S","gpus":8`, `"name":"Falcon 7B","params":7e9,"seq":2048`, `"precision":"bf16","fsdp":"HSDP","micro_batch":1,"global_batch":8`, "PyTorch Lightning"},
 		{"long sequences", `"gpu":"GH200","gpus":16,"nodes":4`, `"name":"Qwen3-8B","seq":131072`, `"precision":"bf16","cp":8,"micro_batch":1,"global_batch":2`, "torchtitan v0.2"},

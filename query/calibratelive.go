@@ -21,8 +21,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// CalibrateLive measures collectives through busbar-gpu, at the sizes that say most about all sizes, and fits a cluster's
-// figures to them.
+// CalibrateLive measures collectives through busbar-gpu, at the sizes that say most about all sizes, and fits a
+// cluster's figures to them.
 type CalibrateLive struct {
 	measure.GPURanks
 	Cluster string

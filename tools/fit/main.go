@@ -240,7 +240,8 @@ func (q *question) crossSteps(runs []*training) error {
 	if q.figures {
 		return writeStepGo(q.out, &fit.Figures, newStepMargins(rows))
 	}
-	q.table([]string{"file", "left out", "runs", "median", "90%", "averaged over clusters", "in the bar", "averaged"}, scores)
+	q.table([]string{"file", "left out", "runs", "median", "90%", "averaged over clusters", "in the bar", "averaged"},
+		scores)
 	fmt.Fprint(q.out, "The following is with clusters left out.\n\n")
 	q.runs(rows)
 	return nil

@@ -249,7 +249,8 @@ func TestWriteFigures(t *testing.T) {
 	}
 	other := *sim.Fitted()
 	other[0], by[0] = 7.5, informers{3, 2}
-	if got, err := withFigures(figuresFile, &other, &by); err != nil || !strings.Contains(string(got), "\nvolta.launch,us,1,60,8,1,7.5,3,2,\"a call") {
+	if got, err := withFigures(figuresFile, &other, &by); err != nil ||
+		!strings.Contains(string(got), "\nvolta.launch,us,1,60,8,1,7.5,3,2,\"a call") {
 		t.Errorf("%s", got)
 	}
 }

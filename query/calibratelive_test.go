@@ -223,7 +223,7 @@ func TestCalibrateLiveRefusals(t *testing.T) {
 	}{
 		{"no cluster", func(_ *modelGPUs, q *query.CalibrateLive) { q.Cluster = "" }, "which cluster"},
 		{"another GPU", func(g *modelGPUs, _ *query.CalibrateLive) { g.name = "NVIDIA A100-SXM4-80GB" }, "described with"},
-		{"shared", func(_ *modelGPUs, q *query.CalibrateLive) { q.PerHost = 4 }, "two ranks share GPU"},
+		{"shared", func(g *modelGPUs, q *query.CalibrateLive) { g.count, q.PerHost = 2, 4 }, "two ranks share GPU"},
 		{"one GPU", func(g *modelGPUs, q *query.CalibrateLive) { g.count = 1 }, "one GPU"},
 	} {
 		gpus := newModelGPUs(t, 8)

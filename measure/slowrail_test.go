@@ -42,12 +42,12 @@ func TestSlowRail(t *testing.T) {
 			want: "the prediction for links of 25.0 GB/s and a PCIe slot that is not known says 22.2",
 		},
 		"RoCE": {
-			port: Port{Rate: 25 * unit.GBps, Layer: "Ethernet"}, rate: 12, want: "is beyond its error bar (a factor of 1.69)",
+			port: Port{Rate: 25 * unit.GBps, Layer: "Ethernet"}, rate: 12, want: "is beyond its error bar (a factor of 1.43)",
 		},
 		"a narrow slot": {port: Port{Rate: 25 * unit.GBps, SlotGTs: 8, SlotLanes: 8}, rate: 6},
 		"slower than a slot": {
 			port: Port{Rate: 25 * unit.GBps, SlotGTs: 8, SlotLanes: 8}, rate: 2,
-			want: "and a PCIe slot of 7.9 GB/s says 7.1, and less than 5.4 is beyond its error bar",
+			want: "and a PCIe slot of 7.9 GB/s says 7.1, and less than 5.0 is beyond its error bar",
 		},
 		"not known":      {rate: 1},
 		"small messages": {port: Port{Rate: 25 * unit.GBps}, size: 8, rate: 0.1},

@@ -17,8 +17,8 @@ type Stream struct {
 }
 
 // Rate predicts a stream by the figures that predictions of collectives have for ports and slots, calibrated where the
-// cluster is; c may be nil. The margin is that of collectives over such a network, which has more to it than a port: it
-// is rather too wide.
+// cluster is; c may be nil. The margin is that of collectives over RDMA of any kind, or over
+// sockets: who names a port by it wants to be sure.
 func (s Stream) Rate(c *cluster.Cluster) (r unit.Rate, margin float64, err error) {
 	if c == nil {
 		c = &cluster.Cluster{}
@@ -31,5 +31,5 @@ func (s Stream) Rate(c *cluster.Cluster) (r unit.Rate, margin float64, err error
 	op := coll.Op{Kind: coll.SendRecv, Bytes: s.Bytes, Type: coll.Uint8}
 	// shares of ports and slots are those of all generations
 	m := f.NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: op.Kind, Algo: "direct", Proto: sim.Simple})
-	return m.Stream(s.Port, s.Slot, s.Net), barOf(barName(class, op.Bytes)).Factor, nil
+	return m.Stream(s.Port, s.Slot, s.Net), barOf(FamilyBar(barName(class, op.Bytes))).Factor, nil
 }

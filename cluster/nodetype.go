@@ -120,6 +120,35 @@ func (t *NodeType) Connect(l Link) int {
 	return len(t.Links) - 1
 }
 
+// Tray is one host of a rack as a node of its own: its devices, counted anew, what joins them, and the NVSwitches that
+// they hang on.
+func (t *NodeType) Tray(num int) *NodeType {
+	one := &NodeType{Name: t.Name + "-tray", Tree: t.Tree}
+	at := map[int]int{-1: -1}
+	for i := range t.Devices {
+		if d := t.Devices[i]; d.Tray == num || d.Kind == NVSwitch {
+			d.Name, d.Tray = "", 0
+			at[i] = one.Add(d)
+		}
+	}
+	for i := range one.Devices {
+		parent, ok := at[one.Devices[i].Parent]
+		if !ok {
+			parent = -1
+		}
+		one.Devices[i].Parent = parent
+	}
+	for _, l := range t.Links {
+		a, okA := at[l.A]
+		b, okB := at[l.B]
+		if okA && okB {
+			l.A, l.B = a, b
+			one.Connect(l)
+		}
+	}
+	return one
+}
+
 // Count is the number of devices of a kind.
 func (t *NodeType) Count(k Kind) int {
 	n := 0

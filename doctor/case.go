@@ -27,7 +27,7 @@ type Case struct {
 
 func newCase(s *evidence.Set) *Case {
 	c := &Case{
-		Set: s, prices: map[string]priced{}, how: map[string]cause.Grade{}, basis: map[string]lineSet{},
+		Set: s, how: map[string]cause.Grade{}, basis: map[string]lineSet{},
 		memo:    map[string]*clue{},
 		clauses: told.Read(s.Words, evidence.Sentence), said: told.Read(sentences(s.Words), evidence.Sentence),
 	}

@@ -26,7 +26,6 @@ func (c *Case) ofFleet() (found []finding.Finding) {
 			i, at[k] = len(found), len(found)
 			found = append(found, finding.Finding{
 				ID: string(k), Severity: f.Severity, Confidence: f.Confidence, Title: f.Text, Cause: f.Text, Fix: f.Fix,
-				Evidence: c.histories(f.Nodes...),
 			})
 		}
 		nodes[k] = append(nodes[k], f.Nodes...)
@@ -35,31 +34,6 @@ func (c *Case) ofFleet() (found []finding.Finding) {
 		g.Evidence = first(append(g.Evidence, finding.Quote{File: f.File, Text: f.Text}), maxEvidence)
 	}
 	return found
-}
-
-// worthTelling is the part that is left, above which a drop is the pair's own business.
-const worthTelling = 0.85
-
-// pairDropped is the worst that the history of a pair shows. Of a pair alone nobody can say which end it is.
-func (c *Case) pairDropped() *clue {
-	list := slices.DeleteFunc(c.stories(), func(s story) bool {
-		return s.course != failing && s.course != flapping &&
-			(s.course != dropped || float64(s.after) > worthTelling*float64(s.before))
-	})
-	if len(list) == 0 {
-		return nil
-	}
-	left := func(s story) float64 {
-		if s.course == failing || s.before == 0 {
-			return 0
-		}
-		return float64(s.after) / float64(s.before)
-	}
-	worst := slices.MinFunc(list, func(a, b story) int { return cmp.Compare(left(a), left(b)) })
-	return &clue{args: []string{
-		string(worst.course), worst.From, worst.To, minute(worst.at), worst.before.String(), worst.after.String(),
-		fmt.Sprintf("%.0f%%", 100*left(worst)),
-	}, quotes: c.histories(worst.From, worst.To)}
 }
 
 // unreachable is a rank that connects from an address from which the others cannot be reached.
@@ -152,7 +126,7 @@ func (c *Case) pairFault(kinds ...finding.Kind) *clue {
 			a, b := p.Names[f.Ranks[0]], p.Names[f.Ranks[len(f.Ranks)-1]]
 			return &clue{
 				args:   []string{a, b, f.Text, fmt.Sprintf("%.0f%%", 100*f.Factor), fmt.Sprintf("%.1f", 1/f.Factor)},
-				quotes: append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(a, b)...),
+				quotes: []finding.Quote{{File: p.File, Text: f.Text}},
 			}
 		}
 	}

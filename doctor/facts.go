@@ -66,7 +66,6 @@ var facts = map[string]fact{
 	"of-predicted": {
 		"a stated rate against the prediction: rate, percent, prediction, size, machine", found((*Case).ofPredicted),
 	},
-	"pair-dropped":          {"a pair that became slow: course, from, to", found((*Case).pairDropped)},
 	"nic-slow":              {"a host slow with all others", found((*Case).nicSlow)},
 	"pair-slow":             {"a slow pair of sound hosts", found((*Case).pairSlow)},
 	"uplink-oversubscribed": {"groups slow with each other", found((*Case).uplink)},

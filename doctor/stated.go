@@ -96,7 +96,7 @@ func (c *Case) ofPredicted() *clue {
 			size, large = n, m[1]+" "
 		}
 	}
-	want := c.busBandwidth(cl, nodes, op, size)
+	want := busBandwidth(cl, nodes, cl.Types[0].Count(cluster.GPU), op, size, c.settings(nil))
 	if want <= 0 || best > 1.4*want {
 		return nil
 	}
@@ -121,9 +121,8 @@ func (c *Case) named() (cl *cluster.Cluster, nodes int) {
 	return cl, nodes
 }
 
-// busBandwidth is what is predicted, in GB/s; 0 where nothing can be.
-func (c *Case) busBandwidth(cl *cluster.Cluster, nodes int, op coll.Kind, size unit.Bytes) float64 {
-	per := cl.Types[0].Count(cluster.GPU)
+// busBandwidth is what is predicted with settings, in GB/s; 0 where nothing can be.
+func busBandwidth(cl *cluster.Cluster, nodes, per int, op coll.Kind, size unit.Bytes, env map[string]string) float64 {
 	layout, err := nccl.Block(cl, nodes, per)
 	if err != nil {
 		return 0

@@ -175,7 +175,6 @@ func (r *jobsReader) file(name string) error {
 	if list, ok := x.([]inspector.Record); ok {
 		r.records = append(r.records, list)
 	}
-	r.records = append(r.records, records)
 	return err
 }
 

@@ -42,7 +42,7 @@ func curveTable(s *doctor.Curve, all bool) *texttab.Table {
 	t := texttab.New(">size", ">time", ">busbw (GB/s)|%.2f",
 		texttab.If(judged, ">predicted", ">from", ">to", ">ratio|%.2f", ""))
 	t.Indent, t.Title = "  ", fmt.Sprintf("%s, %s on %s%s", s.Op, words.Plural(s.Ranks, "rank"),
-		when(s.Preset != "" && s.Nodes > 1, words.Plural(s.Nodes, "node")+" of "), s.Machine)
+		when(s.Nodes > 1, words.Plural(s.Nodes, "node")+" of "), s.Machine)
 	for i, x := range s.Points {
 		if !all && len(s.Points) > 24 && i%2 == 1 && !x.Out() {
 			continue

@@ -106,8 +106,7 @@ func NCCLTopology(w io.Writer, cl *cluster.Cluster) (notes []string, err error) 
 	if t.Trays > 1 {
 		notes = append(notes, fmt.Sprintf("%s spans %d hosts and NCCL reads one host per file: this is one of them", t.Name,
 			t.Trays))
-		rack := cluster.Cluster{Types: []*cluster.NodeType{t}, Hosts: []cluster.Host{{}}}
-		t = rack.ByTray().Types[0]
+		t = t.Tray(t.Devices[t.Of(cluster.GPU)[0]].Tray)
 	}
 	domain, err := ncclxml.Write(w, t)
 	if domain != "" {

@@ -38,16 +38,13 @@ func (r *Reader) answer(in *bufio.Reader) (*bufio.Reader, bool, error) {
 	return bufio.NewReaderSize(io.MultiReader(bytes.NewReader(data), in), 1<<16), false, nil
 }
 
-// fleet reads what the server of a fleet answers: its findings, or the history of a pair.
+// fleet reads what the server of a fleet answers: its findings.
 func (r *Reader) fleet(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	if !bytes.HasPrefix(text, []byte("{")) {
 		return false
 	}
-	if bytes.Contains(text, []byte(`"findings"`)) {
-		return r.fleetFindings(text)
-	}
-	return r.fleetLink(text)
+	return bytes.Contains(text, []byte(`"findings"`)) && r.fleetFindings(text)
 }
 
 // fleetFindings reads the list of faults; other documents have findings of another shape.

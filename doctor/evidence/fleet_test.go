@@ -40,7 +40,6 @@ func TestFleet(t *testing.T) {
 
 func FuzzFleet(f *testing.F) {
 	f.Add(fleetFound)
-	f.Add(fleetHistory)
 	f.Fuzz(func(t *testing.T, text string) {
 		r := &Reader{set: &Set{}, name: "f"}
 		r.fleet([]byte(text))

@@ -29,7 +29,6 @@ func (r *Reader) whole() (formats int) {
 	if r.measured(data) {
 		return 1
 	}
-	r.smiTable(data)
 	for _, k := range input.Find(data, input.Table) {
 		x, err := k.Read(r.Budget, r.name, data)
 		if err != nil {

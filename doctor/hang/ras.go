@@ -189,9 +189,7 @@ func moved(list []*ras.Report) (yes, known bool) {
 func (x *judge) closed() bool {
 	return slices.ContainsFunc(x.ras, func(r *ras.Report) bool {
 		return slices.ContainsFunc(r.Comms, func(m ras.Comm) bool {
-			return slices.ContainsFunc(m.Ranks, func(k ras.Rank) bool {
-				return k.Async == "Remote process error" || k.Async == "remote process exited or there was a network error"
-			})
+			return slices.ContainsFunc(m.Ranks, func(k ras.Rank) bool { return k.PeerGone })
 		})
 	})
 }
@@ -207,7 +205,7 @@ func (x *judge) rasGone() (claim, bool) {
 				gone[x.job.rank(&r.Comms[i], &k)], lost = true, append(lost, k.Process)
 			}
 		}
-		for _, p := range slices.Concat(r.Missing, r.Dead) {
+		for _, p := range r.Missing {
 			gone[x.job.ofPID(p.PID)], lost = true, append(lost, p)
 		}
 		if len(gone) == 0 {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/coll"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 	"busbar.dev/result"
@@ -12,12 +13,12 @@ import (
 )
 
 // form is how a benchmark other than nccl-tests prints its tables, or a script those of nccl-tests. What the named
-// groups of heads and rows give: op, ranks, dtype; the size, with a unit that counts by 1024, or in mb and gb, which
-// count by 1000, or as a count of elements of each so many bytes; the time in us or ms; the rates alg and bus in GB/s,
+// groups of heads and rows give: op, ranks; the size, with a unit that counts by 1024, or in gb, which counts
+// by 1000, or as a count of elements of each so many bytes; the time in us or ms; the rates alg and bus in GB/s,
 // algGb and busGb in Gb/s, and all for what all ranks of an all-reduce send, of a size that the text says; nodes, per
 // node, and the algorithm.
 type form struct {
-	word string // that heads hold
+	word string // that heads and rows hold
 	head *lazyre.Regexp
 	row  *lazyre.Regexp
 	once bool // a head announces one row
@@ -26,8 +27,7 @@ type form struct {
 
 // Of the ml-engineering book's benchmarks, whose all_reduce_latency_comp.py compares one payload with many small ones;
 // of people who print nccl-tests in fewer columns, and of those who give speeds of transfer; of EleutherAI's cookbook
-// and DeepSpeed; IBM's, whose rate is the bus bandwidth; and of PARAM, whose time is the median over ranks. An example
-// stands above each.
+// and DeepSpeed. An example stands above each.
 var forms = []form{
 	// The average bandwidth of all_reduce over 8 ranks (5 warmups / 20 trials):
 	// |    32KB |   0.92GBps |   0.52GBps |
@@ -36,12 +36,21 @@ var forms = []form{
 		head: lazyre.New(`The average bandwidth of (?P<op>\w+) over (?P<ranks>\d{1,7}) ranks`),
 		row:  lazyre.New(`^\|\s*(?P<size>[\d.]+[KMGT]?i?B)\s*\|\s*(?P<bus>[\d.]+) ?GBps\s*\|\s*(?P<alg>[\d.]+) ?GBps\s*\|`),
 	},
+	// The average bandwidth of all_reduce with a 4.0GB payload (5 trials, 16 ranks):
+	// algbw: 11.135 GBps (89.1 Gbps)
+	{
+		word: "The average bandwidth of ",
+		head: lazyre.New(`The average bandwidth of (?P<op>\w+) with an? (?P<size>[\d.]+[KMGT]?i?B) payload ` +
+			`\([^)]*?(?P<ranks>\d{1,7}) ranks\)`),
+		row:  lazyre.New(`\balgbw: ?(?P<alg>[\d.]+) ?GBps`),
+		once: true,
+	},
 	// ----------- 1000x 0.004GB ----------------
 	// busbw: 374.391 Gbps
 	{
 		word: "GB -",
-		head: lazyre.New(`^-{3,} \d{1,7}x (?P<gb>[\d.]+)GB -{3,}$`),
-		row:  lazyre.New(`^busbw: (?P<busGb>[\d.]+) Gbps$`),
+		head: lazyre.New(`^-{3,} (?P<times>\d{1,7})x (?P<gb>[\d.]+)GB -{3,}$`),
+		row:  lazyre.New(`^(?:algbw: (?P<algGb>[\d.]+)|busbw: (?P<busGb>[\d.]+)) Gbps$`),
 		once: true,
 	},
 	// size (B)  time (us)  algbw (GB/s)  busbw (GB/s)
@@ -62,10 +71,16 @@ var forms = []form{
 		row: lazyre.New(`\| *(?P<nodes>\d{1,5}) *\| *(?P<per>\d{1,3}) *\|(?: *(?P<algo>[A-Za-z]{1,20}) *\|)?` +
 			` *(?P<all>[\d.]+) *\|`),
 	},
+	// ---- Performance of all_reduce on 16 devices ----
+	// Size (Bytes)  Description  Duration    Throughput (Gbps)  BusBW (Gbps)
+	// 131.07 KB     65536x2      105.74 us   19.835             18.595
+	{
+		word: "---- Performance of ",
+		head: lazyre.New(`^-{3,} Performance of (?P<op>\w+) on (?P<ranks>\d{1,7}) devices -{3,}`),
+		row: lazyre.New(`^[\d.]+(?: [KMGT]?B)?\s+(?P<count>\d{1,13})x(?P<each>\d{1,2})\s+` +
+			`(?:(?P<ms>[\d.]+) ms|(?P<us>[\d.]+)(?: us)?)\s+[\d.]+\s+(?P<bus>[\d.]+)$`),
+	},
 }
-
-var paramRow = lazyre.New(`COMMS-RES-(?P<op>\w+?)(?:_base|_single|_into_tensor|_tensor)?-(?P<dtype>\w+)` +
-	`\s+(?P<size>\d+)\s+\d+\s+(?P<us>[\d.]+)\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+(?P<bus>[\d.]+)`)
 
 var binarySize = lazyre.New(`^([\d._]+)([KMGT]?)`)
 
@@ -95,8 +110,12 @@ func (p *parser) formLine(num int, body string) bool {
 		}
 	}
 	t := p.lastTable()
-	if t == nil || t.form == nil || t.form.once && t.announced == nil {
+	if t == nil || t.form == nil {
 		return false
+	}
+	if unit := strings.HasPrefix(body, "Size (Bytes)"); unit {
+		t.bits = strings.Contains(body, "(Gbps)")
+		return true
 	}
 	g := t.form.row.Groups(body)
 	if g == nil || t.form.once && t.announced == nil {
@@ -117,7 +136,7 @@ func (p *parser) formHead(num int, f *form, g map[string]string) {
 	} else if g["times"]+g["sum"] != "" {
 		program = "all_reduce_perf"
 	}
-	again := func(t *Table) bool { return t.form == f && t.Test == program && (f.row == f.head || g["times"] != "") }
+	again := func(t *Table) bool { return t.form == f && t.Test == program && (g["times"] != "") }
 	t := p.fresh(num, func(t *Table) bool { return !again(t) && (t.done() || t.world > 0) })
 	if t == nil {
 		return
@@ -137,34 +156,13 @@ func (p *parser) formHead(num int, f *form, g map[string]string) {
 			t.Test, t.OpFrom = program, "header"
 		}
 	}
-	if t.announced = g; f.row == f.head {
-		p.formRow(t, num, g)
-	}
-	return g != nil
-}
-
-// formHead begins a table, or goes on with one that has a head for each row.
-func (p *parser) formHead(num int, f *form, g map[string]string) {
-	t := p.lastTable()
-	if t == nil || t.form != f || !f.once {
-		if t = p.fresh(num, func(t *Table) bool { return t.done() || t.world > 0 }); t == nil {
-			return
-		}
-		ranks, _ := strconv.Atoi(g["ranks"])
-		t.form, t.world = f, cmp.Or(ranks, p.world)
-		if f.own {
-			t.world = p.serial
-		} else {
-			t.Test, t.OpFrom = cmp.Or(g["op"], "all_reduce")+"_perf", "header"
-		}
-	}
 	t.announced = g
 }
 
 // formRow files a row of the table at hand. What it does not say follows from what it says.
 func (p *parser) formRow(t *Table, num int, g map[string]string) {
 	figure := func(name string) float64 { return figureOf(cmp.Or(g[name], t.announced[name])) }
-	dtype := cmp.Or(strings.TrimSuffix(g["dtype"], "32"), "float")
+	dtype := "float"
 	if g["per"] != "" {
 		dtype = cmp.Or(p.dtype, dtype)
 		if t = p.tableOf(t, num, shape{int(figure("nodes")), int(figure("per"))}, strings.ToLower(g["algo"])); t == nil {
@@ -172,9 +170,11 @@ func (p *parser) formRow(t *Table, num int, g map[string]string) {
 		}
 	}
 	op := opOf(t.Test)
-	size := 1e6*figure("mb") + 1e9*figure("gb") + figure("count")*figure("each")
+	size := 1e9*figure("gb") + figure("count")*figure("each")
 	if m := binarySize.FindStringSubmatch(cmp.Or(g["size"], t.announced["size"])); m != nil {
 		size = figureOf(m[1]) * float64(int64(1)<<(10*strings.Index(" KMGT", cmp.Or(m[2], " "))))
+	} else if g["count"] != "" && op == coll.AllGather {
+		size *= float64(t.world) // it counts what a rank gives
 	}
 	micros := figure("us") + 1e3*figure("ms")
 	alg, bus := figure("alg")+figure("algGb")/8, figure("bus")+figure("busGb")/8
@@ -193,19 +193,14 @@ func (p *parser) formRow(t *Table, num int, g map[string]string) {
 	case bus == 0:
 		bus = alg * factor
 	}
-	p.addPoint(t, num, dtype, size, cmp.Or(micros, size/alg/1e3), alg, bus)
 	t.announced = nil // every rank prints the same
-	alg, bus := figureOf(g["alg"]), figureOf(g["bus"])+figureOf(g["busGb"])/8
-	if alg == 0 {
-		alg = bus / opOf(t.Test).BusFactor(t.world)
-	}
-	micros := cmp.Or(figureOf(g["us"]), size/alg/1e3)
+	micros = cmp.Or(micros, size/alg/1e3)
 	if !(size >= 1 && size <= 1e15 && micros > 0 && micros < 1e12) {
 		p.out.Unused++
 		return
 	}
 	point := result.Point{Size: unit.Bytes(size), Out: timing(micros, rate(alg), rate(bus), nil), Line: num}
-	p.addRow(t, point, "float", "sum", -1)
+	p.addRow(t, point, dtype, "sum", -1)
 }
 
 // tableOf is the table of a row that says where it ran and by which algorithm: the one at hand, or another under the

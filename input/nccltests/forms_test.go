@@ -9,7 +9,7 @@ import (
 	"busbar.dev/unit"
 )
 
-// The table of the ml-engineering book's benchmark.
+// Tables of the ml-engineering book's benchmarks, whole and of one payload, behind the labels of a launcher.
 func TestPayloads(t *testing.T) {
 	const text = `The average bandwidth of all_reduce over 8 ranks (5 warmups / 20 trials):
 
@@ -17,23 +17,34 @@ func TestPayloads(t *testing.T) {
 | ------: | ---------: | ---------: |
 |    32KB |   0.92GBps |   0.52GBps |
 |    1GiB | 420.00GBps | 240.00GBps |
+
+(head, rank=0, pid=7) [n1:0]:The average bandwidth of all_reduce with a 4.0GB payload (5 trials, 16 ranks):
+(head, rank=0, pid=7) [n1:0]: algbw: 11.135 GBps (89.1 Gbps)
+(head, rank=0, pid=7) [n1:0]: busbw: 20.878 GBps (167.0 Gbps)
 `
 	if !Match([]byte(text)) {
 		t.Fatal("not recognised")
 	}
 	out, err := ReadOutput("x", strings.NewReader(text))
-	if err != nil || len(out.Tables) != 1 {
+	if err != nil || len(out.Tables) != 2 {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	s := out.Tables[0].Sweeps[0]
-	last := s.Points[len(s.Points)-1]
-	if s.Op != coll.AllReduce || s.Ranks != 8 || len(s.Points) != 2 || last.Size != unit.GiB ||
-		math.Abs(last.Out.Time.Mean.Micros()*240e3/(1<<30)-1) > 1e-3 {
-		t.Errorf("%v of %d ranks, %d points, %v in %v", s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Time.Mean)
+	for i, want := range []struct {
+		ranks, points int
+		size          unit.Bytes
+		micros        float64
+	}{{8, 2, unit.GiB, 1 << 30 / 240e3}, {16, 1, 4 * unit.GiB, 4 << 30 / 11.135e3}} {
+		s := out.Tables[i].Sweeps[0]
+		last := s.Points[len(s.Points)-1]
+		if s.Op != coll.AllReduce || s.Ranks != want.ranks || len(s.Points) != want.points || last.Size != want.size ||
+			math.Abs(last.Out.Time.Mean.Micros()/want.micros-1) > 1e-3 {
+			t.Errorf("%d: %v of %d ranks, %d points, %v in %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Time.Mean)
+		}
 	}
 }
 
-// Tables that scripts and people print: nccl-tests in four columns, and one payload against a thousand small ones.
+// Tables that scripts and people print: nccl-tests in four columns, one payload against a thousand small ones, and
+// EleutherAI's.
 func TestScriptTables(t *testing.T) {
 	const text = "$ ./build/all_reduce_perf -b 32k -e 16G -f 2 -g 8 -n 50\n" +
 		"size (B)\ttime (us)\talgbw (GB/s)\tbusbw (GB/s)\n" + `32_768	43.83	0.75	1.31
@@ -46,12 +57,21 @@ busbw: 1257.165 Gbps
 
 ----- 1000x 0.004GB -----
 busbw: 374.391 Gbps
+
+---- Performance of all_reduce on 16 devices ---------------------------------------------------------
+Size (Bytes)         Description               Duration             Throughput (Gbps)    BusBW (Gbps)
+----------------------------------------------------------------------------------------------------
+128.0 KB             65536x2                   105.740 us           19.835               18.595
+1.0 GB               536870912x2               8.590 ms             2000.000             1875.000
+---- Performance of all_gather on 4 devices ----
+Size (Bytes)         Description               Duration (us)        Throughput (GBps)    BusBW (GBps)
+1048576              262144x4                  100.000              41.943               31.457
 `
 	if !Match([]byte(text)) {
 		t.Fatal("not recognised")
 	}
 	out, err := ReadOutput("x", strings.NewReader(text))
-	if err != nil || len(out.Tables) != 2 {
+	if err != nil || len(out.Tables) != 4 {
 		t.Fatalf("%d tables, %v", len(out.Tables), err)
 	}
 	for i, want := range []struct {
@@ -63,6 +83,8 @@ busbw: 374.391 Gbps
 	}{
 		{coll.AllReduce, 8, 2, 17_179_869_184, 127997, 234.89, "nccl-tests -g 8"},
 		{coll.AllReduce, 8, 2, 4_000_000, 4e6 * 1.75 / (374.391e3 / 8), 374.391 / 8, "torch.distributed"},
+		{coll.AllReduce, 16, 2, unit.GiB, 8590, 1875.0 / 8, "torch.distributed"},
+		{coll.AllGather, 4, 1, 4 * unit.MiB, 100, 31.457, "torch.distributed"},
 	} {
 		s := out.Tables[i].Sweeps[0]
 		if s.Tool != want.tool {

@@ -23,11 +23,9 @@ type parser struct {
 	remarks
 	name  string
 	out   *Output
-	torn  *torn             // the row that is being put together
-	hosts map[string]bool   // of the rank lines
-	glued map[string]string // what unglue found
+	torn  *torn           // the row that is being put together
+	hosts map[string]bool // of the rank lines
 	rows  int
-	full  bool // a limit was reached and said so
 }
 
 // overflow says once that the text holds more than is kept.

@@ -69,11 +69,8 @@ func (t *Table) Layout() (nodes, gpus int, ok bool) {
 	if len(t.Ranks) == 0 && t.layout.ranks() > 1 {
 		return t.layout.nodes, t.layout.per, true
 	}
-	hosts := map[string]int{}
-	for _, r := range t.Ranks {
-		hosts[r.Host]++
-	}
-	for _, n := range hosts {
+	hosts, per := t.perHost()
+	for _, n := range per {
 		gpus = max(gpus, n)
 	}
 	return len(hosts), gpus, len(hosts) > 0 && gpus*len(hosts) == t.NRanks()

@@ -25,8 +25,7 @@ func TestPresets(t *testing.T) {
 				t.Fatal(err)
 			}
 			if nt.Trays > 1 {
-				c := &cluster.Cluster{Types: []*cluster.NodeType{nt}, Hosts: []cluster.Host{{Name: p.Name}}}
-				nt = c.ByTray().Types[0]
+				nt = nt.Tray(0)
 			}
 			var out strings.Builder
 			_, err = Write(&out, nt)

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -70,11 +69,6 @@ func parseRelease(s string) (v [3]int) {
 		v[i] = n
 	}
 	return v
-}
-
-// before reports that the release of NCCL is known and older.
-func (c *Case) before(major, minor int) bool {
-	return c.release != [3]int{} && cmp.Or(cmp.Compare(c.release[0], major), cmp.Compare(c.release[1], minor)) < 0
 }
 
 // tells reports that somebody tells of a symptom.

@@ -132,7 +132,8 @@ func TestWriteMadeUpDomain(t *testing.T) {
 	nt.Devices[nt.ByName("gpu0")].PCI = "fffe:01:00.0"
 	nt.Devices[nt.ByName("gpu1")].PCI = "fffe:01:00.0" // twice: only one can be true
 	now := read(t, write(t, nt)).Types[0]
-	if a, b := now.Devices[now.ByName("gpu0")].PCI, now.Devices[now.ByName("gpu1")].PCI; a != "fffe:01:00.0" || b != "fffd:01:03.0" {
+	if a, b := now.Devices[now.ByName("gpu0")].PCI,
+		now.Devices[now.ByName("gpu1")].PCI; a != "fffe:01:00.0" || b != "fffd:01:03.0" {
 		t.Errorf("addresses %q and %q", a, b)
 	}
 }

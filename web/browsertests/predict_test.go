@@ -40,7 +40,8 @@ func TestSources(t *testing.T) {
 	p.shot("sources")
 	drawn := p.text(".document .card")
 	for _, want := range []string{
-		"2x2 ring", "published: 6.62 ×", "published: 587 ms for 1.32 GB", "GB each way through a NIC", "--compare 1x4,2x2,4x1",
+		"2x2 ring", "published: 6.62 ×", "published: 587 ms for 1.32 GB", "GB each way through a NIC",
+		"--compare 1x4,2x2,4x1",
 	} {
 		if !strings.Contains(drawn, want) {
 			t.Errorf("expected %q in the picture, which says:\n%s", want, drawn)

@@ -87,7 +87,7 @@ func (q Doctor) Kind(ctx context.Context, env Env, cluster string) string {
 		case inFolder:
 			others++
 		case result.Match(head),
-			nccltests.Match(head) && (cluster != "" ||
+			nccltests.Match(head) && hasRows(head) && (cluster != "" ||
 				!slices.ContainsFunc([]string{"NCCL INFO", "NCCL WARN", "failure", "died", "Traceback"}, has)),
 			bytes.HasPrefix(head, []byte("{")) && (has(`"bus_bw"`) || has(`"time_us"`) || has(`"time_s"`)):
 			tables++
@@ -108,6 +108,12 @@ func (q Doctor) Kind(ctx context.Context, env Env, cluster string) string {
 		return "measured"
 	}
 	return "doctor"
+}
+
+// hasRows reports a table of nccl-tests that got beyond its head: one of a run that hangs is no measurement.
+func hasRows(text []byte) bool {
+	out, err := nccltests.ReadOutput("", bytes.NewReader(text))
+	return err == nil && slices.ContainsFunc(out.Tables, func(t nccltests.Table) bool { return len(t.Sweeps) > 0 })
 }
 
 // Run reads all sources and examines them.

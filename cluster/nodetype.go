@@ -124,9 +124,14 @@ func (t *NodeType) Connect(l Link) int {
 // they hang on.
 func (t *NodeType) Tray(num int) *NodeType {
 	one := &NodeType{Name: t.Name + "-tray", Tree: t.Tree}
+	own := func(d int) bool { return t.Devices[d].Tray == num && t.Devices[d].Kind != NVSwitch }
+	kept := make([]bool, len(t.Devices))
+	for _, l := range t.Links {
+		kept[l.A], kept[l.B] = kept[l.A] || own(l.B), kept[l.B] || own(l.A)
+	}
 	at := map[int]int{-1: -1}
-	for i := range t.Devices {
-		if d := t.Devices[i]; d.Tray == num || d.Kind == NVSwitch {
+	for i, d := range t.Devices {
+		if own(i) || kept[i] && d.Kind == NVSwitch {
 			d.Name, d.Tray = "", 0
 			at[i] = one.Add(d)
 		}

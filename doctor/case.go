@@ -122,6 +122,9 @@ func (c *Case) rdma() bool {
 	return c.Env("NCCL_IB_HCA") != nil && c.value("NCCL_IB_DISABLE") != "1"
 }
 
+// onInfiniBand is how somebody says it.
+const onInfiniBand = "on infiniband"
+
 // layer is the link layer of the RDMA NICs: IB, RoCE, IB+RoCE or "".
 func (c *Case) layer() string {
 	for _, o := range c.All(evidence.IBUsing) {
@@ -129,7 +132,11 @@ func (c *Case) layer() string {
 			return o.Arg(1)
 		}
 	}
-	if c.Env("NCCL_IB_GID_INDEX") != nil {
+	at := strings.Index(strings.ToLower(c.Words), onInfiniBand)
+	switch {
+	case at >= 0 && !told.Denies(c.Words, at, at+len(onInfiniBand)):
+		return "IB"
+	case c.Env("NCCL_IB_GID_INDEX") != nil:
 		return "RoCE"
 	}
 	return ""

@@ -22,7 +22,7 @@ var tabled = map[string]string{
 	"bench gpu":         "bench gpu --by nccl-tests -g 8 -b 1K -e 1K --algos ring --protos ll",
 	"diff":              "diff docs/examples/before.jsonl docs/examples/after.jsonl",
 	"predict":           "predict -c dgx-h100:2 --size 1M",
-	"calibrate":         "calibrate -c dgx-h100:2 --nccl 2.28 docs/examples/two-nodes.log",
+	"calibrate":         "calibrate -c p5:2 --nccl 2.28 docs/examples/two-nodes.log",
 	"step":              "step -c dgx-h100:2 -m llama3-8b --parallel zero=3",
 	"list":              "list presets",
 	"goodput":           "goodput -c dgx-h100:2 -m llama3-8b --parallel zero=3",

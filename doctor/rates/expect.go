@@ -87,19 +87,20 @@ func (r *Row) Expect(p *predict.Predictor) error {
 		return fmt.Errorf("%s of %s cannot be predicted", r.Op, r.Bytes)
 	}
 	x := &a.Rows[0]
-	r.Expected = &Expected{
-		Time: x.Time, Low: x.Low, High: x.High, BusBW: x.BusBW, Algo: x.Algo, Proto: x.Proto, Limit: x.Limit.Text,
+	margin, measured := p.MeasuredMargin(coll.Op{Kind: kind, Type: ask.Type, Bytes: ask.Sizes[0]})
+	if !measured {
+		margin = float64(x.High) / float64(x.Time)
 	}
-	if margin, ok := p.MeasuredMargin(coll.Op{Kind: kind, Type: ask.Type, Bytes: ask.Sizes[0]}); ok {
-		r.Expected.Calibrated = true
-		margin = max(margin, besideJob)
-		r.Expected.Low, r.Expected.High = unit.Time(float64(x.Time)/margin), unit.Time(float64(x.Time)*margin)
+	margin = max(margin, besideJob)
+	r.Expected = &Expected{
+		Time: x.Time, Low: unit.Time(float64(x.Time) / margin), High: unit.Time(float64(x.Time) * margin), BusBW: x.BusBW,
+		Algo: x.Algo, Proto: x.Proto, Limit: x.Limit.Text, Calibrated: measured,
 	}
 	r.judge()
 	return nil
 }
 
-// besideJob is the least error bar of a collective that was measured alone and runs in a job, beside its other
-// communicators and its kernels. It is chosen, between what repeated measurements differ by and what half a rate takes
+// besideJob is the least error bar of a collective in a job: bars are of those that run alone, and it runs beside other
+// communicators and kernels. It is chosen, between what repeated measurements differ by and what half a rate takes
 // longer.
 const besideJob = 1.3

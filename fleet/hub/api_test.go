@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
-	"busbar.dev/doctor/evidence"
 	"busbar.dev/fleet"
 	"busbar.dev/hardware"
 	"busbar.dev/input/clusterfile"
@@ -65,14 +64,6 @@ func TestAPI(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &o); code != 200 || err != nil || o.State != fleet.Done || o.Verdict == nil ||
 			len(o.Verdict.Healthy) != 4 || len(o.Verdict.Unhealthy) != 0 {
 			t.Fatalf("%d %v %s", code, err, text)
-		}
-		// The doctor takes the table of pairs as it is.
-		r := evidence.NewReader()
-		if _, text := ask(t, "GET", at+"/api/fleet/pairs?figure=rate", ""); r.Read("pairs", strings.NewReader(text)) != nil {
-			t.Fatal(text)
-		}
-		if set, err := r.Set(); err != nil || len(set.Pairs) != 1 {
-			t.Errorf("the doctor reads %+v, %v", set, err)
 		}
 		for _, c := range []struct {
 			method, path, body string

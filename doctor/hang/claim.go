@@ -84,7 +84,7 @@ func (j *job) newCommunicator(hash uint64, ranks []int) *Communicator {
 	if hash != 0 {
 		c.Hash = fmt.Sprintf("%016x", hash)
 	}
-	c.Name = cmp.Or(c.Group, c.Hash)
+	c.Name = cmp.Or(c.Group, c.Hash, rankList(ranks))
 	return c
 }
 

@@ -94,34 +94,34 @@ func (v *logView) creations() []*creation {
 // one of all ranks it is the rest; else it is who is in no other communicator of that size that others of the same kind
 // are in.
 func (v *logView) absentFrom(c *creation, comms []*creation) []int {
-	need := c.size - len(c.started)
-	if need <= 0 || need > v.j.world {
-		return nil
-	}
-	var free []int
-	for r := range v.j.world {
-		if _, ok := c.started[r]; !ok {
-			free = append(free, r)
-		}
-	}
-	if c.size == v.j.world {
-		return free
-	}
+	here := slices.Collect(maps.Keys(c.started))
 	nth := v.place(c, comms)
-	taken := map[int]bool{}
+	var siblings [][]int
 	for _, o := range comms {
-		if o == c || o.size != c.size || v.place(o, comms) != nth {
-			continue
-		}
-		for r := range o.started {
-			taken[r] = true
+		if o != c && o.size == c.size && c.size < v.j.world && v.place(o, comms) == nth {
+			siblings = append(siblings, slices.Collect(maps.Keys(o.started)))
 		}
 	}
-	free = slices.DeleteFunc(free, func(r int) bool { return taken[r] })
-	if len(free) != need {
+	return except(v.j.rest(siblings, c.size, here), here)
+}
+
+// rest are the members of a communicator of which some are known, by those of its siblings: the ranks that none of them
+// has. nil where they are not as many, or not those that are known and others.
+func (j *job) rest(siblings [][]int, size int, known []int) []int {
+	free := except(upTo(j.world), slices.Concat(siblings...))
+	if missing := len(except(free, known)); len(free) != size || missing == 0 || missing != size-len(known) {
 		return nil
 	}
 	return free
+}
+
+// except are those of ranks that are not among others.
+func except(ranks, others []int) []int {
+	is := map[int]bool{}
+	for _, r := range others {
+		is[r] = true
+	}
+	return slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return is[r] })
 }
 
 // place is which of its members' communicators of that size a communicator is: the first, the second. Members create
@@ -168,17 +168,12 @@ func (v *logView) rendezvous() (claim, bool) {
 			delete(here, t.rank)
 		}
 	}
-	var missing []int
-	for r := range min(last.NRanks, maxWorld) {
-		if !here[r] {
-			missing = append(missing, r)
-		}
-	}
+	all := upTo(last.NRanks)
+	missing := except(all, slices.Collect(maps.Keys(here)))
 	if len(missing) == 0 || len(missing) > last.NRanks-last.Enqueued && len(missing) > last.NRanks/2 {
 		return claim{}, false
 	}
-	come := slices.DeleteFunc(upTo(last.NRanks), func(r int) bool { return slices.Contains(missing, r) })
-	c := v.j.notJoined(fromLog, "rendezvous", come, missing)
+	c := v.j.notJoined(fromLog, "rendezvous", except(all, missing), missing)
 	c.quotes = []finding.Quote{last.quote()}
 	return v.unread(c), true
 }

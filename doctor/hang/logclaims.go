@@ -110,17 +110,14 @@ func (v *logView) died() (claim, bool) {
 		return claim{}, false
 	}
 	best := own[i]
-	var ranks []int
+	c := newClaim(Exited, fromLog)
 	for _, t := range own {
 		if t.Text == best.Text {
-			ranks = append(ranks, t.rank) // the same error on several ranks
+			c.ranks = append(c.ranks, t.rank) // the same error on several ranks
 		}
 	}
-	slices.Sort(ranks)
-	ranks = slices.Compact(ranks)
-	c := newClaim(Exited, fromLog)
-	c.ranks, c.quotes = ranks, []finding.Quote{best.quote()}
-	c.why = fmt.Sprintf("%s raised %s", rankList(ranks), short(best.Text))
+	c.ranks, c.quotes = slices.Compact(sorted(c.ranks)), []finding.Quote{best.quote()}
+	c.why = fmt.Sprintf("%s raised %s", rankList(c.ranks), short(best.Text))
 	if best.Desc != "" {
 		c.why += " at " + strings.TrimSpace(best.Desc)
 	}

@@ -2,6 +2,8 @@ package hang
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"busbar.dev/finding"
 	"busbar.dev/input/stacks"
@@ -45,9 +47,6 @@ func (x *judge) lookAtStacks(v *Verdict, c claim) {
 // counts: they wait in the making of a communicator, for members that never come. No watchdog covers that, and the
 // root's NCCL alone writes a line.
 func (x *judge) creating(late claim) (claim, bool) {
-	if late.kind != Late || len(late.ranks) == 0 || len(late.ranks) > 64 {
-		return claim{}, false
-	}
 	c := newClaim(NeverJoined, fromStacks)
 	c.op, c.waiting, c.quotes = "comm init", late.ranks, late.quotes
 	for _, r := range late.ranks {
@@ -62,7 +61,29 @@ func (x *judge) creating(late claim) (claim, bool) {
 		c.why = fmt.Sprintf("%s is in %s and has launched nothing: it waits in the creation of a communicator",
 			rankList(late.ranks), s.Where())
 	}
+	if group := x.sibling(c.waiting); group != nil {
+		c.ranks, c.comm, c.sure = except(group, c.waiting), x.job.newCommunicator(0, group), 0.8
+		c.why += fmt.Sprintf(" for %s, which has not come", rankList(c.ranks))
+	}
 	return c, true
+}
+
+// sibling guesses the members of a communicator that some ranks wait to make, by those of the same kind that others
+// made. Inspector's lines and rings need not be there of all members.
+func (x *judge) sibling(waiting []int) []int {
+	for _, t := range []*table{x.of(fromRecorder), x.of(fromRAS)} {
+		made := map[string][][]int{}
+		for g := range t.set.Groups {
+			class := t.class(int32(g))
+			made[class] = append(made[class], t.set.Groups[g].Ranks)
+		}
+		for _, class := range slices.Sorted(maps.Keys(made)) {
+			if group := x.job.rest(made[class], len(made[class][0]), waiting); group != nil {
+				return group
+			}
+		}
+	}
+	return nil
 }
 
 // stackOf is the stack of a rank's own thread: by the rank of its lines, its process, or its file's name.

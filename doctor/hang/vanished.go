@@ -18,12 +18,7 @@ func (v *logView) vanished() (claim, bool) {
 	if !v.peersGone() || len(v.noticed) == 0 || v.j.world == 0 || len(v.noticed) < v.j.world/2 {
 		return claim{}, false
 	}
-	var ranks []int
-	for r := range v.j.world {
-		if _, ok := v.noticed[r]; !ok && v.owned[r] {
-			ranks = append(ranks, r)
-		}
-	}
+	ranks := slices.DeleteFunc(upTo(v.j.world), func(r int) bool { _, ok := v.noticed[r]; return ok || !v.owned[r] })
 	if len(ranks) == 0 || len(ranks) > max(1, v.j.world/2) {
 		return claim{}, false
 	}

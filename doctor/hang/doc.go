@@ -123,6 +123,7 @@ type Case struct {
 	slow    []int     // ranks that were told to write a dump and have not
 	silent  []string  // addresses whose service took a connection and did not answer
 	notes   []string
+	mixed   string // why what there is cannot be of one job
 
 	ringMoved, ringStill bool // rings were read twice: operations came between, or not
 }

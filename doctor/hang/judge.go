@@ -29,7 +29,7 @@ type judge struct {
 func (c *Case) Judge() *Verdict {
 	c = c.oneRun()
 	j := newJob(c)
-	x := &judge{c: c, job: j, ras: c.reports(), log: newLogView(c, j)}
+	x := &judge{c: c, job: j, ras: c.ras, log: newLogView(c, j)}
 	yes, known := moved(x.ras)
 	yes, known = yes || c.ringMoved, known || c.ringStill
 	x.moved, x.still = yes, known && !yes
@@ -104,6 +104,9 @@ func (x *judge) signals() []string {
 
 // decide asks for each cause in turn.
 func (x *judge) decide() *Verdict {
+	if x.c.mixed != "" {
+		return &Verdict{State: Unknown, Kind: UnknownKind, Text: x.c.mixed}
+	}
 	hung, failed := func() State { return Hung }, func() State { return Failed }
 	for _, try := range []struct {
 		claim func() (claim, bool)

@@ -3,27 +3,33 @@ package hang
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"busbar.dev/input/flightrec"
 	"busbar.dev/input/joblog"
+	"busbar.dev/input/ras"
 )
 
-// A folder may keep what the run before left: its collectives have the same names and numbers, and together both prove
-// nothing. What a rank's process left is of an earlier run where it ends before another process of that rank begins.
+// A folder may keep what the run before left, or another job: their collectives have the same names and numbers, and
+// together they prove nothing. What a rank's process left is of an earlier run where it ends before another process of
+// that rank begins; processes of one rank that ran at the same time are of several jobs.
 
 // piece is what a file has of one rank's process, and when; the same of every piece of a file.
 type piece struct {
 	file, rank  int // rank -1: not known
 	name        string
 	first, last int64 // 0: it does not say
+	guessed     bool  // the rank, from the file's name
 }
 
-// cut is when the last of the earlier runs ended, 0 where there is none: where again says so of a piece and a later one
-// of the same rank.
-func cut(pieces []piece, again func(a, b piece) bool) (end int64) {
+// earlier are the files of earlier runs: those that end by then, or before a later process of their rank begins. again
+// says of a piece and one of the same rank that begins later that they are of two processes. A file without times goes
+// with its folder.
+func (c *Case) earlier(what string, pieces []piece, then int64, again func(a, b piece) bool) map[int]bool {
 	by := map[int][]piece{}
 	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(a.first, b.first) })
 	for _, b := range pieces {
@@ -32,27 +38,28 @@ func cut(pieces []piece, again func(a, b piece) bool) (end int64) {
 		}
 		const most = 4 // earlier files of a rank that are compared
 		for _, a := range by[b.rank][max(0, len(by[b.rank])-most):] {
-			if a.last < b.first && again(a, b) {
-				end = max(end, a.last)
+			switch {
+			case a.file == b.file || !again(a, b):
+			case a.last < b.first:
+				then = max(then, a.last)
+			case !a.guessed && !b.guessed:
+				c.mixed = fmt.Sprintf("The %s are of several jobs of the same time: %s is of another than %s. Give those of one "+
+					"job.",
+					what, b.name, a.name)
 			}
 		}
 		by[b.rank] = append(by[b.rank], b)
 	}
-	return end
-}
-
-// earlier are the files that end by then. One without times goes with its folder.
-func (c *Case) earlier(what string, pieces []piece, cut int64) map[int]bool {
-	if cut == 0 {
+	if then == 0 || c.mixed != "" {
 		return nil
 	}
 	folders := map[string]bool{} // with files of the newest run
 	for _, p := range pieces {
-		folders[path.Dir(p.name)] = folders[path.Dir(p.name)] || p.last > cut
+		folders[path.Dir(p.name)] = folders[path.Dir(p.name)] || p.last > then
 	}
 	left, names := map[int]bool{}, []string{}
 	for _, p := range pieces {
-		if !left[p.file] && (p.first > 0 && p.last <= cut || p.first == 0 && !folders[path.Dir(p.name)]) {
+		if !left[p.file] && (p.first > 0 && p.last <= then || p.first == 0 && !folders[path.Dir(p.name)]) {
 			left[p.file], names = true, append(names, p.name)
 		}
 	}
@@ -79,10 +86,43 @@ func without[E any](list []E, left map[int]bool) (kept []E) {
 func (c *Case) oneRun() *Case {
 	x, rec := *c, *c.rec
 	x.notes = slices.Clone(c.notes)
+	x.ras = c.reports()
+	x.ras = without(x.ras, x.earlierAnswers())
+	x.rings = without(c.rings, x.earlierRings())
 	x.logs = without(c.logs, x.earlierLogs())
 	rec.Dumps = without(rec.Dumps, x.earlierDumps())
 	x.rec = &rec
 	return &x
+}
+
+// earlierAnswers are those of RAS about other runs: with none of their communicators. A text lists only some.
+func (c *Case) earlierAnswers() map[int]bool {
+	var pieces []piece
+	for i, r := range c.ras {
+		p := piece{file: i, rank: -1, name: r.Name}
+		if at, err := time.Parse(time.DateTime, r.Time); err == nil && r.JSON && len(r.Comms) > 0 {
+			p.rank, p.first, p.last = 0, at.UnixNano(), at.UnixNano()
+		}
+		pieces = append(pieces, p)
+	}
+	return c.earlier("RAS answers", pieces, 0, func(a, b piece) bool {
+		return !slices.ContainsFunc(c.ras[a.file].Comms, func(m ras.Comm) bool {
+			return slices.ContainsFunc(c.ras[b.file].Comms, func(o ras.Comm) bool { return o.Hash == m.Hash })
+		})
+	})
+}
+
+// earlierRings are those of earlier runs: a process has one, whose newest reading counts.
+func (c *Case) earlierRings() map[int]bool {
+	var pieces []piece
+	for i, r := range c.rings {
+		p := piece{file: i, rank: r.Rank, name: r.name, first: r.Created.UnixNano(), last: r.Created.UnixNano()}
+		if n := len(r.Ops); n > 0 {
+			p.last = r.Ops[n-1].Launched.UnixNano()
+		}
+		pieces = append(pieces, p)
+	}
+	return c.earlier("rings", pieces, 0, func(a, b piece) bool { return true })
 }
 
 // earlierLogs are the logs of earlier runs: a rank's next process has another number.
@@ -91,16 +131,16 @@ func (c *Case) earlierLogs() map[int]bool {
 	who := map[piece]string{}
 	var pieces []piece
 	for n, l := range c.logs {
-		of := func(rank int) piece { return piece{n, rank, l.Name, l.First, l.Last} }
-		pieces = append(pieces, of(-1))
+		p := piece{file: n, rank: -1, name: l.Name, first: l.First, last: l.Last}
+		pieces = append(pieces, p)
 		own, ok := j.files[l.Name]
 		for i := range l.Events {
 			e := &l.Events[i]
-			p := of(e.CommRank)
 			switch {
 			case e.Kind == joblog.InitStart && e.NRanks == j.world:
+				p.rank, p.guessed = e.CommRank, false
 			case e.Kind == joblog.Process && ok:
-				p = of(own)
+				p.rank, p.guessed = own, true
 			default:
 				continue
 			}
@@ -110,7 +150,7 @@ func (c *Case) earlierLogs() map[int]bool {
 			who[p] = fmt.Sprintf("%s/%d", e.Host, e.PID)
 		}
 	}
-	return c.earlier("logs", pieces, cut(pieces, func(a, b piece) bool { return who[a] != who[b] }))
+	return c.earlier("logs", pieces, 0, func(a, b piece) bool { return who[a] != who[b] })
 }
 
 // earlierDumps are those of earlier runs. The recorder keeps a rank's last collectives, so a dump that ends before
@@ -120,7 +160,6 @@ func (c *Case) earlierDumps() map[int]bool {
 	const together = int64(time.Hour)
 	x := &table{source: fromRecorder, set: c.rec, job: newJob(c)}
 	var pieces []piece
-	var newest, begin int64
 	for i, d := range c.rec.Dumps {
 		p := piece{file: i, rank: x.rankOf(d), name: d.Name}
 		for k := range d.Entries {
@@ -130,19 +169,19 @@ func (c *Case) earlierDumps() map[int]bool {
 				}
 			}
 		}
-		newest = max(newest, p.last)
 		pieces = append(pieces, p)
 	}
-	end := cut(pieces, func(a, b piece) bool { return true })
+	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(b.last, a.last) })
+	begin, end := int64(math.MaxInt64), int64(0)
 	for _, p := range pieces {
-		if p.last >= newest-together && p.first > 0 && (begin == 0 || p.first < begin) {
-			begin = p.first
+		if p.last < min(begin, pieces[0].last-together) {
+			end = p.last
+			break
 		}
+		begin = min(begin, p.first)
 	}
-	for _, p := range pieces {
-		if p.last < min(newest-together, begin) {
-			end = max(end, p.last)
-		}
-	}
-	return c.earlier("dumps", pieces, end)
+	return c.earlier("dumps", pieces, end, func(a, b piece) bool {
+		return !slices.ContainsFunc(c.rec.Dumps[a.file].Entries,
+			func(e flightrec.Entry) bool { return e.Created == b.first })
+	})
 }

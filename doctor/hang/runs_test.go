@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"busbar.dev/coll"
 	"busbar.dev/internal/test/synth/livejob"
 )
 
@@ -61,6 +64,82 @@ func TestTwoRuns(t *testing.T) {
 					t.Errorf("%d s apart: %s, want %s: %s\n%s", apart, v.State, x.want, v.Text, notes)
 				}
 			}
+		}
+	}
+}
+
+// TestTwoJobs has what two jobs of the same time left, from one source at a time: nothing is concluded, and a sentence
+// says why. Of two runs that followed each other the newest is judged.
+func TestTwoJobs(t *testing.T) {
+	late := &livejob.Job{Ranks: 4, TP: 2, Steps: 9, Fault: livejob.Late, Culprit: 2}
+	answer := func(c *Case, name, clock string, other bool) {
+		text := late.RAS(clock, false)
+		if other {
+			text = strings.ReplaceAll(text, `"hash": "0x1`, `"hash": "0x2`)
+		}
+		if _, err := c.Add(name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rings := func(c *Case, folder string, pid int, later time.Duration) {
+		for i, r := range ringJob(0) {
+			if r.PID += pid; i != 2 {
+				ringOp(r, 0, coll.AllReduce, 20, 1<<20, false)
+			}
+			r.Created = r.Created.Add(later)
+			for k := range r.Ops {
+				r.Ops[k].Launched = r.Ops[k].Launched.Add(later)
+			}
+			c.AddRing(fmt.Sprintf("%s/%d.ring", folder, i), r)
+		}
+	}
+	for name, x := range map[string]struct {
+		add         func(c *Case, together bool)
+		mixed, left string
+	}{
+		"dumps": {func(c *Case, together bool) {
+			addDumps(t, c, "a", late, 0)
+			if !together {
+				addDumps(t, c, "b", late, 1000)
+				return
+			}
+			addDumps(t, c, "b", late, 0)
+			for _, d := range c.rec.Dumps[4:] {
+				for i := range d.Entries {
+					d.Entries[i].Created += 1234 // ns
+				}
+			}
+		}, "b/nccl_trace_rank_3 is of another than a/nccl_trace_rank_3.", "a/nccl_trace_rank_0, a/nccl_trace_rank_1, "},
+		"RAS answers": {func(c *Case, together bool) {
+			answer(c, "a.json", "2026-11-16 02:00:05", false)
+			if together {
+				answer(c, "b.json", "2026-11-16 02:00:05", true)
+			} else {
+				answer(c, "b.json", "2026-11-16 02:00:09", true)
+			}
+		}, "b.json is of another than a.json.", "a.json."},
+		"rings": {func(c *Case, together bool) {
+			rings(c, "a", 0, 0)
+			if together {
+				rings(c, "b", 1000, 10*time.Millisecond)
+			} else {
+				rings(c, "b", 1000, time.Minute)
+			}
+		}, "b/3.ring is of another than a/3.ring.", "a/0.ring, a/1.ring, a/2.ring, a/3.ring."},
+	} {
+		c := NewCase()
+		x.add(c, true)
+		if v := c.Judge(); v.State != Unknown || len(v.Ranks)+len(v.Notes) > 0 ||
+			!strings.HasPrefix(v.Text, "The "+name+" are of several jobs of the same time: ") ||
+			!strings.Contains(v.Text, x.mixed) {
+			t.Errorf("%s together: %s %s %q", name, v.State, v.Text, v.Notes)
+		}
+		c = NewCase()
+		x.add(c, false)
+		if v := c.Judge(); v.State != Stalled || v.Kind != Late || !slices.Equal(ranksOf(v), []int{2}) ||
+			len(v.Notes) != 1 || !strings.Contains(v.Notes[0], "The "+name+" are of several runs.") ||
+			!strings.Contains(v.Notes[0], "Left out: "+x.left) {
+			t.Errorf("%s apart: %s %s %v %s %q", name, v.State, v.Kind, ranksOf(v), v.Text, v.Notes)
 		}
 	}
 }

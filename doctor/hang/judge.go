@@ -31,6 +31,7 @@ func (c *Case) Judge() *Verdict {
 	j := newJob(c)
 	x := &judge{c: c, job: j, ras: c.ras, log: newLogView(c, j)}
 	yes, known := moved(x.ras)
+	known = known && !c.launchedAfter(whole(x.ras))
 	yes, known = yes || c.ringMoved, known || c.ringStill
 	x.moved, x.still = yes, known && !yes
 	for _, s := range []struct {
@@ -52,7 +53,8 @@ func (c *Case) Judge() *Verdict {
 	x.of(fromLog).cite = x.log.cite
 	v := x.decide()
 	v.World = j.world
-	v.MayPass = v.State == Stalled && (x.running() || len(x.ras) == 1 && len(c.rec.Dumps) == 0 || works(v.Kind))
+	v.MayPass = v.State == Stalled &&
+		(v.MayPass || x.running() || len(x.ras) == 1 && len(c.rec.Dumps) == 0 || works(v.Kind))
 	v.Signals = x.signals()
 	v.Notes = append(v.Notes, c.notes...)
 	for _, a := range c.silent {
@@ -366,9 +368,11 @@ func (x *judge) passing() *Verdict {
 	if x.timedOut() {
 		return x.verdict(x.log.gaveUp(), Hung)
 	}
-	if c, ok := x.rec.stuck(); ok && !x.moved && len(x.ras)+len(x.c.logs) == 0 {
+	if c, ok := x.rec.stuck(); ok && !x.moved {
 		c.doubtful(0.4)
-		return x.verdict(c, Stalled)
+		v := x.verdict(c, Stalled)
+		v.MayPass = true // it may have ended since
+		return v
 	}
 	for _, find := range []func() (claim, bool){x.notCome, x.notBegun} {
 		if c, ok := find(); ok {

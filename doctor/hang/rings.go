@@ -8,6 +8,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/input/flightrec"
 	"busbar.dev/input/profile"
+	"busbar.dev/input/ras"
 )
 
 // ringFile is a ring of the profiler plugin with the name of its file.
@@ -33,6 +34,24 @@ func (c *Case) AddRing(name string, r *profile.Ring) {
 		return
 	}
 	c.rings = append(c.rings, ringFile{r, name})
+}
+
+// launchedAfter reports that rings have a collective that an answer of RAS did not count yet: the job went on after it.
+func (c *Case) launchedAfter(r *ras.Report) bool {
+	counts := map[uint64]map[string]map[int]uint64{} // by communicator and operation
+	for i := range r.Comms {
+		counts[r.Comms[i].Hash] = launched(&r.Comms[i])
+	}
+	for _, f := range c.rings {
+		for i := range f.Ops {
+			o := &f.Ops[i]
+			m := &f.Comms[o.Comm]
+			if n, ok := counts[m.Hash][o.Function][m.Rank]; ok && o.Sequence >= n {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // maxRingOps are the last operations of a ring that are compared.

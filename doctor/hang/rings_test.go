@@ -59,6 +59,44 @@ func judged(rings []*profile.Ring) *Verdict {
 	return c.Judge()
 }
 
+// TestOneReading has rings of which one GPU has not begun what the others run. Read once, that is a wait that may end;
+// answers of RAS between which nothing moved prove that it does not, unless they are older than what is waited for.
+func TestOneReading(t *testing.T) {
+	answer := func(clock string, counted int) string {
+		text := "{\n \"nccl_version\": \"2.28.9\",\n \"communicators_count\": 1,\n \"timestamp\": \"" + clock +
+			"\",\n \"communicators\": [{\n  \"hash\": \"0x1\", \"size\": 4, \"ranks\": ["
+		for r := range 4 {
+			text += fmt.Sprintf("%s\n   {\"rank\": %d, \"host\": \"h\", \"pid\": %d, \"collective_counts\": {\"AllReduce\": "+
+				"%d}}",
+				",   "[:min(r, 1)], r, 100+r, counted)
+		}
+		return text + "\n  ], \"missing_ranks\": []\n }]\n}\n"
+	}
+	for _, x := range []struct {
+		counted int // by two answers; 0: there are none
+		want    State
+	}{{0, Stalled}, {21, Hung}, {20, Stalled}} {
+		c := NewCase()
+		for i, r := range ringJob(0) {
+			ringOp(r, 0, coll.AllReduce, 20, 1<<20, false).Started = i != 2
+			c.AddRing(fmt.Sprintf("busbar-%d.ring", i), r)
+		}
+		for _, clock := range []string{"2027-01-15 08:00:00", "2027-01-15 08:00:02"} {
+			if _, err := c.Add(clock, []byte(answer(clock, x.counted))); err != nil {
+				t.Fatal(err)
+			}
+			if x.counted == 0 {
+				c.ras = nil
+			}
+		}
+		v := c.Judge()
+		if v.State != x.want || v.Kind != Kernel || !slices.Equal(ranksOf(v), []int{2}) ||
+			v.MayPass != (v.State == Stalled) {
+			t.Errorf("%d counted: %s %s %v, may pass %v: %s", x.counted, v.State, v.Kind, ranksOf(v), v.MayPass, v.Text)
+		}
+	}
+}
+
 // TestRings judges by the profiler's rings alone, whole ones and ones that lost their beginning.
 func TestRings(t *testing.T) {
 	for _, lost := range []int{0, 6} {

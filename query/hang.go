@@ -492,21 +492,17 @@ func (q *Hang) pods(ctx context.Context, e *Env) (*hangPods, error) {
 	return p, nil
 }
 
-func (p *hangPods) namespace() string {
-	if p.q.Namespace == "" {
-		return ""
-	}
-	return "-n " + p.q.Namespace + " "
-}
-
 // within is the command that asks from inside a pod, where the service listens on localhost by default.
 func (p *hangPods) within(x *kube.Pod) string {
 	at := "localhost"
 	if port := rasPort(x); port != ras.DefaultPort {
 		at += ":" + port
 	}
-	return fmt.Sprintf("kubectl cp busbar %s%s:/tmp/busbar && kubectl exec %s%s -- /tmp/busbar hang --ras %s",
-		p.namespace(), x.Name, p.namespace(), x.Name, at)
+	pod := x.Name
+	if p.q.Namespace != "" {
+		pod = "-n " + p.q.Namespace + " " + pod
+	}
+	return fmt.Sprintf("kubectl cp busbar %s:/tmp/busbar && kubectl exec %[1]s -- /tmp/busbar hang --ras %s", pod, at)
 }
 
 // rasPort is the port that a pod's container sets.

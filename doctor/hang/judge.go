@@ -31,9 +31,8 @@ func (c *Case) Judge() *Verdict {
 	j := newJob(c)
 	x := &judge{c: c, job: j, ras: c.ras, log: newLogView(c, j)}
 	yes, known := moved(x.ras)
-	known = known && !c.launchedAfter(whole(x.ras))
-	yes, known = yes || c.ringMoved, known || c.ringStill
-	x.moved, x.still = yes, known && !yes
+	x.moved = yes || c.ringMoved
+	x.still = !x.moved && (c.ringStill || known && !c.launchedAfter(whole(x.ras)))
 	for _, s := range []struct {
 		source string
 		set    *flightrec.Set

@@ -64,11 +64,10 @@ func (c *Case) earlier(what string, pieces []piece, then int64, again func(a, b 
 		}
 	}
 	slices.Sort(names)
-	text := strings.Join(names[:min(16, len(names))], ", ")
 	if len(names) > 16 {
-		text += ", …"
+		names = append(names[:16], "…")
 	}
-	c.note("The %s are of several runs. Only the newest was judged. Left out: %s.", what, text)
+	c.note("The %s are of several runs. Only the newest was judged. Left out: %s.", what, strings.Join(names, ", "))
 	return left
 }
 
@@ -95,21 +94,26 @@ func (c *Case) oneRun() *Case {
 	return &x
 }
 
-// earlierAnswers are those of RAS about other runs: with none of their communicators. A text lists only some.
+// earlierAnswers are those of RAS about other runs: without their first communicator. A text lists only some.
 func (c *Case) earlierAnswers() map[int]bool {
 	var pieces []piece
 	for i, r := range c.ras {
-		p := piece{file: i, rank: -1, name: r.Name}
 		if at, err := time.Parse(time.DateTime, r.Time); err == nil && r.JSON && len(r.Comms) > 0 {
-			p.rank, p.first, p.last = 0, at.UnixNano(), at.UnixNano()
+			pieces = append(pieces, piece{file: i, name: r.Name, first: at.UnixNano(), last: at.UnixNano()})
 		}
-		pieces = append(pieces, p)
 	}
-	return c.earlier("RAS answers", pieces, 0, func(a, b piece) bool {
-		return !slices.ContainsFunc(c.ras[a.file].Comms, func(m ras.Comm) bool {
-			return slices.ContainsFunc(c.ras[b.file].Comms, func(o ras.Comm) bool { return o.Hash == m.Hash })
-		})
-	})
+	again := func(a, b piece) bool {
+		first := c.ras[a.file].Comms[0].Hash
+		return !slices.ContainsFunc(c.ras[b.file].Comms, func(m ras.Comm) bool { return m.Hash == first })
+	}
+	for i := range pieces { // a job is there from its first answer to its last
+		for _, p := range pieces {
+			if x := &pieces[i]; !again(p, *x) {
+				x.first, x.last = min(x.first, p.first), max(x.last, p.last)
+			}
+		}
+	}
+	return c.earlier("RAS answers", pieces, 0, again)
 }
 
 // earlierRings are those of earlier runs: a process has one, whose newest reading counts.

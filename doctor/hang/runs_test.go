@@ -112,12 +112,12 @@ func TestTwoJobs(t *testing.T) {
 		}, "b/nccl_trace_rank_3 is of another than a/nccl_trace_rank_3.", "a/nccl_trace_rank_0, a/nccl_trace_rank_1, "},
 		"RAS answers": {func(c *Case, together bool) {
 			answer(c, "a.json", "2026-11-16 02:00:05", false)
-			if together {
-				answer(c, "b.json", "2026-11-16 02:00:05", true)
-			} else {
-				answer(c, "b.json", "2026-11-16 02:00:09", true)
+			answer(c, "b.json", "2026-11-16 02:00:09", true)
+			if together { // asked in turn
+				answer(c, "a2.json", "2026-11-16 02:00:07", false)
+				answer(c, "a3.json", "2026-11-16 02:00:09", false)
 			}
-		}, "b.json is of another than a.json.", "a.json."},
+		}, "b.json is of another than a3.json.", "a.json."},
 		"rings": {func(c *Case, together bool) {
 			rings(c, "a", 0, 0)
 			if together {

@@ -240,6 +240,16 @@ func TestFindings(t *testing.T) {
 				}
 			}
 		}, "pair-slow", finding.Warn, "node[0-3]/gpu3", "6 of them with gpu3"},
+		{"slow cable under a fast NIC", func(c *cluster.Cluster) {
+			for i := range c.Network.Links {
+				if l := &c.Network.Links[i]; l.B.ToHosts() && l.B.NIC == 2 {
+					l.Rate.Value = 200 * unit.Gbps
+				}
+			}
+		}, "nic-cable-slow", finding.Warn, "node[0-3]/mlx5_2", "hang on cables of 200 Gb/s"},
+		{"loose host", func(c *cluster.Cluster) {
+			c.Hosts = append(c.Hosts, cluster.Host{Name: "lost"})
+		}, "host-unattached", finding.Warn, "lost", "no switch"},
 	} {
 		c := fabric(machine())
 		tt.spoil(c)

@@ -21,9 +21,11 @@ func (a *auditor) network() {
 		a.netLink(&net.Links[i])
 	}
 	a.slowCables()
+	a.slowerThanNIC()
 	sides := a.c.Network.Sides()
 	a.oversubscribed(sides)
 	a.uplinks(sides)
+	a.loose()
 	a.uncabled()
 	a.swappedRails()
 }
@@ -196,5 +198,75 @@ func (a *auditor) uplinks(sides []cluster.Sides) {
 			fmt.Sprintf("%d cables up, most leaves have %d: %d failed or were never there", n, usual, usual-n),
 			"compare with the cabling plan (ibnetdiscover, iblinkinfo -l) and repair; jobs under this leaf get less of the "+
 				"spine")
+	}
+}
+
+// slowerThanNIC reports NICs on cables slower than they are, per node type.
+func (a *auditor) slowerThanNIC() {
+	type key struct {
+		typ  int
+		rate unit.Rate
+	}
+	found := map[key]map[int]bool{}
+	var order []key
+	for i := range a.c.Network.Links {
+		l := &a.c.Network.Links[i]
+		if !l.B.ToHosts() || l.B.NIC < 0 || !l.Rate.Known() || l.State == cluster.Down {
+			continue
+		}
+		for _, s := range l.B.Hosts {
+			if s.First >= len(a.c.Hosts) || a.c.TypeOf(s.First) == nil {
+				continue
+			}
+			t := a.c.TypeOf(s.First)
+			nics := t.Of(cluster.NIC)
+			if l.B.NIC >= len(nics) || t.Devices[nics[l.B.NIC]].NIC == nil {
+				continue
+			}
+			r := t.Devices[nics[l.B.NIC]].NIC.Rate()
+			cable := l.Rate.Value * unit.Rate(l.Cables())
+			if k := (key{a.c.Hosts[s.First].Type, cable}); r.Known() && cable < r.Value*0.97 {
+				if found[k] == nil {
+					found[k] = map[int]bool{}
+					order = append(order, k)
+				}
+				found[k][nics[l.B.NIC]] = true
+			}
+		}
+	}
+	for _, k := range order {
+		t := a.c.Types[k.typ]
+		n := &node{t: t}
+		ids := slices.Sorted(maps.Keys(found[k]))
+		a.addFinding("nic-cable-slow", finding.Warn, cluster.FormatHosts(a.hosts[k.typ])+"/"+t.Devices[ids[0]].Title(),
+			fmt.Sprintf("%s can do %s and hang on cables of %s: the cable sets the pace", n.names(ids),
+				t.Devices[ids[0]].NIC.Rate().Value.Bits(), k.rate.Bits()),
+			"check the switch's port speed and the cable; a described network may need the speed of these NICs")
+	}
+}
+
+// loose reports GPU hosts on no switch while others are.
+func (a *auditor) loose() {
+	on := make([]bool, len(a.c.Hosts))
+	any := false
+	for _, l := range a.c.Network.Links {
+		for _, e := range []cluster.End{l.A, l.B} {
+			for _, s := range e.Hosts {
+				for h := s.First; h < s.First+s.N && h < len(on); h++ {
+					on[h], any = true, true
+				}
+			}
+		}
+	}
+	var names []string
+	for h, ok := range on {
+		if t := a.c.TypeOf(h); !ok && t != nil && t.Count(cluster.GPU) > 0 {
+			names = append(names, a.c.Hosts[h].Name)
+		}
+	}
+	if any && len(names) > 0 {
+		a.addFinding("host-unattached", finding.Warn, cluster.FormatHosts(names),
+			"on no switch of the network that the other hosts are on",
+			"check the host names in the fabric's file against the nodes', and whether their ports are up")
 	}
 }

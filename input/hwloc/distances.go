@@ -8,19 +8,31 @@ import (
 	"busbar.dev/unit"
 )
 
-// links adds NVLink from hwloc's bandwidth matrix, which holds MB/s in one
-// direction. Nobody measured these: hwloc multiplies the number of NVLinks
-// by a figure of its own for their generation, so that the matrix gives the number of links and a nominal rate.
+// links adds NVLink and xGMI from hwloc's bandwidth matrices, which hold MB/s in
+// one direction. Nobody measured these: hwloc multiplies the number of NVLinks
+// by a figure of its own for their generation, and writes 100000 for any xGMI
+// link. So NVLink gives the number of links and a nominal rate, xGMI only tells
+// that there is a link.
 func (m *machine) links() {
+	var hops *matrix
 	for _, x := range m.top.matrices {
-		if x.name == "NVLinkBandwidth" {
-			m.connect(x)
+		if x.name == "XGMIHops" {
+			hops = x
+		}
+	}
+	for _, x := range m.top.matrices {
+		switch x.name {
+		case "NVLinkBandwidth":
+			m.connect(x, nil, cluster.NVLink)
+		case "XGMIBandwidth":
+			m.connect(x, hops, cluster.XGMI)
 		}
 	}
 }
 
 // connect adds one link, or two that differ, for every pair with a bandwidth.
-func (m *machine) connect(x *matrix) {
+// hops, where there is such a matrix, tells links from paths over other GPUs.
+func (m *machine) connect(x, hops *matrix, kind cluster.LinkKind) {
 	at := make([]int, x.n)
 	for i := range at {
 		at[i] = m.lookup(x, i)
@@ -31,6 +43,9 @@ func (m *machine) connect(x *matrix) {
 		for k := range x.n {
 			v := x.values[i*x.n+k]
 			if at[i] < 0 || at[k] < 0 || at[i] == at[k] || v == 0 || v > 1e8 {
+				continue
+			}
+			if hops != nil && hops.n == x.n && hops.values[i*x.n+k] != 1 {
 				continue
 			}
 			key := [2]int{at[i], at[k]}
@@ -46,10 +61,12 @@ func (m *machine) connect(x *matrix) {
 		if there == back && key[0] > key[1] {
 			continue
 		}
-		m.t.Connect(cluster.Link{
-			A: key[0], B: key[1], Kind: cluster.NVLink, OneWay: there != back, Lanes: int(there / m.perLink(key[0], key[1])),
-			Rate: cluster.FromSpec(unit.Rate(there)*1e6, source+" "+x.name),
-		})
+		l := cluster.Link{A: key[0], B: key[1], Kind: kind, OneWay: there != back}
+		if kind == cluster.NVLink {
+			l.Lanes = int(there / m.perLink(key[0], key[1]))
+			l.Rate = cluster.FromSpec(unit.Rate(there)*1e6, source+" "+x.name)
+		}
+		m.t.Connect(l)
 	}
 }
 

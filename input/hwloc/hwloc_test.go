@@ -318,3 +318,28 @@ func FuzzRead(f *testing.F) {
 			"<object type=\"PCIDev\" pci_busid=\"0004:03:00.0\" pci_type=\"0302 [10de:1db1] [0:0] "+
 			"a1\"/></object></object></topology>")
 }
+
+// TestXGMI: a link is where the matrix of hops has one hop, and hwloc's bandwidth of it is no rate.
+func TestXGMI(t *testing.T) {
+	text := strings.Replace(machineXML, `  <distances2hetero nbobjs="2" kind="25" name="NVLinkBandwidth">`,
+		`  <distances2hetero nbobjs="2" kind="9" name="XGMIHops">
+    <indexes length="20">OSDev:16 OSDev:27 </indexes>
+    <u64values length="8">0 1 1 0 </u64values>
+  </distances2hetero>
+  <distances2hetero nbobjs="2" kind="25" name="XGMIBandwidth">`, 1)
+	text = strings.Replace(text, "450000 425000", "100000 100000", 1)
+	for hops, links := range map[string]int{"0 1 1 0": 1, "0 2 2 0": 0} {
+		found := 0
+		for _, l := range read(t, strings.Replace(text, "0 1 1 0", hops, 1)).Types[0].Links {
+			if l.Kind == cluster.XGMI {
+				found++
+				if l.Rate.Known() || l.Lanes != 0 {
+					t.Errorf("a rate of hwloc's: %+v", l)
+				}
+			}
+		}
+		if found != links {
+			t.Errorf("hops %s: %d links, want %d", hops, found, links)
+		}
+	}
+}

@@ -26,7 +26,8 @@ func among(tables []evidence.Table) (list []finding.Finding) {
 				}
 			}
 			if last.Sweep != nil {
-				key := fmt.Sprint(s.Op, s.Dtype, s.Redop, s.Ranks, s.Layout(), s.Transport, s.Library, s.GPU(), last.Size)
+				key := fmt.Sprint(s.Op, s.Dtype, s.Redop, s.Ranks, s.Layout(), s.Transport, s.Library, s.GPU(), last.Algo,
+					last.Size)
 				alike[key] = append(alike[key], last)
 			}
 		}

@@ -348,6 +348,9 @@ func (s *Curve) slowPart(name string, parts map[string]*curvePart) *finding.Find
 	f.Confidence = likely(part.ratio, margin)
 	switch {
 	case part.ratio > veryFar*part.margin:
+	case !predict.Measured(s.Class):
+		f.Severity = finding.Note
+		f.Cause += " Nobody has published measurements of such a machine: its error bar is the widest there is."
 	case s.Guessed:
 		f.Severity = finding.Note
 		f.Cause += " How its GPUs are joined was assumed, because the output does not say it: give the cluster with -c " +

@@ -135,7 +135,8 @@ func (r *Report) onlyNotes(n int) string {
 	case r.Unread > 0:
 		s = "No known problem, but " + words.Plural(r.Unread, "warning") + " of NCCL that is not known (-v shows them)."
 	case n > 0 && r.Guessed:
-		s = "No verdict, as the machine was guessed: " + words.Plural(n, "note") + ". Give the cluster with -c."
+		s = "No verdict, as the machine was guessed, or nobody has published measurements of one like it: " +
+			words.Plural(n, "note") + "."
 	case n > 0:
 		s = "No errors or warnings. " + words.Plural(n, "note") + "."
 	}

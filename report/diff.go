@@ -62,10 +62,17 @@ func diffRows(p *Page, d *query.DiffDoc) {
 	printAlone(p, "now", d.NewRows)
 }
 
-// noneChanged says of an average over rows none of which is told from noise that it is noise too.
+// noneChanged says of an average over rows none of which is told from noise that it is noise too, or that nobody knows.
 func noneChanged(rows []diff.Row) string {
-	told := func(r diff.Row) bool { return r.Verdict != diff.Same && r.Verdict != diff.Unknown }
-	return when(!slices.ContainsFunc(rows, told), ", which cannot be told from noise")
+	changed := func(r diff.Row) bool { return r.Verdict != diff.Same && r.Verdict != diff.Unknown }
+	same := func(r diff.Row) bool { return r.Verdict == diff.Same }
+	switch {
+	case slices.ContainsFunc(rows, changed):
+		return ""
+	case slices.ContainsFunc(rows, same):
+		return ", which cannot be told from noise"
+	}
+	return "; runs are too few to tell it from noise: four of each side do"
 }
 
 // printAlone tells of rows that one side has.

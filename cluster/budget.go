@@ -199,8 +199,15 @@ func (b *Budget) BytesLeft(most int64) int64 {
 	return min(most, int64(b.most[someText]-b.kept[someText]))
 }
 
-// TakeUnpacked counts n bytes that came out of a compressed file.
-func (b *Budget) TakeUnpacked(n int) error { return b.take(someUnpacked, n) }
+// TakeUnpacked counts n bytes that came out of a compressed file. What is refused stays refused: a reader that looks
+// ahead asks again for what follows.
+func (b *Budget) TakeUnpacked(n int) error {
+	err := b.take(someUnpacked, n)
+	if errors.Is(err, ErrTooLarge) {
+		b.kept[someUnpacked] = b.most[someUnpacked] + 1
+	}
+	return err
+}
 
 // TakeMember is asked before a member of an archive is read.
 func (b *Budget) TakeMember() error { return b.take(someMembers, 1) }

@@ -212,6 +212,7 @@ func TestArchive(t *testing.T) {
 func FuzzReader(f *testing.F) {
 	f.Add("h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n[rank0]: x\n- name: NCCL_X\n  " +
 		"value: 1")
+	f.Add("hello there\n#")
 	f.Add("6 GB/s instead of 12\n644,699 49.36")
 	f.Add("\x1f\x8b\x08\x00")
 	f.Add("Connect to [::ffff:1.2.3.4]:9 failed\nhealthMask 0xffffffff\nwaitForInput: socket x timed out after 1ms")

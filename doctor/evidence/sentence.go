@@ -128,7 +128,7 @@ func markdown(head []byte) bool {
 	headings, fences, sentences := 0, 0, 0
 	for line := range strings.Lines(string(head)) {
 		switch {
-		case strings.HasPrefix(line, "#") && strings.Contains(strings.TrimLeft(line, "#")[:1], " "):
+		case strings.HasPrefix(line, "#") && strings.HasPrefix(strings.TrimLeft(line, "#"), " "):
 			headings++
 		case strings.HasPrefix(line, "```"):
 			fences++

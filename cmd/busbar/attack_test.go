@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -213,6 +215,9 @@ func (a *attack) askAs(token, method, path, content string, body io.Reader) (int
 		r.Header.Set("Content-Type", content)
 	}
 	res, err := http.DefaultClient.Do(r)
+	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return http.StatusServiceUnavailable, nil // refused before all was sent: the answer went with the connection
+	}
 	if err != nil {
 		return 0, nil
 	}

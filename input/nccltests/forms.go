@@ -149,7 +149,7 @@ func (p *parser) formHead(num int, f *form, g map[string]string) {
 		} else {
 			t.gpu = p.gpu
 		}
-		if t.Library = cmp.Or(t.Library, p.library); p.layout.ranks() == t.world {
+		if t.Library = cmp.Or(t.Library, p.release); p.layout.ranks() == t.world {
 			t.layout = p.layout
 		}
 		if program != "" {

@@ -43,6 +43,19 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
+// fourTables reads a text that is recognised and has so many.
+func fourTables(t *testing.T, text string) *Output {
+	t.Helper()
+	if !Match([]byte(text)) {
+		t.Fatal("not recognised")
+	}
+	out, err := ReadOutput("x", strings.NewReader(text))
+	if err != nil || len(out.Tables) != 4 {
+		t.Fatalf("%d tables, %v", len(out.Tables), err)
+	}
+	return out
+}
+
 // Tables that scripts and people print: nccl-tests in four columns, one payload against a thousand small ones, and
 // EleutherAI's.
 func TestScriptTables(t *testing.T) {
@@ -67,13 +80,7 @@ Size (Bytes)         Description               Duration             Throughput (
 Size (Bytes)         Description               Duration (us)        Throughput (GBps)    BusBW (GBps)
 1048576              262144x4                  100.000              41.943               31.457
 `
-	if !Match([]byte(text)) {
-		t.Fatal("not recognised")
-	}
-	out, err := ReadOutput("x", strings.NewReader(text))
-	if err != nil || len(out.Tables) != 4 {
-		t.Fatalf("%d tables, %v", len(out.Tables), err)
-	}
+	out := fourTables(t, text)
 	for i, want := range []struct {
 		op            coll.Kind
 		ranks, points int
@@ -119,13 +126,7 @@ func TestTransferSpeeds(t *testing.T) {
 | b-1 | 2     | 2             | Ring     | 12.0                           | 1.0      |
 | b-2 | 2     | 2             | Tree     | 24.0                           | 0.5      |
 `
-	if !Match([]byte(text)) {
-		t.Fatal("not recognised")
-	}
-	out, err := ReadOutput("x", strings.NewReader(text))
-	if err != nil || len(out.Tables) != 4 {
-		t.Fatalf("%d tables, %v", len(out.Tables), err)
-	}
+	out := fourTables(t, text)
 	for i, want := range []struct {
 		nodes, per int
 		algo       string
@@ -140,7 +141,7 @@ func TestTransferSpeeds(t *testing.T) {
 			t.Errorf("%d: %v of %d×%d, %v of %v by %s in %v", i, s.Op, nodes, per, s.Dtype, p.Size, p.Algo, p.Out.Time.Mean)
 		}
 	}
-	if out, err = ReadOutput("x", strings.NewReader(strings.ReplaceAll(text, "(2.00 GB)", ""))); err != nil ||
+	if out, err := ReadOutput("x", strings.NewReader(strings.ReplaceAll(text, "(2.00 GB)", ""))); err != nil ||
 		out.Unused != 4 || len(out.Tables[0].Sweeps) > 0 {
 		t.Errorf("%+v, %v; expected no times of a size that nothing says", out, err)
 	}

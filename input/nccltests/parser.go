@@ -73,7 +73,7 @@ func (t *Table) done() bool { return len(t.Sweeps) > 0 || t.ended }
 func (p *parser) line(num int, text string) {
 	if p.remark(text) {
 		if t := p.lastTable(); t != nil && !t.done() {
-			t.Library = cmp.Or(t.Library, p.library)
+			t.Library = cmp.Or(t.Library, p.release)
 		}
 	}
 	text, record := p.cutRecord(text)

@@ -14,7 +14,7 @@ type remarks struct {
 	serial  int     // and its -g
 	world   int     // ranks
 	layout  shape   // of a command line
-	library string  // NCCL's release
+	release string  // of NCCL
 	gpu     string  // its model
 	payload float64 // bytes of every call
 	dtype   string
@@ -54,7 +54,7 @@ var (
 	perThread    = lazyre.New(` -(?:g|-ngpus)[ =]?(\d{1,4})\b`)
 )
 
-func keepRelease(r *remarks, m []string) { r.library = m[1] + "." + m[2] + "." + m[3] }
+func keepRelease(r *remarks, m []string) { r.release = m[1] + "." + m[2] + "." + m[3] }
 
 // remark reads a line; false where it says nothing.
 func (r *remarks) remark(text string) (found bool) {

@@ -11,5 +11,5 @@
 //
 // Exported names keep their meaning within a version of the module. Times follow from fitted figures (Default), which
 // change from release to release; that the parts of a Result add up to its Step does not change. docs/steps.md has the
-// model and how far off it is on published runs.
+// model and how far off it is on published runs; tools/fit keeps a third of their clusters out of every fit.
 package step

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"maps"
 	"math"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 
 	"busbar.dev/calibrate"
 	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // Of the fit of training steps: noise is what a run of an unseen cluster is off by where nothing is wrong with the
@@ -150,6 +152,25 @@ func ofPublisher(r *runRow) string {
 }
 
 func ofGPU(r *runRow) string { return r.GPU.Name }
+
+// ofKind is what scores are of: dense models, adapters, or mixtures of experts, hybrids with experts among them.
+func ofKind(r *runRow) string {
+	j := r.Step.Job()
+	switch {
+	case slices.ContainsFunc(j.Model.Blocks, func(b workload.Block) bool {
+		return slices.ContainsFunc(b.Parts, func(p workload.Part) bool { return p.Experts > 0 })
+	}):
+		return "experts"
+	case j.LoRA.Frozen():
+		return "adapters"
+	}
+	return "dense"
+}
+
+// kept says whether a run is of a cluster that no fit and no choice of mechanisms sees: about a third of them, by a
+// hash of the name, frozen out on 2026-11-19 before the work on products, experts and recipes began. fit -cross -frozen
+// scores them.
+func kept(t *training) bool { return sha256.Sum256([]byte(t.Cluster))[0]%3 == 0 }
 
 // predict prices every run of the fit by its figures.
 func (s *stepFit) predict() error {

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"busbar.dev/internal/test/corpus"
@@ -19,6 +20,7 @@ func TestTraining(t *testing.T) {
 	if len(runs) != 627 {
 		t.Fatalf("%d runs", len(runs))
 	}
+	runs = slices.DeleteFunc(runs, kept)
 	if testing.Short() {
 		kept := runs[:0]
 		for i := 0; i < len(runs); i += 5 {

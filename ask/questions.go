@@ -43,6 +43,7 @@ var (
 			ofCluster("slurm", ".conf", slurm.WriteConf),
 			ofCluster("slurm-yaml", "", slurm.WriteYAML),
 			ofCluster("kube", "", k8s.WriteLabels),
+			ofCluster("kueue", "", k8s.WriteTopology),
 		},
 	}
 	Audit = &Question{

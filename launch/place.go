@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/k8s"
 	"busbar.dev/internal/natural"
 )
 
@@ -63,9 +64,9 @@ func (r *Request) InOrder() bool { return slices.Equal(r.Hosts, r.sorted()) }
 func (r *Request) LevelLabel() string {
 	switch {
 	case r.Racks == 1:
-		return "network.topology.nvidia.com/accelerator"
+		return k8s.Accelerator
 	case r.Level >= cluster.Leaf && r.Level <= cluster.Core:
-		return "network.topology.nvidia.com/" + r.Level.String()
+		return k8s.Fabric(r.Level)
 	}
 	return ""
 }

@@ -2,10 +2,13 @@ package k8s
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -13,15 +16,22 @@ import (
 	"busbar.dev/internal/switchtree"
 )
 
-// Keys that WriteLabels writes for switches, by tier, and for accelerator
-// domains: those that topograph made usual and that schedulers look for.
-const keyPrefix = "network.topology.nvidia.com/"
+// Accelerator is the key for accelerator domains, as topograph has had it since 1.0.
+const Accelerator = "accelerator.topograph.run/domain"
 
-func fabricKey(t cluster.Tier) string {
-	if t >= cluster.Leaf && t <= cluster.Core {
-		return keyPrefix + t.String()
+// Fabric is the key for switches of a tier, as topograph has had it since 1.0.
+func Fabric(t cluster.Tier) string { return tierPrefixes[1] + strconv.Itoa(int(t)) }
+
+// labelValue is a name as the value of a label; longer ones become what topograph makes of them, so that both name a
+// switch alike.
+func labelValue(name string) string {
+	const most = 63
+	if len(name) <= most {
+		return switchtree.Plain(name, most)
 	}
-	return fmt.Sprintf("%stier-%d", keyPrefix, t)
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, name) // cannot fail
+	return fmt.Sprintf("x%x", h.Sum64())
 }
 
 // WriteLabels writes the network as labels of nodes: a stream of Node objects
@@ -36,17 +46,70 @@ func fabricKey(t cluster.Tier) string {
 // case, as kubelets register them; hosts whose names no node can have, and nodes
 // of which nothing is known, are named in comments.
 func WriteLabels(w io.Writer, c *cluster.Cluster) error {
+	var notes bytes.Buffer
+	c, labels, err := labelled(&notes, c)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriter(w)
+	b.WriteString("# Node labels, written by busbar; use with kubectl apply --server-side -f FILE\n")
+	_, _ = notes.WriteTo(b) // Flush says what fails
+	for i := range c.Hosts {
+		if len(labels[i]) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "---\napiVersion: v1\nkind: Node\nmetadata:\n  name: %q\n  labels:\n", c.Hosts[i].Name)
+		for _, k := range slices.Sorted(maps.Keys(labels[i])) {
+			fmt.Fprintf(b, "    %s: %q\n", k, labels[i][k])
+		}
+	}
+	return b.Flush()
+}
+
+// WriteTopology writes the object by which Kueue knows the levels that WriteLabels labels: those that all labelled
+// nodes have, the widest first and the host name last. Kueue takes no node that lacks one.
+func WriteTopology(w io.Writer, c *cluster.Cluster) error {
+	c, labels, err := labelled(io.Discard, c)
+	if err != nil {
+		return err
+	}
+	var levels []string
+	nodes, has := 0, map[string]int{}
+	for i := range c.Hosts {
+		nodes += min(1, len(labels[i]))
+		for k := range labels[i] {
+			has[k]++
+		}
+	}
+	for t := cluster.Tier(60); t >= cluster.Leaf; t-- {
+		levels = append(levels, Fabric(t))
+	}
+	levels = slices.DeleteFunc(append(levels, Accelerator), func(k string) bool { return has[k] == 0 || has[k] < nodes })
+	if len(levels) == 0 {
+		return fmt.Errorf("no switch or NVLink domain is known of all of %d nodes; expected a source of the network",
+			len(c.Hosts))
+	}
+	if most := 15; len(levels) > most { // of 16 with the host name
+		levels = levels[len(levels)-most:]
+	}
+	_, err = fmt.Fprintf(w, "# Levels for Kueue, written by busbar; busbar map -o kube writes the labels of nodes.\n"+
+		"apiVersion: "+
+		"kueue.x-k8s.io/v1beta2\nkind: Topology\nmetadata:\n  name: busbar\nspec:\n  levels:\n    - nodeLabel: %s\n",
+		strings.Join(append(levels, hostname), "\n    - nodeLabel: "))
+	return err
+}
+
+// labelled is a cluster as schedulers count its nodes, and their labels. What is worth a comment goes to b.
+func labelled(b io.Writer, c *cluster.Cluster) (*cluster.Cluster, []map[string]string, error) {
 	if len(c.Hosts) == 0 {
-		return fmt.Errorf("the cluster has no hosts, and labels are about hosts; add a source that names them")
+		return nil, nil, fmt.Errorf("the cluster has no hosts, and labels are about hosts; add a source that names them")
 	}
 	c, trays := switchtree.ByTray(c)
 	c, dropped := switchtree.Keep(c, nodeName)
 	if len(c.Hosts) == 0 {
-		return fmt.Errorf("no host has a name that a Kubernetes node can have (%q); expected lower-case letters, digits, "+
-			"dashes and dots", dropped[0])
+		return nil, nil, fmt.Errorf("no host has a name that a Kubernetes node can have (%q); expected lower-case letters, "+
+			"digits, dashes and dots", dropped[0])
 	}
-	b := bufio.NewWriter(w)
-	b.WriteString("# Node labels, written by busbar; use with kubectl apply --server-side -f FILE\n")
 	if trays != "" {
 		fmt.Fprintf(b, "# %s\n", trays)
 	}
@@ -69,26 +132,17 @@ func WriteLabels(w io.Writer, c *cluster.Cluster) error {
 	if len(bare) > 0 {
 		fmt.Fprintf(b, "# No source says where these are: %s\n", cluster.FormatHosts(bare))
 	}
-	for i := range c.Hosts {
-		if len(labels[i]) == 0 {
-			continue
-		}
-		fmt.Fprintf(b, "---\napiVersion: v1\nkind: Node\nmetadata:\n  name: %q\n  labels:\n", c.Hosts[i].Name)
-		for _, k := range slices.Sorted(maps.Keys(labels[i])) {
-			fmt.Fprintf(b, "    %s: %q\n", k, labels[i][k])
-		}
-	}
-	return b.Flush()
+	return c, labels, nil
 }
 
 // fabricLabels labels hosts with the switches above them.
-func fabricLabels(b *bufio.Writer, c *cluster.Cluster, labels []map[string]string) {
+func fabricLabels(b io.Writer, c *cluster.Cluster, labels []map[string]string) {
 	f := switchtree.Groups(c)
 	used := map[string]bool{}
 	value := make([]string, len(f.Groups))
 	for i := range f.Groups {
 		g := &f.Groups[i]
-		value[i] = switchtree.Unique(switchtree.Plain(g.Name, 63), used)
+		value[i] = switchtree.Unique(labelValue(g.Name), used)
 		if len(g.Members) < 2 {
 			continue
 		}
@@ -99,7 +153,7 @@ func fabricLabels(b *bufio.Writer, c *cluster.Cluster, labels []map[string]strin
 			for at := i; at >= 0; at = f.Groups[at].Up {
 				// A group without members was made up to join others.
 				if g := &f.Groups[at]; len(g.Members) > 0 {
-					labels[h][fabricKey(g.Tier)] = value[at]
+					labels[h][Fabric(g.Tier)] = value[at]
 				}
 			}
 		}
@@ -138,10 +192,10 @@ func groupLabels(c *cluster.Cluster, labels []map[string]string) {
 		if key, _, ok := strings.Cut(sw.Label, "="); ok && isKey(key) {
 			continue
 		}
-		val := switchtree.Unique(switchtree.Plain(strings.TrimSuffix(sw.Name, " (group)"), 63), used)
+		val := switchtree.Unique(labelValue(strings.TrimSuffix(sw.Name, " (group)")), used)
 		for _, h := range d.Hosts {
-			if labels[h][keyPrefix+"accelerator"] == "" {
-				labels[h][keyPrefix+"accelerator"] = val
+			if labels[h][Accelerator] == "" {
+				labels[h][Accelerator] = val
 			}
 		}
 	}

@@ -89,8 +89,8 @@ func TestWriteLabels(t *testing.T) {
 		"# railgroup1 stands for rail[0-1]-leaf0\n", "# spinegroup1 stands for MF0;spine 0:x,MF0;spine 1:x\n",
 		"# No source says where these are: n4\n",
 		"---\napiVersion: v1\nkind: Node\nmetadata:\n  name: \"n3\"\n  labels:\n    " +
-			"network.topology.nvidia.com/accelerator: \"rack-1\"\n    network.topology.nvidia.com/leaf: \"railgroup2\"\n    " +
-			"network.topology.nvidia.com/spine: \"spinegroup1\"\n",
+			"accelerator.topograph.run/domain: \"rack-1\"\n    fabric.topograph.run/tier-0: \"railgroup2\"\n    " +
+			"fabric.topograph.run/tier-1: \"spinegroup1\"\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -176,9 +176,9 @@ kind: Node
 metadata:
   name: "node%d-t%02d"
   labels:
-    network.topology.nvidia.com/accelerator: "node%d"
-    network.topology.nvidia.com/leaf: "railgroup%d"
-    network.topology.nvidia.com/spine: "spine"
+    accelerator.topograph.run/domain: "node%d"
+    fabric.topograph.run/tier-0: "railgroup%d"
+    fabric.topograph.run/tier-1: "spine"
 `, i/18, i%18, i/18, i/18+1)
 	}
 	if text != want.String() {
@@ -191,5 +191,47 @@ metadata:
 	domains := switchtree.Domains(&back.Cluster)
 	if len(back.Hosts) != 36 || len(domains) != 2 || len(domains[0].Hosts) != 18 || len(back.Warnings) > 0 {
 		t.Errorf("%d hosts, %d domains, %v", len(back.Hosts), len(domains), back.Warnings)
+	}
+}
+
+// TestWriteTopology: levels that all labelled nodes have, the widest first, which map reads back; a network of which
+// nothing is known has none.
+func TestWriteTopology(t *testing.T) {
+	c := pods()
+	const head = "# Levels for Kueue, written by busbar; busbar map -o kube writes the labels of nodes.\napiVersion: " +
+		"kueue.x-k8s.io/v1beta2\nkind: Topology\nmetadata:\n  name: busbar\nspec:\n  levels:\n"
+	const want = head + "    - nodeLabel: fabric.topograph.run/tier-1\n    - nodeLabel: fabric.topograph.run/tier-0\n" +
+		"    - nodeLabel: accelerator.topograph.run/domain\n    - nodeLabel: kubernetes.io/hostname\n"
+	var b bytes.Buffer
+	if err := WriteTopology(&b, c); err != nil || b.String() != want {
+		t.Errorf("%v\n%swant\n%s", err, b.String(), want)
+	}
+	if _, err := Read("x", strings.NewReader(writeLabels(t, c)+"---\n"+b.String())); err != nil {
+		t.Error(err)
+	}
+	c.Network.Links = c.Network.Links[:len(c.Network.Links)-1] // the rack's
+	c.Network.Links = append(c.Network.Links, cluster.NetLink{
+		A: cluster.End{Switch: 6, NIC: -1},
+		B: cluster.End{Switch: -1, NIC: -1, Hosts: []cluster.Span{{First: 0, N: 2}}},
+	})
+	b.Reset()
+	if err := WriteTopology(&b, c); err != nil || strings.Contains(b.String(), Accelerator) {
+		t.Errorf("two of four nodes have a domain: %v\n%s", err, b.String())
+	}
+	if err := WriteTopology(&b, &cluster.Cluster{Hosts: []cluster.Host{{Name: "a"}}}); err == nil {
+		t.Error("levels of nothing")
+	}
+}
+
+// TestLongNames: a name that is too long for a label is what topograph makes of it, and a long name of letters that no
+// label has stays apart from others.
+func TestLongNames(t *testing.T) {
+	for name, want := range map[string]string{
+		strings.Repeat("a", 63): strings.Repeat("a", 63), "MF0;spine 1": "MF0-spine-1",
+		strings.Repeat("a", 64): "xdb007849f35ebbe5",
+	} {
+		if got := labelValue(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
 }

@@ -12,8 +12,9 @@ import (
 // plainly is what a question is asked with, as fields and their values.
 var plainly = map[string]string{
 	"map": "source=dgx-h100:2", "map --audit": "source=baskerville:2",
-	"map --path": "source=baskerville:2 path=node0/gpu0,node1/gpu1",
-	"predict":    "cluster=dgx-h100:4 layout=2x8 size=64M", "experts": "cluster=dgx-h100:4 tokens=4096",
+	"map --floors": "source=dgx-h100:2",
+	"map --path":   "source=baskerville:2 path=node0/gpu0,node1/gpu1",
+	"predict":      "cluster=dgx-h100:4 layout=2x8 size=64M", "experts": "cluster=dgx-h100:4 tokens=4096",
 	"sched": "ranks=4",
 	"step":  job + " layout=2x8", "need": job + " layout=2x8", "goodput": job + " layout=2x8", "scale": job + " nodes=1-2",
 	"envelope": "cluster=dgx-a100:4 model=llama3-8b",
@@ -35,9 +36,9 @@ var another = map[string]string{
 	"cluster": "dgx-b200:4", "layout": "1x8", "model": "gpt2-xl", "predict gpu": "h800", "experts gpu": "h800",
 	"gpu": "a100-40", "map gpu": "h200", "map --audit gpu": "h800 | h100 source=../docs/examples/topo.txt",
 	"map --path gpu": "h800", "nic": "100G", "set": "nic=10G", "experts set": "nic=100G", "experts cluster": "dgx-a100:4",
-	"map --audit set": "nic=10G",
-	"hosts":           "big[1-2] cluster=../docs/examples/two-types.yaml layout=2x4",
-	"devices":         "2,3 layout= | 0-1 layout=1x4 | 2,3", "compare": "1x4,2x4 layout=", "nccl": "2.12",
+	"map --audit set": "nic=10G", "map --floors gpu": "h800",
+	"hosts":   "big[1-2] cluster=../docs/examples/two-types.yaml layout=2x4",
+	"devices": "2,3 layout= | 0-1 layout=1x4 | 2,3", "compare": "1x4,2x4 layout=", "nccl": "2.12",
 	"env": "NCCL_DEBUG=INFO | NCCL_PROTO=LL",
 
 	"parallel": "zero=3", "global-batch": "128", "micro-batch": "2", "seq": "512", "precision": "fp32",

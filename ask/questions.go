@@ -49,7 +49,8 @@ var (
 	Audit = &Question{
 		Name: "map --audit", Route: "map", Within: shortly, Here: true, Typed: typed[query.Audit](report.Audit),
 	}
-	Path = &Question{Name: "map", Route: "map", Within: shortly, Here: true, Typed: typed[query.Path](report.Paths)}
+	Floors = &Question{Name: "map --floors", Route: "floors", Within: longer, Typed: typed[query.Floors](report.Floors)}
+	Path   = &Question{Name: "map", Route: "map", Within: shortly, Here: true, Typed: typed[query.Path](report.Paths)}
 )
 
 // ofCluster is a form of a map that is made from its cluster.
@@ -85,6 +86,16 @@ func findings[D any](of func(*D) *doctor.Report) []Form {
 	return []Form{form("markdown", ".md", doctor.Markdown), form("junit", ".xml", doctor.JUnit)}
 }
 
+// floors are the forms in which other programs' checks are told what a collective reaches at least.
+func floors() (list []Form) {
+	for _, name := range report.FloorForms() {
+		list = append(list, written(name, "", Text, func(w io.Writer, d *query.PredictDoc) error {
+			return report.FloorForm(w, d, name)
+		}))
+	}
+	return list
+}
+
 // requests are the forms in which schedulers and clouds are told the nodes of a placement.
 func requests() []Form {
 	var list []Form
@@ -98,10 +109,10 @@ func requests() []Form {
 
 // Questions are all but Audit and Path.
 var Questions = []*Question{
-	Map,
+	Map, Floors,
 	{
 		Name: "predict", Route: "predict", Within: shortly, Here: true, Also: true,
-		Typed: typed[query.Predict](report.Predict), Forms: []Form{drawn(report.Curves)},
+		Typed: typed[query.Predict](report.Predict), Forms: append(floors(), drawn(report.Curves)),
 	},
 	{
 		Name: "experts", Command: "predict --op moe_dispatch", Route: "experts", Within: shortly, Here: true,

@@ -24,7 +24,7 @@ func TestRefusedFields(t *testing.T) {
 		"predict?c=dgx-h100:2&size=1M&size=2M":     {"size", "given 2 times"},
 		"predict?c=dgx-h100:2&sise=1M":             {"sise", "is nothing that predict"},
 		"predict?c=dgx-h100:2&size=1M&layout=17x4": {"layout", "NAME:17"},
-		"predict?c=dgx-h100:2&size=1M&o=foo":       {"o", "expected json, svg"},
+		"predict?c=dgx-h100:2&size=1M&o=foo":       {"o", "expected json, cel, nccl-tests, number, nvsentinel, superbench, svg"},
 		"predict?c=dgx-h100:2&json=1":              {"json", "JSON is what comes"},
 		"predict?c=%zz":                            {"", "malformed query"},
 		"doctor":                                   {"path", "POST /api/files"},

@@ -13,18 +13,26 @@ type mapCmd struct {
 	common
 	Sources []string `arg:"" optional:"" name:"source" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder of such files or with a copy of /sys and /proc, HOSTLIST=FILE, FILE:COUNT (default: this machine)."`
 	query.Given
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Write a file by its ending: .yaml (cluster file), .svg, .xml (NCCL), .conf (Slurm), .json, .txt. FORMAT, or FORMAT=FILE, names text, yaml, json, matrix, svg, nccl-xml, slurm, slurm-yaml or kube. Repeatable."`
-	Audit  bool     `help:"Print findings only; exit 1 when there are any above note."`
-	Path   []string `placeholder:"FROM,TO" sep:"none" help:"Print the path between two devices: node0/gpu0,node1/gpu3. Repeatable."`
-	Width  int      `default:"0" hidden:""`
+	Output []string   `short:"o" placeholder:"FILE" sep:"none" help:"Write a file by its ending: .yaml (cluster file), .svg, .xml (NCCL), .conf (Slurm), .json, .txt. FORMAT, or FORMAT=FILE, names text, yaml, json, matrix, svg, nccl-xml, slurm, slurm-yaml or kube. Repeatable."`
+	Audit  bool       `help:"Print findings only; exit 1 when there are any above note."`
+	Floors bool       `help:"Print what bandwidth every node, pair, rail, leaf and the whole should reach at least."`
+	Op     query.Op   `default:"all_reduce" help:"With --floors: the collective (default all_reduce)."`
+	Size   query.Size `placeholder:"SIZE" help:"With --floors: its size (default 1G)."`
+	Path   []string   `placeholder:"FROM,TO" sep:"none" help:"Print the path between two devices: node0/gpu0,node1/gpu3. Repeatable."`
+	Width  int        `default:"0" hidden:""`
 }
 
 // Run answers one of map's three questions.
 func (c *mapCmd) Run(e *env) error {
 	q, question := ask.Map, any(&query.Map{Sources: c.Sources, Given: c.Given})
 	switch {
-	case c.Audit && len(c.Path) > 0:
-		return errors.New("--audit and --path are two questions; ask one at a time")
+	case c.Audit && len(c.Path) > 0 || c.Floors && (c.Audit || len(c.Path) > 0):
+		return errors.New("--audit, --path and --floors are different questions; ask one at a time")
+	case !c.Floors && (e.given["op"] || e.given["size"]):
+		return errors.New("--op and --size are those of --floors; without it they have no effect")
+	case c.Floors:
+		q = ask.Floors
+		question = &query.Floors{Sources: c.Sources, Op: c.Op, Size: c.Size, Given: c.Given}
 	case c.Audit:
 		q, question = ask.Audit, &query.Audit{Sources: c.Sources, Given: c.Given}
 	case len(c.Path) > 0:
@@ -47,5 +55,5 @@ func (c *mapCmd) Run(e *env) error {
 		}
 		return doc, err
 	}
-	return e.answer(&noting, question, c.common, c.Output, "audit")
+	return e.answer(&noting, question, c.common, c.Output, "audit", "floors")
 }

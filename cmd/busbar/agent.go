@@ -27,6 +27,9 @@ type agentCmd struct {
 
 // Run is the node until a signal ends it.
 func (c *agentCmd) Run(e *env) error {
+	if err := c.Identify(e.ctx, func(text string) { c.note(e, text) }); err != nil {
+		return err
+	}
 	cfg, err := c.Config()
 	if err != nil {
 		return err

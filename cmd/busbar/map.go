@@ -13,7 +13,7 @@ type mapCmd struct {
 	common
 	Sources []string `arg:"" optional:"" name:"source" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder of such files or with a copy of /sys and /proc, HOSTLIST=FILE, FILE:COUNT (default: this machine)."`
 	query.Given
-	Output []string   `short:"o" placeholder:"FILE" sep:"none" help:"Write a file by its ending: .yaml (cluster file), .svg, .xml (NCCL), .conf (Slurm), .json, .txt. FORMAT, or FORMAT=FILE, names text, yaml, json, matrix, svg, nccl-xml, slurm, slurm-yaml or kube. Repeatable."`
+	Output []string   `short:"o" placeholder:"FILE" sep:"none" help:"Write a file by its ending: .yaml (cluster file), .svg, .xml (NCCL), .conf (Slurm), .json, .txt. FORMAT, or FORMAT=FILE, names text, yaml, json, matrix, svg, nccl-xml, slurm, slurm-yaml, kube or kueue. Repeatable."`
 	Audit  bool       `help:"Print findings only; exit 1 when there are any above note."`
 	Floors bool       `help:"Print what bandwidth every node, pair, rail, leaf and the whole should reach at least."`
 	Op     query.Op   `default:"all_reduce" help:"With --floors: the collective (default all_reduce)."`

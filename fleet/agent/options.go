@@ -18,16 +18,18 @@ import (
 
 // Options are how an agent is asked to be. Their tags are the flags of busbar agent.
 type Options struct {
-	Join     []string      `required:"" placeholder:"URL" help:"Address of a fleet server's agent port: tls://HOST:7642, or nats:// without TLS. Repeatable for a cluster of servers."`
-	Creds    string        `placeholder:"FILE" env:"BUSBAR_CREDS" help:"Credentials of this node, from busbar serve token node; also BUSBAR_CREDS."`
-	Name     string        `placeholder:"NAME" help:"Name of this node (default: the name in its credentials, or the host name)."`
-	Data     string        `placeholder:"DIR" help:"Folder where events wait until they are stored (default: systemd's state directory, /var/lib/busbar/agent for root, or ~/.local/state/busbar/agent)."`
-	MeetPort int           `name:"meet-port" default:"7643" placeholder:"PORT" least:"1" most:"65535" help:"Port for measurements with other nodes (default 7643)."`
-	Bind     string        `placeholder:"IFACE|ADDR" help:"Interface or address to measure (default: the one that routes to the server)."`
-	TLSCA    string        `name:"tls-ca" placeholder:"FILE" help:"CA certificates to trust with tls:// (default: the machine's)."`
-	Memory   string        `name:"max-memory" default:"2GiB" placeholder:"SIZE" help:"Memory limit of a measurement on this node (default 2GiB)."`
-	Perftest string        `placeholder:"DIR" help:"Folder of the perftest programs, for orders that measure RDMA (default: PATH)."`
-	Look     time.Duration `default:"30s" least:"1s" placeholder:"TIME" help:"Interval between readings of ports and their counters (default 30s)."`
+	Join      []string      `required:"" placeholder:"URL" help:"Address of a fleet server's agent port: tls://HOST:7642, or nats:// without TLS. Repeatable for a cluster of servers."`
+	Creds     string        `placeholder:"FILE" env:"BUSBAR_CREDS" help:"Credentials of this node, from busbar serve token node; also BUSBAR_CREDS."`
+	KubeToken string        `name:"kube-token" placeholder:"FILE" help:"In a pod of Kubernetes: token of its service account for the audience busbar, which --server exchanges for the credentials of the pod's node (busbar serve --kube-agents)."`
+	Server    string        `placeholder:"URL" help:"Page of the server for --kube-token (default: the host of --join, https, port 7641)."`
+	Name      string        `placeholder:"NAME" help:"Name of this node (default: the name in its credentials, or the host name)."`
+	Data      string        `placeholder:"DIR" help:"Folder where events wait until they are stored (default: systemd's state directory, /var/lib/busbar/agent for root, or ~/.local/state/busbar/agent)."`
+	MeetPort  int           `name:"meet-port" default:"7643" placeholder:"PORT" least:"1" most:"65535" help:"Port for measurements with other nodes (default 7643)."`
+	Bind      string        `placeholder:"IFACE|ADDR" help:"Interface or address to measure (default: the one that routes to the server)."`
+	TLSCA     string        `name:"tls-ca" placeholder:"FILE" help:"CA certificates to trust with tls:// (default: the machine's)."`
+	Memory    string        `name:"max-memory" default:"2GiB" placeholder:"SIZE" help:"Memory limit of a measurement on this node (default 2GiB)."`
+	Perftest  string        `placeholder:"DIR" help:"Folder of the perftest programs, for orders that measure RDMA (default: PATH)."`
+	Look      time.Duration `default:"30s" least:"1s" placeholder:"TIME" help:"Interval between readings of ports and their counters (default 30s)."`
 }
 
 // Config is what Run takes, with what the options and this machine say.

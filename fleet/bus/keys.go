@@ -124,6 +124,47 @@ func (k *Keys) Issue(node fleet.Name, expiry time.Duration) ([]byte, Issued, err
 	return creds, out, k.change(func(all []Issued) ([]Issued, error) { return append(all, out), nil })
 }
 
+// mostIssued is how many credentials of a node Renew lets be valid at the same time: each can be revoked, so that the
+// list of them is kept.
+const mostIssued = 32
+
+// Errors of Renew that only a person, or time, mends.
+var (
+	ErrRevoked = errors.New("the node's credentials were revoked; busbar serve token node NAME lets it in again")
+	ErrIssued  = fmt.Errorf("the node has %d credentials that have not expired; wait until some have", mostIssued)
+)
+
+// Renew makes further credentials of a node that proves who it is, and forgets those that have expired. It makes none
+// once the node's last were revoked.
+func (k *Keys) Renew(node fleet.Name, expiry time.Duration) ([]byte, error) {
+	creds, out, err := k.node(node, expiry)
+	if err != nil {
+		return nil, err
+	}
+	return creds, k.change(func(all []Issued) ([]Issued, error) {
+		var last Issued
+		valid := 0
+		all = slices.DeleteFunc(all, func(e Issued) bool {
+			if e.Node != node {
+				return false
+			}
+			last = e
+			over := !e.Expires.IsZero() && e.Expires.Before(out.At)
+			if !over && e.Withdrawn.IsZero() {
+				valid++
+			}
+			return over && e.Withdrawn.IsZero()
+		})
+		switch {
+		case !last.Withdrawn.IsZero():
+			return nil, ErrRevoked
+		case valid >= mostIssued:
+			return nil, ErrIssued
+		}
+		return append(all, out), nil
+	})
+}
+
 func (k *Keys) node(node fleet.Name, expiry time.Duration) ([]byte, Issued, error) {
 	if _, err := fleet.ParseName(string(node)); err != nil {
 		return nil, Issued{}, err

@@ -31,6 +31,9 @@ func (s *running) startFleet() error {
 	if err != nil {
 		return err
 	}
+	if err := s.startKube(); err != nil {
+		return err
+	}
 	if s.NoFleet || runtime.GOOS == "windows" && len(s.NATS) == 0 {
 		return nil
 	}
@@ -55,6 +58,9 @@ func (s *running) startFleet() error {
 			s.cancel(err)
 		}
 	})
+	if s.KubeConditions {
+		s.work.Go(s.reportConditions)
+	}
 	if !s.NoLocal && s.srv != nil { // else the keys are somebody else's; busbar agent needs credentials from there
 		s.work.Go(func() {
 			if err := s.beNode(); err != nil && s.ctx.Err() == nil {
@@ -151,6 +157,9 @@ func (s *running) routes() (list []web.Route) {
 			Method: x.Method, Path: x.Path, Role: role, Body: 1 << 20, Computes: !x.Waits,
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.Serve(w, r, web.Requester(r).Name) }),
 		})
+	}
+	if s.KubeAgents != "" {
+		list = append(list, s.exchange())
 	}
 	return append(list, web.Route{
 		Method: http.MethodGet, Path: "/api/fleet/scene", Role: web.Read, Computes: true, Handler: web.Scene(s.hub.Cluster),

@@ -20,6 +20,7 @@ import (
 	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/hub"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/kube"
 	"busbar.dev/internal/memlimit"
 	"busbar.dev/web"
 )
@@ -38,6 +39,9 @@ type Options struct {
 	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"Secret of at least 16 characters that signs webhooks (HMAC-SHA256 in X-Busbar-Signature)."`
 	NoFleet   bool     `name:"no-fleet" help:"Serve the page alone: no agents join and no events are stored. On Windows this is so unless --nats names a cluster."`
 	NoLocal   bool     `name:"no-agent" help:"Do not make this machine a node of the fleet."`
+
+	KubeAgents     string `name:"kube-agents" placeholder:"NAMESPACE/ACCOUNT" help:"In Kubernetes: give pods of this service account the credentials of the nodes that they run on, for their tokens (busbar agent --kube-token)."`
+	KubeConditions bool   `name:"kube-conditions" help:"In Kubernetes: set the condition BusbarHealthy of nodes, with an event at each change. No node is cordoned."`
 
 	Listen string   `default:"127.0.0.1:7641" placeholder:"ADDRESS" help:"Address of the page (default 127.0.0.1:7641). Other machines need TLS: --tls-cert and --tls-key, or --tls-self-signed."`
 	Cert   string   `name:"tls-cert" placeholder:"FILE" help:"Certificate of this server, with its intermediate certificates."`
@@ -73,6 +77,7 @@ type running struct {
 	srv    *bus.Server // nil with a cluster that somebody else runs
 	bus    *bus.Bus
 	hub    *hub.Hub // nil without a fleet
+	kube   *kube.Client
 	events web.Events
 	work   sync.WaitGroup
 }

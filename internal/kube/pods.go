@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -259,14 +260,30 @@ func explain(err error, namespace string) error {
 }
 
 func (c *Client) get(ctx context.Context, path string, v url.Values, to any) error {
+	return c.do(ctx, http.MethodGet, path, v, "", nil, to)
+}
+
+// do asks the API server. What is sent is JSON of a kind.
+func (c *Client) do(ctx context.Context, method, path string, v url.Values, kind string, in, to any) error {
 	u := *c.base
 	u.Path = strings.TrimSuffix(u.Path, "/") + path
 	u.RawQuery = v.Encode()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(data)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, u.String(), body)
 	if err != nil {
 		return err
 	}
 	r.Header.Set("Accept", "application/json")
+	if in != nil {
+		r.Header.Set("Content-Type", kind)
+	}
 	if c.token != nil {
 		token, err := c.token()
 		if err != nil {
@@ -279,7 +296,7 @@ func (c *Client) get(ctx context.Context, path string, v url.Values, to any) err
 		return fmt.Errorf("the API server at %s: %w", c.base.Host, errors.Unwrap(err))
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
+	if res.StatusCode/100 != 2 {
 		data, _ := io.ReadAll(io.LimitReader(res.Body, maxError))
 		var s struct {
 			Message string `json:"message"`
@@ -288,7 +305,7 @@ func (c *Client) get(ctx context.Context, path string, v url.Values, to any) err
 		return &status{res.StatusCode, clip(s.Message)}
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxPage)).Decode(to); err != nil {
-		return fmt.Errorf("the API server at %s: an answer that is no list of pods: %w", c.base.Host, err)
+		return fmt.Errorf("the API server at %s: an answer that is not what was asked for: %w", c.base.Host, err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@
 package hang
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -155,12 +156,7 @@ func (c *Case) Slow(ranks []int) { c.slow = append(c.slow, ranks...) }
 func (c *Case) Read(b *cluster.Budget, name string, in io.Reader) (known int, err error) {
 	err = unpack.Walk(b, name, in, unpack.Visitor{
 		File: func(f *unpack.File) error {
-			data, done, err := unpack.Whole(b, f)
-			if err != nil {
-				return fmt.Errorf("%s: %w", f.Name, err)
-			}
-			defer done()
-			ok, err := c.Add(f.Name, data)
+			ok, err := c.file(b, f)
 			if ok && err == nil {
 				known++
 			}
@@ -169,6 +165,38 @@ func (c *Case) Read(b *cluster.Budget, name string, in io.Reader) (known int, er
 		Bad: func(err error) { c.note("%v", err) },
 	})
 	return known, err
+}
+
+// beginning is how much of a text is held to tell what it is; a longer log is read as it comes.
+const beginning = 32 << 20
+
+// file takes a file of the job.
+func (c *Case) file(b *cluster.Budget, f *unpack.File) (known bool, err error) {
+	data, done, err := unpack.Whole(b, io.LimitReader(f, beginning))
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	defer done()
+	all := input.Dump | input.State | input.Log
+	kinds := input.Find(data, all)
+	switch whole := slices.ContainsFunc(kinds, func(k input.Kind) bool { return k.Class&input.Entire != 0 }); {
+	case len(data) < beginning:
+	case whole:
+		rest, done, err := unpack.Whole(b, f)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		defer done()
+		data = append(data, rest...)
+	default:
+		l, err := joblog.ReadStream(f.Name, io.MultiReader(bytes.NewReader(data), f))
+		if err != nil {
+			return false, err
+		}
+		known, all = c.AddLog(l), input.State
+	}
+	also, err := c.AddOf(all, f.Name, data)
+	return known || also, err
 }
 
 func (c *Case) note(format string, args ...any) {

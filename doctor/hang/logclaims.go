@@ -218,6 +218,15 @@ const worldGroup = "0"
 func (v *logView) nameGroups() {
 	one := !slices.ContainsFunc(v.of(joblog.Status, joblog.DumpSignal),
 		func(t told) bool { return t.Group != "" && t.Group != worldGroup })
+	type said struct {
+		rank, seq int
+		log       *joblog.Log
+	}
+	behind := map[said][]told{}
+	for _, t := range v.by[joblog.Status] {
+		at := said{t.rank, t.Seq, t.log}
+		behind[at] = append(behind[at], t)
+	}
 	for _, k := range []joblog.Kind{joblog.Timeout, joblog.Status, joblog.DumpSignal, joblog.Mismatch} {
 		for i := range v.by[k] {
 			t := &v.by[k][i]
@@ -225,13 +234,12 @@ func (v *logView) nameGroups() {
 				continue
 			}
 			e := *t.Event
-			at := slices.IndexFunc(v.by[joblog.Status], func(s told) bool {
-				return s.rank == t.rank && s.Seq == t.Seq && s.log == t.log && s.Line > t.Line
-			})
+			list := behind[said{t.rank, t.Seq, t.log}]
+			at := slices.IndexFunc(list, func(s told) bool { return s.Line > t.Line })
 			if one || k == joblog.Mismatch {
 				e.Group = worldGroup
 			} else if at >= 0 {
-				e.Group, e.Desc = v.by[joblog.Status][at].Group, v.by[joblog.Status][at].Desc
+				e.Group, e.Desc = list[at].Group, list[at].Desc
 			}
 			t.Event = &e
 		}

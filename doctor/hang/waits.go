@@ -32,24 +32,27 @@ type waits struct {
 // waitsOf finds what ranks are at, and whom they wait for there.
 func (x *table) waitsOf() waits {
 	w := waits{needed: map[int]opRef{}}
-	lacks := map[opRef][]int{} // thousands of ranks wait for the same collective
+	first := map[opRef]*history{} // thousands of ranks wait for the same collective
 	for _, h := range x.order {
-		e := h.pending()
-		if e == nil {
+		if h.pending() == nil {
 			continue
 		}
 		w.waiting = append(w.waiting, h.rank)
-		op := h.at()
-		if _, ok := lacks[op]; !ok {
-			lacks[op] = x.lacking(h, e)
+		if op := h.at(); first[op] == nil {
+			first[op] = h
 		}
 	}
 	size := func(op opRef) int { return len(x.set.Groups[op.group].Ranks) }
 	smaller := func(a, b opRef) int {
 		return cmp.Or(size(a)-size(b), int(a.group-b.group), int(a.seq-b.seq), a.rank-b.rank)
 	}
+	ops := thinned(slices.SortedFunc(maps.Keys(first), smaller))
+	lacks := map[opRef][]int{}
+	for _, op := range ops {
+		lacks[op] = x.lacking(first[op], first[op].pending())
+	}
 	roots, absent, behind := map[int]bool{}, map[int]bool{}, map[[2]opRef]bool{}
-	for _, op := range slices.SortedFunc(maps.Keys(lacks), smaller) {
+	for _, op := range ops {
 		if len(lacks[op]) == 0 && op.rank < 0 && size(op) > 1 && w.stuck == nil {
 			w.stuck = &op
 		}
@@ -60,7 +63,7 @@ func (x *table) waitsOf() waits {
 			switch h := x.ranks[m]; {
 			case h == nil:
 				absent[m] = true
-			case h.pending() == nil, x.source == fromLog && len(lacks[h.at()]) == 0: // watchdogs give up long after
+			case h.pending() == nil, x.source == fromLog && nobodyLacks(lacks, h.at()): // watchdogs give up long after
 				roots[m] = true
 			case op.rank < 0 && h.at().rank < 0:
 				behind[[2]opRef{op, h.at()}] = true
@@ -73,6 +76,33 @@ func (x *table) waitsOf() waits {
 	w.waiting = slices.DeleteFunc(w.waiting, func(r int) bool { return roots[r] })
 	w.roots, w.absent = slices.Sorted(maps.Keys(roots)), slices.Sorted(maps.Keys(absent))
 	return w
+}
+
+// someOps are the collectives of a group whose waits are followed one by one, at either end of them.
+const someOps = 32
+
+// thinned leaves out what lies between the first and the last collectives of a group, of operations in the order of
+// their groups: who lacks one lacks all later ones of the group, so that the last tells who is lacking and the first
+// whom nobody lacks. Ranks that each wait in another one would else cost their square.
+func thinned(ops []opRef) []opRef {
+	all, seen := map[int32]int{}, map[int32]int{}
+	for _, op := range ops {
+		if op.rank < 0 {
+			all[op.group]++
+		}
+	}
+	return slices.DeleteFunc(ops, func(op opRef) bool {
+		if op.rank < 0 {
+			seen[op.group]++
+		}
+		return op.rank < 0 && seen[op.group] > someOps && seen[op.group] <= all[op.group]-someOps
+	})
+}
+
+// nobodyLacks reports a collective that was looked at and that no member lacks.
+func nobodyLacks(lacks map[opRef][]int, op opRef) bool {
+	list, ok := lacks[op]
+	return ok && len(list) == 0
 }
 
 // at is the operation that a rank waits for.

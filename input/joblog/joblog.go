@@ -6,6 +6,7 @@ package joblog
 
 import (
 	"bytes"
+	"io"
 
 	"busbar.dev/input/nccllog"
 )
@@ -92,7 +93,8 @@ type Said struct {
 }
 
 const (
-	maxEvents = 1 << 16
+	maxEvents = 1 << 16 // of a kind: what ranks begin with leaves room for how they end
+	maxAll    = 1 << 18
 	maxLine   = 1 << 14
 	maxListed = 1 << 20
 	maxSaid   = 1 << 14 // ranks
@@ -116,7 +118,13 @@ func Match(data []byte) bool {
 
 // Read finds the events of a text.
 func Read(name string, data []byte) *Log {
+	l, _ := ReadStream(name, bytes.NewReader(data)) // of memory: there is no error
+	return l
+}
+
+// ReadStream finds the events of a text that is read once and not kept.
+func ReadStream(name string, in io.Reader) (*Log, error) {
 	r := NewReader(name)
-	_ = nccllog.Scan(name, bytes.NewReader(data), r.Take) // of memory: there is no error
-	return r.Log()
+	err := nccllog.Scan(name, in, r.Take)
+	return r.Log(), err
 }

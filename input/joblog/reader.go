@@ -16,7 +16,8 @@ type Reader struct {
 	log    Log
 	traces map[int]*trace // open tracebacks, by rank
 	seen   map[about]bool
-	num    int // of the line
+	kinds  map[Kind]int // events of each
+	num    int          // of the line
 	rank   int
 	time   int64
 	fatal  bool // the launcher's table of a failed rank is open
@@ -43,6 +44,7 @@ type trace struct {
 func NewReader(name string) *Reader {
 	return &Reader{
 		log: Log{Name: name, Said: map[int]Said{}}, mark: -1, traces: map[int]*trace{}, seen: map[about]bool{},
+		kinds: map[Kind]int{},
 	}
 }
 
@@ -51,9 +53,7 @@ func (r *Reader) Log() *Log { return &r.log }
 
 // Take takes in a line: prefixes are taken off, then every kind of writer is asked.
 func (r *Reader) Take(l *nccllog.Line) {
-	if r.num = l.Num; len(r.log.Events) >= maxEvents {
-		return
-	}
+	r.num = l.Num
 	if len(l.Records) > 0 {
 		r.records(l)
 		return
@@ -78,6 +78,9 @@ func (r *Reader) Take(l *nccllog.Line) {
 
 // addEvent keeps an event, of which texts are parts of the line.
 func (r *Reader) addEvent(e Event) {
+	if r.kinds[e.Kind]++; r.kinds[e.Kind] > maxEvents || len(r.log.Events) >= maxAll {
+		return
+	}
 	e.Line, e.Time = r.num, cmp.Or(e.Time, r.time)
 	e.Text = e.Text[:min(len(e.Text), maxText)]
 	for _, s := range []*string{&e.Text, &e.Host, &e.Group, &e.Desc, &e.Op, &e.Peer, &e.Bus} {

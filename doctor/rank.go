@@ -31,10 +31,18 @@ func (c *Case) grade(list []finding.Finding) {
 func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clause) []finding.Finding {
 	list := m.Weigh(c.weighed(found, clauses))
 	log := c.mostlyPrinted()
+	place := func(id string) int {
+		of := func(is func(h cause.Hypothesis) bool) int {
+			return slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.Cause != nil && is(h) })
+		}
+		if at := of(func(h cause.Hypothesis) bool { return h.ID == id }); at >= 0 {
+			return at
+		}
+		return of(func(h cause.Hypothesis) bool { return h.Finds(id) })
+	}
 	for i := range found {
 		f := &found[i]
-		at := slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.Cause != nil && h.Finds(f.ID) })
-		own := c.how[f.ID].Confidence()
+		at, own := place(f.ID), c.how[f.ID].Confidence()
 		switch {
 		case at < 0:
 			f.Confidence = own
@@ -43,18 +51,29 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 		case c.how[f.ID] == cause.States || log && f.Severity != finding.Note:
 			f.Confidence = max(own, list[at].P)
 		default:
-			f.Confidence = list[at].P
+			if f.Confidence = list[at].P; f.Confidence < cause.Threshold {
+				f.Severity = finding.Note
+			}
 		}
 		f.Confidence = math.Round(100*f.Confidence) / 100
 	}
-	for _, h := range list {
-		known := h.Cause == nil || slices.ContainsFunc(found, func(f finding.Finding) bool { return h.Finds(f.ID) })
-		if !known {
-			if len(found) >= leading && h.P < cause.Threshold {
-				break
-			}
-			found = append(found, c.finding(&h))
+	shown := found
+	for k, h := range list {
+		known := func(f finding.Finding) bool { return f.ID == h.ID || log && h.Finds(f.ID) }
+		if h.Cause == nil || slices.ContainsFunc(shown, known) {
+			continue
 		}
+		if len(found) >= leading && h.P < cause.Threshold {
+			break
+		}
+		f := c.finding(&h)
+		for i := range shown { // what shows another cause too, and this one is likelier
+			if g := &shown[i]; h.Finds(g.ID) && h.P >= cause.Threshold && k < place(g.ID) {
+				f.Evidence, f.Severity, f.Where = append(f.Evidence, g.Evidence...), max(f.Severity, g.Severity), g.Where
+				g.Confidence = min(g.Confidence, max(0, f.Confidence-0.01))
+			}
+		}
+		found = append(found, f)
 	}
 	return found
 }

@@ -126,7 +126,7 @@ func (c *Case) described() bool {
 		said[c.said[i].Verdict] = true
 	}
 	whole := c.Asked || slices.ContainsFunc(strings.Split(c.Words, "\n"), evidence.Wording)
-	return complaint || whole && (said[told.Fails] || said[told.Seen] && !said[told.Works] && !said[told.Settled])
+	return complaint || whole && (said[told.Fails] || said[told.Seen])
 }
 
 // split parts causes from what only says that something happened.

@@ -112,6 +112,7 @@ func deniesGood(norm string) bool {
 // deniesFault reports a clause that says of a fault that it is not there, or is past: "no illegal memory access", "we
 // never saw Xid 79", "the ECC errors are gone".
 func deniesFault(norm string) bool {
+	norm = strings.ReplaceAll(norm, " off the bus ", " offthebus ") // that is no switch
 	if !hasAny(norm, messages) {
 		return false
 	}
@@ -122,7 +123,7 @@ func deniesFault(norm string) bool {
 var (
 	messages = words("error fault xid oom out_of_memory memory_access panic loss. drops. dropped discards timeout hang. " +
 		"hangs " +
-		"failure crash flap link_down links_down nan. off_the_bus core_dump machine_check exception stall deadlock")
+		"failure crash flap link_down links_down nan. offthebus core_dump machine_check exception stall deadlock")
 	noFault = words("no. never. without_any there_is_no there_are_no there_was_no there_were_no we_never we_had_no " +
 		"we_have_no " +
 		"we_see_no i_see_no i_never we_do_not_see we_dont_see i_dont_see no_sign zero. free_of neither. nor. not_a. and_no")

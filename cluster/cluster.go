@@ -32,8 +32,11 @@ func (h *Host) Nameless() bool {
 }
 
 // loneAdapters counts the hosts that are adapters without a host's name; 0 where all are, which is then all that is
-// known of nodes.
+// known of nodes, and where no switch parts them, so that each is at the end of another's cable.
 func (c *Cluster) loneAdapters() (n int) {
+	if len(c.Network.Switches) == 0 && len(c.Network.Links) > 0 {
+		return 0
+	}
 	for _, h := range c.Hosts {
 		if h.Nameless() {
 			n++

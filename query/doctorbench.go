@@ -62,6 +62,9 @@ func (q DoctorBench) Run(ctx context.Context, env Env) (doc *DoctorBenchDoc, err
 	if err != nil {
 		return nil, err
 	}
+	for _, n := range about.notes {
+		env.note(n)
+	}
 	d := &DoctorBenchDoc{FailOn: failOn(q.FailOn)}
 	for _, s := range sweeps {
 		x, err := q.curve(ctx, &env, s)
@@ -155,8 +158,12 @@ func (q *DoctorBench) named(s *result.Sweep) (*doctor.Curve, error) {
 // about is what the text of an output says about its rows.
 type about struct {
 	lines  []string // of nccl-tests' text
+	notes  []string // of what in it is not used
 	unsure string
 }
+
+// left says in an error what was left out of a text.
+func (a *about) left() string { return strings.Join(append([]string{""}, a.notes...), "; ") }
 
 // sweeps reads the file and puts rows that belong together into sweeps.
 func (q *DoctorBench) sweeps(e *Env) (result.Sweeps, *about, error) {
@@ -204,7 +211,7 @@ func (q *DoctorBench) sweeps(e *Env) (result.Sweeps, *about, error) {
 		list = append(list, s)
 	}
 	if len(list) == 0 {
-		return nil, nil, fmt.Errorf("%s: no row of two ranks and more with a size and a time above 0", name)
+		return nil, nil, fmt.Errorf("%s: no row of two ranks and more with a size and a time above 0%s", name, say.left())
 	}
 	return list, say, nil
 }
@@ -294,12 +301,15 @@ func (q *DoctorBench) tables(name string, data []byte, out *nccltests.Output,
 		return nil, nil, errors.New("--op has no effect: the output names its collective; leave it out")
 	}
 	say := &about{lines: strings.Split(string(data), "\n")}
+	for _, w := range out.Warnings {
+		say.notes = append(say.notes, w.Source+": "+w.Text)
+	}
 	for i := range out.Tables {
 		t := &out.Tables[i]
 		if t.Op == coll.None && len(t.Sweeps) > 0 {
 			op, err := q.op(name)
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, fmt.Errorf("%w%s", err, say.left())
 			}
 			t.Name(op)
 		}

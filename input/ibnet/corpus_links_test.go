@@ -200,7 +200,9 @@ func TestCounterSamples(t *testing.T) {
 			format = "ibqueryerrors"
 		}
 		f := open(t, format, file)
-		if len(f.Network.Links) != len(want) || len(f.Hosts) != 0 || len(f.Warnings) != 0 {
+		// What perfquery says of ports 1 and 2 may be of an adapter.
+		maybe := format == "perfquery" && !strings.HasSuffix(file, "perfquery-x.txt")
+		if len(f.Network.Links) != len(want) || len(f.Hosts) != 0 || warned(f, "may be an adapter's") != maybe {
 			t.Errorf("%s: %d ports, %v", file, len(f.Network.Links), f.Warnings)
 		}
 		for p, counters := range want {

@@ -3,6 +3,7 @@ package ibnet
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -41,6 +42,7 @@ func ReadLinkInfo(name string, r io.Reader) (*cluster.Fragment, error) {
 			"before its links; give the whole output of iblinkinfo, or that of iblinkinfo -l", name, o.line,
 			plural(o.n, "link line", "link lines"))
 	}
+	l.joinOrphans()
 	l.guessKinds()
 	return l.finished(name, "iblinkinfo", "iblinkinfo's arrows, such as 2 1[ ] ==( 4X 53.125 Gbps Active/ LinkUp)==> "+
 		"…; give the whole output of iblinkinfo")
@@ -75,11 +77,28 @@ func (l *linkInfo) link(r row, named bool) {
 	switch {
 	case !named && l.cur >= 0:
 		r.near.at = l.cur + 1
+	case r.near.portGUID == 0 && r.near.lid > 0:
+		l.hold(r)
+		return
 	case r.near.portGUID == 0:
 		l.notice(orphan, r.line, "a link without the node above")
 		return
 	}
 	l.addRow(r)
+}
+
+// joinOrphans adds the links without the node above, as grep leaves them: of the node that has their LID.
+func (l *linkInfo) joinOrphans() {
+	byLID := l.byLID()
+	for _, r := range l.rows {
+		if n, ok := byLID[r.near.lid]; ok {
+			r.near.at = n + 1
+		} else {
+			r.near.id = "lid" + strconv.Itoa(r.near.lid)
+		}
+		l.addRow(r)
+	}
+	l.rows = nil
 }
 
 var linkStates = map[string]cluster.State{

@@ -61,6 +61,32 @@ func TestLinkInfo(t *testing.T) {
 	}
 }
 
+// Lines without the node above, as grep leaves them, are of the node with their LID, and neighbours name what the scan
+// itself does not.
+func TestLinkInfoByLID(t *testing.T) {
+	const link = "  1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>  "
+	f := readLinkInfo(t, "0x0000000000000011      4  "+link+"  2   17[  ] \"MF0;sw1:MSB7700/U1\" ( )\n"+
+		"           2   17[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       4    1[  ] \"n02 HCA-1\" ( )\n"+
+		"           2   18[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       1    1[  ] \"n01 HCA-1\" ( )\n")
+	if s := f.Summary(); s.Nodes != 2 || s.Switches != 1 || len(f.Network.Links) != 2 ||
+		f.Hosts[0].Name != "n01" || f.Hosts[1].Name != "n02" || f.Hosts[1].IDs[0].GUID != "0x0000000000000011" ||
+		f.Network.Switches[0].Name != "sw1" {
+		t.Errorf("%+v, %+v, %v", s, f.Hosts, f.Warnings)
+	}
+}
+
+// Two hosts on one cable are two, whether or not somebody named their adapters.
+func TestLinkInfoWithoutSwitch(t *testing.T) {
+	const text = `CA: MT25408 ConnectX Mellanox Technologies:
+      0x0002c90300000779      4    1[  ] ==( 4X           5.0 Gbps Active/  LinkUp)==>       3    1[  ] "n1 mlx4_0" ( )
+CA: n1 mlx4_0:
+      0x0002c90300000f79      3    1[  ] ==( 4X           5.0 Gbps Active/  LinkUp)==>       4    1[  ] "MT25408 ConnectX Mellanox Technologies" ( )
+`
+	if f := readLinkInfo(t, text); f.Summary().Nodes != 2 || len(f.Network.Links) != 1 {
+		t.Errorf("%+v, %v", f.Summary(), f.Warnings)
+	}
+}
+
 func TestLinkInfoSpeeds(t *testing.T) {
 	for text, want := range map[string]string{
 		"4X           2.5 Gbps": "4xSDR", "4X           5.0 Gbps": "4xDDR", "4X          10.0 Gbps": "4xQDR",
@@ -168,7 +194,8 @@ func TestPerf(t *testing.T) {
 	}
 	check(t, f)
 	if len(f.Network.Links) != 1 || !maps.Equal(f.Network.Links[0].Counters,
-		map[string]uint64{"A.SymbolErrorCounter": 8}) || !warned(f, "sums over all ports") {
+		map[string]uint64{"A.SymbolErrorCounter": 8}) || !warned(f, "sums over all ports") ||
+		!warned(f, "1 LID may be an adapter's") {
 		t.Errorf("%+v, %v", f.Network.Links, f.Warnings)
 	}
 	if _, err := ReadPerf("x", strings.NewReader("# Port counters: Lid 0 port 2\n")); err == nil {

@@ -22,8 +22,7 @@ func MatchPerf(data []byte) bool { return matches(data, perfHead, "ounters: ") }
 
 // ReadPerf reads the port counters that perfquery prints, with or without -x,
 // of any number of ports. perfquery identifies a port by LID and number; the
-// fragment gives it to a switch named lid and the number, which is right for the
-// usual question and for Join to correct.
+// fragment gives it to a switch named lid and the number, and says so where it may be an adapter's.
 func ReadPerf(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := newFabric()
 	cur, blocks := int32(-1), 0
@@ -49,6 +48,11 @@ func ReadPerf(name string, r io.Reader) (*cluster.Fragment, error) {
 	if blocks == 0 {
 		return nil, fmt.Errorf("%s: no counters; expected perfquery's output, such as # Port counters: Lid 3 port 2; give "+
 			"the output of perfquery LID PORT", name)
+	}
+	for i := range f.nodes {
+		if nd := &f.nodes[i]; f.ports[nd.last].num <= 2 {
+			f.notice(someKind, int(nd.line), nd.title())
+		}
 	}
 	return f.fragment(name, "perfquery"), nil
 }

@@ -1,5 +1,7 @@
 package ibnet
 
+import "cmp"
+
 // looseEnd is a cable whose other end is to be found.
 type looseEnd struct {
 	end
@@ -13,15 +15,10 @@ func (f *fabric) joinLoose() {
 	if len(f.loose) == 0 {
 		return
 	}
-	byLID := make(map[int]int32)
+	byLID := f.byLID()
 	byDesc := make(map[string]int32)
 	for n := range f.nodes {
 		nd := &f.nodes[n]
-		for p := nd.first; p >= 0; p = f.ports[p].next {
-			if lid := f.ports[p].lid; lid > 0 {
-				byLID[int(lid)] = int32(n)
-			}
-		}
 		if _, taken := byDesc[nd.desc]; taken {
 			byDesc[nd.desc] = -1
 		} else {
@@ -33,6 +30,7 @@ func (f *fabric) joinLoose() {
 		if n < 0 {
 			continue
 		}
+		f.nodes[n].desc = cmp.Or(f.nodes[n].desc, far.desc)
 		p := f.addPort(n, far.end, far.line)
 		if p < 0 {
 			continue
@@ -42,6 +40,17 @@ func (f *fabric) joinLoose() {
 		}
 		f.connect(far.near, p, far.line)
 	}
+}
+
+// byLID are the nodes by the LIDs of their ports.
+func (f *fabric) byLID() map[int]int32 {
+	nodes := map[int]int32{}
+	for i := range f.ports {
+		if lid := f.ports[i].lid; lid > 0 {
+			nodes[int(lid)] = f.ports[i].node
+		}
+	}
+	return nodes
 }
 
 // find returns the node that a line names as its neighbour, -1 when several may

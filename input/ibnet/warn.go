@@ -23,6 +23,7 @@ const (
 	aggregation
 	router
 	allPorts
+	someKind
 	noCable
 	noSwitch
 	mentioned
@@ -66,6 +67,10 @@ var notices = [allNotices]struct{ before, one, many, rest string }{
 	allPorts: {
 		"", "blocks are sums", "blocks are sums",
 		"over all ports of a switch and say nothing of one port; left out; query each port (perfquery -l LID)",
+	},
+	someKind: {
+		"", "LID may be", "LIDs may be",
+		"an adapter's, the first: %[2]s; perfquery does not say, so a switch's was taken; iblinkinfo tells",
 	},
 	noCable:  {"incomplete scan: ", "node", "nodes", "and not one cable; " + remedy},
 	noSwitch: {"no switch in the fabric: ", "cable joins", "cables join", "hosts directly"},

@@ -16,9 +16,6 @@ import (
 func (o *Output) Fragment(source string) *cluster.Fragment {
 	f := &cluster.Fragment{Format: Format, Source: source}
 	f.Warnings = append(f.Warnings, o.Warnings...)
-	if o.Unused > 0 {
-		f.Warnf(0, "", "%d pieces of torn rows could not be used; let NCCL log to a file (NCCL_DEBUG_FILE)", o.Unused)
-	}
 	o.addHosts(f)
 	for i := range o.Tables {
 		o.Tables[i].addBench(f)

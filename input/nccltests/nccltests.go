@@ -18,6 +18,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
 	"busbar.dev/internal/lines"
+	"busbar.dev/internal/words"
 	"busbar.dev/result"
 )
 
@@ -29,6 +30,8 @@ const (
 	maxTables = 20000
 	maxRanks  = 1 << 20 // of one table
 	maxRows   = 1 << 20 // of all tables
+
+	maxWarnings = 20
 )
 
 // Rank is a line "#  Rank  0 Group  0 Pid 2461830 on node01 device 0 [0000:1b:00] NVIDIA H100".
@@ -126,6 +129,17 @@ func ReadOutput(name string, r io.Reader) (*Output, error) {
 		return nil, err
 	}
 	p.endRow()
+	if s := &p.untimed; s.n > 0 {
+		p.warnf(s.line, "%s without a time that is a number above 0, the first: %s; left out",
+			words.Plural(s.n, "figure"), s.first)
+	}
+	if s := &p.clashes; s.n > 0 {
+		p.warnf(s.line, "%s of another unit than the heading says, in time or in rate, the first: %s; left out",
+			words.Plural(s.n, "figure"), s.first)
+	}
+	if n := p.out.Unused; n > 0 {
+		p.warnf(0, "%d pieces of torn rows could not be used; let NCCL log to a file (NCCL_DEBUG_FILE)", n)
+	}
 	for i := range p.out.Tables {
 		t := &p.out.Tables[i]
 		t.nameOp()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"busbar.dev/internal/test/corpus"
 	"busbar.dev/internal/test/readertest"
 	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 func readFile(t *testing.T, file string) *Output {
@@ -442,5 +444,48 @@ func TestUnknownRanks(t *testing.T) {
 	}
 	if doc, err := json.Marshal(f.Benches[0]); err != nil || strings.Contains(string(doc), "ranks") {
 		t.Errorf("%s, %v", doc, err)
+	}
+}
+
+// What of a table is not used is said, and where its columns count in other units they are read so.
+func TestRowsLeftOut(t *testing.T) {
+	table := func(units, row string) string {
+		return "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   " +
+			"busbw " +
+			"#wrong\n#        " + units + "\n  1048576        262144     float     sum      -1  " + row + "\n"
+	}
+	const units = "(B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)"
+	for text, want := range map[string]struct {
+		micros  float64
+		warning string
+	}{
+		table(units, "45.1 23.25 40.69 0 44.9 23.35 40.87 0"): {45.1, ""},
+		table(units, "45.1 23.25 40.69 0 nan nan nan 0"):      {45.1, "x:3: 1 figure without a time"},
+		table(units, "45.1 23.25 40.69 0 44.9"):               {45.1, "x: 1 pieces of torn rows"},
+		table(units, "45100 23.25 40.69 0 44900 23.35 40.87 0"): {
+			0, "x:3: 2 figures of another unit than the heading says, in time or in rate, the first: 1 MiB in 45.1 ms is",
+		},
+		table(strings.ReplaceAll(units, "us", "ms"), "0.0451 23.25 40.69 0 0.0449 23.35 40.87 0"): {45.1, ""},
+		strings.Replace(table(strings.Replace(units, "(B)", "(KB)", 1), "45.1 23.25 40.69 0 44.9 23.35 40.87 0"), " 1048576",
+			" 1024", 1): {45.1, ""},
+		table(strings.ReplaceAll(units, "us", "days"), "45.1 23.25 40.69 0 44.9 23.35 40.87 0"): {
+			45.1, "x:2: a column counts in (days), which is not known",
+		},
+	} {
+		out, err := ReadOutput("x", strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, w := range out.Warnings {
+			said += w.Source + ": " + w.Text + "\n"
+		}
+		if !strings.HasPrefix(said, want.warning) || (want.warning == "") != (said == "") {
+			t.Errorf("%s: said %q, want %q", text, said, want.warning)
+		}
+		if p := points(&out.Tables[0])[0]; p.Size != unit.MiB ||
+			(p.Out == nil) != (want.micros == 0) || p.Out != nil && math.Abs(p.Out.Time.Mean.Seconds()*1e6-want.micros) > 0.01 {
+			t.Errorf("%s: %+v", text, p)
+		}
 	}
 }

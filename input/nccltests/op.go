@@ -50,7 +50,7 @@ func (t *Table) nameOp() {
 func (t *Table) opByColumns() coll.Kind {
 	p, redop, root := t.largest()
 	n := float64(t.NRanks())
-	if p == nil || p.Out == nil || p.Out.PrintedAlg < 1e7 || n < 2 {
+	if p == nil || p.Out.PrintedAlg < 1e7 || n < 2 {
 		return coll.None
 	}
 	factor := float64(p.Out.PrintedBus / p.Out.PrintedAlg)

@@ -16,7 +16,18 @@ type columns struct {
 	seen    bool
 	root    bool
 	perIter bool // four more figures in each half (-I)
+	// units are what the columns of sizes, times and rates count in: B, us and GB/s by themselves.
+	units [3]string
 }
+
+// scale is how many bytes, µs or GB/s a unit is; that of nccl-tests where the line of units is not there. Sizes count
+// by 1024, as those of its options.
+var scale = map[string]float64{
+	"": 1, "B": 1, "KB": 1 << 10, "KiB": 1 << 10, "MB": 1 << 20, "MiB": 1 << 20, "GB": 1 << 30, "GiB": 1 << 30,
+	"us": 1, "ms": 1e3, "s": 1e6, "GB/s": 1, "Gb/s": 1.0 / 8, "Gbps": 1.0 / 8, "MB/s": 1e-3,
+}
+
+var unitsLine = lazyre.New(`^\((\w+)\)\s+\(elements\)\s+\(([^)]+)\)\s+\(([^)]+)\)`)
 
 // parser walks through the lines.
 type parser struct {
@@ -26,15 +37,36 @@ type parser struct {
 	torn  *torn           // the row that is being put together
 	hosts map[string]bool // of the rank lines
 	rows  int
+	full  bool // the text holds more than is kept
+
+	untimed, clashes noticed
+}
+
+// noticed is how many halves of rows were left out for one reason, and the first.
+type noticed struct {
+	n, line int
+	first   string
+}
+
+func (s *noticed) note(line int, what string) {
+	if s.n++; s.n == 1 {
+		s.line, s.first = line, what
+	}
 }
 
 // overflow says once that the text holds more than is kept.
 func (p *parser) overflow(line int, what string, limit int) {
-	if len(p.out.Warnings) == 0 {
-		p.out.Warnings = []cluster.Warning{{
-			Source: fmt.Sprintf("%s:%d", p.name, line),
-			Text:   fmt.Sprintf("more than "+what+"; the rest is left out: split the file", limit),
-		}}
+	if !p.full {
+		p.full = true
+		p.warnf(line, "more than "+what+"; the rest is left out: split the file", limit)
+	}
+}
+
+// warnf warns of a line, up to a few.
+func (p *parser) warnf(line int, format string, args ...any) {
+	if len(p.out.Warnings) < maxWarnings {
+		p.out.Warnings = append(p.out.Warnings,
+			cluster.Warning{Source: place(p.name, line), Text: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -94,6 +126,7 @@ func (p *parser) line(num int, text string) {
 	case strings.HasPrefix(body, "Out of bounds values"), strings.HasPrefix(body, "Avg bus bandwidth"):
 		p.footer(num, body)
 	case strings.Contains(body, "algbw") && p.columns(num, body):
+	case strings.HasPrefix(body, "(") && p.units(num, body):
 	case strings.Contains(t, "Test NCCL failure") || strings.Contains(t, "Test CUDA failure") ||
 		strings.Contains(t, ": Test failure "):
 		p.out.Failure = cmp.Or(p.out.Failure, t)
@@ -159,6 +192,22 @@ func (p *parser) columns(num int, body string) bool {
 	t.header.root = slices.Contains(f, "root")
 	t.header.perIter = slices.Contains(f, "i_min")
 	t.delta = slices.Contains(f, "error")
+	return true
+}
+
+// units reads the line below the header.
+func (p *parser) units(num int, body string) bool {
+	m, t := unitsLine.FindStringSubmatch(body), p.lastTable()
+	if m == nil || t == nil || t.done() {
+		return m != nil
+	}
+	for i, unit := range m[1:] {
+		if scale[unit] == 0 {
+			p.warnf(num, "a column counts in (%s), which is not known; taken as nccl-tests' own unit", unit)
+			unit = ""
+		}
+		t.header.units[i] = unit
+	}
 	return true
 }
 

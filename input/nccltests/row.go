@@ -1,6 +1,8 @@
 package nccltests
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +36,7 @@ func (p *parser) fields(num int, f []string, piece bool) {
 			return
 		}
 		p.torn = row
-		row.point.Line = num
+		row.point.Line, row.point.Size = num, row.point.Size*unit.Bytes(scale[p.lastTable().header.units[0]])
 		p.values(rest, piece)
 		return
 	}
@@ -111,16 +113,34 @@ func (p *parser) endRow() {
 			break
 		}
 		f := tr.values[i*half : (i+1)*half]
-		x, ok := parseHalf(f, t.delta)
+		x, ok := parseHalf(f, t.delta, t.header.units)
 		read = read || ok
-		if *to = x; x == nil && f[0] != "N/A" { // which is no such form
+		if clash := contradiction(tr.point.Size, x); clash != "" {
+			p.clashes.note(tr.point.Line, clash)
+			x = nil
+		} else if x == nil && f[0] != "N/A" { // which is no such form
 			p.out.Untimed++
+			p.untimed.note(tr.point.Line, tr.point.Size.String()+" in "+f[0])
 		}
+		*to = x
 	}
 	if !read {
 		return
 	}
 	p.addRow(t, tr.point, tr.dtype, tr.redop, tr.root)
+}
+
+// contradiction says how a time and the rate beside it differ by a thousand, or 1,024, as where one is in another unit
+// than its heading says; "" where they do not. A rate has two decimals.
+func contradiction(size unit.Bytes, x *result.Timing) string {
+	if x == nil || x.PrintedAlg < unit.GBps {
+		return ""
+	}
+	is := unit.Rate(float64(size) / x.Time.Mean.Seconds())
+	if times := float64(x.PrintedAlg / is); math.Abs(math.Log10(max(times, 1/times))-3) > 0.012 {
+		return ""
+	}
+	return fmt.Sprintf("%v in %v is %v, and the row says %v", size, x.Time.Mean, is, x.PrintedAlg)
 }
 
 // addRow files a row, of which the text has so many at most.
@@ -142,7 +162,7 @@ func (p *parser) lastTable() *Table {
 // parseHalf reads time, algbw, busbw and wrong; per-iteration figures are left
 // out. It is false when a figure is none, and nil when the time is 0. The last figure
 // counts wrong values unless it is the greatest difference (delta), as in old output.
-func parseHalf(f []string, delta bool) (*result.Timing, bool) {
+func parseHalf(f []string, delta bool, units [3]string) (*result.Timing, bool) {
 	var v [4]float64
 	for i := range v {
 		switch x, ok := figure(f[i]); {
@@ -154,7 +174,8 @@ func parseHalf(f []string, delta bool) (*result.Timing, bool) {
 			return nil, false
 		}
 	}
-	if !(v[0] >= 0 && v[0] < 9e12) { // microseconds; beyond a hundred days nothing is timed
+	rates := scale[units[2]]
+	if v[0] *= scale[units[1]]; !(v[0] >= 0 && v[0] < 9e12) { // microseconds; beyond a hundred days nothing is timed
 		return nil, false
 	}
 	var wrong *int64
@@ -162,7 +183,7 @@ func parseHalf(f []string, delta bool) (*result.Timing, bool) {
 		n := int64(v[3])
 		wrong = &n
 	}
-	return timing(float64(unit.Micros(v[0]))/1e6, rate(v[1]), rate(v[2]), wrong), true
+	return timing(float64(unit.Micros(v[0]))/1e6, rate(v[1]*rates), rate(v[2]*rates), wrong), true
 }
 
 // rate turns GB/s into a rate; size 0 gives nan or inf, which is no rate.

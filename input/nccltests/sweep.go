@@ -125,12 +125,12 @@ func place(file string, line int) string {
 	return fmt.Sprintf("%s:%d", file, line)
 }
 
-// largest is the point of the greatest size, the last of equals, with the root and reduction of
-// its row; nil where there is none.
+// largest is the point of the greatest size that has a time out of place, the last of equals, with the root and
+// reduction of its row; nil where there is none.
 func (t *Table) largest() (p *result.Point, redop string, root int) {
 	for i, s := range t.Sweeps {
 		for k := range s.Points {
-			if q := &s.Points[k]; p == nil || q.Size >= p.Size {
+			if q := &s.Points[k]; q.Out != nil && (p == nil || q.Size >= p.Size) {
 				p, redop, root = q, s.Redop, t.roots[i]
 			}
 		}

@@ -176,6 +176,13 @@ func TestConf(t *testing.T) {
 			"no top switch joins s[1-2]: 2 islands",
 		},
 		{
+			"tops that share what is below them",
+			"SwitchName=s1 Nodes=n1\nSwitchName=s2 Nodes=n2\nSwitchName=t1 Switches=s[1-2]\nSwitchName=t2 Switches=s2\n" +
+				"SwitchName=o Nodes=n3\n",
+			"s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2\nt1 tier=1 under=s[1-2]\nt2 tier=1 under=s2\no tier=0 hosts=n3",
+			"no top switch joins t1,o: 2 islands",
+		},
+		{
 			"undefined switches", "SwitchName=t Switches=s[1-3]\nSwitchName=s1 Nodes=n1\n",
 			"t tier=1 under=s[1-3]\ns1 tier=0 hosts=n1\ns2 tier=0\ns3 tier=0", "x:1: t: nothing says what is under s[2-3]",
 		},

@@ -306,7 +306,7 @@ func (t *Tree) warn(f *cluster.Fragment, tiers []cluster.Tier) {
 		}
 	}
 	t.warnTwice(f)
-	if tops := t.tops(); len(tops) > 1 {
+	if tops := t.islands(); len(tops) > 1 {
 		f.Warnf(0, "", "no top switch joins %s: %d islands, and a scheduler will not run one job across them",
 			shortList(tops), len(tops))
 	}
@@ -342,12 +342,21 @@ func (t *Tree) warnTwice(f *cluster.Fragment) {
 	}
 }
 
-// tops lists the real switches that nothing is above.
-func (t *Tree) tops() []string {
+// islands lists the real switches that nothing is above, the first of those that share what is below them.
+func (t *Tree) islands() []string {
 	var tops []string
+	joined := map[int32]bool{}
 	for i := range t.Switches {
-		if s := &t.Switches[i]; !s.Domain && len(s.Up) == 0 {
-			tops = append(tops, s.Name)
+		if s := &t.Switches[i]; s.Domain || len(s.Up) > 0 || joined[int32(i)] {
+			continue
+		}
+		tops = append(tops, t.Switches[i].Name)
+		for todo := []int32{int32(i)}; len(todo) > 0; {
+			at := todo[len(todo)-1]
+			if todo = todo[:len(todo)-1]; !joined[at] {
+				joined[at] = true
+				todo = append(append(todo, t.Switches[at].Up...), t.Switches[at].Down...)
+			}
 		}
 	}
 	return tops

@@ -38,6 +38,7 @@ type Question struct {
 // Typed is what follows from the types of a question and its document.
 type Typed struct {
 	New    func() any // a new question
+	Doc    any        // a pointer of the type of its document
 	Params func() []query.Param
 	Run    func(ctx context.Context, question any, env query.Env) (document any, err error)
 	Text   func(w io.Writer, document any, o report.TextOptions) error
@@ -81,6 +82,7 @@ func typed[Q asking[D], D any](text func(*report.Page, *D)) Typed { return begin
 // beginning is a question of which a part is there from the start.
 func beginning[Q asking[D], D any](part Q, text func(*report.Page, *D)) Typed {
 	return Typed{
+		Doc: (*D)(nil),
 		New: func() any {
 			q := part
 			return &q

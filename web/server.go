@@ -90,6 +90,7 @@ func (s *Server) own() []Route {
 		post("/logout", Read, 0, s.logout),
 		get("/{$}", Read, html(s.assets.index)),
 		get("/api/{$}", Read, s.index),
+		get("/api/openapi.json", Read, s.openAPI),
 		get("/api/me", Read, s.me),
 		get("/api/sources", Read, fixed("text/markdown; charset=utf-8", docs.Seeds)),
 		get("/api/events", Read, s.listen),

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"busbar.dev/cluster"
@@ -18,8 +20,10 @@ import (
 	"busbar.dev/internal/outfile"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
+	"busbar.dev/query"
 	"busbar.dev/report"
 	"busbar.dev/web"
+	"busbar.dev/web/mcp"
 )
 
 // serveCmd is the fleet's memory and the page people look at.
@@ -31,11 +35,24 @@ type serveCmd struct {
 type serveRunCmd struct {
 	common
 	settings
+	MCP bool `name:"mcp" help:"Instead answer the Model Context Protocol on standard input and output: five tools that only read."`
 	server.Options
 }
 
 // Run serves until it is told to stop.
 func (c *serveRunCmd) Run(e *env) error {
+	if c.MCP {
+		for flag := range e.given {
+			if !slices.Contains([]string{"mcp", "data", "quiet", "config"}, flag) {
+				return fmt.Errorf("--%s has no effect with --mcp, which serves no page; BUSBAR_SERVER and BUSBAR_TOKEN say which "+
+					"fleet is asked", flag)
+			}
+		}
+		s := mcp.Server{Version: buildVersion(), Env: func() query.Env {
+			return e.fleet(common{Quiet: true}, client.Options{Folder: c.Folder, Server: os.Getenv("BUSBAR_SERVER")})
+		}}
+		return s.Serve(e.ctx, e.stdin, e.stdout)
+	}
 	if c.JSON {
 		return errors.New("--json: a server has no document; ask it: GET /api/map")
 	}

@@ -69,8 +69,12 @@ func (h *Hub) Endpoints() []Endpoint {
 			return map[string]string{"forgotten": n}, h.Forget(r.Context(), fleet.Name(n), by)
 		}),
 		{Method: http.MethodGet, Path: "/metrics", Serve: func(w http.ResponseWriter, r *http.Request, _ string) {
-			w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-			_ = h.Metrics(r.Context(), w) // the client has gone
+			open, kind := strings.Contains(r.Header.Get("Accept"), "application/openmetrics-text"), "text/plain; version=0.0.4"
+			if open {
+				kind = "application/openmetrics-text; version=1.0.0"
+			}
+			w.Header().Set("Content-Type", kind+"; charset=utf-8")
+			_ = h.Metrics(r.Context(), w, open) // the client has gone
 		}},
 	}
 }

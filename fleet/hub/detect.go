@@ -49,6 +49,7 @@ func (h *Hub) found(ctx context.Context) (list []finding.Finding, err error) {
 	if err != nil {
 		return nil, err
 	}
+	h.counts.looked.Add(1)
 	now := h.cfg.Now()
 	moved := now.Sub(h.steady())
 	h.view.ask(func(s *health.History) {

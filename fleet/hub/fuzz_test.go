@@ -47,7 +47,7 @@ func FuzzView(f *testing.F) {
 		h.view = v
 		h.Cluster()
 		var page bytes.Buffer
-		if err := h.Metrics(t.Context(), &page); err != nil {
+		if err := h.Metrics(t.Context(), &page, false); err != nil {
 			t.Error(err)
 		}
 		readMetrics(t, &page)

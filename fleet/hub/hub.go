@@ -37,6 +37,8 @@ type Config struct {
 	Publish func(kind string, v any)
 	// Warn is told what a person should know and nothing else says; nil for nobody.
 	Warn func(error)
+	// Version is the server's, for its metrics.
+	Version string
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
 }
@@ -68,6 +70,7 @@ type Hub struct {
 // counts are what the hub did since it began, for its own metrics.
 type counts struct {
 	parts   [partEnded + 1]atomic.Int64 // by what became of them
+	looked  atomic.Int64                // how often the statistics were looked at
 	alerted atomic.Int64                // alerts that were delivered
 	refused atomic.Int64                // and that nobody took
 }

@@ -77,13 +77,13 @@ func TestJobs(t *testing.T) {
 	}
 	var text strings.Builder
 	for _, m := range jobMetrics(r) {
-		if err := m.write(&text); err != nil {
+		if err := m.write(&text, false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, want := range []string{
-		`busbar_job_collective_transfer_seconds{job="7",communicator="world",comm="1",operation="all_reduce",bytes_from="4194304"} 0.001`,
-		`busbar_job_late_ratio{job="7",rank="1",node="node1"}`,
+		`busbar_collective_transfer_seconds{slurm_job_id="7",comm_name="world",comm="1",n_nodes="3",nranks="3",collective="all_reduce",message_size="4194304",algo_proto=`,
+		`busbar_job_late_ratio{slurm_job_id="7",rank="1",node="node1"}`,
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %s in\n%s", want, text.String())
@@ -129,11 +129,11 @@ func TestJobsExpected(t *testing.T) {
 	}
 	var text strings.Builder
 	for _, m := range jobMetrics(r) {
-		if err := m.write(&text); err != nil {
+		if err := m.write(&text, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !strings.Contains(text.String(), "busbar_job_collective_expected_seconds{") {
+	if !strings.Contains(text.String(), "busbar_collective_expected_ratio{") {
 		t.Error(text.String())
 	}
 	// Inside the wide bar of a cluster that nobody measured, and outside the bar of one that was.

@@ -207,7 +207,7 @@ func TestMetrics(t *testing.T) {
 		h, _ := start(t, m, nil)
 		sweeps(t, h, 1)
 		var b bytes.Buffer
-		if err := h.Metrics(t.Context(), &b); err != nil {
+		if err := h.Metrics(t.Context(), &b, false); err != nil {
 			t.Fatal(err)
 		}
 		v, names := readMetrics(t, &b)

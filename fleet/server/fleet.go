@@ -51,6 +51,7 @@ func (s *running) startFleet() error {
 			s.Note(fmt.Sprint("an event for the page: ", err))
 		}
 	}
+	cfg.Version = s.Page.Version
 	cfg.Warn = func(err error) { s.Note(err.Error()) }
 	s.hub = hub.New(cfg)
 	s.work.Go(func() {

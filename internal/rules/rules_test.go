@@ -107,6 +107,7 @@ var columns = []struct {
 	{"fleet/client", 6},
 	{"ask", 12}, // the registry of questions
 	{"web", 13},
+	{"web/mcp", 13}, // the Model Context Protocol
 	{"fleet/server", 14}, // the page and the fleet put together
 	{"cmd/", 15},
 	{"internal/test", 15},

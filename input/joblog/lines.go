@@ -3,11 +3,13 @@ package joblog
 import (
 	"cmp"
 	_ "embed" // for the shapes
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"busbar.dev/internal/csvtable"
+	"busbar.dev/internal/keywords"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -16,74 +18,98 @@ var lineTable string
 
 // shape is a row of lines.csv.
 type shape struct {
-	Word    string `csv:"word"`
-	Kind    Kind   `csv:"kind"`
-	By      string `csv:"by"`
-	Once    bool   `csv:"once,optional"`
-	Pattern string `csv:"pattern,optional"`
-	Source  string `csv:"source"`
+	Word    string   `csv:"word"`
+	Kind    Kind     `csv:"kind,optional"`
+	By      string   `csv:"by"`
+	Once    bool     `csv:"once,optional"`
+	Never   []string `csv:"never,optional"`
+	Pattern string   `csv:"pattern,optional"`
+	Source  string   `csv:"source"`
 
 	line *lazyre.Regexp
 }
 
-// shapes are the rows by who writes such lines.
-var shapes = sync.OnceValue(func() map[string][]shape {
-	by := map[string][]shape{}
-	for _, s := range csvtable.Must[shape]("lines.csv", lineTable) {
+// shapes are the rows, and what finds their words.
+var shapes = sync.OnceValue(func() (all struct {
+	rows []shape
+	set  *keywords.Set
+},
+) {
+	var words []string
+	all.rows = csvtable.Must[shape]("lines.csv", lineTable)
+	for i := range all.rows {
+		s := &all.rows[i]
 		s.line = lazyre.New(s.Pattern)
-		by[s.By] = append(by[s.By], s)
+		words = append(words, s.Word)
 	}
-	return by
+	all.set = keywords.New(words)
+	return all
 })
 
-// take adds the event of the first shape of a writer that a line has.
-func (r *Reader) take(by string, e Event) bool { return r.takeOf(by, e, e.Text) }
+// find notes the rows whose words are in a text, in their order, and reports whether there are some.
+func (r *Reader) find(text string) bool {
+	r.rows = r.rows[:0]
+	shapes().set.Scan(text, func(i int) { r.rows = append(r.rows, i) })
+	slices.Sort(r.rows)
+	return len(r.rows) > 0
+}
 
-// takeOf does so of a part of a line.
-func (r *Reader) takeOf(by string, e Event, text string) bool {
-	list := shapes()[by]
-	for i := range list {
-		s := &list[i]
-		if !strings.Contains(text, s.Word) || s.Pattern != "" && !r.fill(&e, s.line, text) {
-			continue
+// match is the first of these rows that is of a writer and that a text has; nil for none.
+func (r *Reader) match(by string, e *Event, text string) *shape {
+	for _, i := range r.rows {
+		s := &shapes().rows[i]
+		holds := func(word string) bool { return strings.Contains(text, word) }
+		if s.By == by && holds(s.Word) && !slices.ContainsFunc(s.Never, holds) &&
+			(s.Pattern == "" || r.fill(e, s.line, text)) {
+			return s
 		}
-		if e.Kind = s.Kind; s.Once {
-			r.addOnce(e, "", r.rank)
-		} else {
-			r.addEvent(e)
-		}
-		return true
 	}
-	return false
+	return nil
+}
+
+// take adds the event of the row that matches, if any. One without a kind says that there is none.
+func (r *Reader) take(by string, e Event) bool {
+	s := r.match(by, &e, e.Text)
+	if s == nil {
+		return false
+	}
+	if s.Kind == Exit && len(e.Ranks) == 1 {
+		e.Rank = e.Ranks[0]
+	}
+	switch e.Kind = s.Kind; {
+	case s.Kind == "":
+	case s.Kind == Mismatch:
+		r.mismatch(e.Text)
+	case s.Once:
+		r.addOnce(e, "", r.rank)
+	default:
+		r.addEvent(e)
+	}
+	return true
 }
 
 // fill gives an event the named groups of an expression; false where it does not match.
 func (r *Reader) fill(e *Event, line *lazyre.Regexp, text string) bool {
-	m := line.FindStringSubmatch(text)
-	if m == nil {
-		return false
+	g := line.Groups(text)
+	for name, to := range map[string]*string{"op": &e.Op, "host": &e.Host, "bus": &e.Bus} {
+		*to = cmp.Or(g[name], *to)
 	}
-	signal := 0
-	texts := map[string]*string{"op": &e.Op, "host": &e.Host, "bus": &e.Bus}
-	numbers := map[string]*int{
+	signal := signals[g["ended"]]
+	for name, to := range map[string]*int{
 		"seq": &e.Seq, "enqueued": &e.Enqueued, "done": &e.Done, "nranks": &e.NRanks, "rank": &e.Rank,
 		"grouprank": &e.GroupRank, "pid": &e.PID, "code": &e.Code, "signal": &signal,
+	} {
+		if n, err := strconv.Atoi(g[name]); err == nil {
+			*to = n
+		}
 	}
-	for i, name := range line.SubexpNames() {
-		if to := texts[name]; to != nil {
-			*to = m[i]
-		}
-		if n, err := strconv.Atoi(m[i]); err == nil && numbers[name] != nil {
-			*numbers[name] = n
-		}
-		if name == "ranks" {
-			e.Ranks = taskList(m[i], min(1<<16, maxListed-r.listed)) // a short line can name very many
-		}
+	if g["ranks"] != "" {
+		e.Ranks = taskList(g["ranks"], min(1<<16, maxListed-r.listed)) // a short line can name very many
 	}
 	if signal > 0 {
 		e.Code = -signal
 	}
-	return true
+	return g != nil
 }
 
 // taskList reads numbers of ranks, so many at most: Slurm's 3, 0-2 and 0,4-7, PyTorch's 5, 6.
@@ -103,60 +129,47 @@ func taskList(s string, most int) []int {
 	return list
 }
 
+// signals are those that srun has words for.
+var signals = map[string]int{"Killed": 9, "Aborted": 6, "Segmentation": 11, "Terminated": 15}
+
 var (
 	groupLine = lazyre.New(`\[PG ID (\d+) PG GUID ([^\s(]+)(?:\(([^)]*)\))? Rank (\d+)\]`)
-	tableRank = lazyre.New(`^\s*rank\s*: (?P<rank>\d+) \(local_rank: \d+\)`)
-	tableCode = lazyre.New(`^\s*exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)`)
-	tableHost = lazyre.New(`^\s*host\s*: (?P<host>\S+)`)
-	srunLine  = lazyre.New(`srun: error: (?P<host>\S+): tasks? (?P<ranks>[\d,\-]+): (.*)`)
-	// srunWord is what srun says of an end, and srunCodes its codes.
-	srunWord  = lazyre.New(`Killed|Aborted|Segmentation|Terminated`)
-	srunCodes = map[string]int{"Killed": -9, "Aborted": -6, "Segmentation": -11, "Terminated": -15}
+	// tableLine is one of torchrun's table of ranks that failed, of which the exit code is the last.
+	tableLine = lazyre.New(`^\s*(?:rank\s*: (?P<rank>\d+) \(local_rank: \d+\)|host\s*: (?P<host>\S+)|` +
+		`exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\))`)
 )
+
+// written reads a line in which a word of somebody was found; false where it says nothing.
+func (r *Reader) written(text string) bool {
+	had := len(r.log.Events)
+	if r.take("kernel", Event{Rank: -1, Text: text, Host: HostOf(r.log.Name, text)}) {
+		return true
+	}
+	r.torch(text)
+	switch table := r.fill(&r.failed, tableLine, text); {
+	case !table:
+		r.take("launcher", Event{Rank: -1, Text: text, Code: 1})
+	case r.failed.PID > 0 && r.failed.Rank >= 0:
+		r.failed.Kind, r.failed.Text = Exit, text
+		r.addEvent(r.failed)
+		r.failed = Event{Rank: -1}
+	default:
+		r.failed.Host, r.failed.PID = strings.Clone(r.failed.Host), 0
+	}
+	return len(r.log.Events) > had
+}
 
 // torch reads PyTorch's own lines.
 func (r *Reader) torch(text string) {
 	e := Event{Rank: r.rank, Text: text, GroupRank: -1}
-	if strings.Contains(text, "[PG ID ") {
-		if m := groupLine.FindStringSubmatch(text); m != nil {
-			e.Group, e.Desc = m[2], m[3]
-			if n, err := strconv.Atoi(m[4]); err == nil && e.Rank < 0 && (m[3] == "default_pg" || m[1] == "0") {
-				e.Rank = n
-			}
+	if m := groupLine.FindStringSubmatch(text); m != nil {
+		e.Group, e.Desc = m[2], m[3]
+		if n, err := strconv.Atoi(m[4]); err == nil && e.Rank < 0 && (m[3] == "default_pg" || m[1] == "0") {
+			e.Rank = n
 		}
 	}
-	switch again := strings.Contains(text, "what():"); {
-	case strings.Contains(text, "Watchdog caught collective operation timeout") &&
-		(again || strings.Contains(text, "terminated with exception")):
-		// said before, again at the end
-	case strings.Contains(text, "Detected mismatch between collectives"):
-		r.mismatch(text)
-	case !r.take("torch", e) && isCUDA(text) && !again:
-		e.Kind = CUDAError
-		r.addOnce(e, "", r.rank)
-	}
-}
-
-// launcher reads how torchrun, srun and mpirun say that a rank ended.
-func (r *Reader) launcher(text string) {
-	e := Event{Kind: Exit, Rank: -1, Text: text, Code: 1}
-	switch {
-	case r.fill(&r.failed, tableRank, text):
-		r.fatal = true
-	case r.fill(&r.failed, tableHost, text):
-		r.failed.Host = strings.Clone(r.failed.Host)
-	case r.fatal && r.fill(&r.failed, tableCode, text):
-		r.failed.Kind, r.failed.Text = Exit, text
-		r.addEvent(r.failed)
-		r.fatal, r.failed = false, Event{}
-	case strings.Contains(text, "srun: error: ") && r.fill(&e, srunLine, text):
-		e.Code = cmp.Or(srunCodes[srunWord.FindString(text)], e.Code)
-		if len(e.Ranks) == 1 {
-			e.Rank = e.Ranks[0]
-		}
-		r.addEvent(e)
-	default:
-		r.take("launcher", e)
+	if !r.take("torch", e) {
+		r.take("cuda", e)
 	}
 }
 

@@ -55,7 +55,11 @@ func (r *Reader) record(rec *nccllog.Record, e Event) {
 		if p := peerLine.FindStringSubmatch(rec.Text); p != nil {
 			e.Peer = p[1]
 		}
-		r.takeOf("nccl", e, rec.Text)
+		r.find(rec.Text)
+		if s := r.match("nccl", &e, rec.Text); s != nil {
+			e.Kind = s.Kind
+			r.addEvent(e)
+		}
 	}
 }
 

@@ -20,11 +20,11 @@ type Reader struct {
 	num    int          // of the line
 	rank   int
 	time   int64
-	fatal  bool // the launcher's table of a failed rank is open
-	listed int  // ranks in lists of events
-	mark   int  // the first rank that a line is marked with; -1
-	over   bool // a watchdog gave up: what is written from here on follows from it
-	failed Event
+	listed int   // ranks in lists of events
+	mark   int   // the first rank that a line is marked with; -1
+	over   bool  // a watchdog gave up: what is written from here on follows from it
+	failed Event // of the launcher's table that is open
+	rows   []int // of lines.csv, whose words are in the text at hand
 }
 
 // about is what somebody repeats: a rank, or a host with a process or an address.
@@ -44,7 +44,7 @@ type trace struct {
 func NewReader(name string) *Reader {
 	return &Reader{
 		log: Log{Name: name, Said: map[int]Said{}}, mark: -1, traces: map[int]*trace{}, seen: map[about]bool{},
-		kinds: map[Kind]int{},
+		kinds: map[Kind]int{}, failed: Event{Rank: -1},
 	}
 }
 
@@ -63,16 +63,8 @@ func (r *Reader) Take(l *nccllog.Line) {
 		return
 	}
 	r.log.Stack = r.log.Stack || strings.HasSuffix(text, "(most recent call first):")
-	switch before := len(r.log.Events); {
-	case strings.Contains(text, "NVRM:") || strings.Contains(text, "Killed process") ||
-		strings.Contains(text, "oom_kill") || strings.Contains(text, "oom-kill"):
-		r.take("kernel", Event{Rank: -1, Text: text, Host: HostOf(r.log.Name, text)})
-	default:
-		r.torch(text)
-		r.launcher(text)
-		if len(r.log.Events) == before {
-			r.said(text)
-		}
+	if !r.find(text) || !r.written(text) {
+		r.said(text)
 	}
 }
 
@@ -123,10 +115,13 @@ func (r *Reader) prefix(text string) string {
 	r.rank, r.time = -1, 0
 	text = strings.TrimRight(text, " ")
 	for range 4 {
-		if text == "" || text[0] != '[' && text[0] > '9' { // as most lines
+		if text == "" || text[0] != '[' && (text[0] > '9' || !strings.Contains(text[:min(len(text), 16)], ":")) {
 			break
 		}
-		m := label.FindStringSubmatch(text)
+		var m []string
+		if text[0] != '[' || strings.IndexByte("rd1", text[min(1, len(text)-1)]) >= 0 {
+			m = label.FindStringSubmatch(text)
+		}
 		if m == nil {
 			r.clock(text)
 			break
@@ -197,20 +192,12 @@ func (r *Reader) traceback(text string) bool {
 	}
 	delete(r.traces, r.rank)
 	e := Event{Kind: Exception, Rank: r.rank, Text: word, Desc: cmp.Or(t.own, t.frame)}
-	switch {
-	case strings.Contains(word, "Detected mismatch between collectives"):
-		r.mismatch(word)
-	case isCUDA(word):
+	switch r.find(word); {
+	case r.match("cuda", &e, word) != nil:
 		e.Kind = CUDAError
-	case strings.Contains(word, "clients joined"):
+	case strings.Contains(word, "clients joined"), strings.Contains(word, "Detected mismatch between collectives"):
 		r.torch(word)
 	}
 	r.addEvent(e)
 	return true
-}
-
-// isCUDA reports an error that a GPU raised, not one of the memory that a program asked for.
-func isCUDA(text string) bool {
-	return (strings.Contains(text, "CUDA error:") || strings.Contains(text, "AcceleratorError") ||
-		strings.Contains(text, "CUDA_ERROR_")) && !strings.Contains(text, "out of memory")
 }

@@ -33,8 +33,21 @@ func TestMeasuredStep(t *testing.T) {
 	if math.Abs(figure.Value-1.2) > 1e-3 || !strings.Contains(figure.Source, "llama3-8b") {
 		t.Errorf("kept is %+v", figure)
 	}
+	file := "site.yaml"
+	text := "nodes: [{count: 2, type: dgx-h100}]\ncalibration: {figures: [{name: \"" + figure.Name + "\", value: 1.2}]}\n"
+	site := Env{Files: fstest.MapFS{file: {Data: []byte(text)}}}
+	job.Cluster = file
+	now, err := Step{Job: job}.Run(t.Context(), site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := now.Rows[0]; r.Step <= was.Step || r.Margin >= was.Margin || !strings.Contains(r.MarginFrom, m.Kind) {
+		t.Errorf("%v ×%.2f from %s, was %v ×%.2f", r.Step, r.Margin, r.MarginFrom, was.Step, was.Margin)
+	}
+	job.Cluster = "dgx-h100:2"
 	// A log is as good as a time, where it is of the job that is described.
-	want, text := 1.1*was.Step.Seconds(), ""
+	want := 1.1 * was.Step.Seconds()
+	text = ""
 	for i := range 12 {
 		rate := float64(was.Job.Global) * float64(was.Job.Seq) / want
 		text += fmt.Sprintf("step %d: loss 10.58, %.3f s, %.0f tokens/s, 34.2 GB\n", i+1, want, rate)

@@ -111,7 +111,10 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 	}
 	d := x.document()
 	env.note(d.Plans[0].Row.mfuNote()...)
-	env.noteCalibrated(x.steps[0].cluster)
+	first := x.steps[0]
+	if env.noteCalibrated(first.cluster); first.gpu.HasMeasured(first.job) {
+		env.note("steps are calibrated by " + first.marginSource())
+	}
 	if q.Emit != "" {
 		if d.Emitted, err = x.emit(ctx); err != nil {
 			return nil, err

@@ -229,7 +229,7 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if err := d.keep(p, took, q.Took); err != nil {
+			if err := d.keep(&env, p, took, q.Took); err != nil {
 				return nil, err
 			}
 		}
@@ -320,9 +320,10 @@ func tookStep(ctx context.Context, env *Env, p *pricedStep, text string) (unit.S
 	return 0, fmt.Errorf("--step %s: the log says neither how long steps take nor tokens/s", text)
 }
 
-// keep keeps a measured step with the cluster, in the place of an earlier one of such jobs. One that is further off
+// keep keeps a measured step with the cluster, in the place of an earlier one of such jobs, beside those with another
+// share of exposed communication. One that is further off
 // than any prediction says that another job was measured than was described.
-func (d *StepDoc) keep(p *pricedStep, took unit.Span, text string) error {
+func (d *StepDoc) keep(env *Env, p *pricedStep, took unit.Span, text string) error {
 	if off := float64(took / p.Step); !(off > 1.0/mostOff && off < mostOff) {
 		return fmt.Errorf("--step %s: %.3g times as long as predicted (%s); expected a step of the job that is described, "+
 			"within %d times: check --global-batch, --parallel and --framework", text, off, p.Step.Short(), mostOff)
@@ -332,13 +333,18 @@ func (d *StepDoc) keep(p *pricedStep, took unit.Span, text string) error {
 	if cl.Calibration != nil {
 		kept = *cl.Calibration
 	}
-	own := p.tasks.Took(p.gpu, p.Step, took, "one measured step of "+p.job.Model.Name+", layout "+p.layout)
+	own := p.tasks.Took(p.gpu, p.Result, took, "one measured step of "+p.job.Model.Name+", layout "+p.layout)
 	kept.Figures = slices.DeleteFunc(slices.Clone(kept.Figures),
 		func(x cluster.Calibrated) bool { return x.Name == own.Name })
 	kept.Figures = append(kept.Figures, own)
 	cl.Calibration = &kept
 	d.Measured, d.Described = &measuredStep{took, p.Step, step.Kind(p.job, p.model)}, cl.Document()
-	return nil
+	now, err := gpuOn(&cl, p.model)
+	if err == nil && !now.HasMeasured(p.job) {
+		env.note("measured steps of " + d.Measured.Kind + " predict each other no better than none does: they change no " +
+			"prediction")
+	}
+	return err
 }
 
 // mostOff is how many times as long as predicted, or as short, a step may have been measured.
@@ -411,7 +417,7 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 
 // marginSource says where the error bar of a step comes from.
 func (p *pricedStep) marginSource() string {
-	if p.gpu.Measured(p.job) != 1 {
+	if p.gpu.HasMeasured(p.job) {
 		return "a measured step of this cluster, " + step.Kind(p.job, p.model)
 	}
 	return "clusters left out of the fit, jobs of class " + step.Class(p.job, p.model)

@@ -21,13 +21,12 @@ const assumedCores = 108
 
 // GPU prices tasks.
 type GPU struct {
-	Model hardware.GPUModel
-	gen   sim.Gen
-	cores float64 // streaming multiprocessors, which products are cut for
-	power float64 // how many times the ceilings of its generation its power allows
-	f     *Figures
-	// measured is by kind of jobs how many times as long as predicted steps take.
-	measured map[string]float64
+	Model    hardware.GPUModel
+	gen      sim.Gen
+	cores    float64 // streaming multiprocessors, which products are cut for
+	power    float64 // how many times the ceilings of its generation its power allows
+	f        *Figures
+	measured map[string]*measuredKind // by kind of jobs
 }
 
 // NewGPU is a GPU of the catalogue.

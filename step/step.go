@@ -255,7 +255,7 @@ func (p *pricing) finish() (*Result, error) {
 	inside := p.traffic[Tensor].Exposed + p.traffic[Context].Exposed + p.traffic[Experts].Exposed
 	r.Compute -= inside
 	r.Step += r.Exposed - inside
-	if f := p.g.Measured(j); f != 1 {
+	if f := p.g.Measured(j, float64(r.Exposed/r.Step)); f != 1 {
 		r.scale(unit.Span(f))
 	}
 	peak := float64(p.g.Peak(j.Precision))

@@ -65,8 +65,8 @@ func (c *calibrateCmd) measured(e *env) (*query.CalibrateDoc, error) {
 	if m == nil {
 		return nil, errors.New(doc.Rows[0].Bottleneck.Text)
 	}
-	c.say(e, "measured %s, predicted %s: steps of %s are taken to be as far off by four fifths", m.Step.Short(),
-		m.Predicted.Short(), m.Kind)
+	c.say(e, "measured %s, predicted %s: most of that is expected of steps of %s", m.Step.Short(), m.Predicted.Short(),
+		m.Kind)
 	return &query.CalibrateDoc{Better: true, Described: doc.Described}, nil
 }
 

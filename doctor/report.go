@@ -94,7 +94,7 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 		r.Training = nil
 	}
 	r.Findings = append([]finding.Finding{},
-		slices.Concat(found, among(s.Tables), trained(r.Training), traced(s.Traces))...)
+		slices.Concat(found, among(s.Tables), reached(s), trained(r.Training), traced(s.Traces))...)
 	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings) && !r.Described && r.Examined()
 	for i := range s.Tables {
 		if f := s.Tables[i].File; !slices.Contains(r.Tests, f) {

@@ -12,9 +12,10 @@ import (
 
 // Figure is a rate that somebody wrote down, in GB/s (1e9 bytes a second).
 type Figure struct {
-	GBps  float64
-	Other bool // what should have come, what was measured without NCCL (ib_write_bw, iperf), or a rate in bits
-	Quote finding.Quote
+	GBps   float64
+	Other  bool   // what should have come, what was measured without NCCL (ib_write_bw, iperf), or a rate in bits
+	Device string // that perftest filled with large messages
+	Quote  finding.Quote
 }
 
 // figureReader finds rates in sentences.
@@ -47,7 +48,7 @@ func (f *figureReader) read(s *Set, text string, q finding.Quote) {
 			anyOf(head, []string{"carry", "should"}) || strings.HasSuffix(head, " of")
 		for _, n := range append(numberIn.FindAllString(text[m[2]:m[3]], 8), text[m[4]:m[5]]) {
 			if v, ok := number(n); ok && len(s.Figures) < maxFigures {
-				s.Figures = append(s.Figures, Figure{v * scale, other, short(q)})
+				s.Figures = append(s.Figures, Figure{GBps: v * scale, Other: other, Quote: short(q)})
 			}
 		}
 	}

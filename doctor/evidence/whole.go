@@ -14,6 +14,7 @@ import (
 	"busbar.dev/input/perftest"
 	"busbar.dev/input/snapshot"
 	"busbar.dev/internal/unpack"
+	"busbar.dev/unit"
 )
 
 // maxMachine bounds an archive that is tried as a copy of a machine.
@@ -42,7 +43,11 @@ func (r *Reader) whole() (formats int) {
 		case []perftest.Table:
 			for _, t := range x {
 				if best := t.Best(); best != nil {
-					r.figure(best.Rate.GBps(), true, best.Line, strings.TrimSpace(t.Test+" "+t.Device+": "+best.Text))
+					f := Figure{GBps: best.Rate.GBps(), Other: true}
+					if best.Size >= 64*unit.KiB {
+						f.Device = t.Device
+					}
+					r.figure(f, best.Line, strings.TrimSpace(t.Test+" "+t.Device+": "+best.Text))
 				}
 			}
 		default:
@@ -65,10 +70,10 @@ func (r *Reader) whole() (formats int) {
 }
 
 // figure files a rate that a tool printed.
-func (r *Reader) figure(gbps float64, other bool, line int, text string) {
+func (r *Reader) figure(f Figure, line int, text string) {
 	if len(r.set.Figures) < maxFigures {
-		q := finding.Quote{File: r.name, Line: line, Text: text}
-		r.set.Figures = append(r.set.Figures, Figure{gbps, other, short(q)})
+		f.Quote = short(finding.Quote{File: r.name, Line: line, Text: text})
+		r.set.Figures = append(r.set.Figures, f)
 	}
 }
 

@@ -80,10 +80,10 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 	if err := b.TakeBytes(int64(len(data))); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if at := bytes.IndexByte(data[:min(len(data), 1<<16)], 0); at >= 0 && !isUTF16(data) {
+	if at := bytes.IndexByte(data[:min(len(data), 1<<16)], 0); at >= 0 {
 		return nil, fmt.Errorf("%s: %w: binary data (a zero byte at offset %d); expected text", name, ErrUnknown, at)
 	}
-	data = fromUTF16(data)
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	var frags []*cluster.Fragment
 	var failed []error
 	for _, k := range Find(data, Part) {
@@ -143,30 +143,4 @@ func (s stopping) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return s.Reader.Read(p)
-}
-
-// isUTF16 reports a byte order mark, as PowerShell's redirection writes it.
-func isUTF16(data []byte) bool {
-	return len(data) >= 2 && (data[0] == 0xff && data[1] == 0xfe || data[0] == 0xfe && data[1] == 0xff)
-}
-
-// fromUTF16 turns UTF-16 with a mark into bytes, keeping what is ASCII; every
-// format here is.
-func fromUTF16(data []byte) []byte {
-	if !isUTF16(data) {
-		return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	}
-	low := 0
-	if data[0] == 0xfe {
-		low = 1
-	}
-	out := make([]byte, 0, len(data)/2)
-	for i := 2; i+1 < len(data); i += 2 {
-		b, high := data[i+low], data[i+1-low]
-		if high != 0 {
-			b = '?'
-		}
-		out = append(out, b)
-	}
-	return out
 }

@@ -160,11 +160,8 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 }
 
 // isBinary reports a beginning with a zero that is no text: more zeros than a log has that was
-// cut while it was written to, or control characters all over, and no mark of UTF-16.
+// cut while it was written to, or control characters all over.
 func isBinary(head []byte) bool {
-	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
-		return false
-	}
 	rest := bytes.TrimLeft(head, "\x00") // what a truncated file is filled up with
 	control := 0
 	for _, c := range rest {

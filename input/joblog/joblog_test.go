@@ -94,3 +94,26 @@ func TestShortLists(t *testing.T) {
 		t.Errorf("%d lines keep %d ranks", len(l.Events), ranks)
 	}
 }
+
+// TestWrapped: what tells of a rank is found behind whatever a runtime, a launcher or a collector put before the line.
+func TestWrapped(t *testing.T) {
+	const text = "[rank2]: Traceback (most recent call last):\n[rank2]:   File \"/w/train.py\", line 10, in <module>\n" +
+		"[rank2]: ValueError: shapes do not match\n"
+	for _, before := range []string{
+		"", "2026-11-16T02:35:23.156796868Z ", "2026-11-16T02:35:23.156+01:00 stderr F ", "[pod/train-0/main] ",
+		"[pod/train-0/main] 2026-11-16T02:35:23.1Z ", "trainer-0  | ", "(Worker pid=12, ip=10.0.0.1) ",
+		"Nov 16 02:35:23 n1 train[991]: ", "2026-11-16T02:35:23.156796+00:00 n1 train[991]: ",
+		"\x1b[36m(Worker pid=3)\x1b[0m ",
+	} {
+		l := Read("job.log", []byte(before+strings.Join(strings.SplitAfter(text, "\n")[:3], before)))
+		if len(l.Events) != 1 || l.Events[0].Kind != Exception || l.Events[0].Rank != 2 ||
+			l.Events[0].Text != "ValueError: shapes do not match" {
+			t.Errorf("%q: %+v", before, l.Events)
+		}
+	}
+	for _, line := range []string{"epoch | loss", "rank 3 | 7", "[podium] x", "2026-11-16T02:35:23 plain line of text"} {
+		if got := unwrapped(line); got != line {
+			t.Errorf("%q became %q", line, got)
+		}
+	}
+}

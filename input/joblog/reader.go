@@ -110,11 +110,29 @@ var loggerLine = lazyre.New(`^\[?[IWEF]\d{4} \d\d:\d\d:\d\d`)
 // label is what launchers put before a line: the rank, or torchrun's local rank; mpirun's; srun --label's.
 var label = lazyre.New(`^(?:\[(rank|default)(\d{1,9})\]: ?|\[1,(\d{1,9})\]<std.{0,30}?>: ?|\s{0,3}(\d{1,5}) *: )`)
 
+// wrapping is what kubectl --prefix, docker compose, Ray, the runtimes of containers and syslog put before a line.
+var wrapping = lazyre.New(`^(?:\[pod/[^\]\s]{1,200}\] |\([^()]{0,80}\bpid=\d[^()]{0,40}\) |` +
+	`[a-z0-9][\w.-]{0,80}[-_]\d+ +\| |(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,32}) ` +
+	`(?:[\w.-]{1,80} [\w./-]{1,80}\[\d+\]: |std(?:out|err) [FP] )|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]{0,12}(?:Z|[+-]\d\d:\d\d) )`)
+
+// unwrapped is a line without one of them. Most lines have none, and are told by few of their bytes.
+func unwrapped(text string) string {
+	if len(text) < 12 || text[0] != '(' && text[10] != 'T' && (text[3] != ' ' || text[6] != ' ') &&
+		!strings.HasPrefix(text, "[pod/") && !strings.Contains(text[:min(len(text), 90)], " | ") {
+		return text
+	}
+	return text[len(wrapping.FindString(text)):]
+}
+
 // prefix takes off what launchers and loggers put before a line, and keeps the rank and the time that it tells.
 func (r *Reader) prefix(text string) string {
 	r.rank, r.time = -1, 0
 	text = strings.TrimRight(text, " ")
 	for range 4 {
+		if rest := unwrapped(text); rest != text {
+			text = rest
+			continue
+		}
 		if text == "" || text[0] != '[' && (text[0] > '9' || !strings.Contains(text[:min(len(text), 16)], ":")) {
 			break
 		}

@@ -147,6 +147,10 @@ func (w *walker) decompress(f *File, depth int) (int, error) {
 		case isBzip2(head):
 			in = bzip2.NewReader(f.Reader)
 		default:
+			if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
+				_, _ = f.Discard(2) // peeked at
+				f.Reader = bufio.NewReaderSize(utf16{f.Reader, int(0xff - head[0])}, bufferSize)
+			}
 			return depth, nil
 		}
 		if depth >= maxNested {
@@ -154,6 +158,30 @@ func (w *walker) decompress(f *File, depth int) (int, error) {
 		}
 		f.Reader = bufio.NewReaderSize(source{in, w.b.TakeUnpacked}, bufferSize)
 	}
+}
+
+// utf16 reads what PowerShell's redirection writes, and keeps what is ASCII: every format here is.
+type utf16 struct {
+	*bufio.Reader
+
+	low int // place of the lower byte
+}
+
+func (u utf16) Read(p []byte) (n int, err error) {
+	for n < len(p) && (n == 0 || u.Buffered() > 1) {
+		var c [2]byte
+		if _, err = io.ReadFull(u.Reader, c[:]); err != nil {
+			if err == io.ErrUnexpectedEOF { // half a character
+				err = io.EOF
+			}
+			return n, err
+		}
+		if p[n] = c[u.low]; c[1-u.low] != 0 {
+			p[n] = '?'
+		}
+		n++
+	}
+	return n, nil
 }
 
 var errNested = fmt.Errorf("packed more than %d times over; unpack it first", maxNested)

@@ -225,3 +225,24 @@ func FuzzWalk(f *testing.F) {
 		}
 	})
 }
+
+// TestUTF16 reads what a Windows terminal's redirection writes, in either order of bytes, packed or not.
+func TestUTF16(t *testing.T) {
+	text := strings.Repeat("NCCL INFO a\r\n", 20000)
+	little := "\xff\xfe" + strings.Join(strings.Split(text, ""), "\x00") + "\x00"
+	big := "\xfe\xff\x00" + strings.Join(strings.Split(text, ""), "\x00")
+	for _, file := range []string{little, big, little + "\x03", big[:len(big)-1] + "é"} {
+		got, _, err := Plain(nil, strings.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(got)
+		if err != nil || len(data) < len(text)-1 || string(data[:len(text)-1]) != text[:len(text)-1] {
+			t.Errorf("%d of %d bytes, %v", len(data), len(text), err)
+		}
+	}
+	got, _, _ := Plain(nil, strings.NewReader("\xff\xfe\x16\x22a\x00"))
+	if data, _ := io.ReadAll(got); string(data) != "?a" {
+		t.Errorf("%q", data)
+	}
+}

@@ -74,6 +74,7 @@ func (c *nodesCmd) Run(e *env) error {
 // fleet is what a question about a fleet may touch.
 func (e *env) fleet(o common, server client.Options) query.Env {
 	q := e.query(o)
+	server.Exec = e.kubectl
 	q.Fleet = client.New(server)
 	return q
 }

@@ -30,7 +30,9 @@ func (c *goodputCmd) Run(e *env) error {
 		}
 	}
 	if c.MTBF == "fleet" {
-		e.server = client.New(client.Options{Server: os.Getenv("BUSBAR_SERVER"), CA: os.Getenv("BUSBAR_SERVER_CA")})
+		e.server = client.New(client.Options{
+			Server: os.Getenv("BUSBAR_SERVER"), CA: os.Getenv("BUSBAR_SERVER_CA"), Exec: e.kubectl,
+		})
 	}
 	return e.answer(q, question, c.common, nil)
 }

@@ -100,6 +100,7 @@ type env struct {
 
 func main() {
 	measurePart()
+	asPlugin(os.Args[0])
 	os.Exit(program())
 }
 

@@ -22,6 +22,10 @@ func TestMain(m *testing.M) {
 		"busbar": func() {
 			os.Exit(program())
 		},
+		"kubectl-busbar": func() {
+			asPlugin("kubectl-busbar")
+			os.Exit(program())
+		},
 		"all_reduce_perf": fakePerf,
 		"lab-trainer":     labTrainer,
 		"quick-agent":     quickAgent,

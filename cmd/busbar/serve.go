@@ -30,6 +30,8 @@ import (
 type serveCmd struct {
 	Start serveRunCmd   `cmd:"" name:"run" default:"withargs" hidden:"" help:"Serve the page on this machine."`
 	Token serveTokenCmd `cmd:"" help:"Manage who may read the page and order measurements."`
+	Probe serveProbeCmd `cmd:"" hidden:"" help:"Tell whether the page of a server answers."`
+	Join  serveJoinCmd  `cmd:"" hidden:"" help:"Join standard input and output to the server's socket."`
 }
 
 type serveRunCmd struct {

@@ -26,7 +26,15 @@ type Options struct {
 	Server    string `env:"BUSBAR_SERVER" placeholder:"URL" help:"Address of busbar serve; also BUSBAR_SERVER (default: this user's server on this machine, from --data, else http://127.0.0.1:7641)."`
 	TokenFile string `name:"token-file" placeholder:"FILE" help:"File with a token (default: BUSBAR_TOKEN; this user's server in --data needs none)."`
 	CA        string `name:"server-ca" env:"BUSBAR_SERVER_CA" placeholder:"FILE" help:"CA certificates to trust with https://; also BUSBAR_SERVER_CA (default: the machine's)."`
+	// Exec reaches a server's own socket by kubectl; nil is not at all.
+	Exec func(pod string) (net.Conn, error) `kong:"-"`
 }
+
+// Kubectl begins the address of a server that kubectl reaches: nothing, or NAMESPACE/POD.
+const Kubectl = "kubectl:"
+
+// usualPage is where a server is that nobody names.
+const usualPage = "http://127.0.0.1:7641"
 
 // Client asks a server.
 type Client struct {
@@ -53,7 +61,14 @@ func (c *Client) look() error {
 	if err != nil {
 		return err
 	}
-	at := cmp.Or(o.Server, local.Page, "http://127.0.0.1:7641")
+	at := cmp.Or(o.Server, local.Page, usualPage)
+	if pod, ok := strings.CutPrefix(at, Kubectl); ok && o.Exec != nil {
+		c.base = "http://localhost"
+		c.http = &http.Client{Timeout: mostTime, Transport: &http.Transport{
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return o.Exec(pod) },
+		}}
+		return nil
+	}
 	u, err := url.Parse(at)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("--server %q: expected an address such as https://host:7641", at)

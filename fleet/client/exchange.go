@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,16 +35,9 @@ func Exchange(ctx context.Context, server, ca, tokenFile string) ([]byte, error)
 	if err != nil {
 		return nil, failure.Cannot(fmt.Errorf("--kube-token: %w", err))
 	}
-	o := Options{CA: ca}
-	c := &Client{options: o, base: strings.TrimSuffix(server, "/"), from: "--kube-token " + tokenFile}
-	c.http = &http.Client{
-		Timeout:       30 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	if ca != "" {
-		if c.http.Transport, err = o.trusting(); err != nil {
-			return nil, err
-		}
+	c, err := open(server, ca)
+	if err != nil {
+		return nil, err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+ExchangePath, nil)
 	if err != nil {
@@ -66,6 +60,45 @@ func Exchange(ctx context.Context, server, ca, tokenFile string) ([]byte, error)
 		return nil, failure.Cannot(errors.New(c.base + ": an answer that is no credentials"))
 	}
 	return data, nil
+}
+
+// open is a client of a page for what needs no token of its own.
+func open(server, ca string) (*Client, error) {
+	c := &Client{base: strings.TrimSuffix(server, "/"), http: &http.Client{
+		Timeout:       30 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	if ca == "" {
+		return c, nil
+	}
+	var err error
+	c.http.Transport, err = (&Options{CA: ca}).trusting()
+	return c, err
+}
+
+// Alive tells whether a server's page answers, for which nobody needs a token.
+func (o Options) Alive(ctx context.Context) error {
+	local, err := o.Local()
+	if err != nil {
+		return err
+	}
+	c, err := open(cmp.Or(o.Server, local.Page, usualPage), o.CA)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/healthz", nil)
+	if err != nil {
+		return fmt.Errorf("--server: %w", err)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return failure.Cannot(c.unreachable(err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return failure.Cannot(fmt.Errorf("%s answers %s; is this the page of busbar serve?", c.base, resp.Status))
+	}
+	return nil
 }
 
 func loopback(host string) bool {

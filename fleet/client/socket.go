@@ -1,12 +1,15 @@
 package client
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/osdep"
 )
 
@@ -59,6 +62,28 @@ func dial(dir string) (net.Conn, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, socketFile), err)
 	}
 	return c, nil
+}
+
+// Join copies between two streams and the socket of the folder's server, until either side has ended.
+func (f Folder) Join(in io.Reader, out io.Writer) error {
+	dir, err := f.Path()
+	if err != nil {
+		return err
+	}
+	conn, err := dial(dir)
+	if err != nil {
+		return failure.Cannot(fmt.Errorf("--data %s: %w; does busbar serve run there?", dir, err))
+	}
+	defer conn.Close()
+	go func() {
+		_, _ = io.Copy(conn, in) // whoever asks has ended, or the server has
+		conn.Close()
+	}()
+	_, err = io.Copy(out, conn)
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
+	}
+	return failure.Cannot(err)
 }
 
 // withPath calls back with a path of the socket that is short enough.

@@ -1,19 +1,28 @@
 package schema
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apps "k8s.io/api/apps/v1"
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
+	network "k8s.io/api/networking/v1"
+	rbac "k8s.io/api/rbac/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	"sigs.k8s.io/yaml"
+
+	"busbar.dev/hardware"
+	"busbar.dev/input/k8s"
 )
 
 // decode reads a document as the API server does with strict validation: fields that the type does not
@@ -31,6 +40,30 @@ func decode(doc string) (any, error) {
 		x = new(apps.StatefulSet)
 	case "apps/v1/DaemonSet":
 		x = new(apps.DaemonSet)
+	case "v1/Pod":
+		x = new(core.Pod)
+	case "v1/Node":
+		x = new(core.Node)
+	case "v1/Secret":
+		x = new(core.Secret)
+	case "v1/ConfigMap":
+		x = new(core.ConfigMap)
+	case "v1/ServiceAccount":
+		x = new(core.ServiceAccount)
+	case "rbac.authorization.k8s.io/v1/ClusterRole":
+		x = new(rbac.ClusterRole)
+	case "rbac.authorization.k8s.io/v1/ClusterRoleBinding":
+		x = new(rbac.ClusterRoleBinding)
+	case "rbac.authorization.k8s.io/v1/Role":
+		x = new(rbac.Role)
+	case "rbac.authorization.k8s.io/v1/RoleBinding":
+		x = new(rbac.RoleBinding)
+	case "networking.k8s.io/v1/NetworkPolicy":
+		x = new(network.NetworkPolicy)
+	case monitoring.SchemeGroupVersion.String() + "/ServiceMonitor":
+		x = new(monitoring.ServiceMonitor)
+	case kueue.GroupVersion.String() + "/Topology":
+		x = new(kueue.Topology)
 	case "batch/v1/Job":
 		x = new(batch.Job)
 	case jobset.GroupVersion.String() + "/JobSet":
@@ -170,6 +203,51 @@ func TestStrict(t *testing.T) {
 	} {
 		if _, err := decode(doc); err == nil {
 			t.Errorf("%q is taken", doc)
+		}
+	}
+}
+
+// TestLabels holds what map writes of nodes, and of levels for Kueue, to their types and to what the API server asks of
+// labels.
+func TestLabels(t *testing.T) {
+	c, err := hardware.Preset("gb200-nvl72", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.Network.Switches {
+		c.Network.Switches[i].Name = strings.Repeat("a-long-name;of a switch", 4) + fmt.Sprint(i)
+	}
+	var nodes, levels bytes.Buffer
+	if err := errors.Join(k8s.WriteLabels(&nodes, c), k8s.WriteTopology(&levels, c)); err != nil {
+		t.Fatal(err)
+	}
+	x, err := decode(levels.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := x.(*kueue.Topology).Spec.Levels
+	if n := len(of); n < 3 || n > 16 || of[n-1].NodeLabel != core.LabelHostname {
+		t.Errorf("levels %+v", of)
+	}
+	docs := strings.Split(nodes.String(), "\n---\n")[1:]
+	if len(docs) != 3*18 {
+		t.Errorf("%d nodes", len(docs))
+	}
+	for _, doc := range docs {
+		x, err := decode(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		labels := x.(*core.Node).Labels
+		for _, l := range of[:len(of)-1] {
+			if labels[l.NodeLabel] == "" {
+				t.Errorf("%v lacks %s", labels, l.NodeLabel)
+			}
+		}
+		for k, v := range labels {
+			if bad := append(validation.IsQualifiedName(k), validation.IsValidLabelValue(v)...); bad != nil {
+				t.Errorf("%s=%s: %v", k, v, bad)
+			}
 		}
 	}
 }

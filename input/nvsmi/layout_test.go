@@ -70,7 +70,18 @@ func TestLayouts(t *testing.T) {
 			in: "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tSYSSYS\t0-7\nGPU1\tSYS\t X \tSYS\t8-9\nGPU2\tSYS\tSYS\t X " +
 				"\t10\n",
 			want: []string{": X SYS SYS / SYS X SYS / SYS SYS X [gpu0 0-7 -] [gpu1 8-9 -] [gpu2 10 -]"},
-			warn: []string{"row GPU0 has 2 cells", `row GPU0, column GPU1: "SYSSYS"`},
+		},
+		{
+			name: "a header run together",
+			in:   "GPU0GPU1CPU AffinityNUMA AffinityGPU NUMA ID\nGPU0 X PHB 0-7 0 N/A\nGPU1 PHB X 0-7 0 N/A\n",
+			want: []string{": X PHB / PHB X [gpu0 0-7 0] [gpu1 0-7 0]"},
+		},
+		{
+			name: "NICs run together with GPUs",
+			in: "\tGPU0\tGPU1mlx5_0mlx5_1\tCPU Affinity\nGPU0\t X \tNV2\tPIXNODE\t0-7\nGPU1\tNV2\t X \tNODE\tPIX\t0-7\n" +
+				"mlx5_0\tPIX\tNODE\t X \tNODE\nmlx5_1\tNODE\tPIX\tNODE\t X \n",
+			want: []string{": X NV2 PIX NODE / NV2 X NODE PIX / PIX NODE X NODE / NODE PIX NODE X nic0=mlx5_0 nic1=mlx5_1 " +
+				"[gpu0 0-7 -] [gpu1 0-7 -]"},
 		},
 		{
 			name: "a terminal folded the rows",
@@ -250,11 +261,6 @@ func TestTopoErrors(t *testing.T) {
 		{"header alone", "\tGPU0\tGPU1\tCPU Affinity\n", "in: no matrix of path classes found"},
 		{"peer access", "\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n", "in: no matrix of path classes found"},
 		{"binary", "\x00\x01GPU0\xff\xfe", "in: no matrix of path classes found"},
-		{
-			"header run together",
-			"GPU0GPU1CPU AffinityNUMA AffinityGPU NUMA ID\nGPU0 X PHB 0-7 0 N/A\nGPU1 PHB X 0-7 0 N/A\n",
-			"in: no matrix of path classes found",
-		},
 		{
 			"a terminal folded a header of GPUs",
 			"     GPU0 GPU1\nGPU2 CPU Affinity\nGPU0  X  PIX\nPIX  0-3\nGPU1 PIX  X\nPIX  0-3\nGPU2 PIX PIX\n X   0-3\n",

@@ -168,7 +168,12 @@ var (
 	tailNames = lazyre.New(`CPU ?Affinity|NUMA ?Affinity|GPU NUMA ID`)
 	// deviceWord is a word that can be a device's name.
 	deviceWord = lazyre.New(`^[A-Za-z][\w.-]*\d[\w.-]*$`)
+	// glued is a name or a cell that lost the white space before it, as where a terminal breaks a line at a tab.
+	glued = lazyre.New(`\B(?:PIX|PXB|PHB|NODE|SYS|SOC|NV\d|GPU\d|NIC\d|mlx\d|CPU Aff)`)
 )
+
+// cellsOf cuts a line into its words.
+func cellsOf(text string) []string { return strings.Fields(glued.ReplaceAllString(text, " $0")) }
 
 // parseHeader reads a line of column names: GPUs first, then NICs, then the
 // affinity columns, which it counts. A row is none, because a class follows its name.
@@ -176,7 +181,7 @@ func parseHeader(text string) (cols []string, tails int) {
 	if !startsWithGPU(text) {
 		return nil, 0
 	}
-	words := strings.Fields(text)
+	words := cellsOf(text)
 	for i, w := range words {
 		_, gpu := lines.Numbered(w, "GPU")
 		switch {
@@ -203,6 +208,7 @@ func (t *table) row(text string, num int) bool {
 	if len(words) < 2 || !deviceWord.MatchString(words[0]) || !anyCell(words[1:]) {
 		return false
 	}
+	words = cellsOf(text)
 	name, words := words[0], words[1:]
 	// The cells end before the first word that can only be an affinity.
 	n := slices.IndexFunc(words, func(w string) bool { return isAffinity(w) && w != "N/A" })

@@ -2,7 +2,6 @@ package ethtool
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,11 +123,10 @@ func (d *reader) fragment() *cluster.Fragment {
 	})
 	t := &cluster.NodeType{Name: "node", Devices: make([]cluster.Device, 0, len(d.nics))}
 	nameless, first := 0, 0
-	var software []string
+	var software ifname.Software
 	for _, n := range d.nics {
-		switch is := ifname.Of(n.Device.Label); {
-		case !is.Card && n.PCI == "":
-			software = append(software, fmt.Sprintf("%s (%s)", n.Device.Label, is.What))
+		switch {
+		case n.PCI == "" && software.Add(n.Device.Label):
 			continue
 		case n.absent && !n.has[info] && !n.has[statistics]:
 			f.Warnf(n.line, n.Device.Label, "ethtool had no data on it: no such interface there; left out")
@@ -140,13 +138,7 @@ func (d *reader) fragment() *cluster.Fragment {
 		}
 		t.Devices = append(t.Devices, n.finish("nic"+strconv.Itoa(len(t.Devices))))
 	}
-	if n := len(software); n > 0 {
-		more := ""
-		if n > 3 {
-			more = fmt.Sprintf(" and %d more", n-3)
-		}
-		f.Warnf(0, "", "no NICs, and left out: %s%s", strings.Join(software[:min(n, 3)], ", "), more)
-	}
+	software.Warn(f, 0)
 	if nameless > 0 {
 		f.Warnf(first, "", "%d blocks do not say whose they are: neither interface nor PCI address; put a line such as \"$ "+
 			"ethtool -S eth0\" before each", nameless)

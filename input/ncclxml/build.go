@@ -8,6 +8,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/ifname"
 )
 
 // builder turns one system element into a node type.
@@ -36,6 +37,7 @@ func (b *builder) build() *cluster.NodeType {
 	b.trays, b.at, b.roots = map[string]int{}, map[place]int{}, map[place]int{}
 	b.dialect()
 	cpus := b.numas()
+	var software ifname.Software // NCCL lists those that have an address
 	for _, c := range cpus {
 		for _, e := range c.el.subs {
 			switch e.Name {
@@ -43,6 +45,9 @@ func (b *builder) build() *cluster.NodeType {
 				b.pci(e, c.device, -1, c.tray)
 			case "nic":
 				for _, net := range e.all("net") {
+					if name := net.Get("name"); name != "lo" && software.Add(name) {
+						continue
+					}
 					b.leaves = append(b.leaves, leaf{
 						el: e, nets: []*element{net}, kind: cluster.NIC, tray: c.tray, parent: c.device, index: devOf(net),
 					})
@@ -50,6 +55,7 @@ func (b *builder) build() *cluster.NodeType {
 			}
 		}
 	}
+	software.Warn(b.f, b.sys.Line)
 	b.place(cluster.GPU)
 	b.place(cluster.NIC)
 	b.place(cluster.KindUnknown)

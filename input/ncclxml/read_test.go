@@ -333,6 +333,20 @@ var (
 	gpuElement    = regexp.MustCompile(`(?s)<gpu .*?</gpu>`)
 )
 
+// NCCL lists every interface with an address; those of bridges and tunnels are no NICs.
+func TestReadVirtual(t *testing.T) {
+	f, err := Read("x", strings.NewReader(
+		`<system version="1"><cpu numaid="0"><nic><net name="tunl0" dev="0" speed="10000"/>`+
+			`<net name="br-0a1b" dev="1"/><net name="eth0" dev="2"/></nic></cpu></system>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nics := f.Types[0].Of(cluster.NIC); len(nics) != 1 || f.Types[0].Devices[nics[0]].Label != "eth0" ||
+		len(f.Warnings) != 1 || !strings.HasSuffix(f.Warnings[0].Text, "tunl0 (a tunnel), br-0a1b (a Docker bridge)") {
+		t.Errorf("%+v, %v", f.Types[0].Devices, f.Warnings)
+	}
+}
+
 func TestReadRootBus(t *testing.T) {
 	text := strings.NewReplacer("0000:17:00.0", "0000:00:06.0", "0000:65:00.0", "0000:00:07.0").Replace(pair)
 	nt := read(t, text).Types[0]

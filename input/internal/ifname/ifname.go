@@ -3,9 +3,11 @@ package ifname
 
 import (
 	_ "embed" // for the names
+	"fmt"
 	"strings"
 	"sync"
 
+	"busbar.dev/cluster"
 	"busbar.dev/internal/csvtable"
 )
 
@@ -32,4 +34,27 @@ func Of(name string) Name {
 		}
 	}
 	return Name{Card: true}
+}
+
+// Software collects the interfaces that are no cards.
+type Software []string
+
+// Add takes a name and reports whether it is one of them.
+func (s *Software) Add(name string) bool {
+	is := Of(name)
+	if !is.Card {
+		*s = append(*s, fmt.Sprintf("%s (%s)", name, is.What))
+	}
+	return !is.Card
+}
+
+// Warn says that they were left out.
+func (s Software) Warn(f *cluster.Fragment, line int) {
+	more := ""
+	if n := len(s); n > 3 {
+		s, more = s[:3], fmt.Sprintf(" and %d more", n-3)
+	}
+	if len(s) > 0 {
+		f.Warnf(line, "", "no NICs, and left out: %s%s", strings.Join(s, ", "), more)
+	}
 }

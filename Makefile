@@ -54,10 +54,12 @@ format:
 fuzz:
 	@$(GO) run ./internal/test/fuzzall -time $(FUZZ)
 
-# The manifests of plan --emit and the Helm chart against the types of Kubernetes and JobSet, a module of its own: the first
-# time it fetches them, so it is no part of test.
+# The manifests of plan --emit and the Helm chart against the types of Kubernetes and JobSet, and what is told to CEL, NVSentinel,
+# Prometheus, clients of OpenAPI and of MCP against their own libraries. Modules of their own: the first time they fetch them, so
+# they are no part of test.
 schema:
 	cd launch/schema && $(GO) test ./...
+	cd tools/contracts && $(GO) test ./...
 
 # Needs the vulnerability database on the network, so it is no part of test.
 vuln:

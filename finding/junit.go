@@ -8,6 +8,7 @@ type Suite struct {
 	Name     string   `xml:"name,attr"`
 	Tests    int      `xml:"tests,attr"`
 	Failures int      `xml:"failures,attr"`
+	Skipped  int      `xml:"skipped,attr"`
 	Time     string   `xml:"time,attr,omitempty"` // seconds
 	Cases    []Case   `xml:"testcase"`
 }
@@ -17,6 +18,12 @@ type Case struct {
 	Name    string   `xml:"name,attr"`
 	Class   string   `xml:"classname,attr"`
 	Failure *Failure `xml:"failure"`
+	Skipped *Skipped `xml:"skipped"`
+}
+
+// Skipped is what of a case that does not fail was not looked at.
+type Skipped struct {
+	Message string `xml:"message,attr"`
 }
 
 // Failure is why a case fails.
@@ -32,6 +39,9 @@ func (s *Suite) XML() ([]byte, error) {
 	for _, c := range s.Cases {
 		if c.Failure != nil {
 			s.Failures++
+		}
+		if c.Skipped != nil {
+			s.Skipped++
 		}
 	}
 	data, err := xml.MarshalIndent(s, "", " ")

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,16 +35,22 @@ type Check struct {
 // CheckNode is the verdict on a node.
 type CheckNode struct {
 	Host    string   `json:"host"`
-	Verdict string   `json:"verdict"` // healthy, unhealthy, suspect: one of its pairs is slow, unreachable
+	Verdict string   `json:"verdict"` // healthy, incomplete: what was tested is well, unhealthy, suspect: one of its pairs is slow, unreachable
 	Reasons []string `json:"reasons"`
-	GPUs    int      `json:"gpus"`        // that were looked at
-	Loaded  int      `json:"gpus_loaded"` // of them, that ran a product and a copy
-	Ports   int      `json:"ports"`       // of RDMA, that were looked at
+	Kinds   []string `json:"kinds,omitempty"` // of the findings behind the reasons
+	// Untested is what was not tested of an incomplete node, and why.
+	Untested []string `json:"untested,omitempty"`
+	GPUs     int      `json:"gpus"`        // that were looked at
+	Loaded   int      `json:"gpus_loaded"` // of them, that ran a product and a copy
+	Ports    int      `json:"ports"`       // of RDMA, that were looked at
 }
 
-// Wrong reports nodes that are not healthy.
+// Passed tells that nothing speaks against a node.
+func (n *CheckNode) Passed() bool { return n.Verdict == "healthy" || n.Verdict == "incomplete" }
+
+// Wrong reports nodes against which something speaks.
 func (d *Check) Wrong() bool {
-	return slices.ContainsFunc(d.Nodes, func(n CheckNode) bool { return n.Verdict != "healthy" })
+	return slices.ContainsFunc(d.Nodes, func(n CheckNode) bool { return !n.Passed() })
 }
 
 // Checker is how nodes are looked at: each by itself, then pairs of them.
@@ -55,6 +62,7 @@ type Checker struct {
 	Rounds int // of disjoint pairs; 0 is as many as usual
 	Expect Expectation
 	Show   func(text string) // is told how far it is
+	Told   func(CheckNode)   // on every rank of a job: the verdict on its own node; nil for nobody
 	// By is what pairs of ranks are measured by: best, rdma or tcp; and Perftest the folder of perftest's programs.
 	By, Perftest string
 	// Hosts are reached by SSH, where the nodes are no ranks of a job.
@@ -73,7 +81,7 @@ const AloneTime = lookTime + sumTime + 10*time.Second // to start, and to read t
 // Ranks checks the nodes of a job, one rank each. Rank 0 leads and has the verdict; the others follow, and have none.
 func (c *Checker) Ranks(ctx context.Context, s *engine.Star) (*Check, error) {
 	m := member{
-		star: s, plan: c.Plan, rdma: NewPerftest(c.With, c.Perftest), look: c.look,
+		star: s, plan: c.Plan, rdma: NewPerftest(c.With, c.Perftest), look: c.look, told: c.Told,
 		later: func() *Node {
 			list, _ := hardwarePorts(c.With.Sys)
 			return &Node{Ports: list}
@@ -141,8 +149,23 @@ func (c *Checker) lead(ctx context.Context, h *hub) (*Check, error) {
 		got.notes = append(got.notes, text)
 	}
 	d := c.judge(nodes, got)
+	d.tell(ctx, h)
 	d.Seconds = time.Since(begin).Seconds()
 	return d, nil
+}
+
+// tell tells every rank the verdict on its node.
+func (d *Check) tell(ctx context.Context, h *hub) {
+	var here []int
+	for r := range h.members {
+		if h.away(r) == "" {
+			here = append(here, r)
+		}
+	}
+	h.askAll(ctx, here, sumTime, func(i int) order {
+		at := slices.IndexFunc(d.Nodes, func(n CheckNode) bool { return n.Host == h.members[here[i]].Host })
+		return order{Do: "verdict", Verdict: &d.Nodes[at]}
+	})
 }
 
 // checkedPairs are what the pairs of a check showed.
@@ -277,9 +300,13 @@ func (c *Checker) judge(nodes []*Node, got *checkedPairs) *Check {
 	d.Notes = append(notesOf(nodes), got.notes...)
 	d.Expected = c.Expect.heldAgainst(nodes) + got.expected
 
-	reasons := map[string][]string{}
+	reasons, kinds := map[string][]string{}, map[string][]string{}
 	for _, f := range d.Findings {
 		for _, host := range f.Nodes {
+			if f.Severity != finding.Note {
+				kind, _, _ := strings.Cut(cmp.Or(string(f.Kind), f.ID), ":")
+				kinds[host] = append(kinds[host], kind)
+			}
 			if f.Severity != finding.Note && !pairs.OfPair(f.Kind) {
 				reasons[host] = append(reasons[host], strings.Replace(f.Text, " of "+host, "", 1)) // whose name stands above
 			}
@@ -308,6 +335,13 @@ func (c *Checker) judge(nodes []*Node, got *checkedPairs) *Check {
 			v.Verdict = "unhealthy"
 		case len(suspect[n.Host]) > 0:
 			v.Verdict, v.Reasons = "suspect", suspect[n.Host]
+		default:
+			if v.Untested = n.untested(got); len(v.Untested) > 0 {
+				v.Verdict = "incomplete"
+			}
+		}
+		if !v.Passed() {
+			v.Kinds = slices.Compact(slices.Sorted(slices.Values(kinds[n.Host])))
 		}
 		if v.Verdict == "unhealthy" || v.Verdict == "unreachable" && !alone {
 			bad = append(bad, n.Host)
@@ -316,6 +350,22 @@ func (c *Checker) judge(nodes []*Node, got *checkedPairs) *Check {
 	}
 	d.Hostlist = cluster.FormatSlurmHosts(bad)
 	return d
+}
+
+// untested is what of a node with GPUs was not tested.
+func (n *Node) untested(got *checkedPairs) []string {
+	if n.GPUs == 0 {
+		return nil
+	}
+	list := slices.Clone(n.Notes)
+	unloaded := func(text string) bool { return strings.HasPrefix(text, "products") }
+	if len(n.Loads) == 0 && !slices.ContainsFunc(list, unloaded) {
+		list = append(list, "products and memory were not measured, by --no-load or for want of busbar-gpu")
+	}
+	if got.by == "tcp" && len(n.Ports) > 0 && len(got.table.Names) > 1 {
+		list = append(list, "RDMA between nodes was not measured: "+got.why)
+	}
+	return list
 }
 
 // suspects are the findings that no node explains, by node.

@@ -20,7 +20,7 @@ import (
 
 // order is what rank 0 asks of a member.
 type order struct {
-	Do    string         `json:"do"`   // look, later, ports, pair, sum, gpus, gpu, end
+	Do    string         `json:"do"`   // look, later, ports, pair, sum, gpus, gpu, verdict, end
 	Seat  engine.Seat    `json:"seat"` // in the group of a pair or a sum
 	Limit time.Duration  `json:"limit"`
 	Job   string         `json:"job,omitempty"` // whose ranks may share RDMA ports
@@ -28,6 +28,8 @@ type order struct {
 	// GPU is what one of a member's workers of busbar-gpu is asked; they do so at the same time.
 	GPU    *device.Request `json:"gpu,omitempty"`
 	Worker int             `json:"worker,omitempty"`
+	// Verdict is that on the member's node, for whoever it has to tell.
+	Verdict *CheckNode `json:"verdict,omitempty"`
 }
 
 // reply is what came of it.
@@ -54,7 +56,8 @@ type member struct {
 	// look looks at the node; nil where perftest alone is run. later reads its ports again.
 	look  func(ctx context.Context) *Node
 	later func() *Node
-	gpus  device.Team // workers of this node
+	told  func(CheckNode) // of the verdict on this node; nil where nobody waits for it
+	gpus  device.Team     // workers of this node
 }
 
 // serve does orders until the last.
@@ -95,6 +98,10 @@ func (m *member) do(ctx context.Context, o order) (r reply) {
 		r.Node = m.look(ctx)
 	case "later":
 		r.Node = m.later()
+	case "verdict":
+		if m.told != nil {
+			m.told(*o.Verdict)
+		}
 	case "ports":
 		r, err = m.rdma.claim(ctx, o.Job)
 	case "gpus":

@@ -138,7 +138,7 @@ func TestCheckOneNodeJob(t *testing.T) {
 			Expectation{Cluster: described(), OneNode: one})
 		want, says := "unhealthy", "a job over several nodes needs them"
 		if one {
-			want, says = "healthy", "this job has one node and does not need them"
+			want, says = "incomplete", "this job has one node and does not need them"
 		}
 		if d.Nodes[0].Verdict != want || len(d.Findings) != 1 || !strings.HasSuffix(d.Findings[0].Text, says) {
 			t.Errorf("%+v: %+v %+v", tt, d.Nodes, d.Findings)

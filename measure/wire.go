@@ -25,7 +25,7 @@ func (m *member) accepts(do string) bool {
 	switch do {
 	case "ports", "pair":
 		return m.rdma != nil
-	case "look", "later", "sum":
+	case "look", "later", "sum", "verdict":
 		return m.look != nil
 	case "gpus", "gpu":
 		return m.gpus != nil
@@ -46,6 +46,8 @@ func (m *member) decodeOrder(body []byte) (o order, err error) {
 		err = fmt.Errorf("%s within %v; expected up to %v", o.Do, o.Limit, mostLimit)
 	case x != nil && o.Do != "pair" || x == nil && o.Do == "pair" && m.look == nil || (o.GPU != nil) != (o.Do == "gpu"):
 		err = fmt.Errorf("%s with the wrong fields", o.Do)
+	case (o.Verdict != nil) != (o.Do == "verdict") || o.Verdict != nil && !o.Verdict.sound():
+		err = fmt.Errorf("%s with the wrong fields", o.Do)
 	case len(o.Job) > 64:
 		err = fmt.Errorf("a job's name of %d bytes", len(o.Job))
 	case x != nil && (x.GPU < -1 || x.GPU >= mostDevices || x.GPU >= 0 && !m.rdma.Cuda):
@@ -57,6 +59,18 @@ func (m *member) decodeOrder(body []byte) (o order, err error) {
 		return o, fmt.Errorf("an order of rank 0: %w", err)
 	}
 	return o, nil
+}
+
+// sound bounds a verdict that comes from rank 0.
+func (n *CheckNode) sound() bool {
+	text := len(n.Host)
+	for _, list := range [][]string{n.Reasons, n.Kinds, n.Untested} {
+		for _, s := range list {
+			text += len(s)
+		}
+	}
+	return text <= mostDevices*mostText && len(n.Reasons)+len(n.Kinds)+len(n.Untested) <= mostDevices &&
+		slices.Contains([]string{"healthy", "incomplete", "unhealthy", "suspect", "unreachable"}, n.Verdict)
 }
 
 // checkReply refuses a member's reply to an order that does not say what was asked for, or says something of others.

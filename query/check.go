@@ -24,13 +24,15 @@ type Check struct {
 	Perftest string `placeholder:"DIR" help:"Folder of the perftest programs on every host (default: PATH)."`
 	Rounds   int    `least:"1" placeholder:"N" help:"Rounds of disjoint pairs, which is how many others each node is measured with (default all up to 128 nodes, 64 of more)."`
 	NoLoad   bool   `name:"no-load" help:"Do not run products and copies on GPUs; read their state alone."`
+	// Told is told the verdict on its own node by every rank of a job; nil for nobody.
+	Told func(measure.CheckNode) `kong:"-"`
 }
 
 // checker is how the fields say that nodes are looked at.
 func (q *Check) checker(ctx context.Context, env Env, with measure.Programs) (c *measure.Checker, err error) {
 	c = &measure.Checker{
 		With: with, Helper: q.Helper, NoLoad: q.NoLoad, Rounds: q.Rounds, By: q.By, Perftest: q.Perftest, SSH: q.SSH,
-		Show: env.progress, Plan: bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Small: 8},
+		Told: q.Told, Show: env.progress, Plan: bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Small: 8},
 	}
 	if c.Plan.Large, err = q.Size.bytes(); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)

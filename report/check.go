@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar.dev/finding"
@@ -13,7 +14,7 @@ import (
 // Check prints the verdict on every node that is not healthy, and how many are.
 func Check(p *Page, d *measure.Check) {
 	p.send(checkTable(d))
-	healthy, gpus, loaded, ports := 0, 0, 0, 0
+	healthy, incomplete, gpus, loaded, ports := 0, 0, 0, 0, 0
 	for _, n := range d.Nodes {
 		gpus, loaded, ports = gpus+n.GPUs, loaded+n.Loaded, ports+n.Ports
 		if n.Verdict == "healthy" {
@@ -22,6 +23,10 @@ func Check(p *Page, d *measure.Check) {
 		}
 		p.printf("%s: %s\n", n.Host, n.Verdict)
 		p.hanging("  ", "  ", n.Reasons)
+		if n.Passed() {
+			incomplete++
+			p.hanging("  not tested: ", "  not tested: ", n.Untested)
+		}
 	}
 	looked := words.Plural(gpus, "GPU") + " checked"
 	switch {
@@ -42,7 +47,8 @@ func Check(p *Page, d *measure.Check) {
 	case d.Partners < len(d.Nodes)-1:
 		how += fmt.Sprintf(" (each node with at least %d of %d others)", d.Partners, len(d.Nodes)-1)
 	}
-	p.printf("%s healthy of %d; %s; %s, %.1f s; compared with %s\n", words.Plural(healthy, "node"), len(d.Nodes),
+	p.printf("%s healthy%s of %d; %s; %s, %.1f s; compared with %s\n", words.Plural(healthy, "node"),
+		when(incomplete > 0, fmt.Sprintf(", %d incomplete", incomplete)), len(d.Nodes),
 		looked, how, d.Seconds, d.Expected)
 	if d.Hostlist != "" {
 		p.printf("unhealthy: %s\n", d.Hostlist)
@@ -59,7 +65,7 @@ func Check(p *Page, d *measure.Check) {
 func checkTable(d *measure.Check) *texttab.Table {
 	t := texttab.New("node", "verdict", ">GPUs", "reasons")
 	for _, n := range d.Nodes {
-		t.Add(n.Host, n.Verdict, n.GPUs, strings.Join(n.Reasons, "; "))
+		t.Add(n.Host, n.Verdict, n.GPUs, strings.Join(append(slices.Clone(n.Reasons), n.Untested...), "; "))
 	}
 	return t
 }
@@ -69,7 +75,10 @@ func CheckJUnit(d *measure.Check) ([]byte, error) {
 	s := finding.Suite{Name: "busbar check", Time: fmt.Sprintf("%.3f", d.Seconds)}
 	for _, n := range d.Nodes {
 		c := finding.Case{Name: n.Host, Class: "busbar.check." + d.By}
-		if n.Verdict != "healthy" {
+		switch {
+		case n.Verdict == "incomplete":
+			c.Skipped = &finding.Skipped{Message: "not tested: " + strings.Join(n.Untested, "; ")}
+		case !n.Passed():
 			c.Failure = &finding.Failure{Message: n.Verdict, Text: strings.Join(n.Reasons, "\n")}
 		}
 		s.Cases = append(s.Cases, c)

@@ -17,10 +17,14 @@ type checkCmd struct {
 	query.Check
 	JUnit string `name:"output" short:"o" placeholder:"FILE.xml" help:"Also write the verdicts to FILE as JUnit XML, one case per node."`
 	Emit  string `placeholder:"KIND" help:"Print what runs the check instead, with -c and the other flags given: ansible (a playbook), slurm (a prolog) or kube (a Job)."`
+	As    string `placeholder:"PROGRAM" enum:",nvsentinel" default:"" help:"nvsentinel: run as a preflight check of NVSentinel: take the gang from its ConfigMap, and report each node over its socket."`
 }
 
 // Run checks as a rank, starts ranks that do, or asks hosts.
 func (c *checkCmd) Run(e *env) error {
+	if c.As != "" {
+		return c.preflight(e)
+	}
 	if c.Emit != "" {
 		program, err := os.Executable()
 		if err != nil {

@@ -105,9 +105,10 @@ var columns = []struct {
 	{"fleet/agent", 8},
 	{"fleet/hub", 8},
 	{"fleet/client", 6},
-	{"ask", 12}, // the registry of questions
+	{"fleet/nvsentinel", 1}, // its preflight checks
+	{"ask", 12},             // the registry of questions
 	{"web", 13},
-	{"web/mcp", 13}, // the Model Context Protocol
+	{"web/mcp", 13},      // the Model Context Protocol
 	{"fleet/server", 14}, // the page and the fleet put together
 	{"cmd/", 15},
 	{"internal/test", 15},
@@ -125,7 +126,7 @@ var reserved = []struct {
 	{"log/slog", "libraries return errors and warnings; only commands log", []string{"cmd/"}},
 	{
 		"net/http", "the model does not serve",
-		[]string{"cmd/", "web", "internal/kube", "fleet/client", "fleet/hub", "fleet/server"},
+		[]string{"cmd/", "web", "internal/kube", "fleet/client", "fleet/hub", "fleet/nvsentinel", "fleet/server"},
 	},
 	{
 		"os/exec", "only the command starts other programs, and who starts ranks",

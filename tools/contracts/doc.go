@@ -1,0 +1,2 @@
+// Package contracts has tests alone.
+package contracts

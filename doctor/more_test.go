@@ -40,7 +40,6 @@ func TestMoreFaults(t *testing.T) {
 		{"jobs crash on one host\nNCCL_NVLS_ENABLE=0 (workaround)", "nvls-failed"},
 		{"all-reduce is slow until NCCL_TOPO_FILE is set", "vm-topology"},
 		{"all-reduce is slow across racks\nNCCL_IB_ADAPTIVE_ROUTING=1 improves it", "fabric"},
-		{"sums are wrong values when two RTX A5000 exchange data", "iommu"},
 		{warn + "Call to ibv_create_cq failed with error Operation not permitted", "memlock"},
 		{"two jobs on two hosts crash, only ports 20000 to 21000 are open", "connect-failed"},
 		{"one port carries half, with both HCAs it is 160 Gb/s", "single-nic"},

@@ -40,6 +40,10 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 		}
 		return of(func(h cause.Hypothesis) bool { return h.Finds(id) })
 	}
+	const even = 0.5 // what a description makes likelier than not is doubted by no line that shows something else
+	likeliest := &list[slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.Cause != nil })]
+	doubt := likeliest.P >= even &&
+		!slices.ContainsFunc(found, func(f finding.Finding) bool { return likeliest.Finds(f.ID) })
 	for i := range found {
 		f := &found[i]
 		at, own := place(f.ID), c.how[f.ID].Confidence()
@@ -48,7 +52,9 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 			f.Confidence = own
 		case list[at].Tried == cause.InVain:
 			f.Confidence, f.Severity = list[at].P, finding.Note
-		case c.how[f.ID] == cause.States || log && f.Severity != finding.Note:
+		case log && f.Severity == finding.Note: // what is printed comes before what is guessed and not likely
+			f.Confidence = max(min(own, cause.Threshold-0.01), list[at].P)
+		case log, c.how[f.ID] == cause.States && !doubt:
 			f.Confidence = max(own, list[at].P)
 		default:
 			if f.Confidence = list[at].P; f.Confidence < cause.Threshold {

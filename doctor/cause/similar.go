@@ -2,6 +2,7 @@ package cause
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -20,7 +21,6 @@ type Row struct {
 // memory is what was learned: threads, and the causes' own texts.
 type memory struct {
 	all   float64            // threads
-	of    map[string]float64 // threads of a cause
 	idf   map[string]float64 // how seldom a word is among threads
 	texts [kindsOfText]index
 }
@@ -31,11 +31,13 @@ const (
 	whyText         // why it was so, and the fix
 	docText         // the causes' own texts
 	kindsOfText
+	allTexts = kindsOfText // of a cause together
 )
 
 // index finds texts by their words.
 type index struct {
 	length []float64
+	words  []float64
 	causes [][]string
 	ids    []string           // of threads
 	with   map[string][]int32 // texts that hold a word
@@ -44,16 +46,13 @@ type index struct {
 const (
 	fewWords   = 10  // and pairs of words; fewer tell little
 	pairWeight = 0.5 // a pair of words tells less than both
-	often      = 8.0 // threads of a cause beyond this say more of what was collected than of the field
-	priorMass  = 0.5
+	longText   = 10  // squared: words beyond make an answer no surer
+	smoothing  = 500 // words that every cause is taken to have of all texts' words
 )
 
 func newMemory(rows []Row, causes []*Cause) *memory {
-	y := &memory{all: float64(len(rows)), of: map[string]float64{}, idf: map[string]float64{}}
+	y := &memory{all: float64(len(rows)), idf: map[string]float64{}}
 	for _, r := range rows {
-		for _, id := range r.Causes {
-			y.of[id] += 1 / float64(len(r.Causes))
-		}
 		for _, w := range terms(r.Words) {
 			y.idf[w]++
 		}
@@ -85,7 +84,8 @@ func (y *memory) addText(kind int, id string, causes []string, text string) {
 	for _, w := range list {
 		t.with[w] = append(t.with[w], int32(len(t.length)))
 	}
-	t.length, t.causes, t.ids = append(t.length, y.length(list)), append(t.causes, causes), append(t.ids, id)
+	t.length, t.words = append(t.length, y.length(list)), append(t.words, float64(len(list)))
+	t.causes, t.ids = append(t.causes, causes), append(t.ids, id)
 }
 
 // weigh is what a word tells.
@@ -110,35 +110,72 @@ func (y *memory) length(words []string) float64 {
 }
 
 // likeness is how much a text resembles those of each kind, by cause: the cosine with the nearest, and of each further
-// one half of the one before.
-func (y *memory) likeness(text, without string) (of [kindsOfText]map[string]float64) {
+// one half of the one before. Of all texts of a cause together it is how likely they make its words.
+func (y *memory) likeness(text, without string) (of [allTexts + 1]map[string]float64) {
 	words := terms(text)
 	length := y.length(words)
-	for k := range of {
+	said := make([]map[string]float64, len(words)) // how many of a cause's texts have a word
+	size, all := map[string]float64{}, 0.0
+	for k := range y.texts {
 		of[k] = map[string]float64{}
-		if length == 0 {
-			continue
-		}
 		t := &y.texts[k]
+		share := make([]float64, len(t.length)) // of each of its causes in a text
+		for i, n := range t.words {
+			if without == "" || t.ids[i] != without {
+				share[i] = 1 / float64(len(t.causes[i]))
+				all += n
+			}
+			for _, id := range t.causes[i] {
+				size[id] += float64(n * share[i])
+			}
+		}
 		dots := make([]float64, len(t.length))
-		for _, w := range words {
+		for at, w := range words {
+			if said[at] == nil {
+				said[at] = map[string]float64{}
+			}
 			x := y.weigh(w)
 			for _, i := range t.with[w] {
 				dots[i] += float64(x * x)
+				for _, id := range t.causes[i] {
+					said[at][id] += share[i]
+				}
 			}
 		}
 		best := map[string][]float64{}
 		for i, d := range dots {
-			if d == 0 || without != "" && t.ids[i] == without {
-				continue
-			}
 			for _, id := range t.causes[i] {
-				best[id] = append(best[id], d/(length*t.length[i]))
+				if d > 0 && share[i] > 0 {
+					best[id] = append(best[id], d/(length*t.length[i]))
+				}
 			}
 		}
 		for id, list := range best {
 			of[k][id] = halving(list) * min(1, float64(len(words))/fewWords)
 		}
+	}
+	of[allTexts] = likelihood(said, size, all)
+	return of
+}
+
+// likelihood is that of words by the texts of each cause, as a model of language with Dirichlet's smoothing has it.
+func likelihood(said []map[string]float64, size map[string]float64, all float64) map[string]float64 {
+	of := map[string]float64{}
+	n := float64(len(said))
+	for id, words := range size {
+		of[id] = float64(n * math.Log(smoothing/(words+smoothing)))
+	}
+	for _, by := range said {
+		sum := 0.5
+		for _, id := range slices.Sorted(maps.Keys(by)) {
+			sum += by[id]
+		}
+		for id, times := range by {
+			of[id] += math.Log(1 + float64(times*all/(smoothing*sum)))
+		}
+	}
+	for id := range of {
+		of[id] /= max(math.Sqrt(n), n/longText, 1)
 	}
 	return of
 }
@@ -152,11 +189,6 @@ func halving(list []float64) float64 {
 		part /= 2
 	}
 	return sum
-}
-
-// prior is the logarithm of how often a cause was the one; share is how much of a thread to leave out counts for it.
-func (y *memory) prior(id string, share float64) float64 {
-	return math.Log((min(max(y.of[id]-share, 0), often) + priorMass) / (1 + priorMass))
 }
 
 // Words are the words of a text as they are compared: without endings and without those that say nothing, clauses

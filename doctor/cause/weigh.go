@@ -43,7 +43,7 @@ const (
 	fNear     = iota // threads with this cause resemble what is told
 	fWhy             // what was said of their cause and fix does
 	fDoc             // the cause's own text does
-	fPrior           // how often it was the cause
+	fTexts           // all of these together make its words likely
 	fSuggests        // printed facts, by grade
 	fAgrees
 	fStates
@@ -55,7 +55,7 @@ const (
 )
 
 var featureNames = [features]string{
-	"near", "why", "text", "prior", "suggests", "agrees", "states", "expects", "helped", "other-helped", "unknown",
+	"near", "why", "text", "texts", "suggests", "agrees", "states", "expects", "helped", "other-helped", "unknown",
 }
 
 // Case is what is known of one fault.
@@ -245,10 +245,9 @@ func (m *Model) features(c *Case) []candidate {
 		}
 		list = append(list, candidate{Hypothesis: Hypothesis{Cause: x}})
 		h := &list[len(list)-1]
-		for k, f := range [kindsOfText]int{fNear, fWhy, fDoc} {
+		for k, f := range [...]int{fNear, fWhy, fDoc, fTexts} {
 			h.x[f] = near[k][x.ID]
 		}
-		h.x[fPrior] = m.memory.prior(x.ID, c.share(x.ID))
 		h.Tried, h.Basis = x.ledger(c)
 		switch h.Tried {
 		case Helped:
@@ -275,14 +274,6 @@ func (c *Case) without() string {
 		return ""
 	}
 	return c.Without.Thread
-}
-
-// share is how much the thread to leave out counts for a cause.
-func (c *Case) share(id string) float64 {
-	if c.Without == nil || !slices.Contains(c.Without.Causes, id) {
-		return 0
-	}
-	return 1 / float64(len(c.Without.Causes))
 }
 
 // LinePatterns are what causes look for in every line.

@@ -50,15 +50,17 @@ type Spread struct {
 
 // Log collects the lines of one log.
 type Log struct {
-	facts     Facts
-	framework string
-	lines     []Line
-	stride    int // so many lines are passed over after one
-	taken     int
-	count     int
-	trains    bool
-	numbered  bool    // lines name a loss and their step, so that bars are of something else
-	near      [64]int // numbers of steps before, which other ranks repeat
+	facts      Facts
+	framework  string
+	lines      []Line
+	stride     int // so many lines are passed over after one
+	taken      int
+	count      int
+	trains     bool
+	numbered   bool    // lines name a loss and their step, so that bars are of something else
+	open       int     // the step of a line before that names a loss and no rate; less than 1: none
+	unnumbered []Line  // that name a loss and a rate, and no step
+	near       [64]int // numbers of steps before, which other ranks repeat
 }
 
 // Bounds of what is kept and of what is believed.
@@ -118,6 +120,17 @@ func (g *Log) Take(text string) (Line, bool) {
 	if g.framework == "torchtitan" && l.Tokens > 0 { // its tps are those of one GPU
 		l.PerGPU, l.Tokens = l.Tokens, 0
 	}
+	if l.Number < 0 && l.rated() { // the line before has the step
+		l.Number = cmp.Or(g.open, -1)
+	}
+	if g.open = -1; l.Trains && !l.rated() {
+		g.open = l.Number
+	}
+	if l.Number < 0 && l.Trains && l.Tokens+l.PerGPU > 0 && len(g.unnumbered) < maxKept {
+		l.Number = len(g.unnumbered) + 1
+		g.unnumbered = append(g.unnumbered, l)
+		return l, true
+	}
 	if l.Number >= 0 && l.rated() && !g.repeated(l.Number) {
 		g.keep(l)
 	}
@@ -152,6 +165,9 @@ func (g *Log) keep(l Line) {
 
 // Run is what the lines say together; nil where they are not of a training.
 func (g *Log) Run() *Run {
+	if len(g.lines) == 0 {
+		g.lines = g.unnumbered
+	}
 	lines := slices.DeleteFunc(slices.Clone(g.lines),
 		func(l Line) bool { return l.bar && g.numbered && !l.Trains })
 	if len(lines) == 0 { // the bars alone say how fast it goes

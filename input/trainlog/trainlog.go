@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"busbar.dev/internal/csvtable"
+	"busbar.dev/internal/keywords"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -29,9 +30,10 @@ type Line struct {
 	Trains           bool    // it names a loss, a learning rate or a norm of gradients
 
 	bar   bool    // its number is of a bar
+	loose bool    // its number may be of something else: nothing names it
 	clock float64 // of the bar: seconds since it began
 	avg   bool    // its time is the mean of all steps so far
-	eta   bool    // it says how long the rest takes, as those do whose times are seconds without a unit
+	eta   bool    // it says how long the rest or the data takes, as those do whose times are seconds without a unit
 	Facts
 }
 
@@ -132,8 +134,8 @@ func number(l *Line, v float64, unit string) bool {
 		return false
 	}
 	// A bar's is exact, and the others may be rounded; an iteration stands before the step that it is part of.
-	if l.Number < 0 {
-		l.Number = int(v)
+	if l.Number < 0 || l.loose {
+		l.Number, l.loose = int(v), false
 	}
 	return true
 }
@@ -210,6 +212,9 @@ func set(to *float64, v, most float64) bool {
 	return true
 }
 
+// timed finds the words beside which a time without a unit is one of a step, in seconds.
+var timed = sync.OnceValue(func() *keywords.Set { return keywords.New([]string{"eta: ", "data_time: ", " data: "}) })
+
 // maxLine is how much of a line is looked at.
 const maxLine = 4 << 10
 
@@ -219,7 +224,7 @@ func Parse(text string) (Line, bool) { return parse(lowered(text)) }
 func lowered(text string) string { return strings.ToLower(text[:min(len(text), maxLine)]) }
 
 func parse(text string) (Line, bool) {
-	l := Line{Number: -1, Rank: -1, eta: strings.Contains(text, "eta: ")}
+	l := Line{Number: -1, Rank: -1, eta: timed().In(text)}
 	known := false
 	before := 0 // where the words before a number begin
 	for at := 0; at < len(text); {
@@ -234,8 +239,9 @@ func parse(text string) (Line, bool) {
 		}
 		name := letters(text[before:from])
 		before, at = to, to
+		l.Trains = l.Trains || strings.Contains(name, "loss")
 		switch {
-		case l.progress(text[from:to], rest), l.byName(name, rest, value, unit),
+		case l.progress(text[from:to], rest), name == "" && l.among(rest, value), l.byName(name, rest, value, unit),
 			from == 0 && strings.HasPrefix(rest, " | loss ") && number(&l, value, unit): // llama2.c
 			known = true
 		case l.byUnit(name, rest, value, unit):
@@ -290,6 +296,7 @@ func measure(num, rest string) (value float64, unit string) {
 
 var (
 	bar   = lazyre.New(`^/(\d{1,9}) \[(\d[\d:]*)?[^<]*<`)
+	among = lazyre.New(`^(?:/(\d{1,9})(?: *\(\d+%\))?\]| / (\d{1,9})\s)`)
 	steps = lazyre.New(`^ */ *(\d{1,9})(?:[.,](?:\D|$)|[^\d.,]|$)`)
 )
 
@@ -313,6 +320,17 @@ func (l *Line) progress(num, rest string) bool {
 		l.clock = 60*l.clock + float64(n)
 	}
 	return true
+}
+
+// among reads the step in "[50/2500]" and " 450 / 1891 ", which nothing names: mostly one of so many in an epoch.
+func (l *Line) among(rest string, value float64) bool {
+	m := among.FindStringSubmatch(rest)
+	if m == nil || l.Number >= 0 {
+		return false
+	}
+	of, _ := strconv.ParseFloat(m[1]+m[2], 64)
+	l.loose = value <= of && number(l, value, "")
+	return l.loose
 }
 
 // byName gives a number to what its name says that it is.

@@ -142,6 +142,18 @@ var logs = []struct {
 			"0.0002 (0.01)  "+
 			"loss: 1.2208 (2.3323)  lr: 0.02\n %d%%|██ | %d/53 [00:05<00:01, 10.38it/s]", 50*i, i, i)
 	}, Run{Step: &Spread{Median: 0.1343}}},
+	{"brackets of an epoch", "", func(i int) string {
+		return fmt.Sprintf("Epoch [3][%d/2500] lr: 0.02, time: 1.25, data_time: 0.015, loss_cls: 0.02", 50*i)
+	}, Run{Step: &Spread{Median: 1.25}}},
+	{"samples in brackets", "", func(i int) string {
+		return fmt.Sprintf("Train Epoch: 0 [%6d/109468 (3%%)] Loss: 0.9 (1.0) Data (t): 0.1 Batch (t): 0.559, 36/s", 64*i)
+	}, Run{Step: &Spread{Median: 0.559}}},
+	{"an epoch in brackets before the step", "", func(i int) string {
+		return fmt.Sprintf("epoch: [1/2], global_step: %d, loss: 6.9, avg_reader_cost: 0.01 s, avg_batch_cost: 0.18 s", i)
+	}, Run{Step: &Spread{Median: 0.18}}},
+	{"the rate on the next line", "", func(i int) string {
+		return fmt.Sprintf("\titers: %d, epoch: 1 | loss: 0.34\n\tspeed: 0.0587s/iter; left time: 90.9s", 100*i)
+	}, Run{Step: &Spread{Median: 0.0587}}},
 	{"fairseq-like", "", func(i int) string {
 		return fmt.Sprintf("2024-01-05 10:11:%02d | INFO | train_inner | epoch 001: %d / 990 loss=9.1, wps=65432.1, "+
 			"ups=0.5, "+
@@ -319,5 +331,16 @@ func TestBarsAlone(t *testing.T) {
 	}
 	if r := runOf("loss 1.6\n" + bars); r == nil || r.Bar {
 		t.Errorf("two bars and a loss: %+v", r)
+	}
+}
+
+// TestNoStep: lines that name a loss and tokens/s and no step count where no others do.
+func TestNoStep(t *testing.T) {
+	const line = "{'loss': 1.5, 'learning_rate': 9e-06, 'epoch': 1.5, 'step_tokens_per_second': 18835.9}\n"
+	if r := runOf(strings.Repeat(line, 5)); r == nil || r.Tokens != 18835.9 || r.Lines != 5 {
+		t.Errorf("%+v", r)
+	}
+	if r := runOf(strings.Repeat("Training Epoch:[84/1500]\t loss=10.3\t lr=0.0001\t epoch_time=151.9\n", 5)); r != nil {
+		t.Errorf("the time of an epoch is taken for that of a step: %+v", r)
 	}
 }

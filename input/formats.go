@@ -67,40 +67,40 @@ const Ring = "ring of busbar's profiler"
 
 // kinds are tried in this order: what is one thing from end to end first, then what may stand anywhere in a log.
 var kinds = []Kind{
-	{"NCCL topology XML", Part | Entire, ncclxml.Match, stream(ncclxml.Read)},
-	{"NCCL graph XML", Part | Entire, ncclxml.MatchGraph, stream(ncclxml.ReadGraph)},
-	{"lstopo XML", Part | Entire, hwloc.Match, stream(hwloc.Read)},
-	{"nvidia-smi -q -x", Part | Entire, nvsmi.MatchXML, stream(nvsmi.ReadXML)},
+	part("NCCL topology XML", Entire, ncclxml.Match, ncclxml.Read),
+	part("NCCL graph XML", Entire, ncclxml.MatchGraph, ncclxml.ReadGraph),
+	part("lstopo XML", Entire, hwloc.Match, hwloc.Read),
+	part("nvidia-smi -q -x", Entire, nvsmi.MatchXML, nvsmi.ReadXML),
 	{"cluster file", Part | Entire, clusterfile.Match, within(clusterfile.ReadWithin)},
-	{"Kubernetes nodes", Part | Entire, k8s.Match, stream(k8s.Read)},
+	part("Kubernetes nodes", Entire, k8s.Match, k8s.Read),
 	{"topograph model", Part | Entire, topograph.MatchModel, within(topograph.ReadModelWithin)},
-	{"NetQ topology", Part | Entire, topograph.MatchNetQ, stream(topograph.ReadNetQ)},
+	part("NetQ topology", Entire, topograph.MatchNetQ, topograph.ReadNetQ),
 	{"Slurm topology.yaml", Part | Entire, slurm.MatchYAML, within(slurm.ReadYAMLWithin)},
-	{"ibnetdiscover", Part, ibnet.MatchDiscover, stream(ibnet.ReadDiscover)},
-	{"ibnetdiscover -p", Part, ibnet.MatchPorts, stream(ibnet.ReadPorts)},
-	{"iblinkinfo", Part, ibnet.MatchLinkInfo, stream(ibnet.ReadLinkInfo)},
-	{"ibdiagnet2.db_csv", Part | Entire, ibnet.MatchDB, stream(ibnet.ReadDB)},
+	part("ibnetdiscover", 0, ibnet.MatchDiscover, ibnet.ReadDiscover),
+	part("ibnetdiscover -p", 0, ibnet.MatchPorts, ibnet.ReadPorts),
+	part("iblinkinfo", 0, ibnet.MatchLinkInfo, ibnet.ReadLinkInfo),
+	part("ibdiagnet2.db_csv", Entire, ibnet.MatchDB, ibnet.ReadDB),
 	{"Slurm topology.conf", Part | Entire, slurm.MatchConf, within(slurm.ReadConfWithin)},
 	{"scontrol show topology", Part | Entire, slurm.MatchShow, within(slurm.ReadShowWithin)},
 	{"scontrol show node", Part | Entire, slurm.MatchNodes, within(slurm.ReadNodesWithin)},
-	{"lldpctl", Part | Entire, lldp.Match, stream(lldp.Read)},
-	{"nvidia-smi -q", Part, nvsmi.MatchPlain, stream(nvsmi.ReadPlain)},
-	{"nvidia-smi topo -m", Part, nvsmi.MatchTopo, stream(nvsmi.ReadTopo)},
-	{"nvidia-smi topo -p2p", Part, nvsmi.MatchP2P, stream(nvsmi.ReadP2P)},
-	{"nvidia-smi -L", Part, nvsmi.MatchList, stream(nvsmi.ReadList)},
-	{"nvidia-smi --query-gpu", Part, nvsmi.MatchQuery, stream(nvsmi.ReadQuery)},
-	{"nvidia-smi", Part, nvsmi.MatchSMI, stream(nvsmi.ReadSMI)},
-	{"rocm-smi --showtopo", Part, rocmsmi.Match, stream(rocmsmi.Read)},
-	{"p2pBandwidthLatencyTest", Part, p2pbw.Match, stream(p2pbw.Read)},
-	{"nvbandwidth", Part, nvbandwidth.Match, stream(nvbandwidth.Read)},
-	{"ibstat", Part, ibstat.Stat.Match, stream(ibstat.Stat.Read)},
-	{"ibstatus", Part, ibstat.Status.Match, stream(ibstat.Status.Read)},
-	{"ibv_devinfo", Part, ibstat.Devinfo.Match, stream(ibstat.Devinfo.Read)},
-	{"ethtool", Part, ethtool.Match, stream(ethtool.Read)},
-	{"ibqueryerrors", Part, ibnet.MatchErrors, stream(ibnet.ReadErrors)},
-	{"perfquery", Part, ibnet.MatchPerf, stream(ibnet.ReadPerf)},
-	{"nccl-tests", Part, nccltests.Match, stream(nccltests.Read)},
-	{"NCCL log", Part, nccllog.Match, stream(nccllog.Read)},
+	part("lldpctl", Entire, lldp.Match, lldp.Read),
+	part("nvidia-smi -q", 0, nvsmi.MatchPlain, nvsmi.ReadPlain),
+	part("nvidia-smi topo -m", 0, nvsmi.MatchTopo, nvsmi.ReadTopo),
+	part("nvidia-smi topo -p2p", 0, nvsmi.MatchP2P, nvsmi.ReadP2P),
+	part("nvidia-smi -L", 0, nvsmi.MatchList, nvsmi.ReadList),
+	part("nvidia-smi --query-gpu", 0, nvsmi.MatchQuery, nvsmi.ReadQuery),
+	part("nvidia-smi", 0, nvsmi.MatchSMI, nvsmi.ReadSMI),
+	part("rocm-smi --showtopo", 0, rocmsmi.Match, rocmsmi.Read),
+	part("p2pBandwidthLatencyTest", 0, p2pbw.Match, p2pbw.Read),
+	part("nvbandwidth", 0, nvbandwidth.Match, nvbandwidth.Read),
+	part("ibstat", 0, ibstat.Stat.Match, ibstat.Stat.Read),
+	part("ibstatus", 0, ibstat.Status.Match, ibstat.Status.Read),
+	part("ibv_devinfo", 0, ibstat.Devinfo.Match, ibstat.Devinfo.Read),
+	part("ethtool", 0, ethtool.Match, ethtool.Read),
+	part("ibqueryerrors", 0, ibnet.MatchErrors, ibnet.ReadErrors),
+	part("perfquery", 0, ibnet.MatchPerf, ibnet.ReadPerf),
+	part("nccl-tests", 0, nccltests.Match, nccltests.Read),
+	part("NCCL log", 0, nccllog.Match, nccllog.Read),
 
 	{"NCCL RAS", Dump | Entire, ras.Match, whole(ras.Read)},
 	{"PyTorch flight recorder", Dump | Entire, flightrec.Match, bare(func(data []byte) Recorder { return data })},
@@ -142,6 +142,11 @@ func (c Class) As(name string, data []byte) (any, error) {
 }
 
 // The forms that readers have.
+
+func part(name string, c Class, match func(data []byte) bool, read func(name string, r io.Reader) (*cluster.Fragment,
+	error)) Kind {
+	return Kind{name, Part | c, match, stream(read)}
+}
 
 func within(read func(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error)) reader {
 	return func(b *cluster.Budget, name string, data []byte) (any, error) {

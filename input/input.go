@@ -70,8 +70,6 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 		return nil, fmt.Errorf("%s: compressed text: %w; copy it again", name, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
-	case int64(len(data)) > b.BytesLeft(MaxBytes) && b.BytesLeft(MaxBytes) < MaxBytes:
-		return nil, fmt.Errorf("%s: %w", name, b.TakeBytes(int64(len(data))))
 	case len(data) > MaxBytes:
 		return nil, fmt.Errorf("%s: larger than %d MiB; cut out the part with the topology", name, MaxBytes>>20)
 	case len(bytes.TrimSpace(data)) == 0:

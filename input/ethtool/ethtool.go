@@ -101,9 +101,7 @@ func (d *reader) line(line string, num int) {
 			key, value = cmp.Or(d.key, text), text
 		}
 		d.key = key
-		if set := keys[key]; set != nil {
-			set(d.cur, key, strings.TrimSpace(value))
-		}
+		d.cur.set(key, strings.TrimSpace(value))
 	}
 }
 

@@ -25,52 +25,49 @@ type nic struct {
 // source stands beside every fact.
 const source = "ethtool"
 
-// keys are what takes the values of lines of a key and a value.
-var keys = map[string]func(n *nic, key, value string){
-	"Supported link modes": func(n *nic, _, v string) {
+// set takes the value of a line of a key and a value.
+func (n *nic) set(key, v string) {
+	switch key {
+	case "Supported link modes":
 		for mode := range strings.FieldsSeq(v) {
 			if rate := modeRate(mode); rate > n.Max.Value {
 				n.Max = cluster.FromRead(rate, source+" supported link modes")
 			}
 		}
-	},
-	"Speed": func(n *nic, _, v string) { n.Rate = board.Fact(speed(v), source) },
-	"Link detected": func(n *nic, _, v string) {
+	case "Speed":
+		n.Rate = board.Fact(speed(v), source)
+	case "Link detected":
 		switch word, _, _ := strings.Cut(v, " "); word {
 		case "yes":
 			n.State = cluster.Up
 		case "no":
 			n.State = cluster.Down
 		}
-	},
-	"No data available": func(n *nic, _, _ string) { n.absent = true },
-
-	"driver": func(n *nic, _, v string) { n.NIC.Driver = short(v) },
-	"firmware-version": func(n *nic, _, v string) {
-		v, _, _ = strings.Cut(v, " ") // the board's name follows in brackets
-		if v != "N/A" {
+	case "No data available":
+		n.absent = true
+	case "driver":
+		n.NIC.Driver = short(v)
+	case "firmware-version":
+		if v, _, _ = strings.Cut(v, " "); v != "N/A" { // the board's name follows in brackets
 			n.NIC.Firmware = short(v)
 		}
-	},
-	"bus-info": func(n *nic, _, v string) { n.PCI, _ = cluster.ParsePCI(v) },
+	case "bus-info":
+		n.PCI, _ = cluster.ParsePCI(v)
 
 	// Features whose absence slows TCP: the processor then cuts, joins and sums every packet.
-	"rx-checksumming": setOff, "tx-checksumming": setOff, "scatter-gather": setOff, "tcp-segmentation-offload": setOff,
-	"generic-segmentation-offload": setOff, "generic-receive-offload": setOff,
+	case "rx-checksumming", "tx-checksumming", "scatter-gather", "tcp-segmentation-offload",
+		"generic-segmentation-offload", "generic-receive-offload":
+		if v == "off" && !slices.Contains(n.NIC.Off, key) { // "off [fixed]" is no setting
+			n.NIC.Off = append(n.NIC.Off, strings.Clone(key))
+		}
 
-	"RX": func(n *nic, _, v string) { // the greatest size comes before what is set
+	case "RX": // the greatest size comes before what is set
 		size, _ := strconv.ParseUint(v, 10, 24)
 		if n.NIC.RxRingMax == 0 {
 			n.NIC.RxRingMax = int(size)
 		} else {
 			n.NIC.RxRing = int(size)
 		}
-	},
-}
-
-func setOff(n *nic, key, v string) {
-	if v == "off" && !slices.Contains(n.NIC.Off, key) { // "off [fixed]" is no setting
-		n.NIC.Off = append(n.NIC.Off, strings.Clone(key))
 	}
 }
 

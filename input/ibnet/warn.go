@@ -1,10 +1,13 @@
 package ibnet
 
 import (
+	_ "embed" // for the texts
 	"fmt"
 	"slices"
+	"sync"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/csvtable"
 )
 
 // notice is something that a reader counts on the way; each kind becomes one warning.
@@ -31,57 +34,19 @@ const (
 	allNotices
 )
 
-const remedy = "run the tool again, as root, on a host whose port is active"
+//go:embed notices.csv
+var noticeTable string
 
-// notices are the warnings in their order: what stands before the number, behind it for one and for several, and the
-// rest, in which %[2]s is the first that was met.
-var notices = [allNotices]struct{ before, one, many, rest string }{
-	badLine: {"", "line could", "lines could", "not be used, the first: %[2]s"},
-	orphan:  {"", "line could", "lines could", "not be used, the first: %[2]s"},
-	clash: {
-		"", "cable contradicts", "cables contradict", "an earlier line about one end, the first: %[2]s; kept the earlier",
-	},
-	differ: {
-		"", "cable runs", "cables run",
-		"at one speed by one end and at another by the other, the first: %[2]s; took the slower",
-	},
-	beyond:       {"", "port number is", "port numbers are", "beyond what the node states, the first: %[2]s"},
-	unknownSpeed: {"", "port runs", "ports run", "at a speed that is not known here, the first: %[2]s"},
-	wide: {
-		"", "port names", "ports name",
-		"12X as possible, the first: %[2]s; a cable has four lanes, so 4X was taken as the most",
-	},
-	shared: {
-		"", "host name stands", "host names stand",
-		"for several machines, the first: %[2]s; those are named ca- and a GUID",
-	},
-	unnamed: {
-		"", "adapter carries", "adapters carry", "no host name, the first: %[2]q; each is a host named ca- and its GUID; " +
-			"start rdma-ndd on the hosts so that they set one",
-	},
-	aggregation: {
-		"", "aggregation node is part", "aggregation nodes are parts",
-		"of switches, not hosts: the fabric can reduce in the network (SHARP)",
-	},
-	router: {"", "router is", "routers are", "left out"},
-	allPorts: {
-		"", "blocks are sums", "blocks are sums",
-		"over all ports of a switch and say nothing of one port; left out; query each port (perfquery -l LID)",
-	},
-	someKind: {
-		"", "LID may be", "LIDs may be",
-		"an adapter's, the first: %[2]s; perfquery does not say, so a switch's was taken; iblinkinfo tells",
-	},
-	noCable:  {"incomplete scan: ", "node", "nodes", "and not one cable; " + remedy},
-	noSwitch: {"no switch in the fabric: ", "cable joins", "cables join", "hosts directly"},
-	mentioned: {
-		"incomplete scan: ", "node is", "nodes are",
-		"named as a neighbour without lines of its own, the first: %[2]s; " + remedy,
-	},
-	oneSided: {
-		"incomplete scan: ", "cable is", "cables are", "listed by one end only, the first: %[2]s; " + remedy,
-	},
+// text is a row of the table.
+type text struct {
+	Notice string `csv:"notice"`
+	Before string `csv:"before,optional"`
+	One    string `csv:"one"`
+	Many   string `csv:"many"`
+	Rest   string `csv:"rest"`
 }
+
+var notices = sync.OnceValue(func() []text { return csvtable.Must[text]("notices.csv", noticeTable) })
 
 // noticed counts occurrences and keeps the first.
 type noticed struct {
@@ -99,9 +64,9 @@ func (f *fabric) notice(which notice, line int, what string) {
 
 // warn turns what was noticed into one warning of a kind.
 func (f *fabric) warn(out *cluster.Fragment) {
-	for i, t := range notices {
+	for i, t := range notices() {
 		if s := f.seen[i]; s.n > 0 {
-			out.Warnf(s.line, "", t.before+"%[1]s "+t.rest, plural(s.n, t.one, t.many), s.what)
+			out.Warnf(s.line, "", t.Before+"%[1]s "+t.Rest, plural(s.n, t.One, t.Many), s.what)
 		}
 	}
 }

@@ -22,23 +22,41 @@ type Format struct {
 	token string         // in every heading
 	head  *lazyre.Regexp // of an adapter: its name, and the number of the port that the lines below are about
 	port  *lazyre.Regexp // of a port below it
-	keys  keys
+	keys  map[string]field
 	// missing is said of a text without a heading.
 	missing string
 }
 
-// keys are what takes the values: of an adapter, or of its port at hand. source is the name of the tool.
-type keys map[string]func(c *card, p *cluster.Port, value, source string)
+// field is what a key's value is: of an adapter, or of its port at hand.
+type field uint8
+
+const (
+	other field = iota
+	model
+	firmware
+	nodeGUID
+	portGUID
+	stated // number of ports
+	state
+	layer
+	rate
+	lid
+	gid
+	mtu
+	vendor
+	part
+	width
+	speed
+)
 
 // Stat is ibstat. It says CA: 'mlx5_0' when it was asked for one port.
 var Stat = &Format{
 	name: "ibstat", token: " '",
 	head: lazyre.New(`^(?:CA|iWARP RNIC):? '` + device + `'$`),
 	port: lazyre.New(`(?i)^port (\d+):$`),
-	keys: keys{
-		"ca type": setModel, "iwarp rnic type": setModel, "number of ports": setStated, "firmware version": setFirmware,
-		"node guid": setGUID, "state": setState, "rate": setRate, "base lid": setLID, "link layer": setLayer,
-		"port guid": func(_ *card, p *cluster.Port, v, _ string) { p.GUID = board.GUID(v) },
+	keys: map[string]field{
+		"ca type": model, "iwarp rnic type": model, "number of ports": stated, "firmware version": firmware,
+		"node guid": nodeGUID, "state": state, "rate": rate, "base lid": lid, "link layer": layer, "port guid": portGUID,
 	},
 	missing: "no adapters; expected ibstat's output, such as CA 'mlx5_0' with its ports; give the whole output of ibstat",
 }
@@ -47,9 +65,7 @@ var Stat = &Format{
 var Status = &Format{
 	name: "ibstatus", token: "Infiniband device '",
 	head: lazyre.New(`^Infiniband device '` + device + `' port ([1-9]|[1-5]\d|6[0-4]) status:$`),
-	keys: keys{
-		"default gid": setGID, "base lid": setLID, "state": setState, "rate": setRate, "link_layer": setLayer,
-	},
+	keys: map[string]field{"default gid": gid, "base lid": lid, "state": state, "rate": rate, "link_layer": layer},
 	missing: "no ports; expected ibstatus' output, such as Infiniband device 'mlx5_0' port 1 status:; give the whole " +
 		"output of ibstatus",
 }
@@ -59,28 +75,10 @@ var Devinfo = &Format{
 	name: "ibv_devinfo", token: "hca_id:",
 	head: lazyre.New(`^hca_id:\s*` + device + `$`),
 	port: lazyre.New(`(?i)^port:\s*(\d+)$`),
-	keys: keys{
-		"fw_ver": setFirmware, "node_guid": setGUID, "phys_port_cnt": setStated, "state": setState, "port_lid": setLID,
-		"link_layer": setLayer, "active_mtu": setMTU, "gid[  0]": setGID, "gid[ 0]": setGID, "gid[0]": setGID,
-		"vendor_id": func(c *card, _ *cluster.Port, v, _ string) {
-			c.vendor = strings.ToLower(strings.TrimPrefix(word(v), "0x"))
-		},
-		"vendor_part_id": func(c *card, _ *cluster.Port, v, _ string) {
-			if n, err := strconv.ParseUint(v, 10, 32); err == nil {
-				c.part = strconv.FormatUint(n, 10)
-			}
-		},
-		"active_width": func(c *card, _ *cluster.Port, v, _ string) { // 4X (2)
-			lanes, _, _ := strings.Cut(v, "X")
-			c.lanes = 0
-			if n, err := strconv.Atoi(lanes); err == nil && n > 0 && n <= 12 {
-				c.lanes = n
-			}
-		},
-		"active_speed": func(c *card, p *cluster.Port, v, source string) { // of a lane: 25.0 Gbps (32)
-			speed, _ := board.PortRate(v)
-			p.Rate = board.Fact(unit.Rate(c.lanes)*speed, source)
-		},
+	keys: map[string]field{
+		"fw_ver": firmware, "node_guid": nodeGUID, "phys_port_cnt": stated, "state": state, "port_lid": lid,
+		"link_layer": layer, "active_mtu": mtu, "gid[  0]": gid, "gid[ 0]": gid, "gid[0]": gid, "vendor_id": vendor,
+		"vendor_part_id": part, "active_width": width, "active_speed": speed,
 	},
 	missing: "no adapters; expected ibv_devinfo's output, such as hca_id: mlx5_0; give the whole output of ibv_devinfo -v",
 }
@@ -118,9 +116,7 @@ func (f *Format) Read(name string, r io.Reader) (*cluster.Fragment, error) {
 			}
 		}
 		key, value, _ := strings.Cut(line, ":")
-		if set := f.keys[strings.ToLower(strings.TrimSpace(key))]; set != nil {
-			set(c, p, strings.TrimSpace(value), f.name)
-		}
+		c.set(p, f.keys[strings.ToLower(strings.TrimSpace(key))], strings.TrimSpace(value), f.name)
 		return nil
 	})
 	if err != nil {
@@ -134,14 +130,62 @@ func (f *Format) Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	return frag, nil
 }
 
-func setModel(c *card, _ *cluster.Port, v, source string) { c.Model = board.Fact(word(v), source) }
-func setFirmware(c *card, _ *cluster.Port, v, _ string)   { c.NIC.Firmware = word(v) }
-func setGUID(c *card, _ *cluster.Port, v, _ string)       { c.UUID = board.GUID(v) }
-func setStated(c *card, _ *cluster.Port, v, _ string)     { c.stated, _ = strconv.Atoi(v) }
+// set takes a value of the card, or of its port at hand. source is the name of the tool.
+func (c *card) set(p *cluster.Port, is field, v, source string) {
+	switch is {
+	case model:
+		c.Model = board.Fact(word(v), source)
+	case firmware:
+		c.NIC.Firmware = word(v)
+	case nodeGUID:
+		c.UUID = board.GUID(v)
+	case portGUID:
+		p.GUID = board.GUID(v)
+	case stated:
+		c.stated, _ = strconv.Atoi(v)
+	case state:
+		setState(p, strings.ToLower(v))
+	case layer: // in full; ibstatus and simulators say IB
+		switch strings.ToLower(v) {
+		case "infiniband", "ib":
+			p.Layer = "InfiniBand"
+		case "ethernet":
+			p.Layer = "Ethernet"
+		}
+	case rate:
+		rate, speed := board.PortRate(v)
+		p.Rate, p.Speed = board.Fact(rate, source), speed
+	case lid: // 59 or 0x3b; 0 means none
+		n, _ := strconv.ParseUint(v, 0, 16)
+		p.LID = int(n)
+	case gid: // fe80:…, and with -v fe80:…, RoCE v1
+		gid, _, _ := strings.Cut(v, ",")
+		p.GUID = board.PortGUID(gid)
+	case mtu: // 4096 (5)
+		first, _, _ := strings.Cut(v, " ")
+		if n, err := strconv.Atoi(first); err == nil && n >= 256 && n <= 1<<16 {
+			p.MTU = cluster.FromRead(n, source)
+		}
+	case vendor:
+		c.vendor = strings.ToLower(strings.TrimPrefix(word(v), "0x"))
+	case part:
+		if n, err := strconv.ParseUint(v, 10, 32); err == nil {
+			c.part = strconv.FormatUint(n, 10)
+		}
+	case width: // 4X (2)
+		lanes, _, _ := strings.Cut(v, "X")
+		c.lanes = 0
+		if n, err := strconv.Atoi(lanes); err == nil && n > 0 && n <= 12 {
+			c.lanes = n
+		}
+	case speed: // of a lane: 25.0 Gbps (32)
+		speed, _ := board.PortRate(v)
+		p.Rate = board.Fact(unit.Rate(c.lanes)*speed, source)
+	}
+}
 
-// setState reads Active, 4: ACTIVE and PORT_ACTIVE (4).
-func setState(_ *card, p *cluster.Port, v, _ string) {
-	v = strings.ToLower(v)
+// setState reads active, 4: active and port_active (4).
+func setState(p *cluster.Port, v string) {
 	switch {
 	case strings.Contains(v, "down"):
 		p.State = cluster.Down
@@ -149,41 +193,6 @@ func setState(_ *card, p *cluster.Port, v, _ string) {
 		p.State = cluster.Init
 	case strings.Contains(v, "active"):
 		p.State = cluster.Up
-	}
-}
-
-// setLayer writes the link layer in full; ibstatus and simulators say IB.
-func setLayer(_ *card, p *cluster.Port, v, _ string) {
-	switch strings.ToLower(v) {
-	case "infiniband", "ib":
-		p.Layer = "InfiniBand"
-	case "ethernet":
-		p.Layer = "Ethernet"
-	}
-}
-
-func setRate(_ *card, p *cluster.Port, v, source string) {
-	rate, speed := board.PortRate(v)
-	p.Rate, p.Speed = board.Fact(rate, source), speed
-}
-
-// setLID reads 59 or 0x3b; 0 means none.
-func setLID(_ *card, p *cluster.Port, v, _ string) {
-	n, _ := strconv.ParseUint(v, 0, 16)
-	p.LID = int(n)
-}
-
-// setGID reads fe80:…, and with -v fe80:…, RoCE v1.
-func setGID(_ *card, p *cluster.Port, v, _ string) {
-	gid, _, _ := strings.Cut(v, ",")
-	p.GUID = board.PortGUID(gid)
-}
-
-// setMTU reads "4096 (5)".
-func setMTU(_ *card, p *cluster.Port, v, source string) {
-	word, _, _ := strings.Cut(v, " ")
-	if n, err := strconv.Atoi(word); err == nil && n >= 256 && n <= 1<<16 {
-		p.MTU = cluster.FromRead(n, source)
 	}
 }
 

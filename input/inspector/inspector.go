@@ -38,20 +38,18 @@ type line struct {
 		Host string `json:"hostname"`
 		PID  int32  `json:"pid"`
 	} `json:"metadata"`
-	Coll *perf `json:"coll_perf"`
-	P2P  *struct {
+	Coll *struct {
+		Op    string  `json:"coll"`
+		Seq   int32   `json:"coll_sn"`
+		Bytes int64   `json:"coll_msg_size_bytes"`
+		Exec  float32 `json:"coll_exec_time_us"`
+	} `json:"coll_perf"`
+	P2P *struct {
 		Op    string  `json:"p2p"`
 		Seq   int32   `json:"p2p_sn"`
 		Bytes int64   `json:"p2p_msg_size_bytes"`
 		Exec  float32 `json:"p2p_exec_time_us"`
 	} `json:"p2p_perf"`
-}
-
-type perf struct {
-	Op    string  `json:"coll"`
-	Seq   int32   `json:"coll_sn"`
-	Bytes int64   `json:"coll_msg_size_bytes"`
-	Exec  float32 `json:"coll_exec_time_us"`
 }
 
 // Match reports Inspector's lines.

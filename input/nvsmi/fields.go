@@ -2,39 +2,31 @@ package nvsmi
 
 import (
 	"cmp"
+	_ "embed" // for the fields
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/internal/csvtable"
 )
 
-// fields are what is used of a GPU, under the names that nvidia-smi gives it: in the header of --query-gpu, as path of
-// sections and key in -q, and as path of elements in -q -x.
-var fields = map[string]string{
-	"index": "index", "name": "name", "gpu_name": "name", "uuid": "uuid", "gpu_uuid": "uuid",
-	"pci.bus_id": "pci", "gpu_bus_id": "pci", "memory.total": "memory", "compute_cap": "sm",
-	"pcie.link.gen.current": "gen", "pcie.link.gen.gpucurrent": "gen",
-	"pcie.link.gen.max": "genmax", "pcie.link.gen.gpumax": "gpumax",
-	"pcie.link.width.current": "width", "pcie.link.width.max": "widthmax",
-	"c2c.mode": "c2c", "hostname": "host",
+//go:embed fields.csv
+var fieldTable string
 
-	"Product Name": "name", "GPU UUID": "uuid", "FB Memory Usage/Total": "memory", "GPU C2C Mode": "c2c",
-	"PCI/Bus Id": "pci",
-	"PCI/GPU Link Info/PCIe Generation/Current": "gen", "PCI/GPU Link Info/PCIe Generation/Max": "genmax",
-	"PCI/GPU Link Info/Link Width/Current": "width", "PCI/GPU Link Info/Link Width/Max": "widthmax",
-	"MIG Device/Index": "mig",
-
-	"product_name": "name", "fb_memory_usage/total": "memory", "c2c_mode": "c2c",
-	"pci/pci_bus_id": "pci",
-	"pci/pci_gpu_link_info/pcie_gen/current_link_gen":      "gen",
-	"pci/pci_gpu_link_info/pcie_gen/max_link_gen":          "genmax",
-	"pci/pci_gpu_link_info/link_widths/current_link_width": "width",
-	"pci/pci_gpu_link_info/link_widths/max_link_width":     "widthmax",
-	"mig_devices/mig_device/index":                         "mig",
-	"mig_devices/mig_device/uuid":                          "miguuid",
-}
+// fields are what is used of a GPU, under the names that nvidia-smi gives it.
+var fields = sync.OnceValue(func() map[string]string {
+	of := map[string]string{}
+	for _, row := range csvtable.Must[struct {
+		Name  string `csv:"name"`
+		Field string `csv:"field"`
+	}]("fields.csv", fieldTable) {
+		of[row.Name] = row.Field
+	}
+	return of
+})
 
 // set takes the value of a field; false when it is none.
 func (g *gpu) set(field, text string) bool {

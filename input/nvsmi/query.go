@@ -37,7 +37,7 @@ func queryHeader(text string) []string {
 		if n == "" || strings.Trim(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._") != "" {
 			return nil
 		}
-		if out[i] = fields[n]; out[i] != "" {
+		if out[i] = fields()[n]; out[i] != "" {
 			known++
 		}
 	}
@@ -105,7 +105,7 @@ func queryRow(cols, values []string, host *string, line int) *gpu {
 	g := newGPU(line)
 	for i, v := range values[:min(len(values), len(cols))] {
 		v = strings.TrimSpace(v)
-		if fields[v] != "" || !g.set(cols[i], v) && cols[i] == "index" { // a command line names fields too
+		if fields()[v] != "" || !g.set(cols[i], v) && cols[i] == "index" { // a command line names fields too
 			return nil
 		}
 		if cols[i] == "host" && gather.IsHost(v) {

@@ -102,7 +102,7 @@ func (r *report) newGPU(address string, line int) {
 // set gives the GPU at hand the value of a key, which stands behind the sections that it is in.
 func (r *report) set(path []string, value string) {
 	if len(r.gpus) > 0 {
-		r.gpus[len(r.gpus)-1].set(fields[strings.Join(path, "/")], value)
+		r.gpus[len(r.gpus)-1].set(fields()[strings.Join(path, "/")], value)
 	}
 }
 

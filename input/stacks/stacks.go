@@ -4,11 +4,14 @@ package stacks
 
 import (
 	"bytes"
+	_ "embed" // for the activities
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"busbar.dev/input/internal/pyframe"
+	"busbar.dev/internal/csvtable"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -173,39 +176,35 @@ const (
 	Rendezvous Activity = "rendezvous"
 )
 
-var (
-	loadingFunc = lazyre.New(
-		`(?i)(^|_)(next_data|try_get_data|get_data|data_?load\w*|(next|get|load|fetch|read)_(mini_?)?batch(es)?|load_batches|(read|load|fetch|open)_?(remote_)?(shard|sample|dataset)s?|prefetch)($|_)`)
-	ckptFunc = lazyre.New(
-		`(?i)(checkpoint|ckpt|save_state|save_pretrained|save_model|torch_save|async_save|load_state_dict_from)`)
-	evalFunc = lazyre.New(
-		`(?i)^(run_)?(eval|evaluate|evaluation|validate|validation|eval_step|validation_step|evaluation_loop|eval_model|test_loop)$`)
-)
+//go:embed activities.csv
+var activityTable string
+
+// sign is what shows an activity.
+type sign struct {
+	Row      int      `csv:"row"`
+	Activity Activity `csv:"activity,optional"`
+	File     string   `csv:"file,optional"`
+	Func     string   `csv:"func,optional"`
+	name     *lazyre.Regexp
+}
+
+var signs = sync.OnceValue(func() []sign {
+	list := csvtable.Must[sign]("activities.csv", activityTable)
+	for i := range list {
+		list[i].name = lazyre.New(list[i].Func)
+	}
+	return list
+})
 
 // Doing says what a stack is busy with, and the frame that shows it: the innermost frame that tells decides, but a
 // collective within a checkpoint or an evaluation is still a collective.
 func (s *Stack) Doing() (Activity, Frame) {
-	for i, f := range s.Frames {
+	for _, f := range s.Frames {
 		file := strings.ReplaceAll(f.File, "\\", "/")
-		switch {
-		case strings.Contains(file, "torch/utils/checkpoint"): // recomputation of activations, not a file
-			continue
-		case strings.Contains(file, "torch/distributed/") && slices.Contains(setup, f.Func):
-			return Rendezvous, f
-		case strings.Contains(file, "torch/distributed/distributed_c10d"),
-			strings.Contains(file, "torch/distributed/_functional_collectives"):
-			return Collective, f
-		case strings.Contains(file, "torch/utils/data/"), strings.Contains(file, "webdataset/"),
-			strings.Contains(file, "/datasets/iterable"), loadingFunc.MatchString(f.Func):
-			return Loading, f
-		case strings.Contains(file, "torch/distributed/checkpoint/"), strings.Contains(file, "torch/serialization"),
-			strings.Contains(file, "safetensors/"), ckptFunc.MatchString(f.Func):
-			return Checkpoint, f
-		case strings.Contains(file, "torch/_dynamo/"), strings.Contains(file, "torch/_inductor/"),
-			strings.Contains(file, "triton/compiler/"), strings.Contains(file, "triton/runtime/"):
-			return Compiling, f
-		case evalFunc.MatchString(f.Func) && i < len(s.Frames):
-			return Evaluation, f
+		i := slices.IndexFunc(signs(),
+			func(x sign) bool { return strings.Contains(file, x.File) && x.name.MatchString(f.Func) })
+		if i >= 0 && signs()[i].Activity != Other {
+			return signs()[i].Activity, f
 		}
 	}
 	return Other, s.own()
@@ -227,10 +226,4 @@ func (s *Stack) Where() string {
 		return shows.String()
 	}
 	return own.String() + ", in " + shows.String()
-}
-
-// setup are the calls that make process groups.
-var setup = []string{
-	"init_process_group", "new_group", "_new_process_group_helper", "rendezvous", "_create_c10d_store",
-	"_env_rendezvous_handler", "store_based_barrier",
 }

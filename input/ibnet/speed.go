@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/unit"
 )
 
@@ -64,12 +65,7 @@ func (w width) String() string {
 	return fmt.Sprintf("%dx%s", w.lanes, lane[w.speed].name)
 }
 
-func (w width) fact(source string) cluster.Fact[unit.Rate] {
-	if !w.known() {
-		return cluster.Fact[unit.Rate]{}
-	}
-	return cluster.FromRead(w.rate(), source)
-}
+func (w width) fact(source string) cluster.Fact[unit.Rate] { return board.Fact(w.rate(), source) }
 
 // slower reports whether w carries less than v, both known.
 func (w width) slower(v width) bool {

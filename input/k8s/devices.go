@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/unit"
 )
 
@@ -162,21 +163,17 @@ func (in *inside) nodeType() *cluster.NodeType {
 		t.Name = strings.TrimPrefix(fmt.Sprintf("%s:%d", in.model, in.gpus), ":")
 	}
 	for i := range in.gpus {
-		d := cluster.Device{Kind: cluster.GPU, Index: i, Parent: -1, GPU: &cluster.GPUInfo{Vendor: in.vendor, SM: in.sm}}
-		if in.model != "" {
-			d.Model = cluster.FromRead(in.model, in.modelFrom)
-		}
-		if in.memory > 0 {
-			d.GPU.Memory = cluster.FromRead(in.memory, "label nvidia.com/gpu.memory")
-		}
+		d := board.GPU(in.vendor, i)
+		d.Model, d.GPU.SM = board.Fact(in.model, in.modelFrom), in.sm
+		d.GPU.Memory = board.Fact(in.memory, "label nvidia.com/gpu.memory")
 		t.Add(d)
 	}
 	for i := range in.efa + in.rdma {
-		nic := &cluster.NICInfo{}
-		if i < in.efa {
-			nic.Kind = cluster.EFA
+		d := board.NIC("")
+		if d.Index = i; i < in.efa {
+			d.NIC.Kind = cluster.EFA
 		}
-		t.Add(cluster.Device{Kind: cluster.NIC, Index: i, Parent: -1, NIC: nic})
+		t.Add(d)
 	}
 	return t
 }

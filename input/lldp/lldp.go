@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
@@ -82,9 +83,9 @@ func fillFragment(f *cluster.Fragment, list []neighbour) {
 		}
 		nic := len(nics)
 		nics[n.iface] = nic
-		t.Add(cluster.Device{
-			Kind: cluster.NIC, Index: nic, Parent: -1, Label: n.iface, NIC: &cluster.NICInfo{Kind: cluster.Ethernet},
-		})
+		d := board.NIC(n.iface)
+		d.Index, d.NIC.Kind = nic, cluster.Ethernet
+		t.Add(d)
 		sw, ok := index[n.system]
 		if !ok {
 			sw = len(f.Network.Switches)

@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/input/internal/board"
 )
 
 // Fragment lists the hosts with the GPUs that took part and the largest size of
@@ -77,14 +78,9 @@ func nodeType(seats map[Rank]bool) *cluster.NodeType {
 			continue
 		}
 		seen[s.PCI] = true
-		d := cluster.Device{
-			Kind: cluster.GPU, Index: -1, PCI: s.PCI, Parent: -1, GPU: &cluster.GPUInfo{Vendor: vendor(s.Model)},
-		}
-		if s.PCI == "" {
+		d := board.GPU(vendor(s.Model), -1)
+		if d.PCI, d.Model = s.PCI, board.Fact(s.Model, Format); s.PCI == "" {
 			d.Index = s.Device // the only handle left
-		}
-		if s.Model != "" {
-			d.Model = cluster.FromRead(s.Model, Format)
 		}
 		t.Add(d)
 	}

@@ -32,16 +32,14 @@ func MatchList(data []byte) bool {
 // ReadList reads GPUs with name and UUID, their MIG slices, and how many NVLinks
 // they have; those that are down are a warning.
 func ReadList(name string, r io.Reader) (*cluster.Fragment, error) {
-	l := lister{newReader(listFormat)}
-	return l.read(name, r, l.takeLine,
+	l := newReader(listFormat)
+	return l.read(name, r, l.listLine,
 		"no list of GPUs found; expected lines such as GPU 0: NVIDIA H100 (UUID: GPU-…); "+
 			"save the output of nvidia-smi -L")
 }
 
-type lister struct{ *reader }
-
-// takeLine gives a line to the list of a host and reports whether it belonged there.
-func (l lister) takeLine(prefix, text string, num int) bool {
+// listLine gives a line to the list of a host and reports whether it belonged there.
+func (l *reader) listLine(prefix, text string, num int) bool {
 	if g := gpuLine(text, num); g != nil {
 		l.at[prefix] = l.noteGPU(l.heads.Host(prefix), g) // UUIDs differ, so that no two hosts are gathered
 		return true

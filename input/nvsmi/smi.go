@@ -22,15 +22,13 @@ func MatchSMI(data []byte) bool {
 
 // ReadSMI reads the plain table: index, name, PCI address and memory.
 func ReadSMI(name string, r io.Reader) (*cluster.Fragment, error) {
-	s := smiReader{newReader(smiFormat)}
-	return s.read(name, r, s.takeLine, "no table of GPUs found; expected rows such as | 0 NVIDIA H100 On | "+
+	s := newReader(smiFormat)
+	return s.read(name, r, s.smiLine, "no table of GPUs found; expected rows such as | 0 NVIDIA H100 On | "+
 		"00000000:06:00.0 Off |; save the output of nvidia-smi")
 }
 
-type smiReader struct{ *reader }
-
-// takeLine takes a row of the table and reports whether it is one.
-func (s smiReader) takeLine(prefix, text string, num int) bool {
+// smiLine takes a row of the table and reports whether it is one.
+func (s *reader) smiLine(prefix, text string, num int) bool {
 	cells := bars(text)
 	if len(cells) < 2 {
 		return false

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/input/internal/warn"
 )
 
@@ -257,10 +258,8 @@ func (nr *nodeReader) typeOf(num int, where string, fields []field) int {
 		t.Name = strings.TrimPrefix(t.Name+"+"+g.String(), "+")
 		nr.devices += g.count
 		for range g.count {
-			d := cluster.Device{Kind: cluster.GPU, Index: t.Count(cluster.GPU), Parent: -1, GPU: &cluster.GPUInfo{}}
-			if g.model != "" {
-				d.Model = cluster.FromRead(g.model, "Slurm Gres")
-			}
+			d := board.GPU("", t.Count(cluster.GPU))
+			d.Model = board.Fact(g.model, "Slurm Gres")
 			t.Add(d)
 		}
 	}

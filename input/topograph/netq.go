@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/internal/yamldoc"
 )
 
@@ -179,9 +180,9 @@ func (q *netqReader) types() {
 		slices.Sort(nics)
 		t := &cluster.NodeType{Name: fmt.Sprintf("host with %d interfaces", len(nics))}
 		for i, n := range nics {
-			t.Add(cluster.Device{
-				Kind: cluster.NIC, Index: i, Label: n, Parent: -1, NIC: &cluster.NICInfo{Kind: cluster.Ethernet},
-			})
+			d := board.NIC(n)
+			d.Index, d.NIC.Kind = i, cluster.Ethernet
+			t.Add(d)
 		}
 		types.AddNode(q.f, hosts[h].Name, t)
 	}

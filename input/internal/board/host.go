@@ -73,10 +73,7 @@ func NewHost(t *cluster.NodeType, source string, sockets []Socket, domains []Dom
 func (h *Host) addSocket(s *Socket, source string) {
 	info := s.Info
 	info.Cores = s.CPUs.String()
-	d := cluster.Device{Kind: cluster.Socket, Index: s.Index, Parent: -1, CPU: &info}
-	if s.Model != "" {
-		d.Model = cluster.FromRead(s.Model, source)
-	}
+	d := cluster.Device{Kind: cluster.Socket, Index: s.Index, Parent: -1, CPU: &info, Model: Fact(s.Model, source)}
 	h.sockets = append(h.sockets, placed{h.t.Add(d), s.Index, s.CPUs})
 }
 
@@ -96,9 +93,7 @@ func (h *Host) addDomain(n *Domain, sockets []Socket, source string) {
 		break
 	}
 	info.Cores = n.CPUs.String()
-	if n.Memory > 0 {
-		info.Memory = cluster.FromRead(n.Memory, source)
-	}
+	info.Memory = Fact(n.Memory, source)
 	d := cluster.Device{Kind: cluster.NUMA, Index: n.Index, Parent: parent, CPU: &info}
 	h.domains = append(h.domains, placed{h.t.Add(d), n.Index, n.CPUs})
 }

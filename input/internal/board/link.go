@@ -47,14 +47,10 @@ func (w Wire) resting() bool {
 
 // link makes the PCIe link between a parent and a child.
 func (w Wire) link(parent, child int, source string) cluster.Link {
-	l := cluster.Link{
-		A: parent, B: child, Kind: cluster.PCIe,
+	return cluster.Link{
+		A: parent, B: child, Kind: cluster.PCIe, Rate: Fact(w.Rate, source),
 		Lanes: w.Lanes, MaxLanes: w.MaxLanes, GTs: w.GTs, MaxGTs: w.MaxGTs,
 	}
-	if w.Rate > 0 {
-		l.Rate = cluster.FromRead(w.Rate, source)
-	}
-	return l
 }
 
 // ParseGTs reads "16.0 GT/s PCIe" or "8 GT/s"; anything else, such as the

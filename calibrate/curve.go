@@ -33,6 +33,7 @@ type spot struct {
 	size unit.Bytes
 	at   float64         // the size's logarithm
 	bar  float64         // logarithm of the error bar before anything was measured
+	part float64         // of the time that bytes move
 	way  predict.Setting // by which NCCL does it
 	log  float64         // of measured over predicted
 	rows []int           // that were measured, in the order of the cases
@@ -91,6 +92,9 @@ func (c *curve) spot(size unit.Bytes) *spot {
 	op := coll.Op{Kind: c.kind, Bytes: size, Type: coll.Float}
 	s := &spot{size: size, at: math.Log(float64(max(size, 1))), bar: math.Log(max(c.p.Margin(op), leastBar))}
 	s.way, _ = c.p.Auto(op) // where nothing does it, no way is alike
+	if run, err := c.p.Price(op, s.way); err == nil {
+		s.part = float64(run.Parts.Moving) / float64(run.Time)
+	}
 	return s
 }
 
@@ -138,7 +142,7 @@ func (c *curve) sick() *Doubt {
 // neighbours that was measured once.
 const (
 	apart = 1.25
-	alone = 1.4
+	alone = 1.7
 )
 
 // settle drops measurements that disagree with their repeats, the whole size where none is borne out by another, and
@@ -190,25 +194,27 @@ func standsAlone(all []*spot, i int) bool {
 // What a residual (a logarithm) is made of, as standard deviations. The error bar says how well a class of machines and
 // sizes is known before anything is measured there, so that all are parts of its logarithm (leastBar at the least) but
 // the last: a launch of this cluster, a share of a line rate, what goes with the size, alike at sizes less than
-// alikeSizes apart (in logarithms) and less so by another algorithm or protocol, and what belongs to one measurement
-// alone. Chosen by calibrating published machines with five of their sizes.
+// alikeSizes apart (in logarithms), where the parts of the time that bytes move are less than alikeParts apart, and
+// less so by another algorithm or protocol, and what belongs to one measurement alone. Chosen by calibrating published
+// machines with five of their sizes: without the parts what small messages take went into large ones.
 const (
 	leastBar   = 1.02
 	ofLatency  = 0.75
 	ofShare    = 0.1
 	ofSize     = 0.7
-	alikeSizes = 8.0
-	alikeWays  = 0.2
+	alikeSizes = 16.0
+	alikeParts = 1 / 3.0
+	alikeWays  = 0.3
 	ofOne      = 0.05
 )
 
 // slight is a residual of which half is kept, less of smaller ones and nearly all of greater: some percent at a few
 // sizes are as often theirs alone as those of the sizes between them.
-const slight = 0.08
+const slight = 0.05
 
 // together is how residuals at two sizes of a curve go together.
 func together(a, b *spot) float64 {
-	v := ofSize * ofSize * a.bar * b.bar * math.Exp(-math.Abs(a.at-b.at)/alikeSizes)
+	v := ofSize * ofSize * a.bar * b.bar * math.Exp(-math.Abs(a.at-b.at)/alikeSizes-math.Abs(a.part-b.part)/alikeParts)
 	if a.way.Algo != b.way.Algo || a.way.Proto != b.way.Proto {
 		v *= alikeWays
 	}

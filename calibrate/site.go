@@ -76,6 +76,8 @@ const (
 	// clearly is how much worse, as a factor, sizes that are left out may be predicted from the others for a curve to be
 	// kept: where one of five is left out, a gap of four decades is to be crossed, which the whole curve has not.
 	clearly = 1.5
+	// oneWay is how much of them must point the same way then: the sum of what they leave by the sum of its sizes.
+	oneWay = 0.2
 )
 
 // Cluster calibrates with measurements on one cluster. start are the figures that predictions there had so far. Firm
@@ -137,7 +139,12 @@ func (s *Site) judge(x *estimate, rows []truth.Row) {
 		s.HeldOut = &Held{s.Before, truth.Rate(after)}
 	}
 	for _, c := range s.curves {
-		c.kept = len(c.was) >= fewest && mean(c.was) > worth && mean(c.is) < clearly*mean(c.was)
+		sum := 0.0
+		for _, p := range c.spots {
+			sum += p.log / float64(len(c.spots))
+		}
+		was, is := mean(c.was), mean(c.is)
+		c.kept = len(c.was) >= fewest && was > worth && (is < was || is < clearly*was && math.Abs(sum) > oneWay*was)
 	}
 }
 

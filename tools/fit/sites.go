@@ -86,7 +86,7 @@ func (s *site) try(own []*truth.Case, f *sim.Figures, spoil float64) error {
 		}
 		s.tried++
 		if spoil == 1 {
-			if err := s.calibrate(in, rest, f); err != nil {
+			if err := s.calibrate([]*truth.Case{in}, rest, f); err != nil {
 				return fmt.Errorf("%s: %w", c.Sweep.ID, err)
 			}
 			continue
@@ -94,7 +94,7 @@ func (s *site) try(own []*truth.Case, f *sim.Figures, spoil float64) error {
 		for k := range in.Times {
 			was := in.Times[k]
 			in.Times[k] = unit.Time(float64(was) * spoil)
-			err := s.calibrate(in, rest, f)
+			err := s.calibrate([]*truth.Case{in}, rest, f)
 			in.Times[k] = was
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.Sweep.ID, err)
@@ -124,8 +124,8 @@ func nearest(c *truth.Case) (at []int) {
 }
 
 // calibrate predicts the others of a machine before and after.
-func (s *site) calibrate(in *truth.Case, rest []*truth.Case, f *sim.Figures) error {
-	found, err := calibrate.Cluster([]*truth.Case{in}, f, false)
+func (s *site) calibrate(in, rest []*truth.Case, f *sim.Figures) error {
+	found, err := calibrate.Cluster(in, f, false)
 	if err != nil {
 		return err
 	}

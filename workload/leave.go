@@ -122,6 +122,11 @@ func (l *leaver) product(i int) {
 		}
 		l.cheap.cut += each * in
 	case trained && (!shared || l.j.Kernels == Eager && l.wide > l.width):
+		if s := l.j.Split.filled(); s.SeqParallel && l.j.Keeps == KeepWide {
+			// What PyTorch's tensor parallelism gathered stays: compiled code never gathers again, unless all of the block is
+			// computed again (force_save_collectives).
+			in *= float64(s.TP)
+		}
 		l.all.between += each * in
 		l.cheap.between += each * in
 	}

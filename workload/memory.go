@@ -389,6 +389,11 @@ func (x *state) memory() Memory {
 		Params: unit.Volume(x.over(level) * weight), Grads: unit.Volume(x.over(2) * grad),
 		Optimizer: unit.Volume(x.over(1) * kept),
 	}
+	if j.keepsWide() && s.ZeRO > 1 && s.PP > 1 && j.Micros() > 1 && !j.LoRA.Frozen() {
+		// Stages of PyTorch's pipelines sum gradients of micro-batches before FSDP divides them
+		// (backward_maybe_with_nosync): whole ones in float32.
+		m.Grads = unit.Volume(x.most * grad)
+	}
 	if j.LoRA.Frozen() {
 		// Only matrices of layers are kept in fewer bits: bitsandbytes and torchao leave the embedding and the head as they
 		// are.

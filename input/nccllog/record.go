@@ -1,6 +1,7 @@
 package nccllog
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -164,8 +165,11 @@ func isSource(word string) bool {
 	if i < 0 || !isDigits(word[i+1:]) {
 		return false
 	}
-	return slices.ContainsFunc([]string{".cc", ".h", ".cu", ".cpp", ".c"},
-		func(ext string) bool { return strings.HasSuffix(word[:i], ext) })
+	switch path.Ext(word[:i]) {
+	case ".cc", ".h", ".cu", ".cpp", ".c":
+		return true
+	}
+	return false
 }
 
 // tidy removes what surrounds a message: blanks, and Ray's labels, which stand

@@ -15,8 +15,6 @@ type Case struct {
 	*evidence.Set
 	hosts   int                    // that printed records of NCCL
 	ranks   int                    // of the largest communicator, 0 unknown
-	known   **machine              // what machine found, once it was asked
-	release [3]int                 // oldest release of NCCL seen, zero unknown
 	clauses []told.Clause          // of what is told, lines of programs among it
 	said    []told.Clause          // of its sentences
 	how     map[string]cause.Grade // how evidence shows what was found
@@ -36,12 +34,6 @@ func newCase(s *evidence.Set) *Case {
 			c.ranks = max(c.ranks, s.Log.Comms[i].NRanks)
 		}
 	}
-	for _, o := range s.All(evidence.NCCLVersion) {
-		v := parseRelease(o.Arg(0))
-		if c.release == [3]int{} || slices.Compare(v[:], c.release[:]) < 0 {
-			c.release = v
-		}
-	}
 	return c
 }
 
@@ -54,21 +46,6 @@ func sentences(text string) string {
 		}
 	}
 	return b.String()
-}
-
-// parseRelease reads 2.18.5.
-func parseRelease(s string) (v [3]int) {
-	for i, part := range strings.SplitN(s, ".", 3) {
-		n := 0
-		for _, r := range part {
-			if r < '0' || r > '9' || n > 9999 {
-				break
-			}
-			n = 10*n + int(r-'0')
-		}
-		v[i] = n
-	}
-	return v
 }
 
 // tells reports that somebody tells of a symptom.

@@ -83,9 +83,6 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 	}
 	preferSpecific(c, causes)
 	found = slices.Concat(causes, happened, c.ofFleet())
-	for i := range found {
-		c.cost(&found[i])
-	}
 	explain(m, found)
 	found = c.giveWay(m, found)
 	order(m, found, c.Job != nil && c.Job.Dumped())

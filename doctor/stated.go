@@ -1,12 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 	"busbar.dev/hardware"
 	"busbar.dev/internal/lazyre"
@@ -96,7 +98,7 @@ func (c *Case) ofPredicted() *clue {
 			size, large = n, m[1]+" "
 		}
 	}
-	want := busBandwidth(cl, nodes, cl.Types[0].Count(cluster.GPU), op, size, c.settings(nil))
+	want := busBandwidth(cl, nodes, cl.Types[0].Count(cluster.GPU), op, size, c.settings())
 	if want <= 0 || best > 1.4*want {
 		return nil
 	}
@@ -175,4 +177,49 @@ func (c *Case) fewerNodesSlower() *clue {
 		}
 	}
 	return nil
+}
+
+// gpu is the model of the GPUs, as the catalogue knows it.
+func (c *Case) gpu() string {
+	for _, t := range c.Tables {
+		for _, r := range t.Ranks {
+			if g, ok := hardware.GPUByName(r.Model); ok {
+				return g.Name
+			}
+		}
+	}
+	for _, o := range c.All(evidence.GPUName) {
+		if g, ok := hardware.GPUByName(o.Arg(0)); ok {
+			return g.Name
+		}
+	}
+	if on := cmp.Or(c.Cluster, c.Given); on != nil {
+		for _, t := range on.Types {
+			for _, i := range t.Of(cluster.GPU) {
+				if g, ok := hardware.GPUByName(t.Devices[i].Model.Value); ok {
+					return g.Name
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// noPeerAccess reports GPUs whose driver refuses peer access.
+func (c *Case) noPeerAccess() bool {
+	g, _ := hardware.GPUByName(c.gpu())
+	return g.Peers == cluster.No
+}
+
+// settings are NCCL's that change a prediction.
+func (c *Case) settings() map[string]string {
+	env := map[string]string{}
+	for _, name := range []string{
+		"NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NCHANNELS", "NCCL_P2P_DISABLE", "NCCL_NVLS_ENABLE",
+	} {
+		if e := c.Env(name); e != nil {
+			env[name] = e.Value
+		}
+	}
+	return env
 }

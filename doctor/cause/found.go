@@ -72,10 +72,12 @@ func parseFound(v *yamldoc.Value) (f Found, err error) {
 
 // texts fills in what later ways leave to the first, and the first to the cause.
 func (c *Cause) texts() {
-	base := Found{Title: c.Title, Why: c.Why, Fix: c.Fix, Where: ""}
+	base := Found{Title: c.Title, Why: c.Why, Fix: c.Fix, Cost: c.Cost}
 	for i := range c.Found {
 		f := &c.Found[i]
-		for _, p := range []struct{ to, from *string }{{&f.Title, &base.Title}, {&f.Why, &base.Why}, {&f.Fix, &base.Fix}} {
+		for _, p := range []struct{ to, from *string }{
+			{&f.Title, &base.Title}, {&f.Why, &base.Why}, {&f.Fix, &base.Fix}, {&f.Cost, &base.Cost},
+		} {
 			if *p.to == "" {
 				*p.to = *p.from
 			}

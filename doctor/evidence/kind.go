@@ -42,7 +42,6 @@ const (
 	ConnectRetry  Kind = "connect-retry"
 	PeerGone      Kind = "peer-gone"
 	Returned      Kind = "returned"
-	NCCLVersion   Kind = "nccl-version"
 	Average       Kind = "average"
 	Counter       Kind = "counter"
 	MTU           Kind = "mtu"

@@ -39,8 +39,11 @@ func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job) error {
 	}
 	row := &doc.Rows[0]
 	d.Predicted = row
-	what, slower := slowerThan(t, row)
+	what, slower := slowerThan(t, row, job.Global)
 	if slower == 0 {
+		env.note("the log is not compared with a prediction: it names no tokens/s, samples/s or MFU, and a step's time " +
+			"only " +
+			"tells with its batch: give --global-batch")
 		return nil
 	}
 	f := finding.Finding{
@@ -80,18 +83,24 @@ func (d *DoctorDoc) tables(ctx context.Context, env *Env, job Job) error {
 }
 
 // slowerThan compares what a log says most of with a predicted step: in words, and how many times as long it takes; 0
-// where nothing can be compared.
-func slowerThan(t *evidence.Training, row *StepRow) (what string, times float64) {
-	switch {
-	case t.Tokens > 0 && row.TokensPerS > 0:
-		return fmt.Sprintf("%.0f tokens/s, predicted %.0f", t.Tokens, row.TokensPerS), row.TokensPerS / t.Tokens
-	case t.PerGPU > 0 && row.PerGPU > 0:
-		return fmt.Sprintf("%.0f tokens/s per GPU, predicted %.0f", t.PerGPU, row.PerGPU), row.PerGPU / t.PerGPU
-	case t.MFU > 0 && row.MFU > 0:
-		return fmt.Sprintf("MFU %.1f%%, predicted %.1f%%", 100*t.MFU, 100*row.MFU), row.MFU / t.MFU
-	case t.Step != nil && t.Batch > 0 && row.Step > 0:
-		return fmt.Sprintf("%.3g s a step of %d sequences, predicted %v", t.Step.Median, t.Batch, row.Step),
-			t.Step.Median / row.Step.Seconds()
+// where nothing can be compared. A step's time is that of a batch, which the log or the job must name.
+func slowerThan(t *evidence.Training, row *StepRow, batch int64) (what string, times float64) {
+	for _, c := range []struct {
+		measured, predicted float64
+		format              string
+	}{
+		{t.Tokens, row.TokensPerS, "%.0f tokens/s, predicted %.0f"},
+		{t.PerGPU, row.PerGPU, "%.0f tokens/s per GPU, predicted %.0f"},
+		{t.Samples, float64(row.Job.Global) / row.Step.Seconds(), "%.4g samples/s, predicted %.4g"},
+		{100 * t.MFU, 100 * row.MFU, "MFU %.1f%%, predicted %.1f%%"},
+	} {
+		if c.measured > 0 && c.predicted > 0 {
+			return fmt.Sprintf(c.format, c.measured, c.predicted), c.predicted / c.measured
+		}
 	}
-	return "", 0
+	if t.Step == nil || batch == 0 || row.Step == 0 {
+		return "", 0
+	}
+	return fmt.Sprintf("%.3g s a step of %d sequences, predicted %v", t.Step.Median, batch, row.Step),
+		t.Step.Median / row.Step.Seconds()
 }

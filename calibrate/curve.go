@@ -35,7 +35,8 @@ type spot struct {
 	bar  float64         // logarithm of the error bar before anything was measured
 	part float64         // of the time that bytes move
 	way  predict.Setting // by which NCCL does it
-	log  float64         // of measured over predicted
+	raw  float64         // logarithm of measured over predicted
+	log  float64         // the same within bounds
 	rows []int           // that were measured, in the order of the cases
 	logs []float64       // theirs
 }
@@ -81,9 +82,10 @@ func (c *curve) relog(rows []truth.Row) {
 	for _, s := range c.spots {
 		s.logs = s.logs[:0]
 		for _, k := range s.rows {
-			s.logs = append(s.logs, min(max(-math.Log(rows[k].Ratio()), -steepest), steepest))
+			s.logs = append(s.logs, -math.Log(rows[k].Ratio()))
 		}
-		s.log = stats.Median(s.logs)
+		s.raw = stats.Median(s.logs)
+		s.log = min(max(s.raw, -steepest), steepest)
 	}
 }
 
@@ -100,7 +102,7 @@ func (c *curve) spot(size unit.Bytes) *spot {
 
 // doubt is what is said of a size that does not count.
 func (c *curve) doubt(s *spot, reason string) Doubt {
-	return Doubt{c.residual.Op, c.residual.Layout, s.size, round(math.Exp(s.log)), reason}
+	return Doubt{c.residual.Op, c.residual.Layout, s.size, round(math.Exp(s.raw)), reason}
 }
 
 // sickBars is how many error bars off a run is that is no healthy one on this cluster.
@@ -134,7 +136,7 @@ func (c *curve) sick() *Doubt {
 		reason = "slower than a healthy cluster is; busbar doctor with the same file names what may be wrong"
 	}
 	x := c.doubt(worst, fmt.Sprintf("%.3g times the predicted time, beyond %d times the error bar of ×%.2f: %s",
-		math.Exp(worst.log), sickBars, math.Exp(worst.bar), reason))
+		math.Exp(worst.raw), sickBars, math.Exp(worst.bar), reason))
 	return &x
 }
 
@@ -156,7 +158,7 @@ func (c *curve) settle() (list []Doubt) {
 		case most-least > math.Log(apart):
 			var rows []int
 			for k, row := range s.rows {
-				if math.Abs(s.logs[k]-s.log) <= math.Log(apart)/2 {
+				if math.Abs(s.logs[k]-s.raw) <= math.Log(apart)/2 {
 					rows = append(rows, row)
 				}
 			}

@@ -137,7 +137,7 @@ func TestPlantedOutlier(t *testing.T) {
 // A sweep that no healthy cluster has is refused, slow or in another unit; a healthy one beside it counts.
 func TestSickSweep(t *testing.T) {
 	cases := synthetic(t, sim.Fitted(), 0.005, 0)
-	for by, want := range map[float64]string{12: "busbar doctor", 0.01: "another unit"} {
+	for by, want := range map[float64]string{12: "busbar doctor", 300: "busbar doctor", 0.01: "another unit"} {
 		var in []*truth.Case
 		for _, c := range cases {
 			sick := c.Pick(func(int) bool { return true })
@@ -148,7 +148,8 @@ func TestSickSweep(t *testing.T) {
 			in[0].Times[i] = unit.Time(float64(in[0].Times[i]) * by)
 		}
 		s := site(t, in[:1])
-		if s.Better() || len(s.Refused) != 1 || !strings.Contains(s.Refused[0].Reason, want) || s.Points != 0 {
+		if s.Better() || len(s.Refused) != 1 || !strings.Contains(s.Refused[0].Reason, want) || s.Points != 0 ||
+			math.Abs(math.Log(s.Refused[0].Factor/by)) > 0.1 {
 			t.Errorf("times %g: %+v", by, s)
 		}
 		if s = site(t, in); len(s.Refused) != 1 || s.Points != len(in[1].Ops) {

@@ -83,6 +83,7 @@ func mapOf(b *cluster.Budget, cl *cluster.Cluster) (*MapDoc, error) {
 // Audit asks what of a cluster will slow or break jobs.
 type Audit struct {
 	Sources []string `arg:"" optional:"" name:"source" page:"c" names:"cluster" help:"As for Map."`
+	Ignoring
 	Given
 }
 
@@ -92,7 +93,8 @@ type AuditDoc struct {
 	Summary  cluster.Summary   `json:"summary"`
 	Warnings []cluster.Warning `json:"warnings"`
 	// Unchecked is what no source says, so that it could not be looked at.
-	Unchecked []string `json:"unchecked,omitempty"`
+	Unchecked []string  `json:"unchecked,omitempty"`
+	Ignored   []Ignored `json:"ignored,omitempty"` // findings that were left out
 	Noted
 }
 
@@ -106,8 +108,13 @@ func (q Audit) Run(ctx context.Context, env Env) (doc *AuditDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
+	found, ignored, err := q.left(&env, audit.Run(cl))
+	if err != nil {
+		return nil, err
+	}
 	return &AuditDoc{
-		Audit: orEmpty(audit.Run(cl)), Summary: cl.Summary(), Warnings: orEmpty(cl.Warnings), Unchecked: audit.Unchecked(cl),
+		Audit: orEmpty(found), Ignored: ignored, Summary: cl.Summary(), Warnings: orEmpty(cl.Warnings),
+		Unchecked: audit.Unchecked(cl),
 	}, nil
 }
 

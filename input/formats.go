@@ -19,6 +19,7 @@ import (
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/input/ncclxml"
+	"busbar.dev/input/nodehealth"
 	"busbar.dev/input/nsys"
 	"busbar.dev/input/nvbandwidth"
 	"busbar.dev/input/nvsmi"
@@ -34,7 +35,7 @@ import (
 )
 
 // Class is what a text is for. Who asks for texts names the classes that it takes, and is handed nothing else.
-type Class uint8
+type Class uint16
 
 // The classes, and what Kind.Read gives of their texts.
 const (
@@ -44,8 +45,9 @@ const (
 	Trace                   // of a profiler: *trace.Trace, or several
 	// that a live job wrote about itself: *ras.Report, *profile.Ring, []inspector.Record, Recorder
 	Dump
-	State  // of processes and GPUs at a moment: []stacks.Stack, []gpustate.Fault
+	State  // of processes at a moment: []stacks.Stack
 	Rates  // of collectives: *profile.Ring, []inspector.Record
+	Health // of a node, judged by others: []finding.Finding
 	Entire // no class: the text is of this kind from end to end, and no other is looked for in it
 )
 
@@ -113,6 +115,8 @@ var kinds = []Kind{
 	{"perftest", Table, perftest.Match, bare(perftest.Read)},
 	{"trace of PyTorch", Trace | Entire, kineto.Match, stream(kineto.Read)},
 	{"trace of Nsight Systems", Trace | Entire, nsys.Match, stream(nsys.Read)},
+	{"states of gpud", Health | Entire, nodehealth.MatchGpud, stream(nodehealth.ReadGpud)},
+	{"verdict of NVIDIA Health Validation", Health | Entire, nodehealth.MatchVerdict, stream(nodehealth.ReadVerdict)},
 }
 
 // Find lists the kinds of a text that are of one of the classes, in the order of trying. The beginning of a text is

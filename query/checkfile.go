@@ -56,7 +56,10 @@ func CheckFile(ctx context.Context, env Env, kind, program string, q Check) (str
 			return "", fmt.Errorf("--emit %s: %+q: expected printable characters, without line breaks; rename it", kind, w)
 		}
 	}
-	line, argv := "", ""
+	line, argv, quiet := "", "", "--no-load"
+	if q.NoLoad {
+		quiet = ""
+	}
 	for _, w := range flags {
 		line += " " + shellWord(w)
 		word := unsafeWord(w)
@@ -67,6 +70,7 @@ func CheckFile(ctx context.Context, env Env, kind, program string, q Check) (str
 	}
 	return strings.NewReplacer(
 		"@PROGRAM@", shellWord(program), "@FOLDER@", unsafeWord(filepath.Dir(program)), "@FLAGS@", line, "@ARGV@", argv,
+		"@QUIET@", quiet,
 		// Kubernetes replaces $(NAME), also within a shell's quotes.
 		"@YAMLLINE@", yamlWord("RANK=$JOB_COMPLETION_INDEX exec busbar check --json"+strings.ReplaceAll(line, "$", "$$")),
 		"@FILEWORD@", unsafeWord(file), "@FILE@", shellWord(file), "@BASE@", base, "#F ", "",
@@ -170,37 +174,52 @@ const checkAnsible = `# Written by busbar check --emit ansible. Run: ansible-pla
 `
 
 // A prolog may not start a job step, so a node is judged by itself there; whole jobs are checked by their first step.
+// The same script is the health check: slurmd ends that after 60 seconds, looks at no exit code, and jobs may run.
 const checkSlurm = `#!/bin/sh
-# Written by busbar check --emit slurm. As Prolog= of slurm.conf it judges the node by itself: an unhealthy one is drained with the reason, and the job
-# waits for others. Where fleet agents run, PrologSlurmctld= with busbar fleet order check judges the network as well (docs/fleet.md).
+# Written by busbar check --emit slurm, for Prolog= and HealthCheckProgram= of slurm.conf. It judges the node by itself: an unhealthy one is drained with
+# the reason. As a prolog it exits 1 then, and the job waits for other nodes. As a health check it loads no GPU, and others' reasons stay beside its own.
+# Where fleet agents run, PrologSlurmctld= with busbar fleet order check judges the network as well (docs/fleet.md).
 # A whole job is checked by its first step instead:
 #   srun --ntasks-per-node 1 busbar check -o check.xml || exit 1
-program=@PROGRAM@ # where busbar is on the node; slurmd's PATH is not a login's
+program=@PROGRAM@ # where busbar is on the node; slurmd has no PATH of a login
 program=${BUSBAR_PROGRAM:-$program}
 #F # The cluster's file must be on every node under the same path: @FILE@
 #F # Where it cannot be read, the node is not checked, the job starts, and the log says so.
+export PATH="${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}"
 limit=@LIMIT@ # seconds; the check of one node ends by itself within @WORST@, also with a driver that hangs, so that longer is a file system that hangs or the like
+mode= about=", job $SLURM_JOB_ID" starts=", job $SLURM_JOB_ID starts"
+if [ -z "$SLURM_JOB_ID" ]; then
+  limit=40 mode=@QUIET@ about= starts= # of the 60 that slurmd gives
+fi
 node=${SLURMD_NODENAME:-$(hostname -s)}
+# slurmd gives a health check no SLURM_CONF: where slurm.conf is not in its usual place, export it here.
 say() { # to the system log, and to slurmd's
   logger -t busbar -p daemon.err "$1"
   echo "busbar: $1" >&2
 }
-why=$(timeout -k 5 "$limit" "$program" check -n 1 -q@FLAGS@ 2>&1)
+drain() { # with a part of the reason that is ours: parts end in "; ", and those of others stay
+  ours="[HC] busbar: $1"
+  now=$(timeout 5 scontrol show node "$node" --oneliner | sed -n 's/.* Reason=\(.*\) \[[^][ ]*T[0-9:]*\].*/\1/p')
+  case $now in *"$ours"*) return ;; esac
+  rest=$(printf '%s\n' "$now" | sed 's/; /\n/g' | sed '/^$/d; /^\[HC\] busbar:/d; s/$/; /' | tr -d '\n')
+  timeout 10 scontrol update NodeName="$node" State=DRAIN Reason="$rest$ours" || say "$node could not be drained"
+}
+why=$(timeout -k 5 "$limit" "$program" check -n 1 -q@FLAGS@ $mode 2>&1)
 code=$?
 case $code in
 0)
-  case $why in *"no GPUs checked"*) say "$node: no GPUs checked, job $SLURM_JOB_ID starts" ;; esac
+  case $why in *"no GPUs checked"*) [ -z "$SLURM_JOB_ID" ] || say "$node: no GPUs checked$starts" ;; esac
   exit 0
   ;;
 1)
-  reason=$(printf '%s\n' "$why" | sed -n 's/^  //p' | head -n 3 | tr '\n' ';' | cut -c1-200)
-  say "$node is unhealthy, job $SLURM_JOB_ID: $reason"
-  scontrol update NodeName="$node" State=DRAIN Reason="busbar: $reason" || say "$node could not be drained"
+  reason=$(printf '%s\n' "$why" | sed -n '/^  /{s///; s/;/,/g; p}' | head -n 3 | tr '\n' ',' | sed 's/,$//; s/,\([^ ]\)/, \1/g' | cut -c1-200)
+  say "$node is unhealthy$about: $reason"
+  drain "$reason"
   exit 1
   ;;
 esac
 # 2 and 3: it could not be checked; 124 and 137: not within the limit; 126 and 127: there is no program. That is no fault of the node: the job starts, and the log says so.
-say "$node was not checked, exit code $code, job $SLURM_JOB_ID starts: $(printf '%s' "$why" | head -n 2 | tr '\n' ' ' | cut -c1-200)"
+say "$node was not checked, exit code $code$starts: $(printf '%s' "$why" | head -n 2 | tr '\n' ' ' | cut -c1-200)"
 exit 0
 `
 

@@ -15,14 +15,30 @@ func TestCheckProlog(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	for code, want := range map[string]struct {
-		exit          int
-		drained, says string
+	for name, tt := range map[string]struct {
+		code, job, reason string // what busbar exits with, the job, and the node's reason before
+		exit              int
+		drained, says     string
 	}{
-		"0":   {0, "", ""},
-		"1":   {1, "Reason=busbar: GPU 6 has 8 PCIe lanes of 16;", "n7 is unhealthy, job 42: GPU 6"},
-		"3":   {0, "", "n7 was not checked, exit code 3, job 42 starts: n7: unhealthy"},
-		"127": {0, "", "n7 was not checked, exit code 127, job 42 starts"},
+		"good": {"0", "42", "", 0, "", ""},
+		"bad": {
+			"1", "42", "", 1, "Reason=[HC] busbar: GPU 6 has 8 PCIe lanes of 16, at most\n", "n7 is unhealthy, job 42: GPU 6",
+		},
+		"could not":   {"3", "42", "", 0, "", "n7 was not checked, exit code 3, job 42 starts: n7: unhealthy"},
+		"usage":       {"2", "42", "", 0, "", "n7 was not checked, exit code 2, job 42 starts"},
+		"none":        {"127", "42", "", 0, "", "n7 was not checked, exit code 127, job 42 starts"},
+		"check good":  {"0", "", "not responding", 0, "", ""},
+		"check bad":   {"1", "", "", 1, "Reason=[HC] busbar: GPU 6", "n7 is unhealthy: GPU 6"},
+		"check could": {"3", "", "", 0, "", "n7 was not checked, exit code 3: n7"},
+		"others": {
+			"1", "", "[HC] nvsentinel: XID 79; bad disk", 1,
+			"Reason=[HC] nvsentinel: XID 79; bad disk; [HC] busbar: GPU 6 has 8",
+			"n7 is unhealthy",
+		},
+		"ours of before": {
+			"1", "", "[HC] busbar: GPU 1 is gone; bad disk", 1, "Reason=bad disk; [HC] busbar: GPU 6 has 8", "n7 is unhealthy",
+		},
+		"again": {"1", "", "bad disk; [HC] busbar: GPU 6 has 8 PCIe lanes of 16, at most", 1, "", "n7 is unhealthy"},
 	} {
 		dir := t.TempDir()
 		file := func(name, text string) string {
@@ -33,26 +49,37 @@ func TestCheckProlog(t *testing.T) {
 			return path
 		}
 		program := file("it's busbar",
-			"#!/bin/sh\necho 'n7: unhealthy'; echo '  GPU 6 has 8 PCIe lanes of 16'; exit "+code+"\n")
-		if code == "127" {
+			"#!/bin/sh\necho \"$@\" >> "+dir+"/called\necho 'n7: unhealthy'\necho '  GPU 6 has 8 PCIe "+
+				"lanes of 16; at most'; exit "+tt.code+"\n")
+		if tt.code == "127" {
 			program = filepath.Join(dir, "nowhere")
 		}
-		file("scontrol", "#!/bin/sh\necho \"$@\" >> "+dir+"/drained\n")
+		file("scontrol", "#!/bin/sh\ncase $1 in show) echo \"NodeName=n7 State=IDLE Comment=x Reason="+tt.reason+
+			" [root@2026-01-02T03:04:05] ResumeAfterTime=None\" ;; *) echo \"$@\" >> "+dir+"/drained ;; esac\n")
 		file("logger", "#!/bin/sh\necho \"$@\" >> "+dir+"/log\n")
 		text, err := CheckFile(t.Context(), Env{}, "slurm", program, Check{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(sh, file("prolog", text))
-		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "SLURMD_NODENAME=n7", "SLURM_JOB_ID=42"}
+		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "SLURMD_NODENAME=n7"}
+		if tt.job != "" {
+			cmd.Env = append(cmd.Env, "SLURM_JOB_ID="+tt.job)
+		}
 		out, _ := cmd.CombinedOutput()
 		drained, _ := os.ReadFile(filepath.Join(dir, "drained"))
 		log, _ := os.ReadFile(filepath.Join(dir, "log"))
-		if cmd.ProcessState.ExitCode() != want.exit || !strings.Contains(string(drained), want.drained) ||
-			want.drained == "" && len(drained) > 0 ||
-			!strings.Contains(string(log), want.says) || !strings.Contains(string(out), want.says) ||
-			want.says == "" && len(log)+len(out) > 0 {
-			t.Errorf("%s: exit %d, drained %q, log %q, printed %q", code, cmd.ProcessState.ExitCode(), drained, log, out)
+		if cmd.ProcessState.ExitCode() != tt.exit || !strings.Contains(string(drained), tt.drained) ||
+			tt.drained == "" && len(drained) > 0 ||
+			!strings.Contains(string(log), tt.says) || !strings.Contains(string(out), tt.says) ||
+			tt.says == "" && len(log)+len(out) > 0 {
+			t.Errorf("%s: exit %d, drained %q, log %q, printed %q", name, cmd.ProcessState.ExitCode(), drained, log, out)
+		}
+		called, _ := os.ReadFile(filepath.Join(dir, "called"))
+		if want := map[bool]string{
+			true: "check -n 1 -q\n", false: "check -n 1 -q --no-load\n",
+		}[tt.job != ""]; tt.code != "127" && string(called) != want {
+			t.Errorf("%s: called with %q, want %q", name, called, want)
 		}
 	}
 }
@@ -69,7 +96,7 @@ func TestCheckFileFlags(t *testing.T) {
 	q := Check{Cluster: file, Iters: 3, NoLoad: true}
 	quoted := "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
 	for kind, want := range map[string][]string{
-		"slurm": {"check -n 1 -q --iters 3 -c " + quoted + " --no-load 2>&1", "same path: " + quoted, "timeout -k 5 "},
+		"slurm": {"check -n 1 -q --iters 3 -c " + quoted + " --no-load $mode 2>&1", "same path: " + quoted, "timeout -k 5 "},
 		"ansible": {
 			`busbar_cluster: !unsafe "` + file + `"`, `dest: "{{ busbar_dir.path }}/cluster.yaml"`, `- !unsafe "--no-load"`,
 			`- !unsafe "-c"` + "\n              - " + `"{{ busbar_dir.path }}/cluster.yaml"`,

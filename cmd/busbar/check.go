@@ -16,7 +16,7 @@ type checkCmd struct {
 	ranks.Job
 	query.Check
 	JUnit string `name:"output" short:"o" placeholder:"FILE.xml" help:"Also write the verdicts to FILE as JUnit XML, one case per node."`
-	Emit  string `placeholder:"KIND" help:"Print what runs the check instead, with -c and the other flags given: ansible (a playbook), slurm (a prolog) or kube (a Job)."`
+	Emit  string `placeholder:"KIND" help:"Print what runs the check instead, with -c and the other flags given: ansible (a playbook), slurm (a prolog and health check) or kube (a Job)."`
 	As    string `placeholder:"PROGRAM" enum:",nvsentinel" default:"" help:"nvsentinel: run as a preflight check of NVSentinel: take the gang from its ConfigMap, and report each node over its socket."`
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"busbar.dev/finding"
+	"busbar.dev/input"
 )
 
 // FleetFinding is a fault that the statistics of a fleet name, as `busbar fleet nodes --json` and
@@ -25,7 +26,7 @@ const (
 // quotes what agents ran into, which is no word of the job's. Any other text it gives back whole.
 func (r *Reader) answer(in *bufio.Reader) (*bufio.Reader, bool, error) {
 	head, _ := in.Peek(1 << 12)
-	if !bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) {
+	if !bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) && len(input.Find(head, input.Health)) == 0 {
 		return in, false, nil
 	}
 	data, err := io.ReadAll(io.LimitReader(in, maxWhole))
@@ -38,9 +39,16 @@ func (r *Reader) answer(in *bufio.Reader) (*bufio.Reader, bool, error) {
 	return bufio.NewReaderSize(io.MultiReader(bytes.NewReader(data), in), 1<<16), false, nil
 }
 
-// fleet reads what the server of a fleet answers: its findings.
+// fleet reads what the server of a fleet answers: its findings. What another health check says of a node is as good.
 func (r *Reader) fleet(data []byte) bool {
 	text := bytes.TrimSpace(data)
+	if x, err := input.Health.As(r.name, text); x != nil && err == nil {
+		for _, f := range x.([]finding.Finding) {
+			r.set.Fleet = append(r.set.Fleet, FleetFinding{r.name, f})
+		}
+		r.document = true
+		return true
+	}
 	if !bytes.HasPrefix(text, []byte("{")) {
 		return false
 	}

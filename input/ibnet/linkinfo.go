@@ -113,7 +113,7 @@ func parseLink(text string) (r row, named, ok bool) {
 	}
 	r.near = end{portGUID: hex(m[1]), desc: strings.Trim(m[2], `"`), lid: decimal(m[3]), num: decimal(m[4])}
 	r.is, _ = parseWidth(m[5])
-	r.is.speed = speeds[m[6]]
+	r.is.speed = speeds()[m[6]]
 	if m[7] != "" {
 		r.is.speed = fdr10
 	}
@@ -132,7 +132,7 @@ func couldBe(is width, text string) width {
 	for _, remark := range strings.Split(text, "Could be ")[1:] {
 		word, _, _ := strings.Cut(remark, " ")
 		word = strings.TrimRight(word, ")")
-		if s := speeds[word]; s != noSpeed {
+		if s := speeds()[word]; s != noSpeed {
 			is.speed = s
 		} else if w, ok := parseWidth(word); ok {
 			is.lanes = w.lanes

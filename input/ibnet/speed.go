@@ -1,12 +1,15 @@
 package ibnet
 
 import (
+	_ "embed" // for the speeds
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/internal/csvtable"
 	"busbar.dev/unit"
 )
 
@@ -26,24 +29,31 @@ const (
 	xdr
 )
 
-// lane is what one lane carries, after 8b/10b (to QDR) or 64b/66b encoding. Source: InfiniBand
-// Architecture Specification volume 1, PortInfo LinkSpeedActive and
-// LinkSpeedExtActive; HDR and later are quoted by their net rate.
-var lane = [...]struct {
-	name string
-	gbps float64
-}{
-	sdr: {"SDR", 2}, ddr: {"DDR", 4}, qdr: {"QDR", 8}, fdr10: {"FDR10", 10}, fdr: {"FDR", 13.64}, edr: {"EDR", 25},
-	hdr: {"HDR", 50}, ndr: {"NDR", 100}, xdr: {"XDR", 200},
+//go:embed speeds.csv
+var speedTable string
+
+// lane is what one lane carries.
+type lane struct {
+	Name string   `csv:"name"`
+	Gbps float64  `csv:"gbps"`
+	Also []string `csv:"also"`
 }
 
-// speeds are what the tools call a lane's speed: its name; iblinkinfo the signalling rate in Gb/s; ibdiagnet a rounded
-// one. Source of the last: ibutils, ibdm/datamodel/Fabric.h, IBLinkSpeed.
-var speeds = map[string]speed{
-	"SDR": sdr, "DDR": ddr, "QDR": qdr, "FDR10": fdr10, "FDR": fdr, "EDR": edr, "HDR": hdr, "NDR": ndr, "XDR": xdr,
-	"2.5": sdr, "5.0": ddr, "10.0": qdr, "10.3125": fdr10, "14.0625": fdr, "25.78125": edr, "53.125": hdr, "106.25": ndr,
-	"212.5": xdr, "5": ddr, "10": qdr, "14": fdr, "25": edr, "50": hdr, "100": ndr, "200": xdr,
-}
+// lanes are by their speed, of which the first is unknown.
+var lanes = sync.OnceValue(func() []lane {
+	return append([]lane{{}}, csvtable.Must[lane]("speeds.csv", speedTable)...)
+})
+
+// speeds are what the tools call a lane's speed.
+var speeds = sync.OnceValue(func() map[string]speed {
+	of := map[string]speed{}
+	for i, l := range lanes() {
+		for _, name := range append(l.Also, l.Name) {
+			of[name] = speed(i)
+		}
+	}
+	return of
+})
 
 // width is a number of lanes and their speed; zero parts are unknown.
 type width struct {
@@ -54,7 +64,7 @@ type width struct {
 func (w width) known() bool { return w.lanes > 0 && w.speed != noSpeed }
 
 func (w width) rate() unit.Rate {
-	return unit.Rate(float64(w.lanes)*lane[w.speed].gbps) * unit.Gbps
+	return unit.Rate(float64(w.lanes)*lanes()[w.speed].Gbps) * unit.Gbps
 }
 
 // String is "4xHDR", or "" when a part is unknown.
@@ -62,7 +72,7 @@ func (w width) String() string {
 	if !w.known() {
 		return ""
 	}
-	return fmt.Sprintf("%dx%s", w.lanes, lane[w.speed].name)
+	return fmt.Sprintf("%dx%s", w.lanes, lanes()[w.speed].Name)
 }
 
 func (w width) fact(source string) cluster.Fact[unit.Rate] { return board.Fact(w.rate(), source) }
@@ -92,5 +102,5 @@ func parseWidth(s string) (width, bool) {
 	if err != nil || n < 1 || n > 12 {
 		return width{}, false
 	}
-	return width{uint8(n), speeds[s[x+1:]]}, true
+	return width{uint8(n), speeds()[s[x+1:]]}, true
 }

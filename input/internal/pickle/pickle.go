@@ -29,44 +29,13 @@ var ErrRefused = errors.New("refused")
 // ErrSeveral is wrapped by errors about files that hold more than one dump.
 var ErrSeveral = errors.New("more than one dump")
 
-// The instructions that data needs, by their bytes in Python's pickletools.
-const (
-	opMark       = '('
-	opStop       = '.'
-	opBinInt     = 'J'
-	opBinInt1    = 'K'
-	opBinInt2    = 'M'
-	opNone       = 'N'
-	opBinUnicode = 'X'
-	opAppends    = 'e'
-	opAppend     = 'a'
-	opBinGet     = 'h'
-	opLongBinGet = 'j'
-	opBinPut     = 'q'
-	opLongBinPut = 'r'
-	opSetItem    = 's'
-	opTuple      = 't'
-	opEmptyTuple = ')'
-	opSetItems   = 'u'
-	opBinFloat   = 'G'
-	opEmptyList  = ']'
-	opEmptyDict  = '}'
-	opProto      = 0x80
-	opTuple1     = 0x85
-	opTuple2     = 0x86
-	opTuple3     = 0x87
-	opNewTrue    = 0x88
-	opNewFalse   = 0x89
-	opLong1      = 0x8a
-)
-
 // executing are the instructions that import, call or build; those that are left do what data does not need.
 const executing = "cRiobPQ\x81\x82\x83\x84\x92\x93"
 
 // Match reports whether data may be a pickle of protocol 2 or later: its first two bytes and its last say so.
 func Match(data []byte) bool {
 	data = bytes.TrimRight(data, "\x00\r\n")
-	return len(data) > 3 && data[0] == opProto && data[1] >= 2 && data[1] <= 5 && data[len(data)-1] == opStop
+	return len(data) > 3 && data[0] == 0x80 && data[1] >= 2 && data[1] <= 5 && data[len(data)-1] == '.'
 }
 
 // Read reads one pickle. A value is nil, a bool, an int64, a float64, a string, and behind a pointer a
@@ -79,7 +48,7 @@ func Read(data []byte) (any, error) {
 	for r.err == nil && r.at < len(r.text) {
 		op, at := r.text[r.at], r.at
 		r.at++
-		if op == opStop {
+		if op == '.' { // STOP
 			break
 		}
 		if r.step(op); r.err != nil {
@@ -87,7 +56,7 @@ func Read(data []byte) (any, error) {
 		}
 	}
 	switch {
-	case r.at == 0 || r.text[r.at-1] != opStop:
+	case r.at == 0 || r.text[r.at-1] != '.': // STOP
 		return nil, fmt.Errorf("pickle ends at byte %d without its last instruction; the file is cut off", r.at)
 	case len(r.stack) != 1 || len(r.marks) != 0:
 		return nil, fmt.Errorf("pickle leaves %d values, expected 1", len(r.stack))
@@ -134,41 +103,41 @@ func (r *reader) fail(format string, args ...any) {
 	}
 }
 
-// step does one instruction.
+// step does one instruction; they are called as in Python's pickletools.
 func (r *reader) step(op byte) {
 	switch op {
-	case opProto:
+	case 0x80: // PROTO
 		if v := r.argument(1); v > 5 {
 			r.fail("protocol %d, expected 2 to 5", v)
 		}
-	case opBinGet:
+	case 'h': // BINGET
 		r.recall(r.argument(1))
-	case opLongBinGet:
+	case 'j': // LONG_BINGET
 		r.recall(r.argument(4))
-	case opBinPut:
+	case 'q': // BINPUT
 		r.remember(r.argument(1))
-	case opLongBinPut:
+	case 'r': // LONG_BINPUT
 		r.remember(r.argument(4))
-	case opMark:
+	case '(': // MARK
 		r.marks = append(r.marks, len(r.stack))
-	case opEmptyList:
+	case ']': // EMPTY_LIST
 		r.push(new([]any))
-	case opEmptyDict:
+	case '}': // EMPTY_DICT
 		r.push(new(map[string]any))
-	case opAppends:
+	case 'e': // APPENDS
 		r.appendItems(r.sinceMark())
-	case opAppend:
+	case 'a': // APPEND
 		r.appendItems(r.pop(1))
-	case opSetItems:
+	case 'u': // SETITEMS
 		r.setItems(r.sinceMark())
-	case opSetItem:
+	case 's': // SETITEM
 		r.setItems(r.pop(2))
-	case opEmptyTuple:
+	case ')': // EMPTY_TUPLE
 		r.tuple(nil)
-	case opTuple:
+	case 't': // TUPLE
 		r.tuple(r.sinceMark())
-	case opTuple1, opTuple2, opTuple3:
-		r.tuple(r.pop(int(op-opTuple1) + 1))
+	case 0x85, 0x86, 0x87: // TUPLE1, TUPLE2, TUPLE3
+		r.tuple(r.pop(int(op-0x85) + 1))
 	default:
 		r.scalar(op)
 	}
@@ -177,21 +146,21 @@ func (r *reader) step(op byte) {
 // scalar pushes a value that holds no others, or refuses the instruction.
 func (r *reader) scalar(op byte) {
 	switch op {
-	case opNone:
+	case 'N': // NONE
 		r.push(nil)
-	case opNewTrue, opNewFalse:
-		r.push(op == opNewTrue)
-	case opBinUnicode:
+	case 0x88, 0x89: // NEWTRUE, NEWFALSE
+		r.push(op == 0x88)
+	case 'X': // BINUNICODE
 		r.push(r.bytes(r.argument(4)))
-	case opBinInt1:
+	case 'K': // BININT1
 		r.push(int64(r.argument(1)))
-	case opBinInt2:
+	case 'M': // BININT2
 		r.push(int64(r.argument(2)))
-	case opBinInt:
+	case 'J': // BININT
 		r.push(int64(int32(r.argument(4))))
-	case opLong1:
+	case 0x8a: // LONG1
 		r.push(r.long())
-	case opBinFloat:
+	case 'G': // BINFLOAT
 		if b := r.bytes(8); r.err == nil {
 			r.push(math.Float64frombits(binary.BigEndian.Uint64([]byte(b))))
 		}

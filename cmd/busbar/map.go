@@ -30,9 +30,9 @@ func (c *mapCmd) Run(e *env) error {
 	case c.Audit && len(c.Path) > 0 || c.Floors && (c.Audit || len(c.Path) > 0):
 		return errors.New("--audit, --path and --floors are different questions; ask one at a time")
 	case !c.Audit && c.Ignore != "":
-		return errors.New("--ignore is about findings; it has no effect without --audit")
+		return errors.New("--ignore is about findings; it has no effect beside another question than --audit")
 	case !c.Floors && (e.given["op"] || e.given["size"]):
-		return errors.New("--op and --size are those of --floors; without it they have no effect")
+		return errors.New("--op and --size are those of --floors, and have no effect otherwise")
 	case c.Floors:
 		q = ask.Floors
 		question = &query.Floors{Sources: c.Sources, Op: c.Op, Size: c.Size, Given: c.Given}

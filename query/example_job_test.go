@@ -17,7 +17,7 @@ func ExampleStep() {
 	}
 	row := doc.Rows[0]
 	fmt.Println(row.Ranks, "GPUs,", row.Step.Short(), "per step, limited by", row.Bottleneck.Kind+", fits:", row.Fits)
-	// Output: 16 GPUs, 680 ms per step, limited by compute, fits: true
+	// Output: 16 GPUs, 689 ms per step, limited by compute, fits: true
 }
 
 // Layouts side by side.
@@ -33,9 +33,9 @@ func ExampleStep_compare() {
 		fmt.Println(row.Layout, row.Step.Short())
 	}
 	// Output:
-	// 1x4 286 ms
-	// 2x2 312 ms
-	// 4x1 312 ms
+	// 1x4 281 ms
+	// 2x2 307 ms
+	// 4x1 307 ms
 }
 
 // Which network a job needs.
@@ -61,9 +61,9 @@ func ExampleScale() {
 	}
 	// Output:
 	// nodes 1: 100%
-	// nodes 2: 98%
-	// nodes 4: 97%
-	// nodes 8: 95%
+	// nodes 2: 99%
+	// nodes 4: 99%
+	// nodes 8: 98%
 }
 
 // The best plan, and the files that start it.
@@ -81,7 +81,7 @@ func ExamplePlan() {
 		}
 	}
 	// Output:
-	// dp=16,tp=1,pp=1,zero=2 with a micro-batch of 2 takes 1.34 s
+	// dp=16,tp=1,pp=1,zero=2 with a micro-batch of 2 takes 1.35 s
 	// torchrun.sh
 	// job.sbatch
 	// preflight.sh

@@ -235,10 +235,9 @@ func (g *GPU) within(t *workload.Task, j *workload.Job) unit.Span {
 // starts them where it is slower.
 func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span { return g.runWith(list, j, 0, 0) }
 
-// runWith is Run with calls of collectives between the tasks, which take so long in all and each cost the host as much
-// as some kernels: a function of Python's that autograd calls, what it puts out allocated, and the call.
-func (g *GPU) runWith(list []workload.Task, j *workload.Job, calls float64, traffic unit.Span) unit.Span {
-	gpu, starts, waits, routed := traffic, calls*collectiveStarts, 0.0, false
+// runWith is Run with collectives between the tasks, which take so long in all and cost the host so many starts.
+func (g *GPU) runWith(list []workload.Task, j *workload.Job, starts float64, traffic unit.Span) unit.Span {
+	gpu, waits, routed := traffic, 0.0, false
 	for i := range list {
 		gpu += g.within(&list[i], j)
 		starts += list[i].Starts + list[i].Host
@@ -258,9 +257,14 @@ func (g *GPU) runWith(list []workload.Task, j *workload.Job, calls float64, traf
 	return max(gpu+unit.Span(waits*idle*each*1e-6), unit.Span(starts*each*1e-6))
 }
 
-// collectiveStarts is how many kernels' starts of the host a collective costs: nanotron's layers of 16 and of 32 take
-// 4.4 ms of it for ten of them and all else (Ultra-Scale Playbook's runs with micro-batches of one sequence).
-const collectiveStarts = 12
+// collectiveStarts is how many kernels' starts of the host a collective costs that a function of autograd's makes,
+// what it puts out allocated: nanotron's layers of 16 and of 32 take 4.4 ms of it for ten of them and all else
+// (Ultra-Scale Playbook's runs with micro-batches of one sequence). tensorStarts is the same of Megatron's, whose
+// layers take 3.3 ms of the host without tensor parallelism and 3.5 with six sums (vTrain, one node).
+const (
+	collectiveStarts = 12
+	tensorStarts     = 3
+)
 
 // idle is how many starts of kernels the GPU has nothing to do after the host waited for it: to learn of it, and to
 // start the next.

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -222,9 +223,10 @@ func (g *GPU) hostOf(j *workload.Job) unit.Span {
 	return t
 }
 
-// spread is how many times as long computing takes on the slowest of many ranks.
+// spread is how many times as long computing takes on the slowest of many ranks, which grows as the largest of so many
+// numbers does.
 func (g *GPU) spread(ranks int) float64 {
-	return 1 + g.f.common(spread)*math.Log2(float64(max(ranks, 1)))
+	return 1 + g.f.common(spread)*math.Sqrt(2*math.Log(float64(max(ranks, 1))))
 }
 
 // finish plays the pipeline, and adds up.
@@ -300,39 +302,60 @@ func (p *pricing) layerTraffic(x *blockTime, again *unit.Span, b *prepared) erro
 	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
 	if s.TP > 1 {
 		bytes := unit.Volume(tokens * float64(j.Model.Dims.Hidden) * j.Precision.Width())
-		var one unit.Span
-		var limit string
-		var err error
-		if s.SeqParallel {
-			var gather, scatter unit.Span
-			if gather, limit, err = p.f.Time(Tensor, coll.AllGather,
-				bytes*unit.Volume(j.Precision.Operand()/j.Precision.Width())); err == nil {
-				scatter, _, err = p.f.Time(Tensor, coll.ReduceScatter, bytes)
-			}
-			one = gather + scatter
-			switch {
-			case err != nil:
-			case j.TensorWaits: // inputs are gathered once more for the gradients of weights
-				return p.waitedTraffic(x, again, b, bytes, one, gather, limit, layers*micros)
-			case p.f.inOneDomain(Tensor):
-				one *= unit.Span(1 - p.g.f.common(tpHidden))
-			}
-		} else {
-			one, limit, err = p.f.Time(Tensor, coll.AllReduce, bytes)
-		}
-		if err != nil {
+		if err := p.tensorTraffic(x, again, b, bytes, layers*micros); err != nil {
 			return err
 		}
-		calls := 4.0
-		x.fwd += 2 * one
-		x.bwd += 2 * one
-		for range j.Repeats() {
-			*again += 2 * one
-			calls += 2
-		}
-		p.count(Tensor, "tensor-parallel all-reduces", bytes, calls*layers*micros, one, one, limit)
 	}
 	return p.otherTraffic(x, again, b, layers*micros)
+}
+
+// tensorTraffic is a sum for each of the two products whose ranks divide a layer's width; with sequence parallelism a
+// gather and a sum, and backward another gather where frameworks wait for it. Computing waits for what is not hidden,
+// and in Python for what its host is not behind with anyway.
+func (p *pricing) tensorTraffic(x *blockTime, again *unit.Span, b *prepared, bytes unit.Volume, times float64) error {
+	j := p.j
+	what, each, calls := "tensor-parallel all-reduces", 1.0, [2]float64{2, 2}
+	one, limit, err := unit.Span(0), "", error(nil)
+	back := unit.Span(0)
+	if j.Split.SeqParallel {
+		var gather, scatter unit.Span
+		if gather, limit, err = p.f.Time(Tensor, coll.AllGather,
+			bytes*unit.Volume(j.Precision.Operand()/j.Precision.Width())); err == nil {
+			scatter, _, err = p.f.Time(Tensor, coll.ReduceScatter, bytes)
+		}
+		one, each, calls = gather+scatter, 2, [2]float64{4, 4}
+		back = one
+		switch {
+		case err != nil:
+		case j.TensorWaits: // inputs are gathered once more for the gradients of weights
+			what, back, calls = "tensor-parallel gathers and sums", one+gather, [2]float64{4, 6}
+		case p.f.inOneDomain(Tensor):
+			one *= unit.Span(1 - p.g.f.common(tpHidden))
+			back = one
+		}
+	} else {
+		one, limit, err = p.f.Time(Tensor, coll.AllReduce, bytes)
+		back = one
+	}
+	if err != nil {
+		return err
+	}
+	quiet := x.fwd + x.bwd + *again
+	n := float64(j.Repeats())
+	run := func(list []workload.Task, calls float64, one unit.Span) unit.Span {
+		if j.TensorWaits {
+			return p.g.runWith(list, j, calls*collectiveStarts, one)
+		}
+		return p.g.runWith(list, j, calls*tensorStarts, 0) + one
+	}
+	x.fwd, x.bwd = run(b.pass.Forward, calls[0], 2*one), run(b.pass.Backward, calls[1], 2*back)
+	if n > 0 {
+		*again = run(b.pass.Again, n*calls[0], unit.Span(2*n)*one) * unit.Span(cmp.Or(j.Recomputed, 1))
+	}
+	all := (calls[0]*(1+n) + calls[1]) / each
+	open := max(0, x.fwd+x.bwd+*again-quiet) / unit.Span(all)
+	p.count(Tensor, what, bytes, all*times, (2*one*unit.Span(1+n)+2*back)/unit.Span(all), open, limit)
+	return nil
 }
 
 // otherTraffic is that of ranks which share sequences and experts.
@@ -341,25 +364,6 @@ func (p *pricing) otherTraffic(x *blockTime, again *unit.Span, b *prepared, time
 		return err
 	}
 	return p.expertTraffic(x, again, b, times)
-}
-
-// waitedTraffic is tensor-parallel traffic for which computing waits where the host is not behind anyway: a gather and
-// a sum for each of the two products whose ranks divide a layer's width, backward another gather.
-func (p *pricing) waitedTraffic(x *blockTime, again *unit.Span, b *prepared, bytes unit.Volume, one, gather unit.Span,
-	limit string, times float64,
-) error {
-	j := p.j
-	quiet := x.fwd + x.bwd + *again
-	x.fwd = p.g.runWith(b.pass.Forward, j, 4, 2*one)
-	x.bwd = p.g.runWith(b.pass.Backward, j, 6, 2*(one+gather))
-	calls := 4.0
-	if n := float64(j.Repeats()); n > 0 {
-		*again = p.g.runWith(b.pass.Again, j, 4*n, unit.Span(2*n)*one)
-		calls += 2 * n
-	}
-	open := max(0, x.fwd+x.bwd+*again-quiet) / unit.Span(calls)
-	p.count(Tensor, "tensor-parallel gathers and sums", bytes, calls*times, one+gather/2, open, limit)
-	return p.otherTraffic(x, again, b, times)
 }
 
 // count adds calls of a group. Waiting may be longer than the calls themselves, by what slows computing

@@ -93,7 +93,7 @@ func TestTimeline(t *testing.T) {
 			last[k] = b.To
 			end = max(end, b.To)
 		}
-		if d := math.Abs(float64(end/r.Step) - 1); d > 0.04 {
+		if d := math.Abs(float64(end/r.Step) - 1); d > 0.05 {
 			t.Errorf("%s: the timeline ends after %.3g s, the step takes %.3g s", x.split, end, r.Step)
 		}
 	}

@@ -75,8 +75,8 @@ func runs(t testing.TB, f *step.Figures, spread float64) []*training {
 func TestSyntheticSteps(t *testing.T) {
 	want := *step.Default()
 	for i := range want {
-		if step.Name(i) == "hopper.ceiling" || step.Name(i) == "ampere.ceiling" {
-			want[i] *= 0.8
+		if unit, _, most := step.Range(i); unit == "us" {
+			want[i] = min(most, 2*want[i])
 		}
 	}
 	all := runs(t, &want, 0)
@@ -93,7 +93,7 @@ func TestSyntheticSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := rateRuns("after", rows)
-	if after.Median > 0.03 || after.Median > before.Median/3 {
+	if after.Median > 0.04 || after.Median > 0.9*before.Median { // what is known firmly is hardly moved
 		t.Errorf("median error %.3f, was %.3f", after.Median, before.Median)
 	}
 	for i, v := range f.Figures {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -66,33 +67,46 @@ func (r *release) layer(program, licences []byte) ([]byte, error) {
 	return b.Bytes(), t.Close()
 }
 
-// image writes an image from scratch, as an archive that docker load, podman load, skopeo and crane take: an OCI layout
-// with the list that Docker reads beside it.
+// image writes the image of the server: the program alone.
 func (r *release) image(t target, program, licences []byte) error {
 	plain, err := r.layer(program, licences)
 	if err != nil {
 		return err
 	}
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	if _, err := z.Write(plain); err != nil {
-		return err
+	return r.writeImage(t, "busbar", "/busbar", "/", plain)
+}
+
+// writeImage writes an image of layers, as an archive that docker load, podman load, skopeo and crane take: an OCI
+// layout with the list that Docker reads beside it.
+func (r *release) writeImage(t target, name, program, path string, plain ...[]byte) error {
+	var layers []*blob
+	var sums, places []string
+	for _, p := range plain {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		if _, err := z.Write(p); err != nil {
+			return err
+		}
+		if err := z.Close(); err != nil {
+			return err
+		}
+		l := newBlob("application/vnd.oci.image.layer.v1.tar+gzip", packed.Bytes())
+		layers, places = append(layers, l), append(places, l.path())
+		sums = append(sums, fmt.Sprintf("sha256:%x", sha256.Sum256(p)))
 	}
-	if err := z.Close(); err != nil {
-		return err
-	}
-	layer := newBlob("application/vnd.oci.image.layer.v1.tar+gzip", packed.Bytes())
 	config, err := json.Marshal(map[string]any{
 		"architecture": t.arch, "os": t.os, "created": r.time.Format(time.RFC3339),
 		"config": map[string]any{
-			"Entrypoint": []string{"/busbar"}, "Cmd": []string{"--help"}, "User": fmt.Sprint(nobody), "WorkingDir": "/data",
-			"Env": []string{"PATH=/", "HOME=/data"},
+			"Entrypoint": []string{program}, "Cmd": []string{"--help"}, "User": fmt.Sprint(nobody), "WorkingDir": "/data",
+			"Env": []string{"PATH=" + path, "HOME=/data"},
 			"Labels": map[string]string{
 				"org.opencontainers.image.version": r.version, "org.opencontainers.image.licenses": "Apache-2.0",
+				"org.opencontainers.image.title": name,
 			},
 		},
-		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(plain))}},
-		"history": []any{map[string]any{"created": r.time.Format(time.RFC3339), "created_by": "make dist"}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": sums},
+		"history": slices.Repeat([]any{map[string]any{"created": r.time.Format(time.RFC3339), "created_by": "make dist"}},
+			len(sums)),
 	})
 	if err != nil {
 		return err
@@ -100,7 +114,7 @@ func (r *release) image(t target, program, licences []byte) error {
 	settings := newBlob("application/vnd.oci.image.config.v1+json", config)
 	text, err := json.Marshal(map[string]any{
 		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": settings,
-		"layers": []*blob{layer},
+		"layers": layers,
 	})
 	if err != nil {
 		return err
@@ -115,16 +129,16 @@ func (r *release) image(t target, program, licences []byte) error {
 		return err
 	}
 	docker, err := json.Marshal([]any{map[string]any{
-		"Config": settings.path(), "RepoTags": []string{"busbar:" + tag(r.version)}, "Layers": []string{layer.path()},
+		"Config": settings.path(), "RepoTags": []string{name + ":" + tag(r.version)}, "Layers": places,
 	}})
 	if err != nil {
 		return err
 	}
 	list := []file{{"oci-layout", 0o644, []byte(`{"imageLayoutVersion":"1.0.0"}`)}, {"index.json", 0o644, index}, {"manifest.json", 0o644, docker}}
-	for _, b := range []*blob{layer, settings, manifest} {
+	for _, b := range append(layers, settings, manifest) {
 		list = append(list, file{b.path(), 0o644, b.data})
 	}
-	return r.create(fmt.Sprintf("busbar-%s-%v-image.tar", r.version, t), func(w io.Writer) error {
+	return r.create(fmt.Sprintf("%s-%s-%v-image.tar", name, r.version, t), func(w io.Writer) error {
 		a := tar.NewWriter(w)
 		for _, f := range list {
 			if err := r.tarFile(a, f); err != nil {

@@ -250,6 +250,9 @@ func (r *release) target(t target) error {
 	if err := r.packages(t, programs, licences); err != nil {
 		return err
 	}
+	if err := r.node(t, programs, licences); err != nil {
+		return err
+	}
 	return r.image(t, programs[0].data, licences) // its file system has no C library, which busbar-gpu needs
 }
 

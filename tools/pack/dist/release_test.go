@@ -29,9 +29,82 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := t.TempDir()
-	unpackImage(t, filepath.Join(r.out, "busbar-1.2.3+x-linux-amd64-image.tar"), root)
-	if data, err := os.ReadFile(filepath.Join(root, "busbar")); string(data) != "program" {
-		t.Errorf("%q, %v", data, err)
+	layers, c := unpackImage(t, filepath.Join(r.out, "busbar-1.2.3+x-linux-amd64-image.tar"), root)
+	if data, err := os.ReadFile(filepath.Join(root, "busbar")); string(data) != "program" || layers != 1 {
+		t.Errorf("%q, %v, %d layers", data, err, layers)
+	}
+	checkConfig(t, c, "/busbar", "busbar")
+}
+
+// checkConfig holds an image to its program, a user who is not root, and its labels.
+func checkConfig(t *testing.T, c imageConfig, program, title string) {
+	t.Helper()
+	if len(c.Entrypoint) != 1 || c.Entrypoint[0] != program || c.User != "65532" || c.WorkingDir != "/data" ||
+		c.Labels["org.opencontainers.image.title"] != title || c.Labels["org.opencontainers.image.version"] != "1.2.3+x" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestNodeImage makes the image for nodes from a package of our own and reads it back.
+func TestNodeImage(t *testing.T) {
+	if _, err := exec.LookPath("dpkg-deb"); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"DEBIAN/control": "Package: tool\nVersion: 1:2-3\nArchitecture: all\nMaintainer: a <a@b.c>\nDescription: x\n",
+		"bin/tool":       "in the old place", "usr/lib/libtool.so.1": "library", "usr/share/man/man1/tool.1": "page",
+		"usr/share/doc/tool/copyright": "licence", "usr/share/doc/tool/changelog.gz": "changes",
+		"usr/share/ca-certificates/a/one.crt": "-----BEGIN ONE\n", "usr/share/ca-certificates/a/two.crt": "-----BEGIN TWO\n",
+	} {
+		path := filepath.Join(dir, "tree", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Link(filepath.Join(dir, "tree/bin/tool"), filepath.Join(dir, "tree/bin/tool2")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("tool", filepath.Join(dir, "tree/bin/sh")); err != nil {
+		t.Fatal(err)
+	}
+	deb := filepath.Join(dir, "tool_1%3a2-3_all.deb")
+	if out, err := exec.Command("dpkg-deb", "--root-owner-group", "--build", filepath.Join(dir, "tree"),
+		deb).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	r := &release{out: t.TempDir(), version: "1.2.3+x", time: time.Unix(1e9, 0).UTC()}
+	programs := []file{{"busbar", 0o755, []byte("program")}, {"busbar-gpu", 0o755, []byte("gpu")}}
+	if err := r.nodeImage(target{"linux", "amd64"}, []string{deb}, programs, []byte("licences")); err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	layers, c := unpackImage(t, filepath.Join(r.out, "busbar-node-1.2.3+x-linux-amd64-image.tar"), root)
+	if layers != 2 {
+		t.Errorf("%d layers", layers)
+	}
+	checkConfig(t, c, "/usr/bin/busbar", "busbar-node")
+	for name, want := range map[string]string{
+		"usr/bin/busbar": "program", "usr/bin/busbar-gpu": "gpu", "usr/bin/tool": "in the old place",
+		"bin/sh":        "in the old place",
+		"usr/bin/tool2": "in the old place", "lib/libtool.so.1": "library", "LICENCES.txt": "licences",
+		"usr/share/doc/tool/copyright": "licence", "etc/ssl/certs/ca-certificates.crt": "-----BEGIN ONE\n-----BEGIN TWO\n",
+	} {
+		if data, err := os.ReadFile(filepath.Join(root, name)); string(data) != want {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(root, "var/lib/dpkg/status.d/tool")); !strings.Contains(string(data),
+		"Version: 1:2-3") {
+		t.Errorf("%s, %v", data, err)
+	}
+	for _, name := range []string{"usr/share/man/man1/tool.1", "usr/share/doc/tool/changelog.gz", "DEBIAN"} {
+		if _, err := os.Lstat(filepath.Join(root, name)); err == nil {
+			t.Errorf("%s is there", name)
+		}
 	}
 }
 
@@ -53,7 +126,7 @@ func TestVersion(t *testing.T) {
 }
 
 // unpackImage checks an image and unpacks its layers.
-func unpackImage(t *testing.T, name, root string) {
+func unpackImage(t *testing.T, name, root string) (layers int, settings imageConfig) {
 	t.Helper()
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -90,31 +163,42 @@ func unpackImage(t *testing.T, name, root string) {
 	if err := json.Unmarshal(parts[index.Manifests[0].path()], &manifest); err != nil {
 		t.Fatal(err)
 	}
-	if len(manifest.Layers) != 1 || manifest.Layers[0].path() != docker[0].Layers[0] ||
-		strings.Contains(docker[0].RepoTags[0], "+") {
-		t.Errorf("layers %+v, for Docker %+v", manifest.Layers, docker)
+	layers = len(manifest.Layers)
+	if layers != len(docker[0].Layers) || strings.Contains(docker[0].RepoTags[0], "+") {
+		t.Fatalf("layers %+v, for Docker %+v", manifest.Layers, docker)
 	}
 	var config struct {
+		Config imageConfig
 		RootFS struct {
 			DiffIDs []string `json:"diff_ids"`
 		}
 	}
-	if err := json.Unmarshal(parts[docker[0].Config], &config); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal(parts[docker[0].Config], &config); err != nil || len(config.RootFS.DiffIDs) != layers {
+		t.Fatalf("%v, diff_ids %v", err, config.RootFS.DiffIDs)
 	}
-	z, err := gzip.NewReader(bytes.NewReader(parts[docker[0].Layers[0]]))
-	if err != nil {
-		t.Fatal(err)
+	for i, place := range docker[0].Layers {
+		z, err := gzip.NewReader(bytes.NewReader(parts[place]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		layer, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("sha256:%x", sha256.Sum256(layer)); config.RootFS.DiffIDs[i] != got ||
+			manifest.Layers[i].path() != place {
+			t.Errorf("diff_ids %v, want %s at %d", config.RootFS.DiffIDs, got, i)
+		}
+		unpack(t, tar.NewReader(bytes.NewReader(layer)), root)
 	}
-	layer, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprintf("sha256:%x", sha256.Sum256(layer)); len(config.RootFS.DiffIDs) != 1 ||
-		config.RootFS.DiffIDs[0] != got {
-		t.Errorf("diff_ids %v, want %s", config.RootFS.DiffIDs, got)
-	}
-	unpack(t, tar.NewReader(bytes.NewReader(layer)), root)
+	return layers, config.Config
+}
+
+// imageConfig is what a runtime reads of an image.
+type imageConfig struct {
+	Entrypoint, Cmd, Env []string
+	User, WorkingDir     string
+	Labels               map[string]string
 }
 
 // unpack writes what an archive of ours holds.
@@ -129,9 +213,17 @@ func unpack(t *testing.T, tr *tar.Reader, root string) {
 			t.Fatal(err)
 		}
 		path := filepath.Join(root, filepath.FromSlash(h.Name))
-		if h.Typeflag == tar.TypeDir {
+		switch h.Typeflag {
+		case tar.TypeSymlink:
+			if err := os.Symlink(h.Linkname, path); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		case tar.TypeLink:
+			err = os.Link(filepath.Join(root, h.Linkname), path)
+		case tar.TypeDir:
 			err = os.MkdirAll(path, 0o777)
-		} else {
+		default:
 			var data []byte
 			if data, err = io.ReadAll(tr); err == nil {
 				err = os.WriteFile(path, data, 0o666)

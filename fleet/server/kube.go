@@ -116,7 +116,7 @@ type condition struct {
 	uid string
 }
 
-// report sets them every so often, while this server carries out orders.
+// reportConditions sets them every so often, while this server carries out orders.
 func (s *running) reportConditions() {
 	c := &conditions{api: s.kube, set: map[fleet.Name]condition{}}
 	for {

@@ -30,8 +30,10 @@ type Doctor struct {
 	Live    bool     `page:"-" help:"Also read this machine: topology, limits, kernel modules and settings. Nothing is changed."`
 	Rules   string   `page:"-" placeholder:"DIR" help:"Weigh the causes of this folder too: files NAME.yaml as docs/doctor.md describes them. One of a known name replaces it."`
 	Ignoring
-	// Against is the job that a training log is held against; nil: none.
+	// Against is the job that a training log is held against; nil: none. The page names its cluster and model alone.
 	Against *Job   `kong:"-" page:"-"`
+	On      string `kong:"-" name:"on" page:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster that a training log or a table is compared on."`
+	Of      string `kong:"-" name:"of" page:"m" names:"model" placeholder:"MODEL" help:"Model that the log is of."`
 	Mask    string `placeholder:"WHAT" help:"addresses: also hide host and e-mail addresses. Secrets are always hidden."`
 	FailOn  string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
@@ -124,6 +126,9 @@ func (q Doctor) Run(ctx context.Context, env Env) (doc *DoctorDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	if err := q.check(); err != nil {
 		return nil, err
+	}
+	if q.Against == nil && q.On+q.Of != "" {
+		q.Against = &Job{Cluster: q.On, Model: q.Of}
 	}
 	var more []*cause.Cause // the user's, beside the built-in ones
 	if q.Rules != "" {

@@ -44,6 +44,11 @@ func TestTrainingAgainstPrediction(t *testing.T) {
 			t.Errorf("%s: %s %v: %s", name, f.ID, f.Severity, f.Title)
 		}
 	}
+	named := Env{Files: fstest.MapFS{"train.log": trainingLog(rate / 20)}} // as the page asks
+	d, err := Doctor{Sources: []string{"train.log"}, On: job.Cluster, Of: job.Model}.Run(t.Context(), named)
+	if err != nil || d.Findings[0].ID != "training-slow" {
+		t.Errorf("by c and m alone: %+v, %v", d, err)
+	}
 	env := Env{Files: fstest.MapFS{"a.log": {Data: []byte("nothing of a training\n")}}}
 	if _, err := (Doctor{Sources: []string{"a.log"}, Against: &job}).Run(t.Context(), env); err == nil {
 		t.Error("a job was named that nothing is held against; expected an error that says so")

@@ -9,7 +9,6 @@ package nodehealth
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -61,13 +60,8 @@ func ReadGpud(name string, r io.Reader) ([]finding.Finding, error) {
 	found := []finding.Finding{}
 	for _, c := range list {
 		for _, s := range c.States {
-			var severity finding.Severity
-			switch s.Health {
-			case "Unhealthy":
-				severity = finding.Error
-			case "Degraded":
-				severity = finding.Warn
-			default: // Healthy, Initializing
+			severity, bad := severities[s.Health] // others are Healthy and Initializing
+			if !bad {
 				continue
 			}
 			text := words("gpud: "+c.Component+" is "+s.Health, s.Reason, s.Error)
@@ -102,7 +96,7 @@ func ReadVerdict(name string, r io.Reader) ([]finding.Finding, error) {
 		case map[string]any:
 			checks, listed := v["check_ids"].([]any)
 			worst, _ := v["max_severity"].(string)
-			if severity, bad := severityOf(worst); listed && bad {
+			if severity, bad := severities[strings.ToUpper(worst)]; listed && bad {
 				category, _ := v["category"].(string)
 				entities, _ := v["entities"].([]any)
 				found = append(found, of("health-validation-"+strings.ToLower(category), severity,
@@ -116,24 +110,17 @@ func ReadVerdict(name string, r io.Reader) ([]finding.Finding, error) {
 		}
 	}
 	walk(doc, 0)
-	if severity, bad := severityOf(overall); bad && len(found) == 0 {
+	if severity, bad := severities[strings.ToUpper(overall)]; bad && len(found) == 0 {
 		found = append(found, of("health-validation", severity, "NVIDIA Health Validation: the node is "+overall, ""))
 	}
 	slices.SortFunc(found, func(a, b finding.Finding) int { return strings.Compare(a.Text, b.Text) }) // maps have no order
 	return found, bounded(name, found)
 }
 
-// severityOf is what a severity of the schema is here; false where nothing is wrong.
-func severityOf(s string) (finding.Severity, bool) {
-	switch strings.ToUpper(s) {
-	case "CRITICAL":
-		return finding.Error, true
-	case "WARNING":
-		return finding.Warn, true
-	case "UNKNOWN":
-		return finding.Note, true
-	}
-	return 0, false
+// severities are what gpud's states and the schema's severities are here; what is not in it is not wrong.
+var severities = map[string]finding.Severity{
+	"Unhealthy": finding.Error, "Degraded": finding.Warn, "CRITICAL": finding.Error, "WARNING": finding.Warn,
+	"UNKNOWN": finding.Note,
 }
 
 func of(id string, s finding.Severity, text, fix string) finding.Finding {
@@ -167,8 +154,7 @@ func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s),
 
 func bounded(name string, found []finding.Finding) error {
 	if len(found) > maxFindings {
-		return fmt.Errorf("%s: %w", name,
-			errors.New("more than 10,000 results that are not well; expected those of one node"))
+		return fmt.Errorf("%s: more than %d results that are not well; expected those of one node", name, maxFindings)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -76,10 +77,7 @@ func (o *objects) types() {
 
 // look reads the devices of a node from its labels and capacities.
 func (o *objects) look(n *node) inside {
-	in := inside{machine: n.label("node.kubernetes.io/instance-type")}
-	if m := n.label("nvidia.com/gpu.machine"); m != "" && in.machine == "" {
-		in.machine = m
-	}
+	in := inside{machine: cmp.Or(n.label("node.kubernetes.io/instance-type"), n.label("nvidia.com/gpu.machine"))}
 	o.lookGPUs(n, &in)
 	if v := n.capacity.Get("vpc.amazonaws.com/efa").Str(); v != "" {
 		in.efa = o.count(n, "vpc.amazonaws.com/efa", v, maxNICs)
@@ -158,10 +156,7 @@ func (o *objects) count(n *node, what, s string, most int) int {
 }
 
 func (in *inside) nodeType() *cluster.NodeType {
-	t := &cluster.NodeType{Name: in.machine}
-	if t.Name == "" {
-		t.Name = strings.TrimPrefix(fmt.Sprintf("%s:%d", in.model, in.gpus), ":")
-	}
+	t := &cluster.NodeType{Name: cmp.Or(in.machine, strings.TrimPrefix(fmt.Sprintf("%s:%d", in.model, in.gpus), ":"))}
 	for i := range in.gpus {
 		d := board.GPU(in.vendor, i)
 		d.Model, d.GPU.SM = board.Fact(in.model, in.modelFrom), in.sm

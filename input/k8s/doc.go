@@ -1,14 +1,11 @@
 // Package k8s reads what Kubernetes knows about a cluster's topology and writes
 // networks as node labels.
 //
-// It reads Node objects ("kubectl get nodes -o yaml" or "-o json", one node, a
-// list or several documents), the configuration of a kind cluster, and the
-// manifests around topology-aware scheduling (Kueue's Topology, ResourceFlavor,
-// queues and jobs). Labels that name switches become switches, labels that name
-// other groupings (accelerator domains, racks, zones) become groupings, and
-// capacities and GPU labels become devices. Manifests without nodes are no
-// error: what they say of levels is a warning. Other kinds of object are
-// ignored. YAML anchors and aliases are refused.
+// It reads Node objects ("kubectl get nodes -o yaml" or "-o json", one node, a list or several documents), the
+// configuration of a kind cluster, and Kueue's manifests, of which a Topology says which labels are levels. Labels that
+// name switches become switches, labels that name other groupings (accelerator domains, racks, zones) become groupings,
+// and capacities and GPU labels become devices. Manifests without nodes are no error: the levels are a warning. Other
+// kinds of object are ignored. YAML anchors and aliases are refused.
 package k8s
 
 import (
@@ -25,6 +22,7 @@ import (
 )
 
 const (
+	kueue           = "kueue.x-k8s.io/"
 	formatNodes     = "Kubernetes nodes"
 	formatManifests = "Kubernetes topology manifests"
 )
@@ -41,7 +39,7 @@ func Match(data []byte) bool {
 	if !strings.Contains(s, "apiVersion") {
 		return false
 	}
-	if strings.Contains(s, "kueue.x-k8s.io/") || strings.Contains(s, "kind.x-k8s.io/") {
+	if strings.Contains(s, kueue) || strings.Contains(s, "kind.x-k8s.io/") {
 		return true
 	}
 	return nodeKind.Match(data)
@@ -57,7 +55,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	f := &cluster.Fragment{Format: formatNodes, Source: name}
-	o := objects{f: f}
+	o := objects{f: f, named: map[string]bool{}, said: map[string]*repeated{}}
 	for i := range docs {
 		o.object(&docs[i], 0)
 	}
@@ -78,10 +76,16 @@ type objects struct {
 	known  int // objects of a kind we read
 	nodes  []node
 	named  map[string]bool
-	levels [][]string // per Topology, its label keys, outermost first
-	notes  []note     // what manifests without nodes say
+	levels []levels
 	said   map[string]*repeated
 	texts  []string // of said, in order
+}
+
+// levels are the label keys of a Topology, outermost first.
+type levels struct {
+	keys []string
+	line int
+	text string
 }
 
 // repeated is a warning and how many nodes it is about.
@@ -93,9 +97,6 @@ type repeated struct {
 // warn keeps one warning for all nodes of which the same is to be said.
 func (o *objects) warn(n *node, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if o.said == nil {
-		o.said = map[string]*repeated{}
-	}
 	if r := o.said[text]; r != nil {
 		r.count++
 		return
@@ -113,11 +114,6 @@ func (o *objects) flush() {
 		}
 		o.f.Warnf(r.first.line, where, "%s", text)
 	}
-}
-
-type note struct {
-	line int
-	text string
 }
 
 // node is one node: its name, its labels and its capacities.
@@ -164,15 +160,15 @@ func (o *objects) object(v *yamldoc.Value, depth int) {
 	case kind == "Cluster" && strings.HasPrefix(api, "kind.x-k8s.io/"):
 		o.known++
 		o.kindCluster(v)
-	default:
-		o.manifest(v, kind, api)
+	case strings.HasPrefix(api, kueue), v.Get("metadata", "labels", kueue+"queue-name") != nil: // a job has a queue
+		o.known++
+		if kind == "Topology" {
+			o.topology(v)
+		}
 	}
 }
 
 func (o *objects) node(n node) {
-	if o.named == nil {
-		o.named = map[string]bool{}
-	}
 	switch {
 	case n.name == "":
 		o.f.Warnf(n.line, "", "a node without metadata.name; skipped")
@@ -209,16 +205,15 @@ func (o *objects) kindCluster(v *yamldoc.Value) {
 func (o *objects) fillFragment() error {
 	if len(o.nodes) == 0 {
 		o.f.Format = formatManifests
-		texts := make([]string, 0, len(o.notes))
-		for _, n := range o.notes {
-			texts = append(texts, n.text)
+		text := "no nodes in it; "
+		for _, l := range o.levels {
+			text += l.text + "; "
 		}
-		o.f.Warnf(0, "", "no nodes in it; %s",
-			strings.Join(append(texts, "give the nodes with kubectl get nodes -o yaml"), "; "))
+		o.f.Warnf(0, "", "%sgive the nodes with kubectl get nodes -o yaml", text)
 		return nil
 	}
-	for _, n := range o.notes {
-		o.f.Warnf(n.line, "", "%s", n.text)
+	for _, l := range o.levels {
+		o.f.Warnf(l.line, "", "%s", l.text)
 	}
 	t := switchtree.New()
 	t.Overlap = true

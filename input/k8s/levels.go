@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -130,8 +131,8 @@ func (o *objects) families(n *node) [][]level {
 			out = append(out, chain)
 		}
 	}
-	for _, keys := range o.levels {
-		if chain := chainOf(n, keys); len(chain) > 0 && !isKnown(keys) {
+	for _, l := range o.levels {
+		if chain := chainOf(n, l.keys); len(chain) > 0 && !isKnown(l.keys) {
 			out = append(out, chain)
 		}
 	}
@@ -229,14 +230,22 @@ func (g *groupings) fillTree(t *switchtree.Tree) {
 	}
 }
 
-// keysOf lists the label keys of a Topology's levels.
-func keysOf(v *yamldoc.Value) []string {
-	var keys []string
-	list := v.Get("spec", "levels").List()
-	for i := range list {
-		if k := list[i].Get("nodeLabel").Str(); k != "" {
-			keys = append(keys, k)
+// maxTopologies bounds the Topologies that nodes are looked through for.
+const maxTopologies = 50
+
+// topology keeps the levels of a Topology.
+func (o *objects) topology(v *yamldoc.Value) {
+	name := cmp.Or(v.Get("metadata", "name").Str(), v.Get("metadata", "generateName").Str())
+	t := levels{line: v.LineNum()}
+	for _, l := range v.Get("spec", "levels").List() {
+		if k := l.Get("nodeLabel").Str(); k != "" {
+			t.keys = append(t.keys, k)
 		}
 	}
-	return keys
+	if len(t.keys) == 0 {
+		o.f.Warnf(t.line, name, "a Topology without levels")
+	} else if len(o.levels) < maxTopologies {
+		t.text = "topology " + name + " has the levels " + strings.Join(t.keys, " > ")
+		o.levels = append(o.levels, t)
+	}
 }

@@ -3,6 +3,7 @@ package slurm
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,13 +37,11 @@ func MatchShow(data []byte) bool {
 func sniff(data []byte) (show, conf bool) {
 	eachLine(string(data), func(l line) bool {
 		for _, r := range records(l) {
-			if r.junk && r.nodes == "" && r.switches == "" {
-				continue
-			}
 			switch {
-			case r.level != "" || r.index != "":
+			case r.isProse():
+			case r.get("Level") != "" || r.get("BlockIndex") != "":
 				show = true
-			case r.nodes != "" || r.switches != "":
+			case r.get("Nodes") != "" || r.get("Switches") != "":
 				conf = true
 			}
 		}
@@ -79,15 +78,18 @@ var starts = map[string]kind{
 // record is a line of Slurm's, or one of several on a line that lost its
 // newlines.
 type record struct {
-	kind                          kind
-	line                          int
-	name                          string
-	prefix                        string // before the names of switches, for those of a further topology
-	nodes, switches, level, index string
-	size                          string   // of a block, which scontrol shows
-	unknown                       []string // keys
-	junk                          bool     // words that are no Key=Value
+	kind   kind
+	line   int
+	name   string
+	prefix string // before the names of switches, for those of a further topology
+	fields []field
+	junk   bool // words that are no Key=Value
 }
+
+func (r *record) get(key string) string { return get(r.fields, key) }
+
+// isProse reports a sentence about SwitchName=…, which is no definition.
+func (r *record) isProse() bool { return r.junk && r.get("Nodes") == "" && r.get("Switches") == "" }
 
 // records reads the definitions on a line. A line that starts with anything
 // else, after one word such as "host7:" that pdsh puts there, has none.
@@ -104,43 +106,25 @@ func records(l line) []record {
 	if word, after, cut := strings.Cut(s, " "); cut && strings.HasSuffix(word, ":") {
 		s = strings.TrimLeft(after, " \t")
 	}
-	first, _, ok := cutField(s)
-	if _, is := starts[strings.ToLower(first.key)]; !ok || !is {
+	first, _, ok := strings.Cut(s, "=")
+	if _, is := starts[strings.ToLower(strings.TrimSpace(first))]; !ok || !is {
 		return nil
 	}
-	fields, loose := recordFields(s)
+	fields, loose := cutFields(s)
 	var out []record
 	for _, f := range fields {
 		if k, is := starts[strings.ToLower(f.key)]; is {
 			out = append(out, record{kind: k, line: l.num, name: f.val, junk: loose})
 		} else {
-			out[len(out)-1].set(f)
+			r := &out[len(out)-1]
+			r.fields = append(r.fields, f)
 		}
 	}
 	return out
 }
 
-func (r *record) set(f field) {
-	if f.val == "(null)" {
-		return
-	}
-	switch strings.ToLower(f.key) {
-	case "nodes":
-		r.nodes = f.val
-	case "switches":
-		r.switches = f.val
-	case "level":
-		r.level = f.val
-	case "blockindex":
-		r.index = f.val
-	case "blocksize":
-		r.size = f.val
-	case "linkspeed":
-		// It has no unit.
-	default:
-		r.unknown = append(r.unknown, f.key)
-	}
-}
+// known are the keys that are read, and LinkSpeed, which has no unit.
+var known = []string{"nodes", "switches", "level", "blockindex", "blocksize", "linkspeed"}
 
 // treeReader collects records into a tree.
 type treeReader struct {
@@ -192,8 +176,8 @@ func (tr *treeReader) addRecord(r record) error {
 		tr.sizes(r.line, "BlockSizes="+r.name, strings.Split(r.name, ","))
 		return nil
 	}
-	if r.junk && r.nodes == "" && r.switches == "" {
-		return nil // a sentence about SwitchName=…, not a definition
+	if r.isProse() {
+		return nil
 	}
 	names, err := hosts(tr.budget, r.name)
 	if r.kind != anAggregate && (err != nil || len(names) != 1) {
@@ -202,11 +186,12 @@ func (tr *treeReader) addRecord(r record) error {
 	}
 	tr.records++
 	tr.blocks = tr.blocks || r.kind == aBlock
-	tr.shownSize(r.size)
-	for _, k := range r.unknown {
-		if !tr.unknown[strings.ToLower(k)] && len(tr.unknown) < 20 {
-			tr.unknown[strings.ToLower(k)] = true
-			f.Warnf(r.line, r.name, "key %s is not known and was skipped", k)
+	tr.shownSize(r.get("BlockSize"))
+	for _, x := range r.fields {
+		if k := strings.ToLower(x.key); !slices.Contains(known, k) && x.val != "(null)" && !tr.unknown[k] &&
+			len(tr.unknown) < 20 {
+			tr.unknown[k] = true
+			f.Warnf(r.line, r.name, "key %s is not known and was skipped", x.key)
 		}
 	}
 	if r.junk {
@@ -231,10 +216,10 @@ func (tr *treeReader) addSwitch(r record) (*switchtree.Switch, error) {
 
 // fillSwitch puts what a record lists under its switch.
 func (tr *treeReader) fillSwitch(sw int, r record) error {
-	if n, err := strconv.Atoi(r.level); err == nil && n >= 0 {
+	level, nodes, switches := r.get("Level"), r.get("Nodes"), r.get("Switches")
+	if n, err := strconv.Atoi(level); err == nil && n >= 0 {
 		tr.tree.Switches[sw].Level = n
 	}
-	switches := r.switches
 	if r.kind == anAggregate {
 		switches = r.name
 	}
@@ -248,17 +233,17 @@ func (tr *treeReader) fillSwitch(sw int, r record) error {
 	for _, d := range down {
 		tr.tree.Join(sw, tr.tree.Switch(r.prefix+d, r.kind != aSwitch))
 	}
-	if r.nodes == "" || r.kind == anAggregate || r.level != "" && r.level != "0" && len(down) > 0 {
+	if nodes == "" || r.kind == anAggregate || level != "" && level != "0" && len(down) > 0 {
 		return nil // scontrol repeats all hosts below on every level
 	}
 	if len(down) > 0 {
 		tr.f.Warnf(r.line, r.name, "both Nodes and Switches on one switch, which Slurm refuses; both were taken")
 	}
-	if strings.EqualFold(r.nodes, "ALL") {
+	if strings.EqualFold(nodes, "ALL") {
 		tr.f.Warnf(r.line, r.name, "Nodes=ALL names no hosts here")
 		return nil
 	}
-	list, err := tr.expand(r, "Nodes", r.nodes)
+	list, err := tr.expand(r, "Nodes", nodes)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
 
@@ -103,49 +104,33 @@ func get(fields []field, key string) string {
 	return ""
 }
 
-// cutField reads Key=Value, also with white space around = and with quotes
-// around the value, from the front of s. ok is false when s starts otherwise.
-func cutField(s string) (f field, rest string, ok bool) {
-	n := 0
-	for n < len(s) && isKeyByte(s[n]) {
-		n++
-	}
-	after := strings.TrimLeft(s[n:], " \t")
-	if n == 0 || !strings.HasPrefix(after, "=") {
-		return field{}, s, false
-	}
-	f.key = s[:n]
-	rest = strings.TrimLeft(after[1:], " \t")
-	if strings.HasPrefix(rest, `"`) {
-		if end := strings.IndexByte(rest[1:], '"'); end >= 0 {
-			f.val = rest[1 : end+1]
-			return f, rest[end+2:], true
-		}
-	}
-	// "Reason= Weight=1": the next word is a field of its own.
-	if len(after) > 1 && (after[1] == ' ' || after[1] == '\t') && n+1 < len(s) && s[n] == '=' {
-		if startsField(rest) {
-			return f, rest, true
-		}
-	}
-	end := strings.IndexAny(rest, " \t")
-	if end < 0 {
-		end = len(rest)
-	}
-	f.val = rest[:end]
-	return f, rest[end:], true
-}
+var (
+	// fieldForm is Key=Value, also with white space around = and with quotes around the value, else a word.
+	fieldForm  = lazyre.New(`^(?:([\w.]+)([ \t]*)=([ \t]*)(?:"([^"]*)"|([^ \t]*))|[^ \t]+)`)
+	startField = lazyre.New(`^[\w.]+=`)
+)
 
-func startsField(s string) bool {
-	n := 0
-	for n < len(s) && isKeyByte(s[n]) {
-		n++
+// cutFields cuts a line into fields. A word without = belongs to the value before it ("OS=Linux 6.1 #1 SMP"), and is
+// kept only of a reason; loose says that there are others.
+func cutFields(s string) (out []field, loose bool) {
+	for s = strings.TrimLeft(s, " \t"); s != ""; s = strings.TrimLeft(s, " \t") {
+		m := fieldForm.FindStringSubmatch(s)
+		end := len(m[0])
+		switch last := len(out) - 1; {
+		case m[1] == "" && last >= 0 && out[last].is("Reason"):
+			out[last].val += " " + m[0]
+		case m[1] == "":
+			loose = true
+		// "Reason= Weight=1": the next word is a field of its own
+		case m[2] == "" && m[3] != "" && startField.MatchString(m[5]):
+			out = append(out, field{m[1], ""})
+			end -= len(m[5])
+		default:
+			out = append(out, field{m[1], m[4] + m[5]})
+		}
+		s = s[end:]
 	}
-	return n > 0 && n < len(s) && s[n] == '='
-}
-
-func isKeyByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
+	return out, loose
 }
 
 // hostlist is a list as Slurm reads it: names left empty between commas do

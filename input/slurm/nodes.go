@@ -12,6 +12,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
 	"busbar.dev/input/internal/warn"
+	"busbar.dev/internal/lazyre"
 )
 
 const formatNodes = "Slurm nodes"
@@ -76,11 +77,11 @@ func eachNode(text string, f func(num int, fields []field) bool) {
 				return
 			}
 			at, header = l.num, nil
-			rec, _ = recordFields(body)
+			rec, _ = cutFields(body)
 			continue
 		case rec != nil && len(body) < len(l.text) && strings.Contains(body, "="):
 			if len(rec) < maxFields {
-				more, _ := recordFields(body)
+				more, _ := cutFields(body)
 				rec = append(rec, more...)
 			}
 			continue
@@ -106,29 +107,6 @@ func eachNode(text string, f func(num int, fields []field) bool) {
 
 func startsNode(s string) bool {
 	return len(s) > 9 && strings.EqualFold(s[:8], "NodeName") && strings.HasPrefix(strings.TrimLeft(s[8:], " \t"), "=")
-}
-
-// recordFields cuts a line into fields. A word without = belongs to the value
-// before it ("OS=Linux 6.1 #1 SMP"), and is kept only of a reason; loose says that there are others.
-func recordFields(s string) (out []field, loose bool) {
-	for s = strings.TrimLeft(s, " \t"); s != ""; s = strings.TrimLeft(s, " \t") {
-		if f, rest, ok := cutField(s); ok {
-			out = append(out, f)
-			s = rest
-			continue
-		}
-		n := strings.IndexAny(s, " \t")
-		if n < 0 {
-			n = len(s)
-		}
-		if last := len(out) - 1; last >= 0 && out[last].is("Reason") {
-			out[last].val += " " + s[:n]
-		} else {
-			loose = true
-		}
-		s = s[n:]
-	}
-	return out, loose
 }
 
 // isNode reports whether a record says more of a node than its name.
@@ -282,18 +260,14 @@ func (g gres) String() string {
 	return fmt.Sprintf("%s:%d", g.model, g.count)
 }
 
+// brackets hold which of a Gres a node has, or near which sockets.
+var brackets = lazyre.New(`\([^)]*\)?`)
+
 // gpus reads a Gres value: gpu:8, gpu:h100:8(S:0-1), gpu:a100:4,nvme:1.
 func (nr *nodeReader) gpus(num int, where, s string) []gres {
 	var out []gres
 	total := 0
-	for s != "" {
-		item := s
-		if i := commaOutside(s); i >= 0 {
-			item, s = s[:i], s[i+1:]
-		} else {
-			s = ""
-		}
-		item, _, _ = strings.Cut(item, "(")
+	for item := range strings.SplitSeq(brackets.ReplaceAllString(s, ""), ",") {
 		parts := strings.Split(item, ":")
 		if parts[0] != "gpu" {
 			continue
@@ -306,7 +280,7 @@ func (nr *nodeReader) gpus(num int, where, s string) []gres {
 				g.model = p
 			}
 		}
-		if g.count <= 0 || g.count > maxGPUs || total+g.count > maxGPUs {
+		if g.count <= 0 || total+g.count > maxGPUs {
 			nr.f.Warnf(num, where, "Gres %s: %d GPUs in a node are not believed", item, g.count)
 			continue
 		}
@@ -324,22 +298,4 @@ func gresCount(s string) (int, bool) {
 	}
 	n, err := strconv.ParseInt(s, 10, 32)
 	return int(n) * mul, err == nil
-}
-
-// commaOutside finds the first comma that is not in parentheses.
-func commaOutside(s string) int {
-	depth := 0
-	for i := range len(s) {
-		switch s[i] {
-		case '(':
-			depth++
-		case ')':
-			depth--
-		case ',':
-			if depth <= 0 {
-				return i
-			}
-		}
-	}
-	return -1
 }

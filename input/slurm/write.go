@@ -30,11 +30,13 @@ func WriteConf(w io.Writer, c *cluster.Cluster) error {
 		return err
 	}
 	b := bufio.NewWriter(w)
+	write, plugin := v.confTree, "tree"
 	if len(v.domains) > 0 {
-		v.confBlocks(b)
-	} else {
-		v.confTree(b)
+		write, plugin = v.confBlocks, "block"
 	}
+	fmt.Fprintf(b, "# Slurm topology.conf, written by busbar; for TopologyPlugin=topology/%s\n", plugin)
+	v.comment(b)
+	write(b)
 	return b.Flush()
 }
 
@@ -48,9 +50,7 @@ func WriteYAML(w io.Writer, c *cluster.Cluster) error {
 	}
 	b := bufio.NewWriter(w)
 	b.WriteString("# Slurm topology.yaml, written by busbar\n---\n")
-	for _, n := range v.notes {
-		fmt.Fprintf(b, "# %s\n", n)
-	}
+	v.comment(b)
 	if len(v.tree) == 0 && len(v.domains) == 0 {
 		b.WriteString("# Nothing is known about the network.\n- topology: flat\n  cluster_default: true\n  flat: true\n")
 		return b.Flush()
@@ -263,11 +263,14 @@ func (v *view) addDomains() {
 	}
 }
 
-func (v *view) confTree(b *bufio.Writer) {
-	b.WriteString("# Slurm topology.conf, written by busbar; for TopologyPlugin=topology/tree\n")
+// comment writes what is to be said of the whole.
+func (v *view) comment(b *bufio.Writer) {
 	for _, n := range v.notes {
 		fmt.Fprintf(b, "# %s\n", n)
 	}
+}
+
+func (v *view) confTree(b *bufio.Writer) {
 	if len(v.tree) == 0 {
 		b.WriteString("# Nothing is known about the network: one switch holds all hosts.\n")
 		fmt.Fprintf(b, "SwitchName=all Nodes=%s\n", cluster.FormatSlurmHosts(natural.Sort(v.outside)))
@@ -286,10 +289,6 @@ func (v *view) confTree(b *bufio.Writer) {
 }
 
 func (v *view) confBlocks(b *bufio.Writer) {
-	b.WriteString("# Slurm topology.conf, written by busbar; for TopologyPlugin=topology/block\n")
-	for _, n := range v.notes {
-		fmt.Fprintf(b, "# %s\n", n)
-	}
 	if len(v.outside) > 0 {
 		fmt.Fprintf(b, "# In no block: %s\n", cluster.FormatHosts(v.outside))
 	}

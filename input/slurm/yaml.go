@@ -157,10 +157,7 @@ func (y *yamlReader) entries(list *yamldoc.Value, nameKey, prefix string, domain
 	}
 	for i := range list.Items {
 		e := &list.Items[i]
-		r := record{
-			line: e.LineNum(), name: e.Get(nameKey).Str(), prefix: prefix,
-			switches: strings.Join(e.Get("children").Texts(), ","),
-		}
+		r := record{line: e.LineNum(), name: e.Get(nameKey).Str(), prefix: prefix}
 		if r.name == "" {
 			y.f.Warnf(r.line, "", "an entry without %q; skipped", nameKey)
 			continue
@@ -172,7 +169,9 @@ func (y *yamlReader) entries(list *yamldoc.Value, nameKey, prefix string, domain
 		for k := range e.Get("regions").List() {
 			lists = append(lists, e.Get("regions").Items[k].Get("nodes").Texts()...)
 		}
-		r.nodes = strings.Join(lists, ",")
+		r.fields = []field{
+			{"Nodes", strings.Join(lists, ",")}, {"Switches", strings.Join(e.Get("children").Texts(), ",")},
+		}
 		s, err := y.addSwitch(r)
 		if err != nil {
 			return err

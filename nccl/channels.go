@@ -137,6 +137,9 @@ func (p *Plan) p2pChunk() int {
 	return 128 << 10
 }
 
+// PairsLL tells whether small sends and receives go by LL: their connections between nodes have no buffers for it.
+func (p *Plan) PairsLL() bool { return p.rules.PairsLL && p.NNodes == 1 }
+
 // perPeer is the least number of channels a GPU uses to any peer.
 func (p *Plan) perPeer(s *system, g *topoNode, channels int) int {
 	least, each, link := channels, 2, p.rules.nvlinkBw(g.gpu.cc)

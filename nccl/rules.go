@@ -66,7 +66,7 @@ type rules struct {
 	LocalTurn, LoneTotal, LoneTree, MNNVL, MixedAsAMD, NVLSByLinks, NVLSCapped, NVLSGather, NVLSInter            bool
 	NVLSModel, NVLSTreeCorrected, NVLSTrees, NearStart, NetOverhead, NetPeers, NetPeersByRate                    bool
 	NetPeersHalved, OddCross, OnlyNeighbours, P2C, P2CNear, PXNFar, PairedRings, PathRange, PlateauByRank, ROCm7 bool
-	RaisedRings, RingAcrossAll, RingBack, RingBackProto, ScatterNets, SearchKnown, SplitRings                    bool
+	PairsLL, RaisedRings, RingAcrossAll, RingBack, RingBackProto, ScatterNets, SearchKnown, SplitRings           bool
 	SwitchOrder, TinyCorrected, TreeAnyOp, TreeThreads, TunerPlugins, VirtualNICs                                bool
 }
 

@@ -17,11 +17,16 @@ import (
 // of PCIe cards. GPUs before Ampere and releases before 2.12, of whose hosts and rules less is
 // known, have a class of their own: -early.
 func (p *Predictor) Class() string {
-	v := p.Plan.Version
-	if p.Plan.RCCL == nil && (p.Plan.MinCC < 80 || v.Compare(nccl.Version{Major: 2, Minor: 12}) < 0) {
+	if p.early() {
 		return p.path() + early
 	}
 	return p.path()
+}
+
+// early tells GPUs before Ampere and releases before 2.12.
+func (p *Predictor) early() bool {
+	v := p.Plan.Version
+	return p.Plan.RCCL == nil && (p.Plan.MinCC < 80 || v.Compare(nccl.Version{Major: 2, Minor: 12}) < 0)
 }
 
 // path is how data moves.

@@ -11,6 +11,7 @@ import (
 	"busbar.dev/result"
 	"busbar.dev/schedule"
 	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 // Predictor answers for one layout of ranks on a cluster under one release of
@@ -239,11 +240,26 @@ func (p *Predictor) Auto(op coll.Op) (Setting, error) {
 	if !ok {
 		return p.pairs(op), nil
 	}
+	if p.allPairs(op) {
+		return Setting{Algo: "direct", Proto: sim.LL, Channels: mscclChannels}, nil
+	}
 	ch, err := p.Plan.Choose(call)
 	if err != nil {
 		return Setting{}, err
 	}
 	return Setting{Algo: algoName(ch.Algo, op.Kind), Proto: ch.Proto.String(), Channels: ch.Channels}, nil
+}
+
+// mscclChannels are those of MSCCL's kernels, in which 56 of 64 blocks serve a peer each.
+const mscclChannels = 8
+
+// allPairs tells whether RCCL hands an all-reduce to MSCCL, whose GPUs exchange with all others at once: on eight
+// MI300X with a process each, from 1 KiB to 1 MiB (RCCL 2.22, tools/msccl-algorithms and RCCL_MSCCLPP_THRESHOLD).
+func (p *Predictor) allPairs(op coll.Op) bool {
+	r := p.Plan.RCCL
+	return r != nil && r.Arch == "gfx942" && op.Kind == coll.AllReduce && len(p.Layout) == 8 && len(p.Plan.Nodes) == 1 &&
+		p.Serial <= 1 && op.Bytes >= unit.KiB && op.Bytes <= unit.MiB && p.env["NCCL_ALGO"] == "" &&
+		p.env["NCCL_PROTO"] == "" && p.env["RCCL_MSCCL_ENABLE"] != "0"
 }
 
 // pairs is how NCCL does what it has no model for: sends and receives between
@@ -255,7 +271,7 @@ func (p *Predictor) pairs(op coll.Op) Setting {
 		block = int64(op.Bytes)
 	}
 	s := Setting{Algo: "direct", Proto: sim.Simple, Channels: max(1, p.Plan.P2PPerPeer)}
-	if block <= llThreshold {
+	if block <= llThreshold && p.Plan.PairsLL() {
 		s.Proto = sim.LL
 	}
 	// A channel more for every 64 KiB or so of a peer's block.

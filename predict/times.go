@@ -37,7 +37,8 @@ func (p *Predictor) Times(to []unit.Time, ops []coll.Op, settings []Setting, f *
 func (p *Predictor) model(f *sim.Figures, op coll.Op, s Setting) *sim.Model {
 	how := sim.Setup{
 		Gen: p.Gen, Card: p.Card, Kind: op.Kind, Algo: s.Algo, Proto: s.Proto, Nodes: len(p.Plan.Nodes), Rack: p.rack,
-		Serial: p.Serial, Alone: p.Alone, Queue: p.Queue, Graph: p.Graph, OldEFA: p.oldEFA(), Without: p.Without,
+		Serial: p.Serial, Alone: p.Alone, Queue: p.Queue, Graph: p.Graph, Early: p.early(), OldEFA: p.oldEFA(),
+		Without: p.Without,
 	}
 	if r := p.Plan.RCCL; r != nil {
 		how.Arch = r.Arch

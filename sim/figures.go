@@ -52,15 +52,18 @@ const (
 	multiShare figure = nGens*iota - figure(Hopper)
 )
 
+// llHop is every generation's from Ampere on, which stands for those before it too.
+const llHop = multiShare + nGens - figure(Ampere)
+
 const (
 	// All generations share these.
-	multiHop = multiShare + nGens + figure(iota)
-	llHop
+	multiHop = llHop + nGens + figure(iota)
 	ll128Hop
 	simpleHop
 	llLane
 	ll128Lane
 	simpleLane
+	earlyLane
 	sliceTime
 	rampTime
 	rampOver
@@ -74,7 +77,6 @@ const (
 	treeLane
 	treeSlice
 	pairLaunch
-	pairHop
 	simpleStart
 	switchTree
 	rackShare
@@ -92,7 +94,6 @@ const (
 	efaOldShare
 	tcpxShare
 	tcpRate
-	netLane
 	sharedNIC
 	roceLate
 	efaLate
@@ -100,9 +101,8 @@ const (
 	rcclLaunch
 	rcclLL
 	rcclSimple
-	rcclLane
 	rcclRamp
-	nFigures = int(iota) + int(multiShare) + nGens
+	nFigures = int(iota) + int(llHop) + nGens
 )
 
 // Figure is what is known of one of the figures.

@@ -35,11 +35,6 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 	text := ""
 	switch kind {
 	case Lane:
-		if nic := &o.all[NIC]; m.throughPort(NIC, nic, size) > m.seconds(NIC, nic, size) {
-			text = fmt.Sprintf("%s can move at most %v each through a port; more channels would help",
-				words.Plural(r.Channels, "channel"), m.NetLane)
-			return result.Limit{Kind: result.ByProtocol, Text: text}
-		}
 		text = fmt.Sprintf("%s can move at most %v each; more channels would help", words.Plural(r.Channels, "channel"),
 			m.Wire.Lane)
 		return result.Limit{Kind: result.ByProtocol, Text: text}

@@ -103,6 +103,12 @@ func TestMechanismsMatter(t *testing.T) {
 			t.Errorf("%v of %v under %+v: %v with the mechanism, %v without", x.op.Kind, x.op.Bytes, x.how, with, without)
 		}
 	}
+	// Of calls in a queue nobody waits for a chain of nodes as far as buffers hold a channel's part of a call.
+	queue := predict.Conditions{Queue: true}
+	if a, b := timeOf(t, h100, 2, 8, coll.Op{Kind: coll.Broadcast, Bytes: 8 * unit.KiB}, queue),
+		timeOf(t, h100, 2, 8, coll.Op{Kind: coll.Broadcast, Bytes: 128 * unit.KiB}, queue); b > 8*a {
+		t.Errorf("broadcasts in a queue take %v with 8 KiB and %v with 128, which buffers hold", a, b)
+	}
 	// A thread that serves eight GPUs has nothing to do with a long call.
 	long := coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}
 	if a, b := timeOf(t, h100, 1, 8, long, predict.Conditions{}),

@@ -21,10 +21,8 @@ type Model struct {
 	// Bounce is what a NIC gets through host memory in one direction where it cannot reach the GPU, BounceFar the same
 	// where the GPU is on another socket, and BounceEFA by EFA, wherever the GPU is.
 	Bounce, BounceFar, BounceEFA unit.Rate
-	// SharedNIC is the rate of a port that GPUs of the node share over that of one's
-	// own, and NetLane what one channel moves through a port at most; 0 is no limit.
+	// SharedNIC is the rate of a port that GPUs of the node share over that of one's own; 0 is no limit.
 	SharedNIC float64
-	NetLane   unit.Rate
 	// Stored says that a message is whole before a NIC sends it.
 	Stored bool
 	// Through is the share for data that a switch reduces or spreads.

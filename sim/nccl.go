@@ -58,6 +58,7 @@ const (
 type Setup struct {
 	Gen         Gen
 	Card        bool // PCIe cards
+	Early       bool // GPUs before Ampere, or a release before 2.12
 	Kind        coll.Kind
 	Algo, Proto string
 	Nodes       int
@@ -117,7 +118,7 @@ func (f *Figures) wire(s *Setup) Wire {
 	switch s.Proto {
 	case LL:
 		w.Factor, w.Chunk = 2, llChunk
-		hop, net, lane = f.all(llHop), f.all(llNet), f.all(llLane)
+		hop, net, lane = f.gen(max(s.Gen, Ampere), llHop), f.all(llNet), f.all(llLane)
 	case LL128:
 		w.Factor, w.Chunk = ll128Factor, ll128Chunk
 		hop, net, lane = f.all(ll128Hop), f.all(ll128Net), f.all(ll128Lane)
@@ -128,11 +129,14 @@ func (f *Figures) wire(s *Setup) Wire {
 	switch {
 	case s.Arch != "":
 		w.Launch, w.Ramp = micros(f.all(rcclLaunch)), micros(f.all(rcclRamp))
-		if hop, lane = f.all(rcclLL), f.all(rcclLane)*2/w.Factor; s.Proto == Simple {
+		if hop = f.all(rcclLL); s.Proto == Simple {
 			hop, lane = f.all(rcclSimple), rcclSimpleLane
 		}
 	case s.Card:
 		w.Launch = micros(f.all(cardLaunch))
+	}
+	if s.Early && s.Proto != Simple {
+		lane *= f.all(earlyLane)
 	}
 	w.Lane, w.Slice = unit.Rate(lane*float64(unit.GBps)), micros(slice)
 	w.Hop = [nHops]unit.Time{
@@ -186,11 +190,8 @@ func (f *Figures) adapt(w *Wire, kind coll.Kind, algo, proto string) {
 	case "direct":
 		w.Chunk, w.Slices, w.Overlap = pairChunk, 1, true
 		w.Own, w.Last = f.all(ownWork), f.all(lastStep)
-		w.Peer = micros(f.all(pairLaunch))
-		if proto == Simple {
-			for h := range w.Hop {
-				w.Hop[h] = unit.Time(float64(w.Hop[h]) * f.all(pairHop))
-			}
+		if kind != coll.AllReduce { // which one kernel does for all peers
+			w.Peer = micros(f.all(pairLaunch))
 		}
 	}
 }
@@ -202,9 +203,6 @@ func (f *Figures) settle(m *Model, s *Setup) {
 	m.SharedNIC = f.all(sharedNIC)
 	if s.Algo == "tree" { // whose threads write to a link and read from it by turns
 		m.Share[NVLink] *= f.all(treeLane)
-	}
-	if s.Gen == Hopper && s.Proto == Simple && s.Algo != "direct" {
-		m.NetLane = unit.Rate(f.all(netLane) * float64(unit.GBps))
 	}
 	if on(SimpleStart) && s.Arch == "" && s.Proto == Simple && (s.Algo == "ring" || s.Algo == "chain") {
 		w.Launch += micros(f.all(simpleStart))

@@ -142,7 +142,7 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 			// part of a call fits into them.
 			fits := 1.0
 			if x.chain[OverNet] > 0 {
-				fits = min(1, m.Wire.Slots*float64(m.Wire.Chunk)/max(1, size*x.message*loops))
+				fits = min(1, m.Wire.Slots*float64(m.Wire.Chunk)/max(1, size*x.message*float64(max(x.pieces, 1))))
 			}
 			t.latency, chain = t.latency*(1-fits), chain*(1-fits)
 		}
@@ -206,7 +206,7 @@ func (m *Model) one(x *stage, k Kind, size float64) float64 {
 	if x.pacing == schedule.Piped {
 		flows = min(flows, max(1, x.meet[k]))
 	}
-	return max(m.seconds(k, &l, size), m.throughPort(k, &l, size)) * flows / l.messages
+	return m.seconds(k, &l, size) * flows / l.messages
 }
 
 // loops is how often the program runs: the largest message over what one may carry.
@@ -313,15 +313,6 @@ func (m *Model) socketBound(l *load) bool {
 	return l.net == cluster.Ethernet && m.Sockets > 0 && float64(m.Sockets) < float64(l.rate)*m.share(NIC, l.net)
 }
 
-// throughPort is how long the channels that share a port take to move its load, 0 where it is none or there is no
-// bound.
-func (m *Model) throughPort(k Kind, l *load, size float64) float64 {
-	if k != NIC || m.NetLane <= 0 || l.flows <= 0 {
-		return 0
-	}
-	return l.bytes * size * m.Wire.factor() / (float64(m.NetLane) * l.flows)
-}
-
 // busiest is the kind that takes longest, and how long.
 func (m *Model) busiest(loads *[nKinds]load, message, size float64) (Kind, float64) {
 	kind, most := Lane, 0.0
@@ -335,9 +326,6 @@ func (m *Model) busiest(loads *[nKinds]load, message, size float64) (Kind, float
 		}
 		if t := m.seconds(Kind(k), &l, size); t > most {
 			kind, most = Kind(k), t
-		}
-		if t := m.throughPort(Kind(k), &l, size); t > most {
-			kind, most = Lane, t
 		}
 	}
 	return kind, most

@@ -53,7 +53,7 @@ func TestSlowRail(t *testing.T) {
 		"small messages": {port: Port{Rate: 25 * unit.GBps}, size: 8, rate: 0.1},
 		"a link too slow": {
 			port: Port{Rate: 25 * unit.GBps, SlotGTs: 16, SlotLanes: 16}, cluster: site(0), rate: 23,
-			want: "the prediction for links of 50.0 GB/s and a PCIe slot of 63.0 GB/s says 44.4",
+			want: "the prediction for links of 50.0 GB/s and a PCIe slot of 63.0 GB/s says 44.5",
 		},
 		"calibrated": {
 			port: Port{Rate: 25 * unit.GBps}, cluster: site(0.6), rate: 12,

@@ -48,7 +48,7 @@ func ExampleSearch() {
 	fmt.Println("nothing in the space is better:", answer.Whole)
 	// Output:
 	// 4.85 s dp=32,tp=1,pp=1,zero=2
-	// 4.87 s dp=32,tp=1,pp=1,zero=3
+	// 4.86 s dp=32,tp=1,pp=1,zero=3
 	// 4.91 s dp=16,tp=1,pp=2,zero=1
 	// nothing in the space is better: true
 }

@@ -17,7 +17,7 @@ func ExampleStep() {
 	}
 	row := doc.Rows[0]
 	fmt.Println(row.Ranks, "GPUs,", row.Step.Short(), "per step, limited by", row.Bottleneck.Kind+", fits:", row.Fits)
-	// Output: 16 GPUs, 689 ms per step, limited by compute, fits: true
+	// Output: 16 GPUs, 687 ms per step, limited by compute, fits: true
 }
 
 // Layouts side by side.
@@ -34,8 +34,8 @@ func ExampleStep_compare() {
 	}
 	// Output:
 	// 1x4 281 ms
-	// 2x2 307 ms
-	// 4x1 307 ms
+	// 2x2 308 ms
+	// 4x1 308 ms
 }
 
 // Which network a job needs.

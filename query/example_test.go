@@ -18,7 +18,7 @@ func Example() {
 	}
 	row := doc.Rows[0]
 	fmt.Println(row.Ranks, "ranks,", row.Algo, "by", row.Proto+", limited by", row.Limit.Kind)
-	// Output: 32 ranks, ring by simple, limited by protocol
+	// Output: 32 ranks, ring by simple, limited by nic
 }
 
 // Layouts side by side: the reference cluster, whose nodes have four GPUs and one NIC.

@@ -60,7 +60,7 @@ func ExampleStep() {
 	fmt.Println("limited by:", r.Limit(job).Kind)
 	// Output:
 	// 16 ranks, global batch 32
-	// 663 ms, of which 12 ms wait for the network; 58% MFU
+	// 661 ms, of which 11 ms wait for the network; 58% MFU
 	// 49 of 79 GiB
 	// limited by: compute
 }
@@ -94,7 +94,7 @@ func ExampleFabric_Time() {
 		log.Fatal(err)
 	}
 	fmt.Println(took.Short()+":", limit)
-	// Output: 3 ms: 16 channels can move at most 20.2 GB/s each through a port; more channels would help
+	// Output: 2.73 ms: each GPU's own 400 Gb/s port is full
 }
 
 // The same cluster with a slower network.

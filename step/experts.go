@@ -94,11 +94,22 @@ func (g *GPU) movers() int {
 // multiprocessors that it takes.
 const leastOpen = 0.2
 
+// insideHidden is what of an exchange inside a domain is hidden where it runs beside another micro-batch's passes,
+// whose memory and multiprocessors it shares (NVIDIA-NeMo/Megatron-Bridge skills, moe-comm-overlap: 37% of
+// communication).
+const insideHidden = 0.37
+
 // exposed is what of an exchange computing waits for. Where it runs beside another micro-batch's passes
 // (Megatron-Core's overlap_moe_expert_parallel_comm, which recipes take where experts are on several nodes), that which
 // is longer than they are.
 func (p *pricing) exposed(one unit.Span, x *blockTime) unit.Span {
-	if !p.j.HideExperts || p.j.Recompute == workload.Full || p.f.inOneDomain(Experts) {
+	switch {
+	case !p.j.HideExperts || p.j.Recompute == workload.Full:
+		return one
+	case p.f.inOneDomain(Experts):
+		if p.g.whole(p.j) {
+			return one * (1 - insideHidden)
+		}
 		return one
 	}
 	return max(leastOpen*one, one-(x.fwd+x.bwd)/4)

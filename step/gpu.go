@@ -249,7 +249,7 @@ func (g *GPU) runWith(list []workload.Task, j *workload.Job, starts float64, tra
 		each = g.f.common(eagerStart)
 	}
 	if j.Graphs {
-		if !routed {
+		if !routed || g.whole(j) {
 			return gpu
 		}
 		starts *= g.ungraphed()
@@ -275,10 +275,22 @@ const idle = 3
 // tokens in graphs, those for others only the router (Megatron-Bridge v0.3.0 scripts/performance/configs,
 // cuda_graph_scope).
 func (g *GPU) ungraphed() float64 {
-	if g.gen == sim.Blackwell && strings.HasSuffix(g.Model.Form, "chip") {
+	if g.onGrace() {
 		return 0.5
 	}
 	return 0.85
+}
+
+func (g *GPU) onGrace() bool {
+	return g.gen == sim.Blackwell && strings.HasSuffix(g.Model.Form, "chip")
+}
+
+// whole says that a job's steps are one graph, experts among it: recipes for Grace's GPUs from Megatron-Bridge's
+// release 26.06 on; those of hybrids with scans keep graphs of modules.
+func (g *GPU) whole(j *workload.Job) bool {
+	return j.Whole && g.onGrace() && !slices.ContainsFunc(j.Model.Blocks, func(b workload.Block) bool {
+		return slices.ContainsFunc(b.Parts, func(p workload.Part) bool { return p.Kind == workload.Scan })
+	})
 }
 
 // promoted is what products scaled by tiles of 128 reach on Hopper, whose tensor cores do not scale: sums are brought

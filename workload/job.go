@@ -67,6 +67,9 @@ type Job struct {
 	Capacity bool
 	// Graphs says that kernels are started as graphs, not one by one.
 	Graphs bool
+	// Whole says that on GPUs of Grace's one graph has experts too, and tokens travel beside other micro-batches'
+	// computing.
+	Whole bool
 	// Packed is the tokens of a document where several are in a sequence and tokens see their own alone; 0 is one a
 	// sequence.
 	Packed int64

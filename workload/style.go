@@ -27,8 +27,9 @@ type Style struct {
 	Bucket                unit.Bytes
 	// Graphs says that kernels are started as CUDA graphs, Flex that a token goes once to every NVLink domain that has
 	// experts of it. HideExperts that it travels beside other micro-batches' computing. Loop that experts are computed one
-	// after the other.
-	Graphs, Flex, HideExperts, Loop bool
+	// after the other. Whole that on GPUs of Grace's one graph has the step with its experts, whose buffers have a fixed
+	// size.
+	Graphs, Flex, HideExperts, Loop, Whole bool
 	// ZeRO is the stage where several replicas are and nobody says; SeqParallel whether
 	// tensor-parallel ranks divide what lies between their products.
 	ZeRO        int
@@ -60,7 +61,8 @@ func (f *Framework) Style(sm int) Style {
 		Sync: !f.Overlapped(OverlapGrads), LateGather: !f.Overlapped(OverlapParams), WideSums: f.Sums == "fp32",
 		Bucket: f.Bucket, SeqParallel: bool(f.Sequence), Staging: Staging(f.Stages),
 		Loss: Loss(f.Loss),
-		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && f.Overlapped(OverlapExperts),
+		Flex: f.Dispatch != "", HideExperts: f.Dispatch != "" && f.Overlapped(OverlapExperts),
+		Whole:  f.Dispatch == "flex-whole" && f.Graphs > 0 && sm >= f.Graphs,
 		Graphs: f.Graphs > 0 && sm >= f.Graphs, Loop: sm < f.Loop,
 		TensorWaits: f.Kernels != string(Fused) && !f.Overlapped(OverlapTensor),
 	}
@@ -97,6 +99,7 @@ func (f *Framework) Adopt(j *Job, sm int) {
 	j.Sync, j.LateGather, j.WideSums = j.Sync || s.Sync, j.LateGather || s.LateGather, j.WideSums || s.WideSums
 	j.Graphs, j.Flex, j.HideExperts, j.Loop = j.Graphs || s.Graphs, j.Flex || s.Flex, j.HideExperts || s.HideExperts,
 		j.Loop || s.Loop
+	j.Whole = s.Whole && j.Graphs
 	if j.Precision.Amp() && f.Weights == "copy" { // what such a framework calls mixed precision
 		j.Precision = Precision(strings.TrimPrefix(string(j.Precision), "amp-"))
 	}
@@ -110,6 +113,7 @@ func (f *Framework) Adopt(j *Job, sm int) {
 	j.Loss, j.Autocast = cmp.Or(j.Loss, s.Loss), j.Autocast || s.Autocast
 	if j.Dispatcher != DispatchDefault {
 		j.Flex, j.HideExperts = j.Dispatcher != AllToAll, j.Dispatcher == FlexHidden
+		j.Whole = j.Whole && j.Flex
 	}
 }
 

@@ -134,9 +134,6 @@ type stopping struct {
 }
 
 func (s stopping) Read(p []byte) (int, error) {
-	if s.b == nil {
-		return s.Reader.Read(p)
-	}
 	if err := s.b.Stopped(); err != nil {
 		return 0, err
 	}

@@ -45,8 +45,8 @@ func nameInFolder(read []Source) {
 	several := map[string]bool{}                 // folders with two of one format
 	for i := range read {
 		for _, f := range read[i].Fragments {
-			for h := range f.Hosts {
-				hosts[strings.ToLower(cluster.ShortHost(f.Hosts[h].Name))] = f.Hosts[h].Name
+			for _, name := range namesOf(f) {
+				hosts[strings.ToLower(cluster.ShortHost(name))] = name
 			}
 			if read[i].In != "" && nameless(f) {
 				dir := filepath.Dir(read[i].In)
@@ -56,7 +56,6 @@ func nameInFolder(read []Source) {
 			}
 		}
 	}
-	delete(hosts, "")
 	for i := range read {
 		s := &read[i]
 		if s.In == "" || !slices.ContainsFunc(s.Fragments, nameless) {
@@ -151,14 +150,7 @@ func Contributions(read []Source) []Contribution {
 		}
 		for _, f := range s.Fragments {
 			c := Contribution{Source: s.Word, Format: f.Format, Gives: gives(f, cabled)}
-			c.Source = cmp.Or(c.Source, f.Source)
-			names := make([]string, 0, len(f.Hosts))
-			for h := range f.Hosts {
-				if name := f.Hosts[h].Name; name != "" {
-					names = append(names, name)
-				}
-			}
-			c.Hosts = cluster.FormatHosts(names)
+			c.Source, c.Hosts = cmp.Or(c.Source, f.Source), cluster.FormatHosts(namesOf(f))
 			list = append(list, c)
 		}
 	}
@@ -249,24 +241,18 @@ func arrange(read []Source) error {
 // said of their nodes must come from elsewhere.
 func bareHosts(read []Source, i int) []string {
 	var names []string
-	seen := map[string]bool{}
 	for k := range read {
 		if k == i {
 			continue
 		}
 		for _, f := range read[k].Fragments {
-			for h := range f.Hosts {
-				if t := f.TypeOf(h); t != nil && len(t.Of(cluster.GPU)) > 0 {
-					return nil
-				}
-				if name := f.Hosts[h].Name; name != "" && !seen[name] {
-					seen[name] = true
-					names = append(names, name)
-				}
+			if hasGPUs(f) {
+				return nil
 			}
+			names = append(names, namesOf(f)...)
 		}
 	}
-	return natural.Sort(names)
+	return slices.Compact(natural.Sort(names))
 }
 
 // others reports whether a fragment of a source other than number i is such.
@@ -317,6 +303,20 @@ func nameNameless(read []Source) {
 }
 
 func nameless(f *cluster.Fragment) bool { return len(f.Hosts) == 1 && f.Hosts[0].Name == "" }
+
+// namesOf lists the hosts that a fragment names.
+func namesOf(f *cluster.Fragment) (names []string) {
+	for h := range f.Hosts {
+		if name := f.Hosts[h].Name; name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func hasGPUs(f *cluster.Fragment) bool {
+	return slices.ContainsFunc(f.Types, func(t *cluster.NodeType) bool { return t.Count(cluster.GPU) > 0 })
+}
 
 // fileNames calls machines after their files: by the name without its ending;
 // files of one name in several folders by folder and name; what is still alike by
@@ -380,7 +380,7 @@ func othersNameHosts(read []Source, i int) bool {
 			continue
 		}
 		for _, f := range read[k].Fragments {
-			if len(f.Hosts) > 0 && f.Hosts[0].Name != "" {
+			if len(namesOf(f)) > 0 {
 				return true
 			}
 		}
@@ -395,14 +395,8 @@ func Strangers(read []Source) []cluster.Warning {
 	var fabrics []string
 	for i := range read {
 		s := &read[i]
-		gpus, links := false, false
-		for _, f := range s.Fragments {
-			links = links || len(f.Network.Links) > 0
-			for h := range f.Hosts {
-				t := f.TypeOf(h)
-				gpus = gpus || t != nil && t.Count(cluster.GPU) > 0
-			}
-		}
+		gpus := slices.ContainsFunc(s.Fragments, hasGPUs)
+		links := slices.ContainsFunc(s.Fragments, func(f *cluster.Fragment) bool { return len(f.Network.Links) > 0 })
 		to := inside
 		switch {
 		case links && !gpus:
@@ -411,10 +405,8 @@ func Strangers(read []Source) []cluster.Warning {
 			continue
 		}
 		for _, f := range s.Fragments {
-			for h := range f.Hosts {
-				if name := f.Hosts[h].Name; name != "" {
-					to[cluster.ShortHost(name)] = name
-				}
+			for _, name := range namesOf(f) {
+				to[cluster.ShortHost(name)] = name
 			}
 		}
 	}

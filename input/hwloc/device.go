@@ -78,21 +78,13 @@ func (m *machine) gpu(d *cluster.Device, o *object) {
 			"CUDAGlobalMemorySize", "RSMIVRAMSize", "LevelZeroHBMSize", "LevelZeroMemorySize", "OpenCLGlobalMemorySize",
 		} {
 			if !d.GPU.Memory.Known() {
-				d.GPU.Memory = board.Fact(kib(k.info.Get(name)), source+" "+name)
+				// hwloc 3 writes the unit ("16671616KiB"), older ones do not
+				kib := strings.TrimRight(k.info.Get(name), "kKiB")
+				d.GPU.Memory = board.Fact(size(kib, unit.KiB), source+" "+name)
 			}
 		}
 	}
 	d.Model = board.Fact(model, source)
-}
-
-// kib reads a size in KiB; hwloc 3 says so ("16671616KiB"), older ones do not.
-func kib(s string) unit.Bytes {
-	s = strings.TrimSuffix(strings.TrimSuffix(s, "KiB"), "kB")
-	v, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || v <= 0 || v > 1<<50 {
-		return 0
-	}
-	return unit.Bytes(v) * unit.KiB
 }
 
 // nic fills in a NIC. hwloc does not say how fast its ports are.

@@ -1,12 +1,14 @@
 package hwloc
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/internal/lazyre"
 )
 
 // roots builds the PCI trees below the host bridges.
@@ -32,24 +34,25 @@ func (m *machine) roots() []board.Root {
 	return list
 }
 
-// busRange reads "0004:[00-0a]": the domain and the first bus below a bridge,
-// -1 when it is not such a range.
-func busRange(s string) (domain, bus int) {
-	d, rest, ok := strings.Cut(s, ":[")
-	first, _, ok2 := strings.Cut(rest, "-")
-	dom, err := strconv.ParseUint(d, 16, 32)
-	b, err2 := strconv.ParseUint(first, 16, 8)
-	if !ok || !ok2 || err != nil || err2 != nil {
+// buses is "0004:[00-0a]": the domain and the first bus below a bridge.
+var buses = lazyre.New(`^([[:xdigit:]]{1,8}):\[([[:xdigit:]]{1,2})-`)
+
+// busRange reads such a range; the bus is -1 when it is none.
+func busRange(s string) (domain, bus int64) {
+	m := buses.FindStringSubmatch(s)
+	if m == nil {
 		return 0, -1
 	}
-	return int(dom), int(b)
+	domain, _ = strconv.ParseInt(m[1], 16, 64)
+	bus, _ = strconv.ParseInt(m[2], 16, 64)
+	return domain, bus
 }
 
 // restore puts back what was left out of a document without PCI bridges: a
 // function that is right below the host bridge but not on its bus has a port
 // above it, and functions of one bus share that port. How the ports are joined
 // is lost.
-func (m *machine) restore(o *object, r board.Root, bus int) []*board.Func {
+func (m *machine) restore(o *object, r board.Root, bus int64) []*board.Func {
 	if bus < 0 {
 		return r.Kids
 	}
@@ -93,7 +96,7 @@ func busOf(p cluster.PCI) string {
 
 // function turns a bridge or PCI device and what is below it into a board.Func.
 // up is the bridge above; bus is the number of the host bridge's bus.
-func (m *machine) function(o, up *object, bus int) *board.Func {
+func (m *machine) function(o, up *object, bus int64) *board.Func {
 	if o.kind != "Bridge" && o.kind != "PCIDev" {
 		return nil
 	}
@@ -126,39 +129,19 @@ func (m *machine) function(o, up *object, bus int) *board.Func {
 	return fn
 }
 
-// pciID reads "0302 [10de:15f9] [10de:116b] a1 00": class, vendor and device,
-// those of the board, revision and, since hwloc 3, the programming interface.
-func pciID(s string) cluster.PCIID {
-	w := strings.Fields(s)
-	var id cluster.PCIID
-	if len(w) < 2 || !isHex(w[0], 4) {
-		return id
-	}
-	id.Class = strings.ToLower(w[0]) + "00"
-	if len(w) > 4 && isHex(w[4], 2) {
-		id.Class = strings.ToLower(w[0] + w[4])
-	}
-	id.Vendor, id.Device = idPair(w[1])
-	if len(w) > 2 {
-		id.SubVendor, id.SubDevice = idPair(w[2])
-	}
-	if id.SubVendor == "0000" && id.SubDevice == "0000" {
-		id.SubVendor, id.SubDevice = "", ""
+// pciType is "0302 [10de:15f9] [10de:116b] a1 00": class, vendor and device, those of the board, revision and, since
+// hwloc 3, the programming interface.
+var pciType = lazyre.New(`^([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\](?: \[([0-9a-f]{4}):([0-9a-f]{4})\])?` +
+	`(?: [0-9a-f]{2}(?: ([0-9a-f]{2}))?)?$`)
+
+func pciID(s string) (id cluster.PCIID) {
+	if m := pciType.FindStringSubmatch(strings.ToLower(strings.TrimSpace(s))); m != nil {
+		id = cluster.PCIID{Class: m[1] + cmp.Or(m[6], "00"), Vendor: m[2], Device: m[3]}
+		if m[4]+m[5] != "00000000" {
+			id.SubVendor, id.SubDevice = m[4], m[5]
+		}
 	}
 	return id
-}
-
-func idPair(s string) (string, string) {
-	s = strings.ToLower(strings.Trim(s, "[]"))
-	a, b, ok := strings.Cut(s, ":")
-	if !ok || !isHex(a, 4) || !isHex(b, 4) {
-		return "", ""
-	}
-	return a, b
-}
-
-func isHex(s string, n int) bool {
-	return len(s) == n && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
 func isNVSwitch(o *object) bool { return board.IsNVSwitch(pciID(o.attr.Get("pci_type"))) }

@@ -133,14 +133,14 @@ func (m *machine) domains() []board.Domain {
 			list = append(list, board.Domain{
 				Index:  number(o.attr.Get("os_index"), len(list)),
 				CPUs:   m.cpus(o),
-				Memory: memory(o.attr.Get("local_memory")),
+				Memory: size(o.attr.Get("local_memory"), 1),
 			})
 		case "Machine":
 			whole = cmp.Or(whole, o)
 		}
 	}
 	if len(list) == 0 && whole != nil && m.top.counts["PU"] > 0 {
-		list = append(list, board.Domain{CPUs: m.cpus(whole), Memory: memory(whole.attr.Get("local_memory"))})
+		list = append(list, board.Domain{CPUs: m.cpus(whole), Memory: size(whole.attr.Get("local_memory"), 1)})
 	}
 	return list
 }
@@ -161,12 +161,13 @@ func number(s string, other int) int {
 	return other
 }
 
-func memory(s string) unit.Bytes {
+// size reads a number of units; 0 is unknown.
+func size(s string, each unit.Bytes) unit.Bytes {
 	v, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || v < 0 {
+	if err != nil || v < 0 || v > 1<<60/int64(each) {
 		return 0
 	}
-	return unit.Bytes(v)
+	return unit.Bytes(v) * each
 }
 
 // near finds the NUMA domain (or socket) that an I/O object belongs to: that of

@@ -244,9 +244,6 @@ func (a *args) call(kernel string) (trace.Call, bool) {
 		c.Op = coll.SendRecv
 	}
 	c.Bytes = unit.Bytes(max(0, a.elements(c.Op)) * width(a.Dtype))
-	if c.Bytes < 0 {
-		c.Bytes = 0
-	}
 	var ranks []int
 	if json.Unmarshal([]byte(a.Ranks), &ranks) == nil {
 		c.Ranks = ranks

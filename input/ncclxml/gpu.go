@@ -29,13 +29,7 @@ func (b *builder) addGPU(l *leaf, position int) {
 
 // vendor names the maker of a GPU by its PCI id, else by the dialect.
 func (b *builder) vendor(e *element) string {
-	switch hexText(e.Get("vendor")) {
-	case "10de":
-		return "nvidia"
-	case "1002":
-		return "amd"
-	}
-	if b.rccl {
+	if v := hexText(e.Get("vendor")); v == "1002" || v != "10de" && b.rccl {
 		return "amd"
 	}
 	return "nvidia"

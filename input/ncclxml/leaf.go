@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 )
 
 // leaf is a device at the end of the PCIe tree, or a NIC without one.
@@ -71,10 +72,7 @@ func (b *builder) addLeaf(l *leaf, d cluster.Device) {
 func (b *builder) uplink(e *element, d int) {
 	l := cluster.Link{A: b.t.Devices[d].Parent, B: d, Kind: cluster.PCIe}
 	if e.Name == "pci" {
-		l.GTs = b.speed(e)
-		if w := number(e.Get("link_width"), 0); w > 0 && w <= 64 {
-			l.Lanes = w
-		}
+		l.GTs, l.Lanes = b.speed(e), board.ParseLanes(e.Get("link_width"))
 	}
 	b.t.Connect(l)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 )
 
 // number reads a decimal number, or returns other.
@@ -59,9 +60,8 @@ func (b *builder) speed(e *element) float64 {
 	if s == "" || strings.HasPrefix(s, "Unknown") {
 		return 0
 	}
-	figure, rest, _ := strings.Cut(s, " ")
-	v, err := strconv.ParseFloat(figure, 64)
-	if err != nil || !(v > 0 && v <= 256) || !strings.HasPrefix(rest, "GT/s") {
+	v := board.ParseGTs(s)
+	if v == 0 {
 		b.f.Warnf(e.Line, e.Get("busid"), "link_speed %.60q; expected such as \"16.0 GT/s PCIe\": left unknown", s)
 		return 0
 	}

@@ -33,6 +33,9 @@ const format = "p2pBandwidthLatencyTest"
 // begins is the first line of the tool.
 const begins = "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"
 
+// quoted is what Markdown puts around a line.
+const quoted = " \t`*"
+
 // Limits on what one text may hold.
 const (
 	maxRuns     = 1024
@@ -54,22 +57,10 @@ type matrix struct {
 
 // Match reports whether a text holds output of the tool.
 func Match(data []byte) bool {
-	if bytes.Contains(data, []byte(begins)) {
-		return true
-	}
-	for _, title := range []string{
-		"P2P=Enabled Bandwidth", "P2P=Disabled Bandwidth", "P2P=Enabled Latency", "P2P=Disabled Latency",
-	} {
-		i := bytes.Index(data, []byte(title))
-		if i < 0 {
-			continue
-		}
-		after := data[i:min(len(data), i+400)]
-		if bytes.Contains(after, []byte(`D\D`)) || bytes.Contains(after, []byte("   GPU  ")) {
-			return true
-		}
-	}
-	return false
+	return bytes.Contains(data, []byte(begins)) || lines.Find(data, "abled ", func(line string) bool {
+		_, _, ok := parseTitle(strings.Trim(line, quoted))
+		return ok
+	})
 }
 
 // Read turns the output into a fragment: one node a run, with GPUs and pairs.
@@ -123,7 +114,7 @@ func (p *parser) newRun() {
 }
 
 func (p *parser) line(num int, text string) error {
-	t := strings.Trim(text, " \t`*")
+	t := strings.Trim(text, quoted)
 	device, isDevice := parseDevice(t)
 	title, what, isTitle := parseTitle(t)
 	access, isAccess := parseAccess(t)

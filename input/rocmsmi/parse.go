@@ -26,20 +26,13 @@ const (
 	kinds
 )
 
-// titles are words of the lines above tables, in capitals.
-var titles = []struct {
-	word string
-	kind kind
-}{{"HOPS", hops}, {"LINK TYPE", linkType}}
-
 // machine is what a text says of one machine, and the table under way.
 type machine struct {
 	hosts  []string
 	line   int
 	gpus   []string // column names, in order
 	table  [kinds]*pairtable.Matrix
-	node   map[string]int // NUMA node, by GPU
-	near   map[string]int // NUMA affinity
+	numa   map[[2]string]int // NUMA domains by GPU: its Node, and its Affinity
 	warns  warn.List
 	amdsmi bool
 
@@ -81,14 +74,14 @@ func (p *parser) takeLine(host, text string, num int) bool {
 		m.open.Head(cols)
 	default:
 		n, _ := strconv.Atoi(numa[3])
-		p.numa(host, m, "GPU"+numa[1], numa[2], n, num)
+		p.numa(host, m, [2]string{"GPU" + numa[1], numa[2]}, n, num)
 	}
 	return true
 }
 
 // begin begins a host's machine.
 func (p *parser) begin(host string, num int) *machine {
-	m := &machine{line: num, hosts: p.heads.Hosts(), node: map[string]int{}, near: map[string]int{}}
+	m := &machine{line: num, hosts: p.heads.Hosts(), numa: map[[2]string]int{}}
 	if host != "" {
 		m.hosts = []string{host}
 	}
@@ -144,10 +137,11 @@ func title(text string) (kind, bool) {
 		return other, false
 	}
 	up := strings.ToUpper(text)
-	for _, t := range titles {
-		if strings.Contains(up, t.word) {
-			return t.kind, true
-		}
+	switch {
+	case strings.Contains(up, "HOPS"):
+		return hops, true
+	case strings.Contains(up, "LINK TYPE"):
+		return linkType, true
 	}
 	return other, true
 }
@@ -193,17 +187,11 @@ var numaLine = lazyre.New(`^\s*GPU[\s\[]*(\d{1,4})[\s\]]*:.*?Numa (Node|Affinity
 
 // numa files a NUMA line; another number for a GPU that has one means another
 // machine.
-func (p *parser) numa(host string, m *machine, gpu, what string, n, num int) {
-	of := func(m *machine) map[string]int {
-		if what == "Affinity" {
-			return m.near
-		}
-		return m.node
-	}
-	if had, ok := of(m)[gpu]; ok && had != n {
+func (p *parser) numa(host string, m *machine, of [2]string, n, num int) {
+	if had, ok := m.numa[of]; ok && had != n {
 		m = p.next(host, m, num)
 	}
-	if into := of(m); len(into) < maxGPUs {
-		into[gpu] = n
+	if len(m.numa) < 2*maxGPUs {
+		m.numa[of] = n
 	}
 }

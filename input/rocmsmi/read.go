@@ -65,7 +65,7 @@ func (m *machine) addTo(f *cluster.Fragment, types map[string]int) {
 	if len(hosts) == 0 {
 		hosts = []string{""}
 	}
-	printed := fmt.Sprint(m.gpus, m.table, m.node, m.near)
+	printed := fmt.Sprint(m.gpus, m.table, m.numa)
 	at, known := types[printed]
 	if !known {
 		at = len(f.Types)
@@ -110,7 +110,7 @@ func (m *machine) devices(format string) []cluster.Device {
 		}
 		if n, ok := m.numaOf(name); ok {
 			d.GPU.NUMA = cluster.FromRead(n, format)
-			if node, has := m.node[name]; has && node >= 0 && node != n {
+			if node, has := m.numa[[2]string{name, "Node"}]; has && node >= 0 && node != n {
 				differ = append(differ, name)
 			}
 		}
@@ -119,7 +119,7 @@ func (m *machine) devices(format string) []cluster.Device {
 	if len(differ) > 0 {
 		g := differ[0]
 		m.warns.Addf(m.line, "%d GPUs have a NUMA affinity other than their NUMA node (%s: %d and %d); kept the affinity",
-			len(differ), g, m.near[g], m.node[g])
+			len(differ), g, m.numa[[2]string{g, "Affinity"}], m.numa[[2]string{g, "Node"}])
 	}
 	return devs
 }
@@ -128,12 +128,12 @@ func (m *machine) devices(format string) []cluster.Device {
 // else the node nearest in the driver's own topology, which for partitions of a
 // GPU other than the first is not that of the partition.
 func (m *machine) numaOf(gpu string) (int, bool) {
-	near, ok := m.near[gpu]
-	node, has := m.node[gpu]
-	if ok && near >= 0 {
-		return near, true
+	for _, what := range []string{"Affinity", "Node"} {
+		if n, ok := m.numa[[2]string{gpu, what}]; ok && n >= 0 {
+			return n, true
+		}
 	}
-	return node, has && node >= 0
+	return 0, false
 }
 
 // cell is the word of a table, "" where it has none.

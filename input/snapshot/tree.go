@@ -90,67 +90,52 @@ func (t *tree) under(from, to string) *tree {
 // maxLinks bounds the links followed for one name.
 const maxLinks = 40
 
-// walk finds the entry of a name, following links in it; the last part's own
+// walk finds the entry of a name and where it is, following links in it; the last part's own
 // link only when follow says so.
-func (t *tree) walk(name string, follow bool) (string, *entry) {
+func (t *tree) walk(name string, follow bool) (string, *entry, error) {
+	missing := &fs.PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
 	at, rest := ".", strings.Split(name, "/")
 	for hops := 0; len(rest) > 0; {
 		next := path.Join(at, rest[0])
 		rest = rest[1:]
-		if next == ".." || strings.HasPrefix(next, "../") {
-			return "", nil
-		}
-		e := t.entries[next]
+		e := t.entries[next] // none has a name that climbs out
 		if e == nil {
-			return "", nil
+			return "", nil, missing
 		}
 		if e.mode&fs.ModeSymlink != 0 && (len(rest) > 0 || follow) {
 			if hops++; hops > maxLinks || path.IsAbs(e.link) {
-				return "", nil
+				return "", nil, missing
 			}
 			rest = append(strings.Split(e.link, "/"), rest...)
 			continue
 		}
 		at = next
 	}
-	return at, t.entries[at]
-}
-
-func (t *tree) find(op, name string, follow bool) (*entry, error) {
-	if !fs.ValidPath(name) {
-		return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
-	}
-	if _, e := t.walk(name, follow); e != nil {
-		return e, nil
-	}
-	return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+	return at, t.entries[at], nil
 }
 
 // Open opens a file or a folder.
 func (t *tree) Open(name string) (fs.File, error) {
-	e, err := t.find("open", name, true)
+	at, e, err := t.walk(name, true)
 	if err != nil {
 		return nil, err
 	}
 	f := &file{info: info{path.Base(name), e}, Reader: bytes.NewReader(e.data)}
-	if e.mode.IsDir() {
-		at, _ := t.walk(name, true)
-		for _, k := range slices.Sorted(slices.Values(e.kids)) {
-			f.kids = append(f.kids, info{k, t.entries[path.Join(at, k)]})
-		}
+	for _, k := range slices.Sorted(slices.Values(e.kids)) {
+		f.kids = append(f.kids, fs.FileInfoToDirEntry(info{k, t.entries[path.Join(at, k)]}))
 	}
 	return f, nil
 }
 
 // Lstat describes a name itself.
 func (t *tree) Lstat(name string) (fs.FileInfo, error) {
-	e, err := t.find("lstat", name, false)
+	_, e, err := t.walk(name, false)
 	return info{path.Base(name), e}, err
 }
 
 // ReadLink tells where a link leads.
 func (t *tree) ReadLink(name string) (string, error) {
-	e, err := t.find("readlink", name, false)
+	_, e, err := t.walk(name, false)
 	if err != nil {
 		return "", err
 	}
@@ -160,20 +145,18 @@ func (t *tree) ReadLink(name string) (string, error) {
 	return e.link, nil
 }
 
-// info describes an entry. It is both FileInfo and DirEntry.
+// info describes an entry.
 type info struct {
 	name string
 	e    *entry
 }
 
-func (i info) Name() string               { return i.name }
-func (i info) Size() int64                { return int64(len(i.e.data)) }
-func (i info) Mode() fs.FileMode          { return i.e.mode }
-func (i info) Type() fs.FileMode          { return i.e.mode.Type() }
-func (i info) ModTime() time.Time         { return time.Time{} }
-func (i info) IsDir() bool                { return i.e.mode.IsDir() }
-func (i info) Sys() any                   { return nil }
-func (i info) Info() (fs.FileInfo, error) { return i, nil }
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return int64(len(i.e.data)) }
+func (i info) Mode() fs.FileMode  { return i.e.mode }
+func (i info) ModTime() time.Time { return time.Time{} }
+func (i info) IsDir() bool        { return i.e.mode.IsDir() }
+func (i info) Sys() any           { return nil }
 
 // file is an open file or folder.
 type file struct {

@@ -69,9 +69,6 @@ func (h *Headings) Host(before string) string {
 	return before
 }
 
-// Open reports whether the next line may be part of a heading.
-func (h *Headings) Open() bool { return h.state > 0 }
-
 // Line takes a line and reports whether it was part of a heading.
 func (h *Headings) Line(s string) bool {
 	s = strings.TrimSpace(s)

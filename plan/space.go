@@ -45,6 +45,9 @@ const (
 	mostPictures = 512
 )
 
+// mostChunks is the most stages that a rank is given.
+const mostChunks = 32
+
 // mostTensor is the largest tensor-parallel degree that is tried beyond a node: products become
 // too thin for more.
 const mostTensor = 64
@@ -73,8 +76,9 @@ func NewSpace(base workload.Job, ranks, node int) *Space {
 			s.EP = append(s.EP, n)
 		}
 	}
-	for _, n := range divisors(int(min(d.Layers, 1<<16))) {
-		if n <= 32 {
+	for n := 1; n <= mostChunks && int64(n) <= d.Layers; n++ {
+		// The embedding and the loss may stand for a layer each; where neither goes stages are uneven.
+		if d.Layers%int64(n) == 0 || (d.Layers+workload.Slots)%int64(n) == 0 || n&(n-1) == 0 {
 			s.Chunks = append(s.Chunks, n)
 		}
 	}
@@ -276,7 +280,8 @@ func (s *Space) pipelines(j *workload.Job, visit func(j *workload.Job) bool) boo
 			if (schedule == pipeline.Interleaved) != (chunks > 1) && (schedule != pipeline.ZeroBubbleV || chunks != 2) {
 				continue
 			}
-			if int64(chunks*j.Split.PP) > j.Model.Dims.Layers ||
+			layers, places := j.Model.Dims.Layers, int64(chunks*j.Split.PP)
+			if places > layers && (chunks == 1 || places != layers+workload.Slots) ||
 				schedule == pipeline.Interleaved && j.Micros()%int64(j.Split.PP) != 0 {
 				continue
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -553,60 +554,130 @@ func (g *planGoal) word(time, cost string) string {
 // they were right in 52 of 99 measured pairs.
 const even = 1.05
 
-// arrangePlans puts first what is easiest to run of the plans that are as good as the fastest: without offload, with
-// room in memory; of those within 5%, with few settings.
+// arrangePlans puts first what may be believed and is easiest to run of the plans that are as good as the best: with
+// room in memory, without offload; of those within 5%, with few settings. Plans are compared by how late their steps may
+// end, so that none comes first because its prediction is a lucky one.
 func (x *planned) arrangePlans(ctx context.Context) error {
 	if err := x.withoutOffload(ctx); err != nil {
 		return err
 	}
+	if err := x.addRoomy(ctx); err != nil {
+		return err
+	}
+	if err := x.addPublished(ctx); err != nil {
+		return err
+	}
 	plans := x.answer.Plans
-	least := x.fastest()
+	least := math.Inf(1)
+	for i := range plans {
+		if !x.tight(&plans[i]) {
+			least = min(least, x.late(&plans[i]))
+		}
+	}
 	easy := func(p plan.Plan) []int {
-		key := []int{0, 0, 0, 0, 0}
-		for i, worse := range []bool{
-			p.Value > least*step.TieMargin, x.tight(&p), p.Job.Offloads(), p.Value > least*even,
-		} {
-			if worse && (i == 0 || key[0] == 0) {
+		key, late := []int{0, 0, 0, 0, 0}, x.late(&p)
+		for i, worse := range []bool{x.tight(&p), late > least*step.TieMargin, p.Job.Offloads(), late > least*even} {
+			if worse && (i < 2 || key[1] == 0) {
 				key[i] = 1
 			}
 		}
-		if key[0]+key[3] == 0 {
-			key[4] = len(parallelKinds(&p.Job))
+		if key[1]+key[3] == 0 && !x.isRun(&p) {
+			key[4] = 1 + len(parallelKinds(&p.Job))
 		}
 		return key
 	}
 	slices.SortStableFunc(plans, func(a, b plan.Plan) int {
-		return cmp.Or(slices.Compare(easy(a), easy(b)), cmp.Compare(a.Value, b.Value))
+		return cmp.Or(slices.Compare(easy(a), easy(b)), cmp.Compare(x.late(&a), x.late(&b)))
 	})
 	return nil
 }
 
+// addPublished has the fastest published run of the job's kind among the plans, as it was run.
+func (x *planned) addPublished(ctx context.Context) error {
+	if x.order != nil {
+		return nil
+	}
+	p, run, err := x.query.Published(ctx)
+	if p == nil || err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	x.run, x.runSplit = run, p.Job.Split
+	x.answer.Plans = append(slices.DeleteFunc(x.answer.Plans, func(o plan.Plan) bool {
+		return plan.SameDegrees(&o.Job.Split, &p.Job.Split)
+	}), *p)
+	return nil
+}
+
+// addRoomy has plans with room in memory among those that are all tight.
+func (x *planned) addRoomy(ctx context.Context) error {
+	if x.order != nil || slices.ContainsFunc(x.answer.Plans, func(p plan.Plan) bool { return !x.tight(&p) }) {
+		return nil
+	}
+	q := *x.query
+	q.Watch, q.Reserve = nil, max(q.Reserve, step.Spare())
+	a, err := plan.Search(ctx, &q)
+	switch {
+	case errors.Is(err, plan.ErrNone) || ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err
+	}
+	x.answer.Plans = append(x.answer.Plans, a.Plans...)
+	return nil
+}
+
+// isRun reports whether a plan is the published run.
+func (x *planned) isRun(p *plan.Plan) bool { return x.run != nil && plan.SameDegrees(&p.Job.Split, &x.runSplit) }
+
+// drift is how much one configuration moves between releases of its software, as a factor.
+const drift = 1.05
+
+// late is the value that a plan may have at the late end of what is expected: of a published run, what was measured.
+func (x *planned) late(p *plan.Plan) float64 {
+	if x.isRun(p) {
+		return p.Value * p.Result.Tokens / p.Result.Step.Seconds() / (x.run.Tokens * float64(p.Result.Ranks)) * drift
+	}
+	return p.Value * x.query.GPU.Margin(&p.Job)
+}
+
 // reason says in a few words why a plan stands where it does.
 func (x *planned) reason(i int) string {
-	plans, least := x.answer.Plans, x.fastest()
+	plans := x.answer.Plans
 	p, other := &plans[i], &plans[0]
+	against := []string{", memory is tight", ", less sure", ", offloads", ", more settings", ""}
 	if i == 0 {
-		at := slices.IndexFunc(plans, func(p plan.Plan) bool { return p.Value == least })
+		if x.isRun(p) {
+			return fmt.Sprintf("published: %.0f tokens/s/GPU measured on %d", x.run.Tokens, x.run.GPUs)
+		}
+		at := slices.IndexFunc(plans, func(p plan.Plan) bool { return p.Value == x.fastest() })
+		if at == 0 {
+			return x.goal.word("fastest", "cheapest")
+		}
 		if at < 0 {
 			return fmt.Sprintf("as %s as any, easier to run", x.goal.word("fast", "cheap"))
 		}
 		p, other = &plans[at], p
-	}
-	if p == other {
-		return x.goal.word("fastest", "cheapest")
-	}
-	if p.Value > least*step.TieMargin {
-		return fmt.Sprintf("%.0f%% %s", 100*(p.Value/other.Value-1), x.goal.worse())
-	}
-	text, against := "as %s as 1", []string{", memory is tight", ", offloads", ", more settings", ""}
-	if i == 0 {
-		text, against = "as %s as any", []string{", memory to spare", ", without offload", ", fewer settings", ""}
+		against = []string{", memory to spare", ", surer", ", without offload", ", fewer settings", ""}
 	}
 	at := slices.Index([]bool{
-		x.tight(p) && !x.tight(other), p.Job.Offloads() && !other.Job.Offloads(),
-		len(parallelKinds(&p.Job)) > len(parallelKinds(&other.Job)), true,
+		x.tight(p) && !x.tight(other), x.late(p)*other.Value > x.late(other)*p.Value*even,
+		p.Job.Offloads() && !other.Job.Offloads(), len(parallelKinds(&p.Job)) > len(parallelKinds(&other.Job)), true,
 	}, true)
-	return fmt.Sprintf(text, x.goal.word("fast", "cheap")) + against[at]
+	times := p.Value / other.Value
+	switch {
+	case times > step.TieMargin:
+		return fmt.Sprintf("%.0f%% %s", 100*(times-1), x.goal.worse())
+	case i == 0 && times*step.TieMargin < 1:
+		return fmt.Sprintf("%.0f%% %s than another", 100*(1/times-1), x.goal.worse()) + against[at]
+	case times*step.TieMargin < 1:
+		return fmt.Sprintf("%.0f%% %s", 100*(1-times), x.goal.Better()) + against[at]
+	case i == 0:
+		return fmt.Sprintf("as %s as any", x.goal.word("fast", "cheap")) + against[at]
+	}
+	return fmt.Sprintf("as %s as 1", x.goal.word("fast", "cheap")) + against[at]
 }
 
 // withoutOffload takes the best plan that keeps all on the GPU in place of one with the same degrees that does not,
@@ -651,9 +722,10 @@ func (x *planned) fastest() float64 {
 	return slices.MinFunc(x.answer.Plans, func(a, b plan.Plan) int { return cmp.Compare(a.Value, b.Value) }).Value
 }
 
-// tight says that a plan's memory is within what predictions of it are good for of all that the GPU has.
+// tight says that a plan's memory is within what predictions of it are good for of all that the GPU has. What ran, on as
+// many GPUs or fewer, fits.
 func (x *planned) tight(p *plan.Plan) bool {
-	return step.Fits(p.Result.Memory, x.query.GPU.Model.Memory) < step.Sure
+	return !(x.isRun(p) && p.Result.Ranks >= x.run.GPUs) && step.Fits(p.Result.Memory, x.query.GPU.Model.Memory) < step.Sure
 }
 
 // behind says why a plan that is predicted to be better than the first comes after it.
@@ -663,6 +735,8 @@ func (x *planned) behind(i int) string {
 	switch {
 	case x.tight(p) && !x.tight(first):
 		why = "its memory is tight"
+	case x.late(p) > x.late(first)*even:
+		why = "its time is less sure"
 	case p.Job.Offloads() && !first.Job.Offloads():
 		why = "it offloads"
 	}
@@ -670,7 +744,12 @@ func (x *planned) behind(i int) string {
 	if gain < 0.0005 {
 		return "as good, but " + why
 	}
-	return fmt.Sprintf("%.1f%% %s, too little to tell, but %s", 100*gain, x.goal.Better(), why)
+	if first.Value <= p.Value*step.TieMargin {
+		why = "too little to tell, but " + why
+	} else {
+		why = "but " + why
+	}
+	return fmt.Sprintf("%.1f%% %s, %s", 100*gain, x.goal.Better(), why)
 }
 
 // planTie is the plans that cannot be told from the first: they differ by less than predictions of settings of one job
@@ -683,8 +762,9 @@ type planTie struct {
 // tie finds the plans that cannot be told from the first; nil where the first is alone.
 func (x *planned) tie() *planTie {
 	t := &planTie{Margin: step.TieMargin}
+	first := x.answer.Plans[0].Value
 	for i := range x.answer.Plans {
-		if x.answer.Plans[i].Value <= x.fastest()*step.TieMargin {
+		if v := x.answer.Plans[i].Value; v <= first*step.TieMargin && first <= v*step.TieMargin {
 			t.Plans = append(t.Plans, i+1)
 		}
 	}

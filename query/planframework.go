@@ -232,7 +232,7 @@ const leastGain = 0.01
 // leastCompare is what the comparison with other frameworks may take whatever the search took.
 const leastCompare = 10 * time.Second
 
-// compare finds what other frameworks would gain: their best plan, where it is better than the first by leastGain. What
+// compare finds what other frameworks would gain: their best plan, where it is better than the fastest by leastGain. What
 // cannot be is cut by that bound, so that this takes a fraction of the search.
 func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 	if x.order != nil || x.goal.Name != "time" {
@@ -241,7 +241,7 @@ func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 	// This may take as long as the search itself, which nobody asked for.
 	ctx, cancel := context.WithTimeout(ctx, max(leastCompare, x.took))
 	defer cancel()
-	first := &x.answer.Plans[0]
+	first, least := &x.answer.Plans[0], x.fastest()
 	var list []planOther
 	for _, name := range x.candidates() {
 		f, err := workload.ParseFramework(name)
@@ -249,14 +249,14 @@ func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 			x.misses(f) != nil {
 			continue
 		}
-		best, err := x.bestBy(ctx, f, first.Result.Step*(1-leastGain))
+		best, err := x.bestBy(ctx, f, unit.Span(least*(1-leastGain)))
 		if err != nil && !errors.Is(err, plan.ErrNone) && ctx.Err() == nil {
 			return nil, err
 		}
 		if best != nil {
 			o := planOther{
-				Framework: f.String(), Step: best.Result.Step, Gain: 1 - best.Value/first.Value,
-				Tied:     first.Value <= best.Value*step.TieMargin,
+				Framework: f.String(), Step: best.Result.Step, Gain: 1 - best.Value/least,
+				Tied:     least <= best.Value*step.TieMargin,
 				Parallel: best.Job.Split, Settings: settings(&best.Job),
 			}
 			if j := best.Job; j.Kernels != first.Job.Kernels || j.Precision != first.Job.Precision {

@@ -34,6 +34,8 @@ type planned struct {
 	answer     *plan.Answer
 	least      float64 // of the objective, of all that were arranged
 	took       time.Duration
+	run        *plan.Published // of the job's kind, which is one of the plans
+	runSplit   workload.Split
 	steps      []*pricedStep
 	help       []step.Change
 	holds      string      // whether the order depends on the network's figures

@@ -85,3 +85,6 @@ const (
 	Likely = 0.6
 	Sure   = 0.8
 )
+
+// Spare is the share of a GPU's memory that jobs leave free whose memory is not tight.
+func Spare() float64 { return 1 - math.Exp(-memoryOff*math.Sqrt2*math.Erfinv(2*Sure-1)) }

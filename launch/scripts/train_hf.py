@@ -99,6 +99,8 @@ def main():
     for key, name, kind in (("output_dir", "SAVE", str), ("max_steps", "STEPS", int), ("learning_rate", "LR", float), ("warmup_steps", "WARMUP", int), ("save_steps", "SAVE_EVERY", int)):
         if os.environ.get(name):
             words[key] = kind(os.environ[name])
+    if os.environ.get("SAVE") == "":
+        words["save_strategy"] = "no"
     if os.environ.get("MIN_LR"):
         words["lr_scheduler_kwargs"] = {"min_lr": float(os.environ["MIN_LR"])}
     if words.get("deepspeed"):

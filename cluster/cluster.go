@@ -77,6 +77,10 @@ type Warning struct {
 	Source string `json:"source,omitempty" yaml:"source,omitempty"` // file or tool, with line where there is one
 	Where  string `json:"where,omitempty" yaml:"where,omitempty"`   // "node7/gpu0"
 	Text   string `json:"text" yaml:"text"`
+	// ID, Severity and Fix are those of a finding, where the source itself says that something is wrong.
+	ID       string `json:"id,omitempty" yaml:"id,omitempty"`
+	Severity string `json:"severity,omitempty" yaml:"severity,omitempty"`
+	Fix      string `json:"fix,omitempty" yaml:"fix,omitempty"`
 }
 
 func (w Warning) String() string {

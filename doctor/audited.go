@@ -35,12 +35,13 @@ func (c *Case) audited(found []finding.Finding) []finding.Finding {
 		if len(where[a.ID]) > 1 {
 			continue
 		}
-		if a.Severity == finding.Warn && !fault[a.ID] && !complained {
+		if a.Severity == finding.Warn && !fault[a.ID] && !complained && a.Evidence == nil {
 			a.Severity = finding.Note
 		}
 		c.how[a.ID] = cause.Agrees
 		list = append(list, finding.Finding{
-			ID: a.ID, Severity: a.Severity, Title: sentence(a.Text), Cause: a.Text, Fix: a.Fix, Evidence: []finding.Quote{},
+			ID: a.ID, Severity: a.Severity, Title: sentence(a.Text), Cause: a.Text, Fix: a.Fix,
+			Evidence: append([]finding.Quote{}, a.Evidence...),
 		})
 	}
 	for i := range list {

@@ -52,6 +52,37 @@ func TestInfiniBandOff(t *testing.T) {
 	}
 }
 
+// What nvidia-smi says of retired pages and remapped rows is told, as text and as XML.
+func TestMemoryOfGPUs(t *testing.T) {
+	const plain = "==============NVSMI LOG==============\nAttached GPUs : 2\nGPU 00000000:41:00.0\n    Retired Pages\n" +
+		"        Single Bit ECC         : 31\n        Double Bit ECC         : 30\n" +
+		"        Pending Page Blacklist : No\nGPU 00000000:81:00.0\n    Retired Pages\n" +
+		"        Single Bit ECC         : N/A\n        Pending Page Blacklist : Yes\n    Remapped Rows\n" +
+		"        Pending                : Yes\n        Remapping Failure Occurred : Yes\n"
+	xml := `<nvidia_smi_log><attached_gpus>2</attached_gpus><gpu id="00000000:41:00.0"><retired_pages>` +
+		"<multiple_single_bit_retirement><retired_count>31</retired_count></multiple_single_bit_retirement>" +
+		"<double_bit_retirement><retired_count>30</retired_count></double_bit_retirement>" +
+		`</retired_pages></gpu><gpu id="00000000:81:00.0"><retired_pages><pending_retirement>Yes</pending_retirement>` +
+		"</retired_pages><remapped_rows><remapped_row_pending>Yes</remapped_row_pending>" +
+		"<remapped_row_failure>Yes</remapped_row_failure></remapped_rows></gpu></nvidia_smi_log>"
+	for _, text := range []string{plain, xml} {
+		var got []string
+		for _, f := range examine(t, text).Findings {
+			got = append(got, f.Severity.String()+" "+f.ID+" "+f.Where)
+		}
+		slices.Sort(got)
+		if want := []string{
+			"error gpu-pages-retired gpu0", "error gpu-remap-failed gpu1", "warn gpu-remap-pending gpu1",
+			"warn gpu-retire-pending gpu1",
+		}; !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+	}
+	if f := examine(t, strings.ReplaceAll(strings.ReplaceAll(plain, "3", "2"), "Yes", "No")).Findings; finding.Serious(f) {
+		t.Errorf("%+v", f)
+	}
+}
+
 // A finding about a GPU names it where the lines do.
 func TestNamedGPU(t *testing.T) {
 	q := "GPU 00000000:41:00.0\n        HW Slowdown                       : Not Active\nGPU 00000000:81:00.0\n        " +

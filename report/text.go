@@ -202,7 +202,9 @@ func (p *printer) benches() {
 func (p *printer) warnings() {
 	var list []string
 	for _, w := range p.c.Warnings {
-		list = append(list, w.String())
+		if w.ID == "" { // the others are findings
+			list = append(list, w.String())
+		}
 	}
 	p.marked("Notes", p.yellow("!"), list, maxNotes)
 }

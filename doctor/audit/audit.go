@@ -35,6 +35,7 @@ func Run(c *cluster.Cluster) []finding.Finding {
 		a.nodePairs(n)
 	}
 	a.mergeShared()
+	a.said()
 	a.unlikeNodes()
 	a.counters()
 	a.outOfService()
@@ -90,6 +91,18 @@ type auditor struct {
 
 func (a *auditor) addFinding(id string, s finding.Severity, where, text, fix string) {
 	a.found = append(a.found, finding.Finding{ID: id, Severity: s, Where: where, Text: text, Fix: fix})
+}
+
+// said are findings of the sources themselves, each with what says it.
+func (a *auditor) said() {
+	for _, w := range a.c.Warnings {
+		if s, err := finding.ParseSeverity(w.Severity); err == nil && w.ID != "" {
+			a.found = append(a.found, finding.Finding{
+				ID: w.ID, Severity: s, Where: w.Where, Text: w.Text, Fix: w.Fix,
+				Evidence: []finding.Quote{{File: w.Source, Text: w.Text}},
+			})
+		}
+	}
 }
 
 // node is a type with what the rules ask of it again and again.

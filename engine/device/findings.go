@@ -23,6 +23,9 @@ func Findings(host string, states []State) []finding.Finding {
 	return list
 }
 
+// maxRetired is how many retired pages NVIDIA's guidance takes for reason to replace a GPU; its list holds 64.
+const maxRetired = 60
+
 // judge looks at one GPU.
 type judge struct {
 	host  string
@@ -31,10 +34,13 @@ type judge struct {
 }
 
 func (j *judge) add(id string, severity finding.Severity, fix, format string, args ...any) {
-	where := fmt.Sprintf("%s/gpu%d", j.host, j.state.Index)
+	where, of := fmt.Sprintf("gpu%d", j.state.Index), ""
+	if j.host != "" {
+		where, of = j.host+"/"+where, " of "+j.host
+	}
 	j.list = append(j.list, finding.Finding{
 		ID: id, Severity: severity, Confidence: 1, Where: where, Nodes: []string{j.host}, Fix: fix,
-		Text: fmt.Sprintf("GPU %d of %s ", j.state.Index, j.host) + fmt.Sprintf(format, args...),
+		Text: fmt.Sprintf("GPU %d%s ", j.state.Index, of) + fmt.Sprintf(format, args...),
 	})
 }
 
@@ -60,6 +66,15 @@ func (j *judge) memory() {
 	if s.RemapPending != nil && *s.RemapPending {
 		j.add("gpu-remap-pending", finding.Warn, "Drain the node and reset the GPU.",
 			"replaces a bad row of its memory at its next reset")
+	}
+	if s.Retired != nil && *s.Retired >= maxRetired {
+		j.add("gpu-pages-retired", finding.Error,
+			"Drain the node and replace the GPU, where NVIDIA's field diagnostic agrees.",
+			"has %d retired pages of memory: %d or more are reason to replace it", *s.Retired, maxRetired)
+	}
+	if s.RetirePending != nil && *s.RetirePending {
+		j.add("gpu-retire-pending", finding.Warn, "Drain the node and reset the GPU, or reboot.",
+			"keeps a bad page of its memory in use until its driver is loaded anew")
 	}
 	if s.ECC != nil && !*s.ECC {
 		j.add("gpu-ecc-off", finding.Note, "nvidia-smi -e 1 and a reset turn it on.",

@@ -34,6 +34,9 @@ func TestFindings(t *testing.T) {
 		{"ecc", `{"ecc_uncorrected":2}`, "2 uncorrectable memory errors", finding.Error},
 		{"remap", `{"remap_pending":true}`, "at its next reset", finding.Warn},
 		{"remap failed", `{"remap_failed":true}`, "no spare rows", finding.Error},
+		{"pages", `{"pages_retired":60,"retire_pending":false}`, "60 retired pages", finding.Error},
+		{"few pages", `{"pages_retired":59}`, "", 0},
+		{"page pending", `{"retire_pending":true}`, "until its driver is loaded anew", finding.Warn},
 		{
 			"thermal", `{"throttle":["hardware thermal slowdown"],"temperature_C":91}`, "hardware thermal slowdown (91 °C)",
 			finding.Error,

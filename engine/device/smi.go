@@ -176,6 +176,11 @@ func (f smiFields) state(index int) State {
 	}
 	s.RemapPending, s.RemapFailed = f.is("Yes", "remapped_rows/remapped_row_pending"),
 		f.is("Yes", "remapped_rows/remapped_row_failure")
+	if n := f.count("retired_pages/multiple_single_bit_retirement/retired_count",
+		"retired_pages/double_bit_retirement/retired_count"); n != nil {
+		s.Retired = new(int(*n))
+	}
+	s.RetirePending = f.is("Yes", "retired_pages/pending_blacklist", "retired_pages/pending_retirement")
 	s.PCIeGen, s.MaxPCIeGen = f.whole("pci/pci_gpu_link_info/pcie_gen/current_link_gen"),
 		f.whole("pci/pci_gpu_link_info/pcie_gen/max_link_gen")
 	s.PCIeWidth, s.MaxPCIeWidth = f.whole("pci/pci_gpu_link_info/link_widths/current_link_width"),

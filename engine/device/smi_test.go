@@ -51,6 +51,11 @@ func TestReadSMI(t *testing.T) {
 			"<remapped_row_pending>No<", "<remapped_row_pending>Yes<",
 		}: "at its next reset",
 		{
+			"<remapped_rows>", "<retired_pages><multiple_single_bit_retirement><retired_count>20</retired_count>" +
+				"</multiple_single_bit_retirement><double_bit_retirement><retired_count>41</retired_count>" +
+				"</double_bit_retirement><pending_blacklist>No</pending_blacklist></retired_pages><remapped_rows>",
+		}: "61 retired pages",
+		{
 			"<current_link_width>16x<", "<current_link_width>8x<",
 		}: "8 PCIe lanes of 16",
 		{

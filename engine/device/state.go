@@ -29,6 +29,10 @@ type State struct {
 	Remapped     *int  `json:"rows_remapped,omitempty"`
 	RemapPending *bool `json:"remap_pending,omitempty"`
 	RemapFailed  *bool `json:"remap_failed,omitempty"`
+	// Pages of memory that were retired after errors, as GPUs before Ampere do, and whether some wait for the driver to
+	// be loaded anew.
+	Retired       *int  `json:"pages_retired,omitempty"`
+	RetirePending *bool `json:"retire_pending,omitempty"`
 
 	PCIeGen      *int `json:"pcie_generation,omitempty"`
 	MaxPCIeGen   *int `json:"pcie_max_generation,omitempty"`

@@ -82,6 +82,15 @@ func (g *gpu) set(field, text string) bool {
 		if k := len(g.GPU.Slices) - 1; k >= 0 && validUUID(text) {
 			g.GPU.Slices[k].UUID = strings.Clone(text)
 		}
+	case "retired":
+		g.retired += max(n, 0)
+		g.state.Retired = &g.retired
+	case "retirepending":
+		g.state.RetirePending = new(text == "Yes")
+	case "remappending":
+		g.state.RemapPending = new(text == "Yes")
+	case "remapfailed":
+		g.state.RemapFailed = new(text == "Yes")
 	}
 	return true
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/engine/device"
 	"busbar.dev/input/internal/board"
 	"busbar.dev/input/internal/gather"
 	"busbar.dev/input/internal/warn"
@@ -39,6 +40,9 @@ type gpu struct {
 	line int
 	up   cluster.Link // to what is above it
 	down int          // of its NVLinks, those that are inactive
+	// state is what happened to its memory, of which retired pages after errors of one bit and of two.
+	state   device.State
+	retired int
 }
 
 func newGPU(line int) *gpu { return &gpu{Device: board.GPU("nvidia", -1), line: line} }
@@ -122,6 +126,7 @@ func (v *inventory) addTo(f *cluster.Fragment) {
 			v.addGPU(f, t, n.host, g)
 		}
 		warnIdle(f, n)
+		warnMemory(f, n)
 		f.AddNode(n.host, t)
 	}
 	if v.over > 0 {
@@ -167,6 +172,18 @@ func warnIdle(f *cluster.Fragment, n *node) {
 	if low > 0 {
 		f.Warnf(0, n.host, "%d of %d GPUs report a lower PCIe generation than they can do (%s): idle GPUs go down to save "+
 			"power; read it again under load", low, len(n.gpus), example)
+	}
+}
+
+// warnMemory adds what is wrong with the memory of a node's GPUs, in busbar-gpu's words.
+func warnMemory(f *cluster.Fragment, n *node) {
+	for i, g := range n.gpus {
+		g.state.Index = i
+		for _, x := range device.Findings(n.host, []device.State{g.state}) {
+			f.Warnf(g.line, x.Where, "%s", x.Text)
+			w := &f.Warnings[len(f.Warnings)-1]
+			w.ID, w.Severity, w.Fix = x.ID, x.Severity.String(), x.Fix
+		}
 	}
 }
 

@@ -22,7 +22,7 @@
 // then sleeps in the kernel. Sends are posted and finish by themselves; an op that would
 // overwrite what is still being sent follows the send byte by byte, or waits. A rank that can
 // do nothing else reads messages before their time and puts them aside, so a queue holds as
-// many as a schedule may ask for, and no schedule that Check proves gets stuck.
+// many as a schedule may ask for, and no schedule of ours gets stuck.
 //
 // Among ranks of one host, collectives in which everybody talks to everybody (direct, one_shot,
 // and a binomial broadcast) need no messages where the vectors are short or lie in memory from

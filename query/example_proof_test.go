@@ -8,16 +8,16 @@ import (
 	"busbar.dev/query"
 )
 
-// A collective as a program, proven: every rank ends with the right result and no lane waits for ever.
+// A collective as a program, round by round.
 func ExampleSched() {
 	doc, err := query.Sched{
-		Op: "all_reduce", Algo: "hierarchical", Layout: "2x8", Program: query.Program{Check: true},
+		Op: "all_reduce", Algo: "hierarchical", Layout: "2x8",
 	}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(doc.Schedule.Name, "on", doc.Schedule.Ranks, "ranks; proven:", doc.Check.Proven)
-	// Output: hierarchical on 16 ranks; proven: true
+	fmt.Println(doc.Schedule.Name, "on", doc.Schedule.Ranks, "ranks, rounds:", len(doc.Rounds))
+	// Output: hierarchical on 16 ranks, rounds: 16
 }
 
 // How far off predictions of measured points are.

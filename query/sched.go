@@ -3,7 +3,6 @@ package query
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,7 +17,7 @@ import (
 )
 
 // Sched asks for a collective round by round: which rank sends what to which, in which phase, and how that loads the
-// links of the cluster; or for the proof that its schedule is right.
+// links of the cluster.
 type Sched struct {
 	Op      Op     `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, … (default all_reduce)"`
 	Algo    string `default:"ring" help:"Algorithm; busbar list algorithms has all (default ring)."`
@@ -42,13 +41,9 @@ type Program struct {
 	Groups   string `placeholder:"SIZE|LIST" help:"Groups of nearby ranks: 4 is groups of four, 0-3/4-7 names them (default: those of a node)."`
 	Inner    string `placeholder:"ALGO" help:"hierarchical, inside a group: ring, direct, nvls."`
 	Outer    string `placeholder:"ALGO" help:"hierarchical, across groups: ring, tree, halving_doubling, rabenseifner, collnet."`
-	Check    bool   `help:"Verify the schedule without printing it; exit 1 when it is wrong."`
 }
 
-// maxProven bounds the ops of a proof, which takes a minute for so many.
-const maxProven = 1 << 23
-
-// Run plays a schedule round by round, or proves it where that is asked for.
+// Run plays a schedule round by round.
 func (q Sched) Run(ctx context.Context, env Env) (doc *SchedDoc, err error) {
 	defer prepared(&q, &env, &doc, &err)()
 	if err != nil {
@@ -70,8 +65,6 @@ func (q Sched) Run(ctx context.Context, env Env) (doc *SchedDoc, err error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case q.Check:
-		return prove(&env, s)
 	case s.MoreOps(sim.MostOps):
 		return nil, failure.Cannot(fmt.Errorf("more than %d ops are too many to play round by round; ask for fewer ranks, "+
 			"channels or pieces", sim.MostOps))
@@ -156,21 +149,6 @@ func (q *Sched) schedule(p *predict.Predictor, op coll.Op) (*schedule.Schedule, 
 	return s, row, err
 }
 
-// prove proves a built schedule.
-func prove(env *Env, s *schedule.Schedule) (*SchedDoc, error) {
-	if s.MoreOps(maxProven) {
-		return nil, failure.Cannot(fmt.Errorf("more than %d ops take too long to prove; check fewer ranks, channels or "+
-			"pieces: the programs are alike", maxProven))
-	}
-	defer env.working("proving")()
-	err := s.Check()
-	var fault *schedule.Fault
-	if errors.As(err, &fault) && fault.Class == schedule.TooBig { // not tried, which says nothing about the schedule
-		return nil, failure.Cannot(err)
-	}
-	return &SchedDoc{Schedule: s.Head(), Check: &schedCheck{err == nil, fault}}, nil
-}
-
 // build makes the schedule that the question describes.
 func (q *Sched) build() (*schedule.Schedule, error) {
 	q.Channels, q.Pieces = cmp.Or(q.Channels, new(1)), cmp.Or(q.Pieces, new(4))
@@ -252,7 +230,7 @@ func equalGroups(size, ranks int) ([][]int, error) {
 	return groups, nil
 }
 
-// SchedDoc is the answer to Sched: a schedule with its rounds, or the outcome of a proof.
+// SchedDoc is the answer to Sched: a schedule with its rounds.
 type SchedDoc struct {
 	Schedule *schedule.Head `json:"schedule,omitempty"`
 	Cluster  string         `json:"cluster,omitempty"`
@@ -262,15 +240,5 @@ type SchedDoc struct {
 	Time     unit.Time      `json:"time_s,omitempty"` // of the call on a cluster, as predict has it
 	Limit    *result.Limit  `json:"bottleneck,omitempty"`
 	Rounds   []result.Round `json:"rounds,omitempty"`
-	Check    *schedCheck    `json:"check,omitempty"`
 	Noted
 }
-
-// schedCheck is the outcome of a proof.
-type schedCheck struct {
-	Proven bool            `json:"proven"`
-	Fault  *schedule.Fault `json:"fault,omitempty"` // what is wrong, and where
-}
-
-// Wrong reports a schedule that is not proven.
-func (d *SchedDoc) Wrong() bool { return d.Check != nil && !d.Check.Proven }

@@ -8,11 +8,11 @@ import (
 	"busbar.dev/unit"
 )
 
-// TestSched builds a schedule, and proves it.
+// TestSched plays schedules.
 func TestSched(t *testing.T) {
 	q := Sched{Op: "all_gather", Algo: "bruck", Program: Program{Ranks: new(6)}}
 	d, err := q.Run(t.Context(), Env{})
-	if err != nil || len(d.Rounds) != 3 || d.Schedule.Ranks != 6 || d.Wrong() {
+	if err != nil || len(d.Rounds) != 3 || d.Schedule.Ranks != 6 || d.Schedule.Rounds != 3 {
 		t.Errorf("%v, %+v", err, d)
 	}
 	on := Sched{Algo: "hierarchical", Layout: "2x4"} // whose nodes are the groups
@@ -22,10 +22,6 @@ func TestSched(t *testing.T) {
 	on.Cluster, on.Layout = "dgx-h100:2", ""
 	if d, err := on.Run(t.Context(), Env{}); err != nil || len(d.Names) != 16 ||
 		d.Rounds[0].Phase != "reduce-scatter inside nodes" {
-		t.Errorf("%v, %+v", err, d)
-	}
-	q.Check = true
-	if d, err = q.Run(t.Context(), Env{}); err != nil || d.Wrong() || d.Schedule.Rounds != 3 {
 		t.Errorf("%v, %+v", err, d)
 	}
 }
@@ -80,7 +76,7 @@ func TestSchedRefuses(t *testing.T) {
 		{Sched{Layout: "2x"}, "2x", false},
 		{Sched{Algo: "hierarchical", Program: Program{Groups: "3"}}, "not a whole number of groups of 3", false},
 		{Sched{Algo: "hierarchical", Program: Program{Groups: "0-9"}}, "expected ranks from 0 to 7", false},
-		{Sched{Program: Program{Ranks: new(1000003), Check: true}}, "too long to prove", true},
+		{Sched{Program: Program{Ranks: new(1000003)}}, "more than 131072 ops", true},
 	} {
 		if _, err := c.q.Run(t.Context(), Env{}); err == nil || !strings.Contains(err.Error(), c.want) ||
 			errors.Is(err, ErrCannot) != c.cannot {

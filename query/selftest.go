@@ -8,11 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"busbar.dev/coll"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/hardware"
 	"busbar.dev/internal/words"
-	"busbar.dev/schedule"
 )
 
 // SelfTest asks whether this program works on this machine: each part once, on a case whose answer is known.
@@ -44,7 +42,6 @@ var selfChecks = []struct {
 	{"files", selfFiles},
 	{"machine", selfMachine},
 	{"presets", selfPresets},
-	{"schedules", selfSchedules},
 	{"collectives", selfCollectives},
 	{"predict", selfPredict},
 	{"step", selfStep},
@@ -112,28 +109,6 @@ func selfPresets(ctx context.Context, env Env) (string, error) {
 		n++
 	}
 	return "built " + words.Plural(n, "preset"), nil
-}
-
-// selfSchedules proves every all-reduce that needs nothing but ranks.
-func selfSchedules(context.Context, Env) (string, error) {
-	var names []string
-	for _, b := range schedule.Builders() {
-		if b.Needs != "" {
-			continue
-		}
-		s, err := b.Build(coll.AllReduce, schedule.Params{Ranks: 8, Channels: 1, Pieces: 4})
-		if err != nil {
-			continue // it has no all-reduce
-		}
-		if err := s.Check(); err != nil {
-			return "", fmt.Errorf("%s: %w", b.Name, err)
-		}
-		names = append(names, b.Name)
-	}
-	if len(names) == 0 {
-		return "", errors.New("no algorithm builds an all_reduce of 8 ranks")
-	}
-	return fmt.Sprintf("verified all_reduce on 8 ranks: %s", strings.Join(names, ", ")), nil
 }
 
 // selfCollectives runs and compares every element, in the types whose kernels differ.

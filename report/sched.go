@@ -14,21 +14,9 @@ import (
 	"busbar.dev/unit"
 )
 
-// Sched prints a schedule round by round, or the outcome of its proof.
+// Sched prints a schedule in a line for each round, with the busiest link of the cluster; every op of every rank is for
+// those who ask.
 func Sched(p *Page, d *query.SchedDoc) {
-	switch {
-	case d.Check == nil:
-		rounds(p, d)
-	case !d.Check.Proven:
-		p.printf("%s\nwrong: %v\n", d.Schedule, d.Check.Fault)
-	default:
-		p.printf("%s\nverified: every rank ends with the right result, and no lane deadlocks\nlongest chain: %d messages\n",
-			d.Schedule, d.Schedule.Rounds)
-	}
-}
-
-// rounds is a line for each round, with the busiest link of the cluster; every op of every rank is for those who ask.
-func rounds(p *Page, d *query.SchedDoc) {
 	s := d.Schedule
 	p.printf("%s %s of %v over %d ranks%s, %s: %s one after the other\n", s.Op, s.Name, d.Size, s.Ranks,
 		when(d.Cluster != "", fmt.Sprintf(" (%s, %s)", d.Cluster, d.Layout)), words.Plural(s.Channels, "channel"),
@@ -61,7 +49,7 @@ func busiestLink(list []result.Links) string {
 			at, best = g.Hosts, g.Uses[0]
 		}
 	}
-	return fmt.Sprintf("%s %s %s", best.Kind, at, best.Which[0])
+	return fmt.Sprintf("%s %s %s", best.Kind, at, strings.Join(best.Which[:min(1, len(best.Which))], ""))
 }
 
 // algorithmKinds are the columns of the list of algorithms.

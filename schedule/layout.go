@@ -31,12 +31,6 @@ func (l Layout) Place(chunk int) (block, piece int) {
 	return block, chunk/channel*part + chunk%part
 }
 
-// ok reports whether the numbers divide.
-func (l Layout) ok() bool {
-	return l.Chunks >= 0 && l.Blocks >= 1 && l.Channels >= 1 && l.Chunks%(l.Blocks*l.Channels) == 0 &&
-		(l.Order == nil || len(l.Order) == l.Blocks)
-}
-
 // Elements is the part [from, to) of its block's n elements that piece has of pieces. Pieces
 // differ by at most one element; none is lost.
 func Elements(n int64, piece, pieces int) (from, to int64) {

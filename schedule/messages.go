@@ -34,3 +34,13 @@ func (s *Schedule) taken(read map[conn]int, m *Message) Op {
 	}
 	return Op{}
 }
+
+// conn is a connection: sender, receiver and lane in one number, which maps hash faster than a
+// struct.
+type conn uint64
+
+const laneBits = 15
+
+func connect(from, to, lane int) conn {
+	return conn(from)<<(24+laneBits+1) | conn(to)<<laneBits | conn(lane)
+}

@@ -1,5 +1,5 @@
 // Package schedule holds collectives as programs over ranks: builders for the known algorithms,
-// and a checker that proves them.
+// which tests prove.
 //
 // A schedule is one program for each rank and lane. The ops of a lane run in order; lanes run
 // side by side. The k-th send from a to b on a lane meets the k-th receive from a on that lane
@@ -52,8 +52,7 @@ type Program interface {
 	At(rank, lane, i int) Op
 }
 
-// Schedule is a collective as a program. A schedule made by Build is correct; one put together
-// by hand is what Check says.
+// Schedule is a collective as a program. A schedule made by Build is correct.
 type Schedule struct {
 	Name     string // of the algorithm
 	Kind     coll.Kind

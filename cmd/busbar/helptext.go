@@ -583,7 +583,7 @@ Examples:
   busbar man --dir /usr/local/share/man/man1
 
 # self-test
-Runs each part once on a case whose answer is known: presets, schedules, collectives in memory, predictions, the
+Runs each part once on a case whose answer is known: presets, collectives in memory, predictions, the
 doctor. It needs no GPU, no network and no rights; it takes seconds. Exit code 1: a check failed.
 
 Examples:

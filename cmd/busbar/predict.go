@@ -14,7 +14,7 @@ type predictCmd struct {
 	query.MoE
 	query.Program
 	Machine string   `arg:"" optional:"" name:"cluster" help:"Cluster, as for -c."`
-	Rounds  bool     `help:"Play the collective round by round instead: who sends what to whom, in which phase, and the load of every link (--algo, default ring); --set check=1 verifies the schedule instead."`
+	Rounds  bool     `help:"Play the collective round by round instead: who sends what to whom, in which phase, and the load of every link (--algo, default ring)."`
 	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .json (as --json), .txt (table). FORMAT=FILE names svg, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
 }
 

@@ -230,16 +230,6 @@ const (
 	ended
 )
 
-// conn is a connection: sender, receiver and lane in one number, which maps hash faster than a
-// struct.
-type conn uint64
-
-const laneBits = 15
-
-func connect(from, to, lane int) conn {
-	return conn(from)<<(24+laneBits+1) | conn(to)<<laneBits | conn(lane)
-}
-
 func (c conn) ends() (from, to, lane int) {
 	return int(c >> (24 + laneBits + 1)), int(c >> laneBits & (1<<25 - 1)), int(c & (1<<laneBits - 1))
 }
@@ -527,3 +517,9 @@ func (c *checker) write(rank, ln int, o Op, buf Buffer, at int, vals []value, ad
 // sameSet reports whether two values are the same set by their form; different forms of a set
 // count as different.
 func sameSet(a, b value) bool { return a.lo == b.lo && a.count == b.count && a.bits == b.bits }
+
+// ok reports whether the numbers divide.
+func (l Layout) ok() bool {
+	return l.Chunks >= 0 && l.Blocks >= 1 && l.Channels >= 1 && l.Chunks%(l.Blocks*l.Channels) == 0 &&
+		(l.Order == nil || len(l.Order) == l.Blocks)
+}

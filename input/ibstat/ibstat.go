@@ -22,42 +22,15 @@ type Format struct {
 	token string         // in every heading
 	head  *lazyre.Regexp // of an adapter: its name, and the number of the port that the lines below are about
 	port  *lazyre.Regexp // of a port below it
-	keys  map[string]field
 	// missing is said of a text without a heading.
 	missing string
 }
 
-// field is what a key's value is: of an adapter, or of its port at hand.
-type field uint8
-
-const (
-	other field = iota
-	model
-	firmware
-	nodeGUID
-	portGUID
-	stated // number of ports
-	state
-	layer
-	rate
-	lid
-	gid
-	mtu
-	vendor
-	part
-	width
-	speed
-)
-
 // Stat is ibstat. It says CA: 'mlx5_0' when it was asked for one port.
 var Stat = &Format{
 	name: "ibstat", token: " '",
-	head: lazyre.New(`^(?:CA|iWARP RNIC):? '` + device + `'$`),
-	port: lazyre.New(`(?i)^port (\d+):$`),
-	keys: map[string]field{
-		"ca type": model, "iwarp rnic type": model, "number of ports": stated, "firmware version": firmware,
-		"node guid": nodeGUID, "state": state, "rate": rate, "base lid": lid, "link layer": layer, "port guid": portGUID,
-	},
+	head:    lazyre.New(`^(?:CA|iWARP RNIC):? '` + device + `'$`),
+	port:    lazyre.New(`(?i)^port (\d+):$`),
 	missing: "no adapters; expected ibstat's output, such as CA 'mlx5_0' with its ports; give the whole output of ibstat",
 }
 
@@ -65,7 +38,7 @@ var Stat = &Format{
 var Status = &Format{
 	name: "ibstatus", token: "Infiniband device '",
 	head: lazyre.New(`^Infiniband device '` + device + `' port ([1-9]|[1-5]\d|6[0-4]) status:$`),
-	keys: map[string]field{"default gid": gid, "base lid": lid, "state": state, "rate": rate, "link_layer": layer},
+	port: lazyre.New(`^$`), // none: a heading has it
 	missing: "no ports; expected ibstatus' output, such as Infiniband device 'mlx5_0' port 1 status:; give the whole " +
 		"output of ibstatus",
 }
@@ -73,13 +46,8 @@ var Status = &Format{
 // Devinfo is ibv_devinfo. Rates are in it with -v only.
 var Devinfo = &Format{
 	name: "ibv_devinfo", token: "hca_id:",
-	head: lazyre.New(`^hca_id:\s*` + device + `$`),
-	port: lazyre.New(`(?i)^port:\s*(\d+)$`),
-	keys: map[string]field{
-		"fw_ver": firmware, "node_guid": nodeGUID, "phys_port_cnt": stated, "state": state, "port_lid": lid,
-		"link_layer": layer, "active_mtu": mtu, "gid[  0]": gid, "gid[ 0]": gid, "gid[0]": gid, "vendor_id": vendor,
-		"vendor_part_id": part, "active_width": width, "active_speed": speed,
-	},
+	head:    lazyre.New(`^hca_id:\s*` + device + `$`),
+	port:    lazyre.New(`(?i)^port:\s*(\d+)$`),
 	missing: "no adapters; expected ibv_devinfo's output, such as hca_id: mlx5_0; give the whole output of ibv_devinfo -v",
 }
 
@@ -109,14 +77,12 @@ func (f *Format) Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		if c == nil {
 			return nil
 		}
-		if f.port != nil {
-			if m := f.port.FindStringSubmatch(line); m != nil {
-				p = c.addPort(m[1])
-				return nil
-			}
+		if m := f.port.FindStringSubmatch(line); len(m) > 1 {
+			p = c.addPort(m[1])
+			return nil
 		}
 		key, value, _ := strings.Cut(line, ":")
-		c.set(p, f.keys[strings.ToLower(strings.TrimSpace(key))], strings.TrimSpace(value), f.name)
+		c.set(p, strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value), f.name)
 		return nil
 	})
 	if err != nil {
@@ -130,55 +96,55 @@ func (f *Format) Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	return frag, nil
 }
 
-// set takes a value of the card, or of its port at hand. source is the name of the tool.
-func (c *card) set(p *cluster.Port, is field, v, source string) {
-	switch is {
-	case model:
+// set takes the value of a key of the card, or of its port at hand. source is the name of the tool.
+func (c *card) set(p *cluster.Port, key, v, source string) {
+	switch key {
+	case "ca type", "iwarp rnic type":
 		c.Model = board.Fact(word(v), source)
-	case firmware:
+	case "firmware version", "fw_ver":
 		c.NIC.Firmware = word(v)
-	case nodeGUID:
+	case "node guid", "node_guid":
 		c.UUID = board.GUID(v)
-	case portGUID:
+	case "port guid":
 		p.GUID = board.GUID(v)
-	case stated:
+	case "number of ports", "phys_port_cnt":
 		c.stated, _ = strconv.Atoi(v)
-	case state:
+	case "state":
 		setState(p, strings.ToLower(v))
-	case layer: // in full; ibstatus and simulators say IB
+	case "link layer", "link_layer": // in full; ibstatus and simulators say IB
 		switch strings.ToLower(v) {
 		case "infiniband", "ib":
 			p.Layer = "InfiniBand"
 		case "ethernet":
 			p.Layer = "Ethernet"
 		}
-	case rate:
+	case "rate":
 		rate, speed := board.PortRate(v)
 		p.Rate, p.Speed = board.Fact(rate, source), speed
-	case lid: // 59 or 0x3b; 0 means none
+	case "base lid", "port_lid": // 59 or 0x3b; 0 means none
 		n, _ := strconv.ParseUint(v, 0, 16)
 		p.LID = int(n)
-	case gid: // fe80:…, and with -v fe80:…, RoCE v1
+	case "default gid", "gid[  0]", "gid[ 0]", "gid[0]": // fe80:…, and with -v fe80:…, RoCE v1
 		gid, _, _ := strings.Cut(v, ",")
 		p.GUID = board.PortGUID(gid)
-	case mtu: // 4096 (5)
+	case "active_mtu": // 4096 (5)
 		first, _, _ := strings.Cut(v, " ")
 		if n, err := strconv.Atoi(first); err == nil && n >= 256 && n <= 1<<16 {
 			p.MTU = cluster.FromRead(n, source)
 		}
-	case vendor:
+	case "vendor_id":
 		c.vendor = strings.ToLower(strings.TrimPrefix(word(v), "0x"))
-	case part:
+	case "vendor_part_id":
 		if n, err := strconv.ParseUint(v, 10, 32); err == nil {
 			c.part = strconv.FormatUint(n, 10)
 		}
-	case width: // 4X (2)
+	case "active_width": // 4X (2)
 		lanes, _, _ := strings.Cut(v, "X")
 		c.lanes = 0
 		if n, err := strconv.Atoi(lanes); err == nil && n > 0 && n <= 12 {
 			c.lanes = n
 		}
-	case speed: // of a lane: 25.0 Gbps (32)
+	case "active_speed": // of a lane: 25.0 Gbps (32)
 		speed, _ := board.PortRate(v)
 		p.Rate = board.Fact(unit.Rate(c.lanes)*speed, source)
 	}

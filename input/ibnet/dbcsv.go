@@ -3,6 +3,7 @@ package ibnet
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -119,14 +120,13 @@ func (d *database) node() {
 	}
 }
 
-// portRow keeps the trained width. Sources: InfiniBand Architecture Specification volume 1, PortInfo LinkWidthActive;
-// ibutils, IBLinkSpeed, whose extended speeds begin at bit 8.
+// portRow keeps the trained width. Source: InfiniBand Architecture Specification volume 1, PortInfo LinkWidthActive.
 func (d *database) portRow() {
+	code := d.number("linkspeedactv")
+	coded := func(l lane) bool { return uint64(l.Code) == code }
 	w := width{
 		lanes: map[uint64]uint8{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}[d.number("linkwidthactv")],
-		speed: map[uint64]speed{
-			1: sdr, 2: ddr, 4: qdr, 1 << 8: fdr, 1 << 9: edr, 1 << 10: hdr, 1 << 11: ndr, 1 << 12: xdr, 1 << 16: fdr10,
-		}[d.number("linkspeedactv")],
+		speed: speed(max(slices.IndexFunc(lanes(), coded), 0)),
 	}
 	if w.known() && len(d.widths) < maxPorts {
 		d.widths[[2]uint64{d.number("nodeguid"), d.number("portnum")}] = w

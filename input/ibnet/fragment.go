@@ -198,13 +198,8 @@ func (b *building) under(p, q int32) bool {
 
 // before orders links by their upper end; ends of hosts come last.
 func before(a, b cluster.End) int {
-	if (a.Switch < 0) != (b.Switch < 0) {
-		return b.Switch - a.Switch
-	}
-	if a.Switch != b.Switch {
-		return a.Switch - b.Switch
-	}
-	return a.Port - b.Port
+	// As an unsigned number -1, no switch, comes last.
+	return cmp.Or(cmp.Compare(uint(a.Switch), uint(b.Switch)), a.Port-b.Port)
 }
 
 // link is the cable between two ports, q -1 when only p is known. Both ends say

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/internal/natural"
 )
 
@@ -198,13 +199,13 @@ func (b *building) nicPorts(ports []cluster.Port, nic adapter) []cluster.Port {
 		stated = max(stated, nd.ports)
 		for p := nd.first; p >= 0; p = b.ports[p].next {
 			pt := &b.ports[p]
-			is, could, state := pt.is, pt.could, pt.state
+			is := pt.is
 			if q := pt.peer; q >= 0 {
 				cabled = true
 				is = is.or(b.ports[q].is)
 			}
 			ports = append(ports, cluster.Port{
-				Num: int(pt.num), Rate: is.fact(b.format), Max: could.fact(b.format), State: state,
+				Num: int(pt.num), Rate: is.fact(b.format), Max: pt.could.fact(b.format), State: pt.state,
 				Layer: "InfiniBand", Speed: is.String(),
 			})
 		}
@@ -255,16 +256,13 @@ func (b *building) nodeType(m *machine) *cluster.NodeType {
 	for k, nic := range m.nics {
 		ports := b.nicPorts(nil, nic)
 		for _, p := range ports {
-			if p.Speed != "" && speed == "" {
-				speed = p.Speed
-			}
+			speed = cmp.Or(speed, p.Speed)
 			same = same && (p.Speed == speed || p.State == cluster.Down)
 		}
-		t.Devices = append(t.Devices, cluster.Device{
-			Kind: cluster.NIC, Name: "nic" + strconv.Itoa(k), Index: -1, Label: nic.label, Parent: -1,
-			Model: b.nodes[nic.nodes[0]].model(b.format),
-			NIC:   &cluster.NICInfo{Kind: cluster.InfiniBand, Ports: ports},
-		})
+		d := board.NIC(nic.label)
+		d.Name, d.Model = "nic"+strconv.Itoa(k), b.nodes[nic.nodes[0]].model(b.format)
+		d.NIC.Kind, d.NIC.Ports = cluster.InfiniBand, ports
+		t.Devices = append(t.Devices, d)
 	}
 	t.Name = fmt.Sprintf("ib-%dnic", len(m.nics))
 	if same && speed != "" {

@@ -115,7 +115,7 @@ func parseLink(text string) (r row, named, ok bool) {
 	r.is, _ = parseWidth(m[5])
 	r.is.speed = speeds()[m[6]]
 	if m[7] != "" {
-		r.is.speed = fdr10
+		r.is.speed = speeds()[m[7]]
 	}
 	r.state, r.trained = linkStates[m[8]], true
 	if m[11] != "" {
@@ -132,7 +132,7 @@ func couldBe(is width, text string) width {
 	for _, remark := range strings.Split(text, "Could be ")[1:] {
 		word, _, _ := strings.Cut(remark, " ")
 		word = strings.TrimRight(word, ")")
-		if s := speeds()[word]; s != noSpeed {
+		if s := speeds()[word]; s > 0 {
 			is.speed = s
 		} else if w, ok := parseWidth(word); ok {
 			is.lanes = w.lanes

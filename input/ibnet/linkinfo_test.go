@@ -100,13 +100,14 @@ func TestLinkInfoSpeeds(t *testing.T) {
 		}
 	}
 	l, _, ok := parseLink(`1    1[  ] ==( 4X          10.0 Gbps Active/  LinkUp)==>       2    1[ 3] "a "b" c" ( Could be FDR10 (Found link at QDR but expected speed is FDR10))`)
-	if !ok || l.could.speed != fdr10 || l.far.desc != `a "b" c` {
+	if !ok || l.could.speed != speeds()["FDR10"] || l.far.desc != `a "b" c` {
 		t.Errorf("%v %+v", ok, l)
 	}
 }
 
 // A width, a speed or a state in words that nobody here has seen, or none, leaves the link.
 func TestLinkInfoOddWords(t *testing.T) {
+	qdr := speeds()["QDR"]
 	up, speed := cluster.Up, width{speed: qdr}
 	for text, want := range map[string]row{
 		"4X          10.0 Gbps ???":             {is: width{4, qdr}},

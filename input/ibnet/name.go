@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // makers are words that mark a description as the maker's text rather than a
@@ -14,24 +16,12 @@ var makers = []string{
 }
 
 func makersText(desc string) bool {
-	if partNumber(desc) {
-		return true
-	}
-	return slices.ContainsFunc(makers, func(m string) bool { return strings.Contains(desc, m) })
+	return partNumber.MatchString(desc) ||
+		slices.ContainsFunc(makers, func(m string) bool { return strings.Contains(desc, m) })
 }
 
-// partNumber reports a text that begins with MT and at least four digits.
-func partNumber(s string) bool {
-	if len(s) < 6 || s[:2] != "MT" {
-		return false
-	}
-	for _, c := range s[2:6] {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
-}
+// partNumber begins with MT and at least four digits.
+var partNumber = lazyre.New(`^MT\d{4}`)
 
 // isAggregation reports the description of a SHARP aggregation node: a CA inside
 // a switch that sums packets on their way.
@@ -46,7 +36,7 @@ func hostOf(desc string) (host, label string) {
 	switch {
 	case desc == "":
 		return "", ""
-	case two && deviceLabel(rest) && !partNumber(first):
+	case two && deviceLabel.MatchString(rest) && !partNumber.MatchString(first):
 		return first, rest
 	case makersText(desc):
 		return "", ""
@@ -58,17 +48,8 @@ func hostOf(desc string) (host, label string) {
 	return "", ""
 }
 
-// deviceLabel reports mlx5_0, mlx5_bond_0, hfi1_0 and HCA-1.
-func deviceLabel(s string) bool {
-	sep := strings.LastIndexAny(s, "_-")
-	if sep < 1 || sep+1 == len(s) || strings.Trim(s[sep+1:], "0123456789") != "" {
-		return false
-	}
-	if s[sep] == '-' {
-		return s[:sep] == "HCA"
-	}
-	return !strings.ContainsAny(s, " \t")
-}
+// deviceLabel is mlx5_0, mlx5_bond_0, hfi1_0 and HCA-1.
+var deviceLabel = lazyre.New(`^(?:HCA-|[^ \t]+_)\d+$`)
 
 // switchOf splits a switch's description into name and model. Managed switches
 // say "MF0;A09-IBLEAF-04:MQM9701/U1"; a chip in a chassis says
@@ -107,20 +88,13 @@ func plain(s string) string {
 		s = s[:most]
 	}
 	s = strings.Clone(strings.TrimSpace(s))
-	for _, c := range s {
-		if unprintable(c) {
-			return strings.Map(func(c rune) rune {
-				if unprintable(c) {
-					return '?'
-				}
-				return c
-			}, s)
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) || c == unicode.ReplacementChar {
+			return '?'
 		}
-	}
-	return s
+		return c
+	}, s)
 }
-
-func unprintable(c rune) bool { return unicode.IsControl(c) || c == unicode.ReplacementChar }
 
 // names hands every name out once.
 type names map[string]int

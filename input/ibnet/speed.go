@@ -13,21 +13,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// speed is a lane's signalling generation.
+// speed is a lane's signalling generation, a row of the table; 0 is unknown.
 type speed uint8
-
-const (
-	noSpeed speed = iota
-	sdr
-	ddr
-	qdr
-	fdr10
-	fdr
-	edr
-	hdr
-	ndr
-	xdr
-)
 
 //go:embed speeds.csv
 var speedTable string
@@ -36,6 +23,7 @@ var speedTable string
 type lane struct {
 	Name string   `csv:"name"`
 	Gbps float64  `csv:"gbps"`
+	Code int      `csv:"code"`
 	Also []string `csv:"also"`
 }
 
@@ -61,7 +49,7 @@ type width struct {
 	speed speed
 }
 
-func (w width) known() bool { return w.lanes > 0 && w.speed != noSpeed }
+func (w width) known() bool { return w.lanes > 0 && w.speed > 0 }
 
 func (w width) rate() unit.Rate {
 	return unit.Rate(float64(w.lanes)*lanes()[w.speed].Gbps) * unit.Gbps

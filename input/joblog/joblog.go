@@ -7,6 +7,7 @@ package joblog
 import (
 	"bytes"
 	"io"
+	"strings"
 
 	"busbar.dev/input/nccllog"
 )
@@ -101,15 +102,14 @@ const (
 	maxText   = 400
 )
 
+// marks are words of lines that this package knows.
+const marks = "NCCL INFO|NCCL WARN|ProcessGroupNCCL|Traceback (most recent call last)|NVRM: Xid|TCPStore|[c10d]|" +
+	"Killed process|exitcode|srun: error|[rank|GPU is lost"
+
 // Match reports a text with lines that this package knows.
 func Match(data []byte) bool {
-	for _, word := range [][]byte{
-		[]byte("NCCL INFO"), []byte("NCCL WARN"), []byte("ProcessGroupNCCL"), []byte("Traceback (most recent call last)"),
-		[]byte("NVRM: Xid"), []byte("TCPStore"),
-		[]byte("[c10d]"), []byte("Killed process"), []byte("exitcode"), []byte("srun: error"), []byte("[rank"),
-		[]byte("GPU is lost"),
-	} {
-		if bytes.Contains(data, word) {
+	for mark := range strings.SplitSeq(marks, "|") {
+		if bytes.Contains(data, []byte(mark)) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@
 package lldp
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -113,17 +114,11 @@ func portNumber(name string) int {
 	if m == nil {
 		return 0
 	}
-	n, err := strconv.Atoi(m[1])
-	if err != nil || n > 1<<16 {
+	n, _ := strconv.Atoi(m[1])
+	if n > 1<<16 {
 		return 0
 	}
-	if m[3] == "" {
-		return n
-	}
-	part, err := strconv.Atoi(m[3])
-	if err != nil {
-		return 0
-	}
+	part, _ := strconv.Atoi(m[3])
 	if m[2] != "s" {
 		part = max(part-1, 0) // those of a slash begin at 1
 	}
@@ -156,9 +151,7 @@ func fromText(text string) []neighbour {
 		case "SysName":
 			at.system = val
 		case "ChassisID":
-			if at.system == "" {
-				at.system = lastWord(val)
-			}
+			at.system = cmp.Or(at.system, val[strings.LastIndexByte(val, ' ')+1:])
 		case "PortID": // what is no interface's name says less than the description
 			var id string
 			if id, at.port, _ = strings.Cut(val, " "); id == "local" {
@@ -183,8 +176,6 @@ func (n *neighbour) forwards(kind string, on bool) {
 	n.bridge = n.bridge || on && (kind == "Bridge" || kind == "Router")
 }
 
-func lastWord(s string) string { return s[strings.LastIndexByte(s, ' ')+1:] }
-
 // fromJSON reads lldpctl -f json, whose lists are objects where they have one entry.
 func fromJSON(text string) ([]neighbour, error) {
 	docs, err := yamldoc.Parse(text)
@@ -193,20 +184,22 @@ func fromJSON(text string) ([]neighbour, error) {
 	}
 	var list []neighbour
 	for i := range docs {
-		at := docs[i].Get("lldp", "interface")
-		entries := at.List()
-		if entries == nil && at != nil {
-			entries = []yamldoc.Value{*at}
-		}
-		for k := range entries {
-			for m := range entries[k].Map() {
-				if e := &entries[k].Items[m]; len(list) <= maxInterfaces {
-					list = append(list, jsonNeighbour(e))
+		for _, entry := range entries(docs[i].Get("lldp", "interface")) {
+			for k := range entry.Map() {
+				if len(list) <= maxInterfaces {
+					list = append(list, jsonNeighbour(&entry.Items[k]))
 				}
 			}
 		}
 	}
 	return list, nil
+}
+
+func entries(list *yamldoc.Value) []yamldoc.Value {
+	if list == nil || list.List() != nil {
+		return list.List()
+	}
+	return []yamldoc.Value{*list}
 }
 
 func jsonNeighbour(e *yamldoc.Value) neighbour {
@@ -218,18 +211,14 @@ func jsonNeighbour(e *yamldoc.Value) neighbour {
 			n.system = c.Get("value").Str()
 			c = chassis
 		}
-		caps := c.Get("capability")
-		items := caps.List()
-		if items == nil && caps != nil {
-			items = []yamldoc.Value{*caps}
-		}
-		for k := range items {
-			n.forwards(items[k].Get("type").Str(), items[k].Get("enabled").Str() == "true")
+		for _, capability := range entries(c.Get("capability")) {
+			n.forwards(capability.Get("type").Str(), capability.Get("enabled").Str() == "true")
 		}
 	}
 	port := e.Get("port")
-	if n.port = port.Get("id", "value").Str(); port.Get("id", "type").Str() != "ifname" && port.Get("descr").Str() != "" {
-		n.port = port.Get("descr").Str()
+	id, said := port.Get("id", "value").Str(), port.Get("descr").Str()
+	if n.port = cmp.Or(said, id); port.Get("id", "type").Str() == "ifname" {
+		n.port = id
 	}
 	return n
 }

@@ -17,7 +17,7 @@ func (c *Reader) newRank(r *Record) *Rank {
 		return nil
 	}
 	k := &Rank{
-		Rank: -1, NRanks: -1, NNodes: -1, LocalRanks: -1, CudaDev: -1, NvmlDev: -1, Coll: -1, Host: r.Host,
+		Rank: -1, NRanks: -1, NNodes: -1, LocalRanks: -1, CudaDev: -1, NvmlDev: -1, Host: r.Host,
 	}
 	c.ranks = append(c.ranks, k)
 	c.threads[threadOf(r)] = k

@@ -3,7 +3,6 @@ package nccllog
 import (
 	"cmp"
 	"strings"
-	"unicode/utf8"
 )
 
 // connKey is what makes two lines the same connection.
@@ -22,7 +21,13 @@ func parseConnection(r *Record) any {
 		return nil
 	}
 	var buf [8]string // one more than such a message has
-	f := fields(buf[:0], head)
+	f := buf[:0]
+	for word := range strings.FieldsSeq(head) {
+		if len(f) == len(buf) {
+			break
+		}
+		f = append(f, word)
+	}
 	if len(f) < 5 {
 		return nil
 	}
@@ -58,28 +63,6 @@ func newConnection(r *Record, channel string) *Connection {
 		n.Index = number(index)
 	}
 	return n
-}
-
-// fields appends the words of a text as strings.Fields finds them; it stops when the list is full.
-func fields(list []string, s string) []string {
-	for len(list) < cap(list) {
-		from := 0
-		for from < len(s) && (s[from] == ' ' || s[from] >= '\t' && s[from] <= '\r') {
-			from++
-		}
-		to := from
-		for to < len(s) && s[to] != ' ' && (s[to] < '\t' || s[to] > '\r') {
-			if s[to] >= utf8.RuneSelf { // there are other blanks
-				return append(list, strings.Fields(s[from:])...)
-			}
-			to++
-		}
-		if from == to {
-			break
-		}
-		list, s = append(list, s[from:to]), s[to:]
-	}
-	return list
 }
 
 // end reads the rank of "12[101c0]"; 2.4 printed the rank alone in places.

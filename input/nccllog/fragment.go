@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/input/internal/ifname"
 	"busbar.dev/internal/words"
 	"busbar.dev/unit"
@@ -68,9 +69,9 @@ func (l *Log) addGPUs(f *cluster.Fragment, hosts map[string]*cluster.NodeType) {
 	}
 	for host, index := range gpus {
 		for _, pci := range slices.Sorted(maps.Keys(index)) {
-			hosts[host].Add(cluster.Device{
-				Kind: cluster.GPU, Index: index[pci], PCI: pci, Parent: -1, GPU: &cluster.GPUInfo{Vendor: vendor},
-			})
+			d := board.GPU(vendor, index[pci])
+			d.PCI = pci
+			hosts[host].Add(d)
 		}
 	}
 }
@@ -162,7 +163,8 @@ func (l *Log) addNICs(hosts map[string]*cluster.NodeType) {
 			continue
 		}
 		seen[key{n.Host, n.Name}] = true
-		d := cluster.Device{Kind: cluster.NIC, Index: n.Index, Label: n.Name, Parent: -1, NIC: n.info()}
+		d := board.NIC(n.Name)
+		d.Index, d.NIC = n.Index, n.info()
 		// a second port has an address of its own, which NCCL does not print
 		if n.PCI != "" && !seen[key{n.Host, string(n.PCI)}] {
 			seen[key{n.Host, string(n.PCI)}] = true

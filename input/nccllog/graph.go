@@ -47,8 +47,6 @@ func (c *Reader) plan(r *Record, message any) {
 	}
 	k.plans = k.plans || message != settingUp
 	switch m := message.(type) {
-	case channels:
-		k.Coll = int(m)
 	case *Ring:
 		if c.keeps(len(k.Rings)+1, "rings") {
 			k.Rings = append(k.Rings, *m)

@@ -52,7 +52,6 @@ type Rank struct {
 	PCI                  cluster.PCI
 	Started, Completed   Pos  // Init START, Init COMPLETE
 	Ended                bool // destroyed or aborted
-	Coll                 int  // channels for collectives
 	Rings                []Ring
 	Trees                []TreeNode
 

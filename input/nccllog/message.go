@@ -21,8 +21,7 @@ type (
 	// Call is a line "AllReduce: opCount 0 … count 16 datatype 7 …".
 	Call struct{}
 
-	channels int    // for collectives
-	note     string // what a line of known.csv tells; "" is nothing that we use
+	note string // what a line of known.csv tells; "" is nothing that we use
 )
 
 // The notes.
@@ -46,7 +45,6 @@ var shapes = []shape{
 	{"", ": opCount ", parseCall},              // all; no other shape holds this
 	{"Trees [", "->", parseTrees},              // all
 	{"Ring ", " via ", parseConnection},        // 2.4-2.5
-	{"", " coll channels", parseChannels},      // 2.5+
 	{"", "comm 0x", parseComm},                 // all
 	{"Init timings", " rank ", parseInitTimes}, // 2.22+
 	{"", " to ", parseSetting},                 // all, and aws-ofi-nccl
@@ -128,16 +126,6 @@ func parseCall(r *Record) any {
 		return nil
 	}
 	return Call{}
-}
-
-// parseChannels reads "24 coll channels, 24 collnet channels, 0 nvls channels, 32 p2p
-// channels, 32 p2p channels per peer".
-func parseChannels(r *Record) any {
-	num, rest, _ := strings.Cut(r.Text, " coll channels")
-	if n := number(num); n >= 0 && strings.Contains(rest, " p2p channels") {
-		return channels(n)
-	}
-	return nil
 }
 
 var setting = lazyre.New(`(?:^| )([^a-z ]*_[^a-z ]*) (?:set by environment|set|environment variable) to ([^ ]*)`)

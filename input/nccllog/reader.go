@@ -171,7 +171,7 @@ func (c *Reader) message(r *Record) bool {
 		c.comm(r, m)
 	case *InitTimes:
 		c.initTimes(r, m)
-	case *Ring, Trees, channels:
+	case *Ring, Trees:
 		c.plan(r, m)
 	}
 	return true

@@ -26,12 +26,8 @@ type Run struct {
 	// Bar says that progress bars told the rate and nothing names a loss or a trainer: it may be of something else.
 	Bar bool `json:"bar_alone,omitempty"`
 
-	Step    *Spread `json:"step_s,omitempty"`
-	Tokens  float64 `json:"tokens_per_s,omitempty"`
-	PerGPU  float64 `json:"tokens_per_s_gpu,omitempty"`
-	Samples float64 `json:"samples_per_s,omitempty"`
-	MFU     float64 `json:"mfu,omitempty"`
-	TFLOPS  float64 `json:"tflops_per_gpu,omitempty"`
+	Step *Spread `json:"step_s,omitempty"`
+	Rates
 
 	// Share of the lines that took half as long again as the median, or longer, and how much longer the last fifth took
 	// than the first: 0.1 is ten percent.
@@ -138,7 +134,7 @@ func (g *Log) Take(text string) (Line, bool) {
 }
 
 // rated reports a line that says how fast it goes.
-func (l *Line) rated() bool { return l.Seconds+l.Tokens+l.PerGPU+l.Samples+l.MFU+l.TFLOPS > 0 }
+func (l *Line) rated() bool { return l.Seconds > 0 || l.Rates != Rates{} }
 
 // repeated reports a step that was there a moment ago: other ranks print it too.
 func (g *Log) repeated(number int) bool {
@@ -200,7 +196,6 @@ func (g *Log) Run() *Run {
 	first := warmUp(times)
 	r.LeftOut = first * (g.stride + 1)
 	lines, times = lines[first:], times[first:]
-	middle := func(value func(*Line) float64) float64 { return stats.Median(above(lines, value)) }
 	if s := above(lines, func(l *Line) float64 { return l.Seconds }); 2*len(s) >= len(lines) && len(s) > 0 {
 		r.Step = &Spread{stats.Median(s), stats.Quantile(s, 0.1), stats.Quantile(s, 0.9), slices.Max(s)}
 		if last := &lines[len(lines)-1]; last.avg {
@@ -208,11 +203,9 @@ func (g *Log) Run() *Run {
 			return r
 		}
 	}
-	r.Tokens = middle(func(l *Line) float64 { return l.Tokens })
-	r.PerGPU = middle(func(l *Line) float64 { return l.PerGPU })
-	r.Samples = middle(func(l *Line) float64 { return l.Samples })
-	r.MFU = middle(func(l *Line) float64 { return l.MFU })
-	r.TFLOPS = middle(func(l *Line) float64 { return l.TFLOPS })
+	for i, to := range r.Rates.list() {
+		*to = stats.Median(above(lines, func(l *Line) float64 { return *l.Rates.list()[i] }))
+	}
 	if r.World == 0 && r.PerGPU > 0 {
 		r.World = int(math.Round(r.Tokens / r.PerGPU))
 	}
@@ -260,19 +253,12 @@ func above(lines []Line, value func(*Line) float64) (list []float64) {
 
 // pace is what a line says of the time of a step, in a unit of its own: only compared with that of other lines.
 func (l *Line) pace() float64 {
-	switch {
-	case l.Seconds > 0:
-		return l.Seconds
-	case l.Tokens > 0:
-		return 1 / l.Tokens
-	case l.PerGPU > 0:
-		return 1 / l.PerGPU
-	case l.Samples > 0:
-		return 1 / l.Samples
-	case l.TFLOPS > 0:
-		return 1 / l.TFLOPS
+	for _, rate := range l.Rates.list() {
+		if l.Seconds == 0 && *rate > 0 {
+			return 1 / *rate
+		}
 	}
-	return 1 / l.MFU
+	return l.Seconds
 }
 
 // warmUp is how many of the first steps took more than a fifth longer than the median, at most a third of all.

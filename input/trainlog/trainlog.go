@@ -22,12 +22,8 @@ import (
 type Line struct {
 	Number, Of, Rank int
 	Seconds          float64 // of a step
-	Tokens           float64 // per second, of all GPUs
-	PerGPU           float64 // tokens per second of one
-	Samples          float64 // per second
-	MFU              float64 // a share
-	TFLOPS           float64 // of one GPU
 	Trains           bool    // it names a loss, a learning rate or a norm of gradients
+	Rates
 
 	bar   bool    // its number is of a bar
 	loose bool    // its number may be of something else: nothing names it
@@ -35,6 +31,20 @@ type Line struct {
 	avg   bool    // its time is the mean of all steps so far
 	eta   bool    // it says how long the rest or the data takes, as those do whose times are seconds without a unit
 	Facts
+}
+
+// Rates are how fast a training goes. What is not said is 0.
+type Rates struct {
+	Tokens  float64 `json:"tokens_per_s,omitempty"`     // of all GPUs
+	PerGPU  float64 `json:"tokens_per_s_gpu,omitempty"` // of one
+	Samples float64 `json:"samples_per_s,omitempty"`
+	MFU     float64 `json:"mfu,omitempty"`            // a share
+	TFLOPS  float64 `json:"tflops_per_gpu,omitempty"` // of one GPU
+}
+
+// list are the rates, first those that tell most of the time of a step.
+func (r *Rates) list() []*float64 {
+	return []*float64{&r.Tokens, &r.PerGPU, &r.Samples, &r.TFLOPS, &r.MFU}
 }
 
 // Facts are what a log says about its job. What it does not say is 0.
@@ -54,13 +64,6 @@ var factNames = []string{"gpus", "dp", "tp", "pp", "cp", "global_batch", "micro_
 
 func (f *Facts) list() []*int {
 	return []*int{&f.World, &f.DP, &f.TP, &f.PP, &f.CP, &f.Batch, &f.Micro, &f.Sequence}
-}
-
-func (f *Facts) field(name string) *int {
-	if i := slices.Index(factNames, name); i >= 0 {
-		return f.list()[i]
-	}
-	return nil
 }
 
 // join keeps what was said last, and of GPUs the most: stages of a pipeline count those of their own.
@@ -150,13 +153,13 @@ func rank(l *Line, v float64, _ string) bool {
 
 // fact takes a whole number of the job; nanotron's 1.02K is none, for it is 1024.
 func fact(name string) setter {
+	at := slices.Index(factNames, name)
 	return func(l *Line, v float64, unit string) bool {
-		to := l.Facts.field(name)
-		if to == nil || v < 1 || v > 1e9 || v != float64(int(v)) || scales[unit] > 0 ||
+		if v < 1 || v > 1e9 || v != float64(int(v)) || scales[unit] > 0 ||
 			v == 1 && name == "gpus" { // as of code: (n + world_size - 1)
 			return false
 		}
-		*to = int(v)
+		*l.Facts.list()[at] = int(v)
 		return true
 	}
 }
@@ -218,11 +221,9 @@ var timed = sync.OnceValue(func() *keywords.Set { return keywords.New([]string{"
 // maxLine is how much of a line is looked at.
 const maxLine = 4 << 10
 
-// Parse reads a line; false where it says nothing of a step or a job.
-func Parse(text string) (Line, bool) { return parse(lowered(text)) }
-
 func lowered(text string) string { return strings.ToLower(text[:min(len(text), maxLine)]) }
 
+// parse reads a line in lower case; false where it says nothing of a step or a job.
 func parse(text string) (Line, bool) {
 	l := Line{Number: -1, Rank: -1, eta: timed().In(text)}
 	known := false

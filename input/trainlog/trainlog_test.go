@@ -19,30 +19,30 @@ var logs = []struct {
 			" | elapsed_time_per_iteration_ms: %s | tokens_per_sec: 12.5K | tokens_per_sec_per_gpu: 1.56K | "+
 			"global_batch_size: 1.02K | lm_loss: 9.63 | lr: 1e-05 | model_tflops_per_gpu: 40.5 | hardware_tflops_per_gpu: 41 |"+
 			" grad_norm: 1.1", i, i, i, slowFirst(i, "4.71K", "345"))
-	}, Run{Of: 50, Step: &Spread{Median: 0.345}, Tokens: 12500, PerGPU: 1560, TFLOPS: 40.5, Facts: Facts{World: 8}}},
+	}, Run{Of: 50, Step: &Spread{Median: 0.345}, Rates: Rates{Tokens: 12500, PerGPU: 1560, TFLOPS: 40.5}, Facts: Facts{World: 8}}},
 	{"Megatron", "Megatron-LM", func(i int) string {
 		return fmt.Sprintf(" [2025-05-27 15:23:%02d] iteration %8d/   24000 | consumed samples: %12d | elapsed time per "+
 			"iteration "+
 			"(ms): %s | throughput per GPU (TFLOP/s/GPU): 140.4 | learning rate: 1.500000E-06 | global batch size:  1024 | lm "+
 			"loss: 1.192634E+01 | loss scale: 1.0 | grad norm: 5.960 | number of skipped iterations:   0 |", i, i, 1024*i,
 			slowFirst(i, "271607.0", "52728.1"))
-	}, Run{Of: 24000, Step: &Spread{Median: 52.7281}, TFLOPS: 140.4, Facts: Facts{Batch: 1024}}},
+	}, Run{Of: 24000, Step: &Spread{Median: 52.7281}, Rates: Rates{TFLOPS: 140.4}, Facts: Facts{Batch: 1024}}},
 	{"torchtitan", "torchtitan", func(i int) string {
 		return fmt.Sprintf("[rank0]:[titan] 2026-02-24 19:46:17,508 - root - INFO - step: %2d  loss:  7.62585  grad_norm: "+
 			"26.6250  "+
 			"memory: 66.91GiB(37.51%%)  tps: %s  tflops: 314.71  mfu: 13.99%%", i, slowFirst(i, "1,204", "10,050"))
-	}, Run{PerGPU: 10050, TFLOPS: 314.71, MFU: 0.1399}},
+	}, Run{Rates: Rates{PerGPU: 10050, TFLOPS: 314.71, MFU: 0.1399}}},
 	{"NeMo", "NeMo", func(i int) string {
 		return fmt.Sprintf("0: Training epoch 0, iteration %d/99 | lr: 6.897e-06 | global_batch_size: 128 | global_step: "+
 			"%d | "+
 			"max_memory_reserved: 127785762816 | reduced_train_loss: 11.96 | train_step_timing in s: %s | TFLOPS_per_GPU: "+
 			"1.249e+03 | consumed_samples: 5888", i, i, slowFirst(i, "31.4", "6.08"))
-	}, Run{Of: 99, Step: &Spread{Median: 6.08}, TFLOPS: 1249, Facts: Facts{Batch: 128}}},
+	}, Run{Of: 99, Step: &Spread{Median: 6.08}, Rates: Rates{TFLOPS: 1249}, Facts: Facts{Batch: 128}}},
 	{"DeepSpeed", "DeepSpeed", func(i int) string {
 		return fmt.Sprintf("[2023-11-07 01:55:%02d,714] [INFO] [timer.py:260:stop] epoch=0/micro_step=%d/global_step=%d, "+
 			"RunningAvgSamplesPerSec=25.0257, CurrSamplesPerSec=25.5, MemAllocated=4.32GB, MaxMemAllocated=38.49GB", i, 40*i,
 			10*i)
-	}, Run{Samples: 25.5}},
+	}, Run{Rates: Rates{Samples: 25.5}}},
 	{"Hugging Face's bar", "", func(i int) string {
 		return fmt.Sprintf("{'loss': 1.2, 'grad_norm': 3.4, 'learning_rate': 1e-05, 'epoch': 0.01}\n %d%%|█         | "+
 			"%d/1000 "+
@@ -60,43 +60,43 @@ var logs = []struct {
 		return fmt.Sprintf("step %4d/19560 | loss 11.010252 (+nanz)| norm 15.1374 (+nanz)| lr 8.57e-07 | %s ms | 31.1%% "+
 			"bf16 MFU"+
 			" | 124285 tok/s", i, slowFirst(i, "9688.25", "4339.91"))
-	}, Run{Of: 19560, Step: &Spread{Median: 4.33991}, Tokens: 124285, MFU: 0.311}},
+	}, Run{Of: 19560, Step: &Spread{Median: 4.33991}, Rates: Rates{Tokens: 124285, MFU: 0.311}}},
 	{"llm.c without a known peak", "llm.c", func(i int) string {
 		return fmt.Sprintf("step %4d/1765 | loss 11.03 (+nanz)| norm 22.1 (+nanz)| lr 8.57e-07 | 2679.79 ms | -100.0%% "+
 			"bf16 MFU | "+
 			"195645 tok/s", i)
-	}, Run{Of: 1765, Step: &Spread{Median: 2.67979}, Tokens: 195645}},
+	}, Run{Of: 1765, Step: &Spread{Median: 2.67979}, Rates: Rates{Tokens: 195645}}},
 	{"nanoGPT", "", func(i int) string {
 		return fmt.Sprintf("iter %d: loss 4.0863, time 561.94ms, mfu 38.20%%", 1630+i)
-	}, Run{Step: &Spread{Median: 0.56194}, MFU: 0.382}},
+	}, Run{Step: &Spread{Median: 0.56194}, Rates: Rates{MFU: 0.382}}},
 	{"a step's line of one's own", "", func(i int) string {
 		return fmt.Sprintf("step %5d | loss: 6.112 | lr 6.0000e-04 | norm: 1.2 | dt: 338.20ms | tok/sec: 1550000.10", i)
-	}, Run{Step: &Spread{Median: 0.3382}, Tokens: 1550000.1}},
+	}, Run{Step: &Spread{Median: 0.3382}, Rates: Rates{Tokens: 1550000.1}}},
 	{"MaxText", "MaxText", func(i int) string {
 		return fmt.Sprintf("completed step: %d, seconds: 1.341, TFLOP/s/device: 257.929, Tokens/s/device: 36653.244, loss: "+
 			"7.1", i)
-	}, Run{Step: &Spread{Median: 1.341}, PerGPU: 36653.244, TFLOPS: 257.929}},
+	}, Run{Step: &Spread{Median: 1.341}, Rates: Rates{PerGPU: 36653.244, TFLOPS: 257.929}}},
 	{"plain", "", func(i int) string {
 		return fmt.Sprintf("step %d loss 2.3 tok/s %d", 10*i, 831)
-	}, Run{Tokens: 831}},
+	}, Run{Rates: Rates{Tokens: 831}}},
 	{"plain, the rate first", "", func(i int) string {
 		return fmt.Sprintf("step %d tok/s 831 loss 2.3", 10*i)
-	}, Run{Tokens: 831}},
+	}, Run{Rates: Rates{Tokens: 831}}},
 	{"plain with units", "", func(i int) string {
 		return fmt.Sprintf("[step %d] loss=2.31 throughput 831.5 tokens/s 12.5 samples/s 41.2%% MFU", i)
-	}, Run{Tokens: 831.5, Samples: 12.5, MFU: 0.412}},
+	}, Run{Rates: Rates{Tokens: 831.5, Samples: 12.5, MFU: 0.412}}},
 	{"ms/step", "", func(i int) string {
 		return fmt.Sprintf("Step %d/500, train loss 3.1, 212.4 ms/step", i)
 	}, Run{Of: 500, Step: &Spread{Median: 0.2124}}},
 	{"Megatron-DeepSpeed", "", func(i int) string {
 		return fmt.Sprintf("steps: %d loss: 7.1022 iter time (s): 1.250 samples/sec: 25.600", i)
-	}, Run{Step: &Spread{Median: 1.25}, Samples: 25.6}},
+	}, Run{Step: &Spread{Median: 1.25}, Rates: Rates{Samples: 25.6}}},
 	{"MindSpeed", "Megatron-LM", func(i int) string {
 		return fmt.Sprintf(" iteration  %d/50000 | consumed samples: 5632 | consumed tokens:  11534336 | elapsed time per "+
 			"iteration"+
 			" (ms):  52728.1 | learning rate:    1.499E-05 | lm loss:  1.376514E+01 | samples per second: 9.710 | TFLOPs: "+
 			"167.52 |", i)
-	}, Run{Of: 50000, Step: &Spread{Median: 52.7281}, Samples: 9.71, TFLOPS: 167.52}},
+	}, Run{Of: 50000, Step: &Spread{Median: 52.7281}, Rates: Rates{Samples: 9.71, TFLOPS: 167.52}}},
 	{"modded-nanogpt", "", func(i int) string {
 		return fmt.Sprintf("step:%d/1750 train_loss:3.41 train_time:%dms step_avg:83.37ms", i, 83*i)
 	}, Run{Of: 1750, Step: &Spread{Median: 0.08337}}},
@@ -104,12 +104,12 @@ var logs = []struct {
 		return fmt.Sprintf("2025-06-20 14:17:10 I [train.py:103] Batch %d Loss: 7.24291, Speed: 8.94 samples/sec, lr: "+
 			"0.000010",
 			i)
-	}, Run{Samples: 8.94}},
+	}, Run{Rates: Rates{Samples: 8.94}}},
 	{"nanotron of 2025", "nanotron", func(i int) string {
 		return fmt.Sprintf("12/21 01:39:51 [INFO|DP=0|TP=0|n7]: iteration: %d / 1500000 | consumed_tokens: 480B | "+
 			"time_per_iteration_ms: 8.79K | tokens_per_sec: 182K | tokens_per_sec_per_gpu: 699 | global_batch_size: 1.6M | "+
 			"lm_loss: 2.04 | model_tflops_per_gpu: 15.4 | eta: 131 days, 1:45:39", 211364+i)
-	}, Run{Of: 1500000, Step: &Spread{Median: 8.79}, Tokens: 182000, PerGPU: 699, TFLOPS: 15.4, Facts: Facts{World: 260}}},
+	}, Run{Of: 1500000, Step: &Spread{Median: 8.79}, Rates: Rates{Tokens: 182000, PerGPU: 699, TFLOPS: 15.4}, Facts: Facts{World: 260}}},
 	{"a bar with the rounded number of its step", "Lightning", func(i int) string {
 		return fmt.Sprintf("Epoch 0:   3%%|▎   | %d/1100000 [5:28:58<171:22:21,  2.00it/s, loss=2.52, v_num=, "+
 			"reduced_train_loss=2.510, global_step=3.1e+4, consumed_samples=2.54e+8]", 34100+i)
@@ -121,15 +121,15 @@ var logs = []struct {
 		return fmt.Sprintf("[timer.py:264:stop] epoch=0/micro_step=%[1]d/global_step=%[1]d, CurrSamplesPerSec=2472.5\n"+
 			"iteration=  %[2]d/  136100 | elapsed_time_per_iteration_ms=3415.3 | lm loss=12.31 | samples_per_second=1798.9", i,
 			136000+i)
-	}, Run{Of: 136100, Step: &Spread{Median: 3.4153}, Samples: 1798.9}},
+	}, Run{Of: 136100, Step: &Spread{Median: 3.4153}, Rates: Rates{Samples: 1798.9}}},
 	{"tokens/gpu/sec", "", func(i int) string {
 		return fmt.Sprintf("step: %d         train loss: 3.01        test loss: 3.15         tokens/gpu/sec: 9178.40"+
 			"         MFU: 62.5%%", 10*i)
-	}, Run{PerGPU: 9178.4, MFU: 0.625}},
+	}, Run{Rates: Rates{PerGPU: 9178.4, MFU: 0.625}}},
 	{"llama2.c", "", func(i int) string {
 		return fmt.Sprintf("%d | loss 5.8543 | lr 4.100000e-05 | %s | mfu 21.50%%", 10*i,
 			slowFirst(i, "8160.78ms", "812.25ms"))
-	}, Run{Step: &Spread{Median: 0.81225}, MFU: 0.215}},
+	}, Run{Step: &Spread{Median: 0.81225}, Rates: Rates{MFU: 0.215}}},
 	{"iterations that are parts of a step", "", func(i int) string {
 		return fmt.Sprintf("iter %d step %d: loss 10.7259, iter time: 187.87ms", i, (i+1)/2)
 	}, Run{Step: &Spread{Median: 0.18787}}},
@@ -158,7 +158,7 @@ var logs = []struct {
 		return fmt.Sprintf("2024-01-05 10:11:%02d | INFO | train_inner | epoch 001: %d / 990 loss=9.1, wps=65432.1, "+
 			"ups=0.5, "+
 			"global step: %d", i, i, i)
-	}, Run{Tokens: 65432.1}},
+	}, Run{Rates: Rates{Tokens: 65432.1}}},
 }
 
 // slowFirst is the first figure for the first two steps, which compile, and the other for the rest.
@@ -344,3 +344,6 @@ func TestNoStep(t *testing.T) {
 		t.Errorf("the time of an epoch is taken for that of a step: %+v", r)
 	}
 }
+
+// Parse reads a line as it stands.
+func Parse(text string) (Line, bool) { return parse(lowered(text)) }

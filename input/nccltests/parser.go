@@ -212,7 +212,7 @@ func (p *parser) units(num int, body string) bool {
 }
 
 var rankLine = lazyre.New(
-	`^Rank\s+(\d+)(?:\s+Group\s+\d+)?\s+Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)\s+\[([0-9a-fA-Fx:.]+)\]\s*(.*)$`)
+	`^Rank\s+(\d{1,9})(?:\s+Group\s+\d+)?\s+Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d{1,9})\s+\[([0-9a-fA-Fx:.]+)\]\s*(.*)$`)
 
 // rank reads a rank line.
 func (p *parser) rank(num int, body string) bool {
@@ -220,12 +220,9 @@ func (p *parser) rank(num int, body string) bool {
 	if m == nil {
 		return false
 	}
-	rank, err1 := strconv.ParseInt(m[1], 10, 32)
-	device, err2 := strconv.ParseInt(m[3], 10, 32)
-	if err1 != nil || err2 != nil {
-		return false
-	}
-	r := Rank{Rank: int(rank), Host: m[2], Device: int(device), Bus: m[4], Model: strings.TrimSpace(m[5])}
+	r := Rank{Host: m[2], Bus: m[4], Model: strings.TrimSpace(m[5])}
+	r.Rank, _ = strconv.Atoi(m[1])
+	r.Device, _ = strconv.Atoi(m[3])
 	if strings.Count(r.Bus, ":") == 2 {
 		r.PCI, _ = cluster.ParsePCI(r.Bus)
 	}

@@ -72,7 +72,7 @@ var heads = lazyre.
 // header is which field of a row is what.
 type header struct {
 	at    map[string]int
-	scale float64 // bytes a second of the printed unit
+	scale float64 // bytes a second and direction of the printed unit
 }
 
 // columns reads the head of a table; nil where it is none.
@@ -120,6 +120,9 @@ func Read(data []byte) []Table {
 				h = nil
 				continue
 			}
+			if about.Both {
+				h.scale /= 2
+			}
 			about.Line, about.Rows = n, nil
 			about.Latency = !h.has("BW average")
 			list = append(list, about)
@@ -129,7 +132,7 @@ func Read(data []byte) []Table {
 			about.setting(line)
 			continue
 		}
-		if r, ok := h.row(line, about.Both); ok && rows < maxRows {
+		if r, ok := h.row(line); ok && rows < maxRows {
 			rows++
 			r.Line, r.Text = n, line
 			t := &list[len(list)-1]
@@ -159,36 +162,28 @@ func (t *Table) setting(line string) {
 }
 
 // row reads one line of figures.
-func (h *header) row(line string, both bool) (Row, bool) {
+func (h *header) row(line string) (Row, bool) {
 	f := strings.Fields(line)
 	if len(f) < 3 || len(f) > 16 {
 		return Row{}, false
 	}
-	number := func(name string) float64 {
-		i := h.at[name]
-		if !h.has(name) || i >= len(f) {
-			return 0
+	figure := func(name string) float64 { // below 0: none
+		i, ok := h.at[name]
+		if !ok || i >= len(f) {
+			return -1
 		}
 		v, err := strconv.ParseFloat(strings.Trim(f[i], "*"), 64) // bold in threads
-		if err != nil || math.IsNaN(v) || v < 0 || v > 1e12 {     // negative figures are a known fault of long runs
-			return 0
+		if err != nil || !(v <= 1e12) {
+			return -1
 		}
-		return v
+		return v // one below 0 is a known fault of long runs
 	}
-	size, err := strconv.ParseInt(f[0], 10, 64)
-	iters, err2 := strconv.ParseInt(f[min(h.at["#iterations"], len(f)-1)], 10, 64)
-	if err != nil || err2 != nil || size < 0 || iters < 0 || size > 1<<50 {
-		return Row{}, false
-	}
-	ways := 1.0
-	if both {
-		ways = 2
-	}
+	size, iters := figure("#bytes"), figure("#iterations")
 	r := Row{
 		Size: unit.Bytes(size), Iters: int(min(iters, math.MaxInt32)),
-		Rate: unit.Rate(number("BW average") * h.scale / ways),
+		Rate:    unit.Rate(max(figure("BW average"), 0) * h.scale),
+		Typical: unit.Micros(max(cmp.Or(max(figure("t_typical"), 0), figure("t_avg")), 0)),
+		Tail:    unit.Micros(max(figure("99% percentile"), 0)),
 	}
-	r.Typical = unit.Micros(cmp.Or(number("t_typical"), number("t_avg")))
-	r.Tail = unit.Micros(number("99% percentile"))
-	return r, r.Rate > 0 || r.Typical > 0
+	return r, size >= 0 && iters >= 0 && (r.Rate > 0 || r.Typical > 0)
 }

@@ -1,12 +1,15 @@
 package sysfs
 
 import (
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/unit"
 )
 
@@ -42,7 +45,7 @@ func (m *machine) sockets(cpus map[int]int) []board.Socket {
 	info, model := m.cpuInfo()
 	at := map[int]int{}
 	var list []board.Socket
-	for _, n := range sortedKeys(cpus) {
+	for _, n := range slices.Sorted(maps.Keys(cpus)) {
 		id := cpus[n]
 		k, ok := at[id]
 		if !ok {
@@ -113,16 +116,14 @@ func (m *machine) domains(cpus map[int]int) []board.Domain {
 	return list
 }
 
+var memory = lazyre.New(`MemTotal:\s*(\d{1,15}) kB`)
+
 // memTotal finds "MemTotal: 134204252 kB", behind "Node 0" or not.
 func memTotal(text string) unit.Bytes {
-	_, rest, ok := strings.Cut(text, "MemTotal:")
-	w := strings.Fields(rest[:min(len(rest), 64)])
-	if !ok || len(w) < 2 || w[1] != "kB" {
+	m := memory.FindStringSubmatch(text)
+	if m == nil {
 		return 0
 	}
-	v, err := strconv.ParseInt(w[0], 10, 64)
-	if err != nil || v < 0 || v > 1<<50 {
-		return 0
-	}
+	v, _ := strconv.ParseInt(m[1], 10, 64)
 	return unit.Bytes(v) * unit.KiB
 }

@@ -2,6 +2,7 @@ package sysfs
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,9 +63,7 @@ func (m *machine) members(b *bus, class string, isNIC func(d member, p place, kn
 		if !isNIC(d, p, known) {
 			continue
 		}
-		if k, ok := m.number(d.dir, "dev_port"); ok && k >= 0 && k < 64 {
-			d.port = k + 1
-		}
+		d.port += m.upTo(63, d.dir, "dev_port")
 		if len(p.pci) == 0 {
 			loose = append(loose, d)
 		} else if fn := b.byAddr[p.pci[len(p.pci)-1]]; fn != nil {
@@ -137,13 +136,7 @@ func (m *machine) nic(fn *function, nets, rdmas []member) *cluster.Device {
 
 // addInterface gives what a network interface says to the port it is.
 func (m *machine) addInterface(d *cluster.Device, n member, several bool) {
-	at := -1
-	for i := range d.NIC.Ports {
-		if p := &d.NIC.Ports[i]; p.Num == n.port && p.Label == "" {
-			at = i
-			break
-		}
-	}
+	at := slices.IndexFunc(d.NIC.Ports, func(p cluster.Port) bool { return p.Num == n.port && p.Label == "" })
 	if at < 0 {
 		d.NIC.Ports = append(d.NIC.Ports, cluster.Port{Num: n.port})
 		at = len(d.NIC.Ports) - 1
@@ -155,17 +148,15 @@ func (m *machine) addInterface(d *cluster.Device, n member, several bool) {
 	if p.State == cluster.StateUnknown {
 		p.State = m.linkState(n.dir)
 	}
-	if v, ok := m.number(n.dir, "speed"); ok && v > 0 && v < 1<<31-1 && !p.Rate.Known() && p.State != cluster.Down {
-		p.Rate = cluster.FromRead(unit.Rate(v)*1e6/8, source+" speed")
+	if !p.Rate.Known() && p.State != cluster.Down {
+		p.Rate = board.Fact(unit.Rate(m.upTo(1<<31-2, n.dir, "speed"))*1e6/8, source+" speed")
 	}
 	// Over InfiniBand the interface is IP over InfiniBand, whose MTU and errors
 	// are not the fabric's.
 	if p.Layer == "InfiniBand" {
 		return
 	}
-	if v, ok := m.number(n.dir, "mtu"); ok && v > 0 && v < 1<<20 {
-		p.MTU = cluster.FromRead(v, source+" mtu")
-	}
+	p.MTU = board.Fact(m.upTo(1<<20, n.dir, "mtu"), source+" mtu")
 	m.notZero(p, path.Join(n.dir, "statistics"), netCounters)
 }
 
@@ -212,14 +203,10 @@ func (m *machine) rdmaPorts(r member) []cluster.Port {
 		if p.State != cluster.Down && rate > 0 {
 			p.Rate, p.Speed = cluster.FromRead(rate, source+" rate"), speed
 		}
-		if v, ok := m.number(dir, "active_mtu"); ok && v >= 256 && v <= 1<<16 {
-			p.MTU = cluster.FromRead(v, source+" active_mtu")
-		}
+		p.MTU = board.Fact(m.upTo(1<<16, dir, "active_mtu"), source+" active_mtu")
 		if p.Layer == "InfiniBand" {
 			p.GUID = board.PortGUID(m.word(dir, "gids/0"))
-			if lid, ok := m.number(dir, "lid"); ok && lid > 0 && lid < 1<<16 {
-				p.LID = lid
-			}
+			p.LID = m.upTo(1<<16-1, dir, "lid")
 		}
 		m.notZero(&p, path.Join(dir, "counters"), portCounters)
 		m.notZero(&p, path.Join(dir, "hw_counters"), transportCounters)

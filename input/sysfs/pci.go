@@ -10,8 +10,6 @@ import (
 	"busbar.dev/input/internal/board"
 )
 
-func sortedKeys[K int | string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
-
 // function is one PCI function as /sys describes it.
 type function struct {
 	board.Func
@@ -118,7 +116,7 @@ func (b *bus) roots(h *board.Host) []board.Root {
 		members[fn.root] = append(members[fn.root], fn)
 	}
 	var list []board.Root
-	for _, name := range sortedKeys(members) {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
 		r := board.Root{Label: name, Above: above(members[name], h)}
 		for _, fn := range members[name] {
 			if name == "" || fn.top {

@@ -167,6 +167,14 @@ func (t *tree) number(parts ...string) (int, bool) {
 	return int(v), true
 }
 
+// upTo reads a number from 1 to most; 0 for any other.
+func (t *tree) upTo(most int, parts ...string) int {
+	if v, ok := t.number(parts...); ok && v <= most {
+		return max(v, 0)
+	}
+	return 0
+}
+
 // target is where a symbolic link points; false when it is none or the file
 // system does not tell.
 func (t *tree) target(parts ...string) (string, bool) {

@@ -40,8 +40,8 @@ const maxPorts = 512
 func Ports(fsys fs.FS) ([]PortState, error) {
 	t := &tree{fs: fsys}
 	var all []PortState
-	nets, err := fs.ReadDir(fsys, "sys/class/net")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	nets, err := t.class("net")
+	if err != nil {
 		return nil, err
 	}
 	for _, e := range nets {
@@ -49,8 +49,8 @@ func Ports(fsys fs.FS) ([]PortState, error) {
 			all = append(all, t.netState(e.Name()))
 		}
 	}
-	devices, err := fs.ReadDir(fsys, "sys/class/infiniband")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	devices, err := t.class("infiniband")
+	if err != nil {
 		return nil, err
 	}
 	for _, d := range devices {
@@ -64,11 +64,21 @@ func Ports(fsys fs.FS) ([]PortState, error) {
 	return all, nil
 }
 
+// class lists a folder of devices; none where there is no such folder.
+func (t *tree) class(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(t.fs, path.Join("sys/class", name))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return entries, err
+}
+
 func (t *tree) netState(name string) PortState {
 	dir := path.Join("sys/class/net", name)
-	p := PortState{Name: name, State: t.attr(dir, "operstate"), Counters: map[string]uint64{}}
-	_, err := fs.Stat(t.fs, path.Join(dir, "device"))
-	p.Hardware = err == nil
+	p := PortState{
+		Name: name, Hardware: t.isDir(path.Join(dir, "device")), State: t.attr(dir, "operstate"),
+		Counters: map[string]uint64{},
+	}
 	p.Up = p.State == "up" || p.State == "unknown" && t.attr(dir, "carrier") == "1"
 	p.Received, _ = t.counter(dir, "statistics/rx_bytes")
 	p.Sent, _ = t.counter(dir, "statistics/tx_bytes")

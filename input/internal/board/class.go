@@ -1,10 +1,12 @@
 package board
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/unit"
 )
 
@@ -93,15 +95,16 @@ func NetKind(id cluster.PCIID, driver string, rdma bool, layer string) cluster.N
 	return ""
 }
 
+var guid = lazyre.New(`^(?:0x)?([0-9a-f]{16})$`)
+
 // GUID writes a GUID as InfiniBand tools do, 0x506b4b03003ceee8, from
 // "506b:4b03:003c:eee8". One of all zeros, and anything else, is none.
 func GUID(s string) string {
-	hex := strings.ToLower(strings.ReplaceAll(strings.TrimSpace(s), ":", ""))
-	hex = strings.TrimPrefix(hex, "0x")
-	if len(hex) != 16 || strings.Trim(hex, "0") == "" || strings.Trim(hex, "0123456789abcdef") != "" {
+	m := guid.FindStringSubmatch(strings.ToLower(strings.ReplaceAll(strings.TrimSpace(s), ":", "")))
+	if m == nil || strings.Trim(m[1], "0") == "" {
 		return ""
 	}
-	return "0x" + hex
+	return "0x" + m[1]
 }
 
 // PortGUID is the lower half of a GID.
@@ -113,24 +116,23 @@ func PortGUID(gid string) string {
 	return GUID(hex[16:])
 }
 
+// portRate is a number, and behind it perhaps lanes and the speed of each.
+var portRate = lazyre.New(`^([\d.]+)(?:$| (?:[^(]*\(\s*(\d{1,2})X(?: (\S{0,5}))?\))?)`)
+
 // PortRate reads what the kernel writes of a port, "400 Gb/sec (4X NDR)": its rate, 0 where it is none, and "4xNDR".
 // Tools that print the rate alone leave out what follows the number.
 func PortRate(s string) (rate unit.Rate, speed string) {
-	num, rest, _ := strings.Cut(s, " ")
-	if v, err := strconv.ParseFloat(num, 64); err == nil && v > 0 && v <= 1e5 {
+	m := portRate.FindStringSubmatch(s)
+	if m == nil {
+		return 0, ""
+	}
+	if v, err := strconv.ParseFloat(m[1], 64); err == nil && v > 0 && v <= 1e5 {
 		rate = unit.Rate(v) * unit.Gbps
 	}
-	_, rest, ok := strings.Cut(rest, "(")
-	rest, _, closed := strings.Cut(rest, ")")
-	lanes, name, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	n, isX := strings.CutSuffix(lanes, "X")
-	if !ok || !closed || !isX || len(n) > 2 || len(name) > 5 || strings.Trim(n, "0123456789") != "" || n == "" {
-		return rate, ""
+	if m[2] != "" {
+		speed = m[2] + "x" + cmp.Or(m[3], "SDR") // the kernel names every speed but the first
 	}
-	if name == "" {
-		name = "SDR" // the kernel names every speed but the first
-	}
-	return rate, n + "x" + name
+	return rate, speed
 }
 
 // PortState reads the number in front of "4: ACTIVE".

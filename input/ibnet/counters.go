@@ -1,27 +1,10 @@
 package ibnet
 
 import (
-	"cmp"
 	"strconv"
 
 	"busbar.dev/internal/lazyre"
 )
-
-// oldNames are what perfquery called counters before 2010, and today's names.
-var oldNames = map[string]string{
-	"SymbolErrors":        "SymbolErrorCounter",
-	"LinkRecovers":        "LinkErrorRecoveryCounter",
-	"LinkDowned":          "LinkDownedCounter",
-	"RcvErrors":           "PortRcvErrors",
-	"RcvRemotePhysErrors": "PortRcvRemotePhysicalErrors",
-	"RcvSwRelayErrors":    "PortRcvSwitchRelayErrors",
-	"XmtDiscards":         "PortXmitDiscards",
-	"XmtConstraintErrors": "PortXmitConstraintErrors",
-	"RcvConstraintErrors": "PortRcvConstraintErrors",
-	"LinkIntegrityErrors": "LocalLinkIntegrityErrors",
-	"ExcBufOverrunErrors": "ExcessiveBufferOverrunErrors",
-	"XmtWait":             "PortXmitWait",
-}
 
 // noErrors are the traffic counters and the fields that are none. PortXmitWait counts ticks in
 // which a port had data and no credit: congestion rather than error, and kept.
@@ -30,14 +13,13 @@ var noErrors = lazyre.New(`(Data|Pkts|Select2?|Bytes|Octets)$`)
 // maxCounters bounds the counters kept of one port; perfquery has fourteen.
 const maxCounters = 64
 
-// count records a counter of a port that should be zero, under today's name. Counters only grow, so the greater of
+// count records a counter of a port that should be zero. Counters only grow, so the greater of
 // two readings is the later one.
 func (p *port) count(name, digits string) {
 	v, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil || v == 0 || noErrors.MatchString(name) {
 		return
 	}
-	name = cmp.Or(oldNames[name], name)
 	if p.counters == nil {
 		p.counters = make(map[string]uint64, 4)
 	}

@@ -41,9 +41,7 @@ func ReadErrors(name string, r io.Reader) (*cluster.Fragment, error) {
 			if node.guid != 0 {
 				node.kind = aSwitch
 			}
-			if cur = f.addNode(node, num); cur >= 0 {
-				f.nodes[cur].own = true
-			}
+			cur = f.ownNode(node, num)
 		} else if strings.HasPrefix(text, "Data Counters for ") {
 			cur = -1
 		} else if m := errorPort.FindStringSubmatch(text); m != nil && cur >= 0 {

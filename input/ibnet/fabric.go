@@ -159,9 +159,8 @@ func (f *fabric) finished(name, format, want string) (*cluster.Fragment, error) 
 			e.portGUID = cmp.Or(e.portGUID, e.guid)
 		}
 		f.last, r.both = r.line, true
-		f.addRow(r)
-		if err := f.tooMany(name); err != nil {
-			return nil, err
+		if f.addRow(r); f.full {
+			break
 		}
 	}
 	f.joinLoose()
@@ -259,6 +258,15 @@ func (f *fabric) addNode(e end, line int) int32 {
 	}
 	if nd.device == 0 {
 		nd.vendor, nd.device = e.vendor, e.device
+	}
+	return n
+}
+
+// ownNode is addNode for the heading above a node's own lines.
+func (f *fabric) ownNode(e end, line int) int32 {
+	n := f.addNode(e, line)
+	if n >= 0 {
+		f.nodes[n].own = true
 	}
 	return n
 }

@@ -65,15 +65,6 @@ func (b *building) cardOrder(x, y adapter) int {
 func (b *building) machines() []machine {
 	at := make(map[string]int)
 	var list []machine
-	add := func(host, label string, n int32) {
-		i, ok := at[host]
-		if !ok {
-			i = len(list)
-			at[host] = i
-			list = append(list, machine{name: host})
-		}
-		list[i].nics = append(list[i].nics, adapter{label: label, nodes: []int32{n}})
-	}
 	for n := range b.nodes {
 		nd := &b.nodes[n]
 		switch {
@@ -91,7 +82,13 @@ func (b *building) machines() []machine {
 				b.notice(unnamed, int(nd.line), nd.title())
 				host, label = b.guidName(int32(n)), ""
 			}
-			add(host, label, int32(n))
+			i, ok := at[host]
+			if !ok {
+				i = len(list)
+				at[host] = i
+				list = append(list, machine{name: host})
+			}
+			list[i].nics = append(list[i].nics, adapter{label: label, nodes: []int32{int32(n)}})
 		}
 	}
 	var parted []int32

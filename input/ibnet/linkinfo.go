@@ -61,14 +61,7 @@ func (l *linkInfo) line(text string, num int) {
 		r.line = num
 		l.link(r, named)
 	} else if m := linkHead.FindStringSubmatch(text); m != nil {
-		l.head(end{kind: kinds[m[1]+m[3]], guid: hex(m[2]), desc: m[4]}, num)
-	}
-}
-
-// head takes the line above the ports of a node.
-func (l *linkInfo) head(e end, line int) {
-	if l.cur = l.addNode(e, line); l.cur >= 0 {
-		l.nodes[l.cur].own = true
+		l.cur = l.ownNode(end{kind: kinds[m[1]+m[3]], guid: hex(m[2]), desc: m[4]}, num)
 	}
 }
 

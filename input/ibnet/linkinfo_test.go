@@ -186,7 +186,7 @@ Data Counters for 0x2c90300100004 "leaf4"
 
 func TestPerf(t *testing.T) {
 	const text = "# Port counters: Lid 3 port 255 (CapMask: 0x1300)\nSymbolErrorCounter:....9\n" +
-		"# Port counters: Lid 3 port 2 (CapMask: 0x1300)\nPortSelect:....2\nSymbolErrors:..............7\n" +
+		"# Port counters: Lid 3 port 2 (CapMask: 0x1300)\nPortSelect:....2\nSymbolErrorCounter:........7\n" +
 		"XmtData:.........12\nLinkDownedCounter:....99999999999999999999999\nVL15Dropped:....0\n" +
 		"# Port extended counters: Lid 3 port 2 (CapMask: 0x1300 CapMask2: 0x0000000)\nSymbolErrorCounter:....8\n"
 	f, err := ReadPerf("x", strings.NewReader(text))

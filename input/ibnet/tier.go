@@ -44,48 +44,37 @@ func (b *building) tiers() []cluster.Tier {
 			}
 		}
 	}
-	near := neighbours{b, map[int32][]int32{}}
 	for n := range b.nodes {
-		if i := int32(n); tier[n] > cluster.Spine && trunks[i]*8 <= int32(b.nodes[n].ports)*5 && near.besideLeaf(i, tier) {
+		if i := int32(n); tier[n] > cluster.Spine && trunks[i]*8 <= int32(b.nodes[n].ports)*5 && b.besideLeaf(i, tier) {
 			tier[n] = cluster.Leaf
 		}
 	}
 	return tier
 }
 
-// neighbours are the switches that each switch is cabled to, in order, made when they are asked for.
-type neighbours struct {
-	b  *building
-	of map[int32][]int32
-}
-
-func (x neighbours) list(n int32) []int32 {
-	to, known := x.of[n]
-	if !known {
-		for p := x.b.nodes[n].first; p >= 0; p = x.b.ports[p].next {
-			if m := x.b.trunk(p); m >= 0 {
-				to = append(to, m)
-			}
+// neighbours are the switches that a switch is cabled to, in order.
+func (b *building) neighbours(n int32) (to []int32) {
+	for p := b.nodes[n].first; p >= 0; p = b.ports[p].next {
+		if m := b.trunk(p); m >= 0 {
+			to = append(to, m)
 		}
-		slices.Sort(to)
-		to = slices.Compact(to)
-		x.of[n] = to
 	}
-	return to
+	slices.Sort(to)
+	return slices.Compact(to)
 }
 
 // besideLeaf reports a switch without hosts that is cabled to nothing but what a leaf is cabled to. With room for hosts
 // it is a leaf whose hosts are off, since a core joins the spines of several pods. The leaves of a pod are alike, so
 // that a few tell.
-func (x neighbours) besideLeaf(n int32, tier []cluster.Tier) bool {
+func (b *building) besideLeaf(n int32, tier []cluster.Tier) bool {
 	left := 8
-	spines := x.list(n)
-	for _, leaf := range x.list(spines[0]) {
+	spines := b.neighbours(n)
+	for _, leaf := range b.neighbours(spines[0]) {
 		if tier[leaf] != cluster.Leaf || left == 0 {
 			continue
 		}
 		left--
-		above := x.list(leaf)
+		above := b.neighbours(leaf)
 		apart := func(spine int32) bool { _, found := slices.BinarySearch(above, spine); return !found }
 		if !slices.ContainsFunc(spines, apart) {
 			return true

@@ -140,21 +140,14 @@ func (l *Log) missing(f *cluster.Fragment) {
 // NCCL fell back to sockets.
 func (l *Log) addNICs(hosts map[string]*cluster.NodeType) {
 	rdma := map[string]bool{}
-	for i := range l.NICs {
-		if n := &l.NICs[i]; n.Net != "Socket" && n.Layer != "" {
-			rdma[n.Host] = true
-		}
+	for _, n := range l.NICs {
+		rdma[n.Host] = rdma[n.Host] || n.Net != "Socket" && n.Layer != ""
 	}
-	list := make([]*NIC, 0, len(l.NICs))
-	for i := range l.NICs {
-		n := &l.NICs[i]
-		if n.Net == "Socket" && (rdma[n.Host] || n.Addr == "" || !ifname.Of(n.Name).Card) ||
-			n.Net != "Socket" && n.Layer == "" {
-			continue
-		}
-		list = append(list, n)
-	}
-	slices.SortStableFunc(list, func(a, b *NIC) int { return cmp.Or(cmp.Compare(a.Host, b.Host), a.Index-b.Index) })
+	list := slices.DeleteFunc(slices.Clone(l.NICs), func(n NIC) bool {
+		return n.Net == "Socket" && (rdma[n.Host] || n.Addr == "" || !ifname.Of(n.Name).Card) ||
+			n.Net != "Socket" && n.Layer == ""
+	})
+	slices.SortStableFunc(list, func(a, b NIC) int { return cmp.Or(cmp.Compare(a.Host, b.Host), a.Index-b.Index) })
 	type key struct{ host, what string }
 	seen := map[key]bool{}
 	for _, n := range list {

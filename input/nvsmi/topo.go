@@ -89,20 +89,8 @@ func sameMachine(tables []*table) []*machine {
 	return out
 }
 
-func (t *table) nvlinks() int {
-	n := 0
-	for _, r := range t.Rows {
-		if r == nil {
-			continue
-		}
-		for _, c := range r.Cells {
-			if strings.HasPrefix(c, "NV") {
-				n++
-			}
-		}
-	}
-	return n
-}
+// nvlinks counts the cells that name NVLinks.
+func (t *table) nvlinks() int { return strings.Count(t.String(), `"NV`) }
 
 // agree reports whether two tables of the same columns differ at most where one
 // names an NVLink and the other the PCIe path that it hides.

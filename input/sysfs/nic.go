@@ -14,7 +14,7 @@ import (
 // nicList is the NICs of a machine. loose ones have no place on the PCI tree.
 type nicList struct {
 	all   []*cluster.Device
-	loose []cluster.Device
+	loose []*cluster.Device
 }
 
 // member is a network interface or an RDMA device.
@@ -37,14 +37,12 @@ func (m *machine) nics(b *bus) *nicList {
 		list.all = append(list.all, fn.Device)
 	}
 	for i := range looseRDMA {
-		list.loose = append(list.loose, *m.nic(nil, nil, looseRDMA[i:i+1]))
+		list.loose = append(list.loose, m.nic(nil, nil, looseRDMA[i:i+1]))
 	}
 	for i := range looseNets {
-		list.loose = append(list.loose, *m.nic(nil, looseNets[i:i+1], nil))
+		list.loose = append(list.loose, m.nic(nil, looseNets[i:i+1], nil))
 	}
-	for i := range list.loose {
-		list.all = append(list.all, &list.loose[i])
-	}
+	list.all = append(list.all, list.loose...)
 	return list
 }
 

@@ -64,8 +64,8 @@ func (m *machine) layout() {
 	m.direct(nics, gpus)
 	rep := board.Grow(m.t, source, bus.roots(m.board))
 	m.kfd()
-	for i := range nics.loose {
-		board.AddNIC(m.t, nics.loose[i], m.board.Only())
+	for _, nic := range nics.loose {
+		board.AddNIC(m.t, *nic, m.board.Only())
 	}
 	rep.Left += left
 	rep.Warn(m.f, m.host, m.t)

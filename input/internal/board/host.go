@@ -111,45 +111,32 @@ func (h *Host) Domain(index int) int {
 // Only returns the one NUMA domain that has CPUs, or -1 when there are several
 // or none: with one, everything is local to it whatever the firmware says.
 func (h *Host) Only() int {
-	at := -1
-	for _, d := range h.domains {
-		if d.cpus.Empty() {
-			continue
-		}
-		if at >= 0 {
-			return -1
-		}
-		at = d.at
-	}
-	return at
+	return single(h.domains, func(d placed) bool { return !d.cpus.Empty() })
 }
 
 // Near finds what a device local to these CPUs belongs to: their NUMA domain,
 // else the socket that holds their domains, else -1.
 func (h *Host) Near(cpus CPUs) int {
-	if at := h.Only(); at >= 0 {
-		return at
+	meets := func(p placed) bool { return p.cpus.Overlaps(cpus) }
+	at := h.Only()
+	if at < 0 {
+		at = single(h.domains, meets)
 	}
-	if cpus.Empty() {
-		return -1
+	if at < 0 {
+		at = single(h.sockets, meets)
 	}
-	if at := single(h.domains, cpus); at >= 0 {
-		return at
-	}
-	return single(h.sockets, cpus)
+	return at
 }
 
-// single is the one part that the CPUs meet, or -1.
-func single(parts []placed, cpus CPUs) int {
+// single is the one part that is so, or -1.
+func single(parts []placed, is func(placed) bool) int {
 	at := -1
-	for _, d := range parts {
-		if !d.cpus.Overlaps(cpus) {
-			continue
-		}
-		if at >= 0 {
+	for _, p := range parts {
+		if is(p) && at >= 0 {
 			return -1
+		} else if is(p) {
+			at = p.at
 		}
-		at = d.at
 	}
 	return at
 }

@@ -86,7 +86,7 @@ type auditor struct {
 	hosts [][]string // per type
 	found []finding.Finding
 	// shared are GPUs that share NICs, by node type.
-	shared []sharedNIC
+	shared groups[sharing, sharedNIC]
 }
 
 func (a *auditor) addFinding(id string, s finding.Severity, where, text, fix string) {

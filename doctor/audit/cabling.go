@@ -17,17 +17,12 @@ func (a *auditor) uncabled() {
 		nic, source string
 		peers       int
 	}
-	hosts := map[key][]string{}
-	var order []key
+	var hosts groups[key, string]
 	for _, u := range a.c.Uncabled() {
-		k := key{a.c.TypeOf(u.Host).Devices[u.NIC].Title(), u.Source, u.Peers}
-		if hosts[k] == nil {
-			order = append(order, k)
-		}
-		hosts[k] = append(hosts[k], a.c.Hosts[u.Host].Name)
+		hosts.add(key{a.c.TypeOf(u.Host).Devices[u.NIC].Title(), u.Source, u.Peers}, a.c.Hosts[u.Host].Name)
 	}
-	for _, k := range order {
-		a.addFinding("nic-uncabled", finding.Warn, cluster.FormatHosts(hosts[k])+"/"+k.nic,
+	for _, k := range hosts.order {
+		a.addFinding("nic-uncabled", finding.Warn, cluster.FormatHosts(hosts.of[k])+"/"+k.nic,
 			fmt.Sprintf("no cable or port down in %s; on %s it is cabled: nothing is sent through it, and what its GPU sends "+
 				"takes another NIC", cmp.Or(k.source, "the network's source"), words.Plural(k.peers, "other node")),
 			"check the cable and both ports (ibstat on the node, iblinkinfo), or the node's name in the "+

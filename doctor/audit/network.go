@@ -70,23 +70,15 @@ func (a *auditor) tierPair(l *cluster.NetLink) string {
 
 // slowCables reports cables slower than their kind, or than their ends could do.
 func (a *auditor) slowCables() {
-	groups := map[string]map[unit.Rate]int{}
+	rates := map[string]map[unit.Rate]int{} // cables
 	links := a.c.Network.Links
 	for i := range links {
 		if l := &links[i]; l.Rate.Known() && l.State != cluster.Down {
 			g := a.tierPair(l)
-			if groups[g] == nil {
-				groups[g] = map[unit.Rate]int{}
+			if rates[g] == nil {
+				rates[g] = map[unit.Rate]int{}
 			}
-			groups[g][l.Rate.Value] += hostsOf(l)
-		}
-	}
-	usual := map[string]unit.Rate{}
-	for g, rates := range groups {
-		for r, n := range rates {
-			if n > rates[usual[g]] || n == rates[usual[g]] && r > usual[g] {
-				usual[g] = r
-			}
+			rates[g][l.Rate.Value] += hostsOf(l)
 		}
 	}
 	for i := range links {
@@ -95,15 +87,16 @@ func (a *auditor) slowCables() {
 			continue
 		}
 		g := a.tierPair(l)
+		most := usual(rates[g])
 		switch {
 		case l.Max.Known() && l.Rate.Value < l.Max.Value*0.97:
 			a.addFinding("link-slow", finding.Warn, a.linkName(l),
 				fmt.Sprintf("runs at %s%s, its ends could do %s", l.Rate.Value.Bits(), speedOf(l), l.Max.Value.Bits()),
 				"reseat or replace the cable, check the port's speed and width settings (ibportstate, mlxlink), and any adapter "+
 					"that splits it")
-		case l.Rate.Value < usual[g]*0.97:
+		case l.Rate.Value < most*0.97:
 			a.addFinding("link-slow", finding.Warn, a.linkName(l), fmt.Sprintf("runs at %s%s; %s links usually run at %s here",
-				l.Rate.Value.Bits(), speedOf(l), g, usual[g].Bits()),
+				l.Rate.Value.Bits(), speedOf(l), g, most.Bits()),
 				"reseat or replace the cable, check the port's speed and width settings (ibportstate, mlxlink); every flow "+
 					"across it is slowed")
 		}
@@ -135,19 +128,13 @@ func hostsOf(l *cluster.NetLink) int {
 // leaves of equal ratio together.
 func (a *auditor) oversubscribed(sides []cluster.Sides) {
 	net := &a.c.Network
-	groups := map[string][]string{}
-	first := map[string]*cluster.Sides{}
-	var order []string
+	var leaves groups[string, int] // by their ratio
 	for i, s := range net.Switches {
 		ratio := sides[i].Oversubscription()
 		if s.Domain || s.Tier != cluster.Leaf || ratio <= 1.05 {
 			continue
 		}
-		key := fmt.Sprintf("%.3g", ratio)
-		if groups[key] == nil {
-			order, first[key] = append(order, key), &sides[i]
-		}
-		groups[key] = append(groups[key], s.Name)
+		leaves.add(fmt.Sprintf("%.3g", ratio), i)
 	}
 	fix := "keep jobs under one leaf (Slurm: --switches=1 with a topology.conf, busbar map -o slurm), or add uplinks"
 	if net.Rails > 1 {
@@ -155,8 +142,12 @@ func (a *auditor) oversubscribed(sides []cluster.Sides) {
 			"leaf, or add uplinks"
 	}
 	stated := net.Oversubscription
-	for _, key := range order {
-		c := first[key]
+	for _, key := range leaves.order {
+		c := sides[leaves.of[key][0]]
+		var names []string
+		for _, i := range leaves.of[key] {
+			names = append(names, net.Switches[i].Name)
+		}
 		severity := finding.Warn
 		if stated.Origin > cluster.Assumed && c.Oversubscription() <= stated.Value*1.05 {
 			severity = finding.Note // it was bought so
@@ -164,7 +155,7 @@ func (a *auditor) oversubscribed(sides []cluster.Sides) {
 		hosts, _ := c.Hosts.Rate()
 		down, _ := c.Down.Rate()
 		up, _ := c.Up.Rate()
-		a.addFinding("leaf-oversubscribed", severity, cluster.FormatHosts(groups[key]),
+		a.addFinding("leaf-oversubscribed", severity, cluster.FormatHosts(names),
 			fmt.Sprintf("%s:1 oversubscribed: %v from %d host links against %v up: traffic that leaves the leaf gets 1/%s of "+
 				"its NICs when all send", key, hosts+down, c.Hosts.Faster(0)+c.Down.Faster(0), up, key),
 			fix)
@@ -181,21 +172,16 @@ func (a *auditor) uplinks(sides []cluster.Sides) {
 			count[cables(i)]++
 		}
 	}
-	usual := 0
-	for n, c := range count {
-		if c > count[usual] || c == count[usual] && n > usual {
-			usual = n
-		}
-	}
+	most := usual(count)
 	short := map[int][]string{}
 	for i, s := range a.c.Network.Switches {
-		if n := cables(i); s.Tier == cluster.Leaf && !s.Domain && n > 0 && n < usual {
+		if n := cables(i); s.Tier == cluster.Leaf && !s.Domain && n > 0 && n < most {
 			short[n] = append(short[n], s.Name)
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(short)) {
 		a.addFinding("uplink-missing", finding.Warn, cluster.FormatHosts(short[n]),
-			fmt.Sprintf("%d cables up, most leaves have %d: %d failed or were never there", n, usual, usual-n),
+			fmt.Sprintf("%d cables up, most leaves have %d: %d failed or were never there", n, most, most-n),
 			"compare with the cabling plan (ibnetdiscover, iblinkinfo -l) and repair; jobs under this leaf get less of the "+
 				"spine")
 	}
@@ -207,8 +193,7 @@ func (a *auditor) slowerThanNIC() {
 		typ  int
 		rate unit.Rate
 	}
-	found := map[key]map[int]bool{}
-	var order []key
+	var found groups[key, int]
 	for i := range a.c.Network.Links {
 		l := &a.c.Network.Links[i]
 		if !l.B.ToHosts() || l.B.NIC < 0 || !l.Rate.Known() || l.State == cluster.Down {
@@ -226,18 +211,14 @@ func (a *auditor) slowerThanNIC() {
 			r := t.Devices[nics[l.B.NIC]].NIC.Rate()
 			cable := l.Rate.Value * unit.Rate(l.Cables())
 			if k := (key{a.c.Hosts[s.First].Type, cable}); r.Known() && cable < r.Value*0.97 {
-				if found[k] == nil {
-					found[k] = map[int]bool{}
-					order = append(order, k)
-				}
-				found[k][nics[l.B.NIC]] = true
+				found.add(k, nics[l.B.NIC])
 			}
 		}
 	}
-	for _, k := range order {
+	for _, k := range found.order {
 		t := a.c.Types[k.typ]
 		n := &node{t: t}
-		ids := slices.Sorted(maps.Keys(found[k]))
+		ids := slices.Compact(slices.Sorted(slices.Values(found.of[k])))
 		a.addFinding("nic-cable-slow", finding.Warn, cluster.FormatHosts(a.hosts[k.typ])+"/"+t.Devices[ids[0]].Title(),
 			fmt.Sprintf("%s can do %s and hang on cables of %s: the cable sets the pace", n.names(ids),
 				t.Devices[ids[0]].NIC.Rate().Value.Bits(), k.rate.Bits()),

@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
@@ -41,47 +42,40 @@ func (a *auditor) sharedNICs(n *node) {
 		if len(s.NICs) > 1 {
 			what = fmt.Sprintf("%d NICs", len(s.NICs))
 		}
-		a.shared = append(a.shared, sharedNIC{
-			hosts: n.list, nic: n.t.Devices[s.NICs[0]].Title(), gpus: n.names(s.GPUs),
-			alike: fmt.Sprintf("%d %s%s", len(s.GPUs), what, each),
-			n:     len(s.GPUs), what: what + each,
-		})
+		a.shared.add(sharing{len(s.GPUs), what + each},
+			sharedNIC{n.list, n.t.Devices[s.NICs[0]].Title(), n.names(s.GPUs)})
 	}
+}
+
+// sharing is how many GPUs share what: one NIC: 12.5 GB/s each when all send. NICs of which it is the same are one
+// finding.
+type sharing struct {
+	gpus int
+	what string
 }
 
 // sharedNIC is a NIC of a node type that several GPUs share.
 type sharedNIC struct {
 	hosts     []string
 	nic, gpus string
-	alike     string // those that say the same are one finding
-	n         int    // GPUs
-	what      string // one NIC: 12.5 GB/s each when all send
 }
 
 // mergeShared reports GPUs that share NICs, those of all nodes and NICs that share alike together: that is how nodes
 // are built, and a node that differs in something else has it too.
 func (a *auditor) mergeShared() {
-	groups := map[string][]sharedNIC{}
-	var order []string
-	for _, s := range a.shared {
-		if groups[s.alike] == nil {
-			order = append(order, s.alike)
-		}
-		groups[s.alike] = append(groups[s.alike], s)
-	}
-	for _, key := range order {
+	for _, key := range a.shared.order {
 		var hosts, nics []string
-		for _, s := range groups[key] {
+		for _, s := range a.shared.of[key] {
 			hosts, nics = append(hosts, s.hosts...), append(nics, s.nic)
 		}
 		hosts, nics = slices.Compact(natural.Sort(hosts)), slices.Compact(natural.Sort(nics))
-		s := groups[key][0]
-		gpus := fmt.Sprintf("%d GPUs (%s) share %s", s.n, s.gpus, s.what)
-		if len(nics) > 1 {
-			gpus = fmt.Sprintf("%d GPUs share %s", s.n, s.what)
+		gpus := ""
+		if len(nics) == 1 {
+			gpus = " (" + a.shared.of[key][0].gpus + ")"
 		}
 		a.addFinding("nic-shared", finding.Warn, cluster.FormatHosts(hosts)+"/"+cluster.FormatHosts(nics),
-			gpus+"; whatever leaves the node from any of them goes through it",
+			fmt.Sprintf("%d GPUs%s share %s; whatever leaves the node from any of them goes through it", key.gpus, gpus,
+				key.what),
 			"place jobs on whole nodes or on one GPU per node, prefer trees to rings across nodes (NCCL_ALGO=allreduce:tree; "+
 				"before 2.24 NCCL_ALGO=Tree), or add NICs")
 	}
@@ -90,19 +84,14 @@ func (a *auditor) mergeShared() {
 // farNICs reports GPUs whose nearest NIC is beyond their PCIe switches, those that are as far together. A GPU on its
 // processor's chip-to-chip link is not far: NCCL reaches the NIC over that link with GPUDirect RDMA since 2.27.
 func (a *auditor) farNICs(n *node) {
-	groups := map[string][]int{}
-	var order []string
+	var far groups[string, int]
 	for _, g := range n.gpus {
 		if c := n.class[g]; c.Type == cluster.SYS || (c.Type == cluster.PHB || c.Type == cluster.NODE) && !n.chipToChip(g) {
-			key := n.class[g].String()
-			if groups[key] == nil {
-				order = append(order, key)
-			}
-			groups[key] = append(groups[key], g)
+			far.add(c.String(), g)
 		}
 	}
-	for _, key := range order {
-		g := groups[key]
+	for _, key := range far.order {
+		g := far.of[key]
 		where, nics := n.hosts+"/"+n.t.Devices[g[0]].Name, n.names(n.nearestOf(g))
 		if n.class[g[0]].Type == cluster.SYS {
 			fix := "move the NIC or add one on their socket"
@@ -138,30 +127,24 @@ func noGDR(n *node, gpus []int) bool {
 
 // unlikeNICs reports rails of different speed.
 func (a *auditor) unlikeNICs(n *node) {
-	rates := map[string][]int{}
-	var order []string
+	var rates groups[string, int]
 	for _, k := range n.rails {
-		r := n.t.Devices[k].NIC.Rate()
-		if !r.Known() {
-			continue
+		if r := n.t.Devices[k].NIC.Rate(); r.Known() {
+			rates.add(r.Value.Bits(), k)
 		}
-		if rates[r.Value.Bits()] == nil {
-			order = append(order, r.Value.Bits())
-		}
-		rates[r.Value.Bits()] = append(rates[r.Value.Bits()], k)
 	}
-	if len(order) < 2 {
+	if len(rates.order) < 2 {
 		return
 	}
-	text := ""
-	for i, r := range order {
-		if i > 0 {
-			text += "; "
-		}
-		text += fmt.Sprintf("%s at %s", n.names(rates[r]), r)
+	var each []string
+	last := 0
+	for _, r := range rates.order {
+		each = append(each, n.names(rates.of[r])+" at "+r)
+		last = rates.of[r][0]
 	}
-	a.addFinding("nic-rates-unlike", finding.Warn, n.where(rates[order[len(order)-1]][0]),
-		"NICs near the GPUs run at different rates: "+text+"; the slowest sets the pace of every ring that uses it",
+	a.addFinding("nic-rates-unlike", finding.Warn, n.where(last),
+		"NICs near the GPUs run at different rates: "+strings.Join(each, "; ")+
+			"; the slowest sets the pace of every ring that uses it",
 		"check cables and port speed (ibstat, ethtool), or name only the fast ones in NCCL_IB_HCA")
 }
 

@@ -29,26 +29,16 @@ func (a *auditor) nodeSymmetry(n *node) {
 // odd splits GPUs by a property and returns the common value and the GPUs that
 // differ from it.
 func odd(gpus []int, value func(g int) string) (common string, differ []int) {
-	count := map[string]int{}
-	var order []string
+	var by groups[string, int]
 	for _, g := range gpus {
-		v := value(g)
-		if count[v] == 0 {
-			order = append(order, v)
-		}
-		count[v]++
+		by.add(value(g), g)
 	}
-	for _, v := range order {
-		if common == "" || count[v] > count[common] {
+	for _, v := range by.order {
+		if common == "" || len(by.of[v]) > len(by.of[common]) {
 			common = v
 		}
 	}
-	for _, g := range gpus {
-		if value(g) != common {
-			differ = append(differ, g)
-		}
-	}
-	return common, differ
+	return common, slices.DeleteFunc(slices.Clone(gpus), func(g int) bool { return value(g) == common })
 }
 
 func (a *auditor) unlikeModels(n *node) {
@@ -196,8 +186,7 @@ func (n *node) fedAnyway(d int, pcie unit.Rate) bool {
 
 // nodePairs looks at what was measured or refused between GPUs.
 func (a *auditor) nodePairs(n *node) {
-	byClass := map[string][]cluster.Pair{}
-	var order []string
+	var byClass groups[string, cluster.Pair]
 	refused := map[string][]cluster.Pair{}
 	m := n.t.Matrix()
 	for _, p := range n.t.Pairs {
@@ -211,14 +200,10 @@ func (a *auditor) nodePairs(n *node) {
 		if i < 0 || k < 0 {
 			continue
 		}
-		c := m.Class[i][k]
-		if byClass[c] == nil {
-			order = append(order, c)
-		}
-		byClass[c] = append(byClass[c], p)
+		byClass.add(m.Class[i][k], p)
 	}
-	for _, c := range order {
-		a.slowPairs(n, c, byClass[c])
+	for _, c := range byClass.order {
+		a.slowPairs(n, c, byClass.of[c])
 	}
 	for _, why := range slices.Sorted(maps.Keys(refused)) {
 		p := refused[why][0]

@@ -91,8 +91,8 @@ func fastestRun(j *workload.Job, gpu string, wanted func(p *Published) bool) *Pu
 	return best
 }
 
-// Published is the plan that runs the job as the fastest published run of its kind was run, by its framework and on half
-// to twice as many GPUs, and that run. Both are nil where none is known, or where the space does not have it.
+// Published is the plan that runs the job as the fastest published run of its kind was run, by its framework and on
+// half to twice as many GPUs, and that run. Both are nil where none is known, or where the space does not have it.
 func (q *Query) Published(ctx context.Context) (*Plan, *Published, error) {
 	x := *q.Spaces[0]
 	run := fastestRun(&x.Base, q.GPU.Model.Name, func(p *Published) bool {

@@ -555,8 +555,8 @@ func (g *planGoal) word(time, cost string) string {
 const even = 1.05
 
 // arrangePlans puts first what may be believed and is easiest to run of the plans that are as good as the best: with
-// room in memory, without offload; of those within 5%, with few settings. Plans are compared by how late their steps may
-// end, so that none comes first because its prediction is a lucky one.
+// room in memory, without offload; of those within 5%, with few settings. Plans are compared by how late their steps
+// may end, so that none comes first because its prediction is a lucky one.
 func (x *planned) arrangePlans(ctx context.Context) error {
 	if err := x.withoutOffload(ctx); err != nil {
 		return err
@@ -630,7 +630,9 @@ func (x *planned) addRoomy(ctx context.Context) error {
 }
 
 // isRun reports whether a plan is the published run.
-func (x *planned) isRun(p *plan.Plan) bool { return x.run != nil && plan.SameDegrees(&p.Job.Split, &x.runSplit) }
+func (x *planned) isRun(p *plan.Plan) bool {
+	return x.run != nil && plan.SameDegrees(&p.Job.Split, &x.runSplit)
+}
 
 // drift is how much one configuration moves between releases of its software, as a factor.
 const drift = 1.05
@@ -722,10 +724,11 @@ func (x *planned) fastest() float64 {
 	return slices.MinFunc(x.answer.Plans, func(a, b plan.Plan) int { return cmp.Compare(a.Value, b.Value) }).Value
 }
 
-// tight says that a plan's memory is within what predictions of it are good for of all that the GPU has. What ran, on as
-// many GPUs or fewer, fits.
+// tight says that a plan's memory is within what predictions of it are good for of all that the GPU has. What ran, on
+// as many GPUs or fewer, fits.
 func (x *planned) tight(p *plan.Plan) bool {
-	return !(x.isRun(p) && p.Result.Ranks >= x.run.GPUs) && step.Fits(p.Result.Memory, x.query.GPU.Model.Memory) < step.Sure
+	return !(x.isRun(p) && p.Result.Ranks >= x.run.GPUs) &&
+		step.Fits(p.Result.Memory, x.query.GPU.Model.Memory) < step.Sure
 }
 
 // behind says why a plan that is predicted to be better than the first comes after it.

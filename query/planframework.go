@@ -232,8 +232,8 @@ const leastGain = 0.01
 // leastCompare is what the comparison with other frameworks may take whatever the search took.
 const leastCompare = 10 * time.Second
 
-// compare finds what other frameworks would gain: their best plan, where it is better than the fastest by leastGain. What
-// cannot be is cut by that bound, so that this takes a fraction of the search.
+// compare finds what other frameworks would gain: their best plan, where it is better than the fastest by leastGain.
+// What cannot be is cut by that bound, so that this takes a fraction of the search.
 func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 	if x.order != nil || x.goal.Name != "time" {
 		return nil, nil

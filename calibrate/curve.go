@@ -212,7 +212,7 @@ const (
 
 // slight is a residual of which half is kept, less of smaller ones and nearly all of greater: some percent at a few
 // sizes are as often theirs alone as those of the sizes between them.
-const slight = 0.05
+const slight = 0.074
 
 // together is how residuals at two sizes of a curve go together.
 func together(a, b *spot) float64 {

@@ -267,20 +267,16 @@ func others(read []Source, i int, is func(*cluster.Fragment) bool) bool {
 
 // nameNameless tells apart the machines of files that name no host.
 func nameNameless(read []Source) {
-	var formats []string
 	from := map[string][]int{} // sources, by format
 	for i := range read {
 		for _, f := range read[i].Fragments {
 			if read[i].Preset || !nameless(f) || f.TypeOf(0) == nil || slices.Contains(from[f.Format], i) {
 				continue
 			}
-			if from[f.Format] == nil {
-				formats = append(formats, f.Format)
-			}
 			from[f.Format] = append(from[f.Format], i)
 		}
 	}
-	for _, format := range formats {
+	for _, format := range slices.Sorted(maps.Keys(from)) {
 		sources := from[format]
 		if len(sources) < 2 {
 			continue

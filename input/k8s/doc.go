@@ -135,8 +135,8 @@ func (o *objects) object(v *yamldoc.Value, depth int) {
 		return
 	}
 	if v.Kind == yamldoc.List {
-		for i := range v.Items {
-			o.object(&v.Items[i], depth+1)
+		for _, item := range v.Items {
+			o.object(&item, depth+1)
 		}
 		return
 	}
@@ -145,8 +145,8 @@ func (o *objects) object(v *yamldoc.Value, depth int) {
 	case api == "" && kind == "":
 		return
 	case v.Get("items").List() != nil || strings.HasSuffix(kind, "List"):
-		for i := range v.Get("items").List() {
-			o.object(&v.Get("items").Items[i], depth+1)
+		for _, item := range v.Get("items").List() {
+			o.object(&item, depth+1)
 		}
 		if kind == "NodeList" {
 			o.known++
@@ -188,14 +188,14 @@ func (o *objects) kindCluster(v *yamldoc.Value) {
 	name := cmp.Or(v.Get("name").Str(), "kind")
 	count := map[string]int{}
 	list := v.Get("nodes").List()
-	for i := range list {
-		role := cmp.Or(list[i].Get("role").Str(), "control-plane")
+	for _, n := range list {
+		role := cmp.Or(n.Get("role").Str(), "control-plane")
 		count[role]++
 		host := name + "-" + role
 		if count[role] > 1 {
 			host = fmt.Sprintf("%s%d", host, count[role])
 		}
-		o.node(node{name: host, line: list[i].LineNum(), labels: list[i].Get("labels")})
+		o.node(node{name: host, line: n.LineNum(), labels: n.Get("labels")})
 	}
 	o.f.Warnf(v.LineNum(), "", "a kind configuration names no nodes: %d are called as kind calls those of a cluster %q",
 		len(list), name)

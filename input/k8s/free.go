@@ -28,9 +28,9 @@ type free struct {
 }
 
 func (x *free) object(v *yamldoc.Value, depth int) {
-	for i := range v.Get("items").List() {
+	for _, item := range v.Get("items").List() {
 		if depth < maxLists {
-			x.object(&v.Get("items").Items[i], depth+1)
+			x.object(&item, depth+1)
 		}
 	}
 	switch v.Get("kind").Str() {
@@ -51,16 +51,14 @@ func usable(v *yamldoc.Value) bool {
 	if v.Get("metadata", "name").Str() == "" || v.Get("spec", "unschedulable").Str() == "true" {
 		return false
 	}
-	list := v.Get("status", "conditions").List()
-	for i := range list {
-		if list[i].Get("type").Str() == "Ready" && list[i].Get("status").Str() != "True" {
+	for _, c := range v.Get("status", "conditions").List() {
+		if c.Get("type").Str() == "Ready" && c.Get("status").Str() != "True" {
 			return false
 		}
 	}
-	taints := v.Get("spec", "taints").List()
-	for i := range taints {
+	for _, taint := range v.Get("spec", "taints").List() {
 		// Nodes with GPUs mostly have a taint of their own, which their jobs tolerate.
-		if key := taints[i].Get("key").Str(); strings.HasPrefix(key, "node.kubernetes.io/") ||
+		if key := taint.Get("key").Str(); strings.HasPrefix(key, "node.kubernetes.io/") ||
 			strings.HasPrefix(key, "node-role.kubernetes.io/") {
 			return false
 		}
@@ -76,10 +74,9 @@ func usable(v *yamldoc.Value) bool {
 
 func takesGPU(v *yamldoc.Value) bool {
 	for _, kind := range []string{"containers", "initContainers"} {
-		list := v.Get("spec", kind).List()
-		for i := range list {
+		for _, container := range v.Get("spec", kind).List() {
 			for _, r := range []string{"requests", "limits"} {
-				for _, c := range list[i].Get("resources", r).Map() {
+				for _, c := range container.Get("resources", r).Map() {
 					if isGPU(c.Key) && c.Text != "0" {
 						return true
 					}

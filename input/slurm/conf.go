@@ -3,6 +3,7 @@ package slurm
 import (
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,19 +36,16 @@ func MatchShow(data []byte) bool {
 
 // sniff finds out which of the two is in the text.
 func sniff(data []byte) (show, conf bool) {
-	eachLine(string(data), func(l line) bool {
-		for _, r := range records(l) {
-			switch {
-			case r.isProse():
-			case r.get("Level") != "" || r.get("BlockIndex") != "":
-				show = true
-			case r.get("Nodes") != "" || r.get("Switches") != "":
-				conf = true
-			}
+	for r := range definitions(string(data)) {
+		switch {
+		case r.isProse():
+		case r.get("Level") != "" || r.get("BlockIndex") != "":
+			return true, conf
+		case r.get("Nodes") != "" || r.get("Switches") != "":
+			conf = true
 		}
-		return !show
-	})
-	return show, conf
+	}
+	return false, conf
 }
 
 // ReadConfWithin reads a topology.conf of either kind, tree or block.
@@ -90,6 +88,22 @@ func (r *record) get(key string) string { return get(r.fields, key) }
 
 // isProse reports a sentence about SwitchName=…, which is no definition.
 func (r *record) isProse() bool { return r.junk && r.get("Nodes") == "" && r.get("Switches") == "" }
+
+// definitions yields the records of a text.
+func definitions(text string) iter.Seq[record] {
+	matters := func(raw string) bool {
+		return strings.IndexByte(raw, '=') >= 0 || isInclude(strings.TrimLeft(raw, " \t"))
+	}
+	return func(yield func(record) bool) {
+		for l := range joinedLines(text, matters) {
+			for _, r := range records(l) {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // records reads the definitions on a line. A line that starts with anything
 // else, after one word such as "host7:" that pdsh puts there, has none.
@@ -143,16 +157,10 @@ func readTree(b *cluster.Budget, name, format string, r io.Reader) (*cluster.Fra
 	}
 	f := &cluster.Fragment{Format: format, Source: name}
 	tr := treeReader{budget: b, f: f, tree: switchtree.New(), unknown: map[string]bool{}}
-	eachLine(text, func(l line) bool {
-		for _, rec := range records(l) {
-			if err = tr.addRecord(rec); err != nil {
-				return false
-			}
+	for r := range definitions(text) {
+		if err := tr.addRecord(r); err != nil {
+			return nil, err
 		}
-		return true
-	})
-	if err != nil {
-		return nil, err
 	}
 	if tr.records == 0 {
 		return nil, fmt.Errorf("%s: no SwitchName= or BlockName= line; expected %s with Nodes= or Switches= on such lines",

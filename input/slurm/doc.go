@@ -36,19 +36,6 @@ type line struct {
 	text string
 }
 
-// eachLine calls f with every line that could hold a definition or an Include,
-// until f says no. Lines that end in a backslash are joined with what follows.
-func eachLine(text string, f func(l line) bool) {
-	matters := func(raw string) bool {
-		return strings.IndexByte(raw, '=') >= 0 || isInclude(strings.TrimLeft(raw, " \t"))
-	}
-	for l := range joinedLines(text, matters) {
-		if !f(l) {
-			return
-		}
-	}
-}
-
 // joinedLines yields the lines of a text that matter, those that end in a backslash with what follows.
 func joinedLines(text string, matters func(raw string) bool) iter.Seq[line] {
 	return func(yield func(line) bool) {

@@ -34,14 +34,16 @@ func FreeNodes(b *cluster.Budget, text string) (names []string, ok bool, err err
 // STATE CODES.
 func NodeStates(b *cluster.Budget, text string) (list []NodeState, ok bool, err error) {
 	seen := map[string]int{}
-	eachNode(text, func(_ int, fields []field) bool {
+	for _, fields := range nodes(text) {
 		state := get(fields, "State")
 		if state == "" {
-			return true
+			continue
+		}
+		names, err := hosts(b, get(fields, "NodeName"))
+		if err != nil {
+			return list, true, err
 		}
 		ok = true
-		var names []string
-		names, err = hosts(b, get(fields, "NodeName"))
 		for _, n := range names {
 			out := outOf(state, get(fields, "Reason"))
 			is := NodeState{n, idle(state, out), out}
@@ -52,9 +54,8 @@ func NodeStates(b *cluster.Budget, text string) (list []NodeState, ok bool, err 
 				list[at] = is
 			}
 		}
-		return err == nil
-	})
-	return list, ok, err
+	}
+	return list, ok, nil
 }
 
 // outOf is why Slurm gives a node in a state no jobs; nil where it does. A reservation, saved power and what slurm.conf

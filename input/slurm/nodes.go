@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,12 +31,12 @@ const (
 // Gres or a CPU count ("scontrol show node", slurm.conf), or an sinfo table with
 // a GRES column.
 func MatchNodes(data []byte) bool {
-	found := false
-	eachNode(string(data), func(_ int, fields []field) bool {
-		found = isNode(fields)
-		return !found
-	})
-	return found
+	for _, fields := range nodes(string(data)) {
+		if isNode(fields) {
+			return true
+		}
+	}
+	return false
 }
 
 // ReadNodesWithin reads hosts with their GPUs and sockets from "scontrol show node",
@@ -47,14 +48,13 @@ func ReadNodesWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Frag
 	}
 	f := &cluster.Fragment{Format: formatNodes, Source: name}
 	nr := nodeReader{budget: b, f: f, host: map[string]int{}, types: map[string]int{}}
-	eachNode(text, func(num int, fields []field) bool {
-		if isNode(fields) {
-			err = nr.addNodes(num, fields)
+	for num, fields := range nodes(text) {
+		if !isNode(fields) {
+			continue
 		}
-		return err == nil
-	})
-	if err != nil {
-		return nil, err
+		if err := nr.addNodes(num, fields); err != nil {
+			return nil, err
+		}
 	}
 	if len(f.Hosts) == 0 {
 		return nil, fmt.Errorf("%s: no node; expected NodeName=… Gres=… (scontrol show node, slurm.conf) or an sinfo "+
@@ -64,44 +64,40 @@ func ReadNodesWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Frag
 	return f, nil
 }
 
-// eachNode calls f with the fields of every record of a node and of every row of an sinfo table, until f says no.
-func eachNode(text string, f func(num int, fields []field) bool) {
-	var rec []field // the record at hand
-	var at int      // its line
-	var header []string
-	for l := range joinedLines(text, func(string) bool { return true }) {
-		body := strings.TrimLeft(l.text, " \t")
-		switch {
-		case startsNode(body):
-			if rec != nil && !f(at, rec) {
+// nodes yields the fields of every record of a node and of every row of an sinfo table, with their lines.
+func nodes(text string) iter.Seq2[int, []field] {
+	return func(yield func(int, []field) bool) {
+		var rec []field // the record at hand
+		var at int      // its line
+		var header []string
+		for l := range joinedLines(text, func(string) bool { return true }) {
+			body := strings.TrimLeft(l.text, " \t")
+			starts := startsNode(body)
+			if !starts && rec != nil && len(body) < len(l.text) && strings.Contains(body, "=") {
+				if len(rec) < maxFields {
+					more, _ := cutFields(body)
+					rec = append(rec, more...)
+				}
+				continue
+			}
+			if rec != nil && !yield(at, rec) {
 				return
 			}
-			at, header = l.num, nil
-			rec, _ = cutFields(body)
-			continue
-		case rec != nil && len(body) < len(l.text) && strings.Contains(body, "="):
-			if len(rec) < maxFields {
-				more, _ := cutFields(body)
-				rec = append(rec, more...)
-			}
-			continue
-		}
-		if rec != nil && !f(at, rec) {
-			return
-		}
-		rec = nil
-		if h := sinfoHeader(body); h != nil {
-			header = h
-		} else if row := sinfoRow(header, body); row != nil {
-			if !f(l.num, row) {
+			rec = nil
+			if starts {
+				at, header = l.num, nil
+				rec, _ = cutFields(body)
+			} else if h := sinfoHeader(body); h != nil {
+				header = h
+			} else if row := sinfoRow(header, body); row == nil {
+				header = nil
+			} else if !yield(l.num, row) {
 				return
 			}
-		} else {
-			header = nil
 		}
-	}
-	if rec != nil {
-		f(at, rec)
+		if rec != nil {
+			yield(at, rec)
+		}
 	}
 }
 

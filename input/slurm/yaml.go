@@ -155,8 +155,7 @@ func (y *yamlReader) entries(list *yamldoc.Value, nameKey, prefix string, domain
 		y.f.Warnf(list.LineNum(), nameKey, "no list of them; topology skipped")
 		return nil
 	}
-	for i := range list.Items {
-		e := &list.Items[i]
+	for _, e := range list.Items {
 		r := record{line: e.LineNum(), name: e.Get(nameKey).Str(), prefix: prefix}
 		if r.name == "" {
 			y.f.Warnf(r.line, "", "an entry without %q; skipped", nameKey)
@@ -166,8 +165,8 @@ func (y *yamlReader) entries(list *yamldoc.Value, nameKey, prefix string, domain
 			r.kind = aBlock
 		}
 		lists := e.Get("nodes").Texts()
-		for k := range e.Get("regions").List() {
-			lists = append(lists, e.Get("regions").Items[k].Get("nodes").Texts()...)
+		for _, region := range e.Get("regions").List() {
+			lists = append(lists, region.Get("nodes").Texts()...)
 		}
 		r.fields = []field{
 			{"Nodes", strings.Join(lists, ",")}, {"Switches", strings.Join(e.Get("children").Texts(), ",")},
@@ -176,7 +175,7 @@ func (y *yamlReader) entries(list *yamldoc.Value, nameKey, prefix string, domain
 		if err != nil {
 			return err
 		}
-		s.Label = torusLabel(e)
+		s.Label = torusLabel(&e)
 	}
 	return nil
 }

@@ -61,24 +61,22 @@ type modelReader struct {
 }
 
 func (m *modelReader) read(doc *yamldoc.Value) error {
-	switches, blocks := doc.Get("switches").Map(), doc.Get("blocks").List()
-	for i := range switches {
-		e := &switches[i]
+	for _, e := range doc.Get("switches").Map() {
 		sw := m.define(e.Key, false, e.LineNum())
-		m.tree.Switches[sw].Label = labelsOf(e)
-		down, err := m.expand(e, e.Key, "switches")
+		m.tree.Switches[sw].Label = labelsOf(&e)
+		down, err := m.expand(&e, e.Key, "switches")
 		if err != nil {
 			return err
 		}
 		for _, d := range down {
 			m.tree.Join(sw, m.tree.Switch(d, false))
 		}
-		if err := m.attach(e, e.Key, sw); err != nil {
+		if err := m.attach(&e, e.Key, sw); err != nil {
 			return err
 		}
 	}
-	for i := range blocks {
-		if err := m.readBlock(&blocks[i]); err != nil {
+	for _, e := range doc.Get("blocks").List() {
+		if err := m.readBlock(&e); err != nil {
 			return err
 		}
 	}

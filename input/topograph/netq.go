@@ -79,14 +79,12 @@ type netqReader struct {
 
 // devices collects devices; groups of them (tiers) hold them as compounded_nodes.
 func (q *netqReader) devices(v *yamldoc.Value, depth int) {
-	list := v.List()
-	for i := range list {
-		n := &list[i]
+	for _, n := range v.List() {
 		if inner := n.Get("compounded_nodes"); inner != nil && depth < 8 {
 			q.devices(inner, depth+1)
 			continue
 		}
-		q.device(n)
+		q.device(&n)
 	}
 }
 
@@ -117,9 +115,7 @@ func (q *netqReader) device(n *yamldoc.Value) {
 
 // cables collects the links, one by one where their ports are listed.
 func (q *netqReader) cables(v *yamldoc.Value) {
-	list := v.List()
-	for i := range list {
-		l := &list[i]
+	for _, l := range v.List() {
 		size, _ := l.Get("size").Int()
 		each := l.Get("compounded_links").List()
 		if len(each) == 0 {
@@ -129,15 +125,15 @@ func (q *netqReader) cables(v *yamldoc.Value) {
 		if size > 0 && size != len(each) {
 			q.f.Warnf(l.LineNum(), l.Get("id").Str(), "says %d cables and lists %d; took those listed", size, len(each))
 		}
-		for k := range each {
-			ends := each[k].Get("interfaces").List()
+		for _, c := range each {
+			ends := c.Get("interfaces").List()
 			if len(ends) != 2 {
-				q.f.Warnf(each[k].LineNum(), each[k].Get("id").Str(), "a cable with %d ends; expected 2; skipped", len(ends))
+				q.f.Warnf(c.LineNum(), c.Get("id").Str(), "a cable with %d ends; expected 2; skipped", len(ends))
 				continue
 			}
 			q.cable(cable{
 				a: ends[0].Get("node").Str(), b: ends[1].Get("node").Str(),
-				ifA: ends[0].Get("interface").Str(), ifB: ends[1].Get("interface").Str(), line: each[k].LineNum(), number: 1,
+				ifA: ends[0].Get("interface").Str(), ifB: ends[1].Get("interface").Str(), line: c.LineNum(), number: 1,
 			})
 		}
 	}

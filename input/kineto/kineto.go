@@ -142,7 +142,7 @@ func (b *builder) events(d *json.Decoder) error {
 func (b *builder) event(e *event) error {
 	cat := strings.ToLower(e.Cat)
 	step := strings.HasPrefix(e.Name, "ProfilerStep#")
-	gpu := cat == "kernel" || cat == "gpu_memcpy" || cat == "gpu_memset" || cat == "memcpy" || cat == "memset"
+	gpu := slices.Contains([]string{"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}, cat)
 	if !gpu && !step && cat != "overhead" {
 		return nil
 	}

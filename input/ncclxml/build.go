@@ -129,12 +129,12 @@ func (b *builder) numas() []domain {
 			b.f.Warnf(c.Line, "", "cpu with numaid %q; expected a number: taken as unknown", c.Get("numaid"))
 			id = -1
 		}
-		if d, ok := known[[2]int{tray, id}]; ok && id >= 0 {
+		d, twice := known[[2]int{tray, id}]
+		if twice && id >= 0 {
 			b.f.Warnf(c.Line, b.t.Devices[d].Name, "numaid %d is there twice; taken as one NUMA domain", id)
-			list = append(list, domain{c, d, tray})
-			continue
+		} else {
+			d = b.t.Add(cluster.Device{Kind: cluster.NUMA, Index: id, Parent: -1, Tray: tray, CPU: b.cpu(c)})
 		}
-		d := b.t.Add(cluster.Device{Kind: cluster.NUMA, Index: id, Parent: -1, Tray: tray, CPU: b.cpu(c)})
 		known[[2]int{tray, id}] = d
 		list = append(list, domain{c, d, tray})
 	}

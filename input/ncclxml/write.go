@@ -170,16 +170,14 @@ func (p *printer) link(l cluster.Link) error {
 // have, in their own order and not that of the tree.
 func (p *printer) number() {
 	gpus := p.t.Of(cluster.GPU)
-	seen := map[int]bool{-1: true}
-	distinct := true
-	for i, g := range gpus {
-		index := p.t.Devices[g].Index
-		distinct = distinct && !seen[index]
-		seen[index] = true
-		p.dev[g] = i
-	}
+	indexes := map[int]bool{}
 	for _, g := range gpus {
-		if distinct {
+		if i := p.t.Devices[g].Index; i >= 0 {
+			indexes[i] = true
+		}
+	}
+	for i, g := range gpus {
+		if p.dev[g] = i; len(indexes) == len(gpus) {
 			p.dev[g] = p.t.Devices[g].Index
 		}
 	}

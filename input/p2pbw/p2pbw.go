@@ -85,12 +85,12 @@ type parser struct {
 
 // read collects the runs of a text.
 func read(name string, r io.Reader) (*parser, error) {
-	p := &parser{name: name}
+	p := &parser{name: name, runs: []*run{{devices: map[int]cluster.Device{}}}}
 	if err := lines.Each(name, r, p.line); err != nil {
 		return nil, err
 	}
 	p.end()
-	p.runs = slices.DeleteFunc(p.runs, func(r *run) bool { return len(r.matrices)+len(r.devices) == 0 })
+	p.runs = slices.DeleteFunc(p.runs, (*run).empty)
 	if len(p.runs) == 0 {
 		return nil, fmt.Errorf("%s: no device line and no matrix of %s; expected e.g. \"Unidirectional P2P=Enabled "+
 			"Bandwidth (P2P Writes) Matrix (GB/s)\" and a table; save the whole output of the tool", name, format)
@@ -98,20 +98,17 @@ func read(name string, r io.Reader) (*parser, error) {
 	return p, nil
 }
 
-// run returns the run at hand, the first one when there is none yet.
-func (p *parser) run() *run {
-	if len(p.runs) == 0 {
-		p.newRun()
-	}
-	return p.runs[len(p.runs)-1]
-}
+// run is the run at hand.
+func (p *parser) run() *run { return p.runs[len(p.runs)-1] }
 
 // newRun begins another run, unless nothing has been read into the last.
 func (p *parser) newRun() {
-	if n := len(p.runs); n == 0 || len(p.runs[n-1].devices)+len(p.runs[n-1].matrices) > 0 {
+	if !p.run().empty() {
 		p.runs = append(p.runs, &run{devices: map[int]cluster.Device{}})
 	}
 }
+
+func (r *run) empty() bool { return len(r.devices)+len(r.matrices) == 0 }
 
 func (p *parser) line(num int, text string) error {
 	t := strings.Trim(text, quoted)

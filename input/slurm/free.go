@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 )
 
 // NodeState is what Slurm says of a node.
@@ -58,34 +59,37 @@ func NodeStates(b *cluster.Budget, text string) (list []NodeState, ok bool, err 
 	return list, ok, nil
 }
 
+// outs are the states in which a node gets no jobs, by what Slurm writes in small letters: a state, a mark behind it,
+// flags behind a plus. One that drains while it is busy is not drained yet.
+var outs = []struct {
+	word string
+	is   *lazyre.Regexp
+}{
+	{"down", lazyre.New(`^down`)},
+	{"draining", lazyre.New(`^(draining|drng)|^(alloc|mix|comp).*drain`)},
+	{"drained", lazyre.New(`drain`)},
+	{"failing", lazyre.New(`fail`)},
+	{"in maintenance", lazyre.New(`maint|^[^+]*\$(\+|$)`)},
+	{"rebooting", lazyre.New(`reboot|^[^+]*@(\+|$)`)},
+	{"not responding", lazyre.New(`not_responding|^[^+]*\*(\+|$)`)},
+}
+
 // outOf is why Slurm gives a node in a state no jobs; nil where it does. A reservation, saved power and what slurm.conf
 // calls UNKNOWN are no reasons.
 func outOf(state, reason string) *cluster.Out {
-	state = strings.ToLower(state)
-	base, _, _ := strings.Cut(state, "+")
-	var is []string
-	say := func(when bool, word string) {
-		if when {
-			is = append(is, word)
+	var list []string
+	for _, out := range outs {
+		if out.is.MatchString(strings.ToLower(state)) && (out.word != "drained" || !slices.Contains(list, "draining")) {
+			list = append(list, out.word)
 		}
 	}
-	busy := strings.HasPrefix(base, "alloc") || strings.HasPrefix(base, "mix") || strings.HasPrefix(base, "comp")
-	drains := strings.Contains(state, "drain") || strings.HasPrefix(base, "drng")
-	draining := strings.HasPrefix(base, "draining") || strings.HasPrefix(base, "drng") || drains && busy
-	say(strings.HasPrefix(base, "down"), "down")
-	say(draining, "draining")
-	say(drains && !draining, "drained")
-	say(strings.Contains(state, "fail"), "failing")
-	say(strings.Contains(state, "maint") || strings.HasSuffix(base, "$"), "in maintenance")
-	say(strings.Contains(state, "reboot") || strings.HasSuffix(base, "@"), "rebooting")
-	say(strings.Contains(state, "not_responding") || strings.HasSuffix(base, "*"), "not responding")
-	if len(is) == 0 {
+	if len(list) == 0 {
 		return nil
 	}
 	if reason = strings.TrimSpace(reason); strings.EqualFold(reason, "none") {
 		reason = ""
 	}
-	return &cluster.Out{State: strings.Join(is, ", "), Reason: reason}
+	return &cluster.Out{State: strings.Join(list, ", "), Reason: reason}
 }
 
 // idle reports a node that a job may have now.

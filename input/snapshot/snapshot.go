@@ -26,29 +26,30 @@ const (
 	entrySize  = 128  // bytes that an entry takes beside what is in it
 )
 
-// Read reads the machine in an archive.
-func Read(name string, r io.Reader) (*cluster.Fragment, error) { return ReadWithin(nil, name, r) }
-
-// ReadWithin is Read for an archive that may cost so much.
+// ReadWithin reads the machine in an archive that may cost so much.
 func ReadWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
-	in, _, err := unpack.Plain(b, r)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	tree, err := readTree(b, in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	root, err := tree.machine()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	f, err := sysfs.Read("", root)
+	f, err := read(b, r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f.Source = name
 	return f, nil
+}
+
+func read(b *cluster.Budget, r io.Reader) (*cluster.Fragment, error) {
+	in, _, err := unpack.Plain(b, r)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := readTree(b, in)
+	if err != nil {
+		return nil, err
+	}
+	root, err := tree.machine()
+	if err != nil {
+		return nil, err
+	}
+	return sysfs.Read("", root)
 }
 
 // readTree reads an archive into a tree.

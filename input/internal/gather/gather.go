@@ -83,9 +83,7 @@ func (h *Headings) Line(s string) bool {
 	case rule:
 		h.state = 1
 	case h.state == 1:
-		h.next, h.state = nil, 0
-		h.next = h.list(s)
-		if h.next == nil {
+		if h.next, h.state = h.list(s), 0; h.next == nil {
 			return false
 		}
 		h.state = 2

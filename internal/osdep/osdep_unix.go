@@ -59,16 +59,6 @@ func IsPipe(fd int) bool {
 	return syscall.Fstat(fd, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFIFO
 }
 
-// CPUSeconds is the processor time of this process.
-func CPUSeconds() (float64, bool) {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0, false
-	}
-	sec := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-	return sec(u.Utime) + sec(u.Stime), true
-}
-
 // AddressLimit is how many bytes of addresses this process may have (ulimit -v).
 func AddressLimit() (int64, bool) {
 	var r syscall.Rlimit

@@ -65,17 +65,5 @@ func SignalGroup(pid int, _ syscall.Signal) error {
 // IsPipe is false: a process gets no further files of its parent.
 func IsPipe(int) bool { return false }
 
-// CPUSeconds is the processor time of this process.
-func CPUSeconds() (float64, bool) {
-	var created, exited, kernel, user windows.Filetime
-	if windows.GetProcessTimes(windows.CurrentProcess(), &created, &exited, &kernel, &user) != nil {
-		return 0, false
-	}
-	sec := func(t windows.Filetime) float64 {
-		return float64(int64(t.HighDateTime)<<32+int64(t.LowDateTime)) / 1e7
-	}
-	return sec(kernel) + sec(user), true
-}
-
 // AddressLimit is not a limit that Windows has.
 func AddressLimit() (int64, bool) { return 0, false }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -120,5 +121,24 @@ func TestKnownFailure(t *testing.T) {
 		!strings.Contains(out, "The cause is not known; collect these") || strings.Count(out, "run: ") != leading ||
 		!strings.Contains(out, "[collective-timeout") || strings.Count(out, "\n") > answerLines {
 		t.Errorf("%v: %s", ids(r), out)
+	}
+}
+
+// Steps that are skipped are a warning beside the rate; the few with which the scale of the loss is sought are none.
+func TestSkippedSteps(t *testing.T) {
+	for by, want := range map[int]string{4: "training-rate training-overflow", 0: "training-rate"} {
+		text := ""
+		for i := 10; i <= 60; i += 10 {
+			text += fmt.Sprintf("[INFO] [logging.py:68:log_dist] [Rank 0] step=%d, skipped=%d, lr=[5e-05]\n[INFO] "+
+				"[timer.py:198:stop] 0/%d, RunningAvgSamplesPerSec=91.5, CurrSamplesPerSec=90.5, MemAllocated=1.5GB\n", i,
+				9+by*i/10, i)
+		}
+		var got []string
+		for _, f := range examine(t, text).Findings {
+			got = append(got, f.ID)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%d: %q", by, got)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 const (
 	driftShare  = 0.1  // longer at the end than at the beginning
 	unevenShare = 0.02 // of steps that take half as long again as the median
+	skippedPart = 10   // one of so many is skipped; a scale of the loss that is sought skips the first ones alone
 )
 
 // trained says how fast a training went, and how evenly.
@@ -47,7 +48,20 @@ func trained(t *evidence.Training) []finding.Finding {
 	if t.Slow >= unevenShare {
 		f.Cause += fmt.Sprintf(" %.0f%% of the steps took half as long again as the median, or longer.", 100*t.Slow)
 	}
-	return []finding.Finding{f}
+	list := []finding.Finding{f}
+	if skips := t.SkippedOf >= skippedPart && skippedPart*t.Skipped >= t.SkippedOf; skips || t.ScaleFell {
+		g := finding.Finding{
+			ID: "training-overflow", Severity: finding.Warn, Confidence: 1, Where: t.File,
+			Title: "The gradients overflow: the scale of the loss fell to 1", Evidence: []finding.Quote{},
+			Cause: "The training diverges, or needs a wider range than fp16. A skipped step takes its time and trains nothing.",
+			Fix:   "Train in bf16, or lower the learning rate.",
+		}
+		if skips {
+			g.Title = fmt.Sprintf("The gradients overflow: %d of %d steps were skipped", t.Skipped, t.SkippedOf)
+		}
+		list = append(list, g)
+	}
+	return list
 }
 
 // rate is how fast a training went, in what its log says most of.

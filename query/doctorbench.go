@@ -125,12 +125,11 @@ func (q *DoctorBench) named(s *result.Sweep) (*doctor.Curve, error) {
 	if s.GPU() == "" {
 		return nil, fmt.Errorf("%s does not name its GPUs; give the cluster with -c", s.ID)
 	}
-	guessed := ""
+	machine, guessed := fmt.Sprintf("%d × %d %s", s.Nodes, s.PerNode, s.GPU()), ""
 	if s.Nodes > 1 {
 		u, ok := hardware.UsualNetworkOf(s.GPU())
 		if !ok {
-			return nil,
-				fmt.Errorf("%s ran on %d nodes, and nothing says what joins them; give the cluster with -c", s.ID, s.Nodes)
+			return doctor.Unpredicted(s, machine, "nothing says what joins the nodes; give the cluster with -c"), nil
 		}
 		n, rate := max(1, u.NICsPerGPU*float64(s.PerNode)), u.Port.Gbps()
 		s.Machine = &result.Machine{GPU: s.GPU(), NICs: &n, Gbps: &rate, Fabric: "InfiniBand"}
@@ -144,7 +143,7 @@ func (q *DoctorBench) named(s *result.Sweep) (*doctor.Curve, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.Machine = fmt.Sprintf("%d × %d %s", s.Nodes, s.PerNode, s.GPU())
+	x.Machine = machine
 	switch way, _, _ := strings.Cut(x.Class, "-"); way {
 	case "pcie", "host", "bridge":
 		guessed = "GPUs behind PCIe as is typical; the output does not state it"

@@ -1,6 +1,7 @@
 package nccltests
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -170,6 +171,25 @@ The average bandwidth of all_reduce over 16 ranks (5 warmups / 20 trials):
 		s := out.Tables[i].Sweeps[0]
 		if have := strings.Join([]string{s.Layout(), s.Tool, s.Library, s.GPU()}, " "); have != want {
 			t.Errorf("%q, expected %q", have, want)
+		}
+	}
+}
+
+// A run for each size: the small ones, whose rates tell nothing, are of the collective that the large ones are of.
+func TestRunsOfSizes(t *testing.T) {
+	run := func(size int, rest string) string {
+		return fmt.Sprintf("# nThread 2 nGpus 1 minBytes %d maxBytes %d step: 2(factor) warmup iters: 2 iters: 5 "+
+			"validation: 0\n"+
+			"# Using devices\n#   Rank  0 Pid 11 on n1 device  0 [0x0f] NVIDIA A10\n"+
+			"#   Rank  1 Pid 12 on n2 device  0 [0x0f] NVIDIA A10\n#   Rank  2 Pid 13 on n3 device  0 [0x0f] NVIDIA A10\n"+
+			"#\n#       size         count      type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n"+
+			"%12d %12d     float     sum %s    N/A\n", size, size, size, size/4, rest)
+	}
+	small, large := run(64, "55.57    0.00    0.00"), run(1<<28, "129055    2.08    2.77")
+	for text, want := range map[string]coll.Kind{small + large: coll.AllReduce, small: coll.None} {
+		out, err := ReadOutput("f", strings.NewReader(text))
+		if err != nil || len(out.Tables) == 0 || out.Tables[0].Op != want {
+			t.Errorf("%v %+v", err, out)
 		}
 	}
 }

@@ -141,9 +141,11 @@ func ReadOutput(name string, r io.Reader) (*Output, error) {
 		p.warnf(0, "%d pieces of torn rows could not be used; let NCCL log to a file (NCCL_DEBUG_FILE)", n)
 	}
 	for i := range p.out.Tables {
-		t := &p.out.Tables[i]
-		t.nameOp()
-		t.describe(name)
+		p.out.Tables[i].nameOp()
+	}
+	p.out.shareOps()
+	for i := range p.out.Tables {
+		p.out.Tables[i].describe(name)
 	}
 	if len(p.out.Tables) == 0 && p.out.Failure == "" {
 		return nil, fmt.Errorf("%s: no output of %s; expected \"# nThread … nGpus …\" or a table headed size, count, "+

@@ -1,6 +1,7 @@
 package nccltests
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -41,6 +42,33 @@ func (t *Table) nameOp() {
 	t.OpFrom = ""
 	if t.Op = t.opByColumns(); t.Op != coll.None {
 		t.OpFrom = "columns"
+	}
+}
+
+// shareOps names the tables of sizes too small to tell their collective as those of the same ranks and columns, where
+// these are all of one.
+func (o *Output) shareOps() {
+	of := map[string]coll.Kind{}
+	key := func(t *Table) string {
+		_, redop, root := t.largest()
+		return fmt.Sprint(t.NRanks(), redop, root)
+	}
+	for i := range o.Tables {
+		if t := &o.Tables[i]; t.Op != coll.None {
+			k := key(t)
+			if known, ok := of[k]; ok && known != t.Op {
+				of[k] = coll.None
+			} else {
+				of[k] = t.Op
+			}
+		}
+	}
+	for i := range o.Tables {
+		if t := &o.Tables[i]; t.Op == coll.None {
+			if t.Op = of[key(t)]; t.Op != coll.None {
+				t.OpFrom = "columns"
+			}
+		}
 	}
 }
 

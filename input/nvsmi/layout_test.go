@@ -299,3 +299,22 @@ func TestMatchOthers(t *testing.T) {
 		}
 	}
 }
+
+// Lists of cores that lost their beginning are left out: that of a row which has less than the others of its domain.
+func TestDamagedCores(t *testing.T) {
+	f, err := ReadTopo("x", strings.NewReader("\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\n"+
+		"GPU0\t X \tNV4\tNV4\tNV4\t-15,32-47\t0\nGPU1\tNV4\t X \tNV4\tNV4\t-15,32-47\t0\n"+
+		"GPU2\tNV4\tNV4\t X \tNV4\t16-31,48-63\t1\nGPU3\tNV4\tNV4\tNV4\t X \t6-31,48-63\t1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"", "", "16-31,48-63", ""} {
+		d := f.Types[0].Devices[f.Types[0].Of(cluster.GPU)[i]]
+		if d.GPU.Cores != want || !d.GPU.NUMA.Known() || d.GPU.NUMA.Value != i/2 {
+			t.Errorf("GPU%d: cores %q, NUMA %+v", i, d.GPU.Cores, d.GPU.NUMA)
+		}
+	}
+	if len(f.Warnings) != 3 {
+		t.Errorf("%q", f.Warnings)
+	}
+}

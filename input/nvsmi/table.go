@@ -277,6 +277,34 @@ func (t *table) affinity(r *pairtable.Row) (cores string, numa int) {
 	return cores, -1
 }
 
+// coreList is a whole list of cores.
+var coreList = lazyre.New(`^\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*$`)
+
+// dropDamaged leaves out lists of cores that lost their beginning: they begin with a hyphen or a comma, or are the end
+// of what a longer one of the same NUMA domain says.
+func (t *table) dropDamaged() {
+	whole := map[int]string{} // the longest list of a domain
+	for _, r := range t.Rows {
+		if r != nil {
+			if cores, numa := t.affinity(r); len(cores) > len(whole[numa]) && coreList.MatchString(cores) {
+				whole[numa] = cores
+			}
+		}
+	}
+	for i, r := range t.Rows {
+		if r == nil {
+			continue
+		}
+		cores, numa := t.affinity(r)
+		if cores != "" && (!coreList.MatchString(cores) || numa >= 0 && cores != whole[numa] &&
+			strings.Contains(cores, ",") && strings.HasSuffix(whole[numa], cores)) {
+			t.Warns.Addf(r.Line, "row %s: the list of cores %q is damaged; expected a list such as 0-31,64-95; left out",
+				t.Cols[i], cores)
+			r.Tail[0] = "N/A"
+		}
+	}
+}
+
 // names are the hosts of a table: a prompt tells several apart, but may be a container's.
 func (t *table) names(several bool) []string {
 	switch {

@@ -129,6 +129,7 @@ func (m *machine) addMachine(f *cluster.Fragment, several bool, types map[[sha25
 			len(t.Cols))
 	}
 	hosts := t.names(several)
+	t.dropDamaged()
 	t.addTo(f, hosts[0])
 	sum := sha256.Sum256(fmt.Append(nil, t, t.tails, t.legend))
 	at, known := types[sum]

@@ -33,6 +33,12 @@ type Run struct {
 	// than the first: 0.1 is ten percent.
 	Slow  float64 `json:"slow_share"`
 	Drift float64 `json:"drift"`
+
+	// Skipped is how many steps were skipped for an overflow, of so many; ScaleFell says that the scale of the loss fell
+	// to 1, below which no framework takes it.
+	Skipped   int  `json:"skipped,omitempty"`
+	SkippedOf int  `json:"skipped_of,omitempty"`
+	ScaleFell bool `json:"loss_scale_fell,omitempty"`
 	Facts
 }
 
@@ -57,6 +63,9 @@ type Log struct {
 	open       int     // the step of a line before that names a loss and no rate; less than 1: none
 	unnumbered []Line  // that name a loss and a rate, and no step
 	near       [64]int // numbers of steps before, which other ranks repeat
+	// The first and the last line that counts skipped steps, and the greatest and the last scale.
+	counts        [2]Line
+	scale, scaled float64
 }
 
 // Bounds of what is kept and of what is believed.
@@ -113,13 +122,21 @@ func (g *Log) Take(text string) (Line, bool) {
 	g.facts.join(l.Facts)
 	g.trains = g.trains || l.Trains
 	g.numbered = g.numbered || l.Trains && l.Number >= 0 && !l.bar
+	if l.Skipped >= 0 && l.Number >= 0 {
+		if g.counts[1] = l; g.counts[0].Number == 0 {
+			g.counts[0] = l
+		}
+	}
+	if l.Scale > 0 {
+		g.scale, g.scaled = max(g.scale, l.Scale), l.Scale
+	}
 	if g.framework == "torchtitan" && l.Tokens > 0 { // its tps are those of one GPU
 		l.PerGPU, l.Tokens = l.Tokens, 0
 	}
 	if l.Number < 0 && l.rated() { // the line before has the step
 		l.Number = cmp.Or(g.open, -1)
 	}
-	if g.open = -1; l.Trains && !l.rated() {
+	if g.open = -1; (l.Trains || l.Skipped >= 0) && !l.rated() {
 		g.open = l.Number
 	}
 	if l.Number < 0 && l.Trains && l.Tokens+l.PerGPU > 0 && len(g.unnumbered) < maxKept {
@@ -186,7 +203,8 @@ func (g *Log) Run() *Run {
 	}
 	r := &Run{
 		Bar: !known, Framework: g.framework, First: lines[0].Number, Last: lines[len(lines)-1].Number, Of: of,
-		Lines: len(lines) * (g.stride + 1), Facts: g.facts,
+		Lines: len(lines) * (g.stride + 1), Facts: g.facts, ScaleFell: g.scale > 1 && g.scaled == 1,
+		Skipped: int(g.counts[1].Skipped - g.counts[0].Skipped), SkippedOf: g.counts[1].Number - g.counts[0].Number,
 	}
 	lines = clocked(lines)
 	times := make([]float64, len(lines)) // of a step, in what the lines say

@@ -23,6 +23,8 @@ type Line struct {
 	Number, Of, Rank int
 	Seconds          float64 // of a step
 	Trains           bool    // it names a loss, a learning rate or a norm of gradients
+	Skipped          float64 // steps so far, for an overflow; less than 0: it does not say
+	Scale            float64 // of the loss
 	Rates
 
 	bar   bool    // its number is of a bar
@@ -82,7 +84,7 @@ func (f *Facts) join(from Facts) {
 const Words = "loss|tok/s|tokens/s|tokens_per_sec|it/s|s/it|samples/s|samplespersec|samples_per_sec|samples per " +
 	"sec|mfu|" +
 	"step_timing|step time|step_time|steptime|iteration time|iter time|iter_time|batch time|batch_time|step took|" +
-	"world size|world_size|parallel size|parallel_size|seq_length"
+	"skipped=|world size|world_size|parallel size|parallel_size|seq_length"
 
 // setter takes a number with its unit; false where it cannot be what the name says.
 type setter func(l *Line, v float64, unit string) bool
@@ -95,7 +97,8 @@ var givers = map[string]setter{
 	"step": number, "rank": rank, "nothing": func(*Line, float64, string) bool { return true },
 	"s": seconds, "ms": milliseconds, "time": unitSeconds, "average": average, "per_s": perSecond,
 	"tokens_per_s": tokens, "tokens_per_s_gpu": perGPU, "samples_per_s": samples, "mfu": share, "tflops_per_gpu": flops,
-	"trains": trains,
+	"trains": trains, "skipped": func(l *Line, v float64, _ string) bool { l.Skipped = v; return true },
+	"scale": func(l *Line, v float64, _ string) bool { return set(&l.Scale, v, 1e12) },
 }
 
 // ending is a name, and what it gives.
@@ -225,7 +228,7 @@ func lowered(text string) string { return strings.ToLower(text[:min(len(text), m
 
 // parse reads a line in lower case; false where it says nothing of a step or a job.
 func parse(text string) (Line, bool) {
-	l := Line{Number: -1, Rank: -1, eta: timed().In(text)}
+	l := Line{Number: -1, Rank: -1, Skipped: -1, eta: timed().In(text)}
 	known := false
 	before := 0 // where the words before a number begin
 	for at := 0; at < len(text); {

@@ -347,3 +347,27 @@ func TestNoStep(t *testing.T) {
 
 // Parse reads a line as it stands.
 func Parse(text string) (Line, bool) { return parse(lowered(text)) }
+
+// Older DeepSpeed names the step in the line before that of its timer; skipped steps count from the first such line.
+func TestSkippedSteps(t *testing.T) {
+	var g Log
+	for i := 10; i <= 50; i += 10 {
+		g.Take(fmt.Sprintf("[INFO] [logging.py:68:log_dist] [Rank 0] step=%d, skipped=%d, lr=[5e-05], mom=[(0.9, 0.999)]", i,
+			7+i/2))
+		g.Take(fmt.Sprintf("[INFO] [timer.py:198:stop] 0/%d, RunningAvgSamplesPerSec=230.5, CurrSamplesPerSec=227.5", i))
+	}
+	if r := g.Run(); r == nil || r.Samples != 227.5 || r.Last != 50 || r.Skipped != 20 || r.SkippedOf != 40 ||
+		r.ScaleFell {
+		t.Errorf("%+v", r)
+	}
+	for scale, fell := range map[string]bool{"1024.0": true, "1.0": false} { // bf16 has one of 1 from the beginning
+		var g Log
+		for i, s := range []string{scale, "1.0", "1.0"} {
+			g.Take(fmt.Sprintf(" iteration %d/ 50 | elapsed time per iteration (ms): 500.0 | lm loss: 2.0 | loss scale: %s |",
+				i+1, s))
+		}
+		if r := g.Run(); r == nil || r.ScaleFell != fell {
+			t.Errorf("from %s: %+v", scale, r)
+		}
+	}
+}

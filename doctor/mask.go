@@ -1,54 +1,32 @@
 package doctor
 
 import (
+	_ "embed" // for the shapes of secrets
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"busbar.dev/finding"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/texttab"
 )
 
-// value is a secret as it stands behind its name: quoted, perhaps with blanks in
-// it, or up to the next blank.
-const value = `(?:\\?"[^"]*"?|\\?'[^']*'?|[^\s"']{3,})`
+// secretTable has the shapes of secrets that stand in logs and environments, an expression a line. The first group is
+// kept, the rest is replaced. Names that say so come first, with whatever else is in the name; tokens of text are none.
+//
+//go:embed secrets.txt
+var secretTable string
 
-// masks are the shapes of secrets that stand in logs and environments. The first
-// group is kept, the rest is replaced.
-var masks = []*lazyre.Regexp{
-	// Names that say so, with whatever else is in the name; tokens of text are none.
-	lazyre.
-		New(`(?i)((?:api[_-]?key|apikey|access[_-]?key(?:[_-]?id)?|account[_-]?key|private[_-]?key|secret[\w-]*|token|jwt|passwd|password|passphrase|credentials?)\\?["']?\s*[=:]\s*)` + value),
-	lazyre.New(`(\b[A-Z0-9]+(?:_[A-Z0-9]+)*_(?:KEY|PASS|PWD)=)` + value),
-	lazyre.New(`(?i)((?:[?&]sig|signature)=)` + value),
-	lazyre.
-		New(`(?i)("?name"?\s*[:=]\s*["']?[\w-]*(?:token|secret|passw|_key|credential)[\w-]*["']?\s*,\s*"?value"?\s*[:=]\s*)` +
-			value),
-	lazyre.
-		New(`(?i)(--?(?:[a-z]+[_-])*(?:token|passwd|password|passphrase|api[_-]?key|access[_-]?key|secret[a-z_-]*|credentials?)\s+)` + value),
-	lazyre.New(`(\bsshpass\s+-p\s*|\bmysql\w*\s(?:.*\s)?-p)\S+`),
-	lazyre.New(`(\bcurl\s(?:.*\s)?(?:-u|--user)[ =]?)\S+:\S+`),
-	lazyre.New(`(?i)(\bcookie:\s*).+`),
-	lazyre.New(`(?i)(authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token)?\s*)[A-Za-z0-9._~+/=-]{6,}`),
-	lazyre.New(`(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}`),
-	lazyre.New(`([a-z][a-z0-9+.-]*://)[^\s/]+@`), // a token may be the user's name
-	lazyre.New(`()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`),
-	lazyre.New(`()\bgh[pousr]_[A-Za-z0-9]{20,}\b`),
-	lazyre.New(`()\b(?:github|dckr)_pat_[A-Za-z0-9_-]{16,}\b`),
-	lazyre.New(`()\b(?:hf|npm|rpa)_[A-Za-z0-9]{20,}\b`),
-	lazyre.New(`()\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}\b`),
-	lazyre.New(`()\bsk-[A-Za-z0-9_-]{20,}\b`),
-	lazyre.New(`()\bxox[abprs]-[A-Za-z0-9-]{10,}\b`),
-	lazyre.New(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`),
-	lazyre.New(`((?i:wandb)[\w ]{0,24}[=: ]\s*["']?)[0-9a-f]{40}\b`),
-	lazyre.New(`()-----BEGIN [A-Z ]*PRIVATE KEY-----.*`),
-	lazyre.New(`()\bglpat-[A-Za-z0-9_-]{16,}\b`),
-	lazyre.New(`()\bnvapi-[A-Za-z0-9_-]{20,}\b`),
-	lazyre.New(`()\bpypi-[A-Za-z0-9_-]{20,}`),
-	lazyre.New(`()\bAIza[0-9A-Za-z_-]{35}\b`),
-	lazyre.New(`()\bya29\.[A-Za-z0-9_-]{16,}`),
-	lazyre.New(`()\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`),
-}
+// masks are those of secretTable. {value} in it is a secret as it stands behind its name: quoted, perhaps with blanks
+// in it, or up to the next blank.
+var masks = sync.OnceValue(func() (list []*regexp.Regexp) {
+	const value = `(?:\\?"[^"]*"?|\\?'[^']*'?|[^\s"']{3,})`
+	for line := range strings.Lines(strings.ReplaceAll(secretTable, "{value}", value)) {
+		list = append(list, regexp.MustCompile(strings.TrimSuffix(line, "\n")))
+	}
+	return list
+})
 
 var (
 	ipv4 = lazyre.New(`\b(?:\d{1,3}\.){3}\d{1,3}\b`)
@@ -61,7 +39,7 @@ const hidden = "***"
 
 // Secrets replaces what looks like a token, key or password in a text.
 func Secrets(s string) string {
-	for _, m := range masks {
+	for _, m := range masks() {
 		s = m.ReplaceAllString(s, "${1}"+hidden)
 	}
 	return s

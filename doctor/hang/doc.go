@@ -269,8 +269,7 @@ func (c *Case) AddRAS(r *ras.Report, at time.Time) {
 
 // Empty reports a case about which nothing is known.
 func (c *Case) Empty() bool {
-	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.logs)+len(c.procs)+len(c.silent)+
-		len(c.rings) == 0
+	return !c.Dumped() && len(c.logs) == 0
 }
 
 // Unread says which files could not be read, each on a line of its own.

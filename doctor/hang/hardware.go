@@ -33,8 +33,8 @@ func (v *logView) gpuFault() (claim, bool) {
 	default:
 		return claim{}, false
 	}
-	for _, t := range list[:min(len(list), 4)] {
-		c.quotes = append(c.quotes, t.quote())
+	c.quotes = quotes(list...)
+	for _, t := range list[:len(c.quotes)] {
 		if t.rank >= 0 {
 			c.ranks = append(c.ranks, t.rank)
 		} else if t.Host != "" {
@@ -57,12 +57,12 @@ func (v *logView) network() (claim, bool) {
 		return claim{}, false
 	}
 	c := newClaim(Network, fromLog)
+	c.quotes = quotes(list...)
 	c.why = "NCCL's network transport failed: " + short(list[0].Text)
 	by := map[string]map[string]bool{} // who names a host
 	ends := map[string]bool{}
 	most := 0
 	for _, t := range list {
-		c.quotes = append(c.quotes, t.quote())
 		host := t.Host
 		if len(own) == 0 {
 			host = v.j.named(t.Peer)
@@ -74,7 +74,6 @@ func (v *logView) network() (claim, bool) {
 		ends[t.Host], ends[v.j.named(t.Peer)] = true, true
 		most = max(most, len(by[host]))
 	}
-	c.quotes = c.quotes[:min(len(list), 4)]
 	delete(by, "")
 	blamed := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(h string) bool { return len(by[h]) < most })
 	if c.doubt = len(own) == 0 && (most < 2 || len(blamed) != 1); c.doubt {

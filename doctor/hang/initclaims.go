@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"busbar.dev/finding"
 	"busbar.dev/input/joblog"
 )
 
@@ -57,7 +56,7 @@ func (v *logView) neverJoined() (claim, bool) {
 	c := v.j.notJoined(fromLog, "comm init", slices.Sorted(maps.Keys(first.started)), absent[first])
 	c.comm.Hash = fmt.Sprintf("%016x", first.hash)
 	for _, r := range c.waiting[:min(len(c.waiting), 3)] {
-		c.quotes = append(c.quotes, first.started[r].quote())
+		c.quotes = append(c.quotes, quotes(first.started[r])...)
 	}
 	return v.unread(c), true
 }
@@ -174,7 +173,7 @@ func (v *logView) rendezvous() (claim, bool) {
 		return claim{}, false
 	}
 	c := v.j.notJoined(fromLog, "rendezvous", except(all, missing), missing)
-	c.quotes = []finding.Quote{last.quote()}
+	c.quotes = quotes(last)
 	return v.unread(c), true
 }
 

@@ -67,12 +67,6 @@ func (c *Case) Judge() *Verdict {
 			v.Confidence = min(v.Confidence, 0.6) // without dumps a collective of another size looks the same
 		}
 	}
-	if v.Ranks == nil {
-		v.Ranks = []Culprit{}
-	}
-	if v.Evidence == nil {
-		v.Evidence = []finding.Quote{}
-	}
 	v.Confidence = math.Round(100*v.Confidence) / 100
 	x.advise(v)
 	if !x.moved {
@@ -106,7 +100,7 @@ func (x *judge) signals() []string {
 // decide asks for each cause in turn.
 func (x *judge) decide() *Verdict {
 	if x.c.mixed != "" {
-		return &Verdict{State: Unknown, Kind: UnknownKind, Text: x.c.mixed}
+		return x.verdict(claim{kind: UnknownKind, why: x.c.mixed}, Unknown)
 	}
 	hung, failed := func() State { return Hung }, func() State { return Failed }
 	for _, try := range []struct {
@@ -306,17 +300,13 @@ func (x *judge) gone() (claim, bool) {
 }
 
 // notHere are those of ranks whose process is not seen to go on: one that runs and did not take itself down has not
-// ended, it only has not noticed yet. Where that leaves nobody, all of them are.
+// ended, it only has not noticed yet.
 func (x *judge) notHere(ranks []int) []int {
-	few := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool {
+	return unless(ranks, func(r int) bool {
 		p := x.processOf(r)
 		alive := p != nil && p.State != 'Z' || x.answers([]int{r})
 		return alive && !x.log.orderly(r)
 	})
-	if len(few) == 0 {
-		return ranks
-	}
-	return few
 }
 
 // closing decides how a process went: with closed connections it ended, in order or not; with open ones it only
@@ -415,26 +405,23 @@ func (x *judge) passing() *Verdict {
 		},
 	} {
 		if o.is {
-			return &Verdict{State: o.state, Kind: o.kind, Confidence: o.sure, Text: o.text}
+			return x.verdict(claim{kind: o.kind, sure: o.sure, why: o.text}, o.state)
 		}
 	}
-	return &Verdict{
-		State: Unknown, Kind: UnknownKind,
-		Text: "Nothing that was read tells who waits for whom: give the dumps of PyTorch's flight recorder, RAS answers, " +
-			"or " +
-			"the logs of all ranks",
-	}
+	return x.verdict(claim{
+		kind: UnknownKind,
+		why: "Nothing that was read tells who waits for whom: give the dumps of PyTorch's flight recorder, RAS answers, " +
+			"or the logs of all ranks",
+	}, Unknown)
 }
 
 // uncollected is the verdict on ranks that wait for some whose dumps were not given.
 func (x *judge) uncollected() *Verdict {
-	w := x.rec.waits
-	c := claim{kind: UnknownKind, waiting: w.waiting}
-	if op, ok := w.needed[w.absent[0]]; ok {
-		x.rec.describe(&c, op)
-	}
+	absent := x.rec.waits.absent
+	c := x.rec.waitFor(UnknownKind, absent)
+	c.ranks = nil
 	c.why = fmt.Sprintf("%s waits for %s, and there is no dump of %[2]s. Who holds it up is not known: give the dumps of "+
-		"all ranks", c.what(), rankList(w.absent))
+		"all ranks", c.what(), rankList(absent))
 	return x.verdict(c, Unknown)
 }
 
@@ -443,7 +430,7 @@ func (x *judge) verdict(c claim, state State) *Verdict {
 	v := &Verdict{
 		State: state, Kind: c.kind, Confidence: c.sure, Ranks: x.job.culprits(c.ranks), Nodes: c.nodes, Communicator: c.comm,
 		Op: c.op, Sequence: c.seq,
-		Waiting: c.waiting, Text: c.why, Evidence: c.quotes, doubt: c.doubt,
+		Waiting: c.waiting, Text: c.why, Evidence: append([]finding.Quote{}, c.quotes...), doubt: c.doubt,
 	}
 	if len(c.ranks) > 0 && len(c.ranks) < 64 {
 		v.Evidence = append(x.lastWords(c), v.Evidence...)

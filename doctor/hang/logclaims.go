@@ -20,8 +20,19 @@ type told struct {
 	log  *joblog.Log
 }
 
-func (t told) quote() finding.Quote {
-	return finding.Quote{File: t.log.Name, Line: t.Line, Text: t.Text}
+// claim is what an event says of its rank.
+func (t told) claim(kind Kind, source string) claim {
+	c := newClaim(kind, source)
+	c.ranks, c.quotes = []int{t.rank}, quotes(t)
+	return c
+}
+
+// quotes are the lines of the first few events.
+func quotes(list ...told) (q []finding.Quote) {
+	for _, t := range list[:min(len(list), 4)] {
+		q = append(q, finding.Quote{File: t.log.Name, Line: t.Line, Text: t.Text})
+	}
+	return q
 }
 
 // logView is what all logs say together.
@@ -110,13 +121,13 @@ func (v *logView) died() (claim, bool) {
 		return claim{}, false
 	}
 	best := own[i]
-	c := newClaim(Exited, fromLog)
+	c := best.claim(Exited, fromLog)
 	for _, t := range own {
 		if t.Text == best.Text {
 			c.ranks = append(c.ranks, t.rank) // the same error on several ranks
 		}
 	}
-	c.ranks, c.quotes = slices.Compact(sorted(c.ranks)), []finding.Quote{best.quote()}
+	c.ranks = slices.Compact(sorted(c.ranks))
 	c.why = fmt.Sprintf("%s raised %s", rankList(c.ranks), short(best.Text))
 	if best.Desc != "" {
 		c.why += " at " + strings.TrimSpace(best.Desc)
@@ -128,8 +139,7 @@ func (v *logView) died() (claim, bool) {
 func (v *logView) exits() (claim, bool) {
 	for _, t := range v.by[joblog.OOMKill] {
 		if t.rank >= 0 {
-			c := newClaim(Killed, fromKernel)
-			c.ranks, c.quotes = []int{t.rank}, []finding.Quote{t.quote()}
+			c := t.claim(Killed, fromKernel)
 			c.why = fmt.Sprintf("the kernel killed rank %d's process for memory", t.rank)
 			return c, true
 		}
@@ -147,8 +157,7 @@ func (v *logView) exits() (claim, bool) {
 	if first == nil {
 		return claim{}, false
 	}
-	c := newClaim(Exited, fromLog)
-	c.ranks, c.quotes = []int{first.rank}, []finding.Quote{first.quote()}
+	c := first.claim(Exited, fromLog)
 	c.why = fmt.Sprintf("rank %d ended with exit code %d", first.rank, first.Code)
 	if first.Code == -9 {
 		c.become(Killed)
@@ -204,7 +213,7 @@ func (v *logView) logSet() *flightrec.Set {
 func (v *logView) cite(rank int, e *flightrec.Entry) (list []finding.Quote) {
 	for _, t := range v.of(joblog.Status, joblog.DumpSignal, joblog.Timeout, joblog.Mismatch) {
 		if t.rank == rank && (e == nil && t.Enqueued > 0 || e != nil && t.Seq == int(e.Seq)) {
-			list = []finding.Quote{t.quote()}
+			list = quotes(t)
 		}
 	}
 	return list
@@ -250,7 +259,7 @@ func (v *logView) nameGroups() {
 func (v *logView) gaveUp() claim {
 	op := v.by[joblog.Timeout][0]
 	return claim{
-		kind: UnknownKind, source: fromLog, sure: 0.3, op: opWord(op.Op), seq: op.Seq, quotes: []finding.Quote{op.quote()},
+		kind: UnknownKind, source: fromLog, sure: 0.3, op: opWord(op.Op), seq: op.Seq, quotes: quotes(op),
 		why: "the watchdogs of all ranks that have a log gave up",
 	}
 }

@@ -167,11 +167,7 @@ func (x *table) straggler() (claim, bool) {
 	if len(w.roots) == 0 || x.running || x.source == fromLog && len(w.roots) > max(1, x.job.world/2) {
 		return claim{}, false
 	}
-	c := newClaim(Late, x.source)
-	c.ranks, c.waiting = w.roots, w.waiting
-	if op, ok := w.needed[w.roots[0]]; ok {
-		x.describe(&c, op)
-	}
+	c := x.waitFor(Late, w.roots)
 	c.why = fmt.Sprintf("%s has not launched %s", rankList(w.roots), c.what())
 	for _, r := range w.roots[:min(len(w.roots), 3)] {
 		c.quotes = append(c.quotes, x.quote(x.ranks[r], nil)...)
@@ -180,6 +176,16 @@ func (x *table) straggler() (claim, bool) {
 		c.doubtful(0.5)
 	}
 	return c, true
+}
+
+// waitFor is a claim about ranks that others wait for, with what they wait in.
+func (x *table) waitFor(kind Kind, ranks []int) claim {
+	c := newClaim(kind, x.source)
+	c.ranks, c.waiting = ranks, x.waits.waiting
+	if op, ok := x.waits.needed[ranks[0]]; ok {
+		x.describe(&c, op)
+	}
+	return c
 }
 
 // describe fills in the collective.
@@ -217,11 +223,7 @@ func (x *table) missing() (claim, bool) {
 		len(x.absent) > max(1, len(x.order)/2) {
 		return claim{}, false
 	}
-	c := newClaim(NoReport, x.source)
-	c.ranks, c.waiting = w.absent, w.waiting
-	if op, ok := w.needed[w.absent[0]]; ok {
-		x.describe(&c, op)
-	}
+	c := x.waitFor(NoReport, w.absent)
 	what := "dump"
 	if x.source == fromLog {
 		what = "line"

@@ -27,9 +27,7 @@ func (v *logView) vanished() (claim, bool) {
 	c.why = fmt.Sprintf("%s ended without a message: its peers found their connections closed, and it noticed nothing",
 		rankList(ranks))
 	for _, k := range []joblog.Kind{joblog.PeerClosed, joblog.RemoteError} {
-		for _, t := range v.by[k][:min(len(v.by[k]), 2)] {
-			c.quotes = append(c.quotes, t.quote())
-		}
+		c.quotes = append(c.quotes, quotes(v.by[k][:min(len(v.by[k]), 2)]...)...)
 	}
 	return c, true
 }
@@ -48,11 +46,15 @@ func (v *logView) orderly(rank int) bool {
 	return slices.ContainsFunc(v.of(joblog.CommAbort, joblog.Shutdown), func(t told) bool { return t.rank == rank })
 }
 
-// unnoticed are those of some ranks that are gone who did not notice before that another is; all where everybody did.
+// unnoticed are those of some ranks that are gone who did not notice before that another is.
 func (v *logView) unnoticed(ranks []int) []int {
-	first := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { _, ok := v.noticed[r]; return ok })
-	if len(first) == 0 {
-		return ranks
+	return unless(ranks, func(r int) bool { _, ok := v.noticed[r]; return ok })
+}
+
+// unless are ranks without those of which something is so; all where it is so of all.
+func unless(ranks []int, is func(int) bool) []int {
+	if few := slices.DeleteFunc(slices.Clone(ranks), is); len(few) > 0 {
+		return few
 	}
-	return first
+	return ranks
 }

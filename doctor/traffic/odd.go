@@ -109,51 +109,52 @@ func (b *builder) names(list []int) string {
 	return strings.Join(out, ", ")
 }
 
-// oddWays are the ways of hops that are worth a word: within a host, and over the network.
-var oddWays = []struct{ id, text string }{
-	{"connections-missing", "hops of rings have no line that says how they are connected"},
-	{"pair-shm", "GPUs of one host talk through host memory (SHM)"},
-	{"pair-net", "GPUs of one host talk over the network"},
-	{"sockets", "hosts are joined by TCP sockets: every byte passes the processors"},
-	{"gdr-none", "hops over the network use no GPUDirect RDMA: every byte goes through host memory"},
-	{"rails-crossed", "hops leave by one NIC and arrive at another number: on a network of rails they cross a spine"},
-	{"pxn", "hops go through the NIC of another GPU (PXN), over NVLink"},
+// way is one that is worth a word, and whether a hop goes it.
+type way struct {
+	id, text string
+	is       bool
 }
 
-// ways are those of a hop, by the ids of oddWays.
-func (b *builder) ways(h *Hop) (list []string) {
+// ways are those of a hop: within a host, and over the network.
+func (b *builder) ways(h *Hop) []way {
 	inside := b.HostOf[h.From] >= 0 && b.HostOf[h.From] == b.HostOf[h.To]
-	add := func(id string, is bool) {
-		if is {
-			list = append(list, id)
-		}
-	}
 	net := h.Transport == "NET"
 	socket := strings.HasPrefix(h.Via, "NET/Socket")
-	add("connections-missing", h.Ring && h.Transport == "" && len(b.Unseen) == 0)
-	add("pair-shm", inside && h.Transport == "SHM")
-	add("pair-net", inside && net)
-	add("sockets", socket)
-	add("gdr-none", net && !h.GDR && !socket)
-	add("rails-crossed", h.Out >= 0 && h.In >= 0 && b.NICs[h.Out].Dev != b.NICs[h.In].Dev)
-	add("pxn", h.Proxy >= 0)
-	return list
+	return []way{
+		{
+			"connections-missing", "hops of rings have no line that says how they are connected",
+			h.Ring && h.Transport == "" && len(b.Unseen) == 0,
+		},
+		{"pair-shm", "GPUs of one host talk through host memory (SHM)", inside && h.Transport == "SHM"},
+		{"pair-net", "GPUs of one host talk over the network", inside && net},
+		{"sockets", "hosts are joined by TCP sockets: every byte passes the processors", socket},
+		{
+			"gdr-none", "hops over the network use no GPUDirect RDMA: every byte goes through host memory",
+			net && !h.GDR && !socket,
+		},
+		{
+			"rails-crossed", "hops leave by one NIC and arrive at another number: on a network of rails they cross a spine",
+			h.Out >= 0 && h.In >= 0 && b.NICs[h.Out].Dev != b.NICs[h.In].Dev,
+		},
+		{"pxn", "hops go through the NIC of another GPU (PXN), over NVLink", h.Proxy >= 0},
+	}
 }
 
 // oddHops counts the hops of each odd way.
 func (b *builder) oddHops() {
-	count, line := map[string]int{}, map[string]int{}
+	var odd []Odd
 	for i := range b.Hops {
 		h := &b.Hops[i]
-		for _, id := range b.ways(h) {
-			if count[id]++; count[id] == 1 {
-				line[id] = h.Line
+		for k, w := range b.ways(h) {
+			if k == len(odd) {
+				odd = append(odd, Odd{ID: w.id, Text: w.text})
+			}
+			if o := &odd[k]; w.is {
+				if o.Hops++; o.Hops == 1 {
+					o.Line = h.Line
+				}
 			}
 		}
 	}
-	for _, w := range oddWays {
-		if n := count[w.id]; n > 0 {
-			b.Odd = append(b.Odd, Odd{w.id, w.text, n, line[w.id]})
-		}
-	}
+	b.Odd = append(b.Odd, slices.DeleteFunc(odd, func(o Odd) bool { return o.Hops == 0 })...)
 }

@@ -199,7 +199,14 @@ say() { # to the system log, and to slurmd's
 }
 drain() { # with a part of the reason that is ours: parts end in "; ", and those of others stay
   ours="[HC] busbar: $1"
-  now=$(timeout 5 scontrol show node "$node" --oneliner | sed -n 's/.* Reason=\(.*\) \[[^][ ]*T[0-9:]*\].*/\1/p')
+  if ! now=$(SLURM_TIME_FORMAT=standard timeout 5 scontrol show node "$node" --oneliner) || [ "${now#*NodeName=}" = "$now" ]; then
+    # There may be a reason, which must stay. scontrol may refuse to drain without one.
+    timeout 10 scontrol update NodeName="$node" State=DRAIN || say "$node could not be drained: its present reason cannot be read, and stays"
+    return
+  fi
+  # A reason ends with [user@time]; of one that does not, what follows is kept with it.
+  now=$(printf '%s\n' "$now" | tr '\n' ' ' | LC_ALL=C sed '/ Reason=/!d; s/ Reason=/\n/; s/.*\n//
+/ \[[^][]*@[^][]*\]/!s/ ResumeAfterTime=.*//; s/\(.*\) \[[^][]*@[^][]*\].*/\1/; s/ *$//')
   case $now in *"$ours"*) return ;; esac
   rest=$(printf '%s\n' "$now" | sed 's/; /\n/g' | sed '/^$/d; /^\[HC\] busbar:/d; s/$/; /' | tr -d '\n')
   timeout 10 scontrol update NodeName="$node" State=DRAIN Reason="$rest$ours" || say "$node could not be drained"
@@ -213,6 +220,7 @@ case $code in
   ;;
 1)
   reason=$(printf '%s\n' "$why" | sed -n '/^  /{s///; s/;/,/g; p}' | head -n 3 | tr '\n' ',' | sed 's/,$//; s/,\([^ ]\)/, \1/g' | cut -c1-200)
+  reason=${reason:-the check found it unhealthy and printed no reason}
   say "$node is unhealthy$about: $reason"
   drain "$reason"
   exit 1

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -16,7 +17,8 @@ func TestCheckProlog(t *testing.T) {
 		t.Skip(err)
 	}
 	for name, tt := range map[string]struct {
-		code, job, reason string // what busbar exits with, the job, and the node's reason before
+		// What busbar exits with, the job, and the node's reason before; after a ! what scontrol does when it is asked.
+		code, job, reason string
 		exit              int
 		drained, says     string
 	}{
@@ -38,6 +40,24 @@ func TestCheckProlog(t *testing.T) {
 		"ours of before": {
 			"1", "", "[HC] busbar: GPU 1 is gone; bad disk", 1, "Reason=bad disk; [HC] busbar: GPU 6 has 8", "n7 is unhealthy",
 		},
+		"not read": {
+			"1", "", "!exit 124", 1, "State=DRAIN\n", "n7 could not be drained: its present reason cannot be read, and stays",
+		},
+		"no answer": {"1", "42", "!true", 1, "State=DRAIN\n", "n7 could not be drained"},
+		"no reason": {"1", "", "!echo NodeName=n7 ResumeAfterTime=None", 1, "Reason=[HC] busbar: GPU 6", "n7 is unhealthy"},
+		"another clock": {
+			"1", "", "!echo 'NodeName=n7 Reason=bad [x@y] disk Reason=z [root@Nov 19 10:00:00] ResumeAfterTime=None'", 1,
+			"Reason=bad [x@y] disk Reason=z; [HC] busbar: GPU 6", "n7 is unhealthy",
+		},
+		"no stamp": {
+			"1", "", "!printf 'NodeName=n7 Reason=bad\\ndisk ResumeAfterTime=None\\n'", 1, "Reason=bad disk; [HC] busbar: GPU 6",
+			"n7 is unhealthy",
+		},
+		"silent": {
+			"1 silent", "", "bad disk", 1,
+			"Reason=bad disk; [HC] busbar: the check found it unhealthy and printed no reason\n",
+			"printed no reason",
+		},
 		"again": {"1", "", "bad disk; [HC] busbar: GPU 6 has 8 PCIe lanes of 16, at most", 1, "", "n7 is unhealthy"},
 	} {
 		dir := t.TempDir()
@@ -48,14 +68,20 @@ func TestCheckProlog(t *testing.T) {
 			}
 			return path
 		}
+		code, silent, _ := strings.Cut(tt.code, " ")
 		program := file("it's busbar",
-			"#!/bin/sh\necho \"$@\" >> "+dir+"/called\necho 'n7: unhealthy'\necho '  GPU 6 has 8 PCIe "+
-				"lanes of 16; at most'; exit "+tt.code+"\n")
+			"#!/bin/sh\necho \"$@\" >> "+dir+"/called\n[ -z '"+silent+"' ] || exit "+code+
+				"\necho 'n7: unhealthy'\necho '  GPU 6 has 8 PCIe "+
+				"lanes of 16; at most'; exit "+code+"\n")
 		if tt.code == "127" {
 			program = filepath.Join(dir, "nowhere")
 		}
-		file("scontrol", "#!/bin/sh\ncase $1 in show) echo \"NodeName=n7 State=IDLE Comment=x Reason="+tt.reason+
-			" [root@2026-01-02T03:04:05] ResumeAfterTime=None\" ;; *) echo \"$@\" >> "+dir+"/drained ;; esac\n")
+		show, other := strings.CutPrefix(tt.reason, "!")
+		if !other {
+			show = "echo 'NodeName=n7 State=IDLE Comment=x Reason=" + show + " [root@2026-01-02T03:04:05] ResumeAfterTime=None'"
+		}
+		file("scontrol", "#!/bin/sh\ncase $1 in show) "+show+" ;; *) echo \"$@\" >> "+dir+
+			"/drained; case $* in *Reason=*) ;; *) exit 1 ;; esac ;; esac\n")
 		file("logger", "#!/bin/sh\necho \"$@\" >> "+dir+"/log\n")
 		text, err := CheckFile(t.Context(), Env{}, "slurm", program, Check{})
 		if err != nil {
@@ -122,8 +148,8 @@ func TestCheckFileFlags(t *testing.T) {
 			t.Errorf("%s of a preset: %v\n%s", kind, err, plain)
 		}
 		for _, text := range []string{text, plain} {
-			if i := strings.Index(text, "@"); i >= 0 {
-				t.Errorf("%s: left over: %q", kind, text[i:])
+			if left := regexp.MustCompile(`@[A-Z]+@`).FindString(text); left != "" {
+				t.Errorf("%s: left over: %q", kind, left)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"busbar.dev/finding"
@@ -50,6 +51,8 @@ func (s *running) startKube() (err error) {
 // reaches the page may ask.
 func (s *running) exchange() web.Route {
 	turns := make(chan struct{}, 8)
+	var mu sync.Mutex
+	noted := map[int]time.Time{} // by the code answered
 	return web.Route{
 		Method: http.MethodPost, Path: client.ExchangePath, Role: web.Public, Body: 1,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +66,7 @@ func (s *running) exchange() web.Route {
 				return
 			}
 			creds, err := s.credentialsFor(ctx, r.Header.Get("Authorization"))
-			code := http.StatusServiceUnavailable
+			code, text := http.StatusServiceUnavailable, "the token could not be reviewed; try again"
 			switch {
 			case err == nil:
 				w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -71,16 +74,26 @@ func (s *running) exchange() web.Route {
 				_, _ = w.Write(creds) // the client has gone
 				return
 			case errors.Is(err, kube.ErrRefused):
-				code = http.StatusUnauthorized
-			case errors.Is(err, bus.ErrRevoked):
-				code = http.StatusForbidden
+				code, text = http.StatusUnauthorized, "the token is refused"
+			case errors.Is(err, bus.ErrRevoked), errors.Is(err, errName):
+				code, text = http.StatusForbidden, "the token's node gets no credentials"
 			case errors.Is(err, bus.ErrIssued):
-				code = http.StatusTooManyRequests
+				code, text = http.StatusTooManyRequests, "too many credentials for this node; try again later"
 			}
-			web.Fail(w, code, err.Error())
+			// What the API server says may hold its secrets, and anybody asks: not to them, and not to fill a log.
+			mu.Lock()
+			if now := time.Now(); now.Sub(noted[code]) >= 10*time.Second {
+				noted[code] = now
+				s.Note(fmt.Sprintf("--kube-agents: answered %d: %+q", code, err))
+			}
+			mu.Unlock()
+			web.Fail(w, code, text+"; the server's log says why")
 		}),
 	}
 }
+
+// errName is what errors are about a node whose name a fleet cannot have.
+var errName = errors.New("no name of a node")
 
 func (s *running) credentialsFor(ctx context.Context, header string) ([]byte, error) {
 	token, _ := strings.CutPrefix(header, "Bearer ")
@@ -90,7 +103,7 @@ func (s *running) credentialsFor(ctx context.Context, header string) ([]byte, er
 	}
 	name, err := fleet.ParseName(node)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errName, err)
 	}
 	return s.srv.Keys().Renew(name, client.ExchangeLasts)
 }

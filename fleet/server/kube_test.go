@@ -47,6 +47,11 @@ func TestExchange(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 			t.Error(err)
 		}
+		if asked.Spec.Token == "a.down.c" {
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprint(w, `{"message":"etcd password hunter2"}`)
+			return
+		}
 		node := map[string]string{"a.gpu01.c": "gpu01", "a.evil.c": "../x"}[asked.Spec.Token]
 		fmt.Fprintf(w, `{"status":{"authenticated":%t,"audiences":["busbar"],"user":{"username":"system:serviceaccount:gpu:agent",`+
 			`"extra":{"authentication.kubernetes.io/pod-name":["p"],"authentication.kubernetes.io/node-name":[%q]}}}}`,
@@ -57,7 +62,9 @@ func TestExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(srv.Close)
+	var notes []string
 	s := &running{srv: srv, kube: api, Options: Options{KubeAgents: "gpu/agent"}}
+	s.Note = func(text string) { notes = append(notes, text) }
 	page := httptest.NewServer(s.exchange().Handler)
 	t.Cleanup(page.Close)
 	dir := t.TempDir()
@@ -87,11 +94,17 @@ func TestExchange(t *testing.T) {
 		t.Errorf("%q, %v", cfg.Name, err)
 	}
 	for text, want := range map[string]string{
-		"a.other.c": "401 Unauthorized", "": "401 Unauthorized", "a.evil.c": "503 Service Unavailable",
+		"a.other.c": "401 Unauthorized", "": "401 Unauthorized", "a.evil.c": "403 Forbidden",
+		"a.down.c": "503 Service Unavailable",
 	} {
-		if _, err := identify(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := identify(text); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v; want %s", text, err, want)
 		}
+	}
+	if log := strings.Join(notes, "\n"); !strings.Contains(log, "hunter2") || !strings.Contains(log, "../x") ||
+		!strings.Contains(log, "does not know it") {
+		t.Errorf("the server's notes: %s", log)
 	}
 	if _, err := srv.Keys().Revoke("gpu01"); err != nil {
 		t.Fatal(err)

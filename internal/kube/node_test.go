@@ -74,7 +74,11 @@ func TestNodeOfToken(t *testing.T) {
 		"forbidden": {
 			jwt, statusOf(403, "Forbidden", "tokenreviews is forbidden"), 403, "", "tokenreviews is forbidden", false,
 		},
-		"elsewhere":         {jwt, "", 302, "", "302", false},
+		"elsewhere": {jwt, "", 302, "", "302", false},
+		"too long": {
+			jwt, strings.Replace(review(true, "busbar", account, bound), `"spec"`,
+				`"x":"`+strings.Repeat("a", 1<<20)+`","spec"`, 1), 201, "", "not what was asked for", false,
+		},
 		"no token":          {"", "", 201, "", "no JSON Web Token", true},
 		"a line break":      {"a.b.c\nX: y", "", 201, "", "no JSON Web Token", true},
 		"a very long token": {strings.Repeat("a", 1<<17) + ".b.c", "", 201, "", "no JSON Web Token", true},

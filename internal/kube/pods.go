@@ -33,6 +33,7 @@ const (
 	pageSize = 500
 	maxPods  = 1 << 17
 	maxPage  = 256 << 20
+	maxMade  = 1 << 20 // of what was sent and comes back: a review is asked for by anybody
 	maxError = 1 << 16
 )
 
@@ -304,7 +305,11 @@ func (c *Client) do(ctx context.Context, method, path string, v url.Values, kind
 		_ = json.Unmarshal(data, &s) // a proxy in between answers in its own words
 		return &status{res.StatusCode, clip(s.Message)}
 	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxPage)).Decode(to); err != nil {
+	limit := int64(maxPage)
+	if method == http.MethodPost {
+		limit = maxMade
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, limit)).Decode(to); err != nil {
 		return fmt.Errorf("the API server at %s: an answer that is not what was asked for: %w", c.base.Host, err)
 	}
 	return nil

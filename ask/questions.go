@@ -89,9 +89,9 @@ func findings[D any](of func(*D) *doctor.Report) []Form {
 // floors are the forms in which other programs' checks are told what a collective reaches at least.
 func floors() (list []Form) {
 	for _, name := range report.FloorForms() {
-		list = append(list, written(name, "", Text, func(w io.Writer, d *query.PredictDoc) error {
-			return report.FloorForm(w, d, name)
-		}))
+		list = append(list, Form{name, nil, Text, func(_ context.Context, w io.Writer, a Answer) error {
+			return report.FloorForm(w, a.Document.(*query.PredictDoc), a.Question.(*query.Predict), name)
+		}})
 	}
 	return list
 }

@@ -352,10 +352,18 @@ func (c *Checker) judge(nodes []*Node, got *checkedPairs) *Check {
 	return d
 }
 
-// untested is what of a node with GPUs was not tested.
+// untested is what of a node was not tested. Where no GPU is known, only that nobody could look for some.
 func (n *Node) untested(got *checkedPairs) []string {
+	var alone []string
+	if len(got.table.Hosts) > 1 && !slices.ContainsFunc(got.table.Cells, func(m pairs.Measure) bool {
+		return m.Failed == "" && (got.table.Hosts[m.From] == n.Host || got.table.Hosts[m.To] == n.Host)
+	}) {
+		alone = []string{"no pair with another node was measured"}
+	}
 	if n.GPUs == 0 {
-		return nil
+		return append(slices.DeleteFunc(slices.Clone(n.Notes), func(text string) bool {
+			return !strings.HasPrefix(text, "GPUs were not checked")
+		}), alone...)
 	}
 	list := slices.Clone(n.Notes)
 	unloaded := func(text string) bool { return strings.HasPrefix(text, "products") }
@@ -365,7 +373,7 @@ func (n *Node) untested(got *checkedPairs) []string {
 	if got.by == "tcp" && len(n.Ports) > 0 && len(got.table.Names) > 1 {
 		list = append(list, "RDMA between nodes was not measured: "+got.why)
 	}
-	return list
+	return append(list, alone...)
 }
 
 // suspects are the findings that no node explains, by node.

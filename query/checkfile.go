@@ -168,8 +168,8 @@ const checkAnsible = `# Written by busbar check --emit ansible. Run: ansible-pla
         verdict: "{{ busbar.stdout | from_json }}"
         gpus: "{{ verdict.nodes | map(attribute='gpus') | sum }}"
       ansible.builtin.assert:
-        that: verdict.nodes | selectattr('verdict', 'ne', 'healthy') | list | length == 0
-        fail_msg: "{{ verdict.nodes | selectattr('verdict', 'ne', 'healthy') | list | to_json }}"
+        that: verdict.nodes | rejectattr('verdict', 'in', ['healthy', 'incomplete']) | list | length == 0
+        fail_msg: "{{ verdict.nodes | rejectattr('verdict', 'in', ['healthy', 'incomplete']) | list | to_json }}"
         success_msg: "all {{ verdict.nodes | length }} hosts are healthy; {{ 'no' if gpus | int == 0 else gpus }} GPUs checked{{ verdict.notes | map('regex_replace', '^', '; note: ') | join }}"
 `
 

@@ -154,7 +154,7 @@ func (q Doctor) Run(ctx context.Context, env Env) (doc *DoctorDoc, err error) {
 	report := doctor.Weigh(m, set)
 	report.Mask(q.Mask == "addresses")
 	doc = &DoctorDoc{Report: report, FailOn: failOn(q.FailOn)}
-	if report.Findings, doc.Ignored, err = q.left(&env, report.Findings); err != nil {
+	if report.Findings, doc.Ignored, err = q.left(ctx, &env, report.Findings); err != nil {
 		return nil, err
 	}
 	if len(doc.Ignored) > 0 {

@@ -1,8 +1,11 @@
 package query
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"path"
+	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +17,7 @@ import (
 
 // Ignoring is a file of findings that are known and accepted for a time.
 type Ignoring struct {
-	Ignore string `page:"-" placeholder:"FILE" help:"Leave out the findings of this file: a YAML list of finding (its id), where (optional), reason, and until (a date), from which on each is reported again."`
+	Ignore string `page:"-" placeholder:"FILE" help:"Leave out the findings of this file: a YAML list of finding (its id), where (optional), reason, and until: the last day, in UTC, on which it is left out."`
 }
 
 // Ignored is a finding that was left out.
@@ -28,25 +31,29 @@ type Ignored struct {
 // ignoreRule is an entry of the file.
 type ignoreRule struct {
 	Ignored
-	line int
-	end  time.Time
+	line  int
+	end   time.Time
+	glob  *regexp.Regexp // of the place; nil for all
+	hosts []string       // that the place names, as a hostlist
 }
 
 // mostIgnored bounds the entries of a file.
 const mostIgnored = 10_000
 
 // left takes the findings of the file out of a list.
-func (q *Ignoring) left(env *Env, list []finding.Finding) (kept []finding.Finding, out []Ignored, err error) {
+func (q *Ignoring) left(ctx context.Context, env *Env,
+	list []finding.Finding,
+) (kept []finding.Finding, out []Ignored, err error) {
 	if q.Ignore == "" {
 		return list, nil, nil
 	}
 	text, err := env.freeText(q.Ignore)
-	if err == nil && text == "" {
+	if err == nil && strings.TrimSpace(text) == "" || errors.Is(err, io.EOF) {
 		err = fmt.Errorf("no such file, or an empty one; expected a YAML list of finding, where, reason and until")
 	}
 	var rules []ignoreRule
 	if err == nil {
-		rules, err = parseIgnores(text)
+		rules, err = parseIgnores(env.budget(ctx), text)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("--ignore %s: %w", q.Ignore, err)
@@ -55,7 +62,11 @@ func (q *Ignoring) left(env *Env, list []finding.Finding) (kept []finding.Findin
 	used := make([]bool, len(rules))
 	kept = []finding.Finding{}
 	for _, f := range list {
-		at := slices.IndexFunc(rules, func(r ignoreRule) bool { return r.about(f) })
+		holds := func(r ignoreRule) bool { return r.about(f) && !now.After(r.end) }
+		at := slices.IndexFunc(rules, holds) // one that was renewed before one that has ended
+		if at < 0 {
+			at = slices.IndexFunc(rules, func(r ignoreRule) bool { return r.about(f) })
+		}
 		switch {
 		case at < 0:
 			kept = append(kept, f)
@@ -78,7 +89,8 @@ func (q *Ignoring) left(env *Env, list []finding.Finding) (kept []finding.Findin
 }
 
 // parseIgnores reads the file.
-func parseIgnores(text string) ([]ignoreRule, error) {
+func parseIgnores(b *cluster.Budget, text string) ([]ignoreRule, error) {
+	hosts := 0
 	docs, err := yamldoc.Parse(text)
 	if err != nil {
 		return nil, err
@@ -94,6 +106,9 @@ func parseIgnores(text string) ([]ignoreRule, error) {
 			if item.Kind != yamldoc.Map || fields[f.Key] == nil || f.Kind != yamldoc.Scalar {
 				return nil, fmt.Errorf("line %d: %q; expected finding, where, reason and until, each a text", f.LineNum(), f.Key)
 			}
+			if *fields[f.Key] != "" {
+				return nil, fmt.Errorf("line %d: %s is given twice", f.LineNum(), f.Key)
+			}
 			*fields[f.Key] = f.Str()
 		}
 		if r.ID == "" || strings.TrimSpace(r.Reason) == "" {
@@ -103,9 +118,13 @@ func parseIgnores(text string) ([]ignoreRule, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: until: %q; expected a date, such as 2027-03-31", r.line, r.Until)
 		}
-		if _, err := path.Match(r.Where, ""); err != nil {
-			return nil,
-				fmt.Errorf("line %d: where: %q; expected a place as a finding names it, with * for any text", r.line, r.Where)
+		if r.Where != "" {
+			r.glob = regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(r.Where), `\*`, ".*") + "$")
+			if r.hosts, _ = b.ParseHosts(r.Where); len(r.hosts) > 0 { // what is no hostlist is a place
+				if hosts += len(r.hosts); hosts > mostIgnored {
+					return nil, fmt.Errorf("line %d: %d hosts by now; expected at most %d", r.line, hosts, mostIgnored)
+				}
+			}
 		}
 		r.end = day.AddDate(0, 0, 1)
 		list = append(list, r)
@@ -120,13 +139,14 @@ func (r *ignoreRule) about(f finding.Finding) bool {
 	if r.ID != f.ID && r.ID != kind {
 		return false
 	}
-	if r.Where == "" || r.Where == f.Where {
+	if r.Where == "" || r.glob.MatchString(f.Where) {
 		return true
 	}
-	if ok, _ := path.Match(r.Where, f.Where); ok {
-		return true
+	about := f.Nodes
+	if len(about) == 0 {
+		list, _, _ := strings.Cut(f.Where, "/")
+		about, _ = cluster.ParseHosts(list)
 	}
-	hosts, err := cluster.ParseHosts(r.Where)
-	return err == nil && len(f.Nodes) > 0 &&
-		!slices.ContainsFunc(f.Nodes, func(n string) bool { return !slices.Contains(hosts, n) })
+	return len(r.hosts) > 0 && len(about) > 0 &&
+		!slices.ContainsFunc(about, func(n string) bool { return !slices.Contains(r.hosts, n) })
 }

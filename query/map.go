@@ -108,7 +108,7 @@ func (q Audit) Run(ctx context.Context, env Env) (doc *AuditDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	found, ignored, err := q.left(&env, audit.Run(cl))
+	found, ignored, err := q.left(ctx, &env, audit.Run(cl))
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/predict"
 	"busbar.dev/query"
@@ -78,6 +80,9 @@ var floorForms = []struct {
 	// A rule of SuperBench's data diagnosis: what its criteria accept is defective.
 	{"superbench", true, func(w io.Writer, f floor) error {
 		name := strings.ReplaceAll(strings.TrimSuffix(f.Op.Binary(), "_perf"), "_", "")
+		if !slices.Contains(superbenchOps, name) {
+			return fmt.Errorf("-o superbench with --op %s: its nccl-bw measures %s", f.Op, strings.Join(superbenchOps, ", "))
+		}
 		var metrics strings.Builder
 		for _, bytes := range f.bytes {
 			fmt.Fprintf(&metrics, "        - nccl-bw/%s_%d_busbw\n", name, int64(bytes))
@@ -93,12 +98,24 @@ var floorForms = []struct {
 		if len(f.sizes) > 1 {
 			return fmt.Errorf("-o nccl-tests: nccl-tests compares the mean of all sizes; give one --size")
 		}
-		_, err := fmt.Fprintf(w, "%sNCCL_TESTS_MIN_BW=%.4g mpirun -x NCCL_TESTS_MIN_BW -np %d -N %d %s -b %s -e %s -g 1 # "+
+		settings := ""
+		for _, e := range f.env {
+			if !plainSetting.MatchString(e) {
+				return fmt.Errorf("-o nccl-tests with --env %.80q: expected a setting that needs no quotes in a shell", e)
+			}
+			settings += " -x " + e
+		}
+		least := math.Floor(f.value/0.9*100) / 100
+		_, err := fmt.Fprintf(w, "%sNCCL_TESTS_MIN_BW=%.2f mpirun -x NCCL_TESTS_MIN_BW%s -np %d -N %d %s -b %s -e %s -g 1 # "+
 			"1 below %s GB/s\n",
-			f.comment(), f.value/0.9, f.row.Ranks, f.row.Ranks/max(f.nodes, 1), f.Op.Binary(), f.sizes[0], f.sizes[0], f.number)
+			f.comment(), least, settings, f.row.Ranks, f.row.Ranks/max(f.nodes, 1), f.Op.Binary(), f.sizes[0], f.sizes[0],
+			f.number)
 		return err
 	}},
 }
+
+// superbenchOps are what SuperBench's nccl-bw measures.
+var superbenchOps = []string{"allreduce", "allgather", "broadcast", "reduce", "reducescatter", "alltoall"}
 
 // floor is what a form writes.
 type floor struct {
@@ -107,25 +124,49 @@ type floor struct {
 	nodes  int
 	value  float64 // GB/s, rounded down
 	number string
+	env    []string // NCCL's settings that were given
 	sizes  []string // as nccl-tests takes them: 8G, 8589934592
 	bytes  []unit.Bytes
 }
 
-// comment says what the number is.
+// comment says what the number is, on one line whatever a cluster is called.
 func (f floor) comment() string {
-	return fmt.Sprintf("# busbar: %s of %v on %s %s, %s: %.3g GB/s expected, %s at least (%s)\n", f.Op, f.row.Size,
-		f.Cluster,
-		f.row.Layout, library(f.PredictDoc), f.row.BusBW.GBps(), f.number, f.row.Grade)
+	return "#" +
+		oneLine(fmt.Sprintf(" busbar: %s of %v on %s %s, %s: %.3g GB/s expected, %s at least (%s)%s", f.Op, f.row.Size,
+			f.Cluster,
+			f.row.Layout, library(f.PredictDoc), f.row.BusBW.GBps(), f.number, f.row.Grade,
+			when(len(f.env) > 0, ", with "+strings.Join(f.env, " ")))) + "\n"
 }
+
+// oneLine is a text without what ends a line or turns its direction, for programs that read the rest of it.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, " "))
+}
+
+// smallest is the size from which a check's floor says something of links.
+const smallest = unit.MiB
+
+// plainSetting is a setting that needs no quotes in a shell.
+var plainSetting = lazyre.New(`^[A-Za-z0-9_]+=[A-Za-z0-9_.,:/=-]*$`)
 
 // FloorForm writes the floor of a prediction as another program's check takes it. A floor that stands on no measurement
 // of anything alike is refused, unless --floor is given too.
-func FloorForm(w io.Writer, d *query.PredictDoc, name string) error {
+func FloorForm(w io.Writer, d *query.PredictDoc, q *query.Predict, name string) error {
 	form := floorForms[slices.Index(FloorForms(), name)]
+	if name != "number" && (q.Launch != "" || q.Devices != "" || q.Root != 0 || q.Dtype != "" && q.Dtype != "float") {
+		return fmt.Errorf("-o %s: the check makes calls of its own, of floats on all GPUs of a node; leave --launch, "+
+			"--devices, "+
+			"--root and --dtype out", name)
+	}
 	if len(d.Sides) != 1 {
 		return fmt.Errorf("-o %s: a floor is that of one layout; this has %d", name, len(d.Sides))
 	}
-	f := floor{PredictDoc: d, nodes: d.Sides[0].Nodes}
+	f := floor{PredictDoc: d, nodes: d.Sides[0].Nodes, env: q.Env}
 	var rows []predict.Row
 	for _, r := range d.Rows {
 		if r.Chosen {
@@ -136,8 +177,13 @@ func FloorForm(w io.Writer, d *query.PredictDoc, name string) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("-o %s: a floor is that of what NCCL chooses; leave --algo and --proto out", name)
 	}
-	if d.Op.Binary() == "" || rows[0].BusBW == 0 {
+	if d.Op.Binary() == "" {
 		return fmt.Errorf("-o %s: nccl-tests does not measure the bandwidth of %s", name, d.Op)
+	}
+	if i := slices.IndexFunc(f.bytes, func(b unit.Bytes) bool { return b < smallest }); i >= 0 {
+		return fmt.Errorf("-o %s of %v: the bandwidth of messages below %v says nothing of links; give --size 8G, or what "+
+			"the "+
+			"check measures", name, f.bytes[i], smallest)
 	}
 	f.row = slices.MaxFunc(rows, func(a, b predict.Row) int {
 		if form.worst {

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/lazyre"
 )
 
 // Preflight is what a check is started with.
@@ -116,18 +117,19 @@ func (p *Preflight) readGang() (g Gang, known int, err error) {
 		return g, 0, err
 	}
 	g.Rank = -1
-	seen := map[int]bool{}
+	seen, pods := map[int]bool{}, map[string]bool{}
 	for line := range strings.Lines(peers) {
 		f := strings.Split(strings.TrimSpace(line), ";")
 		if len(f) < 3 {
 			continue
 		}
 		rank, err := strconv.Atoi(strings.TrimSpace(f[2]))
-		if _, ip := netip.ParseAddr(strings.TrimSpace(f[1])); err != nil || ip != nil || rank < 0 || rank >= mostGang ||
-			seen[rank] {
-			return g, 0, fmt.Errorf("%s: peers: %.80q; expected POD;ADDRESS;RANK, each rank once", p.gang, line)
+		if _, ip := netip.ParseAddr(strings.TrimSpace(f[1])); err != nil || ip != nil || rank < 0 || rank >= max(g.Size, 1) ||
+			seen[rank] || pods[f[0]] {
+			return g, 0, fmt.Errorf("%s: peers: %.80q; expected POD;ADDRESS;RANK of %d ranks, each once", p.gang, line,
+				g.Size)
 		}
-		seen[rank] = true
+		seen[rank], pods[f[0]] = true, true
 		if known++; f[0] == p.Pod {
 			g.Rank = rank
 		}
@@ -144,7 +146,9 @@ func (p *Preflight) readGang() (g Gang, known int, err error) {
 				p.gang, known, g.Size, p.Pod, g.Rank)
 	}
 	if master, err := p.key("master_addr"); err != nil || master != "" {
-		g.Address = master
+		if g.Address = master; err == nil && !hostName.MatchString(master) {
+			return g, 0, fmt.Errorf("%s: master_addr %.80q; expected an address or a host's name", p.gang, master)
+		}
 	}
 	port, err := p.key("master_port")
 	g.Port = cmp.Or(port, "29500")
@@ -154,9 +158,15 @@ func (p *Preflight) readGang() (g Gang, known int, err error) {
 	return g, known, err
 }
 
+var hostName = lazyre.New(`^[A-Za-z0-9.:_-]{1,253}$`)
+
 // key is a value of the ConfigMap, empty where there is none yet.
 func (p *Preflight) key(name string) (string, error) {
-	f, err := os.Open(filepath.Join(p.gang, name))
+	at := filepath.Join(p.gang, name)
+	if s, err := os.Stat(at); err == nil && !s.Mode().IsRegular() {
+		return "", fmt.Errorf("%s: expected a file, as a ConfigMap has them", at)
+	}
+	f, err := os.Open(at)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
@@ -216,7 +226,7 @@ func (p *Preflight) Report(ctx context.Context, e Event) error {
 		return failure.Cannot(fmt.Errorf("the event was not taken by %s: %w", p.Socket, err))
 	}
 	status := cmp.Or(res.Trailer.Get("Grpc-Status"), res.Header.Get("Grpc-Status"))
-	if status != "0" {
+	if status != "0" || res.StatusCode != http.StatusOK {
 		return failure.Cannot(fmt.Errorf("the event was not taken by %s: HTTP %d, gRPC status %.20q %.200q", p.Socket,
 			res.StatusCode, status, cmp.Or(res.Trailer.Get("Grpc-Message"), res.Header.Get("Grpc-Message"))))
 	}

@@ -46,14 +46,17 @@ func TestGang(t *testing.T) {
 		{[]string{}, Gang{}, "0 of 0 pods"},
 		{[]string{"expected_count", "many"}, Gang{}, "expected a number of pods"},
 		{[]string{"expected_count", "-1"}, Gang{}, "expected a number of pods"},
-		{[]string{"expected_count", "2", "peers", "w-0;10.0.0.1;0\nw-1;10.0.0.2;0"}, Gang{}, "each rank once"},
+		{[]string{"expected_count", "2", "peers", "w-0;10.0.0.1;0\nw-1;10.0.0.2;0"}, Gang{}, "each once"},
 		{
 			[]string{"expected_count", "2", "peers", "w-0;10.0.0.1;0\nw-2;10.0.0.2;1"},
 			Gang{},
 			`rank of pod "w-1" among them is -1`,
 		},
-		{[]string{"expected_count", "1", "peers", peers}, Gang{}, "2 peers of 1"},
+		{[]string{"expected_count", "1", "peers", peers}, Gang{}, "of 1 ranks, each once"},
 		{[]string{"expected_count", "2", "peers", "w-0;host$(x);0\nw-1;10.0.0.2;1"}, Gang{}, "expected POD;ADDRESS;RANK"},
+		{[]string{"expected_count", "2", "peers", "w-1;10.0.0.1;0\nw-1;10.0.0.2;1"}, Gang{}, "each once"},
+		{[]string{"expected_count", "2", "peers", "w-0;10.0.0.1;0\nw-1;10.0.0.2;5"}, Gang{}, "of 2 ranks"},
+		{[]string{"expected_count", "2", "peers", peers, "master_addr", "$(id)"}, Gang{}, "expected an address"},
 		{[]string{"expected_count", "2", "peers", peers, "master_port", "0"}, Gang{}, "expected 1 to 65535"},
 	} {
 		p, err := Read(env("GANG_ID", "g", "GANG_CONFIG_DIR", gangFolder(t, c.keys...)))

@@ -59,7 +59,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("schedule:", s.Check())
+	fmt.Println("schedule:", s.Ranks)
 	fmt.Println("plan:", len(plan.NetworkOrder(cl, ranks)))
 }
 `

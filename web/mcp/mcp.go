@@ -28,7 +28,7 @@ import (
 
 // Revisions of the protocol that are spoken, the newest first. From 2026-07-28 on a client says with each request which
 // it speaks, and asks server/discover instead of initialize.
-var revisions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+var revisions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2024-11-05"}
 
 // Bounds of a request and of an answer, and how long a tool may take.
 const (
@@ -75,16 +75,20 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := make(chan []byte)
 	ended := make(chan error, 1)
 	go func() {
-		scan := bufio.NewScanner(in)
-		scan.Buffer(nil, mostRequest)
-		for scan.Scan() {
-			select {
-			case lines <- bytes.Clone(scan.Bytes()):
-			case <-ctx.Done():
+		for r := bufio.NewReaderSize(in, 1<<16); ; {
+			line, err := readLine(r)
+			if len(line) > 0 || err == nil {
+				select {
+				case lines <- line:
+				case <-ctx.Done():
+					return
+				}
+			}
+			if err != nil {
+				ended <- err
 				return
 			}
 		}
-		ended <- scan.Err()
 	}()
 	enc := json.NewEncoder(out)
 	for {
@@ -92,8 +96,8 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-ended:
-			if errors.Is(err, bufio.ErrTooLong) {
-				return fmt.Errorf("a request of more than %d MiB; expected a shorter one", mostRequest>>20)
+			if errors.Is(err, io.EOF) {
+				return nil
 			}
 			return err
 		case line := <-lines:
@@ -106,11 +110,26 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
+// readLine reads a request. Of one that is too long the beginning is kept, which is none.
+func readLine(r *bufio.Reader) (line []byte, err error) {
+	for more := true; more && err == nil; {
+		var part []byte
+		if part, more, err = r.ReadLine(); len(line) <= mostRequest {
+			line = append(line, part...)
+		}
+	}
+	return line, err
+}
+
 // answer answers one line; nil where nobody waits for an answer.
 func (s *Server) answer(ctx context.Context, line []byte) *response {
 	var q request
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
+	}
+	if len(line) > mostRequest {
+		return &response{Version: "2.0", ID: json.RawMessage("null"), Error: &failed{-32600, fmt.Sprintf(
+			"a request of more than %d MiB; expected a shorter one", mostRequest>>20)}}
 	}
 	if err := json.Unmarshal(line, &q); err != nil || q.Version != "2.0" || q.Method == "" {
 		id := json.RawMessage("null")
@@ -224,6 +243,11 @@ func (t *tool) run(ctx context.Context, env query.Env, raw map[string]json.RawMe
 			delete(given, name)
 		}
 	}
+	for _, name := range []string{"path", "cluster"} { // a pipe may be the client's, and end never
+		if s, err := os.Stat(given[name]); err == nil && !s.Mode().IsRegular() && !s.IsDir() {
+			return "", nil, fmt.Errorf("%s: %s %s: expected a file or a folder", t.name, name, given[name])
+		}
+	}
 	for _, a := range t.arguments {
 		if a.required && given[a.name] == "" {
 			return "", nil, fmt.Errorf("%s: %s is missing: %s", t.name, a.name, a.about)
@@ -264,8 +288,9 @@ func of(t tool, q *ask.Question) tool {
 	return t
 }
 
-// aboutNodes is a tool that asks for the nodes of a fleet, and keeps what it is about.
-func aboutNodes(t tool, keep func(d *query.NodesDoc, given map[string]string) error) tool {
+// aboutNodes is a tool that asks for the nodes of a fleet, and keeps what it is about; none is said where that is
+// nothing.
+func aboutNodes(t tool, keep func(d *query.NodesDoc, given map[string]string) error, none string) tool {
 	t.question = func() any { return nil }
 	t.ask = func(ctx context.Context, _ any, env query.Env, given map[string]string) (any, error) {
 		d, err := query.Nodes{}.Run(ctx, env)
@@ -275,6 +300,10 @@ func aboutNodes(t tool, keep func(d *query.NodesDoc, given map[string]string) er
 		return d, err
 	}
 	t.text = func(w io.Writer, d any) error {
+		if none != "" && len(d.(*query.NodesDoc).Nodes) == 0 {
+			_, err := io.WriteString(w, none)
+			return err
+		}
 		return report.Print(w, report.TextOptions{}, report.Nodes, d.(*query.NodesDoc))
 	}
 	return t
@@ -296,13 +325,13 @@ func narrow(d *query.NodesDoc, keep func(fleet.NodeState) bool) {
 var tools = []tool{
 	aboutNodes(tool{
 		name: "get_fleet_status", about: "All nodes of the fleet with their state, and what is wrong.",
-	}, func(*query.NodesDoc, map[string]string) error { return nil }),
+	}, func(*query.NodesDoc, map[string]string) error { return nil }, ""),
 	aboutNodes(tool{
 		name: "list_unhealthy_nodes", about: "The nodes that jobs should be kept off, with the reasons.",
 	}, func(d *query.NodesDoc, _ map[string]string) error {
 		narrow(d, func(n fleet.NodeState) bool { return n.Unhealthy })
 		return nil
-	}),
+	}, "no node is unhealthy\n"),
 	aboutNodes(tool{
 		name: "explain_node", about: "One node of the fleet: its state, and every finding about it.",
 		arguments: []argument{{"node", "its name", true}},
@@ -312,7 +341,7 @@ var tools = []tool{
 			return fmt.Errorf("no node %.60q in the fleet; get_fleet_status lists them", given["node"])
 		}
 		return nil
-	}),
+	}, ""),
 	of(tool{
 		name:  "predict_collective",
 		about: "How long a collective takes on a cluster, with its error bar, and what limits it.",

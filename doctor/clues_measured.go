@@ -30,6 +30,7 @@ func (c *Case) ofFleet() (found []finding.Finding) {
 		}
 		nodes[k] = append(nodes[k], f.Nodes...)
 		g := &found[i]
+		g.Severity = max(g.Severity, f.Severity)
 		g.Where = hostlist(slices.Compact(slices.Sorted(slices.Values(nodes[k]))))
 		g.Evidence = first(append(g.Evidence, finding.Quote{File: f.File, Text: f.Text}), maxEvidence)
 	}

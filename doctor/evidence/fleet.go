@@ -20,13 +20,19 @@ type FleetFinding struct {
 const (
 	maxFleetFindings = 10_000
 	maxFleetText     = 4096 // bytes of one sentence
+
+	unread = "health-check-unread" // the kind of an answer that cannot be read to its end
 )
 
 // answer takes a text that is a fleet's answer from end to end, before its lines are looked at: it
 // quotes what agents ran into, which is no word of the job's. Any other text it gives back whole.
 func (r *Reader) answer(in *bufio.Reader) (*bufio.Reader, bool, error) {
 	head, _ := in.Peek(1 << 12)
-	if !bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) && len(input.Find(head, input.Health)) == 0 {
+	start, list := bytes.CutPrefix(bytes.TrimSpace(head), []byte("["))
+	if list {
+		start = bytes.TrimSpace(start)
+	}
+	if !bytes.HasPrefix(start, []byte("{")) {
 		return in, false, nil
 	}
 	data, err := io.ReadAll(io.LimitReader(in, maxWhole))
@@ -42,12 +48,21 @@ func (r *Reader) answer(in *bufio.Reader) (*bufio.Reader, bool, error) {
 // fleet reads what the server of a fleet answers: its findings. What another health check says of a node is as good.
 func (r *Reader) fleet(data []byte) bool {
 	text := bytes.TrimSpace(data)
-	if x, err := input.Health.As(r.name, text); x != nil && err == nil {
+	if x, err := input.Health.As(r.name, text); x != nil {
 		for _, f := range x.([]finding.Finding) {
 			r.set.Fleet = append(r.set.Fleet, FleetFinding{r.name, f})
 		}
-		r.document = true
-		return true
+		if err == nil {
+			r.document, r.set.judged = true, true
+			r.set.Lines += bytes.Count(text, []byte("\n")) + 1
+			return true
+		}
+		// It may as well be a log with such an answer in it.
+		r.set.Fleet = append(r.set.Fleet, FleetFinding{r.name, finding.Finding{
+			ID: unread, Kind: unread, Severity: finding.Warn, Confidence: 1,
+			Text: "The answer of another health check cannot be read: " + err.Error(),
+			Fix:  "give the whole answer in a file of its own",
+		}})
 	}
 	if !bytes.HasPrefix(text, []byte("{")) {
 		return false

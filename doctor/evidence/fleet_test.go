@@ -20,6 +20,10 @@ func TestFleet(t *testing.T) {
 		{"none", `{"findings": []}`, 0},
 		{"about a rail, and no node", strings.Replace(fleetFound, `["gpu03"]`, `[]`, 1), 1},
 		{"cut", fleetFound[:90], 0},
+		{"a healthy node", `[{"component": "a", "states": [{"health": "Healthy"}]}]`, 0},
+		{"a health check cut", `[{"component": "a", "states": [{"health": "Unhealthy"}]}, {"component"`, 2},
+		{"a health check with a long beginning", `[{"component": "` + strings.Repeat("a", 5000) +
+			`", "states": [{"health": "Degraded"}]}]`, 1},
 		{"absurd", strings.Replace(fleetFound, "0.97", "97", 1), 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -33,6 +37,9 @@ func TestFleet(t *testing.T) {
 			}
 			if len(s.Fleet) != c.findings {
 				t.Errorf("%d findings, want %d", len(s.Fleet), c.findings)
+			}
+			if c.name == "a healthy node" && s.Blank() {
+				t.Error("nothing is known")
 			}
 		})
 	}

@@ -88,6 +88,8 @@ type Set struct {
 	Words    string          // what those sources say, their sentences only where tools printed too
 	Dropped  map[string]int
 
+	judged bool // another health check's answer was read whole
+
 	kinds map[Kind][]*Observation
 	index map[string]*Observation // by kind and arguments
 	env   map[string][]*Env
@@ -103,7 +105,7 @@ type Table struct {
 // person's words.
 func (s *Set) Blank() bool {
 	return s.Log == nil && s.Cluster == nil && s.Training == nil && (s.Job == nil || s.Job.Empty()) && !s.Told &&
-		!s.Asked && s.Unknown == 0 &&
+		!s.Asked && !s.judged && s.Unknown == 0 &&
 		len(s.Tables)+len(s.Pairs)+len(s.Fleet)+len(s.Figures)+
 			len(s.Steps)+len(s.kinds)+len(s.env) == 0
 }

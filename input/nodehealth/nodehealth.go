@@ -8,20 +8,23 @@ package nodehealth
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"busbar.dev/finding"
 )
 
-// Bounds on what one document may hold.
+// Bounds on what one text may hold.
 const (
-	maxFindings = 10_000
+	maxFindings = 1000
 	maxText     = 2000
-	maxDepth    = 16
+	maxDepth    = 64
 )
 
 // sure is how certain such a finding counts: a check of its own found it, and it cannot be asked again.
@@ -39,99 +42,180 @@ func MatchVerdict(data []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && bytes.Contains(data, []byte(`"overall_severity"`))
 }
 
-// ReadGpud reads gpud's states: Unhealthy is an error, Degraded a warning.
+// component is one of gpud's.
+type component struct {
+	Component string `json:"component"`
+	States    []struct {
+		Name    string `json:"name"`
+		Health  string `json:"health"`
+		Reason  string `json:"reason"`
+		Error   string `json:"error"`
+		Suggest struct {
+			Description string   `json:"description"`
+			Actions     []string `json:"repair_actions"`
+		} `json:"suggested_actions"`
+	} `json:"states"`
+}
+
+// ReadGpud reads gpud's states, of several answers one after another: Unhealthy is an error, Degraded a warning. With
+// an error it gives what stands before that.
 func ReadGpud(name string, r io.Reader) ([]finding.Finding, error) {
-	var list []struct {
-		Component string `json:"component"`
-		States    []struct {
-			Name    string `json:"name"`
-			Health  string `json:"health"`
-			Reason  string `json:"reason"`
-			Error   string `json:"error"`
-			Suggest struct {
-				Description string   `json:"description"`
-				Actions     []string `json:"repair_actions"`
-			} `json:"suggested_actions"`
-		} `json:"states"`
-	}
-	if err := json.NewDecoder(r).Decode(&list); err != nil {
-		return nil, fmt.Errorf("%s: %w; expected the JSON list of gpud's /v1/states", name, err)
-	}
-	found := []finding.Finding{}
-	for _, c := range list {
-		for _, s := range c.States {
-			severity, bad := severities[s.Health] // others are Healthy and Initializing
-			if !bad {
-				continue
+	l := list{what: "gpud"}
+	dec := json.NewDecoder(r)
+	for answers := 0; ; answers++ {
+		t, err := dec.Token()
+		if errors.Is(err, io.EOF) && answers > 0 {
+			return l.whole(), nil
+		}
+		if err == nil && t != json.Delim('[') {
+			err = fmt.Errorf("%v", t)
+		}
+		for err == nil && dec.More() {
+			var c component
+			if err = dec.Decode(&c); err != nil {
+				break
 			}
-			text := words("gpud: "+c.Component+" is "+s.Health, s.Reason, s.Error)
-			found = append(found, of("gpud-"+c.Component, severity, text,
-				words(s.Suggest.Description, strings.Join(s.Suggest.Actions, ", "))))
+			for _, s := range c.States {
+				l.add("-"+c.Component, s.Health, ": "+c.Component+" is ",
+					words(s.Suggest.Description, strings.Join(s.Suggest.Actions, ", ")), s.Reason, s.Error)
+			}
+		}
+		if err == nil {
+			_, err = dec.Token()
+		}
+		if err != nil {
+			return l.whole(), fmt.Errorf("%s: %w; expected the JSON list of gpud's /v1/states, to its end", name, err)
 		}
 	}
-	return found, bounded(name, found)
 }
 
-// ReadVerdict reads a verdict: critical is an error, a warning one, unknown a note.
+// ReadVerdict reads verdicts, one after another: critical is an error, warning one, unknown a note. With an error it
+// gives what stands before that.
 func ReadVerdict(name string, r io.Reader) ([]finding.Finding, error) {
-	var doc map[string]any
-	if err := json.NewDecoder(r).Decode(&doc); err != nil {
-		return nil, fmt.Errorf("%s: %w; expected the JSON verdict of NVIDIA Health Validation", name, err)
-	}
-	overall, ok := doc["overall_severity"].(string)
-	if !ok {
-		return nil, fmt.Errorf("%s: no overall_severity; expected the JSON verdict of NVIDIA Health Validation", name)
-	}
-	found := []finding.Finding{}
-	var walk func(v any, depth int)
-	walk = func(v any, depth int) {
-		if depth > maxDepth || len(found) > maxFindings {
-			return
+	l := list{what: "NVIDIA Health Validation", id: "health-validation"}
+	dec := json.NewDecoder(r)
+	for answers := 0; ; answers++ {
+		var doc map[string]any
+		err := dec.Decode(&doc)
+		if errors.Is(err, io.EOF) && answers > 0 {
+			return l.whole(), nil
 		}
-		switch v := v.(type) {
-		case []any:
-			for _, x := range v {
-				walk(x, depth+1)
+		overall, ok := doc["overall_severity"].(string)
+		if err == nil && !ok {
+			err = errors.New("no overall_severity")
+		}
+		if err == nil {
+			one := list{what: l.what, id: l.id}
+			err = one.affected(doc, 0)
+			if severity, _, bad := judge(overall); bad && !finding.AtLeast(one.found, severity) {
+				one.add("", overall, ": the node is ", "")
 			}
-		case map[string]any:
-			checks, listed := v["check_ids"].([]any)
-			worst, _ := v["max_severity"].(string)
-			if severity, bad := severities[strings.ToUpper(worst)]; listed && bad {
-				category, _ := v["category"].(string)
-				entities, _ := v["entities"].([]any)
-				found = append(found, of("health-validation-"+strings.ToLower(category), severity,
-					words("NVIDIA Health Validation: "+category+" is "+worst, joined(checks), joined(entities)), ""))
-			}
-			for _, x := range v {
-				if _, deep := x.(string); !deep {
-					walk(x, depth+1)
-				}
-			}
+			// maps have no order
+			slices.SortFunc(one.found, func(a, b finding.Finding) int { return strings.Compare(a.Text, b.Text) })
+			room := min(len(one.found), maxFindings-len(l.found))
+			l.found, l.more = append(l.found, one.found[:room]...), l.more+one.more+len(one.found)-room
+		}
+		if err != nil {
+			return l.whole(), fmt.Errorf("%s: %w; expected the JSON verdict of NVIDIA Health Validation, to its end", name, err)
 		}
 	}
-	walk(doc, 0)
-	if severity, bad := severities[strings.ToUpper(overall)]; bad && len(found) == 0 {
-		found = append(found, of("health-validation", severity, "NVIDIA Health Validation: the node is "+overall, ""))
+}
+
+// affected adds the components that a verdict names.
+func (l *list) affected(v any, depth int) (err error) {
+	if depth > maxDepth {
+		return fmt.Errorf("nested deeper than %d", maxDepth)
 	}
-	slices.SortFunc(found, func(a, b finding.Finding) int { return strings.Compare(a.Text, b.Text) }) // maps have no order
-	return found, bounded(name, found)
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			err = cmp.Or(err, l.affected(x, depth+1))
+		}
+	case map[string]any:
+		checks, listed := v["check_ids"].([]any)
+		if worst, has := v["max_severity"]; listed && has {
+			word, _ := worst.(string)
+			category, _ := v["category"].(string)
+			entities, _ := v["entities"].([]any)
+			l.add("-"+category, word, ": "+category+" is ", "", joined(checks), joined(entities))
+		}
+		for _, x := range v {
+			if _, deep := x.(string); !deep {
+				err = cmp.Or(err, l.affected(x, depth+1))
+			}
+		}
+	}
+	return err
 }
 
-// severities are what gpud's states and the schema's severities are here; what is not in it is not wrong.
-var severities = map[string]finding.Severity{
-	"Unhealthy": finding.Error, "Degraded": finding.Warn, "CRITICAL": finding.Error, "WARNING": finding.Warn,
-	"UNKNOWN": finding.Note,
+// severities are what gpud's states and the schema's severities are here; wells are those of what is well.
+var (
+	severities = map[string]finding.Severity{
+		"unhealthy": finding.Error, "degraded": finding.Warn, "critical": finding.Error, "warning": finding.Warn,
+		"unknown": finding.Note,
+	}
+	wells = []string{"healthy", "initializing", "pass", "info"}
+)
+
+// judge says what a word means: one that is not known is not well.
+func judge(word string) (severity finding.Severity, known, bad bool) {
+	word = strings.ToLower(strings.TrimSpace(word))
+	if slices.Contains(wells, word) {
+		return finding.Note, true, false
+	}
+	if severity, known = severities[word]; !known {
+		severity = finding.Warn
+	}
+	return severity, known, true
 }
 
-func of(id string, s finding.Severity, text, fix string) finding.Finding {
-	id = strings.ToLower(clip(id, 100))
+// list is what another check found; id is what its findings' begin with, where that is not its name.
+type list struct {
+	what, id string
+	found    []finding.Finding
+	more     int // for which there was no room
+}
+
+// add takes in what is not well.
+func (l *list) add(id, word, of, fix string, about ...string) {
+	severity, known, bad := judge(word)
+	switch {
+	case !bad:
+		return
+	case len(l.found) >= maxFindings:
+		l.more++
+		return
+	case !known:
+		word = fmt.Sprintf("%.100q, a word that is not understood", word)
+	}
+	text := words(append([]string{l.what + of + strings.TrimSpace(word)}, about...)...)
+	l.found = append(l.found, result(cmp.Or(l.id, l.what)+id, severity, text, fix))
+}
+
+// whole is the list with a word about what was left out.
+func (l *list) whole() []finding.Finding {
+	if l.more > 0 {
+		return append(l.found, result(cmp.Or(l.id, l.what)+"-more", finding.Warn, fmt.Sprintf(
+			"%s: %d more results are not well; the first %d are kept", l.what, l.more, maxFindings), ""))
+	}
+	return l.found
+}
+
+func result(id string, s finding.Severity, text, fix string) finding.Finding {
+	id = strings.ToLower(clip(words(id), 100))
 	return finding.Finding{ID: id, Kind: finding.Kind(id), Severity: s, Confidence: sure, Text: text, Fix: fix}
 }
 
-// words joins what is not empty.
+// words joins what is not empty. What a terminal would obey becomes a space.
 func words(list ...string) string {
 	out := ""
 	for _, w := range list {
+		w = strings.Map(func(r rune) rune {
+			if !unicode.IsPrint(r) {
+				return ' '
+			}
+			return r
+		}, clip(w, maxText))
 		if w = strings.TrimSpace(w); w != "" && out != "" {
 			out += ": "
 		}
@@ -151,10 +235,3 @@ func joined(list []any) string {
 }
 
 func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
-
-func bounded(name string, found []finding.Finding) error {
-	if len(found) > maxFindings {
-		return fmt.Errorf("%s: more than %d results that are not well; expected those of one node", name, maxFindings)
-	}
-	return nil
-}

@@ -42,6 +42,30 @@ func TestRead(t *testing.T) {
 			`{"overall_severity": "UNKNOWN"}`, check,
 			[]string{"health-validation note NVIDIA Health Validation: the node is UNKNOWN | "},
 		},
+		{
+			`[{"component":"a","states":[{"health":" UNHEALTHY"},{"health":"Broken"},{"health":""},{"health":"healthy "}]}]` + states,
+			gpud,
+			[]string{
+				"gpud-a error gpud: a is UNHEALTHY | ", `gpud-a warn gpud: a is "Broken", a word that is not understood | `,
+				`gpud-a warn gpud: a is "", a word that is not understood | `,
+				"gpud-accelerator-a error gpud: accelerator-a is Unhealthy: xid 79 seen | GPU fell off the bus: REBOOT_SYSTEM, " +
+					"HARDWARE_INSPECTION",
+				"gpud-disk warn gpud: disk is Degraded: 91% full: e | ",
+			},
+		},
+		{
+			`[{"component":"a","states":[{"health":"Degraded","reason":"\u001b[31m\n!"}]}]`, gpud,
+			[]string{"gpud-a warn gpud: a is Degraded: [31m ! | "},
+		},
+		{
+			`{"overall_severity": "FATAL"} {"overall_severity": "critical", "a": [{"check_ids": [], "max_severity": "warning", "category": "c"}]}`,
+			check,
+			[]string{
+				`health-validation warn NVIDIA Health Validation: the node is "FATAL", a word that is not understood | `,
+				"health-validation-c warn NVIDIA Health Validation: c is warning | ",
+				"health-validation error NVIDIA Health Validation: the node is critical | ",
+			},
+		},
 	} {
 		list, err := tt.read("x.json", tt.text)
 		var got []string
@@ -59,14 +83,27 @@ func TestRead(t *testing.T) {
 			t.Errorf("%q: %v, %v", bad, err1, err2)
 		}
 	}
-	if deep := `{"overall_severity": "PASS", "a": ` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) +
-		"}"; !MatchVerdict([]byte(deep)) {
-		t.Error("not matched")
-	} else if list, err := check("x.json", deep); err != nil || len(list) > 0 {
-		t.Errorf("%v, %v", list, err)
+	const row = `{"component":"a","states":[{"health":"Unhealthy"}]},`
+	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
+	for _, broken := range []string{
+		"[" + row, "[" + row + `{"component":"b","states":[{"health":"Unheal`, "[" + row + deep + deep + deep,
+		"[" + row + "{}]}", "[" + row + "{}] tail", "[" + row + "{}][",
+	} {
+		if list, err := gpud("x.json", broken); err == nil || len(list) != 1 {
+			t.Errorf("%.60q: %v, %v", broken, list, err)
+		}
 	}
-	if _, err := gpud("x.json", "["+strings.Repeat(`{"component":"a","states":[{"health":"Unhealthy"}]},`, maxFindings+1)+`{}]`); err == nil {
-		t.Error("a list without end")
+	if list, err := check("x.json", `{"overall_severity": "CRITICAL", "a": `+deep+"}"); err == nil || len(list) != 1 {
+		t.Errorf("too deep: %v, %v", list, err)
+	}
+	list, err := gpud("x.json", "["+strings.Repeat(row, maxFindings+2)+`{}]`)
+	if err != nil || len(list) != maxFindings+1 || !strings.Contains(list[maxFindings].Text, "2 more results") {
+		t.Errorf("a list without end: %d, %v", len(list), err)
+	}
+	affected := strings.Repeat(`{"check_ids":[],"max_severity":"WARNING"},`, maxFindings+2)
+	list, err = check("x.json", strings.Repeat(`{"overall_severity":"WARNING","affected":[`+affected+"{}]}", 2))
+	if err != nil || len(list) != maxFindings+1 || !strings.Contains(list[maxFindings].Text, " 1004 more results") {
+		t.Errorf("two verdicts without end: %d, %v", len(list), err)
 	}
 	if !MatchGpud([]byte(states)) || MatchGpud([]byte(verdict)) || !MatchVerdict([]byte(verdict)) ||
 		MatchVerdict([]byte(states)) {

@@ -98,7 +98,7 @@ func TestOutsideProgram(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"query: ", "predict: ", "schedule: <nil>", "plan: 32"} {
+	for _, want := range []string{"query: ", "predict: ", "schedule: 4", "plan: 32"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}

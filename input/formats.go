@@ -148,7 +148,8 @@ func (c Class) As(name string, data []byte) (any, error) {
 // The forms that readers have.
 
 func part(name string, c Class, match func(data []byte) bool, read func(name string, r io.Reader) (*cluster.Fragment,
-	error)) Kind {
+	error),
+) Kind {
 	return Kind{name, Part | c, match, stream(read)}
 }
 

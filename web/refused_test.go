@@ -24,13 +24,15 @@ func TestRefusedFields(t *testing.T) {
 		"predict?c=dgx-h100:2&size=1M&size=2M":     {"size", "given 2 times"},
 		"predict?c=dgx-h100:2&sise=1M":             {"sise", "is nothing that predict"},
 		"predict?c=dgx-h100:2&size=1M&layout=17x4": {"layout", "NAME:17"},
-		"predict?c=dgx-h100:2&size=1M&o=foo":       {"o", "expected json, cel, nccl-tests, number, nvsentinel, superbench, svg"},
-		"predict?c=dgx-h100:2&json=1":              {"json", "JSON is what comes"},
-		"predict?c=%zz":                            {"", "malformed query"},
-		"doctor":                                   {"path", "POST /api/files"},
-		"hang":                                     {"path", "POST /api/files"},
-		"explain":                                  {"log", "POST /api/files"},
-		"measured":                                 {"result", "POST /api/files"},
+		"predict?c=dgx-h100:2&size=1M&o=foo": {
+			"o", "expected json, cel, nccl-tests, number, nvsentinel, superbench, svg",
+		},
+		"predict?c=dgx-h100:2&json=1": {"json", "JSON is what comes"},
+		"predict?c=%zz":               {"", "malformed query"},
+		"doctor":                      {"path", "POST /api/files"},
+		"hang":                        {"path", "POST /api/files"},
+		"explain":                     {"log", "POST /api/files"},
+		"measured":                    {"result", "POST /api/files"},
 	} {
 		res, body := s.ask(t, "GET", "/api/"+path, s.read, nil)
 		var doc struct{ Error, Field string }

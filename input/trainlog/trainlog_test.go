@@ -19,7 +19,9 @@ var logs = []struct {
 			" | elapsed_time_per_iteration_ms: %s | tokens_per_sec: 12.5K | tokens_per_sec_per_gpu: 1.56K | "+
 			"global_batch_size: 1.02K | lm_loss: 9.63 | lr: 1e-05 | model_tflops_per_gpu: 40.5 | hardware_tflops_per_gpu: 41 |"+
 			" grad_norm: 1.1", i, i, i, slowFirst(i, "4.71K", "345"))
-	}, Run{Of: 50, Step: &Spread{Median: 0.345}, Rates: Rates{Tokens: 12500, PerGPU: 1560, TFLOPS: 40.5}, Facts: Facts{World: 8}}},
+	}, Run{
+		Of: 50, Step: &Spread{Median: 0.345}, Rates: Rates{Tokens: 12500, PerGPU: 1560, TFLOPS: 40.5}, Facts: Facts{World: 8},
+	}},
 	{"Megatron", "Megatron-LM", func(i int) string {
 		return fmt.Sprintf(" [2025-05-27 15:23:%02d] iteration %8d/   24000 | consumed samples: %12d | elapsed time per "+
 			"iteration "+
@@ -109,7 +111,10 @@ var logs = []struct {
 		return fmt.Sprintf("12/21 01:39:51 [INFO|DP=0|TP=0|n7]: iteration: %d / 1500000 | consumed_tokens: 480B | "+
 			"time_per_iteration_ms: 8.79K | tokens_per_sec: 182K | tokens_per_sec_per_gpu: 699 | global_batch_size: 1.6M | "+
 			"lm_loss: 2.04 | model_tflops_per_gpu: 15.4 | eta: 131 days, 1:45:39", 211364+i)
-	}, Run{Of: 1500000, Step: &Spread{Median: 8.79}, Rates: Rates{Tokens: 182000, PerGPU: 699, TFLOPS: 15.4}, Facts: Facts{World: 260}}},
+	}, Run{
+		Of: 1500000, Step: &Spread{Median: 8.79}, Rates: Rates{Tokens: 182000, PerGPU: 699, TFLOPS: 15.4},
+		Facts: Facts{World: 260},
+	}},
 	{"a bar with the rounded number of its step", "Lightning", func(i int) string {
 		return fmt.Sprintf("Epoch 0:   3%%|▎   | %d/1100000 [5:28:58<171:22:21,  2.00it/s, loss=2.52, v_num=, "+
 			"reduced_train_loss=2.510, global_step=3.1e+4, consumed_samples=2.54e+8]", 34100+i)

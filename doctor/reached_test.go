@@ -8,10 +8,12 @@ import (
 	"busbar.dev/finding"
 )
 
-// A table of perftest is judged by the rate of the port, where an input says it, and is said not to be judged otherwise.
+// A table of perftest is judged by the rate of the port, where an input says it, and is said not to be judged
+// otherwise.
 func TestReached(t *testing.T) {
 	const table = " RDMA_Write BW Test\n Dual-port       : OFF\t\tDevice         : mlx5_7\n #bytes     #iterations    " +
-		"BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      5000             93.20              92.78     0.17\n"
+		"BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      5000             93.20              92.78     " +
+		"0.17\n"
 	port := func(rate string) string {
 		return "CA 'mlx5_7'\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n\t\tRate: " + rate + "\n"
 	}

@@ -13,6 +13,7 @@
 //   - how likely all texts of the cause together make its words.
 //
 // That it is none of the known causes is a hypothesis of its own. A dozen weights (weights.csv) are fitted on collected
-// threads, each left out of what it is compared with. How often it was the cause before was tried and weighed nothing. A tuned vocabulary for each cause was tried and dropped: it
-// gained two points on threads of its own authors and nothing on those of others.
+// threads, each left out of what it is compared with. How often it was the cause before was tried and weighed nothing.
+// A tuned vocabulary for each cause was tried and dropped: it gained two points on threads of its own authors and
+// nothing on those of others.
 package cause

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
@@ -117,6 +118,9 @@ func parseIgnores(b *cluster.Budget, text string) ([]ignoreRule, error) {
 		day, err := time.Parse(time.DateOnly, r.Until)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: until: %q; expected a date, such as 2027-03-31", r.line, r.Until)
+		}
+		if !utf8.ValidString(r.Where) {
+			return nil, fmt.Errorf("line %d: where: %q; expected text", r.line, r.Where)
 		}
 		if r.Where != "" {
 			r.glob = regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(r.Where), `\*`, ".*") + "$")

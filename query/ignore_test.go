@@ -6,6 +6,7 @@ import "testing"
 func FuzzIgnores(f *testing.F) {
 	f.Add("- finding: nic-shared\n  where: node[0-1]/*\n  reason: known\n  until: 2999-12-31\n")
 	f.Add("- {finding: a, reason: b, until: 2020-02-30}\n")
+	f.Add("- {finding: a, where: \"b\xa3[0-1]/*\", reason: b, until: 2999-12-31}\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		rules, err := parseIgnores((&Env{}).budget(t.Context()), text)
 		for _, r := range rules {

@@ -42,7 +42,7 @@ var keys = map[string]string{
 		"mtp tuner conns meet-timeout busbar-gpu perftest",
 	"step":   "advise loader sample-size read-rate every mfu gpus",
 	"doctor": "comm size op compare env devices",
-	"predict": "hosts links root launch ranks channels pieces groups inner outer check hidden topk experts mode sms " +
+	"predict": "hosts links root launch ranks channels pieces groups inner outer hidden topk experts mode sms " +
 		"node-limit",
 	"goodput": "checkpoint-time checkpoint-interval restart-time async-checkpoint spares elastic repair-time node-loss " +
 		"compare",

@@ -87,11 +87,8 @@ func (r *Row) Expect(p *predict.Predictor) error {
 		return fmt.Errorf("%s of %s cannot be predicted", r.Op, r.Bytes)
 	}
 	x := &a.Rows[0]
-	margin, measured := p.MeasuredMargin(coll.Op{Kind: kind, Type: ask.Type, Bytes: ask.Sizes[0]})
-	if !measured {
-		margin = float64(x.High) / float64(x.Time)
-	}
-	margin = max(margin, besideJob)
+	_, measured := p.MeasuredMargin(coll.Op{Kind: kind, Type: ask.Type, Bytes: ask.Sizes[0]})
+	margin := max(float64(x.High)/float64(x.Time), besideJob)
 	r.Expected = &Expected{
 		Time: x.Time, Low: unit.Time(float64(x.Time) / margin), High: unit.Time(float64(x.Time) * margin), BusBW: x.BusBW,
 		Algo: x.Algo, Proto: x.Proto, Limit: x.Limit.Text, Calibrated: measured,

@@ -93,10 +93,11 @@ func TestExchange(t *testing.T) {
 	if cfg, err := o.Config(); err != nil || cfg.Name != "gpu01" {
 		t.Errorf("%q, %v", cfg.Name, err)
 	}
-	for text, want := range map[string]string{
-		"a.other.c": "401 Unauthorized", "": "401 Unauthorized", "a.evil.c": "403 Forbidden",
-		"a.down.c": "503 Service Unavailable",
+	for _, x := range [][2]string{ // of each code the first is noted
+		{"a.other.c", "401 Unauthorized"}, {"", "401 Unauthorized"}, {"a.evil.c", "403 Forbidden"},
+		{"a.down.c", "503 Service Unavailable"},
 	} {
+		text, want := x[0], x[1]
 		if _, err := identify(text); err == nil || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v; want %s", text, err, want)

@@ -94,7 +94,9 @@ func TestExchange(t *testing.T) {
 		t.Errorf("%q, %v", cfg.Name, err)
 	}
 	for _, x := range [][2]string{ // of each code the first is noted
-		{"a.other.c", "401 Unauthorized"}, {"", "401 Unauthorized"}, {"a.evil.c", "403 Forbidden"},
+		{"a.other.c", "401 Unauthorized"},
+		{"", "401 Unauthorized"},
+		{"a.evil.c", "403 Forbidden"},
 		{"a.down.c", "503 Service Unavailable"},
 	} {
 		text, want := x[0], x[1]

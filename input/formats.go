@@ -20,7 +20,6 @@ import (
 	"busbar.dev/input/nccltests"
 	"busbar.dev/input/ncclxml"
 	"busbar.dev/input/nodehealth"
-	"busbar.dev/input/nsys"
 	"busbar.dev/input/nvbandwidth"
 	"busbar.dev/input/nvsmi"
 	"busbar.dev/input/p2pbw"
@@ -42,7 +41,7 @@ const (
 	Part  Class = 1 << iota // of a cluster: *cluster.Fragment
 	Table                   // that a benchmark printed: result.Sweeps, *nccltests.Output, []perftest.Table
 	Log                     // of a job: *joblog.Log
-	Trace                   // of a profiler: *trace.Trace, or several
+	Trace                   // of a profiler: *trace.Trace
 	// that a live job wrote about itself: *ras.Report, *profile.Ring, []inspector.Record, Recorder
 	Dump
 	State  // of processes at a moment: []stacks.Stack
@@ -114,7 +113,6 @@ var kinds = []Kind{
 	{"table of nccl-tests", Table, nccltests.Match, stream(nccltests.ReadOutput)},
 	{"perftest", Table, perftest.Match, bare(perftest.Read)},
 	{"trace of PyTorch", Trace | Entire, kineto.Match, stream(kineto.Read)},
-	{"trace of Nsight Systems", Trace | Entire, nsys.Match, stream(nsys.Read)},
 	{"states of gpud", Health | Entire, nodehealth.MatchGpud, stream(nodehealth.ReadGpud)},
 	{"verdict of NVIDIA Health Validation", Health | Entire, nodehealth.MatchVerdict, stream(nodehealth.ReadVerdict)},
 }

@@ -14,7 +14,6 @@ import (
 	"busbar.dev/doctor/rates"
 	"busbar.dev/finding"
 	"busbar.dev/input/kineto"
-	"busbar.dev/input/nsys"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/unpack"
 	"busbar.dev/result/trace"
@@ -25,7 +24,7 @@ import (
 // hides, copies, nothing. With a cluster, every collective is held against its prediction; with a model too, the step
 // is.
 type Trace struct {
-	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Traces of PyTorch's profiler (JSON, also .gz), lists of Nsight Systems (cuda_gpu_trace as CSV), of one or several ranks; folders of them."`
+	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Traces of PyTorch's profiler (JSON, also .gz) of one or several ranks; folders of them."`
 	Job
 	FailOn string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
@@ -83,9 +82,7 @@ func (d *TraceDoc) Wrong() bool {
 func (q *Trace) check() error {
 	switch {
 	case len(q.Sources) == 0:
-		return errors.New("nothing to read: give traces of PyTorch's profiler (prof.export_chrome_trace) or lists of " +
-			"Nsight " +
-			"Systems (nsys stats --report cuda_gpu_trace --format csv)")
+		return errors.New("nothing to read: give traces of PyTorch's profiler (prof.export_chrome_trace)")
 	case q.Model != "" && q.Cluster == "":
 		return requireJob(q.Cluster, q.Model)
 	case q.Compare != "":
@@ -183,8 +180,11 @@ func (d *TraceDoc) addCalls(groups []trace.GroupTime, together *rates.Report) {
 func (e *Env) traces(ctx context.Context, name string) (list []*trace.Trace, err error) {
 	b := e.logBudget(ctx)
 	err = e.eachInput(ctx, name, "the traces", func(path string, in io.Reader, inFolder bool) error {
-		more, err := readTrace(b, path, in)
-		if list = append(list, more...); len(list) > maxTraces {
+		t, err := readTrace(b, path, in)
+		if err == nil {
+			list = append(list, t)
+		}
+		if len(list) > maxTraces {
 			return fmt.Errorf("%s: more than %d traces; give some of the ranks", name, maxTraces)
 		}
 		if inFolder && err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -208,7 +208,7 @@ var errNoTrace = errors.New("not a trace that is known")
 const maxTraces = 64
 
 // readTrace recognises a trace by its beginning.
-func readTrace(b *cluster.Budget, name string, in io.Reader) ([]*trace.Trace, error) {
+func readTrace(b *cluster.Budget, name string, in io.Reader) (*trace.Trace, error) {
 	plain, _, err := unpack.Plain(b, in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; %w", name, errNoTrace, err)
@@ -217,18 +217,10 @@ func readTrace(b *cluster.Budget, name string, in io.Reader) ([]*trace.Trace, er
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, failure.Cannot(fmt.Errorf("%s: %w", name, err))
 	}
-	switch {
-	case kineto.Match(head):
-		t, err := kineto.Read(name, plain)
-		if err != nil {
-			return nil, err
-		}
-		return []*trace.Trace{t}, nil
-	case nsys.Match(head):
-		return nsys.Read(name, plain)
+	if !kineto.Match(head) {
+		return nil, fmt.Errorf("%s: %w; expected PyTorch's (prof.export_chrome_trace)", name, errNoTrace)
 	}
-	return nil, fmt.Errorf("%s: %w; expected PyTorch's (prof.export_chrome_trace), or Nsight's list as CSV (nsys stats "+
-		"--report cuda_gpu_trace --format csv)", name, errNoTrace)
+	return kineto.Read(name, plain)
 }
 
 // excess is a part of a traced step that takes longer than predicted.

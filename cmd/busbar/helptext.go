@@ -346,9 +346,8 @@ treated as one job.
 
 A table of bench or nccl-tests alone is compared, size by size, with the time predicted for the hardware (-c), with
 its error bar, and with the thresholds that cloud operators publish. It says which part of the curve is wrong and
-what that pattern means. Traces of PyTorch's profiler, and lists of Nsight Systems (nsys stats --report
-cuda_gpu_trace --format csv), show how much of a step is computing, exposed communication, copies and idle time,
-and which rank is late. With -c every collective is compared with its prediction; with -m the step is too.
+what that pattern means. Traces of PyTorch's profiler show how much of a step is computing, exposed
+communication, copies and idle time, and which rank is late. With -c every collective is compared with its prediction; with -m the step is too.
 
 --explain shows what NCCL set up (NCCL_DEBUG=INFO): rings, trees, channels, which hosts talk through which NIC, and
 how much of an all-reduce passes each.

@@ -1,7 +1,7 @@
 // Package trace is what the GPU of one rank did, as a profiler recorded it, and where the time of a real step went:
 // computing, communication that nothing hides, copies, nothing at all.
 //
-// input/kineto reads PyTorch's profiler, input/nsys reads Nsight Systems; both give a Trace.
+// input/kineto reads PyTorch's profiler.
 package trace
 
 import (

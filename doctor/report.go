@@ -26,6 +26,7 @@ type Report struct {
 	Samples   []finding.Quote `json:"not_understood_samples,omitempty"`
 	Dropped   map[string]int  `json:"not_kept,omitempty"`           // what bounds on memory kept out, by kind
 	Blank     bool            `json:"nothing_recognised,omitempty"` // nothing of it is known
+	Named     string          `json:"named,omitempty"`              // what an input is that says nothing of faults
 	Tests     []string        `json:"nccl_tests_files,omitempty"`   // with output of nccl-tests, compared with no prediction
 	Guessed   bool            `json:"guessed,omitempty"`            // what a verdict rests on
 	Traces    int             `json:"traces,omitempty"`             // files that a profiler wrote
@@ -60,7 +61,8 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 	c := newCase(s)
 	r := &Report{
 		Lines: s.Lines, Unknown: s.Unknown, Unread: s.Unread, Sources: append([]string{}, s.Sources...), Samples: s.Samples,
-		Dropped: s.Dropped, Blank: s.Blank(), Traces: len(s.Traces), Training: s.Training, Described: c.described(),
+		Dropped: s.Dropped, Blank: s.Blank(), Named: s.Named, Traces: len(s.Traces), Training: s.Training,
+		Described: c.described(),
 	}
 	found := c.detect(m)
 	causes, happened := split(m, found)

@@ -117,6 +117,8 @@ func (r *Report) summary() string {
 	case r.Traces > 0 && !r.Examined():
 		return words.Plural(r.Traces, "trace") +
 			" of a profiler given, which busbar doctor reads; nothing was examined for faults."
+	case r.Blank && len(r.Findings) == 0 && r.Named != "":
+		return read + ". Nothing was examined for faults: this is " + r.Named + "."
 	case r.Blank && len(r.Findings) == 0:
 		return read + ". Nothing in it was recognised, so nothing is known; expected a job's log, or the output of a tool " +
 			"such as nvidia-smi, ibstat, nccl-tests or dmesg."

@@ -115,6 +115,7 @@ var kinds = []Kind{
 	{"trace of PyTorch", Trace | Entire, kineto.Match, stream(kineto.Read)},
 	{"states of gpud", Health | Entire, nodehealth.MatchGpud, stream(nodehealth.ReadGpud)},
 	{"verdict of NVIDIA Health Validation", Health | Entire, nodehealth.MatchVerdict, stream(nodehealth.ReadVerdict)},
+	{"dcgmi diag", Health, nodehealth.MatchDCGM, stream(nodehealth.ReadDCGM)},
 }
 
 // Find lists the kinds of a text that are of one of the classes, in the order of trying. The beginning of a text is

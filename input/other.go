@@ -2,33 +2,54 @@ package input
 
 import "busbar.dev/internal/lazyre"
 
-// otherwise names texts that busbar knows but that hold no topology.
-func otherwise(data []byte) string {
+// Otherwise names a text that busbar knows but that holds no topology, and says what does.
+func Otherwise(data []byte) string {
 	data = data[:min(len(data), 1<<20)]
-	switch {
-	case sinfo.Match(data):
-		return "sinfo, which says which nodes are in use (busbar place takes it), not what is in them or how they are " +
-			"joined; scontrol show node and scontrol show topology do"
-	case mscclAlgo.Match(data):
-		return "an MSCCL algorithm, which says how a collective runs, not on what"
-	case tunerRule.Match(data), tunerTraining.Match(data):
-		return "a file for NCCL's tuner plugin, which says what to choose, not on what hardware"
+	for _, o := range otherTexts {
+		if o.re.Match(data) {
+			return o.what
+		}
+	}
+	for _, k := range Find(data, ^Part) {
+		if reads := map[bool]string{true: "hang", false: "doctor"}[k.Class&(Dump|State) != 0]; k.Class&Part == 0 {
+			return "text of the kind " + k.Name + ", which busbar " + reads + " reads; it does not say how a cluster is built"
+		}
 	}
 	return ""
 }
 
-// sinfo is the heading of Slurm's sinfo, of its long form and with -N.
-var sinfo = lazyre.New(`(?m)^(PARTITION +AVAIL|NODELIST +NODES) `)
-
-// mscclAlgo is the first element of an MSCCL algorithm file, which busbar does not read.
-var mscclAlgo = lazyre.New(`<algo [^>]*\bngpus=`)
-
-// tunerRule is a line of the CSV file of NCCL's example tuner plugin: collective, least and most bytes,
-// algorithm, protocol, channels, nodes, ranks and, in newer ones, pipelined operations and registered buffers; -1 is
-// any. Source: NCCL, plugins/tuner/example/README.md, release 2.28.
-var tunerRule = lazyre.New(
-	`(?m)^\s*(broadcast|reduce|allgather|reducescatter|allreduce)(\s*,\s*\d+){2}(\s*,\s*\w+){2}` +
-		`(\s*,\s*(-1|\d+)){3,5}\s*$`)
-
-// tunerTraining is the header of the measurements that the plugin's companion script takes.
-var tunerTraining = lazyre.New(`(?m)^\s*#?\s*collective\s*,.*\bsize_bytes\b.*\balgorithm\b.*\bprotocol\b`)
+var otherTexts = []struct {
+	re   *lazyre.Regexp
+	what string
+}{
+	// The heading of Slurm's sinfo, of its long form and with -N.
+	{
+		lazyre.New(`(?m)^(PARTITION +AVAIL|NODELIST +NODES) `),
+		"sinfo, which says which nodes are in use (busbar place takes it), not what is in them or how they are joined; " +
+			"scontrol show node and scontrol show topology do",
+	},
+	// The first element of an MSCCL algorithm file.
+	{lazyre.New(`<algo [^>]*\bngpus=`), "an MSCCL algorithm, which says how a collective runs, not on what"},
+	// A line of the CSV file of NCCL's example tuner plugin: collective, least and most bytes, algorithm, protocol,
+	// channels, nodes, ranks and, in newer ones, pipelined operations and registered buffers; -1 is any (NCCL,
+	// plugins/tuner/example/README.md, release 2.28). Else the header of what its companion script measures.
+	{
+		lazyre.New(`(?m)^\s*(broadcast|reduce|allgather|reducescatter|allreduce)(\s*,\s*\d+){2}(\s*,\s*\w+){2}` +
+			`(\s*,\s*(-1|\d+)){3,5}\s*$|^\s*#?\s*collective\s*,.*\bsize_bytes\b.*\balgorithm\b.*\bprotocol\b`),
+		"a file for NCCL's tuner plugin, which says what to choose, not on what hardware",
+	},
+	{
+		lazyre.New(`(?m)\|\s*Topology Information\s*\|`),
+		"dcgmi topo, which tells the worst path only; nvidia-smi topo -m tells that of every pair",
+	},
+	{
+		lazyre.New(`(?m)^DEV\s+PORT\s+INDEX\s+GID\s`),
+		"show_gids, which lists addresses of ports (NCCL_IB_GID_INDEX is one's number); ibstat or ibv_devinfo -v tell " +
+			"their " +
+			"rates and states",
+	},
+	{
+		lazyre.New(`(?m)^\s*Identifier\s+: 0x[[:xdigit:]]{2} \(`),
+		"ethtool -m, which tells of a transceiver; ethtool INTERFACE tells the port's rate and state",
+	},
+}

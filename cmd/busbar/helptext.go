@@ -30,7 +30,7 @@ Without arguments, reads this machine. Files that it can read:
 Nodes: nvidia-smi (topo -m, topo -p2p, -L, -q, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, NCCL and RCCL
 topology XML, NCCL graph XML, lstopo XML, NCCL logs.
 
-Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, show_gids, perfquery, ibqueryerrors,
+Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, perfquery, ibqueryerrors,
 ibdiagnet2.db_csv, ethtool (also -i, -k, -g, -S), lldpctl.
 
 Schedulers: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes, topograph models.

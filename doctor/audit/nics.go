@@ -125,11 +125,19 @@ func noGDR(n *node, gpus []int) bool {
 	return !slices.ContainsFunc(gpus, func(g int) bool { i := n.t.Devices[g].GPU; return i == nil || i.GDR != cluster.No })
 }
 
-// unlikeNICs reports rails of different speed.
+// unlikeNICs reports rails of different speed; where no GPU is known, NICs of InfiniBand.
 func (a *auditor) unlikeNICs(n *node) {
 	var rates groups[string, int]
-	for _, k := range n.rails {
-		if r := n.t.Devices[k].NIC.Rate(); r.Known() {
+	severity, which, nics := finding.Warn, "NICs near the GPUs", n.rails
+	if len(n.gpus) == 0 {
+		severity, which, nics = finding.Note, "The InfiniBand NICs", n.nics
+	}
+	for _, k := range nics {
+		nic := n.t.Devices[k].NIC
+		if nic == nil {
+			continue
+		}
+		if r := nic.Rate(); r.Known() && (len(n.gpus) > 0 || nic.Kind == cluster.InfiniBand) {
 			rates.add(r.Value.Bits(), k)
 		}
 	}
@@ -142,8 +150,8 @@ func (a *auditor) unlikeNICs(n *node) {
 		each = append(each, n.names(rates.of[r])+" at "+r)
 		last = rates.of[r][0]
 	}
-	a.addFinding("nic-rates-unlike", finding.Warn, n.where(last),
-		"NICs near the GPUs run at different rates: "+strings.Join(each, "; ")+
+	a.addFinding("nic-rates-unlike", severity, n.where(last),
+		which+" run at different rates: "+strings.Join(each, "; ")+
 			"; the slowest sets the pace of every ring that uses it",
 		"check cables and port speed (ibstat, ethtool), or name only the fast ones in NCCL_IB_HCA")
 }

@@ -49,11 +49,9 @@ func (r *Reader) answer(in *bufio.Reader) (*bufio.Reader, bool, error) {
 func (r *Reader) fleet(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	if x, err := input.Health.As(r.name, text); x != nil {
-		for _, f := range x.([]finding.Finding) {
-			r.set.Fleet = append(r.set.Fleet, FleetFinding{r.name, f})
-		}
+		r.health(x.([]finding.Finding))
 		if err == nil {
-			r.document, r.set.judged = true, true
+			r.document = true
 			r.set.Lines += bytes.Count(text, []byte("\n")) + 1
 			return true
 		}
@@ -68,6 +66,14 @@ func (r *Reader) fleet(data []byte) bool {
 		return false
 	}
 	return bytes.Contains(text, []byte(`"findings"`)) && r.fleetFindings(text)
+}
+
+// health takes in what another health check found.
+func (r *Reader) health(found []finding.Finding) {
+	r.set.judged = true
+	for _, f := range found {
+		r.set.Fleet = append(r.set.Fleet, FleetFinding{r.name, f})
+	}
 }
 
 // fleetFindings reads the list of faults; other documents have findings of another shape.

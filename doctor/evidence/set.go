@@ -88,7 +88,8 @@ type Set struct {
 	Words    string          // what those sources say, their sentences only where tools printed too
 	Dropped  map[string]int
 
-	judged bool // another health check's answer was read whole
+	Named  string // what an input is that busbar knows and that says nothing here
+	judged bool   // another health check's answer was read whole
 
 	kinds map[Kind][]*Observation
 	index map[string]*Observation // by kind and arguments

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"path"
 	"strings"
@@ -30,12 +31,14 @@ func (r *Reader) whole() (formats int) {
 	if r.measured(data) {
 		return 1
 	}
-	for _, k := range input.Find(data, input.Table) {
+	for _, k := range input.Find(data, input.Table|input.Health) {
 		x, err := k.Read(r.Budget, r.name, data)
 		if err != nil {
 			continue
 		}
 		switch x := x.(type) {
+		case []finding.Finding:
+			r.health(x)
 		case *nccltests.Output:
 			for i := range x.Tables {
 				r.set.Tables = append(r.set.Tables, Table{r.name, &x.Tables[i]})
@@ -57,6 +60,7 @@ func (r *Reader) whole() (formats int) {
 	}
 	frags, err := input.ReadWithin(r.Budget, r.name, bytes.NewReader(data))
 	if err != nil {
+		r.set.Named = cmp.Or(r.set.Named, input.Otherwise(data))
 		return formats
 	}
 	for _, f := range frags {

@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/natural"
 	"busbar.dev/unit"
 )
@@ -26,7 +27,9 @@ type card struct {
 	part   string // vendor's part number
 	stated int    // ports it says it has; 0 unknown
 	lanes  int    // of the port at hand
-	line   int
+	// managers are the LIDs of the subnet managers that its ports answer to.
+	managers []string
+	line     int
 }
 
 func newCard(label string, line int) *card { return &card{Device: board.NIC(label), line: line} }
@@ -76,6 +79,7 @@ func (c *card) same(d *card) bool {
 
 // mergeCard adds the ports of another block about the card; the later word on a port stands.
 func (c *card) mergeCard(d *card) {
+	c.managers = append(c.managers, d.managers...)
 	c.stated = max(c.stated, d.stated)
 	for _, p := range d.NIC.Ports {
 		if q := c.port(p.Num); q != nil {
@@ -113,14 +117,29 @@ func (c *card) addPort(num string) *cluster.Port {
 func (h *hosts) addTo(f *cluster.Fragment) {
 	for _, node := range h.nodes {
 		t := &cluster.NodeType{Name: "node"}
+		managers := map[string][]string{} // NICs by subnet manager
 		for i, label := range slices.SortedFunc(maps.Keys(node), natural.Compare) {
 			c := node[label]
+			for _, lid := range c.managers {
+				managers[lid] = append(managers[lid], label)
+			}
 			if n := len(c.NIC.Ports); c.stated > 0 && n > 0 && c.stated != n {
 				f.Warnf(c.line, c.Label, "says it has %d ports and shows %d; give the whole output of %s", c.stated, n, f.Format)
 			}
 			c.Name = "nic" + strconv.Itoa(i)
 			c.finish(f.Format)
 			t.Devices = append(t.Devices, c.Device)
+		}
+		if len(managers) > 1 {
+			var each []string
+			for _, lid := range slices.SortedFunc(maps.Keys(managers), natural.Compare) {
+				each = append(each, "LID "+lid+": "+cluster.FormatHosts(slices.Compact(managers[lid])))
+			}
+			warn.Found(f, 0, cluster.FormatHosts(t.Titles()), cluster.Warning{
+				ID: "subnets-differ", Severity: "note",
+				Fix: "see that every node numbers its NICs alike; name in NCCL_IB_HCA only those of the fabric that is meant",
+			}, "the NICs answer to %d subnet managers, so they are on fabrics that do not reach each other, or on rails "+
+				"apart (%s)", len(managers), strings.Join(each, "; "))
 		}
 		f.AddNode("", t)
 	}

@@ -124,6 +124,11 @@ func (c *card) set(p *cluster.Port, key, v, source string) {
 	case "base lid", "port_lid": // 59 or 0x3b; 0 means none
 		n, _ := strconv.ParseUint(v, 0, 16)
 		p.LID = int(n)
+	case "sm lid", "sm_lid":
+		n, err := strconv.ParseUint(v, 0, 16)
+		if err == nil && n > 0 && p.State == cluster.Up && p.LID > 0 {
+			c.managers = append(c.managers, strconv.FormatUint(n, 10))
+		}
 	case "default gid", "gid[  0]", "gid[ 0]", "gid[0]": // fe80:…, and with -v fe80:…, RoCE v1
 		gid, _, _ := strings.Cut(v, ",")
 		p.GUID = board.PortGUID(gid)

@@ -1,6 +1,6 @@
-// Package nodehealth reads what other health checks of a node say: the states of gpud (/v1/states) and the verdict of
-// NVIDIA Health Validation. What is not well becomes a finding with the other's own words and advice; this package
-// judges nothing.
+// Package nodehealth reads what other health checks of a node say: the states of gpud (/v1/states), the verdict of
+// NVIDIA Health Validation and the table of dcgmi diag. What is not well becomes a finding with the other's own words
+// and advice; this package judges nothing.
 //
 // Of the verdict it reads what its published schema names: overall_severity, and the affected components wherever they
 // are.
@@ -151,10 +151,11 @@ func (l *list) affected(v any, depth int) (err error) {
 // severities are what gpud's states and the schema's severities are here; wells are those of what is well.
 var (
 	severities = map[string]finding.Severity{
-		"unhealthy": finding.Error, "degraded": finding.Warn, "critical": finding.Error, "warning": finding.Warn,
-		"unknown": finding.Note,
+		"unhealthy": finding.Error, "fail": finding.Error, "degraded": finding.Warn, "warn": finding.Warn,
+		"critical": finding.Error,
+		"warning":  finding.Warn, "unknown": finding.Note,
 	}
-	wells = []string{"healthy", "initializing", "pass", "info"}
+	wells = []string{"healthy", "initializing", "pass", "info", "skip", "not run"}
 )
 
 // judge says what a word means: one that is not known is not well.

@@ -21,6 +21,29 @@ const verdict = `{"schema": 1, "node": {"name": "n7"}, "overall_severity": "CRIT
  {"category": "nvlink", "check_ids": ["nvlink_active"], "entities": [], "max_severity": "WARNING"},
  {"category": "cpu", "check_ids": ["cpu_count"], "max_severity": "INFO"}]}}`
 
+// Made up, in the layout of DCGM 3.3, the last test in that of DCGM 4.
+const diag = `$ dcgmi diag -r 3
++-------------+----------------------+
+| Diagnostic  | Result               |
++=============+======================+
+|-----  Metadata  ----------+--------|
+| DCGM Version| 3.3.5                |
+| Denylist    | Pass                 |
+| Row Remap   | Fail                 |
+| Error       | GPU 5 has pending re |
+|             | mappings             |
+| PCIe        | Pass - GPUs: 0, 1    |
+|             | Fail - GPU: 2        |
+| Warning     | GPU 2: a CUDA error  |
+| EUD Test    | Skip - All           |
+| memory      | Fail                 |
+|             | GPU0: Pass           |
+|             | GPU1: Fail           |
+| Info: GPU1  | one double-bit error |
+| Power       | Warn - All           |
++-------------+----------------------+
+`
+
 func TestRead(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -33,6 +56,13 @@ func TestRead(t *testing.T) {
 			"gpud-disk warn gpud: disk is Degraded: 91% full: e | ",
 		}},
 		{"[]", gpud, nil},
+		{diag, dcgm, []string{
+			"dcgm-row-remap error dcgmi diag: the test Row Remap ends in Fail: Error: GPU 5 has pending remappings | ",
+			"dcgm-pcie error dcgmi diag: the test PCIe ends in Fail: GPU: 2: Warning: GPU 2: a CUDA error | ",
+			"dcgm-memory error dcgmi diag: the test memory ends in Fail: GPU1: Info: GPU1: one double-bit error | ",
+			"dcgm-power warn dcgmi diag: the test Power ends in Warn: All | ",
+		}},
+		{strings.NewReplacer("Fail", "Pass", "Warn -", "Pass -").Replace(diag), dcgm, nil},
 		{verdict, check, []string{
 			"health-validation-gpu error NVIDIA Health Validation: gpu is CRITICAL: gpu_power_state, gpu_xid_79: gpu:3 | ",
 			"health-validation-nvlink warn NVIDIA Health Validation: nvlink is WARNING: nvlink_active | ",
@@ -70,6 +100,9 @@ func TestRead(t *testing.T) {
 		list, err := tt.read("x.json", tt.text)
 		var got []string
 		for _, f := range list {
+			if strings.HasPrefix(f.ID, "dcgm-") && strings.Contains(f.Fix, "dcgmi diag -r 3") {
+				f.Fix = ""
+			}
 			got = append(got, fmt.Sprintf("%s %s %s | %s", f.ID, f.Severity, f.Text, f.Fix))
 		}
 		if err != nil || !reflect.DeepEqual(got, tt.want) {
@@ -106,7 +139,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("two verdicts without end: %d, %v", len(list), err)
 	}
 	if !MatchGpud([]byte(states)) || MatchGpud([]byte(verdict)) || !MatchVerdict([]byte(verdict)) ||
-		MatchVerdict([]byte(states)) {
+		MatchVerdict([]byte(states)) || !MatchDCGM([]byte(diag)) || MatchDCGM([]byte(states)) {
 		t.Error("taken for another")
 	}
 }
@@ -119,8 +152,13 @@ func check(name, text string) ([]finding.Finding, error) {
 	return ReadVerdict(name, strings.NewReader(text))
 }
 
+func dcgm(name, text string) ([]finding.Finding, error) {
+	return ReadDCGM(name, strings.NewReader(text))
+}
+
 func fuzz(f *testing.F, read func(name, text string) ([]finding.Finding, error)) {
 	f.Add(states)
+	f.Add(diag)
 	f.Add(verdict)
 	f.Add(`[{"component": "\u0000", "states": [{"health": "Unhealthy"}]}]`)
 	f.Fuzz(func(t *testing.T, text string) {
@@ -139,3 +177,5 @@ func fuzz(f *testing.F, read func(name, text string) ([]finding.Finding, error))
 func FuzzGpud(f *testing.F) { fuzz(f, gpud) }
 
 func FuzzVerdict(f *testing.F) { fuzz(f, check) }
+
+func FuzzDCGM(f *testing.F) { fuzz(f, dcgm) }

@@ -97,6 +97,13 @@ func TestGPUs(t *testing.T) {
 			[]string{"gpu0: 1 of 3 NVLinks inactive"},
 		},
 		{
+			"errors of links", MatchList, ReadList,
+			"GPU 0: NVIDIA H100\n\t Link 0: Replay Errors: 0\n\t Link 0: FEC Errors - 0: 7\n\t Link 1: CRC Errors: 9\n\n" +
+				"\t Link 1: Replay Errors: 12\nGPU 1: NVIDIA H100\n\t Link 0: Replay Errors: 0\n",
+			"/gpu0 0 \"NVIDIA H100\"\n/gpu1 1 \"NVIDIA H100\"\n",
+			[]string{"gpu0: NVLink errors since the driver was loaded: link 1: 9 CRC Errors, link 1: 12 Replay Errors"},
+		},
+		{
 			"links all down, list and links in one text", MatchList, ReadList,
 			"GPU 0: RTX (UUID: " + uuidA + ")\nGPU 0: RTX (UUID: " + uuidA +
 				")\nNVML: Unable to retrieve NVLink information as all links are inActive\n",

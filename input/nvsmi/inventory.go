@@ -40,10 +40,26 @@ type gpu struct {
 	line int
 	up   cluster.Link // to what is above it
 	down int          // of its NVLinks, those that are inactive
+	// errors are those of its NVLinks that are not zero.
+	errors string
 	// state is what happened to its memory, of which retired pages after errors of one bit and of two.
 	state   device.State
 	retired int
 }
+
+// What nvidia-smi nvlink says is wrong.
+var (
+	nvlinkDown = cluster.Warning{
+		ID: "nvlink-inactive", Severity: "warn",
+		Fix: "nvidia-smi -q, dmesg for Xid 74 and the fabric manager's log; reset the GPU, else reseat or replace it",
+	}
+	nvlinkErrors = cluster.Warning{
+		ID: "nvlink-errors", Severity: "warn",
+		Fix: "read them again after an hour under load (nvidia-smi nvlink -e); if they grow, drain the node and have the " +
+			"GPU, " +
+			"its board or its cable checked",
+	}
+)
 
 func newGPU(line int) *gpu { return &gpu{Device: board.GPU("nvidia", -1), line: line} }
 
@@ -137,8 +153,16 @@ func (v *inventory) addTo(f *cluster.Fragment) {
 func (v *inventory) addGPU(f *cluster.Fragment, t *cluster.NodeType, host string, g *gpu) {
 	g.Model.Source, g.GPU.Memory.Source = v.format, v.format
 	at := t.Add(g.Device)
-	if g.down > 0 {
-		f.Warnf(g.line, strings.Trim(host+"/"+t.Devices[at].Name, "/"), "%d of %d NVLinks inactive", g.down, g.GPU.Links)
+	where := strings.Trim(host+"/"+t.Devices[at].Name, "/")
+	switch {
+	case g.down == 0:
+	case g.down == g.GPU.Links: // as on a card without a bridge
+		f.Warnf(g.line, where, "no NVLink of %d is active", g.down)
+	default:
+		warn.Found(f, g.line, where, nvlinkDown, "%d of %d NVLinks inactive", g.down, g.GPU.Links)
+	}
+	if g.errors != "" {
+		warn.Found(f, g.line, where, nvlinkErrors, "NVLink errors since the driver was loaded: %s", g.errors)
 	}
 	// The tools say how fast the link to whatever is above the GPU is and not where it leads, so that it gets an end of
 	// its own and the tree stays unknown; a source that knows the tree takes the figures over.
@@ -180,9 +204,7 @@ func warnMemory(f *cluster.Fragment, n *node) {
 	for i, g := range n.gpus {
 		g.state.Index = i
 		for _, x := range device.Findings(n.host, []device.State{g.state}) {
-			f.Warnf(g.line, x.Where, "%s", x.Text)
-			w := &f.Warnings[len(f.Warnings)-1]
-			w.ID, w.Severity, w.Fix = x.ID, x.Severity.String(), x.Fix
+			warn.Found(f, g.line, x.Where, cluster.Warning{ID: x.ID, Severity: x.Severity.String(), Fix: x.Fix}, "%s", x.Text)
 		}
 	}
 }

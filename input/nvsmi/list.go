@@ -12,7 +12,7 @@ import (
 
 const (
 	listFormat   = "nvidia-smi -L"
-	nvlinkFormat = "nvidia-smi nvlink -s"
+	nvlinkFormat = "nvidia-smi nvlink"
 )
 
 // MatchList reports whether data holds the list of nvidia-smi -L or the links of
@@ -25,7 +25,7 @@ func MatchList(data []byte) bool {
 		return g != nil && g.UUID != ""
 	}) || named && gather.Find(data, "Link ", func(text string) bool {
 		_, ok := linkLine(text)
-		return ok
+		return ok || linkErrors.MatchString(text)
 	})
 }
 
@@ -51,6 +51,13 @@ func (l *reader) listLine(prefix, text string, num int) bool {
 	if m := migLine.FindStringSubmatch(text); m != nil {
 		index, _ := strconv.Atoi(m[2])
 		g.addSlice(cluster.Slice{Index: index, Profile: strings.Clone(m[1]), UUID: strings.Clone(m[3])})
+		return true
+	}
+	if m := linkErrors.FindStringSubmatch(text); m != nil {
+		l.format = nvlinkFormat
+		if m[3] != "" && len(g.errors) < 256 {
+			g.errors += strings.Repeat(", ", min(len(g.errors), 1)) + "link " + m[1] + ": " + m[3] + " " + m[2]
+		}
 		return true
 	}
 	active, ok := linkLine(text)
@@ -96,3 +103,6 @@ func linkLine(text string) (active, ok bool) {
 }
 
 var linkState = lazyre.New(`^\s*Link \d+:\s+(?:([1-9][\d.]*) GB/s|(?i:<inactive>))\s*$`)
+
+// linkErrors is a counter of nvlink -e: "Link 1: Replay Errors: 12".
+var linkErrors = lazyre.New(`^\s*Link (\d{1,3}): ([A-Z][A-Za-z ]{1,40} Errors?): (?:0|([1-9]\d{0,18}))\s*$`)

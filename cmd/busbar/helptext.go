@@ -31,7 +31,7 @@ Nodes: nvidia-smi (topo -m, topo -p2p, -L, -q, -q -x, --query-gpu, nvlink), rocm
 topology XML, NCCL graph XML, lstopo XML, NCCL logs.
 
 Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, perfquery, ibqueryerrors,
-ibdiagnet2.db_csv, ethtool (also -i, -k, -g, -S), lldpctl.
+ethtool (also -i, -k, -g, -S), lldpctl -f json.
 
 Schedulers: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes, topograph models.
 

@@ -13,13 +13,12 @@ import (
 
 // formats pairs every format of the package with its reader.
 var formats = map[string]readertest.Reader{
-	"ibnetdiscover":     {Match: MatchDiscover, Read: ReadDiscover},
-	"ibsim net":         {Match: MatchDiscover, Read: ReadDiscover},
-	"ibnetdiscover -p":  {Match: MatchPorts, Read: ReadPorts},
-	"iblinkinfo":        {Match: MatchLinkInfo, Read: ReadLinkInfo},
-	"perfquery":         {Match: MatchPerf, Read: ReadPerf},
-	"ibqueryerrors":     {Match: MatchErrors, Read: ReadErrors},
-	"ibdiagnet2.db_csv": {Match: MatchDB, Read: ReadDB},
+	"ibnetdiscover":    {Match: MatchDiscover, Read: ReadDiscover},
+	"ibsim net":        {Match: MatchDiscover, Read: ReadDiscover},
+	"ibnetdiscover -p": {Match: MatchPorts, Read: ReadPorts},
+	"iblinkinfo":       {Match: MatchLinkInfo, Read: ReadLinkInfo},
+	"perfquery":        {Match: MatchPerf, Read: ReadPerf},
+	"ibqueryerrors":    {Match: MatchErrors, Read: ReadErrors},
 }
 
 // open reads a sample with the reader of its format.

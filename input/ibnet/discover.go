@@ -93,18 +93,17 @@ func (d *discovery) node(m []string, num int) {
 	e := named(m[3])
 	e.kind, e.guid, e.ports = kinds[m[1]], cmp.Or(e.guid, d.ids.guid), decimal(m[2])
 	_, desc, after := comment(m[4])
-	n := d.addNode(e, num)
+	n := d.addNode(e, num, true)
 	if n < 0 {
 		return
 	}
 	d.cur = n
 	nd := &d.nodes[n]
-	nd.kind, nd.own, nd.line, nd.desc = e.kind, true, int32(num), cmp.Or(plain(desc), nd.desc)
+	nd.kind, nd.line, nd.desc = e.kind, int32(num), cmp.Or(plain(desc), nd.desc)
 	nd.vendor, nd.device = d.ids.vendor, d.ids.device
 	d.ids.guid, d.ids.device = 0, 0
 	if e.ports > maxPort {
 		nd.ports = 0
-		d.notice(beyond, num, fmt.Sprintf("%d ports of %s", e.ports, nd.title()))
 	}
 	if lid, _ := lidIn(after); e.kind == aSwitch {
 		nd.lid = int32(lid)

@@ -200,16 +200,11 @@ func TestDamage(t *testing.T) {
 				"[1](3) \t\"S-0000000000000001\"[1]\t\t# lid 2 lmc 0 \"leaf1\" lid 1 4xEDR\n",
 			"leaf1[1] says 4xHDR, n1 mlx5_0[1] says 4xEDR; took the slower", 1,
 		},
-		"port beyond count": {
-			head + "[9]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" + ca,
-			"port 9 of leaf1, which states 4 ports", 1,
-		},
 		"impossible port": {
 			head + "[70000]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" + ca,
 			"a port number that no switch has", 0,
 		},
-		"impossible ports": {"Switch\t99999 \"S-0000000000000001\"\t\t# \"leaf1\"\n", "99999 ports of leaf1", 0},
-		"cut in a line":    {head + "[1]\t\"H-00000000", "a port line without the neighbour's whole name and port", 0},
+		"cut in a line": {head + "[1]\t\"H-00000000", "a port line without the neighbour's whole name and port", 0},
 		"cut in a port": {
 			head + "[1]\t\"H-0000000000000002\"[1", "a port line without the neighbour's whole name and port", 0,
 		},
@@ -221,14 +216,16 @@ func TestDamage(t *testing.T) {
 				"Technologies\" lid 2 4xHDR\nCa 1 \"H-0000000000000002\" # \"MT4123 ConnectX6   Mellanox Technologies\"\n",
 			"1 adapter carries no host name", 1,
 		},
-		"two called alike": {ca + strings.ReplaceAll(ca, "02", "03"), "two adapters call themselves n1 mlx5_0", 0},
-		"router":           {head + "Rt\t2 \"R-0000000000000009\"\t\t# \"gw\"\n", "1 router is left out", 0},
+		"two called alike": {
+			ca + strings.ReplaceAll(ca, "02", "03"), "1 host name stands for several machines, the first: n1 mlx5_0", 0,
+		},
+		"router": {head + "Rt\t2 \"R-0000000000000009\"\t\t# \"gw\"\n", "1 router is left out", 0},
 		"directly connected": {ca + "[1](2) \t\"H-0000000000000003\"[1] (3) \t\t# lid 1 lmc 0 \"n2 mlx5_0\" lid 2 4xHDR\n" +
 			"Ca 1 \"H-0000000000000003\" # \"n2 mlx5_0\"\n[1](3) \t\"H-0000000000000002\"[1] (2) \t\t# lid 2 lmc 0 \"n1 " +
-			"mlx5_0\" lid 1 4xHDR\n", "no switch in the fabric: 1 cable joins hosts directly", 1},
+			"mlx5_0\" lid 1 4xHDR\n", "", 1},
 	} {
 		f := readDiscover(t, c.text)
-		if !warned(f, c.warning) || len(f.Network.Links) != c.links {
+		if warned(f, c.warning) != (c.warning != "") || len(f.Network.Links) != c.links {
 			t.Errorf("%s: %d links, %v", name, len(f.Network.Links), f.Warnings)
 		}
 	}
@@ -244,7 +241,7 @@ func TestManyCardsUnderOneName(t *testing.T) {
 		fmt.Fprintf(&b, "Ca\t1 \"H-%016x\"\t\t# \"localhost\"\n", i+1)
 	}
 	f := readDiscover(t, b.String())
-	if len(f.Hosts) != maxCAs+1 || !warned(f, "129 adapters call their host localhost") ||
+	if len(f.Hosts) != maxCAs+1 || !warned(f, "129 host names stand") ||
 		f.HostIndex("ca-0000000000000001") < 0 {
 		t.Errorf("%d hosts, %v", len(f.Hosts), f.Warnings)
 	}

@@ -1,7 +1,6 @@
 // Package ibnet reads what the InfiniBand diagnostics print about a fabric:
 // ibnetdiscover, ibnetdiscover -p, the net files of ibsim, iblinkinfo (with and
-// without -l), perfquery (with and without -x) ibqueryerrors, and the
-// database of ibdiagnet.
+// without -l), perfquery (with and without -x) and ibqueryerrors.
 //
 // Each reader returns a cluster.Fragment with switches, hosts and cables. Two
 // fragments of one fabric are joined by these identities, which all readers

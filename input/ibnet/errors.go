@@ -41,7 +41,7 @@ func ReadErrors(name string, r io.Reader) (*cluster.Fragment, error) {
 			if node.guid != 0 {
 				node.kind = aSwitch
 			}
-			cur = f.ownNode(node, num)
+			cur = f.addNode(node, num, true)
 		} else if strings.HasPrefix(text, "Data Counters for ") {
 			cur = -1
 		} else if m := errorPort.FindStringSubmatch(text); m != nil && cur >= 0 {

@@ -42,7 +42,6 @@ type row struct {
 	near, far end
 	is, could width
 	state     cluster.State
-	both      bool // it is a line of both ends
 	trained   bool // it says how the near port trained, or that nobody knows
 	line      int
 }
@@ -61,35 +60,33 @@ type end struct {
 
 // node is a switch, an adapter or a router.
 type node struct {
-	kind    kind
-	own     bool   // has lines of its own, not only a neighbour's mention
-	key     uint64 // the GUID by which lines name it: its own, or its only port's
-	guid    uint64
-	vendor  uint32
-	device  uint32
-	ports   int   // as stated; 0 unknown
-	lid     int32 // of a switch: of all its ports
-	id      string
-	desc    string
-	first   int32 // first of its ports, -1 none
-	last    int32
-	line    int32
-	counted int32 // ports it has here
+	kind   kind
+	own    bool   // has lines of its own, not only a neighbour's mention
+	key    uint64 // the GUID by which lines name it: its own, or its only port's
+	guid   uint64
+	vendor uint32
+	device uint32
+	ports  int   // as stated; 0 unknown
+	lid    int32 // of a switch: of all its ports
+	id     string
+	desc   string
+	line   int32
+	has    []int32 // ports that lines name
 }
 
 // port is one end of a cable, or a port with nothing on it.
 type port struct {
-	node, next int32 // next port of the node, -1 at the end
-	peer       int32 // the port at the other end of the cable, -1 none known
-	line       int32
-	lid        int32
-	num        int16
-	own        bool // has a line of its own
-	state      cluster.State
-	guid       uint64
-	is         width // as trained
-	could      width // what both ends could do
-	counters   map[string]uint64
+	node     int32
+	peer     int32 // the port at the other end of the cable, -1 none known
+	line     int32
+	lid      int32
+	num      int16
+	own      bool // has a line of its own
+	state    cluster.State
+	guid     uint64
+	is       width // as trained
+	could    width // what both ends could do
+	counters map[string]uint64
 }
 
 // fabric is the table that all formats are read into. Nodes and ports are in the order of
@@ -99,8 +96,6 @@ type fabric struct {
 	ports []port
 	at    map[uint64]int32 // node<<16 | port number → port
 	byKey map[string]int32 // by id, else by GUID
-	rows  []row            // held until known is whole
-	known map[uint64]*end  // what a text says of nodes apart from its rows
 	loose []looseEnd       // of cables whose other end is to be found
 	used  int              // rows
 	seen  [allNotices]noticed
@@ -109,7 +104,7 @@ type fabric struct {
 }
 
 func newFabric() *fabric {
-	return &fabric{at: map[uint64]int32{}, byKey: map[string]int32{}, known: map[uint64]*end{}}
+	return &fabric{at: map[uint64]int32{}, byKey: map[string]int32{}}
 }
 
 // matches reports whether a line of the text that has one of the words is of a format.
@@ -140,29 +135,8 @@ func (f *fabric) tooMany(name string) error {
 		f.last, maxNodes, maxPorts)
 }
 
-// hold keeps a row until all nodes are known.
-func (f *fabric) hold(r row) {
-	if f.full = f.full || len(f.rows) >= maxPorts; !f.full {
-		f.rows = append(f.rows, r)
-	}
-}
-
 // finished is the fragment of a text whose rows name both ends of each cable.
 func (f *fabric) finished(name, format, want string) (*cluster.Fragment, error) {
-	for _, r := range f.rows {
-		for _, e := range []*end{&r.near, &r.far} {
-			if known := f.known[e.guid]; known != nil {
-				num := e.num
-				*e = *known
-				e.num = num
-			}
-			e.portGUID = cmp.Or(e.portGUID, e.guid)
-		}
-		f.last, r.both = r.line, true
-		if f.addRow(r); f.full {
-			break
-		}
-	}
 	f.joinLoose()
 	if err := f.tooMany(name); err != nil {
 		return nil, err
@@ -193,9 +167,9 @@ func (f *fabric) addRow(r row) {
 	if r.far.num == 0 {
 		return
 	}
-	if r.far.kind == someNode && r.far.id == "" && !r.both {
+	if r.far.kind == someNode && r.far.id == "" {
 		f.loose = append(f.loose, looseEnd{r.far, near, r.line})
-	} else if far := f.addEnd(r.far, r.line, r.both); far >= 0 {
+	} else if far := f.addEnd(r.far, r.line, false); far >= 0 {
 		f.connect(near, far, r.line)
 	}
 }
@@ -208,7 +182,6 @@ func (f *fabric) train(p int32, r row) {
 		// Chips list 12X among their widths, but a port of today has four lanes, and
 		// the simulator says so of every link.
 		pt.could.lanes = 4
-		f.notice(wide, r.line, f.where(p))
 	}
 	if !r.is.known() {
 		f.notice(unknownSpeed, r.line, f.where(p))
@@ -219,12 +192,10 @@ func (f *fabric) train(p int32, r row) {
 func (f *fabric) addEnd(e end, line int, own bool) int32 {
 	n := e.at - 1
 	if n < 0 {
-		n = f.addNode(e, line)
+		if n = f.addNode(e, line, own); n < 0 {
+			return -1
+		}
 	}
-	if n < 0 {
-		return -1
-	}
-	f.nodes[n].own = f.nodes[n].own || own
 	p := f.addPort(n, e, line)
 	if p >= 0 {
 		f.ports[p].own = f.ports[p].own || own
@@ -233,8 +204,8 @@ func (f *fabric) addEnd(e end, line int, own bool) int32 {
 }
 
 // addNode finds the node of an end by its id or GUID, or adds it; -1 when there are too many. What earlier lines said
-// of it stays.
-func (f *fabric) addNode(e end, line int) int32 {
+// of it stays. own says that the line is the node's, and no neighbour's.
+func (f *fabric) addNode(e end, line int, own bool) int32 {
 	guid := cmp.Or(e.guid, e.portGUID)
 	key := e.id
 	if key == "" {
@@ -246,27 +217,19 @@ func (f *fabric) addNode(e end, line int) int32 {
 			return -1
 		}
 		n = int32(len(f.nodes))
-		f.nodes = append(f.nodes, node{key: guid, id: plain(e.id), first: -1, last: -1, line: int32(line)})
+		f.nodes = append(f.nodes, node{key: guid, id: plain(e.id), line: int32(line)})
 		if key != "" {
 			f.byKey[strings.Clone(key)] = n
 		}
 	}
 	nd := &f.nodes[n]
+	nd.own = nd.own || own
 	nd.kind, nd.guid, nd.ports = cmp.Or(nd.kind, e.kind), cmp.Or(nd.guid, e.guid), cmp.Or(nd.ports, e.ports)
 	if nd.desc == "" {
 		nd.desc = plain(e.desc)
 	}
 	if nd.device == 0 {
 		nd.vendor, nd.device = e.vendor, e.device
-	}
-	return n
-}
-
-// ownNode is addNode for the heading above a node's own lines.
-func (f *fabric) ownNode(e end, line int) int32 {
-	n := f.addNode(e, line)
-	if n >= 0 {
-		f.nodes[n].own = true
 	}
 	return n
 }
@@ -278,7 +241,7 @@ func (f *fabric) addPort(n int32, e end, line int) int32 {
 		f.notice(badLine, line, "a port number that no switch has")
 		return -1
 	}
-	key := uint64(n)<<16 | uint64(e.num)
+	key := portKey(n, e.num)
 	nd := &f.nodes[n]
 	p, ok := f.at[key]
 	if !ok {
@@ -287,17 +250,8 @@ func (f *fabric) addPort(n int32, e end, line int) int32 {
 		}
 		p = int32(len(f.ports))
 		f.at[key] = p
-		f.ports = append(f.ports, port{node: n, next: -1, peer: -1, line: int32(line), num: int16(e.num)})
-		if nd.first < 0 {
-			nd.first = p
-		} else {
-			f.ports[nd.last].next = p
-		}
-		nd.last = p
-		nd.counted++
-		if nd.ports > 0 && e.num > nd.ports {
-			f.notice(beyond, line, fmt.Sprintf("port %d of %s, which states %d ports", e.num, nd.title(), nd.ports))
-		}
+		f.ports = append(f.ports, port{node: n, peer: -1, line: int32(line), num: int16(e.num)})
+		nd.has = append(nd.has, p)
 	}
 	pt := &f.ports[p]
 	if e.lid > 0 {
@@ -310,6 +264,9 @@ func (f *fabric) addPort(n int32, e end, line int) int32 {
 	}
 	return p
 }
+
+// portKey is a port's key in at.
+func portKey(n int32, num int) uint64 { return uint64(n)<<16 | uint64(num) }
 
 // connect joins two ports by a cable. Both ends usually say so; an end that is
 // said to lead to two places keeps the first.

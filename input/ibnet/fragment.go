@@ -15,10 +15,9 @@ type building struct {
 	*fabric
 	out      *cluster.Fragment
 	format   string
-	switchOf []int32        // node → index into Switches, -1
-	hostOf   []int32        // node → index into Hosts, -1
-	nicOf    []int32        // node → position among the host's NICs
-	scratch  []cluster.Port // of one adapter
+	switchOf []int32 // node → index into Switches, -1
+	hostOf   []int32 // node → index into Hosts, -1
+	nicOf    []int32 // node → position among the host's NICs
 }
 
 // fragment gives the fabric as hosts of few types, switches with tiers, and cables.
@@ -38,8 +37,8 @@ func (f *fabric) fragment(source, format string) *cluster.Fragment {
 // addSwitches lists the switches by tier and name, so that two scans of one
 // fabric give one order whatever node they started from.
 func (b *building) addSwitches() {
-	tiers := b.tiers()
-	reduce := b.reducingSwitches()
+	around := b.neighbours()
+	tiers := b.tiers(around)
 	type entry struct {
 		node int32
 		sw   cluster.Switch
@@ -51,10 +50,12 @@ func (b *building) addSwitches() {
 			continue
 		}
 		list = append(list, entry{int32(n), cluster.Switch{
-			GUID: guidText(nd.guid), Tier: tiers[n], Rail: -1, Ports: b.portCount(nd), Reduction: reduce[int32(n)],
-			LID: int(nd.lid),
+			GUID: guidText(nd.guid), Tier: tiers[n], Rail: -1, Ports: b.portCount(int32(n), around[n].inner), LID: int(nd.lid),
 		}})
 		sw := &list[len(list)-1].sw
+		if around[n].inner > 0 {
+			sw.Reduction = cluster.Yes
+		}
 		sw.Name, sw.Model = switchOf(nd.desc)
 		if sw.Name == "" && sw.GUID != "" {
 			sw.Name = "sw-" + sw.GUID
@@ -69,8 +70,7 @@ func (b *building) addSwitches() {
 		return cmp.Or(cmp.Compare(uint8(x.sw.Tier), uint8(y.sw.Tier)), natural.Compare(x.sw.Name, y.sw.Name),
 			strings.Compare(x.sw.GUID, y.sw.GUID))
 	})
-	b.out.Network.Switches = make([]cluster.Switch, 0, len(list))
-	used := make(names, len(list))
+	used := names{}
 	for _, e := range list {
 		e.sw.Name = used.freeName(e.sw.Name, e.sw.GUID)
 		b.switchOf[e.node] = int32(len(b.out.Network.Switches))
@@ -78,76 +78,34 @@ func (b *building) addSwitches() {
 	}
 }
 
-// portCount is the stated number of ports. The formats that state none list
-// every port, down or up: then an unbroken row from 1 is the number.
-func (b *building) portCount(nd *node) int {
-	if nd.ports > 0 {
-		return nd.ports - b.innerPorts(nd)
+// portCount is the stated number of ports, but for the inner ones: a switch counts those of its own aggregation node,
+// also where that is off. Switches have even numbers of sockets, so an odd last port (41, 65, 81) with nothing on it is
+// such a one. The formats that state none list every port, down or up: then an unbroken row from 1 is the number.
+func (b *building) portCount(n int32, inner int) int {
+	nd := &b.nodes[n]
+	if most := nd.ports; most > 0 {
+		last, known := b.at[portKey(n, most)]
+		if inner == 0 && most > 36 && most%2 == 1 && (!known || b.ports[last].peer < 0) {
+			inner = 1
+		}
+		return most - inner
 	}
-	if nd.counted < 3 {
-		return 0
-	}
-	most := int16(0)
-	for p := nd.first; p >= 0; p = b.ports[p].next {
-		if !b.ports[p].own {
+	for _, p := range nd.has {
+		if !b.ports[p].own || len(nd.has) < 3 || int(b.ports[p].num) > len(nd.has) {
 			return 0
 		}
-		most = max(most, b.ports[p].num)
 	}
-	if int32(most) != nd.counted {
-		return 0
-	}
-	return int(most)
-}
-
-// innerPorts counts the ports behind the last that a cable can be in: a switch counts those of its own aggregation
-// node, also where that is off. Switches have even numbers of sockets, so an odd last port (41, 65, 81) with nothing on
-// it is such a one.
-func (b *building) innerPorts(nd *node) int {
-	inner, last := 0, false
-	for p := nd.first; p >= 0; p = b.ports[p].next {
-		q := b.ports[p].peer
-		if q >= 0 && isAggregation(b.nodes[b.ports[q].node].desc) {
-			inner++
-		}
-		last = last || q >= 0 && int(b.ports[p].num) == nd.ports
-	}
-	if inner == 0 && !last && nd.ports > 36 && nd.ports%2 == 1 {
-		return 1
-	}
-	return inner
-}
-
-// reducingSwitches are those that have an aggregation node on them.
-func (b *building) reducingSwitches() map[int32]cluster.Tri {
-	found := make(map[int32]cluster.Tri)
-	for n := range b.nodes {
-		nd := &b.nodes[n]
-		if nd.kind != anAdapter || !isAggregation(nd.desc) {
-			continue
-		}
-		b.out.Network.Reduction = cluster.Yes
-		for p := nd.first; p >= 0; p = b.ports[p].next {
-			if q := b.ports[p].peer; q >= 0 {
-				found[b.ports[q].node] = cluster.Yes
-			}
-		}
-	}
-	return found
+	return len(nd.has)
 }
 
 // addLinks lists every cable once, and the ports of switches that have none.
 func (b *building) addLinks() {
-	spans := make([]cluster.Span, len(b.out.Hosts))
-	for h := range spans {
-		spans[h] = cluster.Span{First: h, N: 1}
-	}
 	end := func(p int32) cluster.End {
 		pt := &b.ports[p]
 		e := cluster.End{Switch: int(b.switchOf[pt.node]), NIC: -1, Port: int(pt.num)}
 		if h := b.hostOf[pt.node]; h >= 0 {
 			e.NIC = int(b.nicOf[pt.node])
-			e.Hosts = spans[h : h+1 : h+1]
+			e.Hosts = []cluster.Span{{First: int(h), N: 1}}
 		}
 		return e
 	}

@@ -25,32 +25,28 @@ type machine struct {
 	nics []adapter
 }
 
-// addHosts groups adapters by the host name in their descriptions and gives equal
-// hosts one type.
+// addHosts groups adapters by the host name in their descriptions and gives equal hosts one type.
 func (b *building) addHosts() {
-	machines := b.machines()
-	types := make(map[string]int)
-	used := make(names, len(machines))
-	var key []byte
-	for _, m := range machines {
+	types, used := map[string]int{}, names{}
+	for _, m := range b.machines() {
 		slices.SortStableFunc(m.nics, b.cardOrder)
-		key = b.shape(key[:0], &m)
-		t, ok := types[string(key)]
-		if !ok {
-			t = len(b.out.Types)
-			types[string(key)] = t
-			b.out.Types = append(b.out.Types, b.nodeType(&m))
+		h := len(b.out.Hosts)
+		t, parts := b.nodeType(m.nics)
+		at, known := types[parts]
+		if !known {
+			at = len(b.out.Types)
+			types[parts] = at
+			b.out.Types = append(b.out.Types, t)
 		}
-		h := cluster.Host{Name: used.freeName(m.name, ""), Type: t}
+		b.out.Hosts = append(b.out.Hosts, cluster.Host{Name: used.freeName(m.name, ""), Type: at})
 		for k, nic := range m.nics {
 			for _, n := range nic.nodes {
-				b.hostOf[n], b.nicOf[n] = int32(len(b.out.Hosts)), int32(k)
-				h.IDs = b.identities(h.IDs, "nic"+strconv.Itoa(k), n)
+				b.hostOf[n], b.nicOf[n] = int32(h), int32(k)
+				b.out.Hosts[h].IDs = b.identities(b.out.Hosts[h].IDs, "nic"+strconv.Itoa(k), n)
 			}
 		}
-		b.out.Hosts = append(b.out.Hosts, h)
 	}
-	given := make(names, len(b.out.Types))
+	given := names{}
 	for _, t := range b.out.Types {
 		t.Name = given.freeName(t.Name, "")
 	}
@@ -73,6 +69,7 @@ func (b *building) machines() []machine {
 		case nd.kind != anAdapter:
 		case isAggregation(nd.desc):
 			b.notice(aggregation, 0, "")
+			b.out.Network.Reduction = cluster.Yes
 		default:
 			host, label := hostOf(nd.desc)
 			if nd.desc == "" {
@@ -104,63 +101,46 @@ func (b *building) machines() []machine {
 	return list
 }
 
-// settle makes the adapters of a host distinct. Ports of one card that a format
-// lists apart become one adapter. Cards with one label, and far too many cards,
-// are different machines under one name: they go to parted.
+// settle makes the adapters of a host distinct. Ports of one card that a format lists apart become one adapter. Cards
+// with one label, and far too many cards, are different machines under one name: they go to parted.
 func (b *building) settle(m *machine, parted []int32) []int32 {
-	if len(m.nics) == 1 {
-		return parted
-	}
-	if len(m.nics) > maxCAs {
-		b.notice(shared, int(b.nodes[m.nics[0].nodes[0]].line),
-			fmt.Sprintf("%d adapters call their host %s", len(m.nics), m.name))
-		for _, nic := range m.nics {
-			parted = append(parted, nic.nodes...)
-		}
-		m.nics = nil
-		return parted
-	}
+	many := len(m.nics) > maxCAs
 	kept := m.nics[:0]
 	for _, nic := range m.nics {
+		n := nic.nodes[0]
 		same := slices.IndexFunc(kept, func(k adapter) bool { return k.label == nic.label })
 		switch {
-		case same < 0 || nic.label == "":
+		case !many && (same < 0 || nic.label == ""):
 			kept = append(kept, nic)
-		case b.oneCard(kept[same].nodes, nic.nodes[0]):
-			kept[same].nodes = append(kept[same].nodes, nic.nodes[0])
+		case !many && b.oneCard(kept[same].nodes, n):
+			kept[same].nodes = append(kept[same].nodes, n)
 		default:
-			nd := &b.nodes[nic.nodes[0]]
-			b.notice(shared, int(nd.line), "two adapters call themselves "+nd.title())
-			parted = append(parted, nic.nodes[0])
+			b.notice(shared, int(b.nodes[n].line), b.nodes[n].title())
+			parted = append(parted, n)
 		}
 	}
 	m.nics = kept
 	return parted
 }
 
-// oneCard reports whether a node can be a further port of a card: the format
-// gives no node GUIDs, and the port numbers differ.
+// oneCard reports whether a node can be a further port of a card: the format gives no node GUIDs, and the port numbers
+// differ.
 func (b *building) oneCard(have []int32, n int32) bool {
-	if b.nodes[n].guid != 0 || b.nodes[have[0]].guid != 0 {
-		return false
-	}
 	for _, h := range have {
-		for p := b.nodes[h].first; p >= 0; p = b.ports[p].next {
-			for q := b.nodes[n].first; q >= 0; q = b.ports[q].next {
-				if b.ports[p].num == b.ports[q].num {
-					return false
-				}
+		for _, p := range b.nodes[n].has {
+			if _, taken := b.at[portKey(h, int(b.ports[p].num))]; taken {
+				return false
 			}
 		}
 	}
-	return true
+	return b.nodes[n].guid == 0 && b.nodes[have[0]].guid == 0
 }
 
 // guidName names an adapter that nobody named: by its first port's GUID, which
 // every format prints, else by its node's.
 func (b *building) guidName(n int32) string {
 	nd := &b.nodes[n]
-	for p := nd.first; p >= 0; p = b.ports[p].next {
+	for _, p := range nd.has {
 		if g := b.ports[p].guid; g != 0 {
 			return "ca-" + guidText(g)
 		}
@@ -175,10 +155,10 @@ func (b *building) guidName(n int32) string {
 func (b *building) identities(to []cluster.Identity, device string, n int32) []cluster.Identity {
 	nd := &b.nodes[n]
 	uuid := nicGUID(nd.guid)
-	if nd.first < 0 && uuid != "" {
+	if len(nd.has) == 0 && uuid != "" {
 		return append(to, cluster.Identity{Device: device, UUID: uuid})
 	}
-	for p := nd.first; p >= 0; p = b.ports[p].next {
+	for _, p := range nd.has {
 		pt := &b.ports[p]
 		to = append(to, cluster.Identity{
 			Device: device, UUID: uuid, Port: int(pt.num), GUID: nicGUID(pt.guid), LID: int(pt.lid), Counters: pt.counters,
@@ -187,14 +167,14 @@ func (b *building) identities(to []cluster.Identity, device string, n int32) []c
 	return to
 }
 
-// nicPorts are an adapter's ports by number, in the room of a list that is empty. Ports that it states and that no
+// nicPorts are an adapter's ports by number. Ports that it states and that no
 // line mentions have nothing on them, if the scan saw the adapter at all.
-func (b *building) nicPorts(ports []cluster.Port, nic adapter) []cluster.Port {
+func (b *building) nicPorts(nic adapter) (ports []cluster.Port) {
 	stated, cabled := 0, false
 	for _, n := range nic.nodes {
 		nd := &b.nodes[n]
 		stated = max(stated, nd.ports)
-		for p := nd.first; p >= 0; p = b.ports[p].next {
+		for _, p := range nd.has {
 			pt := &b.ports[p]
 			is := pt.is
 			if q := pt.peer; q >= 0 {
@@ -232,38 +212,27 @@ func (n *node) model(source string) cluster.Fact[string] {
 	return cluster.FromRead("MT"+strconv.Itoa(int(n.device)), source)
 }
 
-// shape writes what tells one type from another: whatever nodeType puts into one.
-func (b *building) shape(key []byte, m *machine) []byte {
-	for _, nic := range m.nics {
-		nd := &b.nodes[nic.nodes[0]]
-		key = fmt.Appendf(key, "%q %d %d", nic.label, nd.vendor, nd.device)
-		b.scratch = b.nicPorts(b.scratch[:0], nic)
-		for _, p := range b.scratch {
-			key = fmt.Appendf(key, " %d %d %s %g", p.Num, p.State, p.Speed, float64(p.Max.Value))
-		}
-	}
-	return key
-}
-
 // nodeType makes the type of a host: its adapters, of whose place inside the host
 // the fabric knows nothing.
-func (b *building) nodeType(m *machine) *cluster.NodeType {
-	t := &cluster.NodeType{Devices: make([]cluster.Device, 0, len(m.nics))}
+func (b *building) nodeType(nics []adapter) (t *cluster.NodeType, parts string) {
+	t = &cluster.NodeType{}
 	speed, same := "", true
-	for k, nic := range m.nics {
-		ports := b.nicPorts(nil, nic)
+	for k, nic := range nics {
+		ports := b.nicPorts(nic)
 		for _, p := range ports {
 			speed = cmp.Or(speed, p.Speed)
 			same = same && (p.Speed == speed || p.State == cluster.Down)
+			parts += fmt.Sprintf("%d %d %s %g ", p.Num, p.State, p.Speed, float64(p.Max.Value))
 		}
 		d := board.NIC(nic.label)
 		d.Name, d.Model = "nic"+strconv.Itoa(k), b.nodes[nic.nodes[0]].model(b.format)
 		d.NIC.Kind, d.NIC.Ports = cluster.InfiniBand, ports
+		parts += strconv.Quote(d.Label) + d.Model.Value
 		t.Devices = append(t.Devices, d)
 	}
-	t.Name = fmt.Sprintf("ib-%dnic", len(m.nics))
+	t.Name = fmt.Sprintf("ib-%dnic", len(nics))
 	if same && speed != "" {
 		t.Name += "-" + speed
 	}
-	return t
+	return t, parts
 }

@@ -52,7 +52,8 @@ func ReadLinkInfo(name string, r io.Reader) (*cluster.Fragment, error) {
 // description only, so cables are resolved when all nodes are known.
 type linkInfo struct {
 	*fabric
-	cur int32
+	cur  int32
+	rows []row // without the node above
 }
 
 // line takes one line.
@@ -61,7 +62,7 @@ func (l *linkInfo) line(text string, num int) {
 		r.line = num
 		l.link(r, named)
 	} else if m := linkHead.FindStringSubmatch(text); m != nil {
-		l.cur = l.ownNode(end{kind: kinds[m[1]+m[3]], guid: hex(m[2]), desc: m[4]}, num)
+		l.cur = l.addNode(end{kind: kinds[m[1]+m[3]], guid: hex(m[2]), desc: m[4]}, num, true)
 	}
 }
 
@@ -71,7 +72,9 @@ func (l *linkInfo) link(r row, named bool) {
 	case !named && l.cur >= 0:
 		r.near.at = l.cur + 1
 	case r.near.portGUID == 0 && r.near.lid > 0:
-		l.hold(r)
+		if l.full = len(l.rows) >= maxPorts; !l.full {
+			l.rows = append(l.rows, r)
+		}
 		return
 	case r.near.portGUID == 0:
 		l.notice(orphan, r.line, "a link without the node above")
@@ -85,13 +88,12 @@ func (l *linkInfo) joinOrphans() {
 	byLID := l.byLID()
 	for _, r := range l.rows {
 		if n, ok := byLID[r.near.lid]; ok {
-			r.near.at = n + 1
+			r.near.at, l.nodes[n].own = n+1, true
 		} else {
 			r.near.id = "lid" + strconv.Itoa(r.near.lid)
 		}
 		l.addRow(r)
 	}
-	l.rows = nil
 }
 
 var linkStates = map[string]cluster.State{

@@ -50,7 +50,7 @@ func ReadPerf(name string, r io.Reader) (*cluster.Fragment, error) {
 			"the output of perfquery LID PORT", name)
 	}
 	for i := range f.nodes {
-		if nd := &f.nodes[i]; f.ports[nd.last].num <= 2 {
+		if nd := &f.nodes[i]; f.ports[nd.has[len(nd.has)-1]].num <= 2 {
 			f.notice(someKind, int(nd.line), nd.title())
 		}
 	}

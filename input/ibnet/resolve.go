@@ -73,7 +73,7 @@ func (f *fabric) find(far looseEnd, byLID map[int]int32, byDesc map[string]int32
 	if far.kind = anAdapter; looksLikeSwitch(far.desc, far.num) {
 		far.kind, far.guid = aSwitch, far.portGUID
 	}
-	n = f.addNode(far.end, far.line)
+	n = f.addNode(far.end, far.line, false)
 	if n >= 0 && far.portGUID == 0 && far.lid > 0 {
 		byLID[far.lid] = n
 	} else if n >= 0 && far.portGUID == 0 {
@@ -100,8 +100,8 @@ func (f *fabric) guessKinds() {
 			continue
 		}
 		nd.kind = anAdapter
-		if nd.counted > 1 || nd.counted == 1 && f.ports[nd.first].num > 2 {
-			nd.kind, nd.guid, nd.lid = aSwitch, nd.key, f.ports[nd.first].lid
+		if len(nd.has) > 1 || len(nd.has) == 1 && f.ports[nd.has[0]].num > 2 {
+			nd.kind, nd.guid, nd.lid = aSwitch, nd.key, f.ports[nd.has[0]].lid
 		}
 	}
 }

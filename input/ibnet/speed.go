@@ -21,10 +21,9 @@ var speedTable string
 
 // lane is what one lane carries.
 type lane struct {
-	Name string   `csv:"name"`
-	Gbps float64  `csv:"gbps"`
-	Code int      `csv:"code"`
-	Also []string `csv:"also"`
+	Name string  `csv:"name"`
+	Gbps float64 `csv:"gbps"`
+	Also string  `csv:"also"`
 }
 
 // lanes are by their speed, of which the first is unknown.
@@ -36,9 +35,7 @@ var lanes = sync.OnceValue(func() []lane {
 var speeds = sync.OnceValue(func() map[string]speed {
 	of := map[string]speed{}
 	for i, l := range lanes() {
-		for _, name := range append(l.Also, l.Name) {
-			of[name] = speed(i)
-		}
+		of[l.Name], of[l.Also] = speed(i), speed(i)
 	}
 	return of
 })

@@ -19,63 +19,80 @@ import (
 // tree, all in a two-tier one). The same node on a core switch is two cables away
 // from any leaf; it is told by its cables to switches taking up more than five
 // eighths of its ports, since a leaf keeps half of them for hosts.
-func (b *building) tiers() []cluster.Tier {
-	hosts, trunks := b.degrees()
-	poor := func(n int32) bool { return hosts[n]*8 < hosts[n]+trunks[n] }
-	queue := make([]int32, 0, len(b.nodes))
+func (b *building) tiers(around []around) []cluster.Tier {
 	tier := make([]cluster.Tier, len(b.nodes))
-	for n := range b.nodes {
+	var queue []int32
+	for n, a := range around {
 		tier[n] = cluster.TierUnknown
-		i := int32(n)
-		if hosts[i] > 0 && (!poor(i) || !b.above(i, hosts, trunks, poor)) {
-			tier[i] = cluster.Leaf
-			queue = append(queue, i)
+		if a.hosts > 0 && (!a.poor() || !b.above(n, around)) {
+			tier[n] = cluster.Leaf
+			queue = append(queue, int32(n))
 		}
 	}
 	const highest = 9
 	for len(queue) > 0 {
 		n := queue[0]
 		queue = queue[1:]
-		for p := b.nodes[n].first; p >= 0; p = b.ports[p].next {
-			m := b.trunk(p)
-			if m >= 0 && tier[m] == cluster.TierUnknown {
+		for _, m := range around[n].switches {
+			if tier[m] == cluster.TierUnknown {
 				tier[m] = min(tier[n]+1, highest)
 				queue = append(queue, m)
 			}
 		}
 	}
-	for n := range b.nodes {
-		if i := int32(n); tier[n] > cluster.Spine && trunks[i]*8 <= int32(b.nodes[n].ports)*5 && b.besideLeaf(i, tier) {
+	for n, a := range around {
+		if tier[n] > cluster.Spine && a.trunks*8 <= b.nodes[n].ports*5 && besideLeaf(a.switches, around, tier) {
 			tier[n] = cluster.Leaf
 		}
 	}
 	return tier
 }
 
-// neighbours are the switches that a switch is cabled to, in order.
-func (b *building) neighbours(n int32) (to []int32) {
-	for p := b.nodes[n].first; p >= 0; p = b.ports[p].next {
-		if m := b.trunk(p); m >= 0 {
-			to = append(to, m)
-		}
-	}
-	slices.Sort(to)
-	return slices.Compact(to)
+// around is what the cables of a switch lead to: hosts, aggregation nodes and other switches, and which these are.
+type around struct {
+	hosts, inner, trunks int
+	switches             []int32
 }
 
-// besideLeaf reports a switch without hosts that is cabled to nothing but what a leaf is cabled to. With room for hosts
-// it is a leaf whose hosts are off, since a core joins the spines of several pods. The leaves of a pod are alike, so
-// that a few tell.
-func (b *building) besideLeaf(n int32, tier []cluster.Tier) bool {
+// poor reports a switch with few hosts.
+func (a *around) poor() bool { return a.hosts*7 < a.trunks }
+
+// neighbours are those of every node that is a switch.
+func (b *building) neighbours() []around {
+	all := make([]around, len(b.nodes))
+	for _, p := range b.ports {
+		if p.peer < 0 || b.nodes[p.node].kind != aSwitch {
+			continue
+		}
+		a, far := &all[p.node], b.ports[p.peer].node
+		switch {
+		case b.hostOf[far] >= 0:
+			a.hosts++
+		case b.nodes[far].kind == aSwitch:
+			a.trunks++
+			a.switches = append(a.switches, far)
+		case isAggregation(b.nodes[far].desc):
+			a.inner++
+		}
+	}
+	for n := range all {
+		slices.Sort(all[n].switches)
+		all[n].switches = slices.Compact(all[n].switches)
+	}
+	return all
+}
+
+// besideLeaf reports, of a switch without hosts, that it is cabled to nothing but what a leaf is cabled to. With room
+// for hosts it is a leaf whose hosts are off, since a core joins the spines of several pods. The leaves of a pod are
+// alike, so that a few tell.
+func besideLeaf(spines []int32, around []around, tier []cluster.Tier) bool {
 	left := 8
-	spines := b.neighbours(n)
-	for _, leaf := range b.neighbours(spines[0]) {
+	for _, leaf := range around[spines[0]].switches {
 		if tier[leaf] != cluster.Leaf || left == 0 {
 			continue
 		}
 		left--
-		above := b.neighbours(leaf)
-		apart := func(spine int32) bool { _, found := slices.BinarySearch(above, spine); return !found }
+		apart := func(m int32) bool { _, found := slices.BinarySearch(around[leaf].switches, m); return !found }
 		if !slices.ContainsFunc(spines, apart) {
 			return true
 		}
@@ -83,43 +100,13 @@ func (b *building) besideLeaf(n int32, tier []cluster.Tier) bool {
 	return false
 }
 
-// degrees counts, per switch, the cables to hosts and to other switches.
-func (b *building) degrees() (hosts, trunks []int32) {
-	hosts, trunks = make([]int32, len(b.nodes)), make([]int32, len(b.nodes))
-	for i := range b.ports {
-		p := &b.ports[i]
-		if p.peer < 0 || b.nodes[p.node].kind != aSwitch {
-			continue
-		}
-		far := b.ports[p.peer].node
-		if b.hostOf[far] >= 0 {
-			hosts[p.node]++
-		} else if b.nodes[far].kind == aSwitch {
-			trunks[p.node]++
-		}
-	}
-	return hosts, trunks
-}
-
-// trunk is the switch at the other end of a port's cable, or -1.
-func (b *building) trunk(p int32) int32 {
-	q := b.ports[p].peer
-	if q < 0 || b.nodes[b.ports[q].node].kind != aSwitch {
-		return -1
-	}
-	return b.ports[q].node
-}
-
 // above reports whether a switch with few hosts is one that leaves hang on.
-func (b *building) above(n int32, hosts, trunks []int32, poor func(int32) bool) bool {
-	rich := int32(0)
-	for p := b.nodes[n].first; p >= 0; p = b.ports[p].next {
-		if m := b.trunk(p); m >= 0 && hosts[m] > 0 && !poor(m) {
+func (b *building) above(n int, around []around) bool {
+	rich, ports := 0, b.nodes[n].ports
+	for _, m := range around[n].switches {
+		if around[m].hosts > 0 && !around[m].poor() {
 			rich++
 		}
 	}
-	if rich*4 >= trunks[n] {
-		return true
-	}
-	return rich == 0 && trunks[n]*8 > int32(b.nodes[n].ports)*5 && b.nodes[n].ports > 0
+	return rich*4 >= len(around[n].switches) || rich == 0 && around[n].trunks*8 > ports*5 && ports > 0
 }

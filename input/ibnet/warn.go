@@ -3,7 +3,6 @@ package ibnet
 import (
 	_ "embed" // for the texts
 	"fmt"
-	"slices"
 	"sync"
 
 	"busbar.dev/cluster"
@@ -18,9 +17,7 @@ const (
 	orphan
 	clash
 	differ
-	beyond
 	unknownSpeed
-	wide
 	shared
 	unnamed
 	aggregation
@@ -28,7 +25,6 @@ const (
 	allPorts
 	someKind
 	noCable
-	noSwitch
 	mentioned
 	oneSided
 	allNotices
@@ -93,8 +89,6 @@ func (f *fabric) scanned(source, format string) *cluster.Fragment {
 	}
 	if cables == 0 {
 		f.seen[noCable].n = len(f.nodes)
-	} else if !slices.ContainsFunc(f.nodes, func(n node) bool { return n.kind == aSwitch }) {
-		f.seen[noSwitch].n = cables
 	}
 	return f.fragment(source, format)
 }

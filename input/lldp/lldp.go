@@ -1,10 +1,8 @@
-// Package lldp reads what lldpd on a node saw of its neighbours: lldpctl (or lldpcli show neighbors) as text and as
-// JSON. Interfaces become NICs, the systems at the other end switches, and what joins them cables. The text does not
-// name the node itself: HOST=FILE does.
+// Package lldp reads what lldpd on a node saw of its neighbours: lldpctl -f json. Interfaces become NICs, the systems
+// at the other end switches, and what joins them cables. The text does not name the node itself: HOST=FILE does.
 package lldp
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -37,27 +35,23 @@ type neighbour struct {
 // Match reports whether lldpd's neighbours are in the text.
 func Match(data []byte) bool {
 	text := string(data[:min(len(data), 1<<20)])
-	return strings.Contains(text, `"lldp"`) && strings.Contains(text, `"chassis"`) ||
-		strings.Contains(text, "Interface:") && strings.Contains(text, "ChassisID:") && strings.Contains(text, "PortID:")
+	return strings.Contains(text, `"lldp"`) && strings.Contains(text, `"chassis"`)
 }
 
 // Read reads the neighbours of one node.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
-	data, err := lines.Whole(name, r, maxBytes, "expected the output of lldpctl on one node")
+	data, err := lines.Whole(name, r, maxBytes, "expected the output of lldpctl -f json on one node")
 	if err != nil {
 		return nil, err
 	}
-	text := string(data)
-	var list []neighbour
-	if start := strings.TrimLeft(text, " \t\r\n"); !strings.HasPrefix(start, "{") {
-		list = fromText(text)
-	} else if list, err = fromJSON(start); err != nil {
+	list, err := fromJSON(strings.TrimLeft(string(data), " \t\r\n"))
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f := &cluster.Fragment{Format: Format, Source: name}
 	fillFragment(f, list)
 	if len(f.Network.Links) == 0 {
-		return nil, fmt.Errorf("%s: no neighbour that forwards; expected the output of lldpctl, or of lldpctl -f json", name)
+		return nil, fmt.Errorf("%s: no neighbour that forwards; expected the output of lldpctl -f json", name)
 	}
 	warn.Limit(f)
 	return f, nil
@@ -125,51 +119,6 @@ func portNumber(name string) int {
 	return n + 1000*part
 }
 
-func fromText(text string) []neighbour {
-	var list []neighbour
-	var at *neighbour
-	named := false // its port
-	for raw := range strings.Lines(text) {
-		key, val, ok := strings.Cut(strings.TrimSpace(lines.StripANSI(raw)), ":")
-		if !ok {
-			continue
-		}
-		val = strings.TrimSpace(val)
-		if key == "Interface" {
-			name, _, _ := strings.Cut(val, ",")
-			if len(list) > maxInterfaces {
-				return list
-			}
-			list = append(list, neighbour{iface: name})
-			at = &list[len(list)-1]
-			continue
-		}
-		if at == nil {
-			continue
-		}
-		switch key {
-		case "SysName":
-			at.system = val
-		case "ChassisID":
-			at.system = cmp.Or(at.system, val[strings.LastIndexByte(val, ' ')+1:])
-		case "PortID": // what is no interface's name says less than the description
-			var id string
-			if id, at.port, _ = strings.Cut(val, " "); id == "local" {
-				at.port = ""
-			}
-			named = id == "ifname"
-		case "PortDescr":
-			if !named {
-				at.port = val
-			}
-		case "Capability":
-			kind, state, _ := strings.Cut(val, ",")
-			at.forwards(kind, strings.TrimSpace(state) == "on")
-		}
-	}
-	return list
-}
-
 // forwards notes a capability.
 func (n *neighbour) forwards(kind string, on bool) {
 	n.known = true
@@ -216,9 +165,10 @@ func jsonNeighbour(e *yamldoc.Value) neighbour {
 		}
 	}
 	port := e.Get("port")
-	id, said := port.Get("id", "value").Str(), port.Get("descr").Str()
-	if n.port = cmp.Or(said, id); port.Get("id", "type").Str() == "ifname" {
-		n.port = id
+	n.port = port.Get("descr").Str()
+	// What is no interface's name says less than the description, and the switch's own number for a port nothing.
+	if kind := port.Get("id", "type").Str(); kind == "ifname" || n.port == "" && kind != "local" {
+		n.port = port.Get("id", "value").Str()
 	}
 	return n
 }

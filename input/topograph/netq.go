@@ -2,6 +2,7 @@ package topograph
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -9,170 +10,146 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
-	"busbar.dev/internal/yamldoc"
+	"busbar.dev/internal/lines"
 )
 
-const formatNetQ = "NetQ topology JSON"
+const (
+	formatNetQ = "NetQ topology JSON"
+	maxNetQ    = 64 << 20 // bytes
+)
 
-// MatchNetQ reports whether the text is NetQ's topology graph.
+// MatchNetQ reports whether the text is a topology graph as NVIDIA NetQ's API gives it.
 func MatchNetQ(data []byte) bool {
 	text := string(data)
 	return strings.Contains(text, `"compounded_nodes"`) && strings.Contains(text, `"links"`) &&
 		strings.Contains(text, `"device_type"`)
 }
 
-// ReadNetQ reads NetQ's topology graph. Devices of a tier are switches, those
-// found at the other end of a cable (over LLDP) are hosts, and a host's
-// interfaces become its NICs.
+// graph is one of NetQ's: groups of devices, and what joins two of them.
+type graph struct {
+	Nodes []netqNode `json:"nodes"`
+	Links []netqLink `json:"links"`
+}
+
+type netqNode struct {
+	ID     string     `json:"id"`
+	Name   string     `json:"name"`
+	Type   string     `json:"device_type"`
+	Tier   int        `json:"tier"` // from 1 for switches
+	Inside []netqNode `json:"compounded_nodes"`
+}
+
+type netqLink struct {
+	Cables []struct {
+		Ends []netqEnd `json:"interfaces"`
+	} `json:"compounded_links"`
+}
+
+type netqEnd struct {
+	Node string `json:"node"`
+	Port string `json:"interface"`
+}
+
+// device is a switch or a host, by its index among them; -1 as the other.
+type device struct{ sw, host int }
+
+// cable leads from a switch to a host or to a lower switch.
+type cable struct {
+	sw, below device
+	port      string // of the host
+}
+
+type netqReader struct {
+	f      *cluster.Fragment
+	dev    map[string]device
+	cables []cable
+	nics   [][]string // of each host, its interfaces
+}
+
+// ReadNetQ reads such a graph: which switches and hosts there are, and the cables between them.
 func ReadNetQ(name string, r io.Reader) (*cluster.Fragment, error) {
-	docs, err := yamldoc.Read(name, r, "layout")
+	data, err := lines.Whole(name, r, maxNetQ, "expected NetQ's topology graph")
 	if err != nil {
 		return nil, err
 	}
-	q := netqReader{
-		f: &cluster.Fragment{Format: formatNetQ, Source: name}, dev: map[string]device{}, nics: map[string][]string{},
+	var graphs []graph
+	if err := json.Unmarshal(data, &graphs); err != nil {
+		return nil, fmt.Errorf("%s: %w; expected NetQ's topology graph, a JSON list", name, err)
 	}
-	var graphs []*yamldoc.Value
-	for i := range docs {
-		if docs[i].Get("nodes") != nil {
-			graphs = append(graphs, &docs[i])
-		}
-		for k := range docs[i].List() {
-			graphs = append(graphs, &docs[i].Items[k])
-		}
-	}
+	q := netqReader{f: &cluster.Fragment{Format: formatNetQ, Source: name}, dev: map[string]device{}}
+	q.f.Network.Kind = cluster.Ethernet
 	for _, g := range graphs {
-		q.devices(g.Get("nodes"), 0)
+		q.devices(g.Nodes)
 	}
 	if len(q.dev) == 0 {
 		return nil, fmt.Errorf("%s: no devices; expected NetQ's topology graph with nodes and compounded_nodes", name)
 	}
+	left := 0
 	for _, g := range graphs {
-		q.cables(g.Get("links"))
+		for _, l := range g.Links {
+			for _, c := range l.Cables {
+				if len(c.Ends) != 2 || !q.cable(c.Ends[0], c.Ends[1]) {
+					left++
+				}
+			}
+		}
+	}
+	if left > 0 {
+		q.f.Warnf(0, "", "left out %d cables without two devices of the graph, one of them a switch", left)
 	}
 	q.types()
 	q.links()
 	return q.f, nil
 }
 
-// device is where a NetQ id went: a switch or a host.
-type device struct {
-	sw, host int // -1 when it is the other
-}
-
-// cable joins a port of one device to a port of another, ids and interfaces.
-type cable struct {
-	a, b   string
-	ifA    string
-	ifB    string
-	line   int
-	number int // cables side by side of which no ports are known
-}
-
-type netqReader struct {
-	f     *cluster.Fragment
-	dev   map[string]device
-	list  []cable
-	nics  map[string][]string // per host id, its interfaces
-	hosts []string            // ids, as in f.Hosts
-}
-
-// devices collects devices; groups of them (tiers) hold them as compounded_nodes.
-func (q *netqReader) devices(v *yamldoc.Value, depth int) {
-	for _, n := range v.List() {
-		if inner := n.Get("compounded_nodes"); inner != nil && depth < 8 {
-			q.devices(inner, depth+1)
-			continue
-		}
-		q.device(&n)
-	}
-}
-
-func (q *netqReader) device(n *yamldoc.Value) {
-	id, name := n.Get("id").Str(), n.Get("name").Str()
-	name = cmp.Or(name, id)
-	if id == "" {
-		return
-	}
-	if _, ok := q.dev[id]; ok {
-		q.f.Warnf(n.LineNum(), name, "device %s is listed again; kept the first", id)
-		return
-	}
-	tier, known := n.Get("tier").Int()
-	if strings.Contains(n.Get("device_type").Str(), "switch") || known && tier > 0 {
-		q.dev[id] = device{sw: len(q.f.Network.Switches), host: -1}
-		t := cluster.TierUnknown
-		if known && tier > 0 && tier < 64 {
-			t = cluster.Tier(tier - 1) // NetQ counts from 1
-		}
-		q.f.Network.Switches = append(q.f.Network.Switches, cluster.Switch{Name: name, Tier: t, Rail: -1})
-		return
-	}
-	q.dev[id] = device{sw: -1, host: len(q.f.Hosts)}
-	q.hosts = append(q.hosts, id)
-	q.f.Hosts = append(q.f.Hosts, cluster.Host{Name: name, Type: -1})
-}
-
-// cables collects the links, one by one where their ports are listed.
-func (q *netqReader) cables(v *yamldoc.Value) {
-	for _, l := range v.List() {
-		size, _ := l.Get("size").Int()
-		each := l.Get("compounded_links").List()
-		if len(each) == 0 {
-			q.cable(cable{a: l.Get("src").Str(), b: l.Get("target").Str(), line: l.LineNum(), number: min(max(size, 1), 1024)})
-			continue
-		}
-		if size > 0 && size != len(each) {
-			q.f.Warnf(l.LineNum(), l.Get("id").Str(), "says %d cables and lists %d; took those listed", size, len(each))
-		}
-		for _, c := range each {
-			ends := c.Get("interfaces").List()
-			if len(ends) != 2 {
-				q.f.Warnf(c.LineNum(), c.Get("id").Str(), "a cable with %d ends; expected 2; skipped", len(ends))
-				continue
+// devices adds what is in groups, and in groups of groups.
+func (q *netqReader) devices(list []netqNode) {
+	for _, n := range list {
+		_, known := q.dev[n.ID]
+		name := cmp.Or(n.Name, n.ID)
+		switch {
+		case n.Inside != nil:
+			q.devices(n.Inside)
+		case known || n.ID == "":
+		case n.Tier > 0 || strings.Contains(n.Type, "switch"):
+			q.dev[n.ID] = device{sw: len(q.f.Network.Switches), host: -1}
+			tier := cluster.TierUnknown
+			if n.Tier > 0 && n.Tier < 64 {
+				tier = cluster.Tier(n.Tier - 1)
 			}
-			q.cable(cable{
-				a: ends[0].Get("node").Str(), b: ends[1].Get("node").Str(),
-				ifA: ends[0].Get("interface").Str(), ifB: ends[1].Get("interface").Str(), line: c.LineNum(), number: 1,
-			})
+			q.f.Network.Switches = append(q.f.Network.Switches, cluster.Switch{Name: name, Tier: tier, Rail: -1})
+		default:
+			q.dev[n.ID] = device{sw: -1, host: len(q.f.Hosts)}
+			q.f.Hosts = append(q.f.Hosts, cluster.Host{Name: name, Type: -1})
+			q.nics = append(q.nics, nil)
 		}
 	}
 }
 
-// cable takes a cable in, the switch (or the higher switch) first.
-func (q *netqReader) cable(c cable) {
-	a, okA := q.dev[c.a]
-	b, okB := q.dev[c.b]
-	switch {
-	case !okA || !okB:
-		q.f.Warnf(c.line, "", "a cable between %q and %q, one of which is not listed; skipped", c.a, c.b)
-		return
-	case a.sw < 0 && b.sw < 0:
-		q.f.Warnf(c.line, q.f.Hosts[a.host].Name, "a cable from host to host; skipped")
-		return
-	case a.sw < 0, b.sw >= 0 && q.tier(a.sw) < q.tier(b.sw), b.sw >= 0 && q.tier(a.sw) == q.tier(b.sw) && b.sw < a.sw:
-		c.a, c.b, c.ifA, c.ifB = c.b, c.a, c.ifB, c.ifA
+// cable reports whether the two ends can be a cable's.
+func (q *netqReader) cable(x, y netqEnd) bool {
+	a, okA := q.dev[x.Node]
+	b, okB := q.dev[y.Node]
+	if !okA || !okB || a.sw < 0 && b.sw < 0 {
+		return false
 	}
-	q.list = append(q.list, c)
-	if q.dev[c.b].host >= 0 && c.ifB != "" && !slices.Contains(q.nics[c.b], c.ifB) && len(q.nics[c.b]) < 256 {
-		q.nics[c.b] = append(q.nics[c.b], c.ifB)
+	tier := func(d device) cluster.Tier { return q.f.Network.Switches[d.sw].Tier }
+	if a.sw < 0 || b.sw >= 0 && cmp.Or(cmp.Compare(tier(a), tier(b)), b.sw-a.sw) < 0 {
+		a, b, y = b, a, x
 	}
+	if h := b.host; h >= 0 && y.Port != "" && !slices.Contains(q.nics[h], y.Port) && len(q.nics[h]) < 256 {
+		q.nics[h] = append(q.nics[h], y.Port)
+	}
+	q.cables = append(q.cables, cable{a, b, y.Port})
+	return true
 }
 
-func (q *netqReader) tier(sw int) cluster.Tier { return q.f.Network.Switches[sw].Tier }
-
-// types gives every host a type with its interfaces as NICs; hosts with the
-// same interfaces share one.
+// types gives hosts that have equal interfaces one type.
 func (q *netqReader) types() {
 	types := cluster.Types{}
 	hosts := q.f.Hosts
 	q.f.Hosts = nil
-	for h, id := range q.hosts {
-		nics := q.nics[id]
-		if len(nics) == 0 {
-			q.f.Hosts = append(q.f.Hosts, hosts[h])
-			continue
-		}
+	for h, nics := range q.nics {
 		slices.Sort(nics)
 		t := &cluster.NodeType{Name: fmt.Sprintf("host with %d interfaces", len(nics))}
 		for i, n := range nics {
@@ -182,39 +159,30 @@ func (q *netqReader) types() {
 		}
 		types.AddNode(q.f, hosts[h].Name, t)
 	}
-	q.f.Network.Kind = cluster.Ethernet
 }
 
-// links turns cables into links: those between two switches into one with a
-// count, those to hosts into one per switch and NIC.
+// links adds the cables: those from one switch to one interface of many hosts, or to another switch, as one.
 func (q *netqReader) links() {
-	type key struct{ sw, other, nic, count int }
-	at := map[key]int{}
+	at := map[[3]int]int{}
 	n := &q.f.Network
-	byHost := slices.Clone(q.list)
-	slices.SortStableFunc(byHost, func(x, y cable) int { return q.dev[x.b].host - q.dev[y.b].host })
-	for _, c := range byHost {
-		a, b := q.dev[c.a], q.dev[c.b]
-		k := key{a.sw, b.sw, -1, 0}
-		if b.host >= 0 {
-			k.nic, k.count = slices.Index(q.nics[c.b], c.ifB), c.number
+	slices.SortStableFunc(q.cables, func(x, y cable) int { return x.below.host - y.below.host })
+	for _, c := range q.cables {
+		l := cluster.NetLink{A: cluster.AtSwitch(c.sw.sw, 0), B: cluster.AtSwitch(c.below.sw, 0)}
+		if h := c.below.host; h >= 0 {
+			l.B.NIC, l.Count = slices.Index(q.nics[h], c.port), 1
 		}
-		i, ok := at[k]
-		if !ok {
+		key := [3]int{l.A.Switch, l.B.Switch, l.B.NIC}
+		i, known := at[key]
+		if !known {
 			i = len(n.Links)
-			at[k] = i
-			n.Links = append(n.Links, cluster.NetLink{
-				A: cluster.End{Switch: a.sw, NIC: -1}, B: cluster.End{Switch: b.sw, NIC: k.nic}, Count: k.count,
-			})
+			at[key] = i
+			n.Links = append(n.Links, l)
 		}
-		if b.host < 0 {
-			n.Links[i].Count += c.number
-			continue
+		b := &n.Links[i].B
+		if h := c.below.host; h < 0 {
+			n.Links[i].Count++
+		} else if last := len(b.Hosts) - 1; last < 0 || b.Hosts[last].First+b.Hosts[last].N <= h { // not listed twice
+			b.Hosts = cluster.AppendSpan(b.Hosts, cluster.Span{First: h, N: 1})
 		}
-		end := &n.Links[i].B
-		if last := len(end.Hosts) - 1; last >= 0 && end.Hosts[last].First+end.Hosts[last].N >= b.host+1 {
-			continue // listed twice
-		}
-		end.Hosts = cluster.AppendSpan(end.Hosts, cluster.Span{First: b.host, N: 1})
 	}
 }

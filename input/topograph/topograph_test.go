@@ -184,26 +184,27 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-const graph = `[{"links":[{"compounded_links":[{"id":"c1","interfaces":[{"interface":"e0","node":"h"},{"interface":"swp1","node":"l"}]},{"id":"c2","interfaces":[{"interface":"e0","node":"x"}]}],"size":3,"src":"l","target":"h","id":"lh"},` +
-	`{"src":"s","target":"l","size":7},{"src":"l","target":"nowhere"},{"src":"h","target":"h"}],` +
-	`"nodes":[{"name":"tier-1","compounded_nodes":[{"id":"l","name":"leaf","device_type":"switch","tier":1},{"id":"l","name":"again","device_type":"switch"}]},` +
-	`{"name":"t2","compounded_nodes":[{"id":"s","name":"spine","device_type":"switch","tier":2}]},{"compounded_nodes":[{"id":"h","name":"dgx","device_type":"discovered_via_lldp","tier":-1}]}]}]`
+const odd = `[{"links":[{"compounded_links":[` +
+	`{"id":"c1","interfaces":[{"interface":"e0","node":"h"},{"interface":"swp1","node":"l"}]},` +
+	`{"id":"c2","interfaces":[{"interface":"e0","node":"x"}]},` +
+	`{"interfaces":[{"node":"l","interface":"swp1"},{"node":"h","interface":"e0"}]}]},` +
+	`{"compounded_links":[{"interfaces":[{"node":"l"},{"node":"s"}]},{"interfaces":[{"node":"s"},{"node":"l"}]},` +
+	`{"interfaces":[{"node":"l"},{"node":"nowhere"}]},{"interfaces":[{"node":"h"},{"node":"h"}]}]}],` +
+	`"nodes":[{"name":"tier-1","compounded_nodes":[{"id":"l","name":"leaf","device_type":"switch","tier":1},` +
+	`{"id":"l","name":"again","device_type":"switch"}]},` +
+	`{"name":"t2","compounded_nodes":[{"id":"s","name":"spine","device_type":"switch","tier":2}]},` +
+	`{"compounded_nodes":[{"id":"h","name":"dgx","device_type":"discovered_via_lldp","tier":-1}]}]}]`
 
 func TestNetQOdd(t *testing.T) {
-	f, err := ReadNetQ("x", strings.NewReader(graph))
+	f, err := ReadNetQ("x", strings.NewReader(odd))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := readertest.Cables(&f.Cluster); got != "leaf tier=0 dgx/e0\nspine tier=1 >leaf×7\n" {
+	if got := readertest.Cables(&f.Cluster); got != "leaf tier=0 dgx/e0\nspine tier=1 >leaf×2\n" {
 		t.Errorf("%s", got)
 	}
-	for _, w := range []string{
-		"device l is listed again", "says 3 cables and lists 2", "a cable with 1 ends", `between "l" and "nowhere"`,
-		"from host to host",
-	} {
-		if !strings.Contains(readertest.Warnings(f), w) {
-			t.Errorf("no warning %q in\n%s", w, readertest.Warnings(f))
-		}
+	if w := readertest.Warnings(f); !strings.Contains(w, "left out 3 cables") {
+		t.Errorf("%s", w)
 	}
 }
 
@@ -223,7 +224,7 @@ func FuzzReadModel(f *testing.F) {
 }
 
 func FuzzReadNetQ(f *testing.F) {
-	readertest.Reader{Match: MatchNetQ, Read: ReadNetQ}.Fuzz(f, nil, graph)
+	readertest.Reader{Match: MatchNetQ, Read: ReadNetQ}.Fuzz(f, nil, odd)
 }
 
 func ReadModel(name string, r io.Reader) (*cluster.Fragment, error) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/tags"
 	"busbar.dev/internal/test/corpus"
 )
 
@@ -18,13 +19,14 @@ import (
 func parsed(t *testing.T, data []byte) *topology {
 	t.Helper()
 	var top *topology
-	err := find("sample", string(data), func(found *topology) {
+	f := &cluster.Fragment{}
+	err := tags.Trees(f, string(data), "topology", maxElements, func(root *object) {
 		if top == nil {
-			top = found
+			top = newTopology(root)
 		}
 	})
-	if err != nil || top == nil || top.err != nil || !top.whole {
-		t.Fatalf("no document, or not whole: %v", err)
+	if err != nil || top == nil || len(f.Warnings) > 0 {
+		t.Fatalf("no document, or not whole: %v, %v", err, f.Warnings)
 	}
 	return top
 }
@@ -43,8 +45,11 @@ func TestCorpusFacts(t *testing.T) {
 				t.Fatal("the index counts no objects")
 			}
 			for kind, n := range objects {
-				if float64(top.counts[kind]) != n {
-					t.Errorf("%d objects of type %s; the index says %v", top.counts[kind], kind, n)
+				if kind == "Socket" {
+					kind = "Package"
+				}
+				if got := len(top.of(kind)); float64(got) != n {
+					t.Errorf("%d objects of type %s; the index says %v", got, kind, n)
 				}
 			}
 			version := strings.TrimSuffix(fmt.Sprint(e.Facts["xml_version"]), " (hwloc 1.x)")
@@ -55,10 +60,8 @@ func TestCorpusFacts(t *testing.T) {
 				t.Errorf("version %q, the index says %q", top.version, version)
 			}
 			var names []string
-			for _, o := range top.objects {
-				if o.kind == "OSDev" {
-					names = append(names, o.attr.Get("name"))
-				}
+			for _, o := range top.of("OSDev") {
+				names = append(names, o.Get("name"))
 			}
 			for _, key := range []string{"gpu_osdevs", "ib_osdevs"} {
 				list, _ := e.Facts[key].([]any)
@@ -87,10 +90,10 @@ func checkCounts(t *testing.T, f *cluster.Fragment, top *topology, model any) {
 	if err := ty.Check(); err != nil {
 		t.Error(err)
 	}
-	if n := top.counts["Package"] + top.counts["Socket"]; ty.Count(cluster.Socket) != n {
+	if n := len(top.of("Package")); ty.Count(cluster.Socket) != n {
 		t.Errorf("%d sockets of %d packages", ty.Count(cluster.Socket), n)
 	}
-	if n := top.counts["NUMANode"]; ty.Count(cluster.NUMA) != n {
+	if n := len(top.of("NUMANode")); ty.Count(cluster.NUMA) != n {
 		t.Errorf("%d NUMA domains of %d NUMA nodes", ty.Count(cluster.NUMA), n)
 	}
 	if model == nil {

@@ -15,7 +15,7 @@ import (
 // osdev tells whether an OSDev is a network interface or an RDMA device. hwloc 1 and 2 number the types, hwloc 3 has
 // one bit for each.
 func (m *machine) osdev(o *object) (net, fabric bool) {
-	n, err := strconv.Atoi(o.attr.Get("osdev_type"))
+	n, err := strconv.Atoi(o.Get("osdev_type"))
 	if major, _, _ := strings.Cut(m.top.version, "."); err == nil && n >= 0 && len(major) == 1 && major >= "3" {
 		fabric = n&(1<<5) != 0
 		return !fabric && n&(1<<4) != 0, fabric
@@ -27,8 +27,8 @@ func (m *machine) osdev(o *object) (net, fabric bool) {
 func (m *machine) device(o *object, fn *board.Func, onRoot bool) *cluster.Device {
 	vendor := board.GPUVendor(fn.ID, onRoot)
 	var nets, fabrics []*object
-	for _, k := range o.kids {
-		if k.kind != "OSDev" {
+	for _, k := range o.Kids {
+		if kindOf(k) != "OSDev" {
 			continue
 		}
 		if net, fabric := m.osdev(k); net {
@@ -54,7 +54,7 @@ func (m *machine) device(o *object, fn *board.Func, onRoot bool) *cluster.Device
 	}
 	d.PCI, d.PCIID = fn.Addr, new(fn.ID)
 	if !d.Model.Known() {
-		d.Model = board.Fact(o.info.Get("PCIDevice"), source)
+		d.Model = board.Fact(info("PCIDevice", o), source)
 	}
 	return &d
 }
@@ -63,8 +63,8 @@ func (m *machine) device(o *object, fn *board.Func, onRoot bool) *cluster.Device
 // RSMI for AMD, OpenCL for either.
 func (m *machine) gpu(d *cluster.Device, o *object) {
 	model := ""
-	for _, k := range o.kids {
-		name := k.attr.Get("name")
+	for _, k := range o.Kids {
+		name := k.Get("name")
 		// CUDA's and OpenCL's own numbers follow the environment of the process
 		// that ran lstopo; those of NVML and RSMI do not.
 		for _, lib := range []string{"nvml", "rsmi"} {
@@ -72,14 +72,14 @@ func (m *machine) gpu(d *cluster.Device, o *object) {
 				d.Index = n
 			}
 		}
-		model = cmp.Or(model, k.info.Get("GPUModel"))
-		d.UUID = cmp.Or(k.info.Get("NVIDIAUUID"), d.UUID)
+		model = cmp.Or(model, info("GPUModel", k))
+		d.UUID = cmp.Or(info("NVIDIAUUID", k), d.UUID)
 		for _, name := range []string{
 			"CUDAGlobalMemorySize", "RSMIVRAMSize", "LevelZeroHBMSize", "LevelZeroMemorySize", "OpenCLGlobalMemorySize",
 		} {
 			if !d.GPU.Memory.Known() {
 				// hwloc 3 writes the unit ("16671616KiB"), older ones do not
-				kib := strings.TrimRight(k.info.Get(name), "kKiB")
+				kib := strings.TrimRight(info(name, k), "kKiB")
 				d.GPU.Memory = board.Fact(size(kib, unit.KiB), source+" "+name)
 			}
 		}
@@ -91,39 +91,39 @@ func (m *machine) gpu(d *cluster.Device, o *object) {
 func (m *machine) nic(d *cluster.Device, id cluster.PCIID, nets, fabrics []*object) {
 	d.NIC.Kind = board.NetKind(id, "", len(fabrics) > 0, "")
 	if len(fabrics) == 0 {
-		d.Label = nets[0].attr.Get("name")
+		d.Label = nets[0].Get("name")
 		if len(nets) > 1 {
 			for i, n := range nets {
-				d.NIC.Ports = append(d.NIC.Ports, cluster.Port{Num: number(n.info.Get("Port"), i+1), Label: n.attr.Get("name")})
+				d.NIC.Ports = append(d.NIC.Ports, cluster.Port{Num: number(info("Port", n), i+1), Label: n.Get("name")})
 			}
 		}
 		return
 	}
 	fab := fabrics[0]
-	d.Label = fab.attr.Get("name")
-	d.UUID = board.GUID(fab.info.Get("NodeGUID"))
+	d.Label = fab.Get("name")
+	d.UUID = board.GUID(info("NodeGUID", fab))
 	for n := 1; n <= 16; n++ {
 		if p, ok := port(d.NIC.Kind, fab, n); ok {
 			d.NIC.Ports = append(d.NIC.Ports, p)
 		}
 	}
 	for i, n := range nets {
-		nameInterface(d.NIC, n.attr.Get("name"), number(n.info.Get("Port"), i+1))
+		nameInterface(d.NIC, n.Get("name"), number(info("Port", n), i+1))
 	}
 }
 
 // port reads the infos Port1State, Port1LID and Port1GID0.
 func port(kind cluster.NetKind, fab *object, n int) (cluster.Port, bool) {
 	key := fmt.Sprintf("Port%d", n)
-	state := fab.info.Get(key + "State")
+	state := info(key+"State", fab)
 	if state == "" {
 		return cluster.Port{}, false
 	}
 	p := cluster.Port{Num: n, State: board.PortState(state)}
 	if kind == cluster.InfiniBand || kind == cluster.OmniPath {
 		// Over Ethernet the first GID is made of the interface's address.
-		p.GUID = board.PortGUID(fab.info.Get(key + "GID0"))
-		if lid, err := strconv.ParseUint(fab.info.Get(key+"LID"), 0, 16); err == nil {
+		p.GUID = board.PortGUID(info(key+"GID0", fab))
+		if lid, err := strconv.ParseUint(info(key+"LID", fab), 0, 16); err == nil {
 			p.LID = int(lid)
 		}
 	}

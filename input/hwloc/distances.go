@@ -14,7 +14,7 @@ import (
 // link. So NVLink gives the number of links and a nominal rate, xGMI only tells
 // that there is a link.
 func (m *machine) links() {
-	var hops *matrix
+	var hops matrix
 	for _, x := range m.top.matrices {
 		if x.name == "XGMIHops" {
 			hops = x
@@ -23,7 +23,7 @@ func (m *machine) links() {
 	for _, x := range m.top.matrices {
 		switch x.name {
 		case "NVLinkBandwidth":
-			m.connect(x, nil, cluster.NVLink)
+			m.connect(x, matrix{}, cluster.NVLink)
 		case "XGMIBandwidth":
 			m.connect(x, hops, cluster.XGMI)
 		}
@@ -32,20 +32,21 @@ func (m *machine) links() {
 
 // connect adds one link, or two that differ, for every pair with a bandwidth.
 // hops, where there is such a matrix, tells links from paths over other GPUs.
-func (m *machine) connect(x, hops *matrix, kind cluster.LinkKind) {
-	at := make([]int, x.n)
+func (m *machine) connect(x, hops matrix, kind cluster.LinkKind) {
+	n := len(x.index)
+	at := make([]int, n)
 	for i := range at {
 		at[i] = m.lookup(x, i)
 	}
 	sum := map[[2]int]uint64{}
 	var order [][2]int
-	for i := range x.n {
-		for k := range x.n {
-			v := x.values[i*x.n+k]
+	for i := range n {
+		for k := range n {
+			v := x.values[i*n+k]
 			if at[i] < 0 || at[k] < 0 || at[i] == at[k] || v == 0 || v > 1e8 {
 				continue
 			}
-			if hops != nil && hops.n == x.n && hops.values[i*x.n+k] != 1 {
+			if len(hops.index) == n && hops.values[i*n+k] != 1 {
 				continue
 			}
 			key := [2]int{at[i], at[k]}
@@ -85,7 +86,7 @@ func (m *machine) perLink(ends ...int) uint64 {
 }
 
 // lookup finds the device of a matrix's i-th object, -1 when it is none of ours.
-func (m *machine) lookup(x *matrix, i int) int {
+func (m *machine) lookup(x matrix, i int) int {
 	id := x.index[i]
 	if !strings.Contains(id, ":") {
 		id = x.of + ":" + id
@@ -94,16 +95,16 @@ func (m *machine) lookup(x *matrix, i int) int {
 	if o == nil {
 		return -1
 	}
-	if o.kind == "Package" || o.kind == "NUMANode" {
+	switch kindOf(o) {
+	case "Package", "NUMANode":
 		return m.cpuDevice(o)
+	case "OSDev":
+		o = o.Up
 	}
-	if o.kind == "OSDev" && o.parent != nil {
-		o = o.parent
-	}
-	if o.kind != "PCIDev" {
+	if kindOf(o) != "PCIDev" {
 		return -1
 	}
-	if o.attr.Get("subtype") == "NVSwitch" || isNVSwitch(o) {
+	if o.Get("subtype") == "NVSwitch" || isNVSwitch(o) {
 		return m.nvswitch()
 	}
 	return m.t.ByPCI(m.devs[o])
@@ -113,13 +114,15 @@ func (m *machine) lookup(x *matrix, i int) int {
 // on POWER8 and POWER9); sockets carry no traffic themselves.
 func (m *machine) cpuDevice(o *object) int {
 	at := m.board.Only()
-	for _, k := range o.kids {
-		if at < 0 && k.kind == "NUMANode" {
-			at = m.board.Domain(number(k.attr.Get("os_index"), -1))
+	for _, k := range m.top.of("NUMANode") {
+		for up := k; up != nil && at < 0; up = up.Up {
+			if up == o {
+				at = m.board.Domain(number(k.Get("os_index"), -1))
+			}
 		}
 	}
 	if at < 0 {
-		at = m.near(&object{parent: o})
+		at = m.near(&object{Up: o})
 	}
 	if at >= 0 && m.t.Devices[at].Kind != cluster.NUMA {
 		return -1

@@ -14,16 +14,16 @@ import (
 // roots builds the PCI trees below the host bridges.
 func (m *machine) roots() []board.Root {
 	var list []board.Root
-	for _, o := range m.top.objects {
-		if o.kind != "Bridge" || !strings.HasPrefix(o.attr.Get("bridge_type"), "0-") {
+	for _, o := range m.top.of("Bridge") {
+		if !strings.HasPrefix(o.Get("bridge_type"), "0-") {
 			continue
 		}
-		domain, bus := busRange(o.attr.Get("bridge_pci"))
+		domain, bus := busRange(o.Get("bridge_pci"))
 		r := board.Root{Above: m.near(o)}
 		if bus >= 0 {
 			r.Label = fmt.Sprintf("pci%04x:%02x", domain, bus)
 		}
-		for _, k := range o.kids {
+		for _, k := range o.Kids {
 			if fn := m.function(k, o, bus); fn != nil {
 				r.Kids = append(r.Kids, fn)
 			}
@@ -79,7 +79,7 @@ func (m *machine) restore(o *object, r board.Root, bus int64) []*board.Func {
 		}
 	}
 	if ends > 1 {
-		m.f.Warnf(o.line, m.host, "the PCI bridges below %s are missing from this topology, so devices there may share a "+
+		m.f.Warnf(o.Line, m.host, "the PCI bridges below %s are missing from this topology, so devices there may share a "+
 			"switch that is not shown; write it with lstopo --whole-io", r.Label)
 	}
 	return out
@@ -97,20 +97,21 @@ func busOf(p cluster.PCI) string {
 // function turns a bridge or PCI device and what is below it into a board.Func.
 // up is the bridge above; bus is the number of the host bridge's bus.
 func (m *machine) function(o, up *object, bus int64) *board.Func {
-	if o.kind != "Bridge" && o.kind != "PCIDev" {
+	kind := kindOf(o)
+	if kind != "Bridge" && kind != "PCIDev" {
 		return nil
 	}
-	addr, err := cluster.ParsePCI(o.attr.Get("pci_busid"))
+	addr, err := cluster.ParsePCI(o.Get("pci_busid"))
 	if err != nil {
-		m.f.Warnf(o.line, m.host, "%s: %v; left out with what is below it", strings.ToLower(o.kind), err)
+		m.f.Warnf(o.Line, m.host, "%s: %v; left out with what is below it", strings.ToLower(kind), err)
 		return nil
 	}
-	fn := &board.Func{Addr: addr, ID: pciID(o.attr.Get("pci_type")), Bridge: o.kind == "Bridge"}
+	fn := &board.Func{Addr: addr, ID: pciID(o.Get("pci_type")), Bridge: kind == "Bridge"}
 	// With NVML hwloc writes the most that a GPU can do, not what its link trained
 	// to. The port above has that, and the smaller of the two is kept.
 	fn.Wire.Rate = speed(o)
 	if fn.Bridge {
-		for _, k := range o.kids {
+		for _, k := range o.Kids {
 			if c := m.function(k, o, bus); c != nil {
 				fn.Kids = append(fn.Kids, c)
 			}
@@ -118,11 +119,11 @@ func (m *machine) function(o, up *object, bus int64) *board.Func {
 		return fn
 	}
 	if m.seen[addr] {
-		m.f.Warnf(o.line, m.host, "PCI address %s occurs twice; the second is left out", addr)
+		m.f.Warnf(o.Line, m.host, "PCI address %s occurs twice; the second is left out", addr)
 		return nil
 	}
 	m.seen[addr] = true
-	onRoot := up.kind == "Bridge" && up.attr.Get("pci_busid") == "" && busOf(addr) == fmt.Sprintf("%02x", bus)
+	onRoot := kindOf(up) == "Bridge" && up.Get("pci_busid") == "" && busOf(addr) == fmt.Sprintf("%02x", bus)
 	if fn.Device = m.device(o, fn, onRoot); fn.Device != nil {
 		m.devs[o] = addr
 	}
@@ -144,4 +145,4 @@ func pciID(s string) (id cluster.PCIID) {
 	return id
 }
 
-func isNVSwitch(o *object) bool { return board.IsNVSwitch(pciID(o.attr.Get("pci_type"))) }
+func isNVSwitch(o *object) bool { return board.IsNVSwitch(pciID(o.Get("pci_type"))) }

@@ -1,6 +1,7 @@
 package hwloc
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/tags"
 	"busbar.dev/internal/lines"
 	"busbar.dev/unit"
 )
@@ -29,17 +31,22 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
+	if bytes.Contains(data, []byte("<!ENTITY")) {
+		return nil, fmt.Errorf("%s: the text declares XML entities; lstopo writes none: remove the DOCTYPE", name)
+	}
 	f := &cluster.Fragment{Format: Format, Source: name}
 	empty, seen := 0, 0
-	err = find(name, string(data), func(top *topology) {
-		if seen++; seen <= maxMachines && !addMachine(f, top) {
+	err = tags.Trees(f, string(data), "topology", maxElements, func(root *object) {
+		if len(root.All("object")) == 0 {
+			return // another tool's element of this name
+		}
+		if seen++; seen <= maxMachines && !addMachine(f, newTopology(root)) {
 			empty++
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
 	switch {
+	case err != nil:
+		return nil, err
 	case seen == 0:
 		return nil, fmt.Errorf("%s: no <topology> with a machine in it; expected the output of lstopo --of xml", name)
 	case len(f.Hosts) == 0:
@@ -55,15 +62,9 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 
 // addMachine adds the machine of one document. It reports whether there was anything in it.
 func addMachine(f *cluster.Fragment, top *topology) bool {
-	m := &machine{f: f, top: top, t: &cluster.NodeType{Tree: cluster.Read}, host: top.info.Get("HostName")}
+	m := &machine{f: f, top: top, t: &cluster.NodeType{Tree: cluster.Read}, host: info("HostName", top.about...)}
 	if !m.layout() {
 		return false
-	}
-	switch {
-	case !top.whole:
-		f.Warnf(top.last, m.host, "the topology breaks off here; devices after this line are missing")
-	case top.err != nil:
-		f.Warnf(0, m.host, "%v; what comes after it in this topology was not read", top.err)
 	}
 	f.AddNode(m.host, m.t)
 	return true
@@ -82,7 +83,7 @@ type machine struct {
 
 func (m *machine) layout() bool {
 	sockets, domains := m.sockets(), m.domains()
-	if len(sockets) == 0 && len(domains) == 0 && m.top.counts["PCIDev"] == 0 {
+	if len(sockets) == 0 && len(domains) == 0 && len(m.top.of("PCIDev")) == 0 {
 		return false
 	}
 	left := 0
@@ -98,21 +99,18 @@ func (m *machine) layout() bool {
 // sockets lists the packages.
 func (m *machine) sockets() []board.Socket {
 	var list []board.Socket
-	for _, o := range m.top.objects {
-		if o.kind != "Package" {
-			continue
-		}
+	for _, o := range m.top.of("Package") {
 		get := func(name string) string {
-			return strings.TrimSpace(cmp.Or(o.info.Get(name), m.top.info.Get(name)))
+			return strings.TrimSpace(cmp.Or(info(name, o), info(name, m.top.about...)))
 		}
 		family, _ := strconv.Atoi(get("CPUFamilyNumber"))
 		model, _ := strconv.Atoi(get("CPUModelNumber"))
 		list = append(list, board.Socket{
-			Index: number(o.attr.Get("os_index"), len(list)),
+			Index: number(o.Get("os_index"), len(list)),
 			CPUs:  m.cpus(o),
 			Model: get("CPUModel"),
 			Info: cluster.CPUInfo{
-				Arch:   board.Arch(m.top.info.Get("Architecture")),
+				Arch:   board.Arch(info("Architecture", m.top.about...)),
 				Vendor: get("CPUVendor"),
 				Family: board.Family(family),
 				Model:  model,
@@ -126,29 +124,23 @@ func (m *machine) sockets() []board.Socket {
 // one; the machine itself then carries the memory.
 func (m *machine) domains() []board.Domain {
 	var list []board.Domain
-	var whole *object
-	for _, o := range m.top.objects {
-		switch o.kind {
-		case "NUMANode":
-			list = append(list, board.Domain{
-				Index:  number(o.attr.Get("os_index"), len(list)),
-				CPUs:   m.cpus(o),
-				Memory: size(o.attr.Get("local_memory"), 1),
-			})
-		case "Machine":
-			whole = cmp.Or(whole, o)
-		}
+	for _, o := range m.top.of("NUMANode") {
+		list = append(list, board.Domain{
+			Index:  number(o.Get("os_index"), len(list)),
+			CPUs:   m.cpus(o),
+			Memory: size(o.Get("local_memory"), 1),
+		})
 	}
-	if len(list) == 0 && whole != nil && m.top.counts["PU"] > 0 {
-		list = append(list, board.Domain{CPUs: m.cpus(whole), Memory: size(whole.attr.Get("local_memory"), 1)})
+	if whole := m.top.of("Machine"); len(list) == 0 && len(whole) > 0 && len(m.top.of("PU")) > 0 {
+		list = append(list, board.Domain{CPUs: m.cpus(whole[0]), Memory: size(whole[0].Get("local_memory"), 1)})
 	}
 	return list
 }
 
 func (m *machine) cpus(o *object) board.CPUs {
-	set, err := board.ParseMask(o.attr.Get("cpuset"))
+	set, err := board.ParseMask(o.Get("cpuset"))
 	if err != nil {
-		m.f.Warnf(o.line, m.host, "%s: %v", strings.ToLower(o.kind), err)
+		m.f.Warnf(o.Line, m.host, "%s: %v", strings.ToLower(kindOf(o)), err)
 	}
 	return set
 }
@@ -176,20 +168,20 @@ func (m *machine) near(o *object) int {
 	if at := m.board.Only(); at >= 0 {
 		return at
 	}
-	for o = o.parent; o != nil; o = o.parent {
-		if o.kind == "NUMANode" {
-			return m.board.Domain(number(o.attr.Get("os_index"), -1))
+	for o = o.Up; o != nil; o = o.Up {
+		if kindOf(o) == "NUMANode" {
+			return m.board.Domain(number(o.Get("os_index"), -1))
 		}
-		if o.attr.Get("cpuset") == "" {
+		if o.Get("cpuset") == "" {
 			continue
 		}
-		set, err := board.ParseMask(o.attr.Get("nodeset"))
+		set, err := board.ParseMask(o.Get("nodeset"))
 		if one, convErr := strconv.Atoi(set.String()); err == nil && convErr == nil {
 			if at := m.board.Domain(one); at >= 0 {
 				return at
 			}
 		}
-		cpus, err := board.ParseMask(o.attr.Get("cpuset"))
+		cpus, err := board.ParseMask(o.Get("cpuset"))
 		if err != nil {
 			return -1
 		}
@@ -201,7 +193,7 @@ func (m *machine) near(o *object) int {
 // speed reads pci_link_speed: GB/s, one direction, after encoding; 0 when hwloc
 // does not know.
 func speed(o *object) unit.Rate {
-	v, err := strconv.ParseFloat(o.attr.Get("pci_link_speed"), 64)
+	v, err := strconv.ParseFloat(o.Get("pci_link_speed"), 64)
 	if err != nil || !(v > 0 && v < 1e4) {
 		return 0
 	}

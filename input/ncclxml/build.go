@@ -23,7 +23,8 @@ type builder struct {
 	roots  map[place]int // host bridges of bus 0, by NUMA domain and PCI domain
 	leaves []leaf
 	beside []sideLink
-	plain  int // pci elements that say nothing about what they are
+	odd    map[string]bool // names of elements already warned about
+	plain  int             // pci elements that say nothing about what they are
 }
 
 // place is an address within one operating-system image, or a PCI domain within a NUMA domain.
@@ -39,12 +40,12 @@ func (b *builder) build() *cluster.NodeType {
 	cpus := b.numas()
 	var software ifname.Software // NCCL lists those that have an address
 	for _, c := range cpus {
-		for _, e := range c.el.subs {
+		for _, e := range c.el.Kids {
 			switch e.Name {
 			case "pci":
 				b.pci(e, c.device, -1, c.tray)
 			case "nic":
-				for _, net := range e.all("net") {
+				for _, net := range e.All("net") {
 					if name := net.Get("name"); name != "lo" && software.Add(name) {
 						continue
 					}
@@ -81,7 +82,7 @@ func (b *builder) lackLinks() {
 		return
 	}
 	what := "NCCL adds those that it finds on the machine; a dump (NCCL_TOPO_DUMP_FILE) has them"
-	if slices.ContainsFunc(b.leaves, func(l leaf) bool { return len(l.el.all("gpu")) > 0 }) {
+	if slices.ContainsFunc(b.leaves, func(l leaf) bool { return len(l.el.All("gpu")) > 0 }) {
 		what = "check that they are up and that the container or virtual machine sees them, and dump the topology again"
 	}
 	b.f.Warnf(b.sys.Line, "", "boards join %s by NVLink, and the file shows no such link, so that these are PCIe's "+
@@ -108,7 +109,7 @@ func amd(e *element) bool {
 	if e.Name == "xgmi" || e.Name == "gpu" && e.Get("gcn") != "" {
 		return true
 	}
-	return slices.ContainsFunc(e.subs, amd)
+	return slices.ContainsFunc(e.Kids, amd)
 }
 
 // domain is a cpu element and the NUMA domain it became.
@@ -122,7 +123,7 @@ type domain struct {
 func (b *builder) numas() []domain {
 	var list []domain
 	known := map[[2]int]int{} // tray and id → device
-	for _, c := range b.sys.all("cpu") {
+	for _, c := range b.sys.All("cpu") {
 		tray := b.tray(c.Get("host_hash"))
 		id, err := strconv.Atoi(c.Get("numaid"))
 		if err != nil || id < -1 || id > 1<<20 {
@@ -221,10 +222,10 @@ func (b *builder) pci(e *element, numa, parent, tray int) {
 		if addr != "" {
 			b.at[place{tray, addr}] = d
 		}
-		for _, p := range e.all("pcilink") {
+		for _, p := range e.All("pcilink") {
 			b.beside = append(b.beside, sideLink{p, d, tray})
 		}
-		for _, s := range e.all("pci") {
+		for _, s := range e.All("pci") {
 			b.pci(s, numa, d, tray)
 		}
 		return
@@ -232,12 +233,12 @@ func (b *builder) pci(e *element, numa, parent, tray int) {
 	l := leaf{el: e, kind: kind, tray: tray, parent: parent, addr: addr, index: -1}
 	switch kind {
 	case cluster.GPU:
-		if g := e.all("gpu"); len(g) > 0 {
+		if g := e.All("gpu"); len(g) > 0 {
 			l.index = devOf(g[0])
 		}
 	case cluster.NIC:
-		for _, n := range e.all("nic") {
-			l.nets = append(l.nets, n.all("net")...)
+		for _, n := range e.All("nic") {
+			l.nets = append(l.nets, n.All("net")...)
 		}
 		for _, n := range l.nets {
 			if d := devOf(n); d >= 0 && (l.index < 0 || d < l.index) {
@@ -256,13 +257,13 @@ func (b *builder) pci(e *element, numa, parent, tray int) {
 // else by other pci elements inside it. NCCL does it in this order.
 func (b *builder) kind(e *element) cluster.Kind {
 	switch {
-	case len(e.all("gpu")) > 0:
+	case len(e.All("gpu")) > 0:
 		return cluster.GPU
-	case len(e.all("nic")) > 0:
+	case len(e.All("nic")) > 0:
 		return cluster.NIC
 	}
 	kind := classKind(hexText(e.Get("class")))
-	if kind == cluster.KindUnknown && len(e.all("pci")) > 0 {
+	if kind == cluster.KindUnknown && len(e.All("pci")) > 0 {
 		return cluster.PCISwitch
 	}
 	return kind

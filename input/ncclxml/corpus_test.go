@@ -78,7 +78,7 @@ func countIn(sys *element) count {
 		case "xgmi":
 			c.XGMI++
 		}
-		for _, s := range e.subs {
+		for _, s := range e.Kids {
 			walk(s)
 		}
 	}
@@ -101,12 +101,12 @@ func holdToIndex(t *testing.T, e corpus.Entry) {
 	if !Match(data) {
 		t.Fatal("not matched")
 	}
-	p := parser{f: &cluster.Fragment{}}
-	if err := p.run(string(data)); err != nil {
-		t.Fatal(err)
-	}
-	if len(p.systems) != 1 {
-		t.Fatalf("%d systems", len(p.systems))
+	var systems []*element
+	err := tags.Trees(&cluster.Fragment{}, string(data), "system", maxElements, func(sys *element) {
+		systems = append(systems, sys)
+	})
+	if err != nil || len(systems) != 1 {
+		t.Fatalf("%d systems, %v", len(systems), err)
 	}
 	var want count
 	raw, _ := json.Marshal(e.Facts)
@@ -119,7 +119,7 @@ func holdToIndex(t *testing.T, e corpus.Entry) {
 		}
 	}
 	slices.Sort(want.NetNames)
-	got := countIn(p.systems[0])
+	got := countIn(systems[0])
 	if a, b := show(got), show(want); a != b {
 		t.Errorf("elements:\n got %s\nwant %s", a, b)
 	}

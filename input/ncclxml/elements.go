@@ -11,7 +11,7 @@ import (
 
 // newElement makes an element with attributes, a key and a value by turns; what is not known is left out.
 func newElement(name string, attrs ...string) *element {
-	e := &element{Token: tags.Token{Name: name}}
+	e := &element{Token: &tags.Token{Name: name}}
 	for i := 0; i < len(attrs); i += 2 {
 		if value := clean(attrs[i+1]); value != "" {
 			e.Attrs = append(e.Attrs, tags.Attr{Key: attrs[i], Value: value})
@@ -21,9 +21,9 @@ func newElement(name string, attrs ...string) *element {
 }
 
 // addFilled adds an element that holds others.
-func (e *element) addFilled(sub *element) {
-	if len(sub.subs) > 0 {
-		e.subs = append(e.subs, sub)
+func addFilled(e, sub *element) {
+	if len(sub.Kids) > 0 {
+		e.Kids = append(e.Kids, sub)
 	}
 }
 
@@ -49,29 +49,29 @@ func bit(t cluster.Tri) string {
 }
 
 // size counts the elements from e down.
-func (e *element) size() int {
+func size(e *element) int {
 	n := 1
-	for _, s := range e.subs {
-		n += s.size()
+	for _, k := range e.Kids {
+		n += size(k)
 	}
 	return n
 }
 
-// print writes the element as NCCL's dump does: one space between attributes,
+// print writes an element as NCCL's dump does: one space between attributes,
 // double quotes, two spaces of indentation a level.
-func (e *element) print(out *strings.Builder, depth int) {
+func print(out *strings.Builder, e *element, depth int) {
 	indent := strings.Repeat("  ", depth)
 	out.WriteString(indent + "<" + e.Name)
 	for _, a := range e.Attrs {
 		fmt.Fprintf(out, " %s=\"%s\"", a.Key, a.Value)
 	}
-	if len(e.subs) == 0 {
+	if len(e.Kids) == 0 {
 		out.WriteString("/>\n")
 		return
 	}
 	out.WriteString(">\n")
-	for _, s := range e.subs {
-		s.print(out, depth+1)
+	for _, s := range e.Kids {
+		print(out, s, depth+1)
 	}
 	out.WriteString(indent + "</" + e.Name + ">\n")
 }

@@ -14,7 +14,7 @@ func (b *builder) addGPU(l *leaf, position int) {
 		d.Index = position
 	}
 	info := &cluster.GPUInfo{Vendor: b.vendor(l.el)}
-	if gpus := l.el.all("gpu"); len(gpus) > 0 {
+	if gpus := l.el.All("gpu"); len(gpus) > 0 {
 		g := gpus[0]
 		info.GDR = tri(g.Get("gdr"))
 		if b.rccl {

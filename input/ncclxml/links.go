@@ -43,7 +43,7 @@ func (b *builder) links() {
 	l := linker{b: b, edges: map[edge]tally{}, toSw: map[int]int{}, swAddr: map[cluster.PCI]bool{}}
 	for i := range b.leaves {
 		leaf := &b.leaves[i]
-		if g := leaf.el.all("gpu"); leaf.kind == cluster.GPU && len(g) > 0 {
+		if g := leaf.el.All("gpu"); leaf.kind == cluster.GPU && len(g) > 0 {
 			l.gpu(leaf, g[0])
 		}
 	}
@@ -69,7 +69,7 @@ func (l *linker) gpu(leaf *leaf, g *element) {
 	if from < 0 {
 		return // without an address
 	}
-	for _, e := range g.subs {
+	for _, e := range g.Kids {
 		n := number(e.Get("count"), 0)
 		if n < 1 || n > maxCount {
 			b.f.Warnf(e.Line, b.t.Devices[from].Name, "%s count %.60q; expected 1 to %d: left out", e.Name,

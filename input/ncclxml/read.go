@@ -2,10 +2,12 @@ package ncclxml
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/tags"
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lines"
 )
@@ -36,24 +38,25 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := parser{f: f}
-	if err := p.run(string(data)); err != nil {
-		return nil, err
-	}
-	if len(p.systems) == 0 {
-		return nil, fault(name, 1, "no <system> element; expected NCCL topology XML, as NCCL writes to NCCL_TOPO_DUMP_FILE")
-	}
-	for _, sys := range p.systems {
-		if len(sys.all("cpu")) == 0 {
+	first := 0
+	err = tags.Trees(f, string(data), "system", maxElements, func(sys *element) {
+		first = cmp.Or(first, sys.Line)
+		if len(sys.All("cpu")) == 0 {
 			f.Warnf(sys.Line, "", "<system> without a <cpu>: it describes nothing")
-			continue
+			return
 		}
-		b := builder{f: f, sys: sys}
+		b := builder{f: f, sys: sys, odd: map[string]bool{}}
+		b.prune(sys)
 		f.AddNode("", b.build())
-	}
-	if len(f.Types) == 0 {
-		return nil, fault(name, p.systems[0].Line, "<system> holds no <cpu> element; expected the NUMA domains of a "+
-			"node: dump the topology again")
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case first == 0:
+		return nil, fault(name, 1, "no <system> element; expected NCCL topology XML, as NCCL writes to NCCL_TOPO_DUMP_FILE")
+	case len(f.Types) == 0:
+		return nil, fault(name, first, "<system> holds no <cpu> element; expected the NUMA domains of a node: dump the "+
+			"topology again")
 	}
 	warn.Limit(f)
 	return f, nil

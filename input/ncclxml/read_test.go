@@ -160,7 +160,7 @@ func TestReadTruncated(t *testing.T) {
 		}
 	}
 	f := read(t, pair[:strings.Index(pair, "      </nic>")])
-	if n := f.Types[0].Count(cluster.NIC); n != 1 || !has(f, "in:11: the topology ends inside <nic>: cut off") {
+	if n := f.Types[0].Count(cluster.NIC); n != 1 || !has(f, "in:10: the topology ends inside <nic>: cut off") {
 		t.Errorf("%d NICs, %v", n, f.Warnings)
 	}
 	// The second dump is whole: the first is reported and kept apart.
@@ -175,14 +175,14 @@ func has(f *cluster.Fragment, text string) bool {
 }
 
 func TestReadRefuses(t *testing.T) {
-	deep := "<system version=\"1\"><cpu numaid=\"0\">" + strings.Repeat("<pci busid=\"0000:01:00.0\">", 100)
+	deep := "<system version=\"1\"><cpu numaid=\"0\">" + strings.Repeat("<pci busid=\"0000:01:00.0\">", 300)
 	for _, c := range []struct{ text, want string }{
 		{"", "in:1: no <system> element"},
 		{"no tags", "no <system> element"},
 		{"<graphs version=\"1\"><graph/></graphs>", "no <system> element"},
 		{"<system version=\"1\"/>", "in:1: <system> holds no <cpu>"},
 		{"\n<system version=\"1\">\n</system>", "in:2: <system> holds no <cpu>"},
-		{deep, "nested more than 64 deep"},
+		{deep, "nested more than 256 deep"},
 		{"\x00\x01<sys\xff", "no <system> element"},
 	} {
 		f, err := Read("in", strings.NewReader(c.text))

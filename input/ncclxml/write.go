@@ -37,7 +37,7 @@ func Write(w io.Writer, t *cluster.NodeType) (madeUp string, err error) {
 		return "", fmt.Errorf("node type %s as NCCL topology XML: %w", t.Name, err)
 	}
 	var out strings.Builder
-	root.print(&out, 0)
+	print(&out, root, 0)
 	_, err = io.WriteString(w, out.String())
 	return p.madeUp, err
 }
@@ -76,9 +76,9 @@ func (p *printer) system() (*element, error) {
 	p.addresses()
 	sys := newElement("system", "version", map[string]string{nccl: "1", rccl: "2"}[p.lib], "name", p.t.Name)
 	for i, n := range p.t.Of(cluster.NUMA) {
-		sys.subs = append(sys.subs, p.cpu(n, i))
+		sys.Kids = append(sys.Kids, p.cpu(n, i))
 	}
-	if len(sys.subs) == 0 { // nobody knows them
+	if len(sys.Kids) == 0 { // nobody knows them
 		e := newElement("cpu", "numaid", "-1")
 		for _, d := range top {
 			if p.t.Devices[d].Kind == cluster.Socket {
@@ -86,13 +86,13 @@ func (p *printer) system() (*element, error) {
 			}
 		}
 		p.children(e, top)
-		sys.subs = append(sys.subs, e)
+		sys.Kids = append(sys.Kids, e)
 	}
 	if lost := p.t.Count(cluster.GPU) + p.t.Count(cluster.NIC) - p.placed; lost > 0 {
 		return nil, fmt.Errorf("%d of its GPUs and NICs hang below no NUMA domain, host bridge or switch; the format needs "+
 			"one for each", lost)
 	}
-	if n := sys.size(); n > maxNodes {
+	if n := size(sys); n > maxNodes {
 		return nil, fmt.Errorf("%d elements; NCCL's parser holds %d", n, maxNodes)
 	}
 	return sys, nil
@@ -269,10 +269,10 @@ func (p *printer) children(e *element, list []int) {
 		case k == cluster.NIC && p.virtual(d):
 			p.nets(bare, d)
 		case k == cluster.PCISwitch || k == cluster.GPU || k == cluster.NIC || k == cluster.KindUnknown:
-			e.subs = append(e.subs, p.pci(d))
+			e.Kids = append(e.Kids, p.pci(d))
 		}
 	}
-	e.addFilled(bare)
+	addFilled(e, bare)
 }
 
 func (p *printer) pci(i int) *element {
@@ -291,14 +291,14 @@ func (p *printer) pci(i int) *element {
 	case cluster.PCISwitch:
 		p.children(e, p.below[i])
 		for _, l := range p.out[i] {
-			e.subs = append(e.subs, newElement("pcilink", "target", string(p.addr[l.B])))
+			e.Kids = append(e.Kids, newElement("pcilink", "target", string(p.addr[l.B])))
 		}
 	case cluster.GPU:
-		e.subs = append(e.subs, p.gpu(i))
+		e.Kids = append(e.Kids, p.gpu(i))
 	case cluster.NIC:
 		nic := newElement("nic")
 		p.nets(nic, i)
-		e.addFilled(nic)
+		addFilled(e, nic)
 	}
 	return e
 }
@@ -340,13 +340,13 @@ func (p *printer) gpu(i int) *element {
 		target := string(p.addr[l.B])
 		switch {
 		case l.Kind == cluster.C2C:
-			e.subs = append(e.subs, newElement("c2c",
+			e.Kids = append(e.Kids, newElement("c2c",
 				"bw", known(int(math.Round(float64(l.Rate.Value/unit.GBps)*1000/float64(lanes)))), "count", known(lanes)))
 			continue
 		case p.t.Devices[l.B].Kind == cluster.NVSwitch:
 			target = cmp.Or(string(p.t.Devices[l.B].PCI), hidden)
 		}
-		e.subs = append(e.subs, newElement(l.Kind.String(), // nvlink, xgmi
+		e.Kids = append(e.Kids, newElement(l.Kind.String(), // nvlink, xgmi
 			"target", target, "count", known(lanes), "tclass", hex(p.id(l.B).Class)))
 	}
 	return e
@@ -374,7 +374,7 @@ func (p *printer) nets(nic *element, i int) {
 	info := cmp.Or(d.NIC, &cluster.NICInfo{})
 	for k, port := range p.ports(i) {
 		label := cmp.Or(port.Label, d.Label, fmt.Sprintf("%s%s-%d", unnamed, d.Name, k))
-		nic.subs = append(nic.subs, newElement("net", "name", label, "dev", strconv.Itoa(p.dev[i]+k), "latency", "0",
+		nic.Kids = append(nic.Kids, newElement("net", "name", label, "dev", strconv.Itoa(p.dev[i]+k), "latency", "0",
 			"speed", known(int(math.Round(port.Rate.Value.Gbps()*1000))), "port", known(port.Num),
 			"guid", swapGUID(port.GUID), "gdr", bit(info.GDR), "coll", bit(info.Reduction)))
 	}

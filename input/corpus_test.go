@@ -37,7 +37,6 @@ var holders = map[string]struct{ pkg, as string }{
 	"ibv_devinfo":                      {"input/ibstat", "ibv_devinfo"},
 	"ethtool":                          {"input/ethtool", "ethtool"},
 	"Slurm topology.conf":              {"input/slurm", "Slurm topology.conf"},
-	"Slurm topology.yaml":              {"input/slurm", "Slurm topology.yaml"},
 	"scontrol show topology":           {"input/slurm", "scontrol show topology"},
 	"Kubernetes topology manifests":    {"input/k8s", "Kubernetes nodes"},
 	"topograph model YAML":             {"input/topograph", "topograph model"},
@@ -58,6 +57,9 @@ func TestEverySampleIsRecognised(t *testing.T) {
 	}
 	count := map[string]int{}
 	for _, e := range corpus.Index(t) {
+		if e.Format == "Slurm topology.yaml" {
+			continue // its manual page, of which nothing is read
+		}
 		h, ok := holders[e.Format]
 		if !ok {
 			t.Errorf("%s: no reader for format %q", e.File, e.Format)

@@ -79,7 +79,6 @@ type record struct {
 	kind   kind
 	line   int
 	name   string
-	prefix string // before the names of switches, for those of a further topology
 	fields []field
 	junk   bool // words that are no Key=Value
 }
@@ -166,12 +165,17 @@ func readTree(b *cluster.Budget, name, format string, r io.Reader) (*cluster.Fra
 		return nil, fmt.Errorf("%s: no SwitchName= or BlockName= line; expected %s with Nodes= or Switches= on such lines",
 			name, format)
 	}
-	if err := tr.tree.Fill(f); err != nil {
+	return tr.filled()
+}
+
+// filled is the fragment of the tree.
+func (tr *treeReader) filled() (*cluster.Fragment, error) {
+	if err := tr.tree.Fill(tr.f); err != nil {
 		return nil, err
 	}
 	tr.defaultSizes()
-	warn.Limit(f)
-	return f, nil
+	warn.Limit(tr.f)
+	return tr.f, nil
 }
 
 func (tr *treeReader) addRecord(r record) error {
@@ -205,25 +209,18 @@ func (tr *treeReader) addRecord(r record) error {
 	if r.junk {
 		f.Warnf(r.line, r.name, "words that are no Key=Value were skipped")
 	}
-	_, err = tr.addSwitch(r)
-	return err
+	return tr.addSwitch(r)
 }
 
 // addSwitch adds the switch or the grouping of a record, with what the record lists under it.
-func (tr *treeReader) addSwitch(r record) (*switchtree.Switch, error) {
-	sw := tr.tree.Switch(r.prefix+r.name, r.kind != aSwitch)
+func (tr *treeReader) addSwitch(r record) error {
+	sw := tr.tree.Switch(r.name, r.kind != aSwitch)
 	s := &tr.tree.Switches[sw]
 	if s.Line > 0 {
 		tr.f.Warnf(r.line, r.name, "defined again (first on line %d), which Slurm refuses; both were taken", s.Line)
 	} else {
 		s.Line = r.line
 	}
-	err := tr.fillSwitch(sw, r)
-	return &tr.tree.Switches[sw], err
-}
-
-// fillSwitch puts what a record lists under its switch.
-func (tr *treeReader) fillSwitch(sw int, r record) error {
 	level, nodes, switches := r.get("Level"), r.get("Nodes"), r.get("Switches")
 	if n, err := strconv.Atoi(level); err == nil && n >= 0 {
 		tr.tree.Switches[sw].Level = n
@@ -239,7 +236,7 @@ func (tr *treeReader) fillSwitch(sw int, r record) error {
 		return err
 	}
 	for _, d := range down {
-		tr.tree.Join(sw, tr.tree.Switch(r.prefix+d, r.kind != aSwitch))
+		tr.tree.Join(sw, tr.tree.Switch(d, r.kind != aSwitch))
 	}
 	if nodes == "" || r.kind == anAggregate || level != "" && level != "0" && len(down) > 0 {
 		return nil // scontrol repeats all hosts below on every level

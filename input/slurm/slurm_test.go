@@ -114,45 +114,6 @@ func TestCorpusShow(t *testing.T) {
 	}
 }
 
-// The manual page of topology.yaml, read as it is: roff with a YAML list in it.
-func TestCorpusYAML(t *testing.T) {
-	for _, e := range corpus.Index(t, "Slurm topology.yaml") {
-		data := corpus.Open(t, e.File)
-		if !MatchYAML(data) || MatchConf(data) || MatchShow(data) || MatchNodes(data) {
-			t.Error(e.File, "not recognised")
-		}
-		f, err := ReadYAML(e.File, bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := readertest.Flush(`
-			sw_root tier=1 under=s[1-2]
-			s1 tier=0 hosts=node[01-02]
-			s2 tier=0 hosts=node[03-04]
-			b1 group tier=0 hosts=node[01-04]
-			b2 group tier=0 hosts=node[05-08]
-			b3 group tier=0 hosts=node[09-12]
-			b4 group tier=0 hosts=node[13-16]
-			ring0 group tier=0 hosts=node[01-08]
-			ring1 group tier=0 hosts=node[09-16]
-			pod1 group tier=0 hosts=node[01-32]`)
-		if got := readertest.Shape(&f.Cluster); got != want || len(f.Hosts) != 32 {
-			t.Errorf("%s: %d hosts\n%s", e.File, len(f.Hosts), got)
-		}
-		for _, w := range []string{"topo3: a flat topology", "topo3a: a flat topology"} {
-			if !strings.Contains(readertest.Warnings(f), w) {
-				t.Errorf("no warning %q in\n%s", w, readertest.Warnings(f))
-			}
-		}
-		if len(f.Warnings) != 2 || f.Network.BlockSizes != nil { // the default is a tree
-			t.Errorf("warnings:\n%s", readertest.Warnings(f))
-		}
-		if i := f.Network.SwitchByName("pod1"); f.Network.Switches[i].Label != "torus 4x4x2" {
-			t.Errorf("pod1: label %q", f.Network.Switches[i].Label)
-		}
-	}
-}
-
 func TestConf(t *testing.T) {
 	tests := []struct{ name, in, want, warn string }{
 		{
@@ -358,30 +319,28 @@ func TestShow(t *testing.T) {
 }
 
 func TestYAML(t *testing.T) {
-	in := `some text
-  ---
-  - topology: main
-    tree:
-      switches: [{switch: s1, nodes: "n[1-2]"}, {switch: s2, nodes: [n3, n4]}]
-  - topology: other   # not the default
-    tree:
-      switches:
-        - {switch: top, children: s1}
-        - {switch: s1, nodes: "n[1-4]"}
-  - topology: odd
-    wave: 1
-  - topology: def
-    cluster_default: true
-    tree:
-      switches:
-        - switch: t
-          children: a,b
-        - switch: a
-          nodes: n1
-        - switch: b
-          nodes: n2
-        - nodes: n9
-the end
+	in := `---
+- topology: main
+  tree:
+    switches: [{switch: s1, nodes: "n[1-2]"}, {switch: s2, nodes: [n3, n4]}]
+- topology: odd
+  wave: 1
+- topology: even
+  flat: true
+- topology: def
+  cluster_default: true
+  tree:
+    switches:
+      - switch: t
+        children: a,b
+      - switch: a
+        nodes: n1
+      - switch: b
+        nodes: n2
+      - nodes: n9
+- topology: blocks
+  block:
+    blocks: [{block: b1, nodes: "n[1-2]"}]
 `
 	if !MatchYAML([]byte(in)) {
 		t.Error("not recognised")
@@ -391,17 +350,19 @@ the end
 		t.Fatal(err)
 	}
 	want := readertest.Flush(`
-		main/s1 group tier=0 hosts=n[1-2]
-		main/s2 group tier=0 hosts=n[3-4]
-		other/top group tier=1 under=other/s1
-		other/s1 group tier=0 hosts=n[1-4]
 		t tier=1 under=a,b
 		a tier=0 hosts=n1
-		b tier=0 hosts=n2`)
+		b tier=0 hosts=n2
+		b1 group tier=0 hosts=n[1-2]`)
 	if got := readertest.Shape(&f.Cluster); got != want {
 		t.Errorf("\n%swant\n%s", got, want)
 	}
-	for _, w := range []string{"x:11: odd: neither tree", "x:23: an entry without \"switch\""} {
+	if len(f.Warnings) != 3 {
+		t.Errorf("%s", readertest.Warnings(f))
+	}
+	for _, w := range []string{
+		"x:2: main: neither the tree of the network", "x:5: odd: neither", "x:19: an entry without \"switch\"",
+	} {
 		if !strings.Contains(readertest.Warnings(f), w) {
 			t.Errorf("no warning %q in\n%s", w, readertest.Warnings(f))
 		}

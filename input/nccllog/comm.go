@@ -93,46 +93,8 @@ func (c *Reader) comm(r *Record, q *CommLine) {
 	q.fillRank(c, k)
 }
 
-// tear keeps a message about a communicator that does not read: other output may
-// have come between its parts, and the rest stands on a later line.
-func (c *Reader) tear(r *Record) {
-	if !strings.HasPrefix(r.Text, "comm 0x") &&
-		!(strings.HasPrefix(r.Text, "ncclComm") && strings.Contains(r.Text, "comm 0x")) {
-		return
-	}
-	if len(c.torn) >= maxTorn {
-		c.torn = append(c.torn[:0], c.torn[1:]...)
-	}
-	t := *r
-	t.Text = strings.Clone(t.Text[:min(len(t.Text), maxTextLen)])
-	c.torn = append(c.torn, t)
-}
-
-// rejoin looks for the torn message whose end a line without a prefix is. Where
-// the first part stopped is not marked; the longest beginning that makes a whole
-// message together with the end is right, as a longer one holds foreign text.
-// The device tells the messages of several ranks apart.
-func (c *Reader) rejoin(end string) {
-	if len(c.torn) == 0 || !strings.HasSuffix(end, " COMPLETE") && !strings.HasSuffix(end, "Init START") ||
-		len(end) > 400 {
-		return
-	}
-	for i := range c.torn {
-		r := c.torn[i]
-		for cut := min(len(r.Text), 400); cut > 0 && c.mends < maxMends; cut-- {
-			c.mends++
-			q := parseCommLine(r.Text[:cut] + end)
-			if q == nil || q.cudaDev != r.Dev || q.What == "" {
-				continue
-			}
-			c.comm(&r, q)
-			c.log.NotUnderstood--
-			c.unknown.remove(shapeOf(r.Text))
-			c.torn = append(c.torn[:i], c.torn[i+1:]...)
-			return
-		}
-	}
-}
+// tornEnd is the end of a line about a set-up, of which other output came between its parts.
+var tornEnd = lazyre.New(`\bcommId (0x[[:xdigit:]]+) - Init COMPLETE$`)
 
 // What a line says of the set-up of a communicator.
 const (

@@ -77,7 +77,7 @@ func TestCorpus(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if l.NotUnderstood > 10 || len(l.Dropped) != 0 {
+			if l.NotUnderstood > 15 || len(l.Dropped) != 0 {
 				t.Errorf("%d records, %d not understood: %v; dropped %v", l.Records, l.NotUnderstood, l.Unknown, l.Dropped)
 			}
 		})
@@ -209,7 +209,7 @@ func TestMustFind(t *testing.T) {
 
 	l = file("2.19.3-h100x16-nebius-2node.log")
 	check(len(l.Comms) == 1 && l.Comms[0].NRanks == 16 && len(l.Comms[0].Ranks) == 16, "%d comms", len(l.Comms))
-	for i, k := range l.Comms[0].Ranks { // five of them put together from torn lines
+	for i, k := range l.Comms[0].Ranks { // the ends of five stand on lines of their own
 		check(k.Rank == i && k.Completed.Line > 0 && k.Host != "", "rank %d: %+v", i, k)
 	}
 

@@ -9,7 +9,7 @@ import (
 // Log is what all sources say. The Reader is of no use after it.
 func (c *Reader) Log() *Log {
 	c.log.Versions = c.versions.list
-	c.log.Unknown = slices.DeleteFunc(c.unknown.list, func(k Count) bool { return k.N == 0 }) // taken back
+	c.log.Unknown = c.unknown.list
 	slices.SortStableFunc(c.log.Unknown, func(a, b Count) int { return b.N - a.N })
 	c.finishHosts()
 	c.finishComms()
@@ -160,6 +160,11 @@ func (c *Reader) finishComms() {
 		m.Ranks = append(m.Ranks, k)
 	}
 	for _, m := range comms {
+		for _, k := range m.Ranks {
+			if ends := c.ends[m.ID]; len(ends) > 0 && k.Completed.Line == 0 && k.Started.Line > 0 {
+				k.Completed, c.ends[m.ID] = ends[0], ends[1:]
+			}
+		}
 		m.finish()
 		c.log.Comms = append(c.log.Comms, *m)
 	}

@@ -15,6 +15,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/lines"
@@ -33,10 +34,7 @@ const (
 	someConns      = 1 << 12 // likewise
 	maxNICs        = 1 << 18
 	maxHosts       = 1 << 17
-	maxChannels    = 1024    // rings or trees of one rank
-	maxTextLen     = 2000    // bytes of a message that waits for its rest
-	maxTorn        = 256     // messages that wait for their rest
-	maxMends       = 1 << 19 // attempts to put such together
+	maxChannels    = 1024 // rings or trees of one rank
 )
 
 // Pos is a place in a source.
@@ -115,8 +113,10 @@ func (c *Reader) Begin(name string) {
 func (c *Reader) Take(l *Line) {
 	c.lines++
 	c.version(l.Num, l.Text)
-	if len(l.Records) == 0 {
-		c.rejoin(l.Text)
+	if len(l.Records) == 0 && strings.HasSuffix(l.Text, InitComplete) {
+		if m := tornEnd.FindStringSubmatch(l.Text); m != nil && len(c.ends) < 64 && len(c.ends[m[1]]) < maxChannels {
+			c.ends[strings.Clone(m[1])] = append(c.ends[m[1]], Pos{c.source, l.Num})
+		}
 	}
 	for i := range l.Records {
 		c.record(&l.Records[i])

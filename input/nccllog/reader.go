@@ -39,8 +39,7 @@ type Reader struct {
 	comms   map[commKey]*Rank
 	// pointers finds a communicator whose process is not known.
 	pointers map[string]*Rank
-	torn     []Record
-	mends    int
+	ends     map[string][]Pos // of set-ups, by commId, whose beginning other output tore off
 
 	versions, unknown counter
 	nics              map[[3]string]int
@@ -49,8 +48,8 @@ type Reader struct {
 
 // host is a host and what tells it from a name run together with other text.
 type host struct {
-	name    string
 	records int
+	name    string
 	first   int // line of all sources
 	pids    map[int]bool
 	atLine  bool // some record of it began its line
@@ -66,6 +65,7 @@ func NewReader() *Reader {
 		threads:  map[thread]*Rank{},
 		comms:    map[commKey]*Rank{},
 		pointers: map[string]*Rank{},
+		ends:     map[string][]Pos{},
 		nics:     map[[3]string]int{},
 		conns:    map[connKey]bool{},
 	}
@@ -104,13 +104,6 @@ func (k *counter) countText(text string, pos Pos, limit int) bool {
 	return true
 }
 
-// remove takes back one count of a text.
-func (k *counter) remove(text string) {
-	if i, ok := k.at[text]; ok && k.list[i].N > 0 {
-		k.list[i].N--
-	}
-}
-
 // intern returns the one copy of a text, so that what is kept does not hold on
 // to the lines it came from.
 func (c *Reader) intern(s string) string {
@@ -143,7 +136,6 @@ func (c *Reader) record(r *Record) {
 	c.log.Records++
 	c.nameHost(r)
 	if r.Level == "INFO" && !c.message(r) {
-		c.tear(r)
 		c.log.NotUnderstood++
 		if !c.unknown.countText(shapeOf(r.Text), r.At, maxShapes) {
 			c.drop("shapes")

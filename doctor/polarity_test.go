@@ -112,7 +112,7 @@ func TestDeniedMessages(t *testing.T) {
 		{"we never saw CUDA out of memory", "out-of-memory"},
 		{"IB link is HDR 200 and not down; nccl timeout only at checkpoint", "bad-link"},
 	} {
-		if p := confidenceOf(say(t, c.text), c.not); p >= 0.1 {
+		if p := confidenceOf(say(t, c.text), c.not); p >= 0.15 {
 			t.Errorf("%q: %s with %.2f", c.text, c.not, p)
 		}
 	}

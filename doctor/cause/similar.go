@@ -32,6 +32,8 @@ const (
 	docText         // the causes' own texts
 	kindsOfText
 	allTexts = kindsOfText // of a cause together
+	often    = allTexts + 1
+	likings  = often + 1
 )
 
 // index finds texts by their words.
@@ -44,10 +46,12 @@ type index struct {
 }
 
 const (
-	fewWords   = 10  // and pairs of words; fewer tell little
-	pairWeight = 0.5 // a pair of words tells less than both
-	longText   = 10  // squared: words beyond make an answer no surer
-	smoothing  = 500 // words that every cause is taken to have of all texts' words
+	fewWords   = 10   // and pairs of words; fewer tell little
+	pairWeight = 0.35 // a pair of words tells less than both
+	longText   = 10   // squared: words beyond make an answer no surer
+	smoothing  = 500  // words that every cause is taken to have of all texts' words
+	further    = 0.7  // what each text tells of the one that is nearer
+	asked      = 0.8  // the power of the length by which what is told is divided: more words tell more
 )
 
 func newMemory(rows []Row, causes []*Cause) *memory {
@@ -110,12 +114,14 @@ func (y *memory) length(words []string) float64 {
 }
 
 // likeness is how much a text resembles those of each kind, by cause: the cosine with the nearest, and of each further
-// one half of the one before. Of all texts of a cause together it is how likely they make its words.
-func (y *memory) likeness(text, without string) (of [allTexts + 1]map[string]float64) {
+// one a part of the one before. Of all texts of a cause together it is how likely they make its words. How often it was
+// the cause of a thread is the last.
+func (y *memory) likeness(text, without string) (of [likings]map[string]float64) {
 	words := terms(text)
-	length := y.length(words)
+	length := math.Pow(y.length(words), asked)
 	said := make([]map[string]float64, len(words)) // how many of a cause's texts have a word
 	size, all := map[string]float64{}, 0.0
+	of[often] = map[string]float64{}
 	for k := range y.texts {
 		of[k] = map[string]float64{}
 		t := &y.texts[k]
@@ -127,6 +133,9 @@ func (y *memory) likeness(text, without string) (of [allTexts + 1]map[string]flo
 			}
 			for _, id := range t.causes[i] {
 				size[id] += float64(n * share[i])
+				if k == toldText {
+					of[often][id] += share[i]
+				}
 			}
 		}
 		dots := make([]float64, len(t.length))
@@ -151,8 +160,11 @@ func (y *memory) likeness(text, without string) (of [allTexts + 1]map[string]flo
 			}
 		}
 		for id, list := range best {
-			of[k][id] = halving(list) * min(1, float64(len(words))/fewWords)
+			of[k][id] = fading(list) * min(1, float64(len(words))/fewWords)
 		}
+	}
+	for id, n := range of[often] {
+		of[often][id] = math.Log1p(n)
 	}
 	of[allTexts] = likelihood(said, size, all)
 	return of
@@ -180,13 +192,13 @@ func likelihood(said []map[string]float64, size map[string]float64, all float64)
 	return of
 }
 
-// halving adds values, the greatest in full and each further one half of the one before.
-func halving(list []float64) float64 {
+// fading adds values, the greatest in full and of each further one a lesser part.
+func fading(list []float64) float64 {
 	slices.SortFunc(list, func(a, b float64) int { return cmp.Compare(b, a) })
 	sum, part := 0.0, 1.0
 	for _, v := range list {
 		sum += float64(part * v)
-		part /= 2
+		part *= further
 	}
 	return sum
 }

@@ -44,6 +44,7 @@ const (
 	fWhy             // what was said of their cause and fix does
 	fDoc             // the cause's own text does
 	fTexts           // all of these together make its words likely
+	fOften           // it was the cause of threads
 	fSuggests        // printed facts, by grade
 	fAgrees
 	fStates
@@ -55,7 +56,8 @@ const (
 )
 
 var featureNames = [features]string{
-	"near", "why", "text", "texts", "suggests", "agrees", "states", "expects", "helped", "other-helped", "unknown",
+	"near", "why", "text", "texts", "often", "suggests", "agrees", "states", "expects", "helped", "other-helped",
+	"unknown",
 }
 
 // Case is what is known of one fault.
@@ -181,7 +183,7 @@ func (m *Model) Consequence(id string) bool {
 const Threshold = 0.3
 
 // veto is what a remedy in vain takes from its cause: no other evidence outweighs it.
-const veto = 12
+const veto = 30
 
 // surest is the greatest confidence of a cause that nobody printed.
 const surest = 0.95
@@ -245,7 +247,7 @@ func (m *Model) features(c *Case) []candidate {
 		}
 		list = append(list, candidate{Hypothesis: Hypothesis{Cause: x}})
 		h := &list[len(list)-1]
-		for k, f := range [...]int{fNear, fWhy, fDoc, fTexts} {
+		for k, f := range [...]int{fNear, fWhy, fDoc, fTexts, fOften} {
 			h.x[f] = near[k][x.ID]
 		}
 		h.Tried, h.Basis = x.ledger(c)

@@ -50,19 +50,40 @@ func worded(text string) bool {
 // printed are marks of logs and programs.
 var printed = []string{
 	"NCCL INFO", "NCCL WARN", "NET/IB :", "NET/IB:", "NET/Socket", "NET/OFI", "NET/Plugin", "via NET", "via P2P",
-	"via SHM", "qdisc", "link/", "inet", "<BROADCAST", "<LOOPBACK", "flags=", ": <", "LnkSta", "ACSCtl", "Traceback",
+	"via SHM", "qdisc", "link/", "inet ", "<BROADCAST", "<LOOPBACK", "flags=", ": <", "LnkSta", "ACSCtl", "Traceback",
 	"File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG",
 	"WARNING", "==", "|", "\t",
+}
+
+// longestLine is the length of a line, in bytes, up to which it is a paragraph; one of a quarter may be any sentence.
+const longestLine = 4000
+
+// paragraph reports a line with so many words that join others that somebody wrote it, whatever output it quotes.
+func paragraph(text string) bool {
+	low, joins := " "+strings.ToLower(text)+" ", 0
+	if anyOf(text, printed[:2]) || anyOf(text[:min(len(text), 12)], printed) {
+		return false
+	}
+	for _, w := range englishWords {
+		joins += strings.Count(low, w)
+	}
+	if joins < 2 {
+		return false
+	}
+	for _, w := range joiningWords {
+		joins += strings.Count(low, w)
+	}
+	return joins >= 5 && 7*joins >= strings.Count(low, " ")
 }
 
 // talk tells what people write from what programs print, roughly: it has neither
 // a log's nor a program's marks. words are those with letters.
 func talk(text string) (words int, ok bool) {
 	t := strings.TrimSpace(text)
-	if len(t) < 4 || len(t) > 1000 {
+	if len(t) < 4 || len(t) > longestLine {
 		return 0, false
 	}
-	if anyOf(t, printed) {
+	if prose := paragraph(t); !prose && (len(t) > longestLine/4 || anyOf(t, printed)) {
 		return 0, false
 	}
 	if message(t) || strings.HasSuffix(t, ":") && !english(t) { // the other is a heading

@@ -16,10 +16,12 @@ import (
 	"busbar.dev/input/k8s"
 	"busbar.dev/input/kineto"
 	"busbar.dev/input/lldp"
+	"busbar.dev/input/lspci"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/input/ncclxml"
 	"busbar.dev/input/nodehealth"
+	"busbar.dev/input/numactl"
 	"busbar.dev/input/nvbandwidth"
 	"busbar.dev/input/nvsmi"
 	"busbar.dev/input/p2pbw"
@@ -74,6 +76,7 @@ var kinds = []Kind{
 	part("nvidia-smi -q -x", Entire, nvsmi.MatchXML, nvsmi.ReadXML),
 	{"cluster file", Part | Entire, clusterfile.Match, within(clusterfile.ReadWithin)},
 	part("Kubernetes nodes", Entire, k8s.Match, k8s.Read),
+	part("kubectl describe node", 0, k8s.MatchDescribe, k8s.ReadDescribe),
 	{"topograph model", Part | Entire, topograph.MatchModel, within(topograph.ReadModelWithin)},
 	part("NetQ topology", Entire, topograph.MatchNetQ, topograph.ReadNetQ),
 	{"Slurm topology.yaml", Part | Entire, slurm.MatchYAML, within(slurm.ReadYAMLWithin)},
@@ -97,6 +100,8 @@ var kinds = []Kind{
 	part("ibstatus", 0, ibstat.Status.Match, ibstat.Status.Read),
 	part("ibv_devinfo", 0, ibstat.Devinfo.Match, ibstat.Devinfo.Read),
 	part("ethtool", 0, ethtool.Match, ethtool.Read),
+	part("lspci", 0, lspci.Match, lspci.Read),
+	part("numactl --hardware", 0, numactl.Match, numactl.Read),
 	part("ibqueryerrors", 0, ibnet.MatchErrors, ibnet.ReadErrors),
 	part("perfquery", 0, ibnet.MatchPerf, ibnet.ReadPerf),
 	part("nccl-tests", 0, nccltests.Match, nccltests.Read),

@@ -143,11 +143,12 @@ func (o *objects) lookGPUs(n *node, in *inside) {
 // count reads a quantity such as 8 or 1k. What is negative, no number or above
 // the limit counts as none, with a warning.
 func (o *objects) count(n *node, what, s string, most int) int {
+	digits, thousand := strings.CutSuffix(s, "k")
 	mul := 1
-	if t, ok := strings.CutSuffix(s, "k"); ok {
-		s, mul = t, 1000
+	if thousand {
+		mul = 1000
 	}
-	v, err := strconv.Atoi(s)
+	v, err := strconv.Atoi(digits)
 	if err != nil || v < 0 || v > 1<<20 || v*mul > most {
 		o.warn(n, "%s is %s; expected a number of devices up to %d; not counted", what, s, most)
 		return 0

@@ -1,7 +1,8 @@
 // Package k8s reads what Kubernetes knows about a cluster's topology and writes
 // networks as node labels.
 //
-// It reads Node objects ("kubectl get nodes -o yaml" or "-o json", one node, a list or several documents), the
+// It reads Node objects ("kubectl get nodes -o yaml" or "-o json", one node, a list or several documents; "kubectl
+// describe node"), the
 // configuration of a kind cluster, and Kueue's manifests, of which a Topology says which labels are levels. Labels that
 // name switches become switches, labels that name other groupings (accelerator domains, racks, zones) become groupings,
 // and capacities and GPU labels become devices. Manifests without nodes are no error: the levels are a warning. Other
@@ -29,7 +30,7 @@ const (
 
 // Parts of objects that are long and say nothing of topology.
 var skipped = []string{
-	"managedFields", "images", "conditions", "allocatable", "volumesAttached", "volumesInUse", "daemonEndpoints",
+	"managedFields", "images", "volumesAttached", "volumesInUse", "daemonEndpoints",
 }
 
 // Match reports whether the text holds Node objects, a kind cluster or Kueue's
@@ -153,10 +154,16 @@ func (o *objects) object(v *yamldoc.Value, depth int) {
 		}
 	case kind == "Node":
 		o.known++
-		o.node(node{
+		n := node{
 			name: v.Get("metadata", "name").Str(), line: v.LineNum(), labels: v.Get("metadata", "labels"),
 			capacity: v.Get("status", "capacity"),
-		})
+		}
+		if len(n.capacity.Map()) == 0 { // a shortened text
+			n.capacity = v.Get("status", "allocatable")
+		}
+		if o.node(n) {
+			o.health(&n, v)
+		}
 	case kind == "Cluster" && strings.HasPrefix(api, "kind.x-k8s.io/"):
 		o.known++
 		o.kindCluster(v)
@@ -168,7 +175,8 @@ func (o *objects) object(v *yamldoc.Value, depth int) {
 	}
 }
 
-func (o *objects) node(n node) {
+// node takes in a node, and reports whether it is a new one.
+func (o *objects) node(n node) bool {
 	switch {
 	case n.name == "":
 		o.f.Warnf(n.line, "", "a node without metadata.name; skipped")
@@ -179,7 +187,9 @@ func (o *objects) node(n node) {
 	default:
 		o.named[n.name] = true
 		o.nodes = append(o.nodes, n)
+		return true
 	}
+	return false
 }
 
 // kindCluster reads the nodes of a kind configuration. They have no names

@@ -1,0 +1,103 @@
+package lspci
+
+import (
+	"strings"
+	"testing"
+
+	"busbar.dev/cluster"
+	"busbar.dev/internal/test/readertest"
+)
+
+var whole = readertest.Reader{Match: Match, Read: Read}
+
+// Made up, in the layout of pciutils 3.9: a switch with a GPU and a NIC behind a root port, a GPU behind another.
+const text = `00:00.0 Host bridge: Intel Corporation Device 09a2 (rev 04)
+16:02.0 PCI bridge: Intel Corporation Device 352a (rev 30) (prog-if 00 [Normal decode])
+	NUMA node: 1
+	Bus: primary=16, secondary=17, subordinate=1b, sec-latency=0
+	Capabilities: [40] Express (v2) Root Port (Slot+), MSI 00
+		LnkCap:	Port #1, Speed 32GT/s, Width x16, ASPM not supported
+		LnkSta:	Speed 32GT/s, Width x16
+17:00.0 PCI bridge: Broadcom / LSI PEX890xx Gen 5 Switch (rev b0)
+	Bus: primary=17, secondary=18, subordinate=1b, sec-latency=0
+18:00.0 PCI bridge: Broadcom / LSI PEX890xx Gen 5 Switch (rev b0)
+	Bus: primary=18, secondary=19, subordinate=19, sec-latency=0
+18:01.0 PCI bridge: Broadcom / LSI PEX890xx Gen 5 Switch (rev b0)
+	Bus: primary=18, secondary=1a, subordinate=1a, sec-latency=0
+19:00.0 Infiniband controller [0207]: Mellanox Technologies MT2910 Family [ConnectX-7] [15b3:1021]
+	NUMA node: 1
+	LnkCap:	Port #0, Speed 32GT/s, Width x16, ASPM not supported
+	LnkSta:	Speed 32GT/s, Width x8 (downgraded)
+	LnkSta2: Current De-emphasis Level: -6dB
+19:00.1 Infiniband controller [0207]: Mellanox Technologies MT28908 Family [ConnectX-6 Virtual Function] [15b3:101c]
+1a:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)
+	NUMA node: 1
+	LnkSta:	Speed 2.5GT/s (downgraded), Width x16 (ok)
+29:02.0 PCI bridge: Intel Corporation Device 352a (rev 30)
+	NUMA node: 0
+	Bus: primary=29, secondary=2a, subordinate=2a, sec-latency=0
+	Capabilities: [40] Express (v2) Root Port (Slot+), MSI 00
+2a:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)
+	NUMA node: 0
+2b:00.0 USB controller: Intel Corporation Device 1234
+`
+
+func TestRead(t *testing.T) {
+	f := whole.Text(t, "$ sudo lspci -vv\n"+text)
+	ty := f.Types[0]
+	if len(f.Hosts) != 1 || ty.Tree != cluster.Read || len(f.Warnings) != 0 {
+		t.Errorf("%d hosts, tree %v, %v", len(f.Hosts), ty.Tree, f.Warnings)
+	}
+	m := ty.Matrix()
+	if got := strings.Join(m.Names, " "); got != "gpu0 gpu1 nic0" || m.Class[0][2] != "PIX" ||
+		m.Class[0][1] != "SYS" {
+		t.Errorf("%s: %v", got, m.Class)
+	}
+	nic := ty.Devices[ty.Of(cluster.NIC)[0]]
+	if nic.Model.Value != "ConnectX-7" || nic.NIC.Kind != cluster.InfiniBand || nic.NIC.NUMA.Value != 1 ||
+		nic.PCIID.Device != "1021" {
+		t.Errorf("%+v, %+v", nic, nic.NIC)
+	}
+	gpus := ty.Of(cluster.GPU)
+	if d := ty.Devices[gpus[0]]; d.Model.Value != "H100 SXM5 80GB" || d.PCI != "0000:1a:00.0" {
+		t.Errorf("%+v", d)
+	}
+	if d := ty.Devices[gpus[1]]; d.Model.Known() || d.PCIID == nil || d.PCIID.Device != "2330" ||
+		d.PCIID.Vendor != "10de" {
+		t.Errorf("%+v", d)
+	}
+	for _, l := range ty.Links {
+		switch b := ty.Devices[l.B]; {
+		case b.Name == "nic0" && (l.Lanes != 8 || l.MaxLanes != 16 || l.GTs != 32):
+			t.Errorf("%+v", l)
+		case b.Name == "gpu0" && l.GTs != 2.5:
+			t.Errorf("%+v", l)
+		}
+	}
+	if f := whole.Text(t, text+text); len(f.Hosts) != 2 {
+		t.Errorf("two lists are %d nodes", len(f.Hosts))
+	}
+}
+
+// Without the bridges nobody knows what is behind which.
+func TestUnknownTree(t *testing.T) {
+	part := text[strings.Index(text, "18:00.0"):]
+	plain := "17:00.0 3D controller: NVIDIA Corporation GA100 (rev a1)\n18:00.0 Ethernet controller: Intel Corporation " +
+		"X710\n"
+	for _, text := range []string{part, plain} {
+		f := whole.Text(t, text)
+		m := f.Types[0].Matrix()
+		if last := len(m.Names) - 1; m.Class[0][last] != "?" || f.Types[0].Tree == cluster.Read ||
+			len(f.Warnings) == 0 || !strings.Contains(f.Warnings[0].Text, "the PCIe tree is unknown") {
+			t.Errorf("%v, %v, %v", m.Class, f.Types[0].Tree, f.Warnings)
+		}
+	}
+	for _, none := range []string{"", "00:00.0 Host bridge: Intel Corporation Device 09a2\n", "the 3D controller: none"} {
+		if _, err := Read("x", strings.NewReader(none)); err == nil ||
+			!strings.HasPrefix(err.Error(), "x: no GPU and no NIC") {
+			t.Errorf("%q: %v", none, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) { whole.Fuzz(f, nil, text) }

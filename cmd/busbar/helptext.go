@@ -27,13 +27,13 @@ const helpTexts = `
 # map
 Without arguments, reads this machine. Files that it can read:
 
-Nodes: nvidia-smi (topo -m, topo -p2p, -L, -q, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, NCCL and RCCL
-topology XML, NCCL graph XML, lstopo XML, NCCL logs.
+Nodes: nvidia-smi (topo -m, topo -p2p, -L, -q, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, lspci -vv,
+numactl -H, NCCL and RCCL topology XML, NCCL graph XML, lstopo XML, NCCL logs.
 
 Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, perfquery, ibqueryerrors,
 ethtool (also -i, -k, -g, -S), lldpctl -f json.
 
-Schedulers: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes, topograph models.
+Schedulers: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes (also kubectl describe), topograph models.
 
 Measurements: p2pBandwidthLatencyTest, nvbandwidth, nccl-tests.
 

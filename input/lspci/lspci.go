@@ -1,9 +1,10 @@
 // Package lspci reads lspci, better with -vv, and with or without -nn: GPUs and NICs, how their links to PCIe trained,
-// and the tree of bridges between them. Where a bridge above one of them is missing (lspci -d, grep, no -v), the tree
-// is left unknown. Virtual functions are no devices of their own.
+// and the tree of bridges between them. What is above a device stays unknown where no bridge up to the processor's is
+// in the text (lspci -d, grep, no -v). Virtual functions are no devices of their own.
 package lspci
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -17,123 +18,107 @@ import (
 	"busbar.dev/internal/lines"
 )
 
-const (
-	format   = "lspci"
-	maxFuncs = 1 << 16 // of one machine
-	mellanox = "15b3"
-)
+const format = "lspci"
 
-// classes are the codes of PCI's classes that matter here, vendors those of makers, as the PCI ID repository begins
-// their names.
-var (
-	classes = map[string]string{
-		"3d controller": "0302", "vga compatible controller": "0300", "display controller": "0380",
-		"processing accelerators": "1200", "infiniband controller": "0207", "fabric controller": "0208",
-		"ethernet controller": "0200", "pci bridge": "0604", "host bridge": "0600",
-	}
-	vendors = map[string]string{
-		"NVIDIA": "10de", "Advanced": "1002", "Intel": "8086", "Mellanox": mellanox, "Habana": "1da3", "Cornelis": "434e",
-		"Amazon.com,": "1d0f",
-	}
-)
+// codes are those of PCI's classes that matter here, and of makers by the first word of their names.
+var codes = map[string]string{
+	"3D controller": "0302", "VGA compatible controller": "0300", "Display controller": "0380",
+	"Processing accelerators": "1200", "Infiniband controller": "0207", "Fabric controller": "0208",
+	"Ethernet controller": "0200", "PCI bridge": "0604", "Host bridge": "0600",
+	"NVIDIA": "10de", "Advanced": "1002", "Intel": "8086", "Mellanox": mellanox, "Habana": "1da3", "Cornelis": "434e",
+	"Amazon.com,": "1d0f",
+}
+
+const mellanox = "15b3"
 
 var (
-	head = lazyre.New(`^((?:[[:xdigit:]]{4,8}:)?[[:xdigit:]]{2}:[[:xdigit:]]{2}\.[0-7]) (\w[\w /-]{2,40}?)` +
-		`(?: \[([[:xdigit:]]{4})\])?: ((\S+) .{1,300})$`)
-	ids = lazyre.New(`\[([[:xdigit:]]{4}):([[:xdigit:]]{4})\]`)
-	// called is the name in brackets at the end: "GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)".
-	called  = lazyre.New(`\[([^\]:]{2,64})\](?: \[[[:xdigit:]:]{9}\])?(?: \((?:rev|prog-if) .*)?$`)
-	unnamed = lazyre.New(`Device ([[:xdigit:]]{4})\b`)
-	detail  = lazyre.New(`^(?:NUMA node: (\d{1,4})$|Bus: primary=.*, secondary=([[:xdigit:]]{2}),|` +
-		`(LnkCap|LnkSta):.*Speed ([\d.]+)GT/s(?: \(\w+\))?, Width x(\d+)|Capabilities: .*(Root Port))`)
+	// head is "17:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)": address,
+	// class and its code, maker, number of a device that has no name, name, numbers of both.
+	head = lazyre.
+		New(`^((?:[\da-f]{4,8}:)?[\da-f]{2}:[\da-f]{2}\.[0-7]) (\w[\w /-]{2,40}?)(?: \[([\da-f]{4})\])?: (\S+) ` +
+			`.{0,300}?(?:Device ([\da-f]{4}))?(?: \[([^\]:]{2,64})\])?(?: \[([\da-f]{4}):([\da-f]{4})\])?(?: \((?:rev|prog-if) .*)?$`)
+	detail = lazyre.New(`^(?:NUMA node: (\d{1,4})$|Bus: primary=.*, secondary=([\da-f]{2}),|` +
+		`Lnk(Cap|Sta):.*Speed ([\d.]+)GT/s(?: \(\w+\))?, Width x(\d+)|Capabilities: .*(Root Port))`)
 )
 
 // function is a PCI function.
 type function struct {
 	board.Func
 	bus, below string // 0000:17; of a bridge, the one behind it
-	root       bool   // it is the processor's, or beside its bridge
 	numa       int
-	top        *function // the bridge above all others that are above it
-	text       string
+	name       string
 }
 
-// machine is one list, by the addresses in it.
+// machine is what the lists of a text say together.
 type machine struct {
-	line  int
-	funcs []*function
-	seen  map[cluster.PCI]bool
+	funcs   []*function
+	at      map[cluster.PCI]*function
+	own     map[string]bool // buses of the processor's
+	domains map[int]board.Domain
 }
 
 // Match reports whether a line about a GPU, a NIC or a bridge is somewhere in the text.
 func Match(data []byte) bool {
 	is := func(line string) bool {
 		m := head.FindStringSubmatch(line)
-		return m != nil && classes[strings.ToLower(m[2])] != ""
+		return m != nil && codes[m[2]] != ""
 	}
 	return lines.Find(data, "controller", is) || lines.Find(data, "Processing accelerators", is)
 }
 
-// Read reads the lists of lspci; each is one of a node without a name.
+// Read reads the lists of lspci of one machine.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
-	f := &cluster.Fragment{Format: format, Source: name}
-	m, at := &machine{seen: map[cluster.PCI]bool{}}, &function{}
+	m := machine{at: map[cluster.PCI]*function{}, own: map[string]bool{}, domains: map[int]board.Domain{}}
+	fn := &function{}
 	err := lines.Each(name, r, func(num int, text string) error {
 		h := head.FindStringSubmatch(text)
 		if h == nil {
-			at.set(detail.FindStringSubmatch(strings.TrimSpace(text)))
+			m.set(fn, detail.FindStringSubmatch(strings.TrimSpace(text)))
 			return nil
 		}
-		addr, err := cluster.ParsePCI(h[1])
-		if err != nil {
-			return fmt.Errorf("%s:%d: %w", name, num, err)
+		addr, _ := cluster.ParsePCI(h[1]) // head has its form
+		class, vendor := cmp.Or(h[3], codes[h[2]]), cmp.Or(h[7], codes[h[4]])
+		if fn = m.at[addr]; fn == nil {
+			fn = &function{numa: -1, name: strings.Clone(h[6]), bus: string(addr)[:strings.LastIndexByte(string(addr), ':')]}
+			fn.Addr, fn.ID = addr, cluster.PCIID{Class: class, Vendor: vendor, Device: strings.Clone(cmp.Or(h[8], h[5]))}
+			fn.Bridge = board.IsBridge(fn.ID)
+			m.own[fn.bus] = m.own[fn.bus] || class == "0600" || strings.HasSuffix(fn.bus, ":00")
+			m.funcs, m.at[addr] = append(m.funcs, fn), fn
 		}
-		if m.seen[addr] || len(m.funcs) >= maxFuncs { // the next machine's
-			m.addTo(f)
-			m = &machine{line: num, seen: map[cluster.PCI]bool{}}
+		if fn.ID.Class != class || fn.ID.Vendor != vendor || len(m.funcs) > 1<<16 {
+			return fmt.Errorf("%s:%d: %s is another device than above; expected the list of one machine; split the file", name,
+				num, addr)
 		}
-		at = newFunction(addr, h)
-		m.funcs, m.seen[addr] = append(m.funcs, at), true
 		return nil
 	})
-	if m.addTo(f); err == nil && len(f.Hosts) == 0 {
-		err = fmt.Errorf("%s: no GPU and no NIC; expected the output of lspci -vv, such as 17:00.0 3D controller: NVIDIA "+
-			"Corporation GH100 [H100 SXM5 80GB]", name)
+	if err != nil {
+		return nil, err
 	}
-	return f, err
+	f := &cluster.Fragment{Format: format, Source: name}
+	t := m.nodeType(f)
+	if f.AddNode("", t); t.Count(cluster.GPU)+t.Count(cluster.NIC) == 0 {
+		return nil,
+			fmt.Errorf("%s: no GPU and no NIC; expected the output of lspci -vv, such as 17:00.0 3D controller: NVIDIA "+
+				"Corporation GH100 [H100 SXM5 80GB]", name)
+	}
+	return f, nil
 }
 
-func newFunction(addr cluster.PCI, h []string) *function {
-	bus := string(addr)[:strings.LastIndexByte(string(addr), ':')]
-	fn := &function{numa: -1, text: strings.Clone(h[4]), bus: bus}
-	fn.Addr, fn.ID.Class, fn.ID.Vendor = addr, strings.ToLower(h[3]), vendors[h[5]]
-	if fn.ID.Class == "" {
-		fn.ID.Class = classes[strings.ToLower(h[2])]
-	}
-	if d := unnamed.FindStringSubmatch(h[4]); d != nil {
-		fn.ID.Device = strings.ToLower(d[1])
-	}
-	if d := ids.FindStringSubmatch(h[4]); d != nil {
-		fn.ID.Vendor, fn.ID.Device = strings.ToLower(d[1]), strings.ToLower(d[2])
-	}
-	fn.Bridge, fn.root = board.IsBridge(fn.ID), fn.ID.Class == "0600" || strings.HasSuffix(bus, ":00")
-	return fn
-}
-
-// set takes a line of -v, nil for one that says nothing of use.
-func (fn *function) set(m []string) {
+// set takes a line of -v; nil says nothing of use.
+func (m *machine) set(fn *function, v []string) {
 	switch {
-	case m == nil:
-	case m[1] != "":
-		fn.numa, _ = strconv.Atoi(m[1])
-	case m[2] != "" && fn.Bridge:
-		fn.below = fn.bus[:len(fn.bus)-2] + strings.ToLower(m[2])
-	case m[3] == "LnkCap":
-		fn.Wire.MaxGTs, fn.Wire.MaxLanes = board.ParseGTs(m[4]+" GT/s"), board.ParseLanes(m[5])
-	case m[3] != "":
-		fn.Wire.GTs, fn.Wire.Lanes = board.ParseGTs(m[4]+" GT/s"), board.ParseLanes(m[5])
-	case m[6] != "":
-		fn.root = true
+	case v == nil:
+	case v[1] != "":
+		fn.numa, _ = strconv.Atoi(v[1])
+		m.domains[fn.numa] = board.Domain{Index: fn.numa}
+	case v[2] != "" && fn.Bridge:
+		fn.below = fn.bus[:len(fn.bus)-2] + v[2]
+	case v[3] == "Cap":
+		fn.Wire.MaxGTs, fn.Wire.MaxLanes = board.ParseGTs(v[4]+" GT/s"), board.ParseLanes(v[5])
+	case v[3] != "":
+		fn.Wire.GTs, fn.Wire.Lanes = board.ParseGTs(v[4]+" GT/s"), board.ParseLanes(v[5])
+	case v[6] != "":
+		m.own[fn.bus] = true
 	}
 }
 
@@ -143,74 +128,50 @@ func (fn *function) device() (d *cluster.Device) {
 	if fn.numa >= 0 {
 		numa = cluster.FromRead(fn.numa, format)
 	}
-	vendor := board.GPUVendor(fn.ID, strings.HasSuffix(fn.bus, ":00"))
-	switch class := fn.ID.Class; {
-	case strings.Contains(fn.text, "Virtual Function"):
-		return nil
-	case vendor != "":
+	if vendor := board.GPUVendor(fn.ID, strings.HasSuffix(fn.bus, ":00")); vendor != "" {
 		d = new(board.GPU(vendor, -1))
 		d.GPU.NUMA = numa
-	case class == "0200" || class == "0207" || class == "0208":
+	} else if slices.Contains([]string{"0200", "0207", "0208"}, fn.ID.Class) {
 		d = new(board.NIC(""))
-		d.NIC.Kind = board.NetKind(fn.ID, "", class == "0207" || fn.ID.Vendor == mellanox, "")
+		d.NIC.Kind = board.NetKind(fn.ID, "", fn.ID.Class == "0207" || fn.ID.Vendor == mellanox, "")
 		d.NIC.NUMA = numa
-	default:
+	}
+	if d == nil || strings.Contains(fn.name, "Virtual Function") {
 		return nil
 	}
-	if m := called.FindStringSubmatch(fn.text); m != nil {
-		d.Model = cluster.FromRead(m[1], format)
-	}
-	if d.PCI = fn.Addr; fn.ID.Vendor != "" && fn.ID.Device != "" {
+	if d.PCI, d.Model = fn.Addr, board.Fact(fn.name, format); fn.ID.Vendor != "" && fn.ID.Device != "" {
 		d.PCIID = new(fn.ID)
 	}
 	return d
 }
 
-// addTo gives a machine that has a GPU or a NIC.
-func (m *machine) addTo(f *cluster.Fragment) {
-	behind, ofProcessor := map[string]*function{}, map[string]bool{}
-	var domains []board.Domain
-	var ends []*function
+// nodeType grows the tree.
+func (m *machine) nodeType(f *cluster.Fragment) *cluster.NodeType {
+	t := &cluster.NodeType{Name: "node", Tree: cluster.Read}
+	h, left := board.NewHost(t, format, nil, slices.Collect(maps.Values(m.domains)))
+	behind, roots := map[string]*function{}, map[string]board.Root{}
 	for _, fn := range m.funcs { // a bridge stands before what is behind it
-		if fn.Device = fn.device(); fn.Device != nil {
-			ends = append(ends, fn)
+		fn.Device = fn.device()
+		up, at := behind[fn.bus], fn.bus
+		behind[fn.below] = fn
+		if up != nil {
+			up.Kids = append(up.Kids, &fn.Func)
+			continue
 		}
-		if fn.numa >= 0 && !slices.ContainsFunc(domains, func(d board.Domain) bool { return d.Index == fn.numa }) {
-			domains = append(domains, board.Domain{Index: fn.numa})
-		}
-		if up := behind[fn.bus]; up != nil {
-			fn.top, up.Kids = up.top, append(up.Kids, &fn.Func)
-		} else {
-			fn.top = fn
-			ofProcessor[fn.bus] = ofProcessor[fn.bus] || fn.root
-		}
-		if fn.below != "" {
-			behind[fn.below] = fn
-		}
-	}
-	if len(ends) == 0 {
-		return
-	}
-	t, roots := &cluster.NodeType{Name: "node", Tree: cluster.Read}, map[string]board.Root{}
-	h, left := &board.Host{}, 0
-	if slices.ContainsFunc(ends, func(fn *function) bool { return !ofProcessor[fn.top.bus] }) {
-		t.Tree = 0
-		f.Warnf(m.line, "", "bridges above GPUs and NICs are not in this list, so the PCIe tree is unknown; give the whole "+
-			"output of sudo lspci -vv")
-		for _, fn := range ends {
-			roots[string(fn.Addr)] = board.Root{Above: -1, Kids: []*board.Func{&fn.Func}}
-		}
-	} else {
-		h, left = board.NewHost(t, format, nil, domains)
-		for _, fn := range m.funcs {
-			if r, ok := roots[fn.bus]; fn.top == fn {
-				if !ok || r.Above < 0 && fn.numa >= 0 {
-					r.Above = h.Domain(fn.numa)
-				}
-				r.Label, r.Kids = "pci"+fn.bus, append(r.Kids, &fn.Func)
-				roots[fn.bus] = r
+		r, kid := board.Root{Label: "pci" + at, Above: -1}, &fn.Func
+		if !m.own[at] { // some port of the processor's is above it
+			at, kid = string(fn.Addr), &board.Func{Bridge: true, Kids: []*board.Func{kid}}
+			if fn.Bridge || fn.Device != nil {
+				t.Tree = 0
 			}
+		} else if had, ok := roots[at]; ok {
+			r = had
 		}
+		if r.Above < 0 && m.own[at] && fn.numa >= 0 {
+			r.Above = h.Domain(fn.numa)
+		}
+		r.Kids = append(r.Kids, kid)
+		roots[at] = r
 	}
 	var list []board.Root
 	for _, at := range slices.Sorted(maps.Keys(roots)) {
@@ -219,5 +180,5 @@ func (m *machine) addTo(f *cluster.Fragment) {
 	rep := board.Grow(t, format, list)
 	rep.Left += left
 	rep.Warn(f, "", t)
-	f.AddNode("", t)
+	return t
 }

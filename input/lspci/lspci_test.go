@@ -74,21 +74,28 @@ func TestRead(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	if f := whole.Text(t, text+text); len(f.Hosts) != 2 {
-		t.Errorf("two lists are %d nodes", len(f.Hosts))
+	if f := whole.Text(t, text+text); len(f.Hosts) != 1 || len(f.Types[0].Devices) != len(ty.Devices) {
+		t.Errorf("the list twice is %d nodes", len(f.Hosts))
+	}
+	other := strings.Replace(text, "1a:00.0 3D controller: NVIDIA", "1a:00.0 Ethernet controller: Intel", 1)
+	if _, err := Read("x", strings.NewReader(text+other)); err == nil || !strings.Contains(err.Error(), "another device") {
+		t.Errorf("lists of two machines: %v", err)
 	}
 }
 
 // Without the bridges nobody knows what is behind which.
 func TestUnknownTree(t *testing.T) {
-	part := text[strings.Index(text, "18:00.0"):]
+	part := text[strings.Index(text, "17:00.0"):]
 	plain := "17:00.0 3D controller: NVIDIA Corporation GA100 (rev a1)\n18:00.0 Ethernet controller: Intel Corporation " +
 		"X710\n"
 	for _, text := range []string{part, plain} {
 		f := whole.Text(t, text)
 		m := f.Types[0].Matrix()
-		if last := len(m.Names) - 1; m.Class[0][last] != "?" || f.Types[0].Tree == cluster.Read ||
-			len(f.Warnings) == 0 || !strings.Contains(f.Warnings[0].Text, "the PCIe tree is unknown") {
+		if text == part && m.Class[0][2] != "PIX" {
+			t.Errorf("behind one switch: %v", m.Class)
+		}
+		if last := 1; m.Class[0][last] != "?" || f.Types[0].Tree == cluster.Read ||
+			len(f.Warnings) == 0 || !strings.Contains(f.Warnings[0].Text, "distance to the others is unknown") {
 			t.Errorf("%v, %v, %v", m.Class, f.Types[0].Tree, f.Warnings)
 		}
 	}

@@ -47,9 +47,9 @@ func ReadDiscover(name string, r io.Reader) (*cluster.Fragment, error) {
 // discovery reads line by line: identifiers, then a node's header, then its ports.
 type discovery struct {
 	*fabric
-	cur  int32 // node whose port lines follow, -1 none
-	scan bool  // the header says that a tool scanned a fabric
-	ids  end   // what stands before a header
+	cur  int  // node whose port lines follow, -1 none
+	scan bool // the header says that a tool scanned a fabric
+	ids  end  // what stands before a header
 }
 
 // line takes one line.
@@ -99,31 +99,23 @@ func (d *discovery) node(m []string, num int) {
 	}
 	d.cur = n
 	nd := &d.nodes[n]
-	nd.kind, nd.line, nd.desc = e.kind, int32(num), cmp.Or(plain(desc), nd.desc)
+	nd.kind, nd.line, nd.desc = e.kind, num, cmp.Or(plain(desc), nd.desc)
 	nd.vendor, nd.device = d.ids.vendor, d.ids.device
 	d.ids.guid, d.ids.device = 0, 0
 	if e.ports > maxPort {
 		nd.ports = 0
 	}
 	if lid, _ := lidIn(after); e.kind == aSwitch {
-		nd.lid = int32(lid)
+		nd.lid = lid
 	}
 }
 
-// comment splits what follows # into the text before, inside and after the
-// quotes. Old versions print the description without quotes.
+// comment splits what follows # into the text before, inside and after the quotes.
 func comment(b string) (before, desc, after string) {
-	first, last := strings.IndexByte(b, '"'), strings.LastIndexByte(b, '"')
-	if first >= 0 && last > first {
+	if first, last := strings.IndexByte(b, '"'), strings.LastIndexByte(b, '"'); first < last {
 		return b[:first], b[first+1 : last], b[last+1:]
 	}
-	end := len(b)
-	for _, stop := range []string{" enhanced port ", " base port ", " port 0 ", " lid "} {
-		if i := strings.Index(b[:end], stop); i >= 0 {
-			end = i
-		}
-	}
-	return "", b[:end], b[end:]
+	return b, "", ""
 }
 
 // lidIn finds "lid 7", and the word behind it.

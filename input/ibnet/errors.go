@@ -33,7 +33,7 @@ func MatchErrors(data []byte) bool {
 // ReadErrors reads the counters that ibqueryerrors prints.
 func ReadErrors(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := newFabric()
-	cur, found := int32(-1), false // the node whose ports follow
+	cur, found := -1, false // the node whose ports follow
 	err := f.read(name, r, func(text string, num int) {
 		found = found || errorSummary.MatchString(text)
 		if m := errorHead.FindStringSubmatch(text); m != nil {
@@ -59,7 +59,7 @@ func ReadErrors(name string, r io.Reader) (*cluster.Fragment, error) {
 }
 
 // addErrors takes a line of a port, cut into parts.
-func (f *fabric) addErrors(n int32, m []string, line int) {
+func (f *fabric) addErrors(n int, m []string, line int) {
 	at := f.addPort(n, end{portGUID: hex(m[1]), num: decimal(m[2])}, line)
 	if at < 0 {
 		return

@@ -48,7 +48,7 @@ type row struct {
 
 // end is a port with what a line says of its node; zero parts were not there.
 type end struct {
-	at             int32 // one more than the index of the node, where a heading says which it is
+	at             int // one more than the index of the node, where a heading says which it is
 	kind           kind
 	id             string // of the node, as ibnetdiscover and net files of ibsim have it
 	guid, portGUID uint64 // some formats print only the port's of an adapter
@@ -60,27 +60,29 @@ type end struct {
 
 // node is a switch, an adapter or a router.
 type node struct {
-	kind   kind
-	own    bool   // has lines of its own, not only a neighbour's mention
-	key    uint64 // the GUID by which lines name it: its own, or its only port's
-	guid   uint64
-	vendor uint32
-	device uint32
-	ports  int   // as stated; 0 unknown
-	lid    int32 // of a switch: of all its ports
-	id     string
-	desc   string
-	line   int32
-	has    []int32 // ports that lines name
+	kind     kind
+	own      bool   // has lines of its own, not only a neighbour's mention
+	key      uint64 // the GUID by which lines name it: its own, or its only port's
+	guid     uint64
+	vendor   uint32
+	device   uint32
+	ports    int // as stated; 0 unknown
+	lid      int // of a switch: of all its ports
+	id       string
+	desc     string
+	line     int
+	has      []int // ports that lines name
+	sw, host int   // index into Switches and Hosts, -1
+	nic      int   // position among the host's NICs
 }
 
 // port is one end of a cable, or a port with nothing on it.
 type port struct {
-	node     int32
-	peer     int32 // the port at the other end of the cable, -1 none known
-	line     int32
-	lid      int32
-	num      int16
+	node     int
+	peer     int // the port at the other end of the cable, -1 none known
+	line     int
+	lid      int
+	num      int
 	own      bool // has a line of its own
 	state    cluster.State
 	guid     uint64
@@ -92,19 +94,21 @@ type port struct {
 // fabric is the table that all formats are read into. Nodes and ports are in the order of
 // their first mention.
 type fabric struct {
-	nodes []node
-	ports []port
-	at    map[uint64]int32 // node<<16 | port number → port
-	byKey map[string]int32 // by id, else by GUID
-	loose []looseEnd       // of cables whose other end is to be found
-	used  int              // rows
-	seen  [allNotices]noticed
-	full  bool // a limit is reached; the reader stops
-	last  int  // number of the line at hand
+	nodes  []node
+	ports  []port
+	at     map[uint64]int // node<<16 | port number → port
+	byKey  map[string]int // by id, else by GUID
+	loose  []looseEnd     // of cables whose other end is to be found
+	used   int            // rows
+	seen   [allNotices]noticed
+	full   bool // a limit is reached; the reader stops
+	last   int  // number of the line at hand
+	out    *cluster.Fragment
+	format string
 }
 
 func newFabric() *fabric {
-	return &fabric{at: map[uint64]int32{}, byKey: map[string]int32{}}
+	return &fabric{at: map[uint64]int{}, byKey: map[string]int{}}
 }
 
 // matches reports whether a line of the text that has one of the words is of a format.
@@ -175,7 +179,7 @@ func (f *fabric) addRow(r row) {
 }
 
 // train records how a port trained.
-func (f *fabric) train(p int32, r row) {
+func (f *fabric) train(p int, r row) {
 	pt := &f.ports[p]
 	pt.is, pt.could = r.is, r.could
 	if pt.could.lanes > 4 && pt.is.lanes <= 4 {
@@ -189,7 +193,7 @@ func (f *fabric) train(p int32, r row) {
 }
 
 // addEnd finds or adds the port of an end, -1 when it cannot be one.
-func (f *fabric) addEnd(e end, line int, own bool) int32 {
+func (f *fabric) addEnd(e end, line int, own bool) int {
 	n := e.at - 1
 	if n < 0 {
 		if n = f.addNode(e, line, own); n < 0 {
@@ -205,7 +209,7 @@ func (f *fabric) addEnd(e end, line int, own bool) int32 {
 
 // addNode finds the node of an end by its id or GUID, or adds it; -1 when there are too many. What earlier lines said
 // of it stays. own says that the line is the node's, and no neighbour's.
-func (f *fabric) addNode(e end, line int, own bool) int32 {
+func (f *fabric) addNode(e end, line int, own bool) int {
 	guid := cmp.Or(e.guid, e.portGUID)
 	key := e.id
 	if key == "" {
@@ -216,8 +220,8 @@ func (f *fabric) addNode(e end, line int, own bool) int32 {
 		if f.full = f.full || len(f.nodes) >= maxNodes; f.full {
 			return -1
 		}
-		n = int32(len(f.nodes))
-		f.nodes = append(f.nodes, node{key: guid, id: plain(e.id), line: int32(line)})
+		n = len(f.nodes)
+		f.nodes = append(f.nodes, node{key: guid, id: plain(e.id), line: line, sw: -1, host: -1})
 		if key != "" {
 			f.byKey[strings.Clone(key)] = n
 		}
@@ -236,7 +240,7 @@ func (f *fabric) addNode(e end, line int, own bool) int32 {
 
 // addPort finds or adds a node's port; -1 when the number cannot be one, or when there are
 // too many.
-func (f *fabric) addPort(n int32, e end, line int) int32 {
+func (f *fabric) addPort(n int, e end, line int) int {
 	if e.num < 1 || e.num > maxPort {
 		f.notice(badLine, line, "a port number that no switch has")
 		return -1
@@ -248,14 +252,14 @@ func (f *fabric) addPort(n int32, e end, line int) int32 {
 		if f.full = f.full || len(f.ports) >= maxPorts; f.full {
 			return -1
 		}
-		p = int32(len(f.ports))
+		p = len(f.ports)
 		f.at[key] = p
-		f.ports = append(f.ports, port{node: n, peer: -1, line: int32(line), num: int16(e.num)})
+		f.ports = append(f.ports, port{node: n, peer: -1, line: line, num: e.num})
 		nd.has = append(nd.has, p)
 	}
 	pt := &f.ports[p]
 	if e.lid > 0 {
-		pt.lid = int32(e.lid)
+		pt.lid = e.lid
 	}
 	if nd.kind != aSwitch {
 		pt.guid = cmp.Or(e.portGUID, pt.guid)
@@ -266,11 +270,11 @@ func (f *fabric) addPort(n int32, e end, line int) int32 {
 }
 
 // portKey is a port's key in at.
-func portKey(n int32, num int) uint64 { return uint64(n)<<16 | uint64(num) }
+func portKey(n int, num int) uint64 { return uint64(n)<<16 | uint64(num) }
 
 // connect joins two ports by a cable. Both ends usually say so; an end that is
 // said to lead to two places keeps the first.
-func (f *fabric) connect(a, b int32, line int) {
+func (f *fabric) connect(a, b int, line int) {
 	if a < 0 || b < 0 || a == b {
 		f.notice(badLine, line, "a cable from a port to itself")
 		return
@@ -289,7 +293,7 @@ func (f *fabric) connect(a, b int32, line int) {
 func (n *node) title() string { return cmp.Or(n.desc, n.id, guidText(n.guid)) }
 
 // where names a port in messages.
-func (f *fabric) where(p int32) string {
+func (f *fabric) where(p int) string {
 	return fmt.Sprintf("%s[%d]", f.nodes[f.ports[p].node].title(), f.ports[p].num)
 }
 

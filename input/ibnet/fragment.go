@@ -10,47 +10,34 @@ import (
 	"busbar.dev/internal/natural"
 )
 
-// building turns a fabric into a fragment.
-type building struct {
-	*fabric
-	out      *cluster.Fragment
-	format   string
-	switchOf []int32 // node → index into Switches, -1
-	hostOf   []int32 // node → index into Hosts, -1
-	nicOf    []int32 // node → position among the host's NICs
-}
-
 // fragment gives the fabric as hosts of few types, switches with tiers, and cables.
 func (f *fabric) fragment(source, format string) *cluster.Fragment {
-	out := &cluster.Fragment{Format: format, Source: source}
-	out.Network.Kind = cluster.InfiniBand
-	b := building{fabric: f, out: out, format: format}
-	b.switchOf = slices.Repeat([]int32{-1}, len(f.nodes))
-	b.hostOf, b.nicOf = slices.Clone(b.switchOf), slices.Clone(b.switchOf)
-	b.addHosts()
-	b.addSwitches()
-	b.addLinks()
-	f.warn(out)
-	return out
+	f.out, f.format = &cluster.Fragment{Format: format, Source: source}, format
+	f.out.Network.Kind = cluster.InfiniBand
+	f.addHosts()
+	f.addSwitches()
+	f.addLinks()
+	f.warn()
+	return f.out
 }
 
 // addSwitches lists the switches by tier and name, so that two scans of one
 // fabric give one order whatever node they started from.
-func (b *building) addSwitches() {
-	around := b.neighbours()
-	tiers := b.tiers(around)
+func (f *fabric) addSwitches() {
+	around := f.neighbours()
+	tiers := f.tiers(around)
 	type entry struct {
-		node int32
+		node int
 		sw   cluster.Switch
 	}
 	var list []entry
-	for n := range b.nodes {
-		nd := &b.nodes[n]
+	for n := range f.nodes {
+		nd := &f.nodes[n]
 		if nd.kind != aSwitch {
 			continue
 		}
-		list = append(list, entry{int32(n), cluster.Switch{
-			GUID: guidText(nd.guid), Tier: tiers[n], Rail: -1, Ports: b.portCount(int32(n), around[n].inner), LID: int(nd.lid),
+		list = append(list, entry{n, cluster.Switch{
+			GUID: guidText(nd.guid), Tier: tiers[n], Rail: -1, Ports: f.portCount(n, around[n].inner), LID: nd.lid,
 		}})
 		sw := &list[len(list)-1].sw
 		if around[n].inner > 0 {
@@ -73,25 +60,25 @@ func (b *building) addSwitches() {
 	used := names{}
 	for _, e := range list {
 		e.sw.Name = used.freeName(e.sw.Name, e.sw.GUID)
-		b.switchOf[e.node] = int32(len(b.out.Network.Switches))
-		b.out.Network.Switches = append(b.out.Network.Switches, e.sw)
+		f.nodes[e.node].sw = len(f.out.Network.Switches)
+		f.out.Network.Switches = append(f.out.Network.Switches, e.sw)
 	}
 }
 
 // portCount is the stated number of ports, but for the inner ones: a switch counts those of its own aggregation node,
 // also where that is off. Switches have even numbers of sockets, so an odd last port (41, 65, 81) with nothing on it is
 // such a one. The formats that state none list every port, down or up: then an unbroken row from 1 is the number.
-func (b *building) portCount(n int32, inner int) int {
-	nd := &b.nodes[n]
+func (f *fabric) portCount(n int, inner int) int {
+	nd := &f.nodes[n]
 	if most := nd.ports; most > 0 {
-		last, known := b.at[portKey(n, most)]
-		if inner == 0 && most > 36 && most%2 == 1 && (!known || b.ports[last].peer < 0) {
+		last, known := f.at[portKey(n, most)]
+		if inner == 0 && most > 36 && most%2 == 1 && (!known || f.ports[last].peer < 0) {
 			inner = 1
 		}
 		return most - inner
 	}
 	for _, p := range nd.has {
-		if !b.ports[p].own || len(nd.has) < 3 || int(b.ports[p].num) > len(nd.has) {
+		if !f.ports[p].own || len(nd.has) < 3 || f.ports[p].num > len(nd.has) {
 			return 0
 		}
 	}
@@ -99,31 +86,31 @@ func (b *building) portCount(n int32, inner int) int {
 }
 
 // addLinks lists every cable once, and the ports of switches that have none.
-func (b *building) addLinks() {
-	end := func(p int32) cluster.End {
-		pt := &b.ports[p]
-		e := cluster.End{Switch: int(b.switchOf[pt.node]), NIC: -1, Port: int(pt.num)}
-		if h := b.hostOf[pt.node]; h >= 0 {
-			e.NIC = int(b.nicOf[pt.node])
-			e.Hosts = []cluster.Span{{First: int(h), N: 1}}
+func (f *fabric) addLinks() {
+	end := func(p int) cluster.End {
+		pt := &f.ports[p]
+		e := cluster.End{Switch: f.nodes[pt.node].sw, NIC: -1, Port: pt.num}
+		if h := f.nodes[pt.node].host; h >= 0 {
+			e.NIC = f.nodes[pt.node].nic
+			e.Hosts = []cluster.Span{{First: h, N: 1}}
 		}
 		return e
 	}
-	links := make([]cluster.NetLink, 0, len(b.ports)/2+1)
-	for i := range b.ports {
-		p, q := int32(i), b.ports[i].peer
+	links := make([]cluster.NetLink, 0, len(f.ports)/2+1)
+	for i := range f.ports {
+		p, q := i, f.ports[i].peer
 		switch {
 		case q < 0:
-			if b.ports[p].own && b.switchOf[b.ports[p].node] >= 0 {
-				half := b.link(p, -1)
+			if f.ports[p].own && f.nodes[f.ports[p].node].sw >= 0 {
+				half := f.link(p, -1)
 				half.A, half.B = end(p), cluster.End{Switch: -1, NIC: -1}
 				links = append(links, half)
 			}
-		case p < q && b.drawn(p) && b.drawn(q):
-			if b.under(p, q) {
+		case p < q && f.drawn(p) && f.drawn(q):
+			if f.under(p, q) {
 				p, q = q, p
 			}
-			l := b.link(p, q)
+			l := f.link(p, q)
 			l.A, l.B = end(p), end(q)
 			links = append(links, l)
 		}
@@ -131,23 +118,23 @@ func (b *building) addLinks() {
 	slices.SortStableFunc(links, func(x, y cluster.NetLink) int {
 		return before(x.A, y.A)
 	})
-	b.out.Network.Links = links
+	f.out.Network.Links = links
 }
 
 // drawn reports whether a port belongs to a switch or a host of the fragment.
-func (b *building) drawn(p int32) bool {
-	n := b.ports[p].node
-	return b.switchOf[n] >= 0 || b.hostOf[n] >= 0
+func (f *fabric) drawn(p int) bool {
+	n := f.ports[p].node
+	return f.nodes[n].sw >= 0 || f.nodes[n].host >= 0
 }
 
 // under reports whether port p is on the B side of its cable to q: hosts, and
 // the lower of two tiers.
-func (b *building) under(p, q int32) bool {
-	x, y := b.switchOf[b.ports[p].node], b.switchOf[b.ports[q].node]
+func (f *fabric) under(p, q int) bool {
+	x, y := f.nodes[f.ports[p].node].sw, f.nodes[f.ports[q].node].sw
 	if x < 0 || y < 0 {
 		return x < 0 && y >= 0
 	}
-	sw := b.out.Network.Switches
+	sw := f.out.Network.Switches
 	if sw[x].Tier != sw[y].Tier {
 		return sw[x].Tier < sw[y].Tier
 	}
@@ -162,14 +149,14 @@ func before(a, b cluster.End) int {
 
 // link is the cable between two ports, q -1 when only p is known. Both ends say
 // how it trained; the slower word counts.
-func (b *building) link(p, q int32) cluster.NetLink {
-	pt := &b.ports[p]
+func (f *fabric) link(p, q int) cluster.NetLink {
+	pt := &f.ports[p]
 	is, could, state := pt.is, pt.could, pt.state
 	l := cluster.NetLink{Counters: pt.keyed("A.", nil)}
 	if q >= 0 {
-		qt := &b.ports[q]
+		qt := &f.ports[q]
 		if is.known() && qt.is.known() && is != qt.is {
-			b.notice(differ, int(pt.line), fmt.Sprintf("%s says %s, %s says %s", b.where(p), is, b.where(q), qt.is))
+			f.notice(differ, pt.line, fmt.Sprintf("%s says %s, %s says %s", f.where(p), is, f.where(q), qt.is))
 		}
 		is = is.or(qt.is)
 		if !could.known() || qt.could.slower(could) {
@@ -181,7 +168,7 @@ func (b *building) link(p, q int32) cluster.NetLink {
 		l.Counters = qt.keyed("B.", l.Counters)
 	}
 	l.Lanes, l.Speed, l.State = int(is.lanes), is.String(), state
-	l.Rate, l.Max = is.fact(b.format), could.fact(b.format)
+	l.Rate, l.Max = is.fact(f.format), could.fact(f.format)
 	return l
 }
 

@@ -16,7 +16,7 @@ import (
 // ports and they agree on host and label.
 type adapter struct {
 	label string
-	nodes []int32
+	nodes []int
 }
 
 // machine is a host before it has a type.
@@ -26,58 +26,58 @@ type machine struct {
 }
 
 // addHosts groups adapters by the host name in their descriptions and gives equal hosts one type.
-func (b *building) addHosts() {
+func (f *fabric) addHosts() {
 	types, used := map[string]int{}, names{}
-	for _, m := range b.machines() {
-		slices.SortStableFunc(m.nics, b.cardOrder)
-		h := len(b.out.Hosts)
-		t, parts := b.nodeType(m.nics)
+	for _, m := range f.machines() {
+		slices.SortStableFunc(m.nics, f.cardOrder)
+		h := len(f.out.Hosts)
+		t, parts := f.nodeType(m.nics)
 		at, known := types[parts]
 		if !known {
-			at = len(b.out.Types)
+			at = len(f.out.Types)
 			types[parts] = at
-			b.out.Types = append(b.out.Types, t)
+			f.out.Types = append(f.out.Types, t)
 		}
-		b.out.Hosts = append(b.out.Hosts, cluster.Host{Name: used.freeName(m.name, ""), Type: at})
+		f.out.Hosts = append(f.out.Hosts, cluster.Host{Name: used.freeName(m.name, ""), Type: at})
 		for k, nic := range m.nics {
 			for _, n := range nic.nodes {
-				b.hostOf[n], b.nicOf[n] = int32(h), int32(k)
-				b.out.Hosts[h].IDs = b.identities(b.out.Hosts[h].IDs, "nic"+strconv.Itoa(k), n)
+				f.nodes[n].host, f.nodes[n].nic = h, k
+				f.out.Hosts[h].IDs = f.identities(f.out.Hosts[h].IDs, "nic"+strconv.Itoa(k), n)
 			}
 		}
 	}
 	given := names{}
-	for _, t := range b.out.Types {
+	for _, t := range f.out.Types {
 		t.Name = given.freeName(t.Name, "")
 	}
 }
 
 // cardOrder puts mlx5_9 before mlx5_10, and cards without a label by their GUID.
-func (b *building) cardOrder(x, y adapter) int {
-	return cmp.Or(natural.Compare(x.label, y.label), cmp.Compare(b.nodes[x.nodes[0]].guid, b.nodes[y.nodes[0]].guid))
+func (f *fabric) cardOrder(x, y adapter) int {
+	return cmp.Or(natural.Compare(x.label, y.label), cmp.Compare(f.nodes[x.nodes[0]].guid, f.nodes[y.nodes[0]].guid))
 }
 
 // machines lists the hosts by name. Aggregation nodes and routers are none.
-func (b *building) machines() []machine {
+func (f *fabric) machines() []machine {
 	at := make(map[string]int)
 	var list []machine
-	for n := range b.nodes {
-		nd := &b.nodes[n]
+	for n := range f.nodes {
+		nd := &f.nodes[n]
 		switch {
 		case nd.kind == aRouter:
-			b.notice(router, 0, "")
+			f.notice(router, 0, "")
 		case nd.kind != anAdapter:
 		case isAggregation(nd.desc):
-			b.notice(aggregation, 0, "")
-			b.out.Network.Reduction = cluster.Yes
+			f.notice(aggregation, 0, "")
+			f.out.Network.Reduction = cluster.Yes
 		default:
 			host, label := hostOf(nd.desc)
 			if nd.desc == "" {
 				host = nd.id // a net file names nodes by their ids
 			}
 			if host == "" || nd.desc == "" && nd.guid != 0 {
-				b.notice(unnamed, int(nd.line), nd.title())
-				host, label = b.guidName(int32(n)), ""
+				f.notice(unnamed, nd.line, nd.title())
+				host, label = f.guidName(n), ""
 			}
 			i, ok := at[host]
 			if !ok {
@@ -85,16 +85,16 @@ func (b *building) machines() []machine {
 				at[host] = i
 				list = append(list, machine{name: host})
 			}
-			list[i].nics = append(list[i].nics, adapter{label: label, nodes: []int32{int32(n)}})
+			list[i].nics = append(list[i].nics, adapter{label: label, nodes: []int{n}})
 		}
 	}
-	var parted []int32
+	var parted []int
 	for i := range list {
-		parted = b.settle(&list[i], parted)
+		parted = f.settle(&list[i], parted)
 	}
 	for _, n := range parted {
-		_, label := hostOf(b.nodes[n].desc)
-		list = append(list, machine{b.guidName(n), []adapter{{label: label, nodes: []int32{n}}}})
+		_, label := hostOf(f.nodes[n].desc)
+		list = append(list, machine{f.guidName(n), []adapter{{label: label, nodes: []int{n}}}})
 	}
 	list = slices.DeleteFunc(list, func(m machine) bool { return len(m.nics) == 0 })
 	slices.SortStableFunc(list, func(x, y machine) int { return natural.Compare(x.name, y.name) })
@@ -103,7 +103,7 @@ func (b *building) machines() []machine {
 
 // settle makes the adapters of a host distinct. Ports of one card that a format lists apart become one adapter. Cards
 // with one label, and far too many cards, are different machines under one name: they go to parted.
-func (b *building) settle(m *machine, parted []int32) []int32 {
+func (f *fabric) settle(m *machine, parted []int) []int {
 	many := len(m.nics) > maxCAs
 	kept := m.nics[:0]
 	for _, nic := range m.nics {
@@ -112,10 +112,10 @@ func (b *building) settle(m *machine, parted []int32) []int32 {
 		switch {
 		case !many && (same < 0 || nic.label == ""):
 			kept = append(kept, nic)
-		case !many && b.oneCard(kept[same].nodes, n):
+		case !many && f.oneCard(kept[same].nodes, n):
 			kept[same].nodes = append(kept[same].nodes, n)
 		default:
-			b.notice(shared, int(b.nodes[n].line), b.nodes[n].title())
+			f.notice(shared, f.nodes[n].line, f.nodes[n].title())
 			parted = append(parted, n)
 		}
 	}
@@ -125,23 +125,23 @@ func (b *building) settle(m *machine, parted []int32) []int32 {
 
 // oneCard reports whether a node can be a further port of a card: the format gives no node GUIDs, and the port numbers
 // differ.
-func (b *building) oneCard(have []int32, n int32) bool {
+func (f *fabric) oneCard(have []int, n int) bool {
 	for _, h := range have {
-		for _, p := range b.nodes[n].has {
-			if _, taken := b.at[portKey(h, int(b.ports[p].num))]; taken {
+		for _, p := range f.nodes[n].has {
+			if _, taken := f.at[portKey(h, f.ports[p].num)]; taken {
 				return false
 			}
 		}
 	}
-	return b.nodes[n].guid == 0 && b.nodes[have[0]].guid == 0
+	return f.nodes[n].guid == 0 && f.nodes[have[0]].guid == 0
 }
 
 // guidName names an adapter that nobody named: by its first port's GUID, which
 // every format prints, else by its node's.
-func (b *building) guidName(n int32) string {
-	nd := &b.nodes[n]
+func (f *fabric) guidName(n int) string {
+	nd := &f.nodes[n]
 	for _, p := range nd.has {
-		if g := b.ports[p].guid; g != 0 {
+		if g := f.ports[p].guid; g != 0 {
 			return "ca-" + guidText(g)
 		}
 	}
@@ -152,16 +152,16 @@ func (b *building) guidName(n int32) string {
 }
 
 // identities adds what belongs to one adapter alone.
-func (b *building) identities(to []cluster.Identity, device string, n int32) []cluster.Identity {
-	nd := &b.nodes[n]
+func (f *fabric) identities(to []cluster.Identity, device string, n int) []cluster.Identity {
+	nd := &f.nodes[n]
 	uuid := nicGUID(nd.guid)
 	if len(nd.has) == 0 && uuid != "" {
 		return append(to, cluster.Identity{Device: device, UUID: uuid})
 	}
 	for _, p := range nd.has {
-		pt := &b.ports[p]
+		pt := &f.ports[p]
 		to = append(to, cluster.Identity{
-			Device: device, UUID: uuid, Port: int(pt.num), GUID: nicGUID(pt.guid), LID: int(pt.lid), Counters: pt.counters,
+			Device: device, UUID: uuid, Port: pt.num, GUID: nicGUID(pt.guid), LID: pt.lid, Counters: pt.counters,
 		})
 	}
 	return to
@@ -169,20 +169,20 @@ func (b *building) identities(to []cluster.Identity, device string, n int32) []c
 
 // nicPorts are an adapter's ports by number. Ports that it states and that no
 // line mentions have nothing on them, if the scan saw the adapter at all.
-func (b *building) nicPorts(nic adapter) (ports []cluster.Port) {
+func (f *fabric) nicPorts(nic adapter) (ports []cluster.Port) {
 	stated, cabled := 0, false
 	for _, n := range nic.nodes {
-		nd := &b.nodes[n]
+		nd := &f.nodes[n]
 		stated = max(stated, nd.ports)
 		for _, p := range nd.has {
-			pt := &b.ports[p]
+			pt := &f.ports[p]
 			is := pt.is
 			if q := pt.peer; q >= 0 {
 				cabled = true
-				is = is.or(b.ports[q].is)
+				is = is.or(f.ports[q].is)
 			}
 			ports = append(ports, cluster.Port{
-				Num: int(pt.num), Rate: is.fact(b.format), Max: pt.could.fact(b.format), State: pt.state,
+				Num: pt.num, Rate: is.fact(f.format), Max: pt.could.fact(f.format), State: pt.state,
 				Layer: "InfiniBand", Speed: is.String(),
 			})
 		}
@@ -214,18 +214,18 @@ func (n *node) model(source string) cluster.Fact[string] {
 
 // nodeType makes the type of a host: its adapters, of whose place inside the host
 // the fabric knows nothing.
-func (b *building) nodeType(nics []adapter) (t *cluster.NodeType, parts string) {
+func (f *fabric) nodeType(nics []adapter) (t *cluster.NodeType, parts string) {
 	t = &cluster.NodeType{}
 	speed, same := "", true
 	for k, nic := range nics {
-		ports := b.nicPorts(nic)
+		ports := f.nicPorts(nic)
 		for _, p := range ports {
 			speed = cmp.Or(speed, p.Speed)
 			same = same && (p.Speed == speed || p.State == cluster.Down)
 			parts += fmt.Sprintf("%d %d %s %g ", p.Num, p.State, p.Speed, float64(p.Max.Value))
 		}
 		d := board.NIC(nic.label)
-		d.Name, d.Model = "nic"+strconv.Itoa(k), b.nodes[nic.nodes[0]].model(b.format)
+		d.Name, d.Model = "nic"+strconv.Itoa(k), f.nodes[nic.nodes[0]].model(f.format)
 		d.NIC.Kind, d.NIC.Ports = cluster.InfiniBand, ports
 		parts += strconv.Quote(d.Label) + d.Model.Value
 		t.Devices = append(t.Devices, d)

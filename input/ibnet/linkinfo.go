@@ -52,7 +52,7 @@ func ReadLinkInfo(name string, r io.Reader) (*cluster.Fragment, error) {
 // description only, so cables are resolved when all nodes are known.
 type linkInfo struct {
 	*fabric
-	cur  int32
+	cur  int
 	rows []row // without the node above
 }
 

@@ -70,11 +70,6 @@ func switchOf(desc string) (name, model string) {
 	if !makersText(desc) {
 		return desc, ""
 	}
-	for _, m := range makers {
-		if before, _, ok := strings.Cut(desc, m); ok && strings.Trim(before, " -") != "" {
-			return "", strings.Trim(before, " -")
-		}
-	}
 	first, _, _ := strings.Cut(desc, " ")
 	return "", first
 }

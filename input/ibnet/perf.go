@@ -25,7 +25,7 @@ func MatchPerf(data []byte) bool { return matches(data, perfHead, "ounters: ") }
 // fragment gives it to a switch named lid and the number, and says so where it may be an adapter's.
 func ReadPerf(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := newFabric()
-	cur, blocks := int32(-1), 0
+	cur, blocks := -1, 0
 	err := f.read(name, r, func(text string, num int) {
 		m := perfHead.FindStringSubmatch(text)
 		if m == nil {
@@ -51,7 +51,7 @@ func ReadPerf(name string, r io.Reader) (*cluster.Fragment, error) {
 	}
 	for i := range f.nodes {
 		if nd := &f.nodes[i]; f.ports[nd.has[len(nd.has)-1]].num <= 2 {
-			f.notice(someKind, int(nd.line), nd.title())
+			f.notice(someKind, nd.line, nd.title())
 		}
 	}
 	return f.fragment(name, "perfquery"), nil

@@ -5,28 +5,15 @@ import "cmp"
 // looseEnd is a cable whose other end is to be found.
 type looseEnd struct {
 	end
-	near int32
+	near int
 	line int
 }
 
-// joinLoose finds the other end of every cable that has a loose one: by port GUID (iblinkinfo -l), else by
-// LID, else by a description that only one node has.
+// joinLoose finds the other end of every cable that has a loose one: by port GUID (iblinkinfo -l), else by LID.
 func (f *fabric) joinLoose() {
-	if len(f.loose) == 0 {
-		return
-	}
 	byLID := f.byLID()
-	byDesc := make(map[string]int32)
-	for n := range f.nodes {
-		nd := &f.nodes[n]
-		if _, taken := byDesc[nd.desc]; taken {
-			byDesc[nd.desc] = -1
-		} else {
-			byDesc[nd.desc] = int32(n)
-		}
-	}
 	for _, far := range f.loose {
-		n := f.find(far, byLID, byDesc)
+		n := f.find(far, byLID)
 		if n < 0 {
 			continue
 		}
@@ -43,29 +30,24 @@ func (f *fabric) joinLoose() {
 }
 
 // byLID are the nodes by the LIDs of their ports.
-func (f *fabric) byLID() map[int]int32 {
-	nodes := map[int]int32{}
+func (f *fabric) byLID() map[int]int {
+	nodes := map[int]int{}
 	for i := range f.ports {
 		if lid := f.ports[i].lid; lid > 0 {
-			nodes[int(lid)] = f.ports[i].node
+			nodes[lid] = f.ports[i].node
 		}
 	}
 	return nodes
 }
 
-// find returns the node that a line names as its neighbour, -1 when several may
-// be meant; then the neighbour's own line has to tell. A neighbour without lines
+// find returns the node that a line names as its neighbour, -1 where the line does not tell. A neighbour without lines
 // of its own is added.
-func (f *fabric) find(far looseEnd, byLID map[int]int32, byDesc map[string]int32) int32 {
-	var n int32
-	ok := far.portGUID != 0
-	switch {
-	case ok:
+func (f *fabric) find(far looseEnd, byLID map[int]int) int {
+	n, ok := byLID[far.lid]
+	if far.portGUID != 0 {
 		n, ok = f.byKey[guidText(far.portGUID)]
-	case far.lid > 0:
-		n, ok = byLID[far.lid]
-	default:
-		n, ok = byDesc[far.desc]
+	} else if far.lid == 0 {
+		return -1
 	}
 	if ok {
 		return n
@@ -74,10 +56,8 @@ func (f *fabric) find(far looseEnd, byLID map[int]int32, byDesc map[string]int32
 		far.kind, far.guid = aSwitch, far.portGUID
 	}
 	n = f.addNode(far.end, far.line, false)
-	if n >= 0 && far.portGUID == 0 && far.lid > 0 {
+	if n >= 0 && far.portGUID == 0 {
 		byLID[far.lid] = n
-	} else if n >= 0 && far.portGUID == 0 {
-		byDesc[far.desc] = n
 	}
 	return n
 }

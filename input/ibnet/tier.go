@@ -19,14 +19,14 @@ import (
 // tree, all in a two-tier one). The same node on a core switch is two cables away
 // from any leaf; it is told by its cables to switches taking up more than five
 // eighths of its ports, since a leaf keeps half of them for hosts.
-func (b *building) tiers(around []around) []cluster.Tier {
-	tier := make([]cluster.Tier, len(b.nodes))
-	var queue []int32
+func (f *fabric) tiers(around []around) []cluster.Tier {
+	tier := make([]cluster.Tier, len(f.nodes))
+	var queue []int
 	for n, a := range around {
 		tier[n] = cluster.TierUnknown
-		if a.hosts > 0 && (!a.poor() || !b.above(n, around)) {
+		if a.hosts > 0 && (!a.poor() || !f.above(n, around)) {
 			tier[n] = cluster.Leaf
-			queue = append(queue, int32(n))
+			queue = append(queue, n)
 		}
 	}
 	const highest = 9
@@ -41,7 +41,7 @@ func (b *building) tiers(around []around) []cluster.Tier {
 		}
 	}
 	for n, a := range around {
-		if tier[n] > cluster.Spine && a.trunks*8 <= b.nodes[n].ports*5 && besideLeaf(a.switches, around, tier) {
+		if tier[n] > cluster.Spine && a.trunks*8 <= f.nodes[n].ports*5 && besideLeaf(a.switches, around, tier) {
 			tier[n] = cluster.Leaf
 		}
 	}
@@ -51,27 +51,27 @@ func (b *building) tiers(around []around) []cluster.Tier {
 // around is what the cables of a switch lead to: hosts, aggregation nodes and other switches, and which these are.
 type around struct {
 	hosts, inner, trunks int
-	switches             []int32
+	switches             []int
 }
 
 // poor reports a switch with few hosts.
 func (a *around) poor() bool { return a.hosts*7 < a.trunks }
 
 // neighbours are those of every node that is a switch.
-func (b *building) neighbours() []around {
-	all := make([]around, len(b.nodes))
-	for _, p := range b.ports {
-		if p.peer < 0 || b.nodes[p.node].kind != aSwitch {
+func (f *fabric) neighbours() []around {
+	all := make([]around, len(f.nodes))
+	for _, p := range f.ports {
+		if p.peer < 0 || f.nodes[p.node].kind != aSwitch {
 			continue
 		}
-		a, far := &all[p.node], b.ports[p.peer].node
+		a, far := &all[p.node], f.ports[p.peer].node
 		switch {
-		case b.hostOf[far] >= 0:
+		case f.nodes[far].host >= 0:
 			a.hosts++
-		case b.nodes[far].kind == aSwitch:
+		case f.nodes[far].kind == aSwitch:
 			a.trunks++
 			a.switches = append(a.switches, far)
-		case isAggregation(b.nodes[far].desc):
+		case isAggregation(f.nodes[far].desc):
 			a.inner++
 		}
 	}
@@ -85,14 +85,14 @@ func (b *building) neighbours() []around {
 // besideLeaf reports, of a switch without hosts, that it is cabled to nothing but what a leaf is cabled to. With room
 // for hosts it is a leaf whose hosts are off, since a core joins the spines of several pods. The leaves of a pod are
 // alike, so that a few tell.
-func besideLeaf(spines []int32, around []around, tier []cluster.Tier) bool {
+func besideLeaf(spines []int, around []around, tier []cluster.Tier) bool {
 	left := 8
 	for _, leaf := range around[spines[0]].switches {
 		if tier[leaf] != cluster.Leaf || left == 0 {
 			continue
 		}
 		left--
-		apart := func(m int32) bool { _, found := slices.BinarySearch(around[leaf].switches, m); return !found }
+		apart := func(m int) bool { _, found := slices.BinarySearch(around[leaf].switches, m); return !found }
 		if !slices.ContainsFunc(spines, apart) {
 			return true
 		}
@@ -101,8 +101,8 @@ func besideLeaf(spines []int32, around []around, tier []cluster.Tier) bool {
 }
 
 // above reports whether a switch with few hosts is one that leaves hang on.
-func (b *building) above(n int, around []around) bool {
-	rich, ports := 0, b.nodes[n].ports
+func (f *fabric) above(n int, around []around) bool {
+	rich, ports := 0, f.nodes[n].ports
 	for _, m := range around[n].switches {
 		if around[m].hosts > 0 && !around[m].poor() {
 			rich++

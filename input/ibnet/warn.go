@@ -59,10 +59,10 @@ func (f *fabric) notice(which notice, line int, what string) {
 }
 
 // warn turns what was noticed into one warning of a kind.
-func (f *fabric) warn(out *cluster.Fragment) {
+func (f *fabric) warn() {
 	for i, t := range notices() {
 		if s := f.seen[i]; s.n > 0 {
-			out.Warnf(s.line, "", t.Before+"%[1]s "+t.Rest, plural(s.n, t.One, t.Many), s.what)
+			f.out.Warnf(s.line, "", t.Before+"%[1]s "+t.Rest, plural(s.n, t.One, t.Many), s.what)
 		}
 	}
 }
@@ -73,18 +73,18 @@ func (f *fabric) scanned(source, format string) *cluster.Fragment {
 	cables := 0
 	for n := range f.nodes {
 		if nd := &f.nodes[n]; !nd.own {
-			f.notice(mentioned, int(nd.line), nd.title())
+			f.notice(mentioned, nd.line, nd.title())
 		}
 	}
 	for i := range f.ports {
 		p := &f.ports[i]
-		if p.peer < 0 || int32(i) > p.peer {
+		if p.peer < 0 || i > p.peer {
 			continue
 		}
 		cables++
 		q := &f.ports[p.peer]
 		if p.own != q.own && f.nodes[p.node].own && f.nodes[q.node].own {
-			f.notice(oneSided, int(max(p.line, q.line)), f.where(int32(i))+" to "+f.where(p.peer))
+			f.notice(oneSided, max(p.line, q.line), f.where(i)+" to "+f.where(p.peer))
 		}
 	}
 	if cables == 0 {

@@ -23,8 +23,11 @@ type builder struct {
 	roots  map[place]int // host bridges of bus 0, by NUMA domain and PCI domain
 	leaves []leaf
 	beside []sideLink
-	odd    map[string]bool // names of elements already warned about
-	plain  int             // pci elements that say nothing about what they are
+	edges  map[edge]tally
+	toSw   map[int]int          // GPU → links to an NVSwitch
+	swAddr map[cluster.PCI]bool // "" for one that is hidden
+	odd    map[string]bool      // names of elements already warned about
+	plain  int                  // pci elements that say nothing about what they are
 }
 
 // place is an address within one operating-system image, or a PCI domain within a NUMA domain.

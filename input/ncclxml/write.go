@@ -79,14 +79,8 @@ func (p *printer) system() (*element, error) {
 		sys.Kids = append(sys.Kids, p.cpu(n, i))
 	}
 	if len(sys.Kids) == 0 { // nobody knows them
-		e := newElement("cpu", "numaid", "-1")
-		for _, d := range top {
-			if p.t.Devices[d].Kind == cluster.Socket {
-				p.children(e, p.below[d])
-			}
-		}
-		p.children(e, top)
-		sys.Kids = append(sys.Kids, e)
+		sys.Kids = append(sys.Kids, newElement("cpu", "numaid", "-1"))
+		p.children(sys.Kids[0], top)
 	}
 	if lost := p.t.Count(cluster.GPU) + p.t.Count(cluster.NIC) - p.placed; lost > 0 {
 		return nil, fmt.Errorf("%d of its GPUs and NICs hang below no NUMA domain, host bridge or switch; the format needs "+
@@ -109,60 +103,59 @@ func (p *printer) makers() error {
 	first := ""
 	for _, g := range p.t.Of(cluster.GPU) {
 		d := &p.t.Devices[g]
-		if d.GPU == nil || d.GPU.Vendor == "" {
-			continue
-		}
-		first = cmp.Or(first, d.GPU.Vendor)
-		if d.GPU.Vendor != first {
-			return fmt.Errorf("%s is %s's and others are %s's; neither NCCL nor RCCL drives both", d.Name, d.GPU.Vendor, first)
+		maker := cmp.Or(d.GPU, &cluster.GPUInfo{}).Vendor
+		if first = cmp.Or(first, maker); maker != "" && maker != first {
+			return fmt.Errorf("%s is %s's and others are %s's; neither NCCL nor RCCL drives both", d.Name, maker, first)
 		}
 	}
 	p.lib = nccl
-	if first == "amd" || first == "hygon" ||
-		slices.ContainsFunc(p.t.Links, func(l cluster.Link) bool { return l.Kind == cluster.XGMI }) {
-		p.lib = rccl
-	}
-	if first == "intel" {
+	switch {
+	case first == "intel":
 		return fmt.Errorf("its accelerators are Intel's; NCCL drives NVIDIA's and RCCL AMD's")
+	case first == "amd", first == "hygon",
+		slices.ContainsFunc(p.t.Links, func(l cluster.Link) bool { return l.Kind == cluster.XGMI }):
+		p.lib = rccl
 	}
 	return nil
 }
 
 // link sorts a link to the device that reports it.
 func (p *printer) link(l cluster.Link) error {
-	said := fmt.Sprintf("%s link %s–%s", l.Kind, p.t.Devices[l.A].Name, p.t.Devices[l.B].Name)
+	ends := [2]string{p.t.Devices[l.A].Name, p.t.Devices[l.B].Name}
 	if p.t.Devices[l.A].Kind != cluster.GPU {
 		l.A, l.B = l.B, l.A
 	}
 	a, b := &p.t.Devices[l.A], &p.t.Devices[l.B]
-	fabric := l.Kind == cluster.NVLink && p.lib == nccl || l.Kind == cluster.XGMI && p.lib == rccl
+	both := func(k cluster.Kind) bool { return a.Kind == k && b.Kind == k }
+	bus := l.Kind == cluster.PCIe || l.Kind == cluster.OnDie
+	fabric := l.Kind == map[string]cluster.LinkKind{nccl: cluster.NVLink, rccl: cluster.XGMI}[p.lib]
 	chips := l.Kind == cluster.C2C && p.lib == nccl
+	why := p.lib + " has no word for it"
 	switch {
-	case a.Parent == l.B && (l.Kind == cluster.PCIe || l.Kind == cluster.OnDie):
+	case bus && a.Parent == l.B:
 		p.up[l.A] = l
-	case b.Parent == l.A && (l.Kind == cluster.PCIe || l.Kind == cluster.OnDie):
+		return nil
+	case bus && b.Parent == l.A:
 		p.up[l.B] = l
-	case l.Kind == cluster.SMP: // NCCL joins all NUMA domains itself
-	case fabric && a.Kind == cluster.NVSwitch && b.Kind == cluster.NVSwitch:
-		// a second level of switches, which no GPU sees: NCCL lists what is at the other end of a GPU's links
+		return nil
+	// NCCL joins all NUMA domains itself, and no GPU sees a second level of switches: NCCL lists what is at the other end
+	// of a GPU's links.
+	case l.Kind == cluster.SMP, fabric && both(cluster.NVSwitch):
+		return nil
 	case fabric && (l.Lanes < 1 || l.Lanes > maxCount):
-		return fmt.Errorf("%s: %d links; the format needs their number", said, l.Lanes)
+		why = fmt.Sprintf("%d links; the format needs their number", l.Lanes)
 	case chips && !l.Rate.Known():
-		return fmt.Errorf("%s: its rate is not known; NCCL needs it", said)
-	case fabric && a.Kind == cluster.GPU && b.Kind == cluster.GPU,
-		l.Kind == cluster.Direct && a.Kind == cluster.PCISwitch && b.Kind == cluster.PCISwitch:
+		why = "its rate is not known; NCCL needs it"
+	case fabric && both(cluster.GPU), l.Kind == cluster.Direct && both(cluster.PCISwitch),
+		a.Kind == cluster.GPU && !l.OneWay && (chips && p.t.Above(l.A, cluster.NUMA) == l.B ||
+			fabric && b.Kind == cluster.NVSwitch):
 		p.out[l.A] = append(p.out[l.A], l)
-		if !l.OneWay {
-			l.A, l.B = l.B, l.A
+		if l.A, l.B = l.B, l.A; !l.OneWay && a.Kind == b.Kind {
 			p.out[l.A] = append(p.out[l.A], l)
 		}
-	case a.Kind == cluster.GPU && !l.OneWay && (chips && p.t.Above(l.A, cluster.NUMA) == l.B ||
-		fabric && b.Kind == cluster.NVSwitch && l.Kind == cluster.NVLink):
-		p.out[l.A] = append(p.out[l.A], l)
-	default:
-		return fmt.Errorf("%s: %s has no word for it", said, p.lib)
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s link %s–%s: %s", l.Kind, ends[0], ends[1], why)
 }
 
 // number gives every GPU its dev: the index it has, where these are all
@@ -192,13 +185,10 @@ func (p *printer) number() {
 // a PCI domain that no device of the node has, on buses from 1 up.
 func (p *printer) addresses() {
 	p.addr = make([]cluster.PCI, len(p.t.Devices))
-	used := map[string]bool{}
-	for i := range p.t.Devices {
-		domain, _, _ := strings.Cut(string(p.t.Devices[i].PCI), ":")
-		used[domain] = true
-	}
 	domain := 0xfffe
-	for used[strconv.FormatInt(int64(domain), 16)] {
+	for slices.ContainsFunc(p.t.Devices, func(d cluster.Device) bool {
+		return strings.HasPrefix(string(d.PCI), fmt.Sprintf("%x:", domain))
+	}) {
 		domain--
 	}
 	next := 0
@@ -213,7 +203,7 @@ func (p *printer) addresses() {
 			p.addr[i] = cluster.PCI(fmt.Sprintf("%x:%02x:%02x.0", domain, next/32+1, next%32))
 			next++
 			if d.Kind == cluster.GPU {
-				p.madeUp = strconv.FormatInt(int64(domain), 16)
+				p.madeUp = fmt.Sprintf("%x", domain)
 			}
 		}
 		taken[p.addr[i]] = true
@@ -248,12 +238,8 @@ func (p *printer) cpu(n, position int) *element {
 	if cores, err := board.ParseList(info.Cores); err == nil && len(cores.Mask()) <= maxValue {
 		mask = cores.Mask()
 	}
-	family, model := "", ""
-	if info.Family != 0 || info.Model != 0 {
-		family, model = strconv.Itoa(info.Family), strconv.Itoa(info.Model)
-	}
 	e := newElement("cpu", "numaid", strconv.Itoa(id), "affinity", mask, "arch", info.Arch, "vendor", info.Vendor,
-		"familyid", family, "modelid", model)
+		"familyid", known(info.Family), "modelid", known(info.Model))
 	p.children(e, p.below[n])
 	return e
 }
@@ -264,7 +250,7 @@ func (p *printer) children(e *element, list []int) {
 	bare := newElement("nic")
 	for _, d := range list {
 		switch k := p.t.Devices[d].Kind; {
-		case k == cluster.RootComplex:
+		case k == cluster.RootComplex || k == cluster.Socket:
 			p.children(e, p.below[d])
 		case k == cluster.NIC && p.virtual(d):
 			p.nets(bare, d)

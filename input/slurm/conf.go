@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -136,16 +135,12 @@ func records(l line) []record {
 	return out
 }
 
-// known are the keys that are read, and LinkSpeed, which has no unit.
-var known = []string{"nodes", "switches", "level", "blockindex", "blocksize", "linkspeed"}
-
 // treeReader collects records into a tree.
 type treeReader struct {
 	budget  *cluster.Budget
 	f       *cluster.Fragment
 	tree    *switchtree.Tree
 	records int
-	unknown map[string]bool
 	blocks  bool // topology/block plans with what was read
 }
 
@@ -155,7 +150,7 @@ func readTree(b *cluster.Budget, name, format string, r io.Reader) (*cluster.Fra
 		return nil, err
 	}
 	f := &cluster.Fragment{Format: format, Source: name}
-	tr := treeReader{budget: b, f: f, tree: switchtree.New(), unknown: map[string]bool{}}
+	tr := treeReader{budget: b, f: f, tree: switchtree.New()}
 	for r := range definitions(text) {
 		if err := tr.addRecord(r); err != nil {
 			return nil, err
@@ -199,13 +194,6 @@ func (tr *treeReader) addRecord(r record) error {
 	tr.records++
 	tr.blocks = tr.blocks || r.kind == aBlock
 	tr.shownSize(r.get("BlockSize"))
-	for _, x := range r.fields {
-		if k := strings.ToLower(x.key); !slices.Contains(known, k) && x.val != "(null)" && !tr.unknown[k] &&
-			len(tr.unknown) < 20 {
-			tr.unknown[k] = true
-			f.Warnf(r.line, r.name, "key %s is not known and was skipped", x.key)
-		}
-	}
 	if r.junk {
 		f.Warnf(r.line, r.name, "words that are no Key=Value were skipped")
 	}

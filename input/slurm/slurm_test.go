@@ -173,7 +173,6 @@ func TestConf(t *testing.T) {
 			"space behind a comma, where Slurm ends the list", "SwitchName=s1 Nodes=n1, n2\n", "s1 tier=0 hosts=n1",
 			"x:1: s1: words that are no Key=Value were skipped",
 		},
-		{"unknown key", "SwitchName=s1 Nodes=n1 Colour=red\n", "s1 tier=0 hosts=n1", "x:1: s1: key Colour is not known"},
 		{
 			"include", "Include /etc/slurm/more.conf\nSwitchName=s1 Nodes=n1\n", "s1 tier=0 hosts=n1",
 			"Include /etc/slurm/more.conf is not followed",

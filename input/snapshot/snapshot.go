@@ -113,7 +113,7 @@ func (t *tree) machine() (fs.FS, error) {
 		parts := strings.Split(name, "/")
 		for i := 1; i+1 < len(parts); i++ {
 			if parts[i+1] == "ports" {
-				return t.under(strings.Join(parts[:i], "/"), "sys/class/infiniband"), nil
+				return fs.Sub(t, strings.Join(parts[:i], "/"))
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"io/fs"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -73,18 +72,6 @@ func (t *tree) folder(name string) *entry {
 	t.entries[name] = e
 	up.kids = append(up.kids, path.Base(name))
 	return e
-}
-
-// under is the tree with the folder from moved to to.
-func (t *tree) under(from, to string) *tree {
-	out := newTree()
-	for _, name := range slices.Sorted(maps.Keys(t.entries)) {
-		e := t.entries[name]
-		if rest, ok := strings.CutPrefix(name, from+"/"); ok && !e.mode.IsDir() {
-			out.put(path.Join(to, rest), e)
-		}
-	}
-	return out
 }
 
 // maxLinks bounds the links followed for one name.

@@ -10,10 +10,10 @@ import (
 )
 
 // Restrict leaves of the space what a framework runs and busbar's files for it can say, and gives the jobs its style on
-// GPUs of a compute capability (×10; 0 where it is not known). What depends on several settings at once is asked of
-// the framework job by job.
-func (s *Space) Restrict(f *workload.Framework, sm int) {
-	f.Adopt(&s.Base, sm)
+// GPUs of a name and a compute capability (×10; 0 where it is not known). What depends on several settings at once is
+// asked of the framework job by job.
+func (s *Space) Restrict(f *workload.Framework, gpu string, sm int) {
+	f.Adopt(&s.Base, gpu, sm)
 	s.ZeRO = slices.DeleteFunc(s.ZeRO, func(z int) bool { return !slices.Contains(f.ZeRO, z) && z != 0 })
 	planned := func(degree string) bool { return slices.Contains(f.Planned, degree) }
 	if !f.Tensor || !planned("tp") {

@@ -100,7 +100,7 @@ func TestFrameworksRunTheirPlans(t *testing.T) {
 				}
 				s.Base.Kernels = ""
 				s.Micro, s.Chunks, s.Order = []int64{1}, []int{1, 2}, s.Order[:1]
-				s.Restrict(f, q.GPU.Model.SM)
+				s.Restrict(f, q.GPU.Model.Name, q.GPU.Model.SM)
 				q.Top = 4
 				a, err := plan.Search(t.Context(), q)
 				if errors.Is(err, plan.ErrNone) {

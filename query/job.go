@@ -38,7 +38,7 @@ type Job struct {
 	Recompute workload.Recompute `enum:",none,selective,full,per-op,light" default:"" placeholder:"MODE" help:"Activation recomputation: none, selective (core attention), full, per-op (all but attention and every second matrix product, as torchtitan), light (norms and activation functions) (default: none with --parallel where it fits, else as busbar plan finds)."`
 	FineTuning
 	Graphs    bool              `help:"Launch kernels as CUDA graphs."`
-	Framework string            `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), nanotron, llm.c, maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused (default: on one node ddp, or fsdp where that does not fit; on more the simplest of ddp, fsdp and megatron within 10% of the best; with --lora hf)."`
+	Framework string            `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), nanotron, llm.c, maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, automodel, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused (default: on one node ddp, or fsdp where that does not fit; on more the simplest of ddp, fsdp and megatron within 10% of the best; with --lora hf)."`
 	Kernels   workload.Kernels  `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	Unfused   bool              `help:"Attention without a fused kernel: scores are written to memory, as before FlashAttention."`
 	Padded    bool              `help:"With --kernels eager: pad the vocabulary to a multiple of 64, as compilers and Megatron-LM do."`
@@ -284,7 +284,7 @@ func (t *training) fill(at jobSite, f *workload.Framework) (*workload.Job, error
 	if err != nil {
 		return nil, err
 	}
-	adopt(f, &j, string(t.Parallel), model.SM)
+	adopt(f, &j, string(t.Parallel), model.Name, model.SM)
 	j.Complete(ranks)
 	err = j.Check()
 	if err == nil {
@@ -454,8 +454,8 @@ func readFramework(env *Env, word string) (*workload.Framework, error) {
 
 // adopt gives a job the framework's style on GPUs of a compute capability, and what it divides among ranks where the
 // words of --parallel do not say.
-func adopt(f *workload.Framework, j *workload.Job, parallel string, sm int) {
-	f.Adopt(j, sm)
+func adopt(f *workload.Framework, j *workload.Job, parallel, gpu string, sm int) {
+	f.Adopt(j, gpu, sm)
 	said := map[string]bool{}
 	for _, part := range strings.Split(parallel, ",") {
 		key, _, _ := strings.Cut(part, "=")

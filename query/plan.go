@@ -44,7 +44,7 @@ type Plan struct {
 	Global    int64              `name:"global-batch" aliases:"batch,gbs,global-batch-size" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: about 65,536 tokens per GPU, at most 4 million in all or a sequence per GPU)."`
 	Seq       int64              `aliases:"seq-length,seq-len" least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
 	Precision workload.Precision `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's)."`
-	Framework string             `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), nanotron, llm.c, maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: on one node ddp, or fsdp where that does not fit; on more the simplest of ddp, fsdp and megatron within 10% of the best; with --lora hf, else nemo)"`
+	Framework string             `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), nanotron, llm.c, maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, automodel, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: on one node ddp, or fsdp where that does not fit; on more the simplest of ddp, fsdp and megatron within 10% of the best; with --lora hf, else nemo)"`
 	Kernels   workload.Kernels   `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	FineTuning
 	Parallel  Parallel            `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
@@ -425,7 +425,7 @@ func (x *planned) command(p *pricedStep) string {
 		}
 	}
 	own := workload.Job{Split: j.Split}
-	x.framework.Adopt(&own, p.model.SM) // whose own size step takes
+	x.framework.Adopt(&own, p.model.Name, p.model.SM) // whose own size step takes
 	if j.Bucket != 0 && j.Bucket != cmp.Or(own.Bucket, workload.DefaultBucket) {
 		q.Bucket = Size(j.Bucket.Exact())
 	}
@@ -830,7 +830,7 @@ func (p *training) spaces(f *workload.Framework, q *plan.Query, given bool) ([]*
 	}
 	var list []*plan.Space
 	for _, ranks := range counts {
-		s, err := p.space(f, ranks, counts[0], min(node, ranks), q.GPU.Model.SM)
+		s, err := p.space(f, ranks, counts[0], min(node, ranks), q.GPU.Model)
 		if err != nil {
 			return nil, err
 		}
@@ -843,14 +843,14 @@ func (p *training) spaces(f *workload.Framework, q *plan.Query, given bool) ([]*
 	return list, nil
 }
 
-// space is what may vary on so many ranks, of at most most, with GPUs of a compute capability: all that makes sense and
+// space is what may vary on so many ranks, of at most most, with GPUs of a model: all that makes sense and
 // the framework runs, but what the fields fix.
-func (p *training) space(f *workload.Framework, ranks, most, node, sm int) (*plan.Space, error) {
+func (p *training) space(f *workload.Framework, ranks, most, node int, m hardware.GPUModel) (*plan.Space, error) {
 	base := p.job
 	base.Complete(most)
 	s := plan.NewSpace(base, ranks, node)
 	s.Micro = slices.DeleteFunc(s.Micro, func(n int64) bool { return n%p.pairs() != 0 })
-	s.Restrict(f, sm)
+	s.Restrict(f, m.Name, m.SM)
 	if order := base.Split.Order; order != "" {
 		s.Order = []workload.Order{order}
 	}

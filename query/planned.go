@@ -368,7 +368,7 @@ func (x *planned) remedy() (*stepFitting, string) {
 
 // fitting is the setting that needs least on so many GPUs of the site's nodes, by a framework; nil where none fits.
 func (x *planned) fitting(t *training, f *workload.Framework, ranks int) *stepFitting {
-	s, err := t.space(f, ranks, ranks, x.query.Spaces[0].Node, x.query.GPU.Model.SM)
+	s, err := t.space(f, ranks, ranks, x.query.Spaces[0].Node, x.query.GPU.Model)
 	if err != nil {
 		return nil
 	}

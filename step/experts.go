@@ -6,7 +6,6 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/predict"
-	"busbar.dev/sim"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
@@ -57,15 +56,22 @@ func (p *pricing) expertTraffic(x *blockTime, again *unit.Span, b *prepared, tim
 	return nil
 }
 
-// exchange is the time of tokens to their experts and back: by kernels that send a token once to a node, or by
-// all-to-all.
+// exchange is the time of tokens to their experts and back: by kernels that send a token once to a node, by
+// all-to-all, or to all ranks.
 func (p *pricing) exchange(routed *workload.Part, tokens float64,
 	bytes unit.Volume,
 ) (there, back unit.Span, limit string, err error) {
-	if p.j.Flex {
+	switch p.j.Recipe.Dispatcher {
+	case workload.AllGather:
+		all := unit.Volume(tokens * float64(routed.In) * p.j.Precision.Width() * float64(p.j.Split.EP))
+		if there, _, err = p.f.Time(Experts, coll.AllGather, all); err == nil {
+			back, limit, err = p.f.Time(Experts, coll.ReduceScatter, all)
+		}
+		return there, back, limit, err
+	case workload.DeepEP, workload.HybridEP:
 		call := predict.ExpertCall{
 			Tokens: max(1, int(tokens)), Hidden: int(routed.In), TopK: int(routed.TopK), Experts: int(routed.Experts), Width: 2,
-			SMs: p.g.movers(),
+			SMs: movers(p.j.Recipe.Dispatcher),
 		}
 		there, limit, err = p.f.exchange(call)
 		if err == nil {
@@ -80,11 +86,11 @@ func (p *pricing) exchange(routed *workload.Part, tokens float64,
 	return one, one, limit, err
 }
 
-// movers is how many multiprocessors' worth of DeepEP's kernels move tokens: its 20, and on Blackwell twice as much by
+// movers is how many multiprocessors' worth of DeepEP's kernels move tokens: its 20, and twice as much by
 // HybridEP, whose copies the memory engines do (NVIDIA 2025, Optimizing Communication for Mixture-of-Experts Training
 // with Hybrid Expert Parallel).
-func (g *GPU) movers() int {
-	if g.gen == sim.Blackwell {
+func movers(d workload.Dispatcher) int {
+	if d == workload.HybridEP {
 		return 40
 	}
 	return 20
@@ -104,10 +110,10 @@ const insideHidden = 0.37
 // is longer than they are.
 func (p *pricing) exposed(one unit.Span, x *blockTime) unit.Span {
 	switch {
-	case !p.j.HideExperts || p.j.Recompute == workload.Full:
+	case !p.j.Recipe.Overlap || p.j.Recompute == workload.Full:
 		return one
 	case p.f.inOneDomain(Experts):
-		if p.g.whole(p.j) {
+		if p.j.Recipe.Graphs == workload.GraphWhole {
 			return one * (1 - insideHidden)
 		}
 		return one

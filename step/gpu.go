@@ -237,22 +237,24 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span { return g.ru
 
 // runWith is Run with collectives between the tasks, which take so long in all and cost the host so many starts.
 func (g *GPU) runWith(list []workload.Task, j *workload.Job, starts float64, traffic unit.Span) unit.Span {
-	gpu, waits, routed := traffic, 0.0, false
+	gpu, waits, routed := traffic, 0.0, 0.0
 	for i := range list {
 		gpu += g.within(&list[i], j)
 		starts += list[i].Starts + list[i].Host
 		waits += list[i].Waits
-		routed = routed || list[i].Name == "permutation"
+		if list[i].Routed {
+			routed += list[i].Starts + list[i].Host*0.75
+		}
 	}
 	each := g.f.common(fusedStart)
 	if j.Kernels == workload.Eager || j.Kernels == workload.Mixed {
 		each = g.f.common(eagerStart)
 	}
 	if j.Graphs {
-		if !routed || g.whole(j) {
+		if routed == 0 || j.Recipe.Graphs == workload.GraphWhole {
 			return gpu
 		}
-		starts *= g.ungraphed()
+		starts = g.ungraphed(j, starts, routed)
 	}
 	return max(gpu+unit.Span(waits*idle*each*1e-6), unit.Span(starts*each*1e-6))
 }
@@ -272,25 +274,18 @@ const idle = 3
 
 // ungraphed is the share of the host's work in a layer with experts that graphs do not lift: what depends on how many
 // tokens an expert gets is started one by one. Recipes for Grace's GPUs have attention, the router and what prepares
-// tokens in graphs, those for others only the router (Megatron-Bridge v0.3.0 scripts/performance/configs,
+// tokens in graphs, most of those for others only the router (Megatron-Bridge v0.3.0 scripts/performance/configs,
 // cuda_graph_scope).
-func (g *GPU) ungraphed() float64 {
-	if g.onGrace() {
-		return 0.5
+func (g *GPU) ungraphed(j *workload.Job, starts, routed float64) float64 {
+	scope := j.Recipe.Graphs
+	if scope == workload.GraphAttention || scope != workload.GraphRouter && g.onGrace() {
+		return routed
 	}
-	return 0.85
+	return 0.85 * starts
 }
 
 func (g *GPU) onGrace() bool {
 	return g.gen == sim.Blackwell && strings.HasSuffix(g.Model.Form, "chip")
-}
-
-// whole says that a job's steps are one graph, experts among it: recipes for Grace's GPUs from Megatron-Bridge's
-// release 26.06 on; those of hybrids with scans keep graphs of modules.
-func (g *GPU) whole(j *workload.Job) bool {
-	return j.Whole && g.onGrace() && !slices.ContainsFunc(j.Model.Blocks, func(b workload.Block) bool {
-		return slices.ContainsFunc(b.Parts, func(p workload.Part) bool { return p.Kind == workload.Scan })
-	})
 }
 
 // promoted is what products scaled by tiles of 128 reach on Hopper, whose tensor cores do not scale: sums are brought

@@ -2,7 +2,6 @@ package step
 
 import (
 	"math"
-	"strings"
 
 	"busbar.dev/hardware"
 	"busbar.dev/workload"
@@ -87,7 +86,7 @@ func (x *Margins) Of(j *workload.Job, m hardware.GPUModel) float64 {
 	if j.Framework != nil && j.Framework.Other {
 		sum += math.Log(otherWide) * math.Log(otherWide)
 	}
-	if hasSinks(j.Model) {
+	if j.Model.Sinks() {
 		sum += math.Log(sinksWide) * math.Log(sinksWide)
 	}
 	for _, t := range TraitsOf(j, m) {
@@ -102,17 +101,6 @@ const otherWide = 2
 // sinksWide is how much longer a step may take whose attention has sinks: libraries ran it in one kernel late, by
 // release and GPU, and through memory before (NVIDIA/TransformerEngine pull requests 2148 and 2568).
 const sinksWide = 2
-
-func hasSinks(m *workload.Model) bool {
-	for i := range m.Blocks {
-		for k := range m.Blocks[i].Parts {
-			if strings.HasSuffix(m.Blocks[i].Parts[k].Name, ".sinks") {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // Margin is that of the bars in use.
 func Margin(j *workload.Job, m hardware.GPUModel) float64 { return margins.Of(j, m) }

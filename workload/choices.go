@@ -14,6 +14,7 @@ type Choices struct {
 	Optimizer  Optimizer
 	Loss       Loss
 	Dispatcher Dispatcher
+	Overlap    string // of tokens on their way to experts with another micro-batch's passes: yes, no; "" is as the recipe
 	// HostLayers is the layers of a rank whose activations go to the host's memory until the backward pass
 	// (Megatron-Core's cpu_offloading_num_layers).
 	HostLayers int
@@ -74,13 +75,14 @@ const lossChunks = 8
 // Dispatcher is how tokens go to experts.
 type Dispatcher string
 
-// Dispatchers. Flex sends one copy of a token to every NVLink domain (DeepEP, HybridEP), FlexHidden does so beside
-// other micro-batches' computing.
+// Dispatchers. AllGather brings every token to all ranks that share experts, AllToAll a copy to each of its experts,
+// DeepEP and HybridEP one copy to every NVLink domain that has some.
 const (
 	DispatchDefault Dispatcher = ""
 	AllToAll        Dispatcher = "alltoall"
-	FlexAlone       Dispatcher = "flex"
-	FlexHidden      Dispatcher = "flex-hidden"
+	AllGather       Dispatcher = "allgather"
+	DeepEP          Dispatcher = "deepep"
+	HybridEP        Dispatcher = "hybridep"
 )
 
 // choices are the keys that Choose takes, and what goes with them.
@@ -90,7 +92,8 @@ var choices = []struct {
 }{
 	{"optimizer", "adam-bf16, adam-8bit, adam-foreach, sgd", func(c *Choices, v string) { c.Optimizer = Optimizer(v) }},
 	{"loss", "whole, in-place, chunked", func(c *Choices, v string) { c.Loss = Loss(v) }},
-	{"dispatcher", "alltoall, flex, flex-hidden", func(c *Choices, v string) { c.Dispatcher = Dispatcher(v) }},
+	{"dispatcher", "allgather, alltoall, deepep, hybridep", func(c *Choices, v string) { c.Dispatcher = Dispatcher(v) }},
+	{"experts.overlap", "yes, no", func(c *Choices, v string) { c.Overlap = v }},
 	{"host.layers", "", func(c *Choices, v string) { c.HostLayers, _ = strconv.Atoi(v) }},
 }
 
@@ -141,11 +144,12 @@ func (j *Job) checkChoices() error {
 	case j.HostLayers >= max(layers, 1):
 		return failure.In("set", fmt.Errorf("host.layers=%d; the model has %d layers, of which the last stays", j.HostLayers,
 			layers))
-	case j.Dispatcher != "" && j.Model.Dims.Experts == 0:
-		return failure.In("set", fmt.Errorf("dispatcher=%s: %s has no experts", j.Dispatcher, j.Model.Name))
+	case j.Dispatcher+Dispatcher(j.Overlap) != "" && j.Model.Dims.Experts == 0:
+		return failure.In("set", fmt.Errorf("dispatcher, experts.overlap: %s has no experts", j.Model.Name))
 	case j.Model.Replicated() && j.Choices != Choices{}:
-		return failure.In("set", fmt.Errorf("optimizer, loss, dispatcher and host.layers are not modelled for %s",
-			j.Model.Name))
+		return failure.In("set",
+			fmt.Errorf("optimizer, loss, dispatcher, experts.overlap and host.layers are not modelled for %s",
+				j.Model.Name))
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func chosen(t *testing.T, texts ...string) (*workload.Job, error) {
 	if j.Split, err = (workload.Split{ZeRO: 1}).On(8); err != nil {
 		t.Fatal(err)
 	}
-	f.Adopt(j, 90)
+	f.Adopt(j, "h100", 90)
 	return j, j.Check()
 }
 
@@ -75,11 +75,11 @@ func TestChoicesRefused(t *testing.T) {
 		"loss=a,b":          "expected one of",
 		"host.layers=0":     "expected a number of layers",
 		"host.layers=32":    "the last stays",
-		"dispatcher=flex":   "has no experts",
+		"dispatcher=flex":   "expected one of allgather, alltoall",
 		"optimiser=sgd":     "expected a key",
 		"host.layers=1e3":   "expected a number of layers",
 		"host.layers=-1":    "expected a number of layers",
-		"dispatcher=deepep": "expected one of alltoall",
+		"dispatcher=deepep": "has no experts",
 	} {
 		if _, err := chosen(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", text, err, want)

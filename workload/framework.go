@@ -52,8 +52,6 @@ type Framework struct {
 
 	Overlaps    []string   `csv:"overlaps,optional"` // unasked
 	Switches    []string   `csv:"switches,optional"` // where settings say so
-	Graphs      int        `csv:"graphs,optional"`   // compute capability (×10) from which on its recipes start kernels as CUDA graphs; 0: none do
-	Dispatch    string     `csv:"dispatch,optional"` // of tokens to experts: flex is one copy to every NVLink domain
 	Loss        string     `csv:"loss,optional"`     // in-place, chunked; "" is as the kernels do
 	Loop        int        `csv:"loop,optional"`     // compute capability ×10 below which experts are computed one after the other, whatever the kernels
 	Bucket      unit.Bytes `csv:"bucket,optional"`   // 0: DefaultBucket
@@ -66,6 +64,8 @@ type Framework struct {
 	// Name and Release are the two halves of what was asked for: a release between two rows is
 	// the earlier row's, and keeps its own number.
 	Name, Release string
+	// At is the month of what was asked for, which its recipes are of.
+	At string
 	// Newer is the release that was asked for where it is newer than all that are known; the newest is taken for it.
 	Newer string
 	// Other says that another program was asked for, which is taken as this one.
@@ -79,7 +79,6 @@ const (
 	OverlapTensor   = "tensor"
 	OverlapPipeline = "pipeline"
 	OverlapContext  = "context"
-	OverlapExperts  = "experts"
 )
 
 var frameworks = sync.OnceValue(func() []Framework {
@@ -135,6 +134,7 @@ func ParseFramework(text string) (*Framework, error) {
 			text, strings.Join(FrameworkNames(), ", "))
 	}
 	f := *rows[len(rows)-1]
+	f.At = f.Since
 	if cut && release != "main" && release != "latest" {
 		var known []string
 		for _, r := range rows {
@@ -151,6 +151,7 @@ func ParseFramework(text string) (*Framework, error) {
 				strings.Join(known, ", "))
 		}
 		f = *rows[at]
+		f.At = monthOf(number, f.Since)
 		switch {
 		case newer:
 			f.Newer = number
@@ -180,6 +181,7 @@ func FrameworkAt(name, time string) (*Framework, error) {
 		return ParseFramework(name)
 	}
 	f := *rows[0]
+	f.At = f.Since
 	f.kernelsIn(strings.ToLower(name))
 	return &f, nil
 }
@@ -250,6 +252,18 @@ func trimRelease(text string) string {
 		text = text[:i]
 	}
 	return strings.Trim(text, ".")
+}
+
+// monthOf is the month of a release: itself (2025-06), or that which NVIDIA's count by year and month (25.06), else
+// since.
+func monthOf(release, since string) string {
+	if m := strings.Split(release, "."); len(m) > 1 && isMonth("20"+m[0]+"-"+m[1]) {
+		return "20" + m[0] + "-" + m[1]
+	}
+	if isMonth(release) {
+		return release
+	}
+	return since
 }
 
 // isMonth reports 2025-06.

@@ -259,9 +259,46 @@ func TestStyle(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := workload.Job{Model: m, Kernels: workload.Eager, Sync: true}
-	framework(t, "fsdp").Adopt(&j, 90)
+	framework(t, "fsdp").Adopt(&j, "h100", 90)
 	if j.Kernels != workload.Eager || !j.Sync || j.Precision != workload.BF16 || j.Keeps != workload.KeepWide {
 		t.Errorf("%+v", j)
+	}
+}
+
+// TestRecipes: what a release turns on for experts goes by its month, the GPU and the model; who says something wins.
+func TestRecipes(t *testing.T) {
+	for _, x := range []struct {
+		framework, model, gpu string
+		sm                    int
+		want                  workload.Recipe
+	}{
+		{
+			"nemo@26.04", "deepseek-v3", "gb200", 100,
+			workload.Recipe{Dispatcher: workload.HybridEP, Graphs: workload.GraphAttention},
+		},
+		{
+			"nemo@26.06", "deepseek-v3", "gb200", 100,
+			workload.Recipe{Dispatcher: workload.HybridEP, Overlap: true, Graphs: workload.GraphWhole},
+		},
+		{"nemo@25.11", "deepseek-v3", "b200", 100, workload.Recipe{Dispatcher: workload.AllToAll}},
+		{"nemo@2026-02", "qwen3-235b-a22b", "h100", 90, workload.Recipe{Dispatcher: workload.DeepEP, Overlap: true}},
+		{"nemo", "mixtral-8x7b", "h100", 90, workload.Recipe{Dispatcher: workload.HybridEP, Overlap: true}},
+		{"automodel", "qwen3-30b-a3b", "h100", 90, workload.Recipe{Dispatcher: workload.DeepEP, Kernels: workload.Fused}},
+		{"megatron", "deepseek-v3", "gb200", 100, workload.Recipe{Dispatcher: workload.AllToAll}},
+	} {
+		m, err := workload.Find(x.model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := framework(t, x.framework).Recipe(m, x.gpu, x.sm); got != x.want {
+			t.Errorf("%s, %s on %s: %+v; expected %+v", x.framework, x.model, x.gpu, got, x.want)
+		}
+		j := workload.Job{Model: m}
+		j.Dispatcher, j.Overlap = workload.AllGather, "no"
+		framework(t, x.framework).Adopt(&j, x.gpu, x.sm)
+		if j.Recipe.Dispatcher != workload.AllGather || j.Recipe.Overlap {
+			t.Errorf("%s: %+v is not what was said", x.framework, j.Recipe)
+		}
 	}
 }
 

@@ -54,11 +54,8 @@ type Job struct {
 	Kernels    Kernels
 	// LoRA are adapters that are trained beside frozen weights; none is zero.
 	LoRA LoRA
-	// Flex says that a token goes once to every NVLink domain that has experts of it, and is copied there.
-	Flex bool
-	// HideExperts says that tokens travel to experts and back beside other micro-batches' computing, where experts are on
-	// several nodes.
-	HideExperts bool
+	// Recipe is what the framework turns on for experts and graphs.
+	Recipe Recipe
 	// Loop says that experts are computed one after the other, each with kernels and a wait of the host of its own,
 	// whatever the kernels.
 	Loop bool
@@ -67,9 +64,6 @@ type Job struct {
 	Capacity bool
 	// Graphs says that kernels are started as graphs, not one by one.
 	Graphs bool
-	// Whole says that on GPUs of Grace's one graph has experts too, and tokens travel beside other micro-batches'
-	// computing.
-	Whole bool
 	// Packed is the tokens of a document where several are in a sequence and tokens see their own alone; 0 is one a
 	// sequence.
 	Packed int64

@@ -17,7 +17,7 @@ func jobOf(t *testing.T, model, framework string, split Split) *Job {
 		t.Fatal(err)
 	}
 	j := &Job{Model: m, Seq: 2048, MicroBatch: 1, GlobalBatch: 64, Split: split, Recompute: Full}
-	f.Adopt(j, 80)
+	f.Adopt(j, "a100", 80)
 	return j
 }
 

@@ -12,7 +12,7 @@ func TestFrameworkSpellings(t *testing.T) {
 		"Megatron-LM": "megatron", "Megatron-LM (Megatron-Core, Transformer Engine)": "megatron", "MCore": "megatron",
 		"megatron_core": "megatron", "Megatron-SWIFT": "megatron",
 		"Primus": "megatron", "nanotron": "nanotron", "llm.c": "llm.c", "NeMo": "nemo", "NVIDIA NeMo Framework 2.0": "nemo",
-		"Megatron-Bridge": "nemo", "NeMo / Megatron-Core": "nemo", "NeMo AutoModel (FSDP2)": "fsdp",
+		"Megatron-Bridge": "nemo", "NeMo / Megatron-Core": "nemo", "NeMo AutoModel (FSDP2)": "automodel",
 		"NeMo / Megatron-Core (MLPerf)":          "mlperf",
 		"PyTorch + DeepSpeed (MLPerf reference)": "deepspeed", "torchtitan": "torchtitan",
 		"TorchTitan (FSDP2, float8)": "torchtitan", "PyTorch FSDP2 + torch.compile": "fsdp",

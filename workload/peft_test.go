@@ -19,7 +19,7 @@ func TestWideAdapters(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := workload.Job{Model: m, LoRA: workload.LoRA{Rank: 16}, Precision: workload.BF16, MicroBatch: 1, Seq: 2048}
-		f.Adopt(&j, 90)
+		f.Adopt(&j, "h100", 90)
 		j.Complete(1)
 		found := false
 		for i := range m.Blocks {

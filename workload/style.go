@@ -25,11 +25,7 @@ type Style struct {
 	Staging               Staging
 	Loss                  Loss
 	Bucket                unit.Bytes
-	// Graphs says that kernels are started as CUDA graphs, Flex that a token goes once to every NVLink domain that has
-	// experts of it. HideExperts that it travels beside other micro-batches' computing. Loop that experts are computed one
-	// after the other. Whole that on GPUs of Grace's one graph has the step with its experts, whose buffers have a fixed
-	// size.
-	Graphs, Flex, HideExperts, Loop, Whole bool
+	Loop                  bool // experts are computed one after the other
 	// ZeRO is the stage where several replicas are and nobody says; SeqParallel whether
 	// tensor-parallel ranks divide what lies between their products.
 	ZeRO        int
@@ -60,10 +56,8 @@ func (f *Framework) Style(sm int) Style {
 		Early: f.Attention == "early", Second: f.Attention == "second", Padded: f.Kernels != string(Eager),
 		Sync: !f.Overlapped(OverlapGrads), LateGather: !f.Overlapped(OverlapParams), WideSums: f.Sums == "fp32",
 		Bucket: f.Bucket, SeqParallel: bool(f.Sequence), Staging: Staging(f.Stages),
-		Loss: Loss(f.Loss),
-		Flex: f.Dispatch != "", HideExperts: f.Dispatch != "" && f.Overlapped(OverlapExperts),
-		Whole:  f.Dispatch == "flex-whole" && f.Graphs > 0 && sm >= f.Graphs,
-		Graphs: f.Graphs > 0 && sm >= f.Graphs, Loop: sm < f.Loop,
+		Loss:        Loss(f.Loss),
+		Loop:        sm < f.Loop,
 		TensorWaits: f.Kernels != string(Fused) && !f.Overlapped(OverlapTensor),
 	}
 	switch f.Weights {
@@ -82,11 +76,16 @@ func (f *Framework) Style(sm int) Style {
 	return s
 }
 
-// Adopt gives a job the framework and its style. What a job says of attention and overlap stays: they are switches away
-// from the usual. Kernels, buckets and precision are taken where the job has none.
-func (f *Framework) Adopt(j *Job, sm int) {
+// Adopt gives a job the framework, its style and its recipe on GPUs of a name and a compute capability (×10). What a
+// job says of attention and overlap stays: they are switches away from the usual. Kernels, buckets and precision are
+// taken where the job has none.
+func (f *Framework) Adopt(j *Job, gpu string, sm int) {
 	s := f.Style(sm)
 	j.Framework = f
+	j.Recipe = f.Recipe(j.Model, gpu, sm)
+	if j.Kernels == "" && j.Model != nil && j.Model.Dims.Experts > 0 {
+		j.Kernels = j.Recipe.Kernels
+	}
 	j.Kernels = cmp.Or(j.Kernels, s.Kernels)
 	if j.Precision == "" {
 		j.Precision = f.DefaultPrecision()
@@ -96,10 +95,12 @@ func (f *Framework) Adopt(j *Job, sm int) {
 	}
 	j.Unfused, j.Early, j.Second, j.Padded = j.Unfused || s.Unfused, j.Early || s.Early, j.Second || s.Second,
 		j.Padded || s.Padded
+	if j.Model.Sinks() && f.Kernels == string(Fused) {
+		j.Unfused = j.Unfused || f.At < sinksFused
+	}
 	j.Sync, j.LateGather, j.WideSums = j.Sync || s.Sync, j.LateGather || s.LateGather, j.WideSums || s.WideSums
-	j.Graphs, j.Flex, j.HideExperts, j.Loop = j.Graphs || s.Graphs, j.Flex || s.Flex, j.HideExperts || s.HideExperts,
-		j.Loop || s.Loop
-	j.Whole = s.Whole && j.Graphs
+	j.Loop = j.Loop || s.Loop
+	j.Graphs = j.Graphs || j.Recipe.Graphs != NoGraphs
 	if j.Precision.Amp() && f.Weights == "copy" { // what such a framework calls mixed precision
 		j.Precision = Precision(strings.TrimPrefix(string(j.Precision), "amp-"))
 	}
@@ -111,11 +112,15 @@ func (f *Framework) Adopt(j *Job, sm int) {
 	}
 	j.Staging, j.TensorWaits = s.Staging, s.TensorWaits
 	j.Loss, j.Autocast = cmp.Or(j.Loss, s.Loss), j.Autocast || s.Autocast
-	if j.Dispatcher != DispatchDefault {
-		j.Flex, j.HideExperts = j.Dispatcher != AllToAll, j.Dispatcher == FlexHidden
-		j.Whole = j.Whole && j.Flex
+	j.Recipe.Dispatcher = cmp.Or(j.Dispatcher, j.Recipe.Dispatcher)
+	if j.Overlap != "" {
+		j.Recipe.Overlap = j.Overlap == "yes"
 	}
 }
+
+// sinksFused is from when attention with a number a head beside its scores runs in one kernel: Transformer Engine 2.8
+// with cuDNN 9.13 (NVIDIA/TransformerEngine pull request 2148). Before, its scores go through memory.
+const sinksFused = "2025-10"
 
 // bucket is the framework's own size of buckets. Megatron-Core's without one has 40 million parameters, and one million
 // for each replica where that is more (megatron/core/distributed/distributed_data_parallel.py).

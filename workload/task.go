@@ -36,6 +36,7 @@ type Task struct {
 	Wide    float64     // of a Product, bytes of a number of its output; 0 is as wide as activations
 	Back    bool        // of the backward pass
 	Weight  bool        // of that, gradients of weights, which nothing but the update waits for
+	Routed  bool        // of experts: how much it is depends on how many tokens they get
 	// Rows is the largest power of two, up to 8, that the rows of a product's matrices are a
 	// multiple of, in elements.
 	Rows int64
@@ -233,6 +234,9 @@ type taskBuilder struct {
 // product is a matrix product, what follows on its output, and both products of its backward
 // pass.
 func (w *taskBuilder) product(p *Part, attended bool) {
+	if p.Experts > 0 {
+		defer w.routed(len(w.fwd), len(w.bwd))
+	}
 	m, n, k := w.tokens, float64(p.Out), float64(p.In)
 	if p.Once {
 		m = float64(w.j.MicroBatch)
@@ -277,8 +281,13 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 		Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: count, Flops: flops, Starts: starts,
 		Back: true, Rows: rows, Plain: plain,
 	})
-	if !plain {
+	// The products of experts in one graph are one kernel with what lies between them and its casts (Transformer Engine
+	// 2.14's fused grouped MLP).
+	joined := p.Experts > 0 && w.j.Recipe.Graphs == GraphWhole
+	if !plain && (!joined || p.Cut == ByOut) {
 		w.cast(m*k*count, starts, false)
+	}
+	if !plain && (!joined || p.Cut == ByIn) {
 		w.cast(m*n*count, starts, true)
 	}
 	if w.j.LoRA.Frozen() {
@@ -313,6 +322,7 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 		w.bwd = append(w.bwd, Task{Name: "loss", Kind: Stream, Bytes: unit.Volume(m * n * x.loss), Starts: 4, Back: true})
 	case p.Cut == ByIn:
 		w.stream("residual", w.between*cmp.Or(p.Share, 1)*float64(p.Out)*w.width*x.residual, 1, 0)
+	case joined:
 	case p.Cut == ByOut && attended && !p.Tied:
 		each := x.act
 		switch {
@@ -378,9 +388,19 @@ func (w *taskBuilder) rows(p *Part) int64 {
 	return r
 }
 
+// routed marks the tasks from places on as those of experts.
+func (w *taskBuilder) routed(fwd, bwd int) {
+	for _, list := range [][]Task{w.fwd[fwd:], w.bwd[bwd:]} {
+		for i := range list {
+			list[i].Routed = true
+		}
+	}
+}
+
 // permute puts tokens in the order of their experts and back: each goes through memory twice, read and written, as
 // often as it has experts, and again where they come from other ranks and are put in the order of the experts here.
 func (w *taskBuilder) permute(p *Part, travel bool) {
+	defer w.routed(len(w.fwd), len(w.bwd))
 	tokens := w.between
 	if w.etp < w.tp {
 		tokens = w.tokens / w.tp

@@ -26,7 +26,7 @@ import (
 // question is what the command line asks.
 type question struct {
 	cross, figures, publishers, ablation bool
-	sites, write, frozen                 bool
+	sites, write                         bool
 	spoil                                float64
 	without                              string
 	files                                []file
@@ -53,8 +53,6 @@ func main() {
 	flag.BoolVar(&q.sites, "calibrate", false,
 		"calibrate every machine with five sizes of one sweep, and score its other points")
 	flag.Float64Var(&q.spoil, "spoil", 1, "with -calibrate: multiply one of the five by `N`, each in turn")
-	flag.BoolVar(&q.frozen, "frozen", false,
-		"with -cross: score only the training clusters that every other fit leaves out")
 	flag.StringVar(&q.without, "without", "", "with -cross: leave out these mechanisms, `NAMES` with commas between them")
 	flag.Parse()
 	err := q.read(flag.Args())
@@ -77,9 +75,6 @@ func (q *question) read(names []string) error {
 			return err
 		}
 		f.runs = readRuns(data)
-		if !q.frozen {
-			f.runs = slices.DeleteFunc(f.runs, kept)
-		}
 		q.files = append(q.files, f)
 	}
 	return nil
@@ -106,8 +101,6 @@ func (q *question) run() error {
 			return err
 		}
 		return q.calibrations(cases)
-	case q.frozen && q.cross && steps:
-		return q.frozenSteps(runs)
 	case q.cross && steps:
 		return q.crossSteps(runs)
 	case q.cross:
@@ -250,32 +243,6 @@ func (q *question) crossSteps(runs []*training) error {
 	q.table(stepHead, scores)
 	fmt.Fprint(q.out, "The following is with clusters left out.\n\n")
 	q.runs(rows)
-	return nil
-}
-
-// frozenSteps predicts the clusters that are kept apart by figures and error bars of the others.
-func (q *question) frozenSteps(runs []*training) error {
-	rows, _ := predictRuns(slices.DeleteFunc(slices.Clone(runs), kept), step.Guess())
-	fit, err := fitSteps(rows, step.Guess())
-	if err == nil {
-		err = fit.cross(ofCluster)
-	}
-	if err != nil {
-		return err
-	}
-	bars := newStepMargins(rows)
-	apart, left := predictRuns(slices.DeleteFunc(slices.Clone(runs), func(t *training) bool { return !kept(t) }),
-		&fit.Figures)
-	for _, r := range apart {
-		r.Margin = bars.Of(r.Step.Job(), r.GPU)
-	}
-	for _, l := range left {
-		if l.Gradable {
-			fmt.Fprintf(q.out, "not predicted: %s: %s\n", l.ID, l.Reason)
-		}
-	}
-	q.table(stepHead, q.stepScores("frozen clusters", apart))
-	q.runs(apart)
 	return nil
 }
 

@@ -47,9 +47,9 @@ func leaveOut(name string, t *training, j *workload.Job, m *hardware.GPUModel) {
 	case "host", "graphs":
 		j.Graphs = name == "host"
 	case "dispatch":
-		j.Flex = false
+		j.Recipe.Dispatcher = workload.AllToAll
 	case "hidden":
-		j.HideExperts = false
+		j.Recipe.Overlap = false
 	case "capacity":
 		j.Capacity = false
 	case "power":

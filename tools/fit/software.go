@@ -78,7 +78,7 @@ func (t *training) style(j *workload.Job, s *workload.Split) error {
 	p := &t.Parallel
 	f.Fill(s, map[string]bool{"zero": t.statesSharding(), "sp": p.SeqParallel != nil, "etp": p.ETP > 0})
 	j.Kernels, j.Split = "", *s
-	f.Adopt(j, m.SM)
+	f.Adopt(j, m.Name, m.SM)
 	j.Framework = nil                                             // what was run is not refused
 	if j.Model.Replicated() && !strings.Contains(t.ID, "mxnet") { // in kernels of PyTorch's own, with Apex' O2 at most
 		j.Kernels, j.ChannelsFirst = workload.Eager, j.Model.Looped == nil
@@ -92,15 +92,8 @@ func (t *training) style(j *workload.Job, s *workload.Split) error {
 	if f.Name == "deeplearningexamples" && strings.Contains(strings.ToLower(t.Model.Name), "bert") {
 		j.Masked = 0.15 // Devlin et al. 2019, section 3.1
 	}
-	if strings.Contains(strings.ToLower(t.Model.Attention), "sink") && t.when() < sinksFused {
-		j.Unfused = true
-	}
 	return nil
 }
-
-// sinksFused is from when attention with a number a head beside its scores runs in one kernel: Transformer Engine 2.8
-// with cuDNN 9.13 (NVIDIA/TransformerEngine pull request 2148). Before, its scores went through memory.
-const sinksFused = "2025-10"
 
 // statesSharding reports whether the source says what replicas divide.
 func (t *training) statesSharding() bool {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
 	"maps"
 	"math"
 	"regexp"
@@ -166,11 +165,6 @@ func ofKind(r *runRow) string {
 	}
 	return "dense"
 }
-
-// kept says whether a run is of a cluster that no fit and no choice of mechanisms sees: about a third of them, by a
-// hash of the name, frozen out on 2026-11-19 before the work on products, experts and recipes began. fit -cross -frozen
-// scores them.
-func kept(t *training) bool { return sha256.Sum256([]byte(t.Cluster))[0]%3 == 0 }
 
 // predict prices every run of the fit by its figures.
 func (s *stepFit) predict() error {

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"busbar.dev/internal/test/corpus"
@@ -20,7 +19,6 @@ func TestTraining(t *testing.T) {
 	if len(runs) != 627 {
 		t.Fatalf("%d runs", len(runs))
 	}
-	runs = slices.DeleteFunc(runs, kept)
 	if testing.Short() {
 		kept := runs[:0]
 		for i := 0; i < len(runs); i += 5 {

@@ -143,7 +143,7 @@ func (r *run) job() (*workload.Job, error) {
 	if j.Split, err = j.Split.On(p.DP * p.TP * p.PP); err != nil {
 		return nil, err
 	}
-	f.Adopt(j, 90)
+	f.Adopt(j, "h200", 90)
 	return j, j.Check()
 }
 

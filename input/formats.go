@@ -99,6 +99,7 @@ var kinds = []Kind{
 	part("ibstat", 0, ibstat.Stat.Match, ibstat.Stat.Read),
 	part("ibstatus", 0, ibstat.Status.Match, ibstat.Status.Read),
 	part("ibv_devinfo", 0, ibstat.Devinfo.Match, ibstat.Devinfo.Read),
+	part("rdma link", 0, ibstat.RDMA.Match, ibstat.RDMA.Read),
 	part("ethtool", 0, ethtool.Match, ethtool.Read),
 	part("lspci", 0, lspci.Match, lspci.Read),
 	part("numactl --hardware", 0, numactl.Match, numactl.Read),

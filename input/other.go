@@ -49,6 +49,10 @@ var otherTexts = []struct {
 			"rates and states",
 	},
 	{
+		lazyre.New(`(?m)^\S+ port \d+ ==> \S+ \(`),
+		"ibdev2netdev, which pairs RDMA devices with interfaces; rdma link and ibstat tell their states",
+	},
+	{
 		lazyre.New(`(?m)^\s*Identifier\s+: 0x[[:xdigit:]]{2} \(`),
 		"ethtool -m, which tells of a transceiver; ethtool INTERFACE tells the port's rate and state",
 	},

@@ -33,7 +33,8 @@ numactl -H, NCCL and RCCL topology XML, NCCL graph XML, lstopo XML, NCCL logs.
 Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, perfquery, ibqueryerrors,
 ethtool (also -i, -k, -g, -S), lldpctl -f json.
 
-Schedulers: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes (also kubectl describe), topograph models.
+Schedulers: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes (also kubectl describe node),
+topograph models.
 
 Measurements: p2pBandwidthLatencyTest, nvbandwidth, nccl-tests.
 

@@ -1,7 +1,6 @@
-// Package ethtool reads what ethtool says about network interfaces: ethtool IF
-// (speed, link, supported modes), ethtool -i IF (driver, firmware, PCI address),
-// ethtool -k IF (offloads), ethtool -g IF (rings) and ethtool -S IF (counters), in
-// any number and order in one text.
+// Package ethtool reads what ethtool says about network interfaces: ethtool IF (speed, link, supported modes), ip link
+// (also -s: state, MTU, counters), ethtool -i IF (driver, firmware, PCI address), ethtool -k IF (offloads), ethtool -g
+// IF (rings) and ethtool -S IF (counters), in any number and order in one text.
 //
 // It returns one node without a host name, with a NIC for each interface. What
 // -i and -S print does not name the interface. They get it from a shell prompt before them ("$ ethtool -i eth0"), or

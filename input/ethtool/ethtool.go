@@ -15,7 +15,9 @@ import (
 // Match reports whether a block of ethtool's is somewhere in the text.
 func Match(data []byte) bool {
 	isHead := func(line string) bool { return head.MatchString(strings.TrimSpace(line)) }
-	return lines.Find(data, " for ", isHead) || lines.Find(data, "NIC statistics:", isHead) || matchInfo(data)
+	isLink := func(line string) bool { return ipLink.MatchString(strings.TrimSpace(line)) }
+	return lines.Find(data, " mtu ", isLink) || lines.Find(data, " for ", isHead) ||
+		lines.Find(data, "NIC statistics:", isHead) || matchInfo(data)
 }
 
 // matchInfo looks for the driver information, whose lines are common words each
@@ -42,7 +44,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	}
 	if d.blocks == 0 {
 		return nil, fmt.Errorf("%s: no interfaces; expected ethtool's output, such as Settings for eth0:; give the output "+
-			"of ethtool IF, or of its -i, -k, -g or -S", name)
+			"of ethtool IF, or of its -i, -k, -g or -S, or of ip -s link", name)
 	}
 	return d.fragment(), nil
 }
@@ -59,6 +61,7 @@ const (
 	features
 	rings
 	statistics
+	link    // of ip link
 	outside // of any
 )
 
@@ -79,6 +82,11 @@ type reader struct {
 
 func (d *reader) line(line string, num int) {
 	text := strings.TrimSpace(line)
+	if m := ipLink.FindStringSubmatch(text); m != nil {
+		d.enter(link, m[1], num)
+		d.cur.setLink(m)
+		return
+	}
 	if m := head.FindStringSubmatch(text); m != nil {
 		d.enter(heads[m[1]], cmp.Or(m[2], d.asked), num)
 		return
@@ -91,6 +99,8 @@ func (d *reader) line(line string, num int) {
 	}
 	switch {
 	case d.cur == nil || d.in == outside:
+	case d.in == link:
+		d.key = d.cur.sums(d.key, text)
 	case d.in == statistics:
 		if !d.cur.statistic(text) {
 			d.in = outside
@@ -138,6 +148,8 @@ var (
 	heads = map[string]block{
 		"Settings": settings, "Features": features, "Offload parameters": features, "Ring parameters": rings, "": statistics,
 	}
+	// ipLink begins what ip link and ip addr say of an interface: "3: ens1f0np0@if2: <…> mtu 9000 qdisc mq state UP".
+	ipLink = lazyre.New(`^(?:\d+: )?([!-.0-~]{1,128}?)(?:@\S+)?: <([A-Z0-9_,-]*)> mtu (\d{2,6}) .*\bstate (\w+)`)
 	// prompt is a typed command, "$ ethtool -S eth0" or "root@n1:~# ethtool eth0".
 	prompt = lazyre.New(`^.{0,400}[$#%>+]\s*(?:sudo\s*)?(?:/usr/sbin/)?ethtool (?:\s*-\S+)*\s*` + name + `?`)
 )

@@ -206,6 +206,42 @@ func TestSoftware(t *testing.T) {
 	}
 }
 
+// Made up, in the layout of iproute2 6: the second interface has the shorter names of version 4.
+const linkText = `2: ens1f0np0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP mode DEFAULT group default qlen 1000
+    link/ether 3c:ec:ef:00:11:22 brd ff:ff:ff:ff:ff:ff
+    RX:  bytes packets errors dropped  missed   mcast
+       1293809      12      7       0       9     123
+    TX:  bytes packets errors dropped carrier collsns
+             5       6      0       0       3       0
+3: ens2f0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 qdisc mq state DOWN group default qlen 1000
+4: ib0: <BROADCAST,MULTICAST> mtu 2044 qdisc mq state DOWN mode DEFAULT group default qlen 256
+    link/infiniband 00:00:10:29:fe:80 brd 00:ff:ff
+5: veth12@if2: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP
+`
+
+func TestLink(t *testing.T) {
+	f := read(t, "$ ip -s link\n"+linkText)
+	d := f.Types[0].Devices
+	if len(d) != 3 || f.Format != "ip link" {
+		t.Fatalf("%s, %+v", f.Format, d)
+	}
+	want := map[string]uint64{"rx_errors": 7, "rx_missed_errors": 9, "tx_carrier_errors": 3}
+	if p := d[0].NIC.Ports[0]; d[0].Label != "ens1f0np0" || p.MTU.Value != 9000 || p.State != cluster.Up ||
+		!maps.Equal(p.Counters, want) {
+		t.Errorf("%+v", p)
+	}
+	if p := d[1].NIC.Ports[0]; p.State != cluster.Down {
+		t.Errorf("%+v", p)
+	}
+	if p := d[2].NIC.Ports[0]; d[2].NIC.Kind != cluster.InfiniBand || p.State != cluster.StateUnknown {
+		t.Errorf("%+v", d[2].NIC)
+	}
+	both := read(t, linkText+settingsText).Types[0].Devices
+	if p := both[0].NIC.Ports[0]; len(both) != 3 || p.MTU.Value != 9000 || p.Rate.Value != 100*unit.Gbps {
+		t.Errorf("ip and ethtool of one interface: %+v", p)
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	for _, text := range []string{
 		"", "Settings for :\n", "Settings for two words:\n", "driver: x\n", "bus-info: x\nfirmware-version: y\n",
@@ -230,6 +266,6 @@ func TestRefuses(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	whole.Fuzz(f, check,
-		settingsText+infoText+statsText,
+		settingsText+infoText+statsText, linkText,
 		"$ ethtool -S eth0\n"+statsText+"Settings for lo:\n\tLink detected: no\nSettings for eth9:\nNo data available\n")
 }

@@ -19,6 +19,7 @@ type nic struct {
 	cluster.Port
 	has    [outside]bool
 	line   int
+	ipoib  bool // ip link says so
 	absent bool // ethtool found no such interface
 }
 
@@ -148,7 +149,7 @@ func (d *reader) fragment() *cluster.Fragment {
 // not.
 func (d *reader) format() string {
 	for b, command := range map[block]string{
-		info: "ethtool -i", features: "ethtool -k", rings: "ethtool -g", statistics: "ethtool -S",
+		link: "ip link", info: "ethtool -i", features: "ethtool -k", rings: "ethtool -g", statistics: "ethtool -S",
 	} {
 		if d.count[b] == d.blocks {
 			return command
@@ -161,7 +162,7 @@ func (d *reader) format() string {
 func (n *nic) finish(name string) cluster.Device {
 	n.Device.Name, n.Port.Label, n.Layer = name, n.Device.Label, "Ethernet"
 	n.NIC.Kind = board.NetKind(cluster.PCIID{}, n.NIC.Driver, false, "")
-	if strings.Contains(n.NIC.Driver, "ipoib") {
+	if strings.Contains(n.NIC.Driver, "ipoib") || n.ipoib {
 		n.NIC.Kind, n.Layer = cluster.InfiniBand, "InfiniBand"
 	}
 	if n.State == cluster.Down {
@@ -169,4 +170,35 @@ func (n *nic) finish(name string) cluster.Device {
 	}
 	n.NIC.Ports = []cluster.Port{n.Port}
 	return n.Device
+}
+
+// setLink takes the first line of ip link: name, flags, MTU, state.
+func (n *nic) setLink(m []string) {
+	mtu, _ := strconv.Atoi(m[3])
+	n.MTU = board.Fact(mtu, "ip link")
+	switch {
+	case m[4] == "UP":
+		n.State = cluster.Up
+	case m[4] == "DOWN" && strings.Contains(m[2], "NO-CARRIER"): // else it is only not in use
+		n.State = cluster.Down
+	}
+}
+
+// sums takes a line of ip -s link: names of counters, which the next line goes by, or their values.
+func (n *nic) sums(names, text string) string {
+	if strings.HasPrefix(text, "link/infiniband ") {
+		n.ipoib = true
+	}
+	if strings.HasPrefix(text, "RX") || strings.HasPrefix(text, "TX") {
+		return text
+	}
+	values := strings.Fields(text)
+	for i, name := range strings.Fields(names) {
+		if direction := strings.ToLower(names[:2]); i > 0 && i <= len(values) {
+			n.statistic(direction + "_" + cmp.Or(map[string]string{
+				"missed": "missed_errors", "overrun": "over_errors", "carrier": "carrier_errors",
+			}[name], name) + ": " + values[i-1])
+		}
+	}
+	return ""
 }

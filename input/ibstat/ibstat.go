@@ -3,6 +3,7 @@ package ibstat
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,6 +52,18 @@ var Devinfo = &Format{
 	missing: "no adapters; expected ibv_devinfo's output, such as hca_id: mlx5_0; give the whole output of ibv_devinfo -v",
 }
 
+// RDMA is rdma link: a line for each port.
+var RDMA = &Format{
+	name: "rdma link", token: "physical_state",
+	head: lazyre.New(`^(?:link |\d+/\d+: )` + device +
+		`/(\d+):? (?P<subnet>subnet_prefix )?(?:\S+ lid (?P<port_lid>\d+) ` +
+		`(?:sm_lid (?P<sm_lid>\d+) )?lmc \d+ )?state (?P<state>\w+) physical_state`),
+	port: lazyre.New(`^$`),
+	missing: "no ports; expected the output of rdma link, such as link mlx5_0/1 state ACTIVE physical_state LINK_UP; " +
+		"give the " +
+		"whole output of rdma link",
+}
+
 // Match reports whether the tool's output is somewhere in the text.
 func (f *Format) Match(data []byte) bool {
 	return lines.Find(data, f.token, func(line string) bool { return f.head.MatchString(strings.TrimSpace(line)) })
@@ -71,6 +84,11 @@ func (f *Format) Read(name string, r io.Reader) (*cluster.Fragment, error) {
 			c, p = newCard(m[1], at), new(cluster.Port)
 			if len(m) > 2 {
 				p = c.addPort(m[2])
+			}
+			for i, key := range slices.Backward(f.head.SubexpNames()) { // the state before what depends on it
+				if key != "" {
+					c.set(p, key, m[i], f.name)
+				}
 			}
 			return nil
 		}
@@ -111,6 +129,10 @@ func (c *card) set(p *cluster.Port, key, v, source string) {
 		c.stated, _ = strconv.Atoi(v)
 	case "state":
 		setState(p, strings.ToLower(v))
+	case "subnet":
+		if p.Layer = "Ethernet"; v != "" {
+			p.Layer = "InfiniBand"
+		}
 	case "link layer", "link_layer": // in full; ibstatus and simulators say IB
 		switch strings.ToLower(v) {
 		case "infiniband", "ib":
@@ -126,7 +148,7 @@ func (c *card) set(p *cluster.Port, key, v, source string) {
 		p.LID = int(n)
 	case "sm lid", "sm_lid":
 		n, err := strconv.ParseUint(v, 0, 16)
-		if err == nil && n > 0 && p.State == cluster.Up && p.LID > 0 {
+		if err == nil && n > 0 && p.State == cluster.Up {
 			c.managers = append(c.managers, strconv.FormatUint(n, 10))
 		}
 	case "default gid", "gid[  0]", "gid[ 0]", "gid[0]": // fe80:…, and with -v fe80:…, RoCE v1
@@ -158,7 +180,7 @@ func (c *card) set(p *cluster.Port, key, v, source string) {
 // setState reads active, 4: active and port_active (4).
 func setState(p *cluster.Port, v string) {
 	switch {
-	case strings.Contains(v, "down"):
+	case strings.Contains(v, "down"), v == "nop":
 		p.State = cluster.Down
 	case strings.Contains(v, "init"), strings.Contains(v, "armed"), strings.Contains(v, "defer"):
 		p.State = cluster.Init

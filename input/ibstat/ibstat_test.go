@@ -17,6 +17,7 @@ var formats = map[string]readertest.Reader{
 	"ibstat":      {Match: Stat.Match, Read: Stat.Read},
 	"ibstatus":    {Match: Status.Match, Read: Status.Read},
 	"ibv_devinfo": {Match: Devinfo.Match, Read: Devinfo.Read},
+	"rdma link":   {Match: RDMA.Match, Read: RDMA.Read},
 }
 
 func read(t *testing.T, format, text string) *cluster.Fragment {
@@ -253,13 +254,38 @@ func TestSubnetManagers(t *testing.T) {
 			"\n"
 	}
 	same := port("a0", "Active", "3", "1") + port("a1", "Active", "4", "1") + port("a2", "Down", "5", "7") +
-		port("a3", "Active", "0", "8")
+		port("a3", "Initializing", "0", "8")
 	if f := read(t, "ibstat", same); len(f.Warnings) > 0 {
 		t.Errorf("%v", f.Warnings)
 	}
 	f := read(t, "ibstat", same+port("a4", "Active", "9", "0x2c"))
 	if len(f.Warnings) != 1 || f.Warnings[0].ID != "subnets-differ" ||
 		!strings.Contains(f.Warnings[0].Text, "(LID 1: a[0-1]; LID 44: a4)") {
+		t.Errorf("%v", f.Warnings)
+	}
+}
+
+// Made up, in the layout of iproute2 6 and, in the last line, 4.
+const links = `link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 12 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP netdev ib0
+link mlx5_1/1 state ACTIVE physical_state LINK_UP netdev ens1f0np0
+link mlx5_2/1 state DOWN physical_state DISABLED netdev ens1f1np1
+2/1: mlx5_3/1: subnet_prefix fe80:0000:0000:0000 lid 13 sm_lid 9 lmc 0 state INIT physical_state LINK_UP
+`
+
+func TestRDMALink(t *testing.T) {
+	f := read(t, "rdma link", "$ rdma link\n"+links)
+	d := f.Types[0].Devices
+	if len(d) != 4 || d[0].NIC.Kind != cluster.InfiniBand || d[1].NIC.Kind != cluster.RoCE || len(f.Warnings) != 0 {
+		t.Fatalf("%+v, %v", d, f.Warnings)
+	}
+	for i, state := range []cluster.State{cluster.Up, cluster.Up, cluster.Down, cluster.Init} {
+		if p := d[i].NIC.Ports[0]; p.State != state || p.Num != 1 || p.LID != []int{12, 0, 0, 13}[i] {
+			t.Errorf("%s: %+v", d[i].Label, p)
+		}
+	}
+	f = read(t, "rdma link", links+strings.Replace(links[:strings.Index(links, "\n")+1], "mlx5_0/1", "mlx5_9/1", 1)+
+		"link mlx5_8/1 subnet_prefix fe80:0000:0000:0000 lid 3 sm_lid 77 lmc 0 state ACTIVE physical_state LINK_UP\n")
+	if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Text, "LID 1: mlx5_[0,9]; LID 77: mlx5_8") {
 		t.Errorf("%v", f.Warnings)
 	}
 }
@@ -301,3 +327,5 @@ func FuzzReadStatus(f *testing.F) {
 }
 
 func FuzzReadDevinfo(f *testing.F) { formats["ibv_devinfo"].Fuzz(f, check, verbose) }
+
+func FuzzReadRDMA(f *testing.F) { formats["rdma link"].Fuzz(f, check, links) }

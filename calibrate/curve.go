@@ -193,12 +193,13 @@ func standsAlone(all []*spot, i int) bool {
 	return off > max(math.Log(alone), 2*math.Abs(left-right))
 }
 
-// What a residual (a logarithm) is made of, as standard deviations. The error bar says how well a class of machines and
-// sizes is known before anything is measured there, so that all are parts of its logarithm (leastBar at the least) but
-// the last: a launch of this cluster, a share of a line rate, what goes with the size, alike at sizes less than
-// alikeSizes apart (in logarithms), where the parts of the time that bytes move are less than alikeParts apart, and
-// less so by another algorithm or protocol, and what belongs to one measurement alone. Chosen by calibrating published
-// machines with five of their sizes: without the parts what small messages take went into large ones.
+// What a residual (a logarithm) is made of, each with the bar that holds nine of ten. The error bar says how well a
+// class of machines and sizes is known before anything is measured there, so that all are parts of its logarithm
+// (leastBar at the least) but the last: a launch of this cluster, a share of a line rate, what goes with the size,
+// alike at sizes less than alikeSizes apart (in logarithms), where the parts of the time that bytes move are less than
+// alikeParts apart, and less so by another algorithm or protocol, and what belongs to one measurement alone. Chosen by
+// calibrating published machines with five of their sizes: without the parts what small messages take went into large
+// ones.
 const (
 	leastBar   = 1.02
 	ofLatency  = 0.75
@@ -210,10 +211,6 @@ const (
 	ofOne      = 0.05
 )
 
-// slight is a residual of which half is kept, less of smaller ones and nearly all of greater: some percent at a few
-// sizes are as often theirs alone as those of the sizes between them.
-const slight = 0.074
-
 // together is how residuals at two sizes of a curve go together.
 func together(a, b *spot) float64 {
 	v := ofSize * ofSize * a.bar * b.bar * math.Exp(-math.Abs(a.at-b.at)/alikeSizes-math.Abs(a.part-b.part)/alikeParts)
@@ -223,31 +220,17 @@ func together(a, b *spot) float64 {
 	return v
 }
 
-// smooth is what is expected at the curve's sizes and around them, all of its points considered (the mean of a Gaussian
-// process): nearly all of what was measured where neighbours agree, less where they scatter.
+// smooth is what is expected at the curve's sizes and around them, all of its points considered: nearly all of what was
+// measured where neighbours agree, less where they scatter or are far away.
 func (c *curve) smooth() cluster.Residual {
-	n := len(c.spots)
-	a, b := make([][]float64, n), make([]float64, n)
-	for i, s := range c.spots {
-		a[i], b[i] = make([]float64, n), s.log
-		for j, o := range c.spots {
-			a[i][j] = together(s, o)
-		}
-		a[i][i] += ofOne * ofOne
-	}
-	weights := Solve(a, b)
+	x := (&Site{curves: []*curve{c}}).estimate(nil)
 	r := c.residual
-	r.From, r.To = c.spots[0].size, c.spots[n-1].size
+	r.From, r.To = c.spots[0].size, c.spots[len(c.spots)-1].size
 	if r.Noise = round(math.Exp(c.noise) - 1); len(c.is) > fewest {
 		r.Error = round(math.Exp(stats.Quantile(c.is, inside)) - 1)
 	}
 	for _, s := range c.between() {
-		sum := 0.0
-		for i, o := range c.spots {
-			sum += weights[i] * together(s, o)
-		}
-		sum *= sum * sum / (sum*sum + slight*slight)
-		r.Points = append(r.Points, cluster.ResidualPoint{Size: s.size, Factor: round(math.Exp(sum))})
+		r.Points = append(r.Points, cluster.ResidualPoint{Size: s.size, Factor: round(math.Exp(x.at(s)))})
 	}
 	r.Points = thin(r.Points)
 	return r
@@ -283,7 +266,7 @@ func (c *curve) between() []*spot {
 	}
 	slices.Reverse(list)
 	for i, p := range c.spots {
-		list = append(list, p)
+		list = append(list, c.spot(p.size)) // of sums of floats: what was measured of another type may go another way
 		for s := p.size * step; i+1 < len(c.spots) && s > 0 && s < c.spots[i+1].size-c.spots[i+1].size/4; s *= step {
 			list = append(list, c.spot(s))
 		}

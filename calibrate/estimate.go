@@ -80,7 +80,9 @@ type estimate struct {
 	weights []float64   // times what was measured
 }
 
-// How far (in logarithms) a host explains a figure, and how many standard deviations hold nine of ten values.
+// How far (in logarithms) a host explains a figure, and how many standard deviations hold nine of ten values, as error
+// bars and all that is made of them do: of published machines, what a size is off what others let expect lies within
+// the bar of that in nine of ten cases.
 const (
 	far       = math.Ln2
 	nineOfTen = 1.64
@@ -123,17 +125,17 @@ func (s *Site) estimate(slopes []slope) *estimate {
 // at is the slope at a size.
 func (f *slope) at(p *spot) float64 { return f.by[p.rows[0]] }
 
-// spread is the variance of a figure before anything was measured.
+// spread is the square of a figure's bar before anything was measured.
 func (x *estimate) spread(f slope) float64 {
-	sd := ofShare * x.bar
+	bar := ofShare * x.bar
 	if isLaunch(sim.FigureTable()[f.figure].Name) {
-		sd = ofLatency * x.bar
+		bar = ofLatency * x.bar
 	}
-	return sd * sd
+	return bar * bar
 }
 
-// figure is how far a figure moves (in logarithms), and how well that is known then.
-func (x *estimate) figure(f slope) (way, sd float64) {
+// figure is how far a figure moves (in logarithms), and the bar of that.
+func (x *estimate) figure(f slope) (way, bar float64) {
 	v := x.spread(f)
 	left := v
 	for i, a := range x.spots {
@@ -146,7 +148,32 @@ func (x *estimate) figure(f slope) (way, sd float64) {
 }
 
 // leftOut is by how much a size is off what all others let expect.
-func (x *estimate) leftOut(i int) float64 { return x.weights[i] / x.inverse[i][i] }
+func (x *estimate) leftOut(i int) float64 {
+	y, square := x.spots[i].log, 1/x.inverse[i][i]
+	return y - sure(y-x.weights[i]*square, square-ofOne*ofOne)
+}
+
+// at is what goes with a size, whether it was measured or not (the mean of a Gaussian process, as far as it is sure).
+func (x *estimate) at(p *spot) float64 {
+	near := make([]float64, len(x.spots))
+	way, square := 0.0, together(p, p)
+	for i, o := range x.spots {
+		near[i] = together(p, o)
+		way += near[i] * x.weights[i]
+	}
+	for i, row := range x.inverse {
+		for j, by := range row {
+			square -= near[i] * by * near[j]
+		}
+	}
+	return sure(way, square)
+}
+
+// sure is what is kept of what is expected, by the square of its bar: as much as times are likelier to differ this way
+// than the other way.
+func sure(way, square float64) float64 {
+	return way * math.Erf(math.Abs(way)*nineOfTen/math.Sqrt(2*max(square, 1e-9)))
+}
 
 // invert turns a into the unit matrix and b into a's inverse. a is positive definite, which needs no pivots.
 func invert(a, b [][]float64) {

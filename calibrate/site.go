@@ -66,18 +66,14 @@ type Measured struct {
 }
 
 const (
-	moved = 0.02 // is how far a figure must move (in logarithms) to be worth a word
+	moved = 0.02 // is how far a figure or sizes must be off (in logarithms) to be worth a word
 	// mostSizes bounds the different sizes of all sweeps: the time grows with their third power.
 	mostSizes = 1000
-	// worth is from how far off predictions are (in logarithms) there is something to keep.
-	worth = 0.05
 	// fewest is how many sizes there must be to tell whether a curve helps at one that was left out.
 	fewest = 3
-	// clearly is how much worse, as a factor, sizes that are left out may be predicted from the others for a curve to be
+	// harm is how much worse, as a factor, sizes that are left out may be predicted from the others for a curve to be
 	// kept: where one of five is left out, a gap of four decades is to be crossed, which the whole curve has not.
-	clearly = 1.5
-	// oneWay is how much of them must point the same way then: the sum of what they leave by the sum of its sizes.
-	oneWay = 0.2
+	harm = 1.2
 )
 
 // Cluster calibrates with measurements on one cluster. start are the figures that predictions there had so far. Firm
@@ -122,7 +118,7 @@ func Cluster(cases []*truth.Case, start *sim.Figures, firm bool) (*Site, error) 
 	return s, err
 }
 
-// judge keeps the curves by which sizes that are left out are not clearly worse predicted than without.
+// judge keeps the curves by which sizes that are left out are not worse predicted than without.
 func (s *Site) judge(x *estimate, rows []truth.Row) {
 	var before, after []truth.Row
 	for i, p := range x.spots {
@@ -139,12 +135,8 @@ func (s *Site) judge(x *estimate, rows []truth.Row) {
 		s.HeldOut = &Held{s.Before, truth.Rate(after)}
 	}
 	for _, c := range s.curves {
-		sum := 0.0
-		for _, p := range c.spots {
-			sum += p.log / float64(len(c.spots))
-		}
-		was, is := mean(c.was), mean(c.is)
-		c.kept = len(c.was) >= fewest && was > worth && (is < was || is < clearly*was && math.Abs(sum) > oneWay*was)
+		was := mean(c.was)
+		c.kept = len(c.was) >= fewest && was > moved && mean(c.is) < harm*was
 	}
 }
 
@@ -184,15 +176,15 @@ func (s *Site) apply(x *estimate, cases []*truth.Case) error {
 func (s *Site) move(x *estimate) {
 	for _, f := range x.slopes {
 		about := &sim.FigureTable()[f.figure]
-		way, sd := x.figure(f)
+		way, bar := x.figure(f)
 		was := s.figures[f.figure]
 		to := round(min(max(was*math.Exp(min(max(way, -far), far)), about.Least), about.Most))
 		if math.Abs(math.Log(to/was)) <= moved {
 			continue
 		}
 		s.figures[f.figure] = to
-		end := func(by float64) float64 { return round(min(max(to*math.Exp(by*sd), about.Least), about.Most)) }
-		s.Moved = append(s.Moved, Moved{about.Name, about.Unit, was, to, end(-nineOfTen), end(nineOfTen)})
+		end := func(by float64) float64 { return round(min(max(to*math.Exp(by*bar), about.Least), about.Most)) }
+		s.Moved = append(s.Moved, Moved{about.Name, about.Unit, was, to, end(-1), end(1)})
 	}
 }
 

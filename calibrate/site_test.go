@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"busbar.dev/calibrate/truth"
+	"busbar.dev/coll"
 	"busbar.dev/predict"
 	"busbar.dev/sim"
 	"busbar.dev/unit"
@@ -211,6 +212,49 @@ func TestNothingToKeep(t *testing.T) {
 	s, err := Cluster([]*truth.Case{slow}, sim.Fitted(), true)
 	if err != nil || len(s.Moved) != 0 || !s.Better() {
 		t.Errorf("%v: %+v", err, s)
+	}
+}
+
+// What NCCL does another way for another type says little of floats.
+func TestOtherType(t *testing.T) {
+	c := synthetic(t, sim.Fitted(), 0, 0)[0]
+	for i := range c.Ops {
+		c.Ops[i].Type = coll.Int8
+		c.Settings[i], _ = c.Predictor.Auto(c.Ops[i])
+		run, err := c.Predictor.Price(c.Ops[i], c.Settings[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Times[i] = run.Time * 3 / 2
+	}
+	s := site(t, []*truth.Case{c})
+	differ := 0
+	for i, op := range c.Ops {
+		op.Type = coll.Float
+		way, _ := c.Predictor.Auto(op)
+		if way.Algo == c.Settings[i].Algo {
+			continue
+		}
+		differ++
+		if by := s.curves[0].residual.At(op.Bytes); by > math.Log(1.5)/2 {
+			t.Errorf("%s: floats go by %v, int8 by %v; corrected by %.3f", op.Bytes, way, c.Settings[i], by)
+		}
+	}
+	if differ == 0 {
+		t.Error("int8 goes as floats do")
+	}
+}
+
+// Sizes that are off by turns this way and that say nothing of those between them.
+func TestByTurns(t *testing.T) {
+	for _, by := range []float64{1.2, 2} {
+		c := synthetic(t, sim.Fitted(), 0, 0)[0]
+		for i := range c.Times {
+			c.Times[i] = unit.Time(float64(c.Times[i]) * math.Pow(by, float64(1-i%2*2)))
+		}
+		if s := site(t, []*truth.Case{c}); s.Better() {
+			t.Errorf("by turns ×%g and as much less: kept", by)
+		}
 	}
 }
 

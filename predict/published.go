@@ -50,10 +50,6 @@ func runsOf(c *cluster.Cluster, l nccl.Layout, sameNodes bool) []publishedRun {
 	if len(l) == 0 {
 		return nil
 	}
-	hosts := map[int]int{}
-	for _, p := range l {
-		hosts[p.Host]++
-	}
 	model := ""
 	for _, d := range c.TypeOf(l[0].Host).Devices {
 		if d.Kind == cluster.GPU {
@@ -62,11 +58,19 @@ func runsOf(c *cluster.Cluster, l nccl.Layout, sameNodes bool) []publishedRun {
 	}
 	var list []publishedRun
 	for _, r := range publishedRuns() {
-		if strings.Contains(model, r.GPU) && (!sameNodes || r.Nodes == len(hosts) && 8*r.Nodes == len(l)) {
+		if strings.Contains(model, r.GPU) && (!sameNodes || 8*r.Nodes == len(l) && r.Nodes == hostsOf(l)) {
 			list = append(list, r)
 		}
 	}
 	return list
+}
+
+func hostsOf(l nccl.Layout) int {
+	hosts := map[int]bool{}
+	for _, p := range l {
+		hosts[p.Host] = true
+	}
+	return len(hosts)
 }
 
 // AskPublished answers a query from published runs alone. source says whose they are. Sizes below the smallest of them

@@ -65,18 +65,29 @@ func nearGPUs(c *cluster.Cluster, l nccl.Layout) (nccl.Layout, string) {
 	t := c.TypeOf(l[0].Host)
 	nearest := t.Nearest()
 	slices.SortStableFunc(nearest, func(a, b cluster.Near) int { return cmp.Compare(a.Class.Type, b.Class.Type) })
-	near, taken := slices.Clone(l), map[int]int{}
+	var near nccl.Layout // where it is another one: layouts may have a million ranks
+	taken, hosts := make([]int32, len(c.Hosts)), 0
 	var numbers []string
 	for i, r := range l {
-		if c.TypeOf(r.Host) != t || taken[r.Host] == len(nearest) {
+		k := int(taken[r.Host])
+		if c.TypeOf(r.Host) != t || k == len(nearest) {
 			return nil, ""
 		}
-		near[i].GPU = nearest[taken[r.Host]].GPU
-		if taken[r.Host]++; r.Host == l[0].Host {
-			numbers = append(numbers, strconv.Itoa(slices.Index(t.Of(cluster.GPU), near[i].GPU)))
+		gpu := nearest[k].GPU
+		if near == nil && gpu != r.GPU {
+			near = slices.Clone(l)
+		}
+		if near != nil {
+			near[i].GPU = gpu
+		}
+		if taken[r.Host]++; k == 0 {
+			hosts++
+		}
+		if r.Host == l[0].Host {
+			numbers = append(numbers, strconv.Itoa(slices.Index(t.Of(cluster.GPU), gpu)))
 		}
 	}
-	if len(taken) == 1 || slices.Equal(near, l) {
+	if hosts == 1 || near == nil {
 		return nil, ""
 	}
 	return near, strings.Join(numbers, ",")

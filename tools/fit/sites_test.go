@@ -102,10 +102,10 @@ func TestOpenMachines(t *testing.T) {
 		most, worst  float64 // mean over machines, and of its error before that a machine may have
 		twice, every bool    // measured in place too; all other points of the machine
 	}{
-		{"same calls", 1, 0.073, 1.3, true, false},
-		{"same calls, each once", 1, 0.075, 1.5, false, false},
-		{"same calls, one of two measurements ×4", 4, 0.09, 1.3, true, false},
-		{"all calls of the machine", 1, 0.1, 1.25, true, true},
+		{"same calls", 1, 0.07, 1.2, true, false},
+		{"same calls, each once", 1, 0.07, 1.2, false, false},
+		{"same calls, one of two measurements ×4", 4, 0.085, 1.2, true, false},
+		{"all calls of the machine", 1, 0.095, 1.2, true, true},
 	} {
 		var was, is, worse []float64
 		for _, name := range names(all, (*truth.Case).Machine) {

@@ -24,7 +24,7 @@ var holders = map[string]struct{ pkg, as string }{
 	"NCCL_DEBUG log":                   {"input/nccllog", "NCCL log"},
 	"nccl-tests output":                {"input/nccltests", "nccl-tests"},
 	"p2pBandwidthLatencyTest":          {"input/p2pbw", "p2pBandwidthLatencyTest"},
-	"nvbandwidth":                      {"input/nvbandwidth", "nvbandwidth"},
+	"nvbandwidth":                      {"input/p2pbw", "nvbandwidth"},
 	"hwloc lstopo XML":                 {"input/hwloc", "lstopo XML"},
 	"ibnetdiscover":                    {"input/ibnet", "ibnetdiscover"},
 	"ibnetdiscover -p":                 {"input/ibnet", "ibnetdiscover -p"},

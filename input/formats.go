@@ -22,7 +22,6 @@ import (
 	"busbar.dev/input/ncclxml"
 	"busbar.dev/input/nodehealth"
 	"busbar.dev/input/numactl"
-	"busbar.dev/input/nvbandwidth"
 	"busbar.dev/input/nvsmi"
 	"busbar.dev/input/p2pbw"
 	"busbar.dev/input/perftest"
@@ -94,8 +93,8 @@ var kinds = []Kind{
 	part("nvidia-smi --query-gpu", 0, nvsmi.MatchQuery, nvsmi.ReadQuery),
 	part("nvidia-smi", 0, nvsmi.MatchSMI, nvsmi.ReadSMI),
 	part("rocm-smi --showtopo", 0, rocmsmi.Match, rocmsmi.Read),
-	part("p2pBandwidthLatencyTest", 0, p2pbw.Match, p2pbw.Read),
-	part("nvbandwidth", 0, nvbandwidth.Match, nvbandwidth.Read),
+	part("p2pBandwidthLatencyTest", 0, p2pbw.P2P.Match, p2pbw.P2P.Read),
+	part("nvbandwidth", 0, p2pbw.NVBandwidth.Match, p2pbw.NVBandwidth.Read),
 	part("ibstat", 0, ibstat.Stat.Match, ibstat.Stat.Read),
 	part("ibstatus", 0, ibstat.Status.Match, ibstat.Status.Read),
 	part("ibv_devinfo", 0, ibstat.Devinfo.Match, ibstat.Devinfo.Read),

@@ -41,7 +41,7 @@ func TestCorpus(t *testing.T) {
 		{slurm.MatchShow, within(slurm.ReadShowWithin)},
 		{k8s.Match, k8s.Read},
 		{nccllog.Match, nccllog.Read},
-		{p2pbw.Match, p2pbw.Read},
+		{p2pbw.P2P.Match, p2pbw.P2P.Read},
 	}
 	shown := 0
 	for _, e := range corpus.Index(t) {

@@ -52,7 +52,7 @@ func ReadP2P(name string, r io.Reader) (*cluster.Fragment, error) {
 					gpus[n] = board.GPU("nvidia", n)
 				}
 			}
-			node = pairtable.NewNode(f, gpus, nil)
+			node = pairtable.NewNode(f, gpus)
 			at[key] = node
 			ends = append(ends, func() { node.Close(hosts...) })
 		}

@@ -21,19 +21,19 @@ func TestCorpus(t *testing.T) {
 	for _, e := range corpus.Index(t, "p2pBandwidthLatencyTest") {
 		t.Run(e.File, func(t *testing.T) {
 			data := corpus.Open(t, e.File)
-			if !Match(data) {
+			if !P2P.Match(data) {
 				t.Error("Match says no")
 			}
-			p, err := read(e.File, strings.NewReader(string(data)))
+			runs, err := P2P.runs(e.File, strings.NewReader(string(data)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(p.runs) != 1 {
-				t.Fatalf("%d runs", len(p.runs))
+			if len(runs) != 1 {
+				t.Fatalf("%d runs", len(runs))
 			}
-			checkFacts(t, p.runs[0], e.Facts)
+			checkFacts(t, runs[0], e.Facts)
 			f := &cluster.Fragment{}
-			if p.runs[0].addNode(f); len(f.Warnings) != 0 {
+			if runs[0].addNode(f); len(f.Warnings) != 0 {
 				t.Errorf("warnings %v", f.Warnings)
 			}
 			checkFragment(t, f)
@@ -97,7 +97,7 @@ func checkFragment(t *testing.T, f *cluster.Fragment) {
 
 func readCorpus(t *testing.T, file string) *cluster.NodeType {
 	t.Helper()
-	f, err := Read(file, strings.NewReader(string(corpus.Open(t, file))))
+	f, err := P2P.Read(file, strings.NewReader(string(corpus.Open(t, file))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ const synthetic = "[1,0]<stdout>:[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]
 	"[1,0]<stdout>:     1  22.00 800.00 \r\n"
 
 func TestReads(t *testing.T) {
-	f, err := Read("log", strings.NewReader(synthetic))
+	f, err := P2P.Read("log", strings.NewReader(synthetic))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestBadInput(t *testing.T) {
 			"0, pciDomainID:0\n", "", "belongs to another device"},
 		{"many runs", strings.Repeat("Device: 0, A\n", 2000), "more than 1024 runs", ""},
 	} {
-		f, err := Read("f", strings.NewReader(tc.in))
+		f, err := P2P.Read("f", strings.NewReader(tc.in))
 		if tc.wantErr != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
 				t.Errorf("%s: error %v, want %q", tc.name, err, tc.wantErr)
@@ -226,7 +226,7 @@ func TestBadInput(t *testing.T) {
 // Two machines quoted in one document are two nodes.
 func TestTwoRuns(t *testing.T) {
 	one := "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n   D\\D 0 1\n 0 9 1\n 1 1 9\n[...]\n"
-	f, err := Read("f", strings.NewReader(one+"text\n"+one))
+	f, err := P2P.Read("f", strings.NewReader(one+"text\n"+one))
 	if err != nil || len(f.Types) != 2 {
 		t.Fatalf("%v: %d types", err, len(f.Types))
 	}
@@ -237,7 +237,7 @@ func TestMatchRefuses(t *testing.T) {
 		"", "GPU0 GPU1 X NV12", "P2P=Enabled", "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)",
 		"# Avg bus bandwidth    : 41.7",
 	} {
-		if Match([]byte(s)) {
+		if P2P.Match([]byte(s)) {
 			t.Errorf("Match(%q)", s)
 		}
 	}
@@ -251,7 +251,7 @@ func TestHuge(t *testing.T) {
 		b.WriteString(" " + strconv.Itoa(i))
 	}
 	b.WriteString("\n 0 1 2 3\n")
-	if _, err := Read("f", strings.NewReader(b.String())); err == nil {
+	if _, err := P2P.Read("f", strings.NewReader(b.String())); err == nil {
 		t.Error("5000 columns were taken")
 	}
 }
@@ -268,5 +268,5 @@ func FuzzRead(f *testing.F) {
 			seeds = append(seeds, string(corpus.Open(f, e.File)))
 		}
 	}
-	readertest.Reader{Match: Match, Read: Read}.Fuzz(f, nil, seeds...)
+	readertest.Reader{Match: P2P.Match, Read: P2P.Read}.Fuzz(f, nil, seeds...)
 }

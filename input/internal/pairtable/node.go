@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/board"
 )
 
 // maxRate is beyond any copy between two devices, in GB/s; a greater figure is a misprint or not a rate.
@@ -21,17 +20,8 @@ type Node struct {
 	pair map[[2]int]int // the tool's numbers to pair
 }
 
-// NewNode begins a node of a fragment with GPUs in the order of their numbers: those that the tool listed, and the
-// columns of its tables.
-func NewNode(f *cluster.Fragment, list map[int]cluster.Device, tables []*Matrix) *Node {
-	for _, m := range tables {
-		for _, c := range m.Cols {
-			number, _ := Number(c)
-			if _, listed := list[number]; !listed {
-				list[number] = board.GPU("nvidia", number)
-			}
-		}
-	}
+// NewNode begins a node of a fragment with GPUs in the order of their numbers.
+func NewNode(f *cluster.Fragment, list map[int]cluster.Device) *Node {
 	n := &Node{frag: f, gpu: map[int]int{}, pair: map[[2]int]int{}}
 	for _, number := range slices.Sorted(maps.Keys(list)) {
 		d := list[number]

@@ -72,7 +72,7 @@ func TestNode(t *testing.T) {
 	f := &cluster.Fragment{Format: "tool", Source: "log"}
 	a, b := board.GPU("nvidia", 0), board.GPU("nvidia", 2)
 	a.PCI, b.PCI = "0000:01:00.0", "0000:01:00.0"
-	n := NewNode(f, map[int]cluster.Device{0: a, 2: b}, nil)
+	n := NewNode(f, map[int]cluster.Device{0: a, 2: b})
 	n.Pair(2, 0).Rate = cluster.FromMeasured(20*unit.GBps, "tool")
 	n.Pair(0, 2).Rate = cluster.FromMeasured(10*unit.GBps, "tool")
 	n.Pair(2, 0).Latency = cluster.FromMeasured(unit.Micros(3), "tool")

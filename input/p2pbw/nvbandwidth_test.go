@@ -1,4 +1,4 @@
-package nvbandwidth
+package p2pbw
 
 import (
 	"fmt"
@@ -13,20 +13,20 @@ import (
 )
 
 // Every sample of the corpus: titles as its index says, each under a test it names.
-func TestCorpus(t *testing.T) {
+func TestNVBandwidthCorpus(t *testing.T) {
 	for _, e := range corpus.Index(t, "nvbandwidth") {
 		t.Run(e.File, func(t *testing.T) {
 			data := corpus.Open(t, e.File)
-			if !Match(data) {
+			if !NVBandwidth.Match(data) {
 				t.Error("Match says no")
 			}
-			p, err := read(e.File, strings.NewReader(string(data)))
-			if err != nil {
-				t.Fatal(err)
+			runs, err := NVBandwidth.runs(e.File, strings.NewReader(string(data)))
+			if err != nil || len(runs) != 1 {
+				t.Fatalf("%v: %d runs", err, len(runs))
 			}
 			var titles []string
 			named := fact(e, "tests")
-			for _, x := range p.tables {
+			for _, x := range runs[0].matrices {
 				if !slices.Contains(titles, x.Title) {
 					titles = append(titles, x.Title)
 				}
@@ -38,11 +38,8 @@ func TestCorpus(t *testing.T) {
 			if !slices.Equal(titles, want) {
 				t.Errorf("headers:\n got %q\nwant %q", titles, want)
 			}
-			if p.tests != len(named) {
-				t.Errorf("%d tests; want %q", p.tests, named)
-			}
 			f := &cluster.Fragment{}
-			p.addNode(f)
+			runs[0].addNode(f)
 			if err := f.Types[0].Check(); err != nil || len(f.Warnings) > 0 {
 				t.Errorf("%v, warnings %v", err, f.Warnings)
 			}
@@ -58,9 +55,9 @@ func fact(e corpus.Entry, key string) (list []string) {
 }
 
 // Figures read off the files by eye.
-func TestFigures(t *testing.T) {
+func TestNVBandwidthFigures(t *testing.T) {
 	name := "p2p-bandwidth/nvbandwidth-h100-x8-v0.4.txt"
-	f, err := Read(name, strings.NewReader(string(corpus.Open(t, name))))
+	f, err := NVBandwidth.Read(name, strings.NewReader(string(corpus.Open(t, name))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,21 +81,22 @@ func TestFigures(t *testing.T) {
 	}
 
 	name = "p2p-bandwidth/nvbandwidth-superbench.log"
-	p, err := read(name, strings.NewReader(string(corpus.Open(t, name))))
-	if err != nil {
-		t.Fatal(err)
+	runs, err := NVBandwidth.runs(name, strings.NewReader(string(corpus.Open(t, name))))
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%v: %d runs", err, len(runs))
 	}
+	p := runs[0]
 	if d := p.devices[0]; p.host != "" || d.Model.Value != "NVIDIA GH200 480GB" || d.PCI != "0009:01:00.0" {
 		t.Errorf("host %q, device %+v", p.host, d)
 	}
-	if len(p.tables) != 0 {
-		t.Errorf("tables between the host and its GPU were read: %+v", p.tables)
+	if len(p.matrices) != 0 {
+		t.Errorf("tables between the host and its GPU were read: %+v", p.matrices)
 	}
 }
 
-// synthetic imitates v0.8 on two GPUs: host name, both unidirectional arrows, a
+// nvbandwidth imitates v0.8 on two GPUs: host name, both unidirectional arrows, a
 // bidirectional test in three tables, a latency test.
-const synthetic = `nvbandwidth Version: v0.8
+const nvbandwidth = `nvbandwidth Version: v0.8
 Driver Version: 570.1
 
 node7
@@ -144,7 +142,7 @@ Device to Device Latency SM GPU(row) <-> GPU(column) (ns)
 `
 
 func TestArrows(t *testing.T) {
-	f, err := Read("x", strings.NewReader(synthetic))
+	f, err := NVBandwidth.Read("x", strings.NewReader(nvbandwidth))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,20 +163,19 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-func TestBadInput(t *testing.T) {
+func TestNVBandwidthBadInput(t *testing.T) {
 	head := "Running x.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n 0 1\n"
 	for _, tc := range []struct {
 		name, in, wantErr, wantWarn string
 	}{
-		{"nothing", "", "no test of nvbandwidth", ""},
-		{"binary", "\x00\xff\xfe", "no test of nvbandwidth", ""},
-		{"cut", "Running x.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n", "", "has no rows"},
+		{"nothing", "", "no device line and no matrix of nvbandwidth", ""},
+		{"binary", "\x00\xff\xfe", "no device line and no matrix of nvbandwidth", ""},
+		{"cut", "Running x.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n", "no device line and no matrix", ""},
 		{"short row", head + "0 N/A 2\n1 2\n", "", "row 1 has 1 cells; the header has 2 columns"},
 		{"negative", head + "0 N/A -2\n1 2 N/A\n", "", "zero, negative"},
 		{"twice", head + "0 N/A 2\n0 N/A 3\n", "", "stands here again"},
-		{"error line", head + "0 N/A 2\n1 2 N/A\n\nERROR: CUDA_ERROR\n", "", "the tool reported"},
 	} {
-		f, err := Read("f", strings.NewReader(tc.in))
+		f, err := NVBandwidth.Read("f", strings.NewReader(tc.in))
 		if tc.wantErr != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
 				t.Errorf("%s: error %v, want %q", tc.name, err, tc.wantErr)
@@ -191,12 +188,12 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func FuzzRead(f *testing.F) {
-	seeds := []string{synthetic}
+func FuzzNVBandwidth(f *testing.F) {
+	seeds := []string{nvbandwidth}
 	if os.Getenv("BUSBAR_SHARED") != "" {
 		for _, e := range corpus.Index(f, "nvbandwidth") {
 			seeds = append(seeds, string(corpus.Open(f, e.File)))
 		}
 	}
-	readertest.Reader{Match: Match, Read: Read}.Fuzz(f, nil, seeds...)
+	readertest.Reader{Match: NVBandwidth.Match, Read: NVBandwidth.Read}.Fuzz(f, nil, seeds...)
 }

@@ -120,9 +120,12 @@ func (c *Case) finding(h *cause.Hypothesis) finding.Finding {
 	return f
 }
 
-// mostlyPrinted reports a text in which programs printed at least as many lines as somebody wrote.
+// mostlyPrinted reports a text in which programs printed more lines than somebody wrote, or as many beside what only
+// may be sentences.
 func (c *Case) mostlyPrinted() bool {
-	return 2*strings.Count(sentences(c.Words), "\n") <= c.Lines
+	written := 2 * strings.Count(sentences(c.Words), "\n")
+	return written < c.Lines || written == c.Lines &&
+		!slices.ContainsFunc(strings.Split(c.Words, "\n"), evidence.English)
 }
 
 // preferSpecific puts a cause whose facts hold another's and one more before it.

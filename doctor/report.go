@@ -75,10 +75,6 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 		c.grade(causes)
 	}
 	c.grade(happened)
-	if r.Described && !c.complains() && !resembles(causes) { // a note that tells of nothing
-		r.Described = false
-		causes = slices.DeleteFunc(causes, func(f finding.Finding) bool { return c.how[f.ID] == cause.None })
-	}
 	if silent := *s; !r.Described && !c.contented() {
 		silent.Told = false
 		r.Blank = silent.Blank()
@@ -107,11 +103,6 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 func (c *Case) contented() bool {
 	return slices.ContainsFunc(c.said,
 		func(x told.Clause) bool { return x.Verdict == told.Works || x.Verdict == told.Settled })
-}
-
-// complains reports that somebody tells of a symptom, or asks the program itself.
-func (c *Case) complains() bool {
-	return c.Asked || c.Told && c.tells(told.Slow, told.Hang, told.Crash)
 }
 
 // described reports that somebody tells of a fault. A sentence that says nothing but that all is well tells of none.
@@ -159,12 +150,6 @@ func quotedText(list []finding.Finding) string {
 		}
 	}
 	return b.String()
-}
-
-// resembles reports that what is told is like some cause at all.
-func resembles(found []finding.Finding) bool {
-	const faint = 0.1
-	return slices.ContainsFunc(found, func(f finding.Finding) bool { return f.Confidence >= faint })
 }
 
 // decided reports that something is likely to be the cause.

@@ -83,7 +83,7 @@ func (t Text) answer(list []string, found []finding.Finding) []string {
 // it.
 func (t Text) collect(found []finding.Finding) (list []string) {
 	for i := range found {
-		if f := &found[i]; f.Severity != finding.Note && len(list) < answerLines-1-2*leading {
+		if f := &found[i]; f.Severity != finding.Note && len(list) < answerLines-1-3*leading {
 			list = append(list, t.head(f))
 			list = append(list, t.part("where: ", f.Where, 1)...)
 		}
@@ -91,12 +91,13 @@ func (t Text) collect(found []finding.Finding) (list []string) {
 	n := 0
 	for i := range found {
 		f := &found[i]
-		if f.Confirm == "" || f.Severity != finding.Note || n == leading {
+		if f.Severity != finding.Note || n == leading {
 			continue
 		}
 		n++
 		list = append(list, fmt.Sprintf("%d. %s  %s", n, t.paint(bold, f.Title), t.paint(dim, said(f))))
 		list = append(list, t.part("run: ", f.Confirm, 1)...)
+		list = append(list, t.part("fix: ", f.Fix, 1)...)
 	}
 	return list
 }

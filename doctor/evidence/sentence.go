@@ -20,6 +20,9 @@ const fewLines = 12
 // Wording reports a line that somebody wrote, with words that join others.
 func Wording(text string) bool { return Sentence(text) && worded(text) }
 
+// English reports one with words that tools' labels do not have.
+func English(text string) bool { return Sentence(text) && english(text) }
+
 // Words that tools' labels do not have, and words that join others.
 var (
 	englishWords = []string{
@@ -83,7 +86,8 @@ func talk(text string) (words int, ok bool) {
 	if len(t) < 4 || len(t) > longestLine {
 		return 0, false
 	}
-	if prose := paragraph(t); !prose && (len(t) > longestLine/4 || anyOf(t, printed)) {
+	prose := paragraph(t)
+	if !prose && (len(t) > longestLine/4 || anyOf(t, printed)) {
 		return 0, false
 	}
 	if message(t) || strings.HasSuffix(t, ":") && !english(t) { // the other is a heading
@@ -103,7 +107,7 @@ func talk(text string) (words int, ok bool) {
 	if len(t) > 6 && strings.IndexByte("IWEF", t[0]) >= 0 && Atoi(t[1:5]) >= 0 && t[5] == ' ' {
 		return 0, false // glog's: I1115 10:00:00
 	}
-	if strings.Count(t, "=") > 2 {
+	if strings.Count(t, "=") > 2 && !prose {
 		return 0, false // settings
 	}
 	for _, w := range strings.Fields(t) {

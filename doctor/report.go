@@ -105,6 +105,9 @@ func (c *Case) contented() bool {
 		func(x told.Clause) bool { return x.Verdict == told.Works || x.Verdict == told.Settled })
 }
 
+// shortest is the number of words up to which a sentence without a complaint tells of nothing: "hello there".
+const shortest = 3
+
 // described reports that somebody tells of a fault. A sentence that says nothing but that all is well tells of none.
 func (c *Case) described() bool {
 	complaint := c.Told && c.tells(told.Slow, told.Hang, told.Crash)
@@ -115,7 +118,9 @@ func (c *Case) described() bool {
 	for i := range c.said {
 		said[c.said[i].Verdict] = true
 	}
-	whole := c.Asked || slices.ContainsFunc(strings.Split(c.Words, "\n"), evidence.Wording)
+	whole := c.Asked || slices.ContainsFunc(strings.Split(c.Words, "\n"), func(line string) bool {
+		return len(strings.Fields(line)) > shortest && evidence.Wording(line)
+	})
 	return complaint || whole && (said[told.Fails] || said[told.Seen])
 }
 

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -87,11 +88,7 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 // weighed is the case as the model sees it.
 func (c *Case) weighed(found []finding.Finding, clauses []told.Clause) *cause.Case {
 	x := &cause.Case{Told: clauses, Shown: map[string]cause.Grade{}, Setting: c.value}
-	for id, g := range c.how {
-		if g == cause.Excludes {
-			x.Shown[id] = g
-		}
-	}
+	maps.Copy(x.Shown, c.how)
 	for i := range found {
 		x.Shown[found[i].ID] = c.how[found[i].ID]
 		if found[i].Severity == finding.Note && c.how[found[i].ID] != cause.Expects {

@@ -74,7 +74,7 @@ func (c *Cause) ledger(x *Case) (tried Tried, because *told.Clause) {
 		clause := &x.Told[i]
 		entry := Untried
 		switch {
-		case anyIn(c.ok, clause.Norm):
+		case anyIn(c.ok, clause.Norm) && x.Shown[c.ID] != States: // what is printed is believed
 			entry = InVain
 		case clause.Verdict == told.Seen && !clause.Shown || !anyIn(c.remedies, clause.Norm):
 		case clause.Verdict == told.Works:

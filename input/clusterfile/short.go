@@ -111,30 +111,11 @@ func gpuNamed(name string) (hardware.GPUModel, error) {
 			return g, nil
 		}
 	}
-	key := letters(name)
-	var near []string
-	for _, g := range hardware.GPUs() {
-		if k := letters(g.Name); key != "" && (strings.HasPrefix(k, key[:min(len(key), 4)]) || strings.HasPrefix(key, k)) {
-			near = append(near, g.Name)
-		}
-	}
-	if len(near) > 0 {
-		return g, fmt.Errorf("no GPU %q in the catalogue; similar: %s", name, strings.Join(near[:min(len(near), 8)], ", "))
-	}
 	return g, fmt.Errorf("no GPU %q in the catalogue; `busbar list hardware gpu` lists them", name)
 }
 
 // memory is the size in a GPU's name: 80 of A100-SXM4-80GB.
 var memory = lazyre.New(`(?i)(\d+) ?GB\b`)
-
-func letters(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return -1
-	}, strings.ToLower(s))
-}
 
 // maxPort is faster than any port sold: beyond it somebody wrote bytes for bits.
 const maxPort = 1600 * unit.Gbps

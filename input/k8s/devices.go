@@ -103,12 +103,8 @@ func (o *objects) lookGPUs(n *node, in *inside) {
 	}
 	if v := n.label("nvidia.com/gpu.count"); v != "" {
 		labelled := o.count(n, "nvidia.com/gpu.count", v, maxGPUs)
-		shared, _ := strconv.Atoi(n.label("nvidia.com/gpu.replicas"))
-		switch {
-		case in.gpus != 0 && in.gpus != labelled && in.gpus != labelled*shared:
+		if in.gpus != 0 && in.gpus != labelled { // of GPUs that are shared by time a node offers more
 			o.warn(n, "capacity nvidia.com/gpu is %d, label nvidia.com/gpu.count %d; kept the label", in.gpus, labelled)
-		case shared > 1 && in.gpus == labelled*shared:
-			o.warn(n, "%d GPUs are offered as %d (time-slicing); counted %d", labelled, in.gpus, labelled)
 		}
 		in.gpus, in.vendor = labelled, "nvidia"
 	}
@@ -140,20 +136,14 @@ func (o *objects) lookGPUs(n *node, in *inside) {
 	}
 }
 
-// count reads a quantity such as 8 or 1k. What is negative, no number or above
-// the limit counts as none, with a warning.
+// count reads a quantity. What is negative, no number or above the limit, as 1k is, counts as none, with a warning.
 func (o *objects) count(n *node, what, s string, most int) int {
-	digits, thousand := strings.CutSuffix(s, "k")
-	mul := 1
-	if thousand {
-		mul = 1000
-	}
-	v, err := strconv.Atoi(digits)
-	if err != nil || v < 0 || v > 1<<20 || v*mul > most {
+	v, err := strconv.Atoi(s)
+	if err != nil || v < 0 || v > most {
 		o.warn(n, "%s is %s; expected a number of devices up to %d; not counted", what, s, most)
 		return 0
 	}
-	return v * mul
+	return v
 }
 
 func (in *inside) nodeType() *cluster.NodeType {

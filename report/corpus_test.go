@@ -38,7 +38,6 @@ func TestCorpus(t *testing.T) {
 		{ibnet.MatchLinkInfo, ibnet.ReadLinkInfo},
 		{nvsmi.MatchTopo, nvsmi.ReadTopo},
 		{slurm.MatchConf, within(slurm.ReadConfWithin)},
-		{slurm.MatchShow, within(slurm.ReadShowWithin)},
 		{k8s.Match, k8s.Read},
 		{nccllog.Match, nccllog.Read},
 		{p2pbw.P2P.Match, p2pbw.P2P.Read},

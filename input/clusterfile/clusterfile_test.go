@@ -193,7 +193,10 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"types:\n  x: {gpus: 8 x H100}\nnodes:\n  - hosts: a,a\n    type: x\n", "listed twice"},
 		{"types:\n  x: {gpus: 8 x H900}\nnodes:\n  - hosts: a\n    type: x\n", "test.yaml:2: types.x.gpus: no GPU \"H900\""},
 		{"types:\n  x: {gpus: A100 x 4}\nnodes:\n  - hosts: a\n    type: x\n", "the count comes first: 4 x A100"},
-		{"types:\n  x: {gpus: 4 x A100-SXM4-90GB}\nnodes:\n  - hosts: a\n    type: x\n", "`busbar list hardware gpu` lists them"},
+		{
+			"types:\n  x: {gpus: 4 x A100-SXM4-90GB}\nnodes:\n  - hosts: a\n    type: x\n",
+			"`busbar list hardware gpu` lists them",
+		},
 		{"types:\n  x: {nics: HDR x 2}\nnodes:\n  - hosts: a\n    type: x\n", "the count comes first: 2 x HDR"},
 		{"types:\n  x: {nics: 1 x 400GB/s}\nnodes:\n  - hosts: a\n    type: x\n", "Gb/s (bits) meant?"},
 		{"types:\n  x: {nics: 1 x HDR infiniban}\nnodes:\n  - hosts: a\n    type: x\n", "is no network"},

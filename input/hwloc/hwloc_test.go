@@ -214,7 +214,8 @@ func TestBadInput(t *testing.T) {
 		"bad mask":    {strings.Replace(machineXML, `cpuset="0x0000000f"`, `cpuset="0xf...f"`, 1), "", "CPU mask"},
 		"idle":        {strings.ReplaceAll(machineXML, "63.015385", "4.000000"), "", "while a GPU is idle"},
 		"nested too deep": {
-			"<topology><object type=\"Machine\">" + strings.Repeat("<object type=\"Package\">", 600), "nested more than 256 deep", "",
+			"<topology><object type=\"Machine\">" + strings.Repeat("<object type=\"Package\">", 600),
+			"nested more than 256 deep", "",
 		},
 		"entities": {
 			"<topology><!DOCTYPE lolz [<!ENTITY a \"aaaa\">]><object type=\"Machine\"><object " +

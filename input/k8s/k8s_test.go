@@ -221,8 +221,11 @@ func TestDevices(t *testing.T) {
 			"shared RDMA", obj("n1", append(h100, "@rdma/hca_shared_devices_a=1k")...),
 			"NVIDIA-H100-80GB-HBM3 ×8 79.6 GiB nvidia sm90 nics 0", "rdma/hca_shared_devices_a",
 		},
-		{"time-slicing", obj("n1", "nvidia.com/gpu.product=A100-SHARED", "nvidia.com/gpu.count=2",
-			"nvidia.com/gpu.replicas=4", "@nvidia.com/gpu=8"), "A100 ×2 0 nvidia sm0 nics 0", "capacity nvidia.com/gpu is 8, label nvidia.com/gpu.count 2; kept the label"},
+		{
+			"time-slicing", obj("n1", "nvidia.com/gpu.product=A100-SHARED", "nvidia.com/gpu.count=2",
+				"nvidia.com/gpu.replicas=4", "@nvidia.com/gpu=8"), "A100 ×2 0 nvidia sm0 nics 0",
+			"capacity nvidia.com/gpu is 8, label nvidia.com/gpu.count 2; kept the label",
+		},
 		{
 			"MIG", obj("n1", "nvidia.com/gpu.product=A100-SXM4-80GB-MIG-1g.10gb", "nvidia.com/gpu.count=7", "@nvidia.com/gpu=7"),
 			"A100-SXM4-80GB ×7 0 nvidia sm0 nics 0", "7 MIG slices (1g.10gb)",

@@ -19,42 +19,15 @@ const (
 	formatYAML = "Slurm topology.yaml"
 )
 
-// MatchConf reports whether a topology.conf is in the text: a SwitchName line
-// with Nodes or Switches, or a BlockName line with Nodes.
+// MatchConf reports whether a topology.conf, or what "scontrol show topology" prints, is in the text: a SwitchName or
+// BlockName line with Nodes, Switches, Level or BlockIndex.
 func MatchConf(data []byte) bool {
-	show, conf := sniff(data)
-	return conf && !show
-}
-
-// MatchShow reports whether "scontrol show topology" printed lines into the
-// text: SwitchName with Level, or BlockName with BlockIndex.
-func MatchShow(data []byte) bool {
-	show, _ := sniff(data)
-	return show
-}
-
-// sniff finds out which of the two is in the text.
-func sniff(data []byte) (show, conf bool) {
 	for r := range definitions(string(data)) {
-		switch {
-		case r.isProse():
-		case r.get("Level") != "" || r.get("BlockIndex") != "":
-			return true, conf
-		case r.get("Nodes") != "" || r.get("Switches") != "":
-			conf = true
+		if !r.isProse() && (r.shown() || r.get("Nodes")+r.get("Switches") != "") {
+			return true
 		}
 	}
-	return false, conf
-}
-
-// ReadConfWithin reads a topology.conf of either kind, tree or block.
-func ReadConfWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
-	return readTree(b, name, formatConf, r)
-}
-
-// ReadShowWithin reads the output of "scontrol show topology", tree or block.
-func ReadShowWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
-	return readTree(b, name, formatShow, r)
+	return false
 }
 
 // kind is what a record defines.
@@ -83,6 +56,9 @@ type record struct {
 }
 
 func (r *record) get(key string) string { return get(r.fields, key) }
+
+// shown reports a record that scontrol printed.
+func (r *record) shown() bool { return r.get("Level")+r.get("BlockIndex") != "" }
 
 // isProse reports a sentence about SwitchName=…, which is no definition.
 func (r *record) isProse() bool { return r.junk && r.get("Nodes") == "" && r.get("Switches") == "" }
@@ -144,12 +120,13 @@ type treeReader struct {
 	blocks  bool // topology/block plans with what was read
 }
 
-func readTree(b *cluster.Budget, name, format string, r io.Reader) (*cluster.Fragment, error) {
+// ReadConfWithin reads a topology.conf, or the output of "scontrol show topology", of a tree or of blocks.
+func ReadConfWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
 	text, err := readText(name, r)
 	if err != nil {
 		return nil, err
 	}
-	f := &cluster.Fragment{Format: format, Source: name}
+	f := &cluster.Fragment{Format: formatConf, Source: name}
 	tr := treeReader{budget: b, f: f, tree: switchtree.New()}
 	for r := range definitions(text) {
 		if err := tr.addRecord(r); err != nil {
@@ -158,7 +135,7 @@ func readTree(b *cluster.Budget, name, format string, r io.Reader) (*cluster.Fra
 	}
 	if tr.records == 0 {
 		return nil, fmt.Errorf("%s: no SwitchName= or BlockName= line; expected %s with Nodes= or Switches= on such lines",
-			name, format)
+			name, formatConf)
 	}
 	return tr.filled()
 }
@@ -191,7 +168,9 @@ func (tr *treeReader) addRecord(r record) error {
 		f.Warnf(r.line, r.name, "not the name of one switch or block; line skipped")
 		return nil
 	}
-	tr.records++
+	if tr.records++; r.shown() {
+		f.Format = formatShow
+	}
 	tr.blocks = tr.blocks || r.kind == aBlock
 	tr.shownSize(r.get("BlockSize"))
 	if r.junk {

@@ -10,10 +10,6 @@ func ReadConf(name string, r io.Reader) (*cluster.Fragment, error) {
 	return ReadConfWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
 }
 
-func ReadShow(name string, r io.Reader) (*cluster.Fragment, error) {
-	return ReadShowWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
-}
-
 func ReadNodes(name string, r io.Reader) (*cluster.Fragment, error) {
 	return ReadNodesWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
 }

@@ -71,12 +71,7 @@ func fuzz(f *testing.F, match func([]byte) bool, read func(string, io.Reader) (*
 	})
 }
 
-// One parser reads both forms, so either match will do.
-func matchTree(b []byte) bool { return MatchShow(b) || MatchConf(b) }
-
-func FuzzReadConf(f *testing.F) { fuzz(f, matchTree, ReadConf) }
-
-func FuzzReadShow(f *testing.F) { fuzz(f, matchTree, ReadShow) }
+func FuzzReadConf(f *testing.F) { fuzz(f, MatchConf, ReadConf) }
 
 func FuzzReadYAML(f *testing.F) { fuzz(f, MatchYAML, ReadYAML) }
 
@@ -91,7 +86,7 @@ func TestLarge(t *testing.T) {
 	// to read is linear in it
 	noise := []byte(strings.Repeat("x=y 1: [2,3]<stdout>: a\\\n\x00\x1b[1m= SwitchName\n", 4<<20/48))
 	start := time.Now()
-	for _, m := range []func([]byte) bool{MatchConf, MatchShow, MatchYAML, MatchNodes} {
+	for _, m := range []func([]byte) bool{MatchConf, MatchYAML, MatchNodes} {
 		if m(noise) {
 			t.Error("noise was recognised")
 		}

@@ -49,7 +49,7 @@ func TestLiveSlurm(t *testing.T) {
 		strings.Contains(log.String(), "cannot create auth context") {
 		t.Skip("this Slurm has no plugin to run without keys")
 	}
-	f, err := ReadShow("scontrol", strings.NewReader(shown))
+	f, err := ReadConf("scontrol", strings.NewReader(shown))
 	if err != nil {
 		t.Fatalf("%v\nscontrol: %s\nslurmctld:\n%s", err, shown, log.String())
 	}

@@ -21,8 +21,8 @@ func TestCorpusConf(t *testing.T) {
 	for _, e := range corpus.Index(t, "Slurm topology.conf") {
 		base := e.File[strings.LastIndexByte(e.File, '/')+1:]
 		data := corpus.Open(t, e.File)
-		if !MatchConf(data) || MatchShow(data) || MatchYAML(data) || MatchNodes(data) {
-			t.Errorf("%s: recognised as conf %v, show %v, yaml %v, nodes %v", base, MatchConf(data), MatchShow(data),
+		if !MatchConf(data) || MatchYAML(data) || MatchNodes(data) {
+			t.Errorf("%s: recognised as conf %v, yaml %v, nodes %v", base, MatchConf(data),
 				MatchYAML(data), MatchNodes(data))
 		}
 		f, err := ReadConf(e.File, bytes.NewReader(data))
@@ -97,10 +97,10 @@ func TestCorpusTiers(t *testing.T) {
 func TestCorpusShow(t *testing.T) {
 	for _, e := range corpus.Index(t, "scontrol show topology") {
 		data := corpus.Open(t, e.File)
-		if !MatchShow(data) || MatchConf(data) || MatchNodes(data) {
+		if !MatchConf(data) || MatchNodes(data) {
 			t.Error(e.File, "not recognised")
 		}
-		f, err := ReadShow(e.File, bytes.NewReader(data))
+		f, err := ReadConf(e.File, bytes.NewReader(data))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,11 +266,8 @@ func TestBlockSizes(t *testing.T) {
 			"  nodes: n[1-2]\n", "[2 4]"},
 	} {
 		read := ReadConf
-		switch {
-		case MatchYAML([]byte(tt.text)):
+		if MatchYAML([]byte(tt.text)) {
 			read = ReadYAML
-		case MatchShow([]byte(tt.text)):
-			read = ReadShow
 		}
 		f, err := read("x", strings.NewReader(tt.text))
 		if err != nil {
@@ -303,10 +300,10 @@ func TestShow(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		if !MatchShow([]byte(tt.in)) || MatchConf([]byte(tt.in)) {
+		if !MatchConf([]byte(tt.in)) {
 			t.Errorf("%s: not recognised", tt.name)
 		}
-		f, err := ReadShow("x", strings.NewReader(tt.in))
+		f, err := ReadConf("x", strings.NewReader(tt.in))
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
@@ -406,9 +403,9 @@ func TestMatchNothingElse(t *testing.T) {
 			continue
 		}
 		data := corpus.Open(t, e.File)
-		got := []bool{MatchConf(data), MatchShow(data), MatchYAML(data), MatchNodes(data)}
+		got := []bool{MatchConf(data), MatchYAML(data), MatchNodes(data)}
 		if slices.Contains(got, true) {
-			t.Errorf("%s: recognised as conf, show, yaml, nodes: %v", e.File, got)
+			t.Errorf("%s: recognised as conf, yaml, nodes: %v", e.File, got)
 		}
 	}
 }

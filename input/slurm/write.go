@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -58,12 +57,8 @@ func WriteYAML(w io.Writer, c *cluster.Cluster) error {
 	if len(v.tree) > 0 {
 		b.WriteString("- topology: tree\n  cluster_default: true\n  tree:\n    switches:\n")
 		for _, s := range v.tree {
-			fmt.Fprintf(b, "      - switch: %s\n", strconv.Quote(s.name))
-			if len(s.down) > 0 {
-				fmt.Fprintf(b, "        children: %s\n", strconv.Quote(cluster.FormatSlurmHosts(s.down)))
-			} else {
-				fmt.Fprintf(b, "        nodes: %s\n", strconv.Quote(cluster.FormatSlurmHosts(s.hosts)))
-			}
+			key, list := s.under("nodes", "children")
+			fmt.Fprintf(b, "      - switch: %q\n        %s: %q\n", s.name, key, list)
 		}
 	}
 	if len(v.domains) > 0 {
@@ -73,8 +68,7 @@ func WriteYAML(w io.Writer, c *cluster.Cluster) error {
 		}
 		b.WriteString("    blocks:\n")
 		for _, d := range v.domains {
-			fmt.Fprintf(b, "      - block: %s\n        nodes: %s\n", strconv.Quote(d.name),
-				strconv.Quote(cluster.FormatSlurmHosts(d.hosts)))
+			fmt.Fprintf(b, "      - block: %q\n        nodes: %q\n", d.name, cluster.FormatSlurmHosts(d.hosts))
 		}
 	}
 	return b.Flush()
@@ -85,6 +79,14 @@ type entry struct {
 	name        string
 	hosts, down []string
 	note        string
+}
+
+// under is what hangs on a switch, with the key for hosts or for switches.
+func (e *entry) under(hosts, switches string) (key, list string) {
+	if len(e.down) > 0 {
+		return switches, cluster.FormatSlurmHosts(e.down)
+	}
+	return hosts, cluster.FormatSlurmHosts(e.hosts)
 }
 
 // view is a cluster's network in Slurm's terms.
@@ -280,11 +282,8 @@ func (v *view) confTree(b *bufio.Writer) {
 		if s.note != "" {
 			fmt.Fprintf(b, "# %s: %s\n", s.name, s.note)
 		}
-		if len(s.down) > 0 {
-			fmt.Fprintf(b, "SwitchName=%s Switches=%s\n", s.name, cluster.FormatSlurmHosts(s.down))
-		} else {
-			fmt.Fprintf(b, "SwitchName=%s Nodes=%s\n", s.name, cluster.FormatSlurmHosts(s.hosts))
-		}
+		key, list := s.under("Nodes", "Switches")
+		fmt.Fprintf(b, "SwitchName=%s %s=%s\n", s.name, key, list)
 	}
 }
 
@@ -295,11 +294,7 @@ func (v *view) confBlocks(b *bufio.Writer) {
 	for _, e := range v.domains {
 		fmt.Fprintf(b, "BlockName=%s Nodes=%s\n", e.name, cluster.FormatSlurmHosts(e.hosts))
 	}
-	list := ""
-	for _, n := range v.blockSizes() {
-		list += "," + strconv.Itoa(n)
-	}
-	fmt.Fprintf(b, "BlockSizes=%s\n", list[1:])
+	fmt.Fprintf(b, "BlockSizes=%s\n", strings.ReplaceAll(strings.Trim(fmt.Sprint(v.blockSizes()), "[]"), " ", ","))
 }
 
 // blockSizes is what Slurm may plan in: what a source says, else the smallest block, and twice that as

@@ -2,13 +2,12 @@ package snapshot
 
 import (
 	"archive/tar"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"path"
-	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -92,7 +91,7 @@ func readTree(b *cluster.Budget, in io.Reader) (*tree, error) {
 	return t, b.TakeBytes(kept)
 }
 
-// machine finds the folder that holds sys and proc.
+// machine finds the folder that holds sys and proc; without one it is the archive itself, which may hold RDMA devices.
 func (t *tree) machine() (fs.FS, error) {
 	best := ""
 	for name, e := range t.entries {
@@ -104,18 +103,5 @@ func (t *tree) machine() (fs.FS, error) {
 			best = dir
 		}
 	}
-	if best != "" {
-		return fs.Sub(t, best)
-	}
-	// A bare copy of /sys/class/infiniband: device folders with ports in them. Of
-	// several, the first by name, whatever the order of a map.
-	for _, name := range slices.Sorted(maps.Keys(t.entries)) {
-		parts := strings.Split(name, "/")
-		for i := 1; i+1 < len(parts); i++ {
-			if parts[i+1] == "ports" {
-				return fs.Sub(t, strings.Join(parts[:i], "/"))
-			}
-		}
-	}
-	return nil, errors.New("no folder sys in the archive; expected /sys and /proc of a machine")
+	return fs.Sub(t, cmp.Or(best, "."))
 }

@@ -97,7 +97,7 @@ func TestBadArchives(t *testing.T) {
 		want string
 	}{
 		{"cut", good[:len(good)/2], "x.tar:"},
-		{"no machine", pack(t, false, map[string]string{"a/b": "c"}), "no folder sys"},
+		{"no machine", pack(t, false, map[string]string{"a/b": "c"}), "no /sys in it"},
 		{"empty", pack(t, false, nil), "empty archive"},
 		{"no tar inside", []byte("BZh91AY&SY garbage"), "x.tar:"},
 	} {

@@ -15,8 +15,8 @@ import (
 // reader to what the index says must be found, and as what Read recognises it.
 // Formats that hold no topology are recognised and refused with their name.
 var holders = map[string]struct{ pkg, as string }{
-	"nvidia-smi topo -m":               {"input/nvsmi", "nvidia-smi topo -m"},
-	"nvidia-smi topo -p2p":             {"input/nvsmi", "nvidia-smi topo -p2p"},
+	"nvidia-smi topo -m":               {"input/nvsmi", "nvidia-smi topo -m or -p2p"},
+	"nvidia-smi topo -p2p":             {"input/nvsmi", "nvidia-smi topo -m or -p2p"},
 	"rocm-smi --showtopo":              {"input/rocmsmi", "rocm-smi --showtopo"},
 	"NCCL topology XML":                {"input/ncclxml", "NCCL topology XML"},
 	"RCCL topology XML":                {"input/ncclxml", "NCCL topology XML"},

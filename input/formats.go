@@ -39,7 +39,7 @@ type Class uint16
 
 // The classes, and what Kind.Read gives of their texts.
 const (
-	Part  Class = 1 << iota // of a cluster: *cluster.Fragment
+	Part  Class = 1 << iota // of a cluster: *cluster.Fragment, or several
 	Table                   // that a benchmark printed: result.Sweeps, *nccltests.Output, []perftest.Table
 	Log                     // of a job: *joblog.Log
 	Trace                   // of a profiler: *trace.Trace
@@ -86,8 +86,7 @@ var kinds = []Kind{
 	{"scontrol show node", Part | Entire, slurm.MatchNodes, within(slurm.ReadNodesWithin)},
 	part("lldpctl -f json", Entire, lldp.Match, lldp.Read),
 	part("nvidia-smi -q", 0, nvsmi.MatchPlain, nvsmi.ReadPlain),
-	part("nvidia-smi topo -m", 0, nvsmi.MatchTopo, nvsmi.ReadTopo),
-	part("nvidia-smi topo -p2p", 0, nvsmi.MatchP2P, nvsmi.ReadP2P),
+	{"nvidia-smi topo -m or -p2p", Part, nvsmi.MatchMatrix, stream(nvsmi.ReadMatrices)},
 	part("nvidia-smi -L", 0, nvsmi.MatchList, nvsmi.ReadList),
 	part("nvidia-smi --query-gpu", 0, nvsmi.MatchQuery, nvsmi.ReadQuery),
 	part("nvidia-smi", 0, nvsmi.MatchSMI, nvsmi.ReadSMI),

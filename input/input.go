@@ -89,14 +89,20 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 			return nil, err
 		}
 		x, err := k.read(b, name, data)
-		frag, _ := x.(*cluster.Fragment)
-		if err == nil {
-			err = b.Keep(frag)
+		list, _ := x.([]*cluster.Fragment)
+		if f, one := x.(*cluster.Fragment); one {
+			list = append(list, f)
+		}
+		for _, f := range list {
+			if err == nil {
+				err = b.Keep(f)
+			}
+			if err == nil {
+				frags = append(frags, f)
+			}
 		}
 		if err != nil {
 			failed = append(failed, err)
-		} else {
-			frags = append(frags, frag)
 		}
 	}
 	if len(frags) == 0 && len(failed) == 0 && clusterfile.Resembles(data) {

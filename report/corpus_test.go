@@ -2,6 +2,8 @@ package report
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -36,7 +38,13 @@ func TestCorpus(t *testing.T) {
 		{hwloc.Match, hwloc.Read},
 		{ibnet.MatchDiscover, ibnet.ReadDiscover},
 		{ibnet.MatchLinkInfo, ibnet.ReadLinkInfo},
-		{nvsmi.MatchTopo, nvsmi.ReadTopo},
+		{nvsmi.MatchMatrix, func(name string, r io.Reader) (*cluster.Fragment, error) {
+			list, err := nvsmi.ReadMatrices(name, r)
+			if len(list) == 0 {
+				return nil, cmp.Or(err, errors.New("no matrix"))
+			}
+			return list[0], err
+		}},
 		{slurm.MatchConf, within(slurm.ReadConfWithin)},
 		{k8s.Match, k8s.Read},
 		{nccllog.Match, nccllog.Read},

@@ -27,10 +27,11 @@ func TestMatrixReadsBack(t *testing.T) {
 		if err := Matrix(&b, alone(typ, 2)); err != nil {
 			t.Fatal(err)
 		}
-		f, err := nvsmi.ReadTopo("matrix", strings.NewReader(b.String()))
-		if err != nil {
+		list, err := nvsmi.ReadMatrices("matrix", strings.NewReader(b.String()))
+		if err != nil || len(list) != 1 {
 			t.Fatalf("%s: %v in\n%s", typ.Name, err, b.String())
 		}
+		f := list[0]
 		if len(f.Warnings) > 0 {
 			t.Errorf("%s: %v", typ.Name, f.Warnings)
 		}

@@ -38,7 +38,7 @@ func TestCorpusTopo(t *testing.T) {
 	for _, e := range corpus.Index(t, "nvidia-smi topo -m") {
 		seen++
 		t.Run(e.File, func(t *testing.T) {
-			f, node := readSample(t, e.File, MatchTopo, ReadTopo)
+			f, node := readSample(t, e.File, matchTopo, readTopoOnly)
 			for _, w := range f.Warnings {
 				if !strings.Contains(w.Text, "affinity") && !strings.Contains(w.Text, "no row for") {
 					t.Errorf("warned: %v", w)
@@ -50,7 +50,7 @@ func TestCorpusTopo(t *testing.T) {
 			checkLegend(t, e, node)
 			checkHeader(t, e)
 			checkTreeSays(t, node)
-			if MatchP2P(corpus.Open(t, e.File)) {
+			if matchP2P(corpus.Open(t, e.File)) {
 				t.Error("taken for a matrix of peer access too")
 			}
 			must, ok := mustFind[e.File]
@@ -157,7 +157,7 @@ func checkLegend(t *testing.T, e corpus.Entry, node *cluster.NodeType) {
 
 func checkHeader(t *testing.T, e corpus.Entry) {
 	t.Helper()
-	tables, err := scan("", bytes.NewReader(corpus.Open(t, e.File)), false)
+	tables, err := scan("", bytes.NewReader(corpus.Open(t, e.File)))
 	if err != nil || len(tables) != 1 {
 		t.Fatalf("%d tables, %v", len(tables), err)
 	}
@@ -198,7 +198,7 @@ func TestCorpusP2P(t *testing.T) {
 	for _, e := range corpus.Index(t, "nvidia-smi topo -p2p") {
 		seen++
 		t.Run(e.File, func(t *testing.T) {
-			f, node := readSample(t, e.File, MatchP2P, ReadP2P)
+			f, node := readSample(t, e.File, matchP2P, readP2POnly)
 			if len(f.Warnings) > 0 {
 				t.Errorf("warned: %v", f.Warnings)
 			}
@@ -218,7 +218,7 @@ func TestCorpusP2P(t *testing.T) {
 					t.Errorf("%d ordered pairs say %s; want %d", got[word], word, 2*int(n.(float64)))
 				}
 			}
-			if MatchTopo(corpus.Open(t, e.File)) {
+			if matchTopo(corpus.Open(t, e.File)) {
 				t.Error("taken for a matrix of path classes too")
 			}
 			if strings.Contains(e.MustFind, "not supported by chipset") &&

@@ -10,7 +10,7 @@ import (
 
 // The matrix of topo -m, here of two hosts whose lines pdsh marked, becomes one node a host; what cannot be used is a
 // warning with its line.
-func ExampleReadTopo() {
+func ExampleReadMatrices() {
 	text := `node1: 	GPU0	GPU1	NIC0	CPU Affinity
 node1: GPU0	X	NV12	PIX	0-63
 node1: GPU1	NV12	X	SYS	64-127
@@ -18,11 +18,12 @@ node2: 	GPU0	GPU1	NIC0	CPU Affinity
 node2: GPU0	X	NV12	PIX	0-63
 node2: GPU1	NV12	X	???	64-127
 `
-	f, err := nvsmi.ReadTopo("topo.txt", strings.NewReader(text))
+	list, err := nvsmi.ReadMatrices("topo.txt", strings.NewReader(text))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	f := list[0]
 	for _, h := range f.Hosts {
 		t := f.Types[h.Type]
 		fmt.Println(h.Name, t.Count(cluster.GPU), "GPUs", t.Count(cluster.NIC), "NIC")

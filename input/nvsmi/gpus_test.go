@@ -272,8 +272,8 @@ func TestGPUErrors(t *testing.T) {
 		{"xml", ReadXML, "<gpu/>", "in: no GPU in an nvidia_smi_log"},
 		{"xml deep", ReadXML, deep, "in: no GPU in an nvidia_smi_log"},
 		{"xml without end", ReadXML, "\n\n<nvidia_smi_log>", "in: no GPU in an nvidia_smi_log"},
-		{"peer access", ReadP2P, "\tGPU0\tGPU1\nGPU0\t X \tPIX\n", "in: no matrix of peer access found"},
-		{"peer access too wide", ReadP2P, "\t" + wide(200) + "\nGPU0\tX\tOK\n", "in:1: 200 columns"},
+		{"peer access", readP2POnly, "\tGPU0\tGPU1\nGPU0\t X \tPIX\n", "in: no matrix of nvidia-smi topo -p2p"},
+		{"peer access too wide", readP2POnly, "\t" + wide(200) + "\nGPU0\tX\tOK\n", "in:1: 200 columns"},
 	} {
 		_, err := c.read("in", strings.NewReader(c.in))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
@@ -309,10 +309,10 @@ func TestP2P(t *testing.T) {
 		},
 		{"cut off", head + " GPU0\tX\tOK\t\n", "gpu0>gpu1 yes ", []string{"no row for GPU1"}},
 	} {
-		if !MatchP2P([]byte(c.in)) || MatchTopo([]byte(c.in)) && c.warn == nil {
+		if !matchP2P([]byte(c.in)) || matchTopo([]byte(c.in)) && c.warn == nil {
 			t.Errorf("%s: not recognised, or as a matrix of classes", c.name)
 		}
-		f, err := ReadP2P("in", strings.NewReader(c.in))
+		f, err := readP2POnly("in", strings.NewReader(c.in))
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue

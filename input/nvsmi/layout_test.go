@@ -214,10 +214,10 @@ func TestLayouts(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if !MatchTopo([]byte(c.in)) {
+			if !matchTopo([]byte(c.in)) {
 				t.Error("not recognised")
 			}
-			f, err := ReadTopo("in", strings.NewReader(c.in))
+			f, err := readTopoOnly("in", strings.NewReader(c.in))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -257,14 +257,14 @@ func checkWarnings(t *testing.T, got []cluster.Warning, want []string) {
 
 func TestTopoErrors(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
-		{"nothing", "", "in: no matrix of path classes found"},
-		{"header alone", "\tGPU0\tGPU1\tCPU Affinity\n", "in: no matrix of path classes found"},
-		{"peer access", "\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n", "in: no matrix of path classes found"},
-		{"binary", "\x00\x01GPU0\xff\xfe", "in: no matrix of path classes found"},
+		{"nothing", "", "in: no matrix of nvidia-smi topo -m"},
+		{"header alone", "\tGPU0\tGPU1\tCPU Affinity\n", "in: no matrix of nvidia-smi topo -m"},
+		{"peer access", "\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n", "in: no matrix of nvidia-smi topo -m"},
+		{"binary", "\x00\x01GPU0\xff\xfe", "in: no matrix of nvidia-smi topo -m"},
 		{
 			"a terminal folded a header of GPUs",
 			"     GPU0 GPU1\nGPU2 CPU Affinity\nGPU0  X  PIX\nPIX  0-3\nGPU1 PIX  X\nPIX  0-3\nGPU2 PIX PIX\n X   0-3\n",
-			"in: no matrix of path classes found",
+			"in: no matrix of nvidia-smi topo -m",
 		},
 		{
 			"a column twice", "\tGPU0\tGPU1\tGPU1\nGPU0\t X \tPIX\tPIX\nGPU1\tPIX\t X \tPIX\n",
@@ -272,7 +272,7 @@ func TestTopoErrors(t *testing.T) {
 		},
 		{"too wide", "\t" + wide(1100) + "\nGPU0\t X \tPIX\n", "in:1: more than 1024 columns"},
 	} {
-		_, err := ReadTopo("in", strings.NewReader(c.in))
+		_, err := readTopoOnly("in", strings.NewReader(c.in))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: error %v; want %q", c.name, err, c.want)
 		}
@@ -294,7 +294,7 @@ func TestMatchOthers(t *testing.T) {
 		"GPU0 and GPU1 are X\n",
 		"",
 	} {
-		if MatchTopo([]byte(in)) || MatchP2P([]byte(in)) {
+		if matchTopo([]byte(in)) || matchP2P([]byte(in)) {
 			t.Errorf("%q was taken for a matrix of nvidia-smi", in)
 		}
 	}
@@ -302,7 +302,7 @@ func TestMatchOthers(t *testing.T) {
 
 // Lists of cores that lost their beginning are left out: that of a row which has less than the others of its domain.
 func TestDamagedCores(t *testing.T) {
-	f, err := ReadTopo("x", strings.NewReader("\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\n"+
+	f, err := readTopoOnly("x", strings.NewReader("\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\n"+
 		"GPU0\t X \tNV4\tNV4\tNV4\t-15,32-47\t0\nGPU1\tNV4\t X \tNV4\tNV4\t-15,32-47\t0\n"+
 		"GPU2\tNV4\tNV4\t X \tNV4\t16-31,48-63\t1\nGPU3\tNV4\tNV4\tNV4\t X \t6-31,48-63\t1\n"))
 	if err != nil {

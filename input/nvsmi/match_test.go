@@ -14,8 +14,8 @@ var forms = []struct {
 	match func([]byte) bool
 	read  readFunc
 }{
-	{"topo", MatchTopo, ReadTopo},
-	{"p2p", MatchP2P, ReadP2P},
+	{"topo", matchTopo, readTopoOnly},
+	{"p2p", matchP2P, readP2POnly},
 	{"list", MatchList, ReadList},
 	{"table", MatchSMI, ReadSMI},
 	{"query", MatchQuery, ReadQuery},

@@ -2,7 +2,6 @@ package nvsmi
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -16,23 +15,11 @@ const p2pFormat = "nvidia-smi topo -p2p"
 // maxP2P is the most GPUs a peer-access matrix may have: each pair is kept.
 const maxP2P = 128
 
-// MatchP2P reports whether data holds a matrix of peer access.
-func MatchP2P(data []byte) bool { return matchTable(data, true) }
-
-// ReadP2P reads every matrix of peer access in a text. Where the command line
-// above it says that it shows NVLink, atomics or PCIe capability instead of
+// readP2P makes nodes of matrices of peer access. Where the command line above one says that it shows NVLink, atomics or PCIe capability instead of
 // reads and writes, only its OK cells count: a pair without NVLink may well have
 // peer access over PCIe.
-func ReadP2P(name string, r io.Reader) (*cluster.Fragment, error) {
+func readP2P(name string, tables []*table) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: p2pFormat, Source: name}
-	tables, err := scan(name, r, true)
-	if err != nil {
-		return nil, err
-	}
-	if len(tables) == 0 {
-		return nil, fmt.Errorf("%s: no matrix of peer access found; expected a header of GPU0 GPU1 … and rows such as "+
-			"GPU0 X OK; save the output of nvidia-smi topo -p2p r", name)
-	}
 	at := map[string]*pairtable.Node{}
 	var ends []func() // of the nodes, in order
 	for _, t := range tables {

@@ -100,14 +100,13 @@ func (h hint) near(line int) string {
 	return ""
 }
 
-// scan reads a text to its end. It returns the tables that have a row: those of path classes, or of peer access.
-func scan(name string, r io.Reader, p2p bool) ([]*table, error) {
+// scan reads a text to its end. It returns the tables that have a row.
+func scan(name string, r io.Reader) ([]*table, error) {
 	s := &scanner{open: map[string]*table{}}
 	err := s.heads.Each(name, r, s.takeLine)
 	for _, t := range s.open {
 		s.close(t)
 	}
-	s.tables = slices.DeleteFunc(s.tables, func(t *table) bool { return t.isP2P() != p2p })
 	slices.SortFunc(s.tables, func(a, b *table) int { return cmp.Compare(a.Line, b.Line) })
 	return s.tables, err
 }

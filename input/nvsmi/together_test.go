@@ -14,7 +14,7 @@ func TestNamesTogether(t *testing.T) {
 		"\tGPU0\tGPU1rdma0\trdma1": "2 of 2 rows have more cells than the header has columns (3)",
 		"\tGPU0\tGPU1\trdma0rdma1": "2 of 2 rows have more cells than the header has columns (3)",
 	} {
-		_, err := ReadTopo("x", strings.NewReader(head+"\tCPU Affinity\tNUMA Affinity\n"+rows))
+		_, err := readTopoOnly("x", strings.NewReader(head+"\tCPU Affinity\tNUMA Affinity\n"+rows))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", head, err)
 		}

@@ -1,7 +1,6 @@
 package nvsmi
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -16,18 +15,8 @@ import (
 
 const topoFormat = "nvidia-smi topo -m"
 
-// MatchTopo reports whether data holds a matrix of path classes.
-func MatchTopo(data []byte) bool { return matchTable(data, false) }
-
-// matchTable looks for a matrix: of classes or, for p2p, of peer access. Most
-// texts have no line that could be a row; the others are scanned as Read does.
-func matchTable(data []byte, p2p bool) bool {
-	if !gather.Find(data, "GPU", maybeRow) {
-		return false
-	}
-	tables, err := scan("", bytes.NewReader(data), p2p)
-	return err == nil && len(tables) > 0
-}
+// MatchMatrix reports whether data may hold a matrix, of path classes or of peer access: a line that could be a row.
+func MatchMatrix(data []byte) bool { return gather.Find(data, "GPU", maybeRow) }
 
 // maybeRow reports a line such as "GPU0 X PIX", whole or cut.
 func maybeRow(text string) bool {
@@ -40,19 +29,40 @@ func maybeRow(text string) bool {
 	return gpu && anyCell(words[1:])
 }
 
-// ReadTopo reads every matrix of path classes in a text: one node for each, or
-// one for all hosts that a gathering tool names. The PCIe tree is built to fit
-// the matrix.
-func ReadTopo(name string, r io.Reader) (*cluster.Fragment, error) {
-	f := &cluster.Fragment{Format: topoFormat, Source: name}
-	tables, err := scan(name, r, false)
+// ReadMatrices reads every matrix of a text: a fragment of those of path classes, and one of those of peer access;
+// none where a text has none.
+func ReadMatrices(name string, r io.Reader) (list []*cluster.Fragment, err error) {
+	tables, err := scan(name, r)
 	if err != nil {
 		return nil, err
 	}
-	if len(tables) == 0 {
-		return nil, fmt.Errorf("%s: no matrix of path classes found; expected a header of GPU0 GPU1 … and rows such as "+
-			"GPU0 X NV12; save the output of nvidia-smi topo -m", name)
+	var classes, access []*table
+	for _, t := range tables {
+		if t.isP2P() {
+			access = append(access, t)
+		} else {
+			classes = append(classes, t)
+		}
 	}
+	for _, of := range []struct {
+		tables []*table
+		read   func(name string, tables []*table) (*cluster.Fragment, error)
+	}{{classes, readTopo}, {access, readP2P}} {
+		if len(of.tables) > 0 {
+			f, err := of.read(name, of.tables)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, f)
+		}
+	}
+	return list, nil
+}
+
+// readTopo makes one node for each matrix of path classes, or one for all hosts that a gathering tool names. The PCIe
+// tree is built to fit the matrix.
+func readTopo(name string, tables []*table) (*cluster.Fragment, error) {
+	f := &cluster.Fragment{Format: topoFormat, Source: name}
 	machines := sameMachine(tables)
 	types := map[[sha256.Size]byte]int{}
 	for _, m := range machines {

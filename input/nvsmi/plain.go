@@ -22,30 +22,22 @@ func MatchPlain(data []byte) bool {
 	return bytes.Contains(data, []byte("NVSMI LOG")) && gather.Find(data, "GPU ", plainHead.MatchString)
 }
 
-// ReadPlain reads the text of nvidia-smi -q: what ReadXML reads of the XML.
+// ReadPlain reads the text of nvidia-smi -q: what ReadXML reads of the XML, of hosts one behind the other.
 func ReadPlain(name string, r io.Reader) (*cluster.Fragment, error) {
-	p := plainReader{v: &inventory{format: plainFormat}, at: map[string]*plainNode{}}
+	p := plainReader{inventory: inventory{format: plainFormat}}
 	if err := lines.Each(name, r, p.line); err != nil {
 		return nil, err
 	}
-	for _, host := range p.order {
-		p.v.noteReport(host, &p.at[host].report)
-	}
-	return p.v.fragment(name, "no GPU found; expected a line such as GPU 00000000:06:00.0; save the output of "+
-		"nvidia-smi -q")
+	p.noteReport(p.host, &p.report)
+	return p.fragment(name, "no GPU found; expected a line such as GPU 00000000:06:00.0; save the output of nvidia-smi -q")
 }
 
 type plainReader struct {
-	v     *inventory
-	heads gather.Headings
-	at    map[string]*plainNode
-	order []string
-}
-
-// plainNode is the report of one host so far.
-type plainNode struct {
+	inventory
 	report
-	indent []int // of the open sections
+	heads  gather.Headings
+	host   string // of the report at hand
+	indent []int  // of the open sections
 }
 
 // line reads one line: a heading, a section or a key with its value. Indentation tells what belongs where.
@@ -54,55 +46,37 @@ func (p *plainReader) line(num int, text string) error {
 		return nil
 	}
 	host := p.heads.Host("")
-	if !plainHead.MatchString(text) {
-		if h, rest, ok := gather.Cut(text); ok && !strings.HasPrefix(text, " ") {
-			host, text = h, rest
-		}
+	if h, rest, ok := gather.Cut(text); ok && text[0] != ' ' {
+		host, text = h, rest
 	}
-	n := p.at[host]
-	switch m := plainHead.FindStringSubmatch(text); {
-	case strings.Contains(text, "NVSMI LOG"): // the next report of the same host, or of one without a name
-		if n != nil {
-			p.v.noteReport(host, &n.report)
-		}
+	m := plainHead.FindStringSubmatch(text)
+	if begins := strings.Contains(text, "NVSMI LOG"); begins || m != nil && host != p.host {
+		p.noteReport(p.host, &p.report)
+		p.host = host
+	}
+	key, value, ok := strings.Cut(text, " : ")
+	switch key = strings.TrimSpace(key); {
+	case host != p.host:
 	case m != nil:
-		if n = p.node(host); n == nil {
-			return nil
-		}
-		n.newGPU(m[1], num)
-		n.path, n.indent = nil, nil
-	default:
-		key, value, ok := strings.Cut(text, " : ")
-		if key = strings.TrimSpace(key); ok && key == "Attached GPUs" {
-			if n = p.node(host); n != nil {
-				n.attached, _ = strconv.Atoi(strings.TrimSpace(value))
-			}
-		} else if n != nil && len(n.gpus) > 0 && key != "" {
-			n.takeValue(text, key, strings.TrimSpace(value), ok)
-		}
+		p.newGPU(m[1], num)
+		p.path, p.indent = nil, nil
+	case ok && key == "Attached GPUs":
+		p.attached, _ = strconv.Atoi(strings.TrimSpace(value))
+	case len(p.gpus) > 0 && key != "":
+		p.takeValue(text, key, strings.TrimSpace(value), ok)
 	}
 	return nil
 }
 
-func (p *plainReader) node(host string) *plainNode {
-	if n := p.at[host]; n != nil || len(p.at) >= gather.MaxHosts {
-		return n
-	}
-	n := &plainNode{}
-	p.at[host] = n
-	p.order = append(p.order, host)
-	return n
-}
-
 // takeValue files a section, or the value of a key in the open sections.
-func (n *plainNode) takeValue(text, key, value string, isValue bool) {
+func (p *plainReader) takeValue(text, key, value string, isValue bool) {
 	depth := len(text) - len(strings.TrimLeft(text, " \t"))
-	for k := len(n.indent); k > 0 && n.indent[k-1] >= depth; k-- {
-		n.indent, n.path = n.indent[:k-1], n.path[:k-1]
+	for k := len(p.indent); k > 0 && p.indent[k-1] >= depth; k-- {
+		p.indent, p.path = p.indent[:k-1], p.path[:k-1]
 	}
 	if isValue {
-		n.set(append(n.path, key), value)
-	} else if len(n.path) < maxDepth {
-		n.path, n.indent = append(n.path, key), append(n.indent, depth)
+		p.report.set(append(p.path, key), value)
+	} else if len(p.path) < maxDepth {
+		p.path, p.indent = append(p.path, key), append(p.indent, depth)
 	}
 }

@@ -44,6 +44,8 @@ func Class(j *workload.Job, m hardware.GPUModel) string {
 		return "adapters"
 	case kind == "dense" && j.Precision.Low():
 		return "dense-low"
+	case kind == "experts" && j.Kernels != workload.Fused: // outside frameworks that were written for them
+		return "experts-plain"
 	}
 	return kind
 }

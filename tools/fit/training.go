@@ -91,6 +91,8 @@ type training struct {
 		Accum   int64  `json:"grad_accum"`
 		ETP     int    `json:"etp"`
 		Offload string `json:"offload"`
+		// Dispatcher is how tokens go to experts, in words: DeepEP, alltoall with overlap.
+		Dispatcher string `json:"dispatcher"`
 	} `json:"parallel"`
 	Measured struct {
 		Step   float64 `json:"step_time_s"`
@@ -268,6 +270,14 @@ func (t *training) explicit(j *workload.Job, s *workload.Split) error {
 		j.Graphs = *p.Graphs
 	} else if strings.Contains(p.Config, "_cg") { // as MLPerf's settings are named
 		j.Graphs = true
+	}
+	words := strings.ToLower(p.Dispatcher)
+	for _, d := range []workload.Dispatcher{
+		workload.AllGather, workload.AllToAll, workload.DeepEP, workload.HybridEP,
+	} {
+		if strings.HasPrefix(words, string(d)) {
+			j.Recipe.Dispatcher, j.Recipe.Overlap = d, strings.Contains(words, "overlap")
+		}
 	}
 	if dropped.MatchString(t.Notes) {
 		j.Capacity = true

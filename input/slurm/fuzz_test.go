@@ -25,6 +25,7 @@ var seeds = []string{
 	"NodeName=n1 Arch=x86_64 CoresPerSocket=8 \n   Gres=gpu:h100:8(S:0-1)\n   OS=Linux 6 #1 \n   Sockets=2\n\n" +
 		"NodeName=DEFAULT CPUs=2\nNodeName=n[2-3] Gres=gpu:2,x:1\n",
 	"NODELIST GRES SOCKETS\nn1 gpu:h100:8 2\n",
+	"- block:\n    blocks: [{block: 0, nodes: 00}] ",
 }
 
 // writeBack writes what was read in every form and reads that.

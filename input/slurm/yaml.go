@@ -23,9 +23,16 @@ func MatchYAML(data []byte) bool { return listed.Match(data) && ofAKind.Match(da
 // ReadYAMLWithin reads a topology.yaml. The tree that is the cluster's default, else the first, becomes the network's
 // switches, and blocks over the same hosts groupings.
 func ReadYAMLWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
-	docs, err := yamldoc.Read(name, r)
+	text, err := readText(name, r)
 	if err != nil {
 		return nil, err
+	}
+	if !MatchYAML([]byte(text)) {
+		return nil, fmt.Errorf("%s: no \"- topology: name\"; expected %s", name, formatYAML)
+	}
+	docs, err := yamldoc.Parse(text)
+	if err != nil {
+		return nil, yamldoc.In(name, err)
 	}
 	f := &cluster.Fragment{Format: formatYAML, Source: name}
 	y := treeReader{budget: b, f: f, tree: switchtree.New()}
@@ -44,9 +51,6 @@ func ReadYAMLWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragm
 		if err := y.topology(&all[i], tree); err != nil {
 			return nil, err
 		}
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: no \"- topology: name\"; expected %s", name, formatYAML)
 	}
 	return y.filled()
 }

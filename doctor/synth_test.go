@@ -123,7 +123,7 @@ func curve(t *testing.T, m *synth.Machine, slow func(size int64) float64) (*Curv
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := truth.On(s, c, nccl.Newest)
+	x, err := truth.On(s, c, nccl.Newest, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

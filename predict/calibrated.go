@@ -110,8 +110,22 @@ func (p *Predictor) Curve(kind coll.Kind) cluster.Residual {
 // ofMachine are settings that name devices and files of a machine, which change from one to the next.
 var ofMachine = lazyre.New(`_(HCA|IFNAME|FILE)$`)
 
-// settings are those of the library that may change how fast it is, the age of its plugin and how calls are timed. One
-// thread for several GPUs is none: what that costs is predicted, and a curve is what is left.
+// otherGPUs says how those that take part reach NICs and each other, "" where a node's first ones do alike.
+func (p *Predictor) otherGPUs() string {
+	t, used := p.Cluster.TypeOf(p.Layout[0].Host), p.firstNode()
+	first := t.Of(cluster.GPU)[:len(used)]
+	if slices.Equal(used, first) {
+		return ""
+	}
+	way := ways(t, len(p.Plan.Nodes) > 1)
+	if text := way(used); text != way(first) {
+		return "GPUs " + text
+	}
+	return ""
+}
+
+// settings are those of the library that may change how fast it is, how its GPUs reach NICs, the age of its plugin and
+// how calls are timed. One thread for several GPUs is none: what that costs is predicted, and a curve is what is left.
 func (p *Predictor) settings() string {
 	env := map[string]string{}
 	for k, v := range p.asked {
@@ -127,6 +141,7 @@ func (p *Predictor) settings() string {
 		{p.Alone, "each call timed"},
 		{p.Graph, "CUDA graph"},
 		{p.oldEFA(), "old EFA"},
+		{true, p.otherGPUs()},
 	} {
 		if x.is {
 			list = append(list, x.text)

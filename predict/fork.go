@@ -162,15 +162,9 @@ func (p *Predictor) otherwise(change func(*scene)) (*forced, error) {
 // whichGPUs asks which of a node's GPUs take part: a layout says how many, and the first are taken, while others may
 // have another way to the network or to each other.
 func whichGPUs(p *Predictor) *fork {
-	t := p.Cluster.TypeOf(p.Layout[0].Host)
-	var used []int
-	for _, r := range p.Layout {
-		if p.Cluster.TypeOf(r.Host) != t {
-			return nil
-		}
-		if r.Host == p.Layout[0].Host {
-			used = append(used, r.GPU)
-		}
+	t, used := p.Cluster.TypeOf(p.Layout[0].Host), p.firstNode()
+	if slices.ContainsFunc(p.Layout, func(r nccl.Rank) bool { return p.Cluster.TypeOf(r.Host) != t }) {
+		return nil
 	}
 	gpus := t.Of(cluster.GPU)
 	if p.Chosen || len(used) == len(gpus) {
@@ -208,6 +202,16 @@ func whichGPUs(p *Predictor) *fork {
 			}
 		},
 	}
+}
+
+// firstNode are the GPUs that take part of the host that rank 0 is on.
+func (p *Predictor) firstNode() (gpus []int) {
+	for _, r := range p.Layout {
+		if r.Host == p.Layout[0].Host {
+			gpus = append(gpus, r.GPU)
+		}
+	}
+	return gpus
 }
 
 // ways says how GPUs of a type reach their NICs where they use them, and each the next one.

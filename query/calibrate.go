@@ -34,6 +34,7 @@ type Calibrate struct {
 	Layout  Layout   `short:"l" placeholder:"NxG" help:"Layout of the measured run, NODESxGPUS, when the output does not list its ranks."`
 	Op      Op       `help:"Collective, when the output does not name it: all_reduce, all_gather, …"`
 	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"NCCL release, when the output does not name it."`
+	Devices string   `placeholder:"LIST" help:"GPUs of every node that took part, by their numbers: 2,3 or 0-3 (default: the first)."`
 }
 
 // CalibrateDoc is the answer to Calibrate.
@@ -119,6 +120,10 @@ func (q *Calibrate) cases(ctx context.Context,
 			return nil, nil, nil, err
 		}
 	}
+	devices, err := parseDevices(q.Devices)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	m := measurements{env, q.Cluster, q.Op, string(q.Layout), q.NCCL}
 	var sweeps result.Sweeps
 	need, points := 0, 0
@@ -146,7 +151,7 @@ func (q *Calibrate) cases(ctx context.Context,
 	}
 	var cases []*truth.Case
 	for _, s := range sweeps {
-		x, err := truth.On(s, cl, release)
+		x, err := truth.On(s, cl, release, devices)
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("%s: %w", s.ID, err)
 		}

@@ -153,7 +153,7 @@ func (q *CalibrateLive) fitted(env *Env, all result.Sweeps, by *device.Worker, c
 	}
 	var cases []*truth.Case
 	for _, s := range sweeps {
-		x, err := truth.On(s, cl, version)
+		x, err := truth.On(s, cl, version, nil)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Op, err)
 		}

@@ -102,7 +102,7 @@ func (q *DoctorBench) on(ctx context.Context, e *Env, s *result.Sweep) (*doctor.
 	if err != nil {
 		return nil, err
 	}
-	k, err := truth.On(s, cl, nccl.Newest)
+	k, err := truth.On(s, cl, nccl.Newest, nil)
 	if err != nil {
 		return nil, err
 	}

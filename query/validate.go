@@ -23,6 +23,7 @@ type Validate struct {
 	Cluster   string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster on which busbar's results and nccl-tests output were measured: a preset, or any file that map reads."`
 	Layout    Layout   `short:"l" placeholder:"NxG" help:"Layout of the measured run, NODESxGPUS, when the files do not state it."`
 	NCCL      string   `name:"nccl" placeholder:"VERSION" help:"NCCL release, when the files do not name it."`
+	Devices   string   `placeholder:"LIST" help:"GPUs of every node that took part, by their numbers: 2,3 or 0-3 (default: the first)."`
 	Class     string   `placeholder:"NAME" help:"Only points of this class (as the table shows it, with or without its size) or of this machine."`
 	MaxMedian *float64 `placeholder:"SHARE" help:"Exit 1 when the median error exceeds this (0.12 is 12%), or nothing was predicted (default: no bound)."`
 	MaxP90    *float64 `name:"max-p90" placeholder:"SHARE" help:"Exit 1 when the 90th percentile of the error exceeds this (0.4 is 40%), or nothing was predicted (default: no bound)."`
@@ -73,6 +74,10 @@ func (q *Validate) read(ctx context.Context, m *measurements) (*measured, error)
 	if err != nil {
 		return nil, err
 	}
+	devices, err := parseDevices(q.Devices)
+	if err != nil {
+		return nil, err
+	}
 	for _, file := range q.Files {
 		f, err := m.read(file)
 		if err != nil {
@@ -93,12 +98,16 @@ func (q *Validate) read(ctx context.Context, m *measurements) (*measured, error)
 				return nil, fmt.Errorf("%s: %w", s.ID, err)
 			}
 			s.Class = word
-			x, err := truth.On(s, cl, release)
+			x, err := truth.On(s, cl, release, devices)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", s.ID, err)
 			}
 			all.cases = append(all.cases, x)
 		}
+	}
+	if len(devices) > 0 && len(all.cases) == 0 {
+		return nil, fmt.Errorf("--devices %s: nothing here was measured on a cluster that -c gives; records of a machine "+
+			"describe it themselves", q.Devices)
 	}
 	return all, nil
 }

@@ -2,6 +2,7 @@ package truth
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -14,13 +15,17 @@ import (
 
 // On is a sweep as a case on a cluster that somebody described: what was measured
 // there, and not a machine made from the sweep's own words. The release is the
-// sweep's where it names one.
-func On(s *result.Sweep, c *cluster.Cluster, release nccl.Version) (*Case, error) {
+// sweep's where it names one; devices are the GPUs of every node that took part, by their numbers, the first where
+// there are none.
+func On(s *result.Sweep, c *cluster.Cluster, release nccl.Version, devices []int) (*Case, error) {
 	x, err := newCase(s)
 	if err != nil {
 		return nil, err
 	}
 	layout, hosts, err := layoutOn(s, c)
+	if err == nil && len(devices) > 0 {
+		err = choose(layout, c, s.PerNode, devices)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +70,25 @@ func layoutOn(s *result.Sweep, c *cluster.Cluster) (nccl.Layout, string, error) 
 		}
 	}
 	return l, s.Hosts, nil
+}
+
+// choose takes other GPUs of every node, of a rack every tray, than the first.
+func choose(l nccl.Layout, c *cluster.Cluster, each int, devices []int) error {
+	if len(devices) != each {
+		return fmt.Errorf("--devices names %d; measured with %s of each node",
+			len(devices), words.Plural(each, "GPU"))
+	}
+	for i := range l {
+		t := c.TypeOf(l[i].Host)
+		gpus := t.Of(cluster.GPU)
+		n, d := len(gpus)/max(1, t.Trays), devices[i%each]
+		if d >= n {
+			return fmt.Errorf("--devices: %s has %s, numbered from 0; %d is none of them", c.Hosts[l[i].Host].Name,
+				words.Plural(n, "GPU"), d)
+		}
+		l[i].GPU = gpus[slices.Index(gpus, l[i].GPU)/n*n+d]
+	}
+	return nil
 }
 
 // Release is the release of NCCL that a sweep names, false where it names none

@@ -200,7 +200,7 @@ func TestSyntheticOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := sweeps[2*i]
-		x, err := On(s, c, nccl.Newest)
+		x, err := On(s, c, nccl.Newest, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestSyntheticOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range map[int]string{4: "measured on \"A100-SXM4-80GB\"", 2: "nodes"} {
-		if _, err := On(sweeps[i], c, nccl.Newest); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := On(sweeps[i], c, nccl.Newest, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s on %s: %v, want %q", sweeps[i].ID, machines[0].Name, err, want)
 		}
 	}

@@ -52,8 +52,9 @@ func (c *calibrateCmd) measured(e *env) (*query.CalibrateDoc, error) {
 	}
 	doc, err := query.Step{
 		Job: query.Job{
-			Cluster: c.Cluster, Layout: c.Layout, Model: j.Model, Parallel: j.Parallel, Framework: j.Framework,
-			Global: j.Global, Micro: j.Micro, Seq: j.Seq, Precision: j.Precision, Recompute: j.Recompute, Kernels: j.Kernels,
+			Cluster: c.Cluster, Layout: c.Layout, Devices: c.Devices, Model: j.Model, Parallel: j.Parallel,
+			Framework: j.Framework,
+			Global:    j.Global, Micro: j.Micro, Seq: j.Seq, Precision: j.Precision, Recompute: j.Recompute, Kernels: j.Kernels,
 			NCCL: c.NCCL,
 		},
 		Took: j.Step,
@@ -73,6 +74,8 @@ func (c *calibrateCmd) measured(e *env) (*query.CalibrateDoc, error) {
 // Run fits a cluster's figures, or says what to measure for that.
 func (c *calibrateCmd) Run(e *env) error {
 	switch {
+	case c.Devices != "" && (c.Suggest || c.Live):
+		return errors.New("--devices is of measurements that there are; leave it out with --suggest and --live")
 	case c.Check:
 		return c.validate(e)
 	case c.Suggest:
@@ -124,8 +127,8 @@ func (c *calibrateCmd) Run(e *env) error {
 // validate predicts measured points, and says how good that is.
 func (c *calibrateCmd) validate(e *env) error {
 	doc, err := query.Validate{
-		Files: c.Files, Cluster: c.Cluster, Layout: c.Layout, NCCL: c.NCCL, Class: c.Class, MaxMedian: c.MaxMedian,
-		MaxP90: c.MaxP90,
+		Files: c.Files, Cluster: c.Cluster, Layout: c.Layout, NCCL: c.NCCL, Devices: c.Devices, Class: c.Class,
+		MaxMedian: c.MaxMedian, MaxP90: c.MaxP90,
 	}.Run(e.ctx, e.query(c.common))
 	if err == nil {
 		err = show(e, c.common, doc, report.Validate)

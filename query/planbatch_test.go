@@ -26,7 +26,7 @@ func TestPlanDefaultBatch(t *testing.T) {
 }
 
 // TestPlanKernels checks that where another framework is faster, its kernels and precision are named: with the same
-// kernels and precision, nothing is left of the difference to DDP.
+// kernels, precision, micro-batch and width of sums, nothing is left of the difference to DDP.
 func TestPlanKernels(t *testing.T) {
 	q := Plan{Cluster: "4xa6000", Model: "gpt2-large", Framework: "ddp", Global: 64}
 	d, err := q.Run(t.Context(), Env{})
@@ -46,6 +46,7 @@ func TestPlanKernels(t *testing.T) {
 		t.Fatalf("FSDP is not among %+v", d.Others)
 	}
 	q.Kernels, q.Precision = "compiled", "bf16"
+	q.Micro, q.Compress = 8, []workload.Wire{"bf16"} // as FSDP sums, which has memory for more
 	if d, err = q.Run(t.Context(), Env{}); err != nil {
 		t.Fatal(err)
 	}

@@ -114,8 +114,16 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 	if t.Back { // the gradients too, and that of the queries is summed in float32
 		share, moved = g.f.gen(g.gen, scoreBack), 6*t.M+6*t.N
 	}
-	if p.Low() {
+	width, emulated := p.Width(), 1.0
+	switch {
+	case p.Low():
 		p = workload.BF16
+	// by three products in TF32, in Ampere's kernels (PyTorch's memory-efficient ones)
+	case width == 4 && g.gen >= sim.Ampere:
+		p, emulated = workload.TF32, 3
+		if g.gen >= sim.Hopper {
+			emulated *= secondScore
+		}
 	}
 	switch { // before Hopper they are the last word
 	case t.Early && g.gen >= sim.Hopper:
@@ -128,7 +136,7 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 	}
 	k := math.Ceil(t.K/32) * 32
 	rate := float64(g.Peak(p)) * min(share*g.power, max(share, mostReached)) * k / (k + g.exponents()) * t.K / k
-	rate *= waves(t.Count*math.Ceil(t.M/128), g.cores)
+	rate *= waves(t.Count*math.Ceil(t.M/128), g.cores) / emulated
 	return unit.Span(t.Flops/rate) + unit.Volume(t.Count*moved*t.K*p.Width()).At(g.bandwidth()) + g.gap(t)
 }
 

@@ -87,7 +87,7 @@ func TestH200(t *testing.T) {
 		if err != nil {
 			t.Skip(err)
 		}
-		holdH200(t, data, 0.1, 0.1)
+		holdH200(t, data, 0.1, 0.13) // 1.4 GB of each are of what the process measured before
 	})
 }
 

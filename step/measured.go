@@ -105,8 +105,18 @@ func (g *GPU) Measure(c *cluster.Cluster) {
 	if c.Calibration == nil {
 		return
 	}
+	g.measured = map[string]*measuredKind{}
+	for kind, list := range byKind(c.Calibration.Figures) {
+		if better(list) {
+			g.measured[kind] = newMeasuredKind(list)
+		}
+	}
+}
+
+// byKind are measured steps of a calibration by kind.
+func byKind(figures []cluster.Calibrated) map[string][]tookStep {
 	kinds := map[string][]tookStep{}
-	for _, x := range c.Calibration.Figures {
+	for _, x := range figures {
 		kind, ok := strings.CutPrefix(x.Name, cluster.StepFigure+measuredStep)
 		at := strings.LastIndex(kind, ", ")
 		if !ok || at < 0 || x.Value <= 0 {
@@ -117,12 +127,25 @@ func (g *GPU) Measure(c *cluster.Cluster) {
 			kinds[kind[:at]] = append(kinds[kind[:at]], tookStep{share / 100, math.Log(x.Value)})
 		}
 	}
-	g.measured = map[string]*measuredKind{}
+	return kinds
+}
+
+// Agree is one figure for several measured steps of a kind, their mean; ok is false where they do not foretell each
+// other better than predictions do without them.
+func Agree(figures []cluster.Calibrated) (one cluster.Calibrated, ok bool) {
+	kinds := byKind(figures)
 	for kind, list := range kinds {
-		if better(list) {
-			g.measured[kind] = newMeasuredKind(list)
+		share, off := 0.0, 0.0
+		for _, s := range list {
+			share, off = share+s.share/float64(len(list)), off+s.off/float64(len(list))
 		}
+		one = cluster.Calibrated{
+			Name:  fmt.Sprintf("%s%s%s, %.0f%s", cluster.StepFigure, measuredStep, kind, 100*share, exposedWord),
+			Value: math.Exp(off), Source: fmt.Sprintf("%d steps, as of %s", len(list), figures[0].Source),
+		}
+		ok = len(list) > 1 && better(list)
 	}
+	return one, ok && len(kinds) == 1
 }
 
 // kind is what measured steps say of a job, nil where none is of its kind.

@@ -111,7 +111,10 @@ type Job struct {
 	Keeps       Keeping
 	// Autocast says that weights which are kept in float32 are cast where they are used, unless replicas divide them.
 	Autocast bool
-	Staging  Staging
+	// Plain says that the model is of PyTorch's own modules, whose norms and nonlinearities are one operation each, and
+	// whose layers are compiled one by one.
+	Plain   bool
+	Staging Staging
 }
 
 // Recomputes is a recomputation in the framework's own words: by operation is what torchtitan calls selective.

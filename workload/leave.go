@@ -77,12 +77,14 @@ func (j *Job) leaving(b *Block) Leaving {
 // norm keeps what it takes. An RMS norm in PyTorch's operations keeps a float32 copy of that and what it scales, where
 // its scale is trained; those of queries and keys are of all heads.
 func (l *leaver) norm(p *Part) {
-	n, to := cmp.Or(p.Share, 1)*float64(p.Out), &l.all.between
-	if d := l.j.Model.Dims.filled(); p.Out != d.Hidden && p.Out == d.HeadDim {
-		n, to = n*float64(d.Heads+d.KVHeads)/2, &l.all.cut
+	to := &l.all.between
+	n, ofHeads := l.j.normed(p)
+	n *= cmp.Or(p.Share, 1)
+	if ofHeads {
+		to = &l.all.cut
 	}
 	each := l.wide
-	if !p.Bias && l.j.Kernels == Eager {
+	if !p.Bias && l.j.Kernels == Eager && (!l.j.Plain || ofHeads && l.wide == 4) {
 		if each = 4; !l.j.LoRA.Frozen() {
 			each += l.wide
 		}
@@ -108,9 +110,9 @@ func (l *leaver) product(i int) {
 		shared = before.Kind == Matmul && before.In == p.In && before.Cut != ByIn && p.Cut != ByIn
 	}
 	trained := !l.j.LoRA.Frozen() || l.j.LoRA.adapts(p, l.attended)
-	each := l.operand
-	if l.j.wideAdapters() {
-		each += 4
+	each, again := l.operand, l.j.Kernels == Eager && l.wide > l.width
+	if l.j.wideAdapters() { // which take a cast of their own
+		again = true
 	}
 	switch {
 	case p.Cut == ByIn && !l.mlp: // what attention puts out is kept by it, too
@@ -121,7 +123,7 @@ func (l *leaver) product(i int) {
 			l.all.cut += each * in
 		}
 		l.cheap.cut += each * in
-	case trained && (!shared || l.j.Kernels == Eager && l.wide > l.width):
+	case trained && (!shared || again):
 		if s := l.j.Split.filled(); s.SeqParallel && l.j.Keeps == KeepWide {
 			// What PyTorch's tensor parallelism gathered stays: compiled code never gathers again, unless all of the block is
 			// computed again (force_save_collectives).
@@ -153,7 +155,7 @@ func (l *leaver) nonlinearity(p *Part, out float64, i int) {
 	case l.j.Kernels != Eager && l.j.Kernels != Mixed:
 	case l.gated && first:
 		each *= 2
-	case l.gated || p.Single || l.j.Kernels == Mixed:
+	case l.gated || p.Single || l.j.Plain || l.j.Kernels == Mixed:
 	case l.j.autocasts():
 		each = 3*4 + l.width
 	default:
@@ -195,6 +197,9 @@ func (l *leaver) attention(p *Part) {
 			numbers += both
 		case Mixed:
 			numbers += 2 * keys
+		}
+		if l.j.Plain { // keys and values are repeated for all heads
+			numbers += 2 * (heads - keys)
 		}
 	}
 	fallback := l.j.Precision.Width() == 4 && p.KVHeads < p.Heads && l.j.Kernels != Fused

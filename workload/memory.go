@@ -355,7 +355,13 @@ func (j *Job) stageMemory(h *Holding, st *stage) Memory {
 // buffers that are summed, in DDP's buckets, in graphs.
 func (j *Job) allocatesGrads() bool {
 	s := j.Split.filled()
-	return j.Kernels == Fused || j.Keeps == KeepSums || j.Keeps == KeepCopy || j.Graphs || s.DP > 1 && s.ZeRO < 3
+	return j.Kernels == Fused || j.Keeps == KeepSums || j.Keeps == KeepCopy || j.Graphs || s.DP > 1 && s.ZeRO < 3 ||
+		j.buckets()
+}
+
+// buckets reports whether DDP's buckets are there, which it makes for one replica too.
+func (j *Job) buckets() bool {
+	return j.Framework != nil && j.Framework.Name == "ddp" && j.Split.ZeRO == 0
 }
 
 // state is what a rank keeps of parameters.
@@ -405,6 +411,9 @@ func (x *state) memory() Memory {
 		m.Params += unit.Volume(x.over(3) * j.ParamWidth())
 	}
 	m.Other = unit.Volume(x.gathered())
+	if j.buckets() && j.Micros() > 1 { // gradients that are not summed yet lie beside them (no_sync)
+		m.Other += m.Grads
+	}
 	return m
 }
 
@@ -524,10 +533,10 @@ func (j *Job) tensorBuffers(st *stage) unit.Volume {
 	return one * unit.Volume(2+2*st.layers)
 }
 
-// scoreBytes are what the loss keeps of the score of a word, by kernels: in eager frameworks as computed, its logarithm
-// and two gradients in float32; compiled, as computed, in float32, and the gradient; Megatron-LM works in place in one
+// scoreBytes are what the loss keeps of the score of a word, by kernels: in eager frameworks its logarithm and two
+// gradients in float32; compiled, as computed, in float32, and the gradient; Megatron-LM works in place in one
 // float32 copy; nanotron's three sizes of blocks (as computed, float32, softmax) do not take each other's place.
-var scoreBytes = map[Kernels]unit.Volume{Eager: 2 + 3*4, Compiled: 2 + 4 + 4, Fused: 2 + 4 + 2, Mixed: 2 + 4 + 4}
+var scoreBytes = map[Kernels]unit.Volume{Eager: 3 * 4, Compiled: 2 + 4 + 4, Fused: 2 + 4 + 2, Mixed: 2 + 4 + 4}
 
 // logits are what the loss keeps: the scores of all words. Where the gradient of a tied head stays between
 // micro-batches, it lies in the middle of the place of the float32 ones, which then need another.
@@ -537,6 +546,9 @@ func (j *Job) logits(h *Holding) unit.Volume {
 		return 0 // among what parts keep
 	}
 	each := scoreBytes[j.Kernels]
+	if j.Plain && j.Kernels == Compiled { // layers alone
+		each = scoreBytes[Eager]
+	}
 	switch j.Loss {
 	case LossInPlace:
 		each = unit.Volume(j.Precision.Width())

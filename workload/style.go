@@ -21,6 +21,7 @@ type Style struct {
 	// tensor-parallel traffic.
 	WideSums, TensorWaits bool
 	Autocast              bool // of weights that nothing divides
+	Plain                 bool // models are in PyTorch's own modules, not Hugging Face's
 	Keeps                 Keeping
 	Staging               Staging
 	Loss                  Loss
@@ -50,13 +51,15 @@ const hopper = 90
 // Style is how the framework runs with the settings that its recipes and busbar's files set, on GPUs of a compute
 // capability (×10; 0 where it is not known). Explicit settings of a job win over it.
 func (f *Framework) Style(sm int) Style {
+	plain := f.Attention == "fused" && slices.Contains([]string{"ddp", "fsdp", deepspeed}, f.Name)
 	s := Style{
 		// no release of before 2022 runs on Hopper
 		Kernels: Kernels(f.Kernels), Unfused: f.Attention == "unfused" && sm < hopper,
-		Early: f.Attention == "early", Second: f.Attention == "second", Padded: f.Kernels != string(Eager),
+		Early: f.Attention == "early", Second: f.Attention == "second", Padded: f.Kernels != string(Eager) && !plain,
 		Sync: !f.Overlapped(OverlapGrads), LateGather: !f.Overlapped(OverlapParams), WideSums: f.Sums == "fp32",
 		Bucket: f.Bucket, SeqParallel: bool(f.Sequence), Staging: Staging(f.Stages),
 		Loss:        Loss(f.Loss),
+		Plain:       plain,
 		Loop:        sm < f.Loop,
 		TensorWaits: f.Kernels != string(Fused) && !f.Overlapped(OverlapTensor),
 	}
@@ -110,7 +113,7 @@ func (f *Framework) Adopt(j *Job, gpu string, sm int) {
 	if j.Keeps == KeepDefault {
 		j.Keeps = s.Keeps
 	}
-	j.Staging, j.TensorWaits = s.Staging, s.TensorWaits
+	j.Staging, j.TensorWaits, j.Plain = s.Staging, s.TensorWaits, s.Plain
 	j.Loss, j.Autocast = cmp.Or(j.Loss, s.Loss), j.Autocast || s.Autocast
 	j.Recipe.Dispatcher = cmp.Or(j.Dispatcher, j.Recipe.Dispatcher)
 	if j.Overlap != "" {

@@ -65,7 +65,8 @@ type between struct {
 // thirds of what copies do (step/testdata/h200.json). Eager is the count of what the operations of PyTorch 2 and
 // Hugging Face's models read and write one by one: GPT-2's GELU, a formula with tanh, is eight of them (where it is one
 // operation, as BERT's, see Part.Single), an RMS norm six in float32, and under amp the power in GELU and layer norms
-// give float32. Its backward passes are counted as half more.
+// give float32. Its backward passes are counted as half more. Kernels that broadcast, convert or read rows which lie
+// apart reach two thirds of what copies do, and are counted so in norms under autocast and in positions.
 var betweens = map[Kernels]between{
 	Fused:    {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 8, host: 24, amp: ampWhole},
 	Compiled: {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 10, amp: ampWhole},
@@ -75,7 +76,7 @@ var betweens = map[Kernels]between{
 
 var (
 	ampWhole = struct{ norm, rms, act, gate, residual float64 }{1.4, 1.4, 1.4, 1.4, 1.4}
-	ampEager = struct{ norm, rms, act, gate, residual float64 }{2.75, 1.1, 2.1, 1, 1.5}
+	ampEager = struct{ norm, rms, act, gate, residual float64 }{2.75, 1.6, 2.1, 1, 1.5}
 )
 
 // Pass is what a rank computes for one micro-batch through a block.
@@ -328,7 +329,7 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 		switch {
 		case w.gated:
 			each = x.gate
-		case p.Single && w.j.Kernels == Eager: // one kernel, in 16 bits under amp too
+		case (p.Single || w.j.Plain) && w.j.Kernels == Eager: // one kernel, in 16 bits under amp too
 			each = betweens[Compiled].act
 		}
 		w.stream("activation", m*n*w.width*each, 1.5, 0)
@@ -355,14 +356,39 @@ func (w *taskBuilder) norm(p *Part) {
 	if w.counted {
 		return
 	}
-	each := w.x.rms
-	if p.Bias {
+	each, back := w.x.rms, 1.5
+	n, ofHeads := w.j.normed(p)
+	switch {
+	case p.Bias:
 		each = w.x.norm
+	case w.j.Kernels != Eager:
+	case ofHeads && (w.j.autocasts() || !w.j.Plain):
+		each, back = 24, wideBack
+	case w.j.Plain && w.j.autocasts():
+		each, back = 15, 2
+	case w.j.Plain:
+		each, back = w.x.norm, 2.4
+	case w.j.autocasts():
+		back = wideBack
 	}
-	w.stream(p.Name, w.between*cmp.Or(p.Share, 1)*float64(p.Out)*w.width*each, 1.5, 1)
-	if !p.Bias {
+	w.stream(p.Name, w.between*cmp.Or(p.Share, 1)*n*w.width*each, back, 1)
+	if !p.Bias && (!w.j.Plain || ofHeads) {
 		w.inPieces()
 	}
+}
+
+// wideBack is how many times as many bytes the backward pass of an RMS norm moves whose parts are float32 kernels: a
+// profile of the Trainer's step on one H200 has its gradients, and those of what products take, cast and added one by
+// one.
+const wideBack = 2.2
+
+// normed is how many numbers of a token a norm has, which for those of queries and keys are all heads', half of both
+// for each.
+func (j *Job) normed(p *Part) (n float64, ofHeads bool) {
+	if d := j.Model.Dims.filled(); p.Out != d.Hidden && p.Out == d.HeadDim {
+		return float64(p.Out*(d.Heads+d.KVHeads)) / 2, true
+	}
+	return float64(p.Out), false
 }
 
 // inPieces marks the stream that was added last.
@@ -378,7 +404,7 @@ func (x between) amped() between {
 // rows is what the rows of a weight and of its outputs are a multiple of. Frameworks that
 // compile or fuse pad them, and so do those that cut matrices among ranks.
 func (w *taskBuilder) rows(p *Part) int64 {
-	if w.j.Kernels != Eager || w.tp > 1 || w.j.Padded {
+	if w.j.Kernels != Eager && !w.whole() || w.tp > 1 || w.j.Padded {
 		return 8
 	}
 	r := int64(8)
@@ -396,6 +422,10 @@ func (w *taskBuilder) routed(fwd, bwd int) {
 		}
 	}
 }
+
+// whole says that the block is not compiled although layers are: what busbar's programs and PyTorch's guides compile
+// are the layers.
+func (w *taskBuilder) whole() bool { return w.last && w.j.Plain && w.j.Kernels == Compiled }
 
 // permute puts tokens in the order of their experts and back: each goes through memory twice, read and written, as
 // often as it has experts, and again where they come from other ranks and are put in the order of the experts here.
@@ -447,7 +477,15 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 	flops := 4 * batch * heads * rows * p.seen(seq) * float64(p.HeadDim)
 	if w.gated { // positions are turned into queries and keys, as all networks with gates do
 		both := heads + float64(p.KVHeads)/w.tp
-		w.stream("positions", batch*rows*both*float64(p.HeadDim)*w.width*w.x.rotary, 1, 1)
+		each, back := w.x.rotary, 1.0
+		switch {
+		case w.j.Kernels != Eager:
+		case w.j.Plain:
+			each, back = 20, 1.5
+		case w.j.autocasts():
+			each, back = 24, 1.25
+		}
+		w.stream("positions", batch*rows*both*float64(p.HeadDim)*w.width*each, back, 1)
 		w.inPieces()
 	}
 	if p.Memory > 0 {
@@ -665,8 +703,9 @@ func (w *taskBuilder) adapter(p *Part, m, n, k float64, attended bool) {
 	w.bwd = append(w.bwd, Task{
 		Name: "adapter", Kind: Stream, Bytes: unit.Volume(3 * m * k * w.width), Starts: 2, Back: true,
 	})
-	if w.j.wideAdapters() { // the input is cast to float32 and, for the product, back; its gradient goes the same way
-		bytes := unit.Volume(2 * m * k * (w.width + 4))
+	if w.j.wideAdapters() { // the input is cast to float32 and, for the product, back; its gradient goes the same way, and
+		// what comes out is scaled by an operation of its own
+		bytes := unit.Volume(1.5*2*m*k*(w.width+4) + 2*m*n*w.width)
 		w.fwd = append(w.fwd, Task{Name: "adapter's casts", Kind: Stream, Bytes: bytes, Starts: 2})
 		w.bwd = append(w.bwd, Task{Name: "adapter's casts", Kind: Stream, Bytes: bytes, Starts: 2, Back: true})
 	}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"busbar.dev/input/clusterfile"
+	"busbar.dev/internal/failure"
 	"busbar.dev/measure"
 	"busbar.dev/query"
 	"busbar.dev/report"
@@ -21,7 +23,7 @@ type calibrateCmd struct {
 	query.Calibrate
 	measure.GPURanks
 	measuredJob
-	Live      bool     `help:"Measure now, through busbar-gpu: the five sizes of collectives that --suggest names, each twice; keep the calibration beside the cluster file (or in -o)."`
+	Live      bool     `help:"Measure now, through busbar-gpu: the five sizes of collectives that --suggest names, each twice, or with -m ten steps of that model by framework and kernels; keep the calibration beside the cluster file (or in -o)."`
 	Output    string   `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output. predict -c site.yaml also uses a site.calibration.yaml beside it."`
 	Suggest   bool     `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
 	Check     bool     `help:"Fit nothing: predict the measured points and print how far off the predictions are."`
@@ -46,19 +48,10 @@ type measuredJob struct {
 
 // measured is the cluster with the measured step of a job.
 func (c *calibrateCmd) measured(e *env) (*query.CalibrateDoc, error) {
-	j := &c.measuredJob
 	if len(c.Files) > 0 || c.Live {
 		return nil, errors.New("--step is a measurement itself; leave files and --live out")
 	}
-	doc, err := query.Step{
-		Job: query.Job{
-			Cluster: c.Cluster, Layout: c.Layout, Devices: c.Devices, Model: j.Model, Parallel: j.Parallel,
-			Framework: j.Framework,
-			Global:    j.Global, Micro: j.Micro, Seq: j.Seq, Precision: j.Precision, Recompute: j.Recompute, Kernels: j.Kernels,
-			NCCL: c.NCCL,
-		},
-		Took: j.Step,
-	}.Run(e.ctx, e.query(c.common))
+	doc, err := query.Step{Job: c.job(), Took: c.Step}.Run(e.ctx, e.query(c.common))
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +62,33 @@ func (c *calibrateCmd) measured(e *env) (*query.CalibrateDoc, error) {
 	c.say(e, "measured %s, predicted %s: most of that is expected of steps of %s", m.Step.Short(), m.Predicted.Short(),
 		m.Kind)
 	return &query.CalibrateDoc{Better: true, Described: doc.Described}, nil
+}
+
+// job is the one that is described.
+func (c *calibrateCmd) job() query.Job {
+	j := &c.measuredJob
+	return query.Job{
+		Cluster: c.Cluster, Layout: c.Layout, Devices: c.Devices, Model: j.Model, Parallel: j.Parallel,
+		Framework: j.Framework,
+		Global:    j.Global, Micro: j.Micro, Seq: j.Seq, Precision: j.Precision, Recompute: j.Recompute, Kernels: j.Kernels,
+		NCCL: c.NCCL,
+	}
+}
+
+// trained measures steps of the job's kinds.
+func (c *calibrateCmd) trained(e *env) (*query.CalibrateDoc, error) {
+	dir, err := os.MkdirTemp("", "busbar-steps-")
+	if err != nil {
+		return nil, failure.Cannot(err)
+	}
+	defer os.RemoveAll(dir)
+	exe, err := os.Executable() // which the files call
+	if err != nil {
+		return nil, failure.Cannot(err)
+	}
+	path := filepath.Dir(exe) + string(filepath.ListSeparator) + os.Getenv("PATH")
+	return query.CalibrateSteps{Job: c.job(), Folder: dir, Path: path}.RunWith(e.ctx, e.measuring(c.common),
+		gpuPrograms())
 }
 
 // Run fits a cluster's figures, or says what to measure for that.
@@ -82,7 +102,7 @@ func (c *calibrateCmd) Run(e *env) error {
 		return shown(e, c.common, report.Suggest)(query.Suggest{
 			Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL,
 		}.Run(e.ctx, e.query(c.common)))
-	case c.Step == "" && c.measuredJob != (measuredJob{}):
+	case c.Step == "" && c.measuredJob != (measuredJob{}) && (!c.Live || c.Model == ""):
 		return errors.New("a job is described, and no step of it; expected --step TIME or LOG too")
 	case c.Live && len(c.Files) > 0:
 		return fmt.Errorf("--live measures itself; leave %s out, or --live", c.Files[0])
@@ -100,6 +120,8 @@ func (c *calibrateCmd) Run(e *env) error {
 	switch {
 	case c.Step != "":
 		doc, err = c.measured(e)
+	case c.Live && c.Model != "":
+		doc, err = c.trained(e)
 	case c.Live:
 		doc, err = c.live().RunWith(e.ctx, e.measuring(c.common), gpuPrograms())
 	default:

@@ -96,9 +96,9 @@ def compiled(m):
 
 
 def with_ddp(device, local):
-    m = build("cpu")
+    m = build(device)  # the host is slow at random weights
     m.initialize()
-    m = compiled(m.to(device))
+    compiled(m)
     bucket = (JOB.get("bucket_bytes") or 25 << 20) / (1 << 20)
     d = torch.nn.parallel.DistributedDataParallel(m, device_ids=[local] if CUDA else None, bucket_cap_mb=bucket, gradient_as_bucket_view=True)
     hooks.install(d, os.environ.get("HOOK") or JOB.get("compress") or "none", int(os.environ.get("RACK", 0)))

@@ -69,7 +69,7 @@ func TestEverySampleIsRecognised(t *testing.T) {
 		frags, err := Read(e.File, bytes.NewReader(data))
 		switch {
 		case h.as == "":
-			if !errors.Is(err, ErrUnknown) || Otherwise(data) == "" {
+			if !errors.Is(err, ErrUnknown) || otherwise(data) == "" {
 				t.Errorf("%s: %d fragments, %v; want it named as holding no topology", e.File, len(frags), err)
 			}
 		case err != nil:

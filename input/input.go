@@ -113,11 +113,11 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 		return nil, nearly{err}
 	}
 	if len(frags) == 0 {
-		if what := Otherwise(data); what != "" && len(failed) == 0 {
-			return nil, fmt.Errorf("%s: %w: this is %s", name, ErrUnknown, what)
-		}
 		if len(failed) > 0 {
 			return nil, failed[0]
+		}
+		if what := otherwise(data); what != "" {
+			return nil, Named{name, what}
 		}
 		return nil, fmt.Errorf("%s: %w; expected one of: %s", name, ErrUnknown, strings.Join(Formats(), ", "))
 	}

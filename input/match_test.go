@@ -24,7 +24,7 @@ func BenchmarkMatch(b *testing.B) {
 	b.Run("otherwise", func(b *testing.B) {
 		b.SetBytes(int64(len(data)))
 		for b.Loop() {
-			Otherwise(data)
+			otherwise(data)
 		}
 	})
 	for _, f := range kinds {

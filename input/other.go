@@ -2,9 +2,15 @@ package input
 
 import "busbar.dev/internal/lazyre"
 
-// Otherwise names a text that busbar knows but that holds no topology, and says what does.
-func Otherwise(data []byte) string {
-	data = data[:min(len(data), 1<<20)]
+// Named is the error for a text that busbar knows but that holds no topology.
+type Named struct{ Name, What string }
+
+func (n Named) Error() string        { return n.Name + ": " + ErrUnknown.Error() + ": this is " + n.What }
+func (n Named) Is(target error) bool { return target == ErrUnknown }
+
+// otherwise names such a text, by its beginning, and says what does.
+func otherwise(data []byte) string {
+	data = data[:min(len(data), 1<<16)]
 	for _, o := range otherTexts {
 		if o.re.Match(data) {
 			return o.what

@@ -3,6 +3,7 @@ package evidence
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"io"
 	"path"
 	"strings"
@@ -60,7 +61,9 @@ func (r *Reader) whole() (formats int) {
 	}
 	frags, err := input.ReadWithin(r.Budget, r.name, bytes.NewReader(data))
 	if err != nil {
-		r.set.Named = cmp.Or(r.set.Named, input.Otherwise(data))
+		if n, ok := errors.AsType[input.Named](err); ok {
+			r.set.Named = cmp.Or(r.set.Named, n.What)
+		}
 		return formats
 	}
 	for _, f := range frags {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -15,7 +16,7 @@ import (
 var (
 	describedName = lazyre.New(`^Name:\s+([\w.-]+)$`)
 	// ofNode is what is said of nodes and of no other object.
-	ofNode = lazyre.New(`(?m)^(Capacity|Allocatable|Unschedulable|Non-terminated Pods):`)
+	ofNode = []string{"\nCapacity:", "\nAllocatable:", "\nUnschedulable:", "\nNon-terminated Pods:"}
 	// condition is type, status, two times, reason, message.
 	condition = lazyre.New(`^(\w[\w./-]{0,100})\s+(True|False|Unknown)\s(?:.* [+-]\d{4})?\s*(\S+)\s+(.*)$`)
 )
@@ -39,7 +40,8 @@ type described struct {
 
 // MatchDescribe reports whether the text holds what kubectl describe node prints, whole or shortened.
 func MatchDescribe(data []byte) bool {
-	return ofNode.Match(data) && lines.Find(data, "Name:", describedName.MatchString)
+	of := func(section string) bool { return bytes.Contains(data, []byte(section)) }
+	return slices.ContainsFunc(ofNode, of) && lines.Find(data, "Name:", describedName.MatchString)
 }
 
 // ReadDescribe reads the nodes of kubectl describe as the list of objects that they are, each on the line of its name.

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -18,7 +19,9 @@ var (
 )
 
 // MatchYAML reports whether the text is a topology.yaml.
-func MatchYAML(data []byte) bool { return listed.Match(data) && ofAKind.Match(data) }
+func MatchYAML(data []byte) bool {
+	return bytes.Contains(data, []byte(" topology:")) && listed.Match(data) && ofAKind.Match(data)
+}
 
 // ReadYAMLWithin reads a topology.yaml. The tree that is the cluster's default, else the first, becomes the network's
 // switches, and blocks over the same hosts groupings.

@@ -116,8 +116,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestBlind scores threads that were never looked at while causes were written: a floor, and no restatement is ever
-// named.
+// TestBlind scores threads on which nothing is fitted: a floor.
 func TestBlind(t *testing.T) {
 	m, err := doctor.NewModel()
 	if err != nil {

@@ -22,6 +22,7 @@ type judge struct {
 	log    *logView
 	moved  bool // RAS or the rings saw the job launch collectives between two looks
 	still  bool // they saw that it did not
+	once   bool // RAS was asked at one moment, and the recorder not at all
 }
 
 // Judge joins everything that was added. Causes come before what follows from them: a GPU's error before a process that
@@ -30,6 +31,7 @@ func (c *Case) Judge() *Verdict {
 	c = c.oneRun()
 	j := newJob(c)
 	x := &judge{c: c, job: j, ras: c.ras, log: newLogView(c, j)}
+	x.once = looks(x.ras) == 1 && len(c.rec.Dumps) == 0
 	yes, known := moved(x.ras)
 	x.moved = yes || c.ringMoved
 	x.still = !x.moved && (c.ringStill || known && !c.launchedAfter(whole(x.ras)))
@@ -53,7 +55,7 @@ func (c *Case) Judge() *Verdict {
 	v := x.decide()
 	v.World = j.world
 	v.MayPass = v.State == Stalled &&
-		(v.MayPass || x.running() || len(x.ras) == 1 && len(c.rec.Dumps) == 0 || works(v.Kind))
+		(v.MayPass || x.running() || x.once || works(v.Kind))
 	v.Signals = x.signals()
 	v.Notes = append(v.Notes, c.notes...)
 	for _, a := range c.silent {
@@ -332,14 +334,13 @@ func (x *judge) closing(c claim) claim {
 // late finds ranks that have not launched what the others wait for. RAS counts what was launched at a moment: one
 // answer alone may be a passing one.
 func (x *judge) late() (claim, bool) {
-	once := len(x.ras) == 1 && len(x.c.rec.Dumps) == 0
 	c, ok := x.first(func(t *table) (claim, bool) {
-		if t.source == fromRAS && !x.still && !x.timedOut() && !once {
+		if t.source == fromRAS && !x.still && !x.timedOut() && !x.once {
 			return claim{}, false
 		}
 		return t.straggler()
 	})
-	if ok && c.source == fromRAS && once && !x.timedOut() {
+	if ok && c.source == fromRAS && x.once && !x.timedOut() {
 		c.doubtful(0.5)
 		c.why += "; one answer alone may be a passing moment: ask again"
 	}

@@ -46,6 +46,16 @@ func whole(list []*ras.Report) *ras.Report {
 	return last
 }
 
+// looks is at how many moments RAS was asked. A text does not say when: beside an answer that does it may be the same.
+func looks(list []*ras.Report) int {
+	at := map[string]bool{}
+	for _, r := range list {
+		at[r.Time] = true
+	}
+	delete(at, "")
+	return cmp.Or(len(at), len(list))
+}
+
 // launched is how many collectives the members of a communicator have launched, by operation and place in the
 // communicator. A text lists those who differ from the most.
 func launched(m *ras.Comm) map[string]map[int]uint64 {

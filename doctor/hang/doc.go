@@ -180,7 +180,7 @@ func (c *Case) file(b *cluster.Budget, f *unpack.File) (known bool, err error) {
 	all := input.Dump | input.State | input.Log
 	kinds := input.Find(data, all)
 	switch whole := slices.ContainsFunc(kinds, func(k input.Kind) bool { return k.Class&input.Entire != 0 }); {
-	case len(data) < beginning:
+	case len(data) < beginning, len(bytes.TrimLeft(data, "\x00")) == 0: // zeros: no log begins so late
 	case whole:
 		rest, done, err := unpack.Whole(b, f)
 		if err != nil {

@@ -3,6 +3,7 @@ package hang
 import (
 	"bytes"
 	"compress/gzip"
+	"io"
 	"strings"
 	"testing"
 
@@ -37,5 +38,25 @@ func TestXZ(t *testing.T) {
 	_, err := NewCase().Read(nil, "a.log.xz", strings.NewReader("\xfd7zXZ\x00\x00\x04"))
 	if err == nil || !strings.HasSuffix(err.Error(), "unpack it first: xz -d FILE") {
 		t.Errorf("%v", err)
+	}
+}
+
+// zeros is an endless file of them, and counts what is read of it.
+type zeros struct{ read int }
+
+func (z *zeros) Read(to []byte) (int, error) {
+	if z.read > 4*beginning {
+		return 0, io.EOF
+	}
+	clear(to)
+	z.read += len(to)
+	return len(to), nil
+}
+
+// TestZeros: of a file of zeros, as a bomb unpacks to, no more than a beginning is read.
+func TestZeros(t *testing.T) {
+	var z zeros
+	if known, err := NewCase().Read(nil, "a.log", &z); known != 0 || err != nil || z.read > 2*beginning {
+		t.Errorf("%d known, %v, %d bytes read", known, err, z.read)
 	}
 }

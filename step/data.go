@@ -291,13 +291,8 @@ func (p *pricing) optimizer(params float64) (unit.Span, error) {
 		}
 		return unit.Volume(p.share(params) * workload.HostUpdate).At(h.update), nil
 	}
-	starts := p.j.UpdateStarts()
-	gpu := unit.Volume(p.share(params)*p.j.UpdateBytes()).At(p.g.bandwidth()) + p.g.gap(&workload.Task{Starts: starts})
-	return max(gpu, unit.Span(starts*scripted*p.g.f.common(eagerStart)*1e-6)), nil
+	return unit.Volume(p.share(params) * p.j.UpdateBytes()).At(p.g.bandwidth()), nil
 }
-
-// scripted is what TorchScript's interpreter takes of the time in which Python starts a kernel: about 5 of 15 us.
-const scripted = 1. / 3
 
 // share is how many of a stage's parameters a rank updates.
 func (p *pricing) share(params float64) float64 {

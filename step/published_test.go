@@ -11,24 +11,20 @@ import (
 	"busbar.dev/workload"
 )
 
-// TestPublishedPictures holds pictures and segments a second of one GPU to what NVIDIA publishes of its
-// DeepLearningExamples (commit 729963dd): ConvNets/resnet50v1.5/README.md in the container of 21.03, and
-// Transformer-XL/README.md in that of 20.06. Convolutions have none of their figures fitted.
+// TestPublishedPictures holds pictures a second of one GPU to what NVIDIA publishes of its DeepLearningExamples (commit
+// 729963dd): ConvNets/resnet50v1.5/README.md in the container of 21.03. None of its figures are fitted.
 func TestPublishedPictures(t *testing.T) {
 	for _, x := range []struct {
 		model, gpu, preset string
 		batch              int64
 		precision          workload.Precision
 		first              bool
-		want, off          float64 // samples/s, or tokens/s; and how far off it may be
+		want, off          float64 // samples/s, and how far off it may be
 	}{
 		{"resnet50", "a100-80", "dgx-a100", 256, workload.AMPH, false, 2470, 0.15},
 		{"resnet50", "a100-80", "dgx-a100", 256, workload.TF32, true, 938, 0.2},
 		{"resnet50", "v100-16", "dgx1v", 256, workload.AMPH, false, 1200, 0.15},
 		{"resnet50", "v100-16", "dgx1v", 128, workload.FP32, true, 367, 0.15},
-		{"transformer-xl-base", "a100-40", "dgx-a100", 32, workload.TF32, false, 41527, 0.15},
-		{"transformer-xl-base", "v100-16", "dgx1v", 32, workload.FP16, false, 36692, 0.15},
-		{"transformer-xl-large", "a100-40", "dgx-a100", 16, workload.FP16, false, 25084, 0.2},
 	} {
 		m, err := workload.Find(x.model)
 		if err != nil {
@@ -53,9 +49,6 @@ func TestPublishedPictures(t *testing.T) {
 		j := &workload.Job{
 			Model: m, Seq: m.Seq, MicroBatch: x.batch, GlobalBatch: x.batch, Precision: x.precision, Recompute: workload.None,
 			Kernels: workload.Eager, ChannelsFirst: x.first,
-		}
-		if x.precision == workload.FP16 { // Apex' O2
-			j.Keeps = workload.KeepCopy
 		}
 		if j.Split, err = j.Split.On(1); err != nil {
 			t.Fatal(err)

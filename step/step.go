@@ -213,11 +213,10 @@ func (p *pricing) host() unit.Span {
 	return p.g.hostOf(p.j)
 }
 
-// hostOf is what the host does in a step: twice as much in Python, whose optimizers work on lists of tensors, unless
-// the optimizer's part is counted.
+// hostOf is what the host does in a step: twice as much in Python, whose optimizers work on lists of tensors.
 func (g *GPU) hostOf(j *workload.Job) unit.Span {
 	t := unit.Span(g.f.common(stepHost) * 1e-3)
-	if j.Kernels == workload.Eager && j.Model.Looped == nil {
+	if j.Kernels == workload.Eager {
 		t *= 2
 	}
 	return t

@@ -41,19 +41,15 @@ type modelRow struct {
 var rows = sync.OnceValue(func() []modelRow { return csvtable.Must[modelRow]("workload/data/models.csv", modelsCSV) })
 
 // architectures are those whose blocks are made otherwise than of the rows of parts.csv.
-var architectures = map[string]func(r *modelRow, d Dims) []Block{
-	"resnet":                 func(r *modelRow, _ Dims) []Block { return ResNet(r.Stages) },
-	"flux":                   func(_ *modelRow, d Dims) []Block { return Flux(d, d.Layers/3) },
-	"sdxl":                   func(*modelRow, Dims) []Block { return SDXL() },
-	"vgg16":                  func(*modelRow, Dims) []Block { return VGG16() },
-	"transformer-xl":         func(_ *modelRow, d Dims) []Block { return TransformerXL(d, false) },
-	"transformer-xl-divided": func(_ *modelRow, d Dims) []Block { return TransformerXL(d, true) },
+var architectures = map[string]func(r *modelRow) []Block{
+	"resnet": func(r *modelRow) []Block { return ResNet(r.Stages) },
+	"vgg16":  func(*modelRow) []Block { return VGG16() },
 }
 
 // blocks are those of a row.
 func (r *modelRow) blocks(d Dims) []Block {
 	if own := architectures[r.Architecture]; own != nil {
-		return own(r, d)
+		return own(r)
 	}
 	x := newDesign(d, r.Architecture)
 	maps.Copy(x.sizes, sizes{
@@ -88,10 +84,7 @@ func (r *modelRow) model() Model {
 		Name: r.Name, Title: r.Title, Dims: d, Seq: r.Seq, Blocks: r.blocks(d), Source: r.Source,
 		Published: r.Published, PublishedSource: r.PublishedSource, Note: r.Note, Unpriced: r.Unpriced,
 	}
-	if strings.HasPrefix(r.Architecture, "transformer-xl") {
-		m.Looped = &xlUpdate
-	}
-	if r.Architecture == "dit" || r.Architecture == "flux" || r.Architecture == "sdxl" {
+	if r.Architecture == "dit" {
 		m.Notes = []string{r.Name + ": no published step of a diffusion model was used to fit or to check predictions; the " +
 			"error bar is that of other models"}
 	}

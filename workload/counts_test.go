@@ -24,8 +24,8 @@ var counts = map[string]int64{
 	// torchvision's documentation of the weights, num_params.
 	"vit-b16": 86_567_656, "vit-l16": 304_326_632, "vit-h14": 632_045_800,
 	"resnet50": 25_557_032, "resnet101": 44_549_160, "resnet152": 60_192_808, "vgg16": 138_357_544,
-	// facebookresearch/DiT's train.py prints it; safetensors' headers of FLUX.1-dev's transformer and of SDXL's U-Net.
-	"dit-xl-2": 675_129_632, "flux1-dev": 11_901_408_320, "sdxl": 2_567_463_684,
+	// facebookresearch/DiT's train.py prints it.
+	"dit-xl-2": 675_129_632,
 	// model.safetensors.index.json of meta-llama/Llama-2-…-hf: total_size / 2.
 	"llama2-7b": 13_476_831_232 / 2, "llama2-13b": 13_015_864_320, "llama2-70b": 68_976_648_192,
 	// model.safetensors.index.json of meta-llama/Llama-3.1-…: total_size / 2.
@@ -55,8 +55,6 @@ var rounded = map[string]struct {
 	// Brown et al. 2020, table D.1.
 	"gpt3-125m": {0.125, 3}, "gpt3-350m": {0.356, 3}, "gpt3-760m": {0.760, 3}, "gpt3-1.3b": {1.32, 2},
 	"gpt3-2.7b": {2.65, 2}, "gpt3-6.7b": {6.66, 2}, "gpt3-13b": {12.85, 2}, "gpt3-175b": {174.6, 1},
-	// Peebles and Xie 2023, table 4.
-	"dit-s-2": {0.033, 3}, "dit-l-2": {0.458, 3},
 	// Zhang et al. 2022, table 1, by name.
 	"opt-13b": {13, 0}, "opt-30b": {30, 0}, "opt-66b": {66, 0}, "opt-175b": {175, 0},
 	// Narayanan et al. 2021, table 1.
@@ -64,8 +62,6 @@ var rounded = map[string]struct {
 	"megatron-39.1b": {39.1, 1}, "megatron-76.1b": {76.1, 1},
 	"megatron-145.6b": {145.6, 1}, "megatron-310.1b": {310.1, 1}, "megatron-529.6b": {529.6, 1},
 	"megatron-1t": {1008.0, 1},
-	// Published runs of NVIDIA's DeepLearningExamples: 192M.
-	"transformer-xl-base": {0.192, 3},
 }
 
 // TestCounts holds every model of the catalogue to a published count: exactly, or to the digits printed.
@@ -87,12 +83,6 @@ func TestCounts(t *testing.T) {
 		}
 		switch m.Name {
 		case "nemotron4-15b", "nemotron4-340b": // the next test
-		case "transformer-xl-large": // 257M in the paper; what its code registers, by hand:
-			words := int64(19997*1024 + 20000*256 + 160000*64 + 67738*16 + 1024*(1024+256+64+16))
-			layer := int64(1024*3072 + 2*1024*1024 + 2*2048 + 2*1024*4096 + 4096 + 1024)
-			if want := words + 18*layer + 2*1024 + 267735 + 3*1024 + 3 + 1024*1024; got != want || got != 285_167_482 {
-				t.Errorf("%s: %d parameters; expected %d", m.Name, got, want)
-			}
 		default:
 			t.Errorf("%s: nobody's count is written down here", m.Name)
 		}
@@ -223,16 +213,14 @@ func jsonNumber(x float64) string {
 	return string(b)
 }
 
-// The operations of diffusion transformers are Peebles and Xie's Gflops (table 4), which count multiplications, on 256
+// The operations of a diffusion transformer are Peebles and Xie's Gflops (table 4), which count multiplications, on 256
 // × 256 points.
 func TestDiffusionOperations(t *testing.T) {
-	for name, want := range map[string]float64{"dit-s-2": 6.06, "dit-l-2": 80.71, "dit-xl-2": 118.64} {
-		m, err := workload.Find(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := m.Forward(m.Seq) / 2e9; math.Abs(got/want-1) > 0.005 {
-			t.Errorf("%s: %.2f G multiplications; published are %g", name, got, want)
-		}
+	m, err := workload.Find("dit-xl-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Forward(m.Seq) / 2e9; math.Abs(got/118.64-1) > 0.005 {
+		t.Errorf("%.2f G multiplications; published are 118.64", got)
 	}
 }

@@ -23,7 +23,7 @@ func TestModelTable(t *testing.T) {
 			t.Errorf("%s: no architecture %q", r.Name, r.Architecture)
 			continue
 		}
-		if family != "resnet" && family != "vgg16" && family != "sdxl" {
+		if family != "resnet" && family != "vgg16" {
 			if err := r.Check(); err != nil {
 				t.Errorf("%s: %v", r.Name, err)
 			}

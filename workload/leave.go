@@ -1,7 +1,5 @@
 package workload
 
-import "cmp"
-
 // left is bytes that a token leaves for the backward pass: of what tensor-parallel ranks divide with sequence
 // parallelism alone, and of what they always divide.
 type left struct{ between, cut float64 }
@@ -79,7 +77,6 @@ func (j *Job) leaving(b *Block) Leaving {
 func (l *leaver) norm(p *Part) {
 	to := &l.all.between
 	n, ofHeads := l.j.normed(p)
-	n *= cmp.Or(p.Share, 1)
 	if ofHeads {
 		to = &l.all.cut
 	}
@@ -96,7 +93,7 @@ func (l *leaver) norm(p *Part) {
 // are made for each; and what follows it keeps what it puts out. What is not trained is not kept.
 func (l *leaver) product(i int) {
 	p := &l.b.Parts[i]
-	in, out := float64(p.In)*cmp.Or(p.Share, 1), float64(p.Out)*cmp.Or(p.Share, 1)
+	in, out := float64(p.In), float64(p.Out)
 	if p.Once {
 		return
 	}

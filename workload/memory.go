@@ -172,26 +172,11 @@ func (j *Job) state() (weight, grad, optimizer float64) {
 // once for their norm.
 func (j *Job) UpdateBytes() float64 {
 	weight, grad, state := j.state()
-	if u := j.Model.Looped; u != nil {
-		if j.Keeps == KeepCopy { // gradients are widened first, and weights narrowed after it
-			return u.Bytes + 2*(4+2)
-		}
-		return u.Bytes
-	}
 	bytes := 2*grad + 2*state + 2*weight
 	if j.Optimizer == AdamDefault && state < 4*Adam {
 		bytes *= narrow
 	}
 	return bytes * j.Optimizer.passes()
-}
-
-// UpdateStarts is the kernels that an optimizer starts which updates tensors one by one; 0 for others, whose starts are
-// part of a step's host work.
-func (j *Job) UpdateStarts() float64 {
-	if j.Model.Looped == nil {
-		return 0
-	}
-	return j.Model.Looped.Starts * float64(len(j.Model.Tensors()))
 }
 
 // narrow is how much longer an optimizer takes whose state is in 16 bits than its bytes: fused AdamW of
@@ -220,7 +205,7 @@ func (j *Job) Holding(o *Outline) Holding {
 	for i := range o.Kinds {
 		b := &o.Kinds[i]
 		dense, experts := j.held(b.Block)
-		h.Kept += b.Count * b.kept(j.Seq)
+		h.Kept += b.Count * b.kept()
 		switch n := (dense + experts) * b.Count; b.Kind {
 		case Layer:
 			h.Layers += n

@@ -211,8 +211,6 @@ type Model struct {
 	// Unpriced is why only its tensors and operations are known and its steps are not priced; ""
 	// where they are.
 	Unpriced string
-	// Looped is its optimizer where published code has one that updates tensors one by one; nil is the framework's.
-	Looped *Looped
 	// Notes are what of a config.json is left out, taken from defaults, or contradicts the rest of it.
 	Notes []string
 	// Details are what a config.json says beside dimensions; Detailed has others.
@@ -220,10 +218,6 @@ type Model struct {
 	// Config is the config.json that the model was read from, of the part that writes; none where it was not.
 	Config []byte
 }
-
-// Looped is an optimizer that updates one tensor after the other: the bytes that it reads and writes for a float32
-// parameter, its gradient's clipping included, and the kernels that it starts for a tensor.
-type Looped struct{ Bytes, Starts float64 }
 
 // Replicated says that only replicas of the whole model train it: its parts say what lies between products, and nobody
 // divides them.

@@ -49,9 +49,6 @@ type Part struct {
 	Causal                  bool
 	// Window is how many tokens before it a token sees; 0 is all.
 	Window int64
-	// Keys is over how many tokens the scores of Attention go where those are not the sequence's: the points of a picture
-	// at one resolution, whose number is in Rows, or the words that it is drawn from.
-	Keys int64
 	// State is the width of a head's state in a Scan, whose heads of HeadDim share KVHeads inputs and outputs of it.
 	State int64
 	// Suffix names the weight where a framework does not call it "weight": "" is that, "-" is
@@ -59,18 +56,13 @@ type Part struct {
 	Suffix string
 	// Rows is at how many places of a sample a convolution is computed; 0 is every token.
 	Rows int64
-	// Once says that a part runs once a sequence and not for every token: a pooler, a classifier. Fixed says that it runs
-	// once a pass, whatever the batch.
-	Once, Fixed bool
-	// Memory is how many tokens of the segment before a part takes beside its own, as Transformer-XL does.
-	Memory int64
-	// Share is the share of the tokens that pass a part; 0 is all of them.
-	Share float64
-	// Of a Pointwise part, and of Attention with a Memory, forward and backward: Passes is how often its numbers are read
-	// or written, Least how often in fused kernels, 0 where none are known, and Starts its kernels. Kept is how many
-	// numbers of each stay for the backward pass, Waits how often the host waits for the GPU.
+	// Once says that a part runs once a sequence and not for every token: a pooler, a classifier.
+	Once bool
+	// Of a Pointwise part, forward and backward: Passes is how often its numbers are read or written, Least how often in
+	// fused kernels, 0 where none are known, and Starts its kernels. Kept is how many numbers of each stay for the
+	// backward pass.
 	Passes, Least, Starts [2]float64
-	Kept, Waits           float64
+	Kept                  float64
 	// Experts is how many matrices of this shape there are, of which a token passes TopK; 0 is
 	// one that all tokens pass. The name has %d where the expert's number goes.
 	Experts, TopK int64
@@ -143,21 +135,12 @@ func (p *Part) hasTensors() bool {
 // the half of the scores that a causal mask throws away is counted, as is usual (PaLM, Chowdhery
 // et al. 2022, appendix B).
 func (p Part) Forward(seq int64) float64 {
-	if p.Fixed { // of all sequences together
-		return 0
-	}
 	tokens := float64(seq)
 	if p.Once {
 		tokens = 1
 	}
 	if p.Rows > 0 {
 		tokens *= float64(p.Rows)
-	}
-	if p.Share > 0 {
-		tokens *= p.Share
-	}
-	if p.Kind == Matmul {
-		tokens += float64(p.Memory)
 	}
 	switch p.Kind {
 	case Matmul:
@@ -166,11 +149,7 @@ func (p Part) Forward(seq int64) float64 {
 		}
 		return 2 * tokens * float64(p.In) * float64(p.Out)
 	case Attention:
-		each := 4.0
-		if p.Memory > 0 { // positions have scores of their own
-			each = 6
-		}
-		return each * tokens * p.seen(float64(seq)) * float64(p.Heads) * float64(p.HeadDim)
+		return 4 * tokens * p.seen(float64(seq)) * float64(p.Heads) * float64(p.HeadDim)
 	case Scan:
 		return tokens * p.scanned()
 	}
@@ -180,13 +159,10 @@ func (p Part) Forward(seq int64) float64 {
 // seen is how many tokens the scores of a token are counted over: all, or those of its window, of which a causal mask
 // throws nothing away.
 func (p *Part) seen(seq float64) float64 {
-	if p.Keys > 0 {
-		return float64(p.Keys)
-	}
 	if w := float64(p.Window); w > 0 && 2*w < seq {
 		return 2 * w
 	}
-	return seq + float64(p.Memory)
+	return seq
 }
 
 // scanChunk is how many tokens a scan multiplies at once (Mamba-2's kernels: chunk_size).

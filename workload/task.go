@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -198,7 +197,7 @@ func (b *Block) packed(i int) (*Part, int) {
 	for i+1 < len(b.Parts) {
 		next := &b.Parts[i+1]
 		if first.Cut != ByOut || next.Kind != Matmul || next.Cut != ByOut || next.In != first.In ||
-			next.Experts != first.Experts || next.Tied || next.Once || next.Share != first.Share {
+			next.Experts != first.Experts || next.Tied || next.Once {
 			break
 		}
 		first.Out += next.Out
@@ -242,11 +241,8 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 	if p.Once {
 		m = float64(w.j.MicroBatch)
 	}
-	switch {
-	case w.counted:
+	if w.counted {
 		m = w.numbers(p)
-	case p.Share > 0:
-		m *= p.Share
 	}
 	if w.last && !p.Once && w.j.Masked > 0 {
 		m *= w.j.Masked
@@ -322,7 +318,7 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 		w.fwd = append(w.fwd, Task{Name: "loss", Kind: Stream, Bytes: unit.Volume(m * n * x.loss), Starts: 6})
 		w.bwd = append(w.bwd, Task{Name: "loss", Kind: Stream, Bytes: unit.Volume(m * n * x.loss), Starts: 4, Back: true})
 	case p.Cut == ByIn:
-		w.stream("residual", w.between*cmp.Or(p.Share, 1)*float64(p.Out)*w.width*x.residual, 1, 0)
+		w.stream("residual", w.between*float64(p.Out)*w.width*x.residual, 1, 0)
 	case joined:
 	case p.Cut == ByOut && attended && !p.Tied:
 		each := x.act
@@ -371,7 +367,7 @@ func (w *taskBuilder) norm(p *Part) {
 	case w.j.autocasts():
 		back = wideBack
 	}
-	w.stream(p.Name, w.between*cmp.Or(p.Share, 1)*n*w.width*each, back, 1)
+	w.stream(p.Name, w.between*n*w.width*each, back, 1)
 	if !p.Bias && (!w.j.Plain || ofHeads) {
 		w.inPieces()
 	}
@@ -471,9 +467,6 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 	seq := float64(w.j.document())
 	batch := float64(w.j.MicroBatch) * float64(w.j.Seq) / seq
 	rows := seq / cp
-	if p.Keys > 0 {
-		batch, rows, seq = float64(w.j.MicroBatch), float64(p.Rows), float64(p.Keys)
-	}
 	flops := 4 * batch * heads * rows * p.seen(seq) * float64(p.HeadDim)
 	if w.gated { // positions are turned into queries and keys, as all networks with gates do
 		both := heads + float64(p.KVHeads)/w.tp
@@ -487,10 +480,6 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 		}
 		w.stream("positions", batch*rows*both*float64(p.HeadDim)*w.width*each, back, 1)
 		w.inPieces()
-	}
-	if p.Memory > 0 {
-		w.relative(p, batch, heads, rows)
-		return
 	}
 	if !w.j.Unfused {
 		if p.Causal {
@@ -531,42 +520,21 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 // numbers is at how many places a micro-batch passes a part.
 func (w *taskBuilder) numbers(p *Part) float64 {
 	m := w.tokens
-	switch {
-	case p.Fixed:
-		m = 1
-	case p.Once:
+	if p.Once {
 		m = float64(w.j.MicroBatch)
 	}
-	if p.Rows > 0 {
-		m *= float64(p.Rows)
-	}
-	if p.Share > 0 {
-		m *= p.Share
-	}
-	if p.Kind == Matmul && p.Memory > 0 {
-		m *= 1 + float64(p.Memory)/float64(w.j.Seq)
-	}
-	return m
+	return m * float64(max(p.Rows, 1))
 }
 
 // pointwise is operations between products that a part counts itself.
 func (w *taskBuilder) pointwise(p *Part) {
-	w.passes(p, w.numbers(p)*float64(p.Out))
-}
-
-// passes are the reads and writes of a part's numbers.
-func (w *taskBuilder) passes(p *Part, numbers float64) {
 	times, starts := p.Passes, p.Starts
 	if w.j.Kernels != Eager && p.Least != [2]float64{} {
 		times, starts = p.Least, [2]float64{1, 2}
 	}
-	bytes := numbers * w.width
-	w.fwd = append(w.fwd, Task{
-		Name: p.Name, Kind: Stream, Bytes: unit.Volume(bytes * times[0]), Starts: starts[0], Waits: p.Waits,
-	})
-	w.bwd = append(w.bwd, Task{
-		Name: p.Name, Kind: Stream, Bytes: unit.Volume(bytes * times[1]), Starts: starts[1], Back: true,
-	})
+	bytes := w.numbers(p) * float64(p.Out) * w.width
+	w.stream(p.Name, bytes*times[0], times[1]/times[0], 0)
+	w.fwd[len(w.fwd)-1].Starts, w.bwd[len(w.bwd)-1].Starts = starts[0], starts[1]
 }
 
 // sumPieces is into how many pieces the gradient of a convolution's weight is cut at least: some waves of any GPU.
@@ -606,38 +574,12 @@ func (w *taskBuilder) convolution(p *Part, m float64) {
 	}
 }
 
-// relative is attention over a segment and the one before it with relative positions (Dai et al. 2019, Transformer-XL,
-// section 3.3): contents and positions have a product of scores each, and no fused kernel has both.
-func (w *taskBuilder) relative(p *Part, batch, heads, rows float64) {
-	keys := rows + float64(p.Memory)
-	score := Task{
-		Name: "scores", Kind: Product, M: rows, N: keys, K: float64(p.HeadDim), Count: batch * heads,
-		Flops: 2 * batch * heads * rows * keys * float64(p.HeadDim), Starts: 1,
-	}
-	sums := score
-	sums.N, sums.K = score.K, score.N
-	w.fwd = append(w.fwd, score, score, sums)
-	for range 2 {
-		a, b := score, sums
-		a.Back, b.Back = true, true
-		w.bwd = append(w.bwd, a, a, b)
-	}
-	w.passes(p, batch*heads*rows*keys)
-}
-
-// kept is how many numbers a token, or a picture, leaves for the backward pass where parts say so.
-func (b *Block) kept(seq int64) float64 {
+// kept is how many numbers a picture leaves for the backward pass where parts say so.
+func (b *Block) kept() float64 {
 	sum := 0.0
 	for i := range b.Parts {
 		p := &b.Parts[i]
-		n := p.Kept * float64(max(p.Rows, 1)) * float64(p.Out)
-		if p.Kind == Attention {
-			n = p.Kept * float64(p.Heads*(seq+p.Memory))
-		}
-		if p.Share > 0 {
-			n *= p.Share
-		}
-		sum += n
+		sum += p.Kept * float64(max(p.Rows, 1)*p.Out)
 	}
 	return sum
 }

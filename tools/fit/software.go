@@ -81,10 +81,7 @@ func (t *training) style(j *workload.Job, s *workload.Split) error {
 	f.Adopt(j, m.Name, m.SM)
 	j.Framework = nil                                             // what was run is not refused
 	if j.Model.Replicated() && !strings.Contains(t.ID, "mxnet") { // in kernels of PyTorch's own, with Apex' O2 at most
-		j.Kernels, j.ChannelsFirst = workload.Eager, j.Model.Looped == nil
-		if j.Model.Looped != nil && j.Precision == workload.FP16 {
-			j.Keeps = workload.KeepCopy
-		}
+		j.Kernels, j.ChannelsFirst = workload.Eager, true
 	}
 	if f.Name == "torchtitan" {
 		j.Recompute = workload.PerOp // its configurations' own (torchtitan/models/llama3/train_configs)

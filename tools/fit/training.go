@@ -532,8 +532,8 @@ func (t *training) model() (*workload.Model, error) {
 	}
 	if pictures.MatchString(name) {
 		return nil,
-			fmt.Errorf("%s: it is no language model, and not among the others that are priced (busbar list models lists "+
-				"them)", t.Model.Name)
+			fmt.Errorf("%s: it is no language model of layers that are priced, and not among the others that are (busbar list "+
+				"models lists them)", t.Model.Name)
 	}
 	if t.Model.Layers == 0 || t.Model.Hidden == 0 {
 		if known == nil {
@@ -554,9 +554,9 @@ func (t *training) model() (*workload.Model, error) {
 	return &workload.Model{Name: t.Model.Name, Dims: d, Seq: d.Context, Blocks: t.blocks(name, d)}, nil
 }
 
-// pictures are names of what is no language model.
+// pictures are names of what is no language model, or has layers of its own.
 var pictures = lazyre.New(
-	`resnet|diffusion|sdxl|\bflux|u-?net|retinanet|ssd\b|dlrm|r-?gat|\bgnn|rnn-?t|\bwan[ -]?2|\bdit\b|mask ?r-?cnn|\bvit\b|efficientnet`)
+	`resnet|transformer.?xl|diffusion|sdxl|\bflux|u-?net|retinanet|ssd\b|dlrm|r-?gat|\bgnn|rnn-?t|\bwan[ -]?2|\bdit\b|mask ?r-?cnn|\bvit\b|efficientnet`)
 
 // known is the model of the catalogue that the run's name is of; nil where there is none, or it is of another size.
 func (t *training) known() *workload.Model {

@@ -37,6 +37,7 @@ func TestUnseenRuns(t *testing.T) {
 		{"precision", `"gpu":"H100","gpus":8`, `"name":"Llama-3.1 8B","seq":8192`, `"micro_batch":1,"precision":"posit16"`, "NeMo", "expected one of fp32"},
 		{"GPU", `"gpu":"TPU v5p","gpus":8`, `"name":"Llama-3.1 8B","seq":8192`, `"micro_batch":1`, "MaxText", "not in the catalogue"},
 		{"pictures", `"gpu":"H100","gpus":8`, `"name":"Stable Diffusion v2","params":8.6e8,"seq":1024`, `"micro_batch":1`, "NeMo", "no language model"},
+		{"segments", `"gpu":"A100 40GB","gpus":1`, `"name":"Transformer-XL base","layers":16,"hidden":512,"heads":8,"seq":192`, `"micro_batch":32,"precision":"tf32"`, "DeepLearningExamples", "no language model"},
 		{"FP4 on Hopper", `"gpu":"H100","gpus":8`, `"name":"Llama-3.1 8B","seq":8192`, `"micro_batch":1,"precision":"nvfp4"`, "NeMo", "no FP4 matrix products"},
 		{"unknown mixture", `"gpu":"H100","gpus":8`, `"name":"Odd MoE 50B","params":5e10,"experts":64,"seq":4096`, `"micro_batch":1`, "NeMo", "does not state its layers"},
 	} {

@@ -122,7 +122,7 @@ func (w *writer) put(name, text, reason string) {
 		return
 	}
 	run := strings.HasSuffix(name, ".sh") || strings.HasSuffix(name, ".sbatch")
-	w.files = append(w.files, File{name, text, run})
+	w.files = append(w.files, File{name, shown(text), run})
 }
 
 // add adds the file whose text has its name.
@@ -155,9 +155,20 @@ func (w *writer) Header(what string) string {
 
 // line is a text that stays in its comment.
 func line(s string) string {
-	return strings.Map(func(r rune) rune {
+	return shown(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
 			return ' '
+		}
+		return r
+	}, s))
+}
+
+// shown is a text without what does not show: control characters other than ends of lines and tabs, and those of
+// direction and format, with which a line reads as another than it is.
+func shown(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Cf, r) {
+			return -1
 		}
 		return r
 	}, s)

@@ -71,3 +71,12 @@ func TestPodsQuoteNames(t *testing.T) {
 		t.Errorf("%s\n%s", text, reason)
 	}
 }
+
+// TestNothingHidden: no file has characters that turn a line around or do not show, whoever gave them.
+func TestNothingHidden(t *testing.T) {
+	w := &writer{Plan: &Plan{}}
+	w.put("job.sh", "echo \u202eab\u200b\x1b[2Jc\td\n", "")
+	if got := w.files[0].Text; got != "echo ab[2Jc\td\n" {
+		t.Errorf("written is %q", got)
+	}
+}

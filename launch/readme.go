@@ -107,7 +107,7 @@ func (p *Plan) Readme(files []File, left []Left) (File, error) {
 		}
 	}
 	text, _ := fill("README", r)
-	return File{Name: "README", Text: text}, nil
+	return File{Name: "README", Text: shown(text)}, nil
 }
 
 // Title is the header as a text.

@@ -85,6 +85,9 @@ func (q Goodput) Run(ctx context.Context, env Env) (doc *GoodputDoc, err error) 
 	if err := unused(&q.Job, p); err != nil {
 		return nil, err
 	}
+	if err := p.noteFork(&env, q.Devices != ""); err != nil {
+		return nil, err
+	}
 	nodes := len(p.tasks.Hosts())
 	d := &GoodputDoc{
 		Cluster: t.cluster.Name, Job: p.summary(), GPU: p.model.Title, Model: p.job.Model.Name, Layout: p.layout,

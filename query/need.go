@@ -123,6 +123,9 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	if count == 0 {
 		return nil, fmt.Errorf("%s does not say how fast its NICs are; give --nic", t.cluster.Name)
 	}
+	if err := now.noteFork(&env, q.Devices != ""); err != nil {
+		return nil, err
+	}
 	waits, _ := now.tasks.Fabric().NetworkWait(now.Result)
 	d := &NeedDoc{
 		Cluster: t.cluster.Name, Layout: now.layout, Job: now.summary(), GPU: now.model.Title,

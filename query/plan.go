@@ -116,6 +116,9 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 	if env.noteCalibrated(first.cluster); first.gpu.HasMeasured(first.job) {
 		env.note("steps are calibrated by " + first.marginSource())
 	}
+	if err := first.noteFork(&env, false); err != nil {
+		return nil, err
+	}
 	if q.Emit != "" {
 		if d.Emitted, err = x.emit(ctx); err != nil {
 			return nil, err

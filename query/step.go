@@ -137,6 +137,19 @@ func (p *pricedStep) branches(chosen bool) ([]stepBranch, error) {
 	return list, nil
 }
 
+// noteFork says of an answer with one step, which has no place for two, what it depends on that nobody said.
+func (p *pricedStep) noteFork(env *Env, chosen bool) error {
+	list, err := p.branches(chosen)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	x, other := list[0], list[1]
+	env.note(fmt.Sprintf("the answer depends on what nobody said: with %s as assumed a step takes %s, with %s %s; %s "+
+		"tells",
+		x.If, x.Step.Short(), other.If, other.Step.Short(), x.Tell))
+	return nil
+}
+
 // allReduces is what summing all gradients at once takes by each algorithm that NCCL could choose, the fastest first;
 // none where ranks do not sum them, or each only its share, and where no layouts are compared.
 func (p *pricedStep) allReduces() ([]predict.Row, error) {

@@ -1,7 +1,8 @@
 package doctor
 
 import (
-	_ "embed" // for the table
+	"cmp"
+	_ "embed" // for the tables
 	"fmt"
 	"math"
 	"slices"
@@ -263,7 +264,9 @@ func Bench(curves []*Curve) *Report {
 func (s *Curve) judge() (list []*finding.Finding) {
 	parts := s.parts()
 	if s.Wrong > 0 {
-		list = append(list, s.wrongValues())
+		f := ofCurve("wrong-values", nil, s.Wrong)
+		f.Confidence = cause.States.Confidence()
+		list = append(list, f)
 	}
 	for _, name := range []string{"large", "middle", "small"} {
 		if parts[name].slow() {
@@ -279,67 +282,55 @@ func (s *Curve) judge() (list []*finding.Finding) {
 	return list
 }
 
-const (
-	trouble   = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
-	perfGuide = "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"
-)
+//go:embed bench.csv
+var benchTable string
 
-func (s *Curve) wrongValues() *finding.Finding {
-	return &finding.Finding{
-		ID: "wrong-values", Severity: finding.Error, Confidence: cause.States.Confidence(),
-		Title: fmt.Sprintf("%d wrong values", s.Wrong), Reference: trouble, Evidence: []finding.Quote{},
-		Cause: "Results of the collective are not what they must be: a protocol that is not safe here (LL128), a degraded " +
-			"link, or faulty memory.",
-		Fix: "Repeat with NCCL_PROTO=Simple, then host by host; nvidia-smi -q -d ECC; nvidia-smi nvlink --errorcounters.",
-	}
+// benchRow is what is said of a curve, a row of bench.csv.
+type benchRow struct {
+	ID        string           `csv:"id"`
+	Severity  finding.Severity `csv:"severity"`
+	Title     string           `csv:"title"`
+	Cost      string           `csv:"cost,optional"`
+	Cause     string           `csv:"cause,optional"`
+	Fix       string           `csv:"fix,optional"`
+	Reference string           `csv:"reference,optional"`
 }
 
-// slowWords is what is said of a part of a curve that is slow.
-type slowWords struct{ id, title, cost, cause, fix string }
+const perfGuide = "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"
+
+// ofCurve is a finding about some points of a curve; args are those of its title.
+func ofCurve(id string, points []*CurvePoint, args ...any) *finding.Finding {
+	rows := csvtable.Must[benchRow]("bench.csv", benchTable)
+	r := rows[slices.IndexFunc(rows, func(r benchRow) bool { return r.ID == id })]
+	return &finding.Finding{
+		ID: id, Severity: r.Severity, Title: fmt.Sprintf(r.Title, args...), Cost: r.Cost, Cause: r.Cause, Fix: r.Fix,
+		Reference: cmp.Or(r.Reference, perfGuide), Evidence: quotesOf(points),
+	}
+}
 
 // peakID is the finding about large messages, which explains those about smaller ones.
 const peakID = "bench-peak"
 
-var slowParts = map[string]slowWords{
-	"large": {id: peakID, title: "The peak is too low"},
-	"middle": {
-		id: "bench-middle", title: "Messages of 64 KiB to 16 MiB are slow",
-		cause: "The ends of the curve are right and its middle is not: a protocol or algorithm taken too early or too late " +
-			"(LL128 not available, NCCL_ALGO or NCCL_PROTO set), few channels, or messages through another GPU's NIC (PXN).",
-		fix: "unset NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE, NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS; NCCL_DEBUG=INFO " +
-			"NCCL_DEBUG_SUBSYS=TUNING shows what is taken at which size; NCCL_PXN_DISABLE=1 to compare.",
-	},
-	"small": {
-		id: "bench-latency", title: "Small messages are slow",
-		cost: "every collective below 64 KiB takes so much longer; training with many small tensors feels it",
-		cause: "Bandwidth is as it should be and latency is not: processors that save power or are busy (proxy threads " +
-			"share cores), no GDRCopy, a management interface for the bootstrap's connections, another protocol than LL, or " +
-			"many channels for few bytes. Between nodes also sockets instead of RDMA, adaptive routing, a far switch.",
-		fix: "cpupower frequency-set -g performance; leave cores to NCCL's proxy threads (no 1-core cgroups); unset " +
-			"NCCL_PROTO and NCCL_MIN_NCHANNELS.",
-	},
-}
+var slowParts = map[string]string{"large": peakID, "middle": "bench-middle", "small": "bench-latency"}
 
 // slowPart is the finding about a part of the curve that is slow. Large messages show by the height that they stop at
 // why.
 func (s *Curve) slowPart(name string, parts map[string]*curvePart) *finding.Finding {
-	words, part, large := slowParts[name], parts[name], parts["large"]
-	f := &finding.Finding{
-		ID: words.id, Severity: finding.Warn, Reference: perfGuide, Evidence: quotesOf(part.points),
-		Title: fmt.Sprintf("%s: %.1f times as long as predicted (the model is off by up to %.2f there)", words.title,
-			part.ratio, part.margin),
-		Cost: words.cost, Cause: words.cause, Fix: words.fix,
-	}
+	part, large, f := parts[name], parts["large"], (*finding.Finding)(nil)
 	unsure := name != "large" && s.Unsure != ""
-	switch {
-	case name == "large":
+	if name == "large" {
 		got, want := s.best()
-		f.Title = fmt.Sprintf("%s: %.3g GB/s of bus bandwidth where about %.3g GB/s are expected", words.title, got, want)
-		f.Cost = fmt.Sprintf("large messages take %.1f times as long", part.ratio)
+		f = ofCurve(peakID, part.points, got, want)
+		f.Cost = fmt.Sprintf(f.Cost, part.ratio)
 		f.Cause, f.Fix = s.height(got, want)
-	case large.slow():
-		f.ExplainedBy = peakID
-		f.Cause = "Larger messages are slow too: the whole path is another one than expected."
+	} else {
+		f = ofCurve(slowParts[name], part.points)
+		f.Title += fmt.Sprintf(": %.1f times as long as predicted (the model is off by up to %.2f there)", part.ratio,
+			part.margin)
+		if large.slow() {
+			f.ExplainedBy = peakID
+			f.Cause = "Larger messages are slow too: the whole path is another one than expected."
+		}
 	}
 	margin := part.margin
 	if s.Guessed || unsure {
@@ -443,22 +434,12 @@ func (s *Curve) fast(large *curvePart) *finding.Finding {
 	if large.ratio == 0 || large.ratio*large.margin*slack > 1 {
 		return nil
 	}
-	f := &finding.Finding{
-		ID: "bench-fast", Severity: finding.Note, Confidence: likely(1/large.ratio, large.margin), Reference: perfGuide,
-		Evidence: quotesOf(large.points),
-		Title:    fmt.Sprintf("Faster than predicted: large messages take %.2g of the predicted time", large.ratio),
-		Cause: "The cluster is better than its description (more NICs, in-network reduction, NVLink between nodes), or the " +
-			"model is too careful here.",
-		Fix: "None; busbar calibrate -c CLUSTER RESULT makes later predictions and verdicts sharper.",
-	}
+	id := "bench-fast"
 	if !s.Guessed && truth.TooFast(1/large.ratio, large.margin) {
-		f.ID, f.Severity = "bench-impossible", finding.Warn
-		f.Title = "The figures are impossible for this cluster: large messages take " +
-			fmt.Sprintf("%.2g of the predicted time", large.ratio)
-		f.Cause = "Not even in-switch reduction explains it. The times or bandwidths are in another unit (ms for µs, Gb " +
-			"for GB), the file was changed, or it is of another cluster than the one described."
-		f.Fix = "Look at the units and at -c, or repeat the run. Do not calibrate with this file."
+		id = "bench-impossible"
 	}
+	f := ofCurve(id, large.points, large.ratio)
+	f.Confidence = likely(1/large.ratio, large.margin)
 	return f
 }
 
@@ -480,16 +461,9 @@ func (s *Curve) beyond() *finding.Finding {
 		return nil
 	}
 	first, last := out[0], out[len(out)-1]
-	f := &finding.Finding{
-		ID: "bench-outside", Severity: finding.Note, Reference: perfGuide, Evidence: quotesOf(out),
-		Confidence: likely(stats.Nearest(ratios, 0.5), first.Margin),
-		Title: fmt.Sprintf("%d of %d sizes, from %v to %v, reach %.0f%% of what is expected, beyond their error bars",
-			len(out), judged, first.Size, last.Size, 100/stats.Nearest(ratios, 0.5)),
-		Cause: "No part of the curve as a whole is slow, but these sizes fall out of it: a protocol or algorithm that " +
-			"changes there, a disturbance while they ran, or an adapter that drops packets at that burst length.",
-		Fix: "Repeat them (-b and -e, more iterations); if it stays: NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=TUNING, and " +
-			"while they run counters of pause frames and ECN marks, and nvidia-smi -q -d PERFORMANCE.",
-	}
+	median := stats.Nearest(ratios, 0.5)
+	f := ofCurve("bench-outside", out, len(out), judged, first.Size, last.Size, 100/median)
+	f.Confidence = likely(median, first.Margin)
 	if last == &s.Points[len(s.Points)-1] {
 		f.Cause = "The largest messages are slower than smaller ones: congestion that long bursts build up (PFC, ECN, " +
 			"buffers of switches), memory that has to be registered or paged, or GPUs that slow down as they heat."

@@ -19,7 +19,8 @@ type Case struct {
 	said    []told.Clause          // of its sentences
 	how     map[string]cause.Grade // how evidence shows what was found
 	basis   map[string]lineSet     // the lines of the facts that show it
-	memo    map[string]*clue       // answers of facts
+	known   map[string]any         // facts
+	memo    map[string]*clue       // their answers
 }
 
 func newCase(s *evidence.Set) *Case {
@@ -34,6 +35,7 @@ func newCase(s *evidence.Set) *Case {
 			c.ranks = max(c.ranks, s.Log.Comms[i].NRanks)
 		}
 	}
+	c.known = c.facts()
 	return c
 }
 

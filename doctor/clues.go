@@ -45,18 +45,16 @@ func hosts(list []*evidence.Observation) string {
 
 // elsewhere are names that look like NCCL's and are read by others: frameworks, its
 // tests and plugins, build systems.
-var elsewhere = []string{
-	"NCCL_ASYNC_ERROR_HANDLING", "NCCL_DESYNC_DEBUG", "NCCL_TIMEOUT", "NCCL_VERSION", "NCCL_HOME", "NCCL_LIB_DIR",
-	"NCCL_ROOT", "NCCL_DIR", "NCCL_PATH", "NCCL_TEST", "NCCL_TESTS",
-	"NCCL_TESTS_DEVICE", "NCCL_IBEXT_DISABLE", "NCCL_PLUGIN_P2P", "NCCL_UCX_TLS", "NCCL_UCX_RNDV_THRESH",
-	"NCCL_SHARP_DISABLE", "NCCL_TUNER_CONFIG_PATH", "NCCL_NVLS", "NCCL_IB",
-}
+var elsewhere = strings.Fields("NCCL_ASYNC_ERROR_HANDLING NCCL_DESYNC_DEBUG NCCL_TIMEOUT NCCL_VERSION NCCL_HOME " +
+	"NCCL_LIB_DIR " +
+	"NCCL_ROOT NCCL_DIR NCCL_PATH NCCL_TEST NCCL_TESTS NCCL_TESTS_DEVICE NCCL_IBEXT_DISABLE " +
+	"NCCL_PLUGIN_P2P NCCL_UCX_TLS NCCL_UCX_RNDV_THRESH NCCL_SHARP_DISABLE NCCL_TUNER_CONFIG_PATH " +
+	"NCCL_NVLS NCCL_IB")
 
 // staleNames are settings that releases removed or renamed.
-var staleNames = []string{
-	"NCCL_IB_CUDA_SUPPORT", "NCCL_IB_GDR_LEVEL", "NCCL_TREE_THRESHOLD", "NCCL_LL_THRESHOLD", "NCCL_LAUNCH_MODE",
-	"NCCL_MAX_NRINGS", "NCCL_MIN_NRINGS", "NCCL_SINGLE_RING_THRESHOLD",
-}
+var staleNames = strings.Fields("NCCL_IB_CUDA_SUPPORT NCCL_IB_GDR_LEVEL NCCL_TREE_THRESHOLD NCCL_LL_THRESHOLD " +
+	"NCCL_LAUNCH_MODE " +
+	"NCCL_MAX_NRINGS NCCL_MIN_NRINGS NCCL_SINGLE_RING_THRESHOLD")
 
 // args are the first arguments of all observations of a kind.
 func (c *Case) args(kind ...string) *clue {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 )
@@ -253,4 +254,16 @@ func FuzzExamine(f *testing.F) {
 			t.Errorf("%d bytes of report for %d of text", b.Len(), len(text))
 		}
 	})
+}
+
+// model weighs the built-in causes.
+var model = sync.OnceValues(func() (*cause.Model, error) { return NewModel() })
+
+// Examine weighs the built-in causes.
+func Examine(s *evidence.Set) *Report {
+	m, err := model()
+	if err != nil {
+		panic(err) // data of the program; a test has read it
+	}
+	return Weigh(m, s)
 }

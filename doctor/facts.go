@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	_ "embed" // for the table
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,72 +11,66 @@ import (
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/doctor/told"
 	"busbar.dev/finding"
+	"busbar.dev/internal/csvtable"
 )
 
-// fact is what conditions in causes' files ask for as @NAME, beyond observations and settings. nil: it is not so.
-type fact struct {
-	says string
-	find func(c *Case, args ...string) *clue
-}
+//go:embed facts.csv
+var factTable string
 
-var facts = map[string]fact{
-	"nccl-log":        {"a log of NCCL was read", yes(func(c *Case) bool { return c.Log != nil })},
-	"hosts":           {"hosts that printed records of NCCL", number(func(c *Case) int { return c.hosts })},
-	"ranks":           {"ranks of the largest communicator", number(func(c *Case) int { return c.ranks })},
-	"broken":          {"NCCL or the program gave up, or somebody says so", yes((*Case).broken)},
-	"slow":            {"somebody tells that it is slow", yes(func(c *Case) bool { return c.tells(told.Slow) })},
-	"hang":            {"somebody tells that it hangs", yes(func(c *Case) bool { return c.tells(told.Hang) })},
-	"crash":           {"somebody tells that it fails", yes(func(c *Case) bool { return c.tells(told.Crash) })},
-	"multinode":       {"more than one host takes part", yes((*Case).multinode)},
-	"rdma":            {"hosts have NICs for RDMA", yes((*Case).rdma)},
-	"ib-seen":         {"InfiniBand is there, whether NCCL names it or not", yes((*Case).ibSeen)},
-	"layer":           {"link layer of the RDMA NICs: IB, RoCE, IB+RoCE", stating((*Case).layer)},
-	"args":            {"first arguments of all observations of a kind: @args(xid)", (*Case).args},
-	"oom-who":         {"GPU and rank that ran out of memory", stating((*Case).oomWho)},
-	"tests-apart":     {"processes of nccl-tests that know nothing of each other", shown((*Case).testsApart)},
-	"timeout-where":   {"ranks that are missing at a timeout", stating((*Case).timeoutWhere)},
-	"timeout-why":     {"how ranks differ at a timeout", stating((*Case).timeoutWhy)},
-	"init-incomplete": {"a communicator some ranks did not finish: started, ranks, done", found((*Case).initIncomplete)},
-	"lost-peer":       {"a peer that most hosts name whose transfers failed: host", found((*Case).lostPeer)},
-	"no-peer-access":  {"GPUs whose driver refuses peer access", yes((*Case).noPeerAccess)},
-	"last-error":      {"NCCL's last error", stating(func(c *Case) string { return text(c.First(evidence.LastError)) })},
-	"slow-rank":       {"a rank whose steps take longer: rank, factor, percent", found((*Case).slowRank)},
-	"status":          {"a completion with a status: @status(12)", (*Case).status},
-	"verdict-of":      {"a completion's error: @verdict-of(RETRY_EXC_ERR,12)", (*Case).verdictOf},
-	"failed":          {"a call that failed for a reason: @failed(cannot allocate memory,reg_mr)", (*Case).failed},
-	"loss-counters":   {"counters of loss or pauses above 1000", shown((*Case).lossCounters)},
-	"link-counters":   {"counters of bad links above 10", shown((*Case).linkCounters)},
-	"small-mtu":       {"an MTU of at most 1500 on an interface in use", found((*Case).smallMTU)},
-	"mtu-differs":     {"MTUs of one interface on several hosts: host, interface, few, most", found((*Case).mtuDiffers)},
-	"bad-interface":   {"an interface in use that reaches no other host: name, what it is", found((*Case).badInterface)},
-	"named-interface": {"what is wrong with NCCL_SOCKET_IFNAME", stating((*Case).namedInterface)},
-	"interface-unreachable": {
-		"a rank that connects from an address others cannot reach", found((*Case).unreachable),
-	},
-	"networks-differ":  {"hosts name different networks", yes((*Case).networksDiffer)},
-	"adapters-differ":  {"hosts list different NICs", shown((*Case).adaptersDiffer)},
-	"socket-network":   {"NCCL uses sockets", found((*Case).socketNetwork)},
-	"socket-loss":      {"sockets are in use where RDMA is, or it is slow", yes((*Case).socketLoss)},
-	"gdr-off":          {"GPUDirect RDMA is off, and on nowhere", yes((*Case).gdrOff)},
-	"gdr-one-sided":    {"GPUDirect RDMA on some hosts only", yes((*Case).gdrOneSided)},
-	"net-bounce":       {"connections over RDMA without GPUDirect", found((*Case).netBounce)},
-	"net-direct":       {"connections with GPUDirect", found((*Case).netDirect)},
-	"sharers":          {"GPUs of a host and its fewer NICs", found((*Case).sharers)},
-	"setting-misspelt": {"a misspelt setting: name, what is meant", found((*Case).settingMisspelt)},
-	"stale-settings":   {"settings that releases removed or renamed", found((*Case).staleSettings)},
-	"of-predicted": {
-		"a stated rate against the prediction: rate, percent, prediction, size, machine", found((*Case).ofPredicted),
-	},
-	"nic-slow":              {"a host slow with all others", found((*Case).nicSlow)},
-	"pair-slow":             {"a slow pair of sound hosts", found((*Case).pairSlow)},
-	"uplink-oversubscribed": {"groups slow with each other", found((*Case).uplink)},
-	"flat-ring":             {"a ring that changes hosts too often", found((*Case).flatRing)},
-	"operations-differ": {
-		"watchdogs of ranks name different operations: the operations", found((*Case).operationsDiffer),
-	},
-	"fewer-nodes-slower": {
-		"the same GPUs on fewer nodes are told to be slower: GPUs a node", found((*Case).fewerNodesSlower),
-	},
+// facts are what conditions in causes' files ask for as @NAME, beyond observations and settings; facts.csv says what
+// each is.
+func (c *Case) facts() map[string]any {
+	return map[string]any{
+		"nccl-log":              c.Log != nil,
+		"hosts":                 c.hosts,
+		"ranks":                 c.ranks,
+		"broken":                c.broken,
+		"slow":                  func() bool { return c.tells(told.Slow) },
+		"hang":                  func() bool { return c.tells(told.Hang) },
+		"crash":                 func() bool { return c.tells(told.Crash) },
+		"multinode":             c.multinode,
+		"rdma":                  c.rdma,
+		"ib-seen":               c.ibSeen,
+		"layer":                 c.layer,
+		"args":                  c.args,
+		"oom-who":               c.oomWho,
+		"tests-apart":           c.testsApart,
+		"timeout-where":         c.timeoutWhere,
+		"timeout-why":           c.timeoutWhy,
+		"init-incomplete":       c.initIncomplete,
+		"lost-peer":             c.lostPeer,
+		"no-peer-access":        c.noPeerAccess,
+		"last-error":            func() string { return text(c.First(evidence.LastError)) },
+		"slow-rank":             c.slowRank,
+		"status":                c.status,
+		"verdict-of":            c.verdictOf,
+		"failed":                c.failed,
+		"loss-counters":         c.lossCounters,
+		"link-counters":         c.linkCounters,
+		"small-mtu":             c.smallMTU,
+		"mtu-differs":           c.mtuDiffers,
+		"bad-interface":         c.badInterface,
+		"named-interface":       c.namedInterface,
+		"interface-unreachable": c.unreachable,
+		"networks-differ":       c.networksDiffer,
+		"adapters-differ":       c.adaptersDiffer,
+		"socket-network":        c.socketNetwork,
+		"socket-loss":           c.socketLoss,
+		"gdr-off":               c.gdrOff,
+		"gdr-one-sided":         c.gdrOneSided,
+		"net-bounce":            c.netBounce,
+		"net-direct":            c.netDirect,
+		"sharers":               c.sharers,
+		"setting-misspelt":      c.settingMisspelt,
+		"stale-settings":        c.staleSettings,
+		"of-predicted":          c.ofPredicted,
+		"nic-slow":              c.nicSlow,
+		"pair-slow":             c.pairSlow,
+		"uplink-oversubscribed": c.uplink,
+		"flat-ring":             c.flatRing,
+		"operations-differ":     c.operationsDiffer,
+		"fewer-nodes-slower":    c.fewerNodesSlower,
+	}
 }
 
 // clue is what answers an atom: the values of its placeholders, and the lines and observations it rests on.
@@ -111,42 +106,33 @@ func clueOf(o *evidence.Observation) *clue {
 	return &clue{args: o.Args, seen: []*evidence.Observation{o}}
 }
 
-// The forms that facts have.
-type finder = func(c *Case, args ...string) *clue
-
-func found(of func(*Case) *clue) finder { return func(c *Case, _ ...string) *clue { return of(c) } }
-
-func yes(of func(*Case) bool) finder {
-	return func(c *Case, _ ...string) *clue {
-		if !of(c) {
-			return nil
+// ask is the answer of a fact; nil: it is not so.
+func (c *Case) ask(name string, args []string) *clue {
+	text, lines := "", []finding.Quote(nil)
+	switch of := c.known[name].(type) {
+	case func() *clue:
+		return of()
+	case func(...string) *clue:
+		return of(args...)
+	case func() bool:
+		if of() {
+			return &clue{}
 		}
-		return &clue{}
-	}
-}
-
-func stating(of func(*Case) string) finder {
-	return func(c *Case, _ ...string) *clue {
-		text := of(c)
-		if text == "" {
-			return nil
+	case bool:
+		if of {
+			return &clue{}
 		}
-		return &clue{args: []string{text}}
+	case int:
+		text = strconv.Itoa(of)
+	case func() string:
+		text = of()
+	case func() []finding.Quote:
+		lines = of()
 	}
-}
-
-func number(of func(*Case) int) finder {
-	return stating(func(c *Case) string { return strconv.Itoa(of(c)) })
-}
-
-func shown(of func(*Case) []finding.Quote) finder {
-	return func(c *Case, _ ...string) *clue {
-		lines := of(c)
-		if len(lines) == 0 {
-			return nil
-		}
-		return &clue{quotes: lines}
+	if text == "" && len(lines) == 0 {
+		return nil
 	}
+	return &clue{args: []string{text}, quotes: lines}
 }
 
 // look gives what answers an atom: an observation, a setting, or a fact; nil: nothing.
@@ -162,7 +148,7 @@ func (c *Case) look(a *cause.Atom) *clue {
 		k, ok := c.memo[key]
 		if !ok {
 			args := append(slices.Clone(a.Args), make([]string, max(0, 2-len(a.Args)))...) // facts may rely on two
-			k = facts[a.Name[1:]].find(c, args...)
+			k = c.ask(a.Name[1:], args)
 			c.memo[key] = k
 		}
 		return k
@@ -287,8 +273,8 @@ func (c *Case) detect(m *cause.Model) (found []finding.Finding) {
 
 // Atom is what a condition in a cause's file may ask for.
 type Atom struct {
-	Name string `json:"name"`
-	Says string `json:"says"`
+	Name string `csv:"name" json:"name"`
+	Says string `csv:"says" json:"says"`
 }
 
 // Atoms are all of them, by name; settings are $NAME beside.
@@ -300,8 +286,8 @@ func Atoms() []Atom {
 	for _, k := range evidence.Kinds() {
 		list = append(list, Atom{k.Name, k.Says})
 	}
-	for name, f := range facts {
-		list = append(list, Atom{"@" + name, f.says})
+	for _, f := range csvtable.Must[Atom]("facts.csv", factTable) {
+		list = append(list, Atom{"@" + f.Name, f.Says})
 	}
 	slices.SortFunc(list, func(a, b Atom) int { return strings.Compare(a.Name, b.Name) })
 	return list

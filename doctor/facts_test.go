@@ -1,9 +1,11 @@
 package doctor
 
 import (
+	"strings"
 	"testing"
 
 	"busbar.dev/doctor/cause"
+	"busbar.dev/internal/csvtable"
 )
 
 // A user's file may ask for any fact, with and without arguments, of a case that has nothing to do with it.
@@ -11,7 +13,16 @@ func TestFactsOfAnyCase(t *testing.T) {
 	for _, text := range []string{"", "training hangs on two nodes\nNCCL_ALGO=tree\nnode1:1:1 [0] NCCL INFO Using " +
 		"network IB\nncclSystemError"} {
 		c := newCase(read(t, text))
-		for name := range facts {
+		if n := len(csvtable.Must[Atom]("facts.csv", factTable)); n != len(c.known) {
+			t.Fatalf("%d facts, %d in facts.csv", len(c.known), n)
+		}
+		for _, x := range Atoms() {
+			name, ok := strings.CutPrefix(x.Name, "@")
+			if ok && c.known[name] == nil {
+				t.Errorf("nothing gives @%s", name)
+			}
+		}
+		for name := range c.known {
 			for _, args := range [][]string{nil, {"x"}, {"x", "y", "z"}} {
 				a := &cause.Atom{Name: "@" + name, Args: args, Index: -1}
 				c.holds(a)

@@ -1,20 +1,12 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	"busbar.dev/finding"
 )
-
-func indented(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", " ")
-	return enc.Encode(v)
-}
 
 // Markdown writes a report to paste into a ticket.
 func Markdown(w io.Writer, r *Report) error {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"encoding/json"
 	"encoding/xml"
+	"io"
 	"strings"
 	"testing"
 )
@@ -68,4 +69,11 @@ func TestNothingWrong(t *testing.T) {
 	if !strings.Contains(b.String(), "No problems found") || !strings.Contains(b.String(), "1 not understood") {
 		t.Errorf("%s", b.String())
 	}
+}
+
+func indented(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	return enc.Encode(v)
 }

@@ -3,7 +3,6 @@ package doctor
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
@@ -34,9 +33,6 @@ type Report struct {
 	Training *evidence.Training `json:"training,omitempty"`
 }
 
-// model weighs the built-in causes.
-var model = sync.OnceValues(func() (*cause.Model, error) { return NewModel() })
-
 // NewModel makes a model of the built-in causes and more of a user's.
 func NewModel(more ...*cause.Cause) (*cause.Model, error) {
 	m, err := cause.New(more...)
@@ -44,15 +40,6 @@ func NewModel(more ...*cause.Cause) (*cause.Model, error) {
 		return nil, err
 	}
 	return m, validate(m)
-}
-
-// Examine weighs the built-in causes.
-func Examine(s *evidence.Set) *Report {
-	m, err := model()
-	if err != nil {
-		panic(err) // data of the program; a test has read it
-	}
-	return Weigh(m, s)
 }
 
 // Weigh finds what evidence shows, and ranks causes. Without a description the confidence is that of the evidence's

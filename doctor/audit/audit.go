@@ -8,11 +8,15 @@ package audit
 
 import (
 	"cmp"
+	_ "embed" // for the rules
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
+	"busbar.dev/internal/csvtable"
 )
 
 // Run audits a cluster. The findings come most severe first and in a fixed order.
@@ -91,6 +95,26 @@ type auditor struct {
 
 func (a *auditor) addFinding(id string, s finding.Severity, where, text, fix string) {
 	a.found = append(a.found, finding.Finding{ID: id, Severity: s, Where: where, Text: text, Fix: fix})
+}
+
+//go:embed rules.csv
+var ruleTable string
+
+// rule is what is said of a fault, a row of rules.csv.
+type rule struct {
+	Rule     string           `csv:"rule"`
+	Severity finding.Severity `csv:"severity"`
+	Text     string           `csv:"text"`
+	Fix      string           `csv:"fix"`
+}
+
+var rules = sync.OnceValue(func() []rule { return csvtable.Must[rule]("rules.csv", ruleTable) })
+
+// say adds what a rule says of a place.
+func (a *auditor) say(name, where string, args ...any) {
+	r := rules()[slices.IndexFunc(rules(), func(r rule) bool { return r.Rule == name })]
+	id, _, _ := strings.Cut(name, "/")
+	a.addFinding(id, r.Severity, where, fmt.Sprintf(r.Text, args...), r.Fix)
 }
 
 // said are findings of the sources themselves, each with what says it.

@@ -22,11 +22,8 @@ func (a *auditor) uncabled() {
 		hosts.add(key{a.c.TypeOf(u.Host).Devices[u.NIC].Title(), u.Source, u.Peers}, a.c.Hosts[u.Host].Name)
 	}
 	for _, k := range hosts.order {
-		a.addFinding("nic-uncabled", finding.Warn, cluster.FormatHosts(hosts.of[k])+"/"+k.nic,
-			fmt.Sprintf("no cable or port down in %s; on %s it is cabled: nothing is sent through it, and what its GPU sends "+
-				"takes another NIC", cmp.Or(k.source, "the network's source"), words.Plural(k.peers, "other node")),
-			"check the cable and both ports (ibstat on the node, iblinkinfo), or the node's name in the "+
-				"fabric; until then keep the node out of jobs with the others")
+		a.say("nic-uncabled", cluster.FormatHosts(hosts.of[k])+"/"+k.nic, cmp.Or(k.source, "the network's source"),
+			words.Plural(k.peers, "other node"))
 	}
 }
 

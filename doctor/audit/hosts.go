@@ -192,11 +192,7 @@ func (a *auditor) errorCounters(where string, counters map[string]uint64) {
 		switch {
 		case counters[k] == 0:
 		case strings.EqualFold(strings.ReplaceAll(k, "_", ""), "portxmitwait"):
-			a.addFinding("port-congested", finding.Note, where,
-				fmt.Sprintf("the port had data to send and waited (%s=%d ticks, counted since it was last cleared)", k,
-					counters[k]),
-				"look for the slow or oversubscribed link behind it; if it grows with every job, spread the traffic or fix that "+
-					"link")
+			a.say("port-congested", where, k, counters[k])
 		default:
 			s = append(s, fmt.Sprintf("%s=%d", k, counters[k]))
 		}

@@ -36,8 +36,7 @@ func (a *auditor) linkName(l *cluster.NetLink) string {
 
 func (a *auditor) netLink(l *cluster.NetLink) {
 	if l.State == cluster.Down && !l.Loose() {
-		a.addFinding("link-down", finding.Error, a.linkName(l), "the cable is down",
-			"check the cable and both ports; traffic is squeezed onto the links that remain")
+		a.say("link-down", a.linkName(l))
 	}
 	if len(l.Counters) == 0 {
 		return
@@ -90,15 +89,9 @@ func (a *auditor) slowCables() {
 		most := usual(rates[g])
 		switch {
 		case l.Max.Known() && l.Rate.Value < l.Max.Value*0.97:
-			a.addFinding("link-slow", finding.Warn, a.linkName(l),
-				fmt.Sprintf("runs at %s%s, its ends could do %s", l.Rate.Value.Bits(), speedOf(l), l.Max.Value.Bits()),
-				"reseat or replace the cable, check the port's speed and width settings (ibportstate, mlxlink), and any adapter "+
-					"that splits it")
+			a.say("link-slow", a.linkName(l), l.Rate.Value.Bits(), speedOf(l), l.Max.Value.Bits())
 		case l.Rate.Value < most*0.97:
-			a.addFinding("link-slow", finding.Warn, a.linkName(l), fmt.Sprintf("runs at %s%s; %s links usually run at %s here",
-				l.Rate.Value.Bits(), speedOf(l), g, most.Bits()),
-				"reseat or replace the cable, check the port's speed and width settings (ibportstate, mlxlink); every flow "+
-					"across it is slowed")
+			a.say("link-slow/kind", a.linkName(l), l.Rate.Value.Bits(), speedOf(l), g, most.Bits())
 		}
 	}
 }
@@ -180,10 +173,7 @@ func (a *auditor) uplinks(sides []cluster.Sides) {
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(short)) {
-		a.addFinding("uplink-missing", finding.Warn, cluster.FormatHosts(short[n]),
-			fmt.Sprintf("%d cables up, most leaves have %d: %d failed or were never there", n, most, most-n),
-			"compare with the cabling plan (ibnetdiscover, iblinkinfo -l) and repair; jobs under this leaf get less of the "+
-				"spine")
+		a.say("uplink-missing", cluster.FormatHosts(short[n]), n, most, most-n)
 	}
 }
 
@@ -219,10 +209,8 @@ func (a *auditor) slowerThanNIC() {
 		t := a.c.Types[k.typ]
 		n := &node{t: t}
 		ids := slices.Compact(slices.Sorted(slices.Values(found.of[k])))
-		a.addFinding("nic-cable-slow", finding.Warn, cluster.FormatHosts(a.hosts[k.typ])+"/"+t.Devices[ids[0]].Title(),
-			fmt.Sprintf("%s can do %s and hang on cables of %s: the cable sets the pace", n.names(ids),
-				t.Devices[ids[0]].NIC.Rate().Value.Bits(), k.rate.Bits()),
-			"check the switch's port speed and the cable; a described network may need the speed of these NICs")
+		a.say("nic-cable-slow", cluster.FormatHosts(a.hosts[k.typ])+"/"+t.Devices[ids[0]].Title(), n.names(ids),
+			t.Devices[ids[0]].NIC.Rate().Value.Bits(), k.rate.Bits())
 	}
 }
 
@@ -246,8 +234,6 @@ func (a *auditor) loose() {
 		}
 	}
 	if any && len(names) > 0 {
-		a.addFinding("host-unattached", finding.Warn, cluster.FormatHosts(names),
-			"on no switch of the network that the other hosts are on",
-			"check the host names in the fabric's file against the nodes', and whether their ports are up")
+		a.say("host-unattached", cluster.FormatHosts(names))
 	}
 }

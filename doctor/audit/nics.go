@@ -15,8 +15,7 @@ import (
 func (a *auditor) nodeNICs(n *node) {
 	if len(n.gpus) > 0 && len(n.nics) == 0 {
 		if n.clusterLen > 1 {
-			a.addFinding("nic-none", finding.Warn, n.hosts, "no NIC is known on a node of a cluster of several nodes",
-				"map the node itself (busbar map on it, or its NCCL topology XML) so that traffic between nodes can be judged")
+			a.say("nic-none", n.hosts)
 		}
 		return
 	}
@@ -73,11 +72,7 @@ func (a *auditor) mergeShared() {
 		if len(nics) == 1 {
 			gpus = " (" + a.shared.of[key][0].gpus + ")"
 		}
-		a.addFinding("nic-shared", finding.Warn, cluster.FormatHosts(hosts)+"/"+cluster.FormatHosts(nics),
-			fmt.Sprintf("%d GPUs%s share %s; whatever leaves the node from any of them goes through it", key.gpus, gpus,
-				key.what),
-			"place jobs on whole nodes or on one GPU per node, prefer trees to rings across nodes (NCCL_ALGO=allreduce:tree; "+
-				"before 2.24 NCCL_ALGO=Tree), or add NICs")
+		a.say("nic-shared", cluster.FormatHosts(hosts)+"/"+cluster.FormatHosts(nics), key.gpus, gpus, key.what)
 	}
 }
 
@@ -112,11 +107,7 @@ func (a *auditor) farNICs(n *node) {
 		if noGDR(n, g) {
 			continue // what a host bridge is in the way of, these GPUs cannot do
 		}
-		a.addFinding("nic-far", finding.Note, where,
-			fmt.Sprintf("%s: the nearest NIC (%s) is reached through the host bridge (%v), not through a PCIe switch: "+
-				"GPUDirect RDMA is off by default beyond PXB", n.names(g), nics, n.class[g[0]]),
-			"if the platform allows peer access through the root complex, set NCCL_NET_GDR_LEVEL=PHB and compare with "+
-				"nccl-tests")
+		a.say("nic-far", where, n.names(g), nics, n.class[g[0]])
 	}
 }
 
@@ -167,10 +158,7 @@ func (a *auditor) nicItself(n *node, k int) {
 		a.port(n, k, p, isRail)
 	}
 	if d.NIC.GDR == cluster.No && isRail {
-		a.addFinding("gdr-off", finding.Note, n.where(k),
-			"GPUDirect RDMA is not available on this NIC: traffic between nodes is "+
-				"staged through host memory",
-			"load nvidia_peermem (or use a kernel and driver with DMA-BUF), then check that NCCL's log says GDRDMA")
+		a.say("gdr-off", n.where(k))
 	}
 	a.nicBehindSlowPCIe(n, k)
 }
@@ -187,22 +175,15 @@ func (a *auditor) port(n *node, k int, p cluster.Port, isRail bool) {
 		a.addFinding("port-down", finding.Warn, where, "the port is down",
 			"check the cable and the switch port; until then keep it out with NCCL_IB_HCA=^"+d.Title())
 	case p.State == cluster.Init:
-		a.addFinding("port-init", finding.Warn, where,
-			"the port is physically up but not configured (Initialize): no subnet "+
-				"manager has reached it", "start or check OpenSM / UFM on that fabric")
+		a.say("port-init", where)
 	}
 	if ether && p.MTU.Known() && p.MTU.Value <= 1500 && p.Rate.Value >= 25*unit.Gbps {
-		a.addFinding("mtu-1500", finding.Warn, where,
-			fmt.Sprintf("MTU %d bytes on a %s port: six times the packets of jumbo "+
-				"frames, and as many interrupts and headers", p.MTU.Value, p.Rate.Value.Bits()),
-			"set MTU 9000 on the interface, on every switch port between the nodes and on every peer (RoCE then uses "+
-				"4096-byte payloads)")
+		a.say("mtu-1500", where, p.MTU.Value, p.Rate.Value.Bits())
 	}
 	// A card that could do more by its data sheet is no fault of the port; one that
 	// the port itself reports is.
 	if p.Max.Origin > cluster.Spec && p.Rate.Known() && p.Rate.Value < p.Max.Value*0.97 && p.State != cluster.Down {
-		a.addFinding("port-slow", finding.Warn, where, fmt.Sprintf("the port runs at %s, it could do %s", p.Rate.Value.Bits(),
-			p.Max.Value.Bits()), "check the cable, the switch port's speed and FEC settings")
+		a.say("port-slow", where, p.Rate.Value.Bits(), p.Max.Value.Bits())
 	}
 }
 
@@ -214,9 +195,7 @@ func (a *auditor) nicBehindSlowPCIe(n *node, k int) {
 			continue
 		}
 		if l.Rate.Value < net.Value*0.95 && l.Rate.Origin >= cluster.Spec {
-			a.addFinding("nic-pcie-bound", finding.Warn, n.where(k),
-				fmt.Sprintf("the NIC's ports do %v, its PCIe link only %v (x%d, %g GT/s)", net.Value, l.Rate.Value, l.Lanes, l.GTs),
-				"move the card to a slot of the generation and width it needs; until then expect the PCIe figure")
+			a.say("nic-pcie-bound", n.where(k), net.Value, l.Rate.Value, l.Lanes, l.GTs)
 		}
 	}
 }

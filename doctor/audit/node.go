@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/finding"
 	"busbar.dev/internal/stats"
 	"busbar.dev/internal/words"
 	"busbar.dev/unit"
@@ -23,7 +22,6 @@ func (a *auditor) nodeSymmetry(n *node) {
 	a.unlikeModels(n)
 	a.unlikeNICPaths(n)
 	a.unlikeFastLinks(n)
-	a.oneWayLinks(n)
 }
 
 // odd splits GPUs by a property and returns the common value and the GPUs that
@@ -45,10 +43,8 @@ func (a *auditor) unlikeModels(n *node) {
 	model := func(g int) string { return n.t.Devices[g].Model.Value }
 	common, differ := odd(n.gpus, model)
 	if len(differ) > 0 {
-		a.addFinding("gpu-models-unlike", finding.Warn, n.hosts+"/"+n.t.Devices[differ[0]].Name,
-			fmt.Sprintf("%s are %s, the others %s: the slowest GPU sets the pace", n.names(differ), orUnknown(model(differ[0])),
-				orUnknown(common)),
-			"keep unlike GPUs out of one job (CUDA_VISIBLE_DEVICES)")
+		a.say("gpu-models-unlike", n.hosts+"/"+n.t.Devices[differ[0]].Name, n.names(differ), orUnknown(model(differ[0])),
+			orUnknown(common))
 	}
 }
 
@@ -74,10 +70,7 @@ func (a *auditor) unlikeNICPaths(n *node) {
 	if len(far) == 0 {
 		return
 	}
-	a.addFinding("asymmetry-nic", finding.Warn, n.hosts+"/"+n.t.Devices[far[0]].Name,
-		fmt.Sprintf("%s: the nearest NIC is reached by %s, from other GPUs by %s: one path is longer, a straggler in every "+
-			"collective between nodes", n.names(far), n.class[far[0]], best),
-		"give every GPU an equal path to a NIC, or leave the far GPUs out of jobs that span nodes")
+	a.say("asymmetry-nic", n.hosts+"/"+n.t.Devices[far[0]].Name, n.names(far), n.class[far[0]], best)
 }
 
 // fastShape is the sorted list of a GPU's NVLink or xGMI classes to its peers.
@@ -108,36 +101,8 @@ func (a *auditor) unlikeFastLinks(n *node) {
 	if len(differ) == 1 {
 		has = "has"
 	}
-	a.addFinding("asymmetry-nvlink", finding.Warn, n.hosts+"/"+n.t.Devices[differ[0]].Name,
-		fmt.Sprintf("GPUs do not have the same fast links: %s %s %s, the others %s; a ring over all of them takes the slow "+
-			"path", n.names(differ), has, cmp.Or(shape(differ[0]), "none"), cmp.Or(common, "none")),
-		"for jobs that do not need every GPU choose the linked ones (CUDA_VISIBLE_DEVICES); else expect PCIe speed")
-}
-
-// oneWayLinks reports links whose two ends disagree.
-func (a *auditor) oneWayLinks(n *node) {
-	type direction struct {
-		kind cluster.LinkKind
-		a, b int
-	}
-	first := map[direction]int{} // lanes; one look at each link, for a file may name hundreds of thousands
-	for _, l := range n.t.Links {
-		if !l.OneWay {
-			continue
-		}
-		if _, ok := first[direction{l.Kind, l.A, l.B}]; !ok {
-			first[direction{l.Kind, l.A, l.B}] = l.Lanes
-		}
-		back, ok := first[direction{l.Kind, l.B, l.A}]
-		if !ok || back == l.Lanes {
-			continue
-		}
-		x, y := n.t.Devices[l.B].Name, n.t.Devices[l.A].Name
-		a.addFinding("link-asymmetric", finding.Warn, n.hosts+"/"+x,
-			fmt.Sprintf("%s has %d %s links to %s, %s has %d back: a ring runs at the lesser", x, back, l.Kind, y, y, l.Lanes),
-			"check nvidia-smi nvlink --status on both GPUs; if the figure comes from NCCL_TOPO_FILE, correct the file or "+
-				"unset it")
-	}
+	a.say("asymmetry-nvlink", n.hosts+"/"+n.t.Devices[differ[0]].Name, n.names(differ), has,
+		cmp.Or(shape(differ[0]), "none"), cmp.Or(common, "none"))
 }
 
 // nodeLinks looks at PCIe links that run below what they could.
@@ -157,18 +122,13 @@ func (a *auditor) nodeLinks(n *node) {
 			l.MaxGTs)
 		switch {
 		case narrow:
-			a.addFinding("pcie-trained-low", finding.Warn, where, text,
-				"reseat the card or riser, check for a lane fault (lspci "+
-					"-vv, LnkSta), and for slot bifurcation in the BIOS")
+			a.say("pcie-trained-low", where, text)
 		case slow && n.t.Devices[child].Kind == cluster.GPU:
-			a.addFinding("pcie-trained-low", finding.Note, where, text+"; an idle GPU lowers its link speed to save power",
-				"look again under load (nvidia-smi -q shows the current generation); if it stays low, check the slot and the BIOS")
+			a.say("pcie-trained-low/idle", where, text)
 		case slow && n.fedAnyway(child, l.Rate.Value):
-			a.addFinding("pcie-trained-low", finding.Note, where, text+"; still more than its ports carry",
-				"nothing, unless the card gets a faster port")
+			a.say("pcie-trained-low/enough", where, text)
 		case slow:
-			a.addFinding("pcie-trained-low", finding.Warn, where, text,
-				"check the slot's generation setting in the BIOS and reseat the card")
+			a.say("pcie-trained-low/slot", where, text)
 		}
 	}
 }
@@ -207,11 +167,7 @@ func (a *auditor) nodePairs(n *node) {
 	}
 	for _, why := range slices.Sorted(maps.Keys(refused)) {
 		p := refused[why][0]
-		a.addFinding("p2p-off", finding.Note, n.where(p.A),
-			fmt.Sprintf("the driver refuses peer access on %d GPU pairs (first "+
-				"%s–%s) %s: traffic goes through host memory", len(refused[why]), n.t.Devices[p.A].Name, n.t.Devices[p.B].Name,
-				why),
-			"expected on consumer cards and across some chipsets; else check ACS/IOMMU settings")
+		a.say("p2p-off", n.where(p.A), len(refused[why]), n.t.Devices[p.A].Name, n.t.Devices[p.B].Name, why)
 	}
 }
 
@@ -239,9 +195,6 @@ func (a *auditor) slowPairs(n *node, class string, pairs []cluster.Pair) {
 	if class == "?" {
 		of = "all pairs"
 	}
-	a.addFinding("pair-slow", finding.Warn, n.where(worst),
-		fmt.Sprintf("%s slower than the median of %s, which is %v: down to %v from %s to %s; %d of them with %s",
-			words.Plural(slow, "pair"), of, median, pairs[0].Rate.Value, n.t.Devices[pairs[0].A].Name,
-			n.t.Devices[pairs[0].B].Name, count[worst], n.t.Devices[worst].Name),
-		"look for a degraded link (nvidia-smi nvlink --status and --errorcounters, lspci -vv)")
+	a.say("pair-slow", n.where(worst), words.Plural(slow, "pair"), of, median, pairs[0].Rate.Value,
+		n.t.Devices[pairs[0].A].Name, n.t.Devices[pairs[0].B].Name, count[worst], n.t.Devices[worst].Name)
 }

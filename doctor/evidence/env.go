@@ -117,15 +117,8 @@ func (r *Reader) settings(h *hit, q finding.Quote, host string) bool {
 	return h.named != "" || len(h.args) > 0
 }
 
-// command reports a line that starts a program or exports a variable.
-func command(text string) bool {
-	for _, w := range []string{
-		"export ", "mpirun ", "mpiexec ", "srun ", "torchrun ", "docker run", "podman run", " -x ", " -e ", "--env", "ENV ",
-		"os.environ", "deepspeed ", "python ", "accelerate ", "{",
-	} {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
-}
+// starters are in lines that start a program or export a variable.
+var starters = strings.Split("export ,mpirun ,mpiexec ,srun ,torchrun ,docker run,podman run, -x , -e ,--env,ENV ,"+
+	"os.environ,deepspeed ,python ,accelerate ,{", ",")
+
+func command(text string) bool { return anyOf(text, starters) }

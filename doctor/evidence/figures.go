@@ -56,13 +56,9 @@ func (f *figureReader) read(s *Set, text string, q finding.Quote) {
 
 var (
 	// limits are words that make a figure what should or could come.
-	limits = []string{
-		"expected", "theoretical", "max", "target", "line rate", "advertised", "capable", "limit of", "instead of",
-	}
+	limits = strings.Split("expected,theoretical,max,target,line rate,advertised,capable,limit of,instead of", ",")
 	// wireTools measure without NCCL.
-	wireTools = []string{
-		"ib_write_bw", "ib_read_bw", "ib_send_bw", "perftest", "iperf", "line rate", "raw_ethernet",
-	}
+	wireTools = strings.Split("ib_write_bw,ib_read_bw,ib_send_bw,perftest,iperf,line rate,raw_ethernet", ",")
 )
 
 // anyOf reports that one of some words is in a text.

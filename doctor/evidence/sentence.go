@@ -25,14 +25,11 @@ func English(text string) bool { return Sentence(text) && english(text) }
 
 // Words that tools' labels do not have, and words that join others.
 var (
-	englishWords = []string{
-		" the ", " is ", " are ", " was ", " with ", " without ", " we ", " i ", " my ", " when ", " but ", " our ",
-		" after ", " only ", " than ", " it ", " does ", " cannot ", " never ", " instead ", " although ", " between ",
-		" once ", " every ", " one ", " while ", " there ", " have ", " has ", " fails ", " hangs ",
-	}
-	joiningWords = []string{
-		" on ", " of ", " in ", " and ", " not ", " from ", " at ", " no ", " to ", " for ", " slow", " low ", " hangs",
-	}
+	englishWords = strings.Split(" the , is , are , was , with , without , we , i , my , when , but , our , after , "+
+		"only , than , it ,"+
+		" does , cannot , never , instead , although , between , once , every , one , while , there , have ,"+
+		" has , fails , hangs ", ",")
+	joiningWords = strings.Split(" on , of , in , and , not , from , at , no , to , for , slow, low , hangs", ",")
 )
 
 // wordedWith reports a line with one of some words in which no tool explains itself.

@@ -21,23 +21,6 @@ const (
 	fromProfiler  = "profiler"
 )
 
-// confidences are how often a claim of one kind by one source alone is right: estimates. What the profiler and
-// Inspector say is as good as the recorder's.
-var confidences = map[Kind]map[string]float64{
-	OpMismatch:   {fromRecorder: 0.93, fromRAS: 0.88, fromLog: 0.8},
-	SizeMismatch: {fromRecorder: 0.93, fromLog: 0.8},
-	Late:         {fromRecorder: 0.9, fromRAS: 0.8, fromLog: 0.75},
-	NoReport:     {fromRecorder: 0.5, fromLog: 0.5}, // a file that is not there says nothing of the process
-	Order:        {fromRecorder: 0.9},
-	Kernel:       {fromRecorder: 0.9},
-	Network:      {fromRecorder: 0.5, fromLog: 0.8},
-	Stopped:      {fromRAS: 0.8, fromProcess: 0.97},
-	Killed:       {fromRAS: 0.65, fromLog: 0.85, fromProcess: 0.93, fromKernel: 0.95}, // RAS does not say how it went
-	Exited:       {fromLog: 0.9, fromProcess: 0.93},
-	GPUFault:     {fromLog: 0.9, fromKernel: 0.92},
-	NeverJoined:  {fromLog: 0.8, fromStacks: 0.6, fromProcess: 0.6}, // it may still come
-}
-
 // newClaim is what a source concludes, as sure as it is alone.
 func newClaim(kind Kind, source string) claim {
 	c := claim{source: source}
@@ -45,10 +28,11 @@ func newClaim(kind Kind, source string) claim {
 	return c
 }
 
-// become changes what a claim says, and how sure that is.
+// become changes what a claim says, and how sure that is. What the profiler and Inspector say is as good as the
+// recorder's.
 func (c *claim) become(kind Kind) {
-	by := confidences[kind]
-	c.kind, c.sure = kind, cmp.Or(by[c.source], by[fromRecorder])
+	k := kindRows()[kind]
+	c.kind, c.sure = kind, cmp.Or(k.alone(c.source), k.alone(fromRecorder))
 }
 
 // doubtful is a claim that has something against it.

@@ -98,15 +98,14 @@ func (v *logView) notice(t told) {
 	}
 }
 
-// victim reports an error that another process caused.
+// blames are in errors that another process caused.
+var blames = strings.Split("NCCL,ncclRemoteError,DistBackendError,DistNetworkError,DistStoreError,Watchdog,Connection "+
+	"closed,Connection reset,Broken pipe,TCPStore,remote process,KeyboardInterrupt,SignalException,recvValue,clients "+
+	"joined,Detected mismatch between collectives,ChildFailedError,Connection was likely closed,"+
+	"RendezvousConnectionError,wait timeout", ",")
+
 func victim(text string) bool {
-	return slices.ContainsFunc([]string{
-		"NCCL", "ncclRemoteError", "DistBackendError", "DistNetworkError", "DistStoreError", "Watchdog", "Connection closed",
-		"Connection reset", "Broken pipe",
-		"TCPStore", "remote process", "KeyboardInterrupt", "SignalException", "recvValue", "clients joined",
-		"Detected mismatch between collectives", "ChildFailedError",
-		"Connection was likely closed", "RendezvousConnectionError", "wait timeout",
-	}, func(w string) bool { return strings.Contains(text, w) })
+	return slices.ContainsFunc(blames, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // died finds ranks that raised an error of their own, the first in time.

@@ -99,11 +99,6 @@ func (x *table) mismatchAt(g, seq int32) (claim, bool) {
 	}
 	c.ranks = few
 	if !clear {
-		if few := x.unlikeSiblings(g, seq, calls); len(few) > 0 && len(few) < len(calls) {
-			c.ranks, clear = few, true
-		}
-	}
-	if !clear {
 		c.doubtful(0.6)
 	}
 	odd := func(r int) bool { return slices.Contains(c.ranks, r) }
@@ -121,28 +116,6 @@ func (x *table) mismatchAt(g, seq int32) (claim, bool) {
 		c.why += "; it ended, and its result is wrong"
 	}
 	return c, true
-}
-
-// unlikeSiblings are the members of a group that call at this number what no other group of the same kind does.
-func (x *table) unlikeSiblings(g, seq int32, calls map[int]flightrec.Sig) (few []int) {
-	alike := map[flightrec.Sig]bool{}
-	group := &x.set.Groups[g]
-	for other := range x.set.Groups {
-		o := &x.set.Groups[other]
-		if int32(other) == g || o.Desc != group.Desc || len(o.Ranks) != len(group.Ranks) {
-			continue
-		}
-		if s := x.slots[opRef{int32(other), seq, -1}]; s != nil && !s.differs {
-			alike[*s.sig] = true
-		}
-	}
-	for r, sig := range calls {
-		if !alike[sig] {
-			few = append(few, r)
-		}
-	}
-	slices.Sort(few)
-	return few
 }
 
 // opWord is an operation in busbar's word.

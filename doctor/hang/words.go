@@ -16,10 +16,21 @@ import (
 var kindTable string
 
 type kindRow struct {
-	Kind  Kind   `csv:"kind"`
-	Title string `csv:"title"`
-	Next  string `csv:"next,optional"`
-	Then  string `csv:"then,optional"`
+	Kind  Kind     `csv:"kind"`
+	Alone []string `csv:"alone,optional"`
+	Title string   `csv:"title"`
+	Next  string   `csv:"next,optional"`
+	Then  string   `csv:"then,optional"`
+}
+
+// alone is how often a claim of a source alone is right; 0 where the source says no such thing.
+func (k kindRow) alone(source string) (sure float64) {
+	for _, a := range k.Alone {
+		if v, ok := strings.CutPrefix(a, source+"="); ok {
+			sure, _ = strconv.ParseFloat(v, 64)
+		}
+	}
+	return sure
 }
 
 var kindRows = sync.OnceValue(func() map[Kind]kindRow {

@@ -1,9 +1,19 @@
 package told
 
-import "strings"
+import (
+	_ "embed" // for the words
+	"strings"
+)
 
-// words makes a list of beginnings of words; one that ends in a full stop must end there.
-func words(text string) (list []string) {
+// wordTable has lists of words by their names, a list a line. An underscore joins words.
+//
+//go:embed words.txt
+var wordTable string
+
+// words is a list of beginnings of words; one that ends in a full stop must end there.
+func words(name string) (list []string) {
+	_, text, _ := strings.Cut(wordTable, "\n"+name+": ")
+	text, _, _ = strings.Cut(text, "\n")
 	for w := range strings.FieldsSeq(text) {
 		w = strings.ReplaceAll(w, "_", " ")
 		if whole, ok := strings.CutSuffix(w, "."); ok {
@@ -17,48 +27,24 @@ func words(text string) (list []string) {
 // What a clause is judged by. An underscore joins words.
 var (
 	// changes are what is said of something that was tried.
-	changes = words("with. without. after. if. once. when. set. setting disabl enabl switch turn upgrad updat downgrad " +
-		"install reinstall reseat remov replac reboot restart pass tried trying try. add adding using used chang revert " +
-		"pin. pinning " +
-		"exclud increas rais lower reduc export unset clear load modprobe rebuil move moving run_with privileged off. on. " +
-		"newer older another other longer shorter larger bigger higher")
+	changes = words("changes")
 	// good is what is said of a change that made the difference.
-	good = words("work. help fix solv resolv cure avoid works. worked. working. runs. ran. is_fine. was_fine. passes. " +
-		"passed. " +
-		"gone. goes_away went_away disappear vanish workaround work_around work_well succeed back_to_normal as_expected " +
-		"eliminat did_the_trick made_it_work lets_it makes_it_work no_longer full_speed full_rate")
+	good = words("good")
 	// denied are words that turn the good into its opposite.
-	denied = words("not. doesnt. didnt. dont. wont. isnt. wasnt. cannot. cant. never. no. nothing. neither. none. nor. " +
-		"without_success in_vain hardly")
+	denied = words("denied")
 	// same says that a change made no difference.
-	same = words("still. no_effect no_difference no_change no_improvement without_effect without_success unaffected " +
-		"regardless persist same_error same_problem same_result same_issue same_behavio same_with unchanged " +
-		"even_with. even_after. even_when. even_if. also_with. also_hang also_fail also_without no_luck nothing_chang " +
-		"in_vain not_help doesnt_help not_helping didnt_help not_fix doesnt_fix not_solve to_no_avail continues_to " +
-		"with_or_without with_and_without as_well_with tried_in_vain already_tried")
+	same = words("same")
 	// faults are what goes wrong.
-	faults = words("hang. hangs hung stuck freez frozen deadlock stall fail error crash segfault slow. slower timeout " +
-		"timed_out " +
-		"abort corrupt wrong. nan. dies died")
+	faults = words("faults")
 	// settled says that something is in order.
-	settled = words("already. is_well is_fine are_fine is_ok are_ok looks_fine look_fine looks_good is_good are_good " +
-		"is_clean are_clean " +
-		"is_normal are_normal is_correct are_correct is_healthy are_healthy in_order ruled_out rule_out excluded_as " +
-		"verified " +
-		"is_not_the_problem not_the_cause not_the_problem identical is_loaded. are_loaded. is_installed. is_unlimited. " +
-		"shows_nothing no_firewall can_ping ping_works ssh_works line_rate is_reachable are_reachable " +
-		"works_fine work_fine stated_to_be_in_order correctly_set set_correctly correctly_configured")
+	settled = words("settled")
 	// shows is said of a tool, and lacking of what it does not show.
-	shows   = words("shows. lists. prints. says. reports.")
-	lacking = words("missing absent nothing only. not. disabled off. no. zero")
+	shows   = words("shows")
+	lacking = words("lacking")
 	// parts name less than the whole job: that a part works says where the fault is, not what helps.
-	parts = words("one_gpu one_node one_host one_rank single. 1_gpu 1_node 2_gpus two_gpus fewer. alone. only_one " +
-		"inside_one " +
-		"within_one in_one perftest ib_write iperf locally. intra same_node")
+	parts = words("parts")
 	// lost only sounds as if something were good.
-	lost = words("no_longer_work no_longer_start no_longer_respond no_longer_answer no_longer_see no_longer_reach " +
-		"no_longer_progress no_longer_visible no_longer_avail no_longer_found already_in_use already_used already_taken " +
-		"not_already")
+	lost = words("lost")
 )
 
 // judge reads a clause. That a change made no difference is asked first: "does not help" holds "help".
@@ -121,13 +107,9 @@ func deniesFault(norm string) bool {
 
 // What is said of faults that are not there, and what they are called.
 var (
-	messages = words("error fault xid oom out_of_memory memory_access panic loss. drops. dropped discards timeout hang. " +
-		"hangs " +
-		"failure crash flap link_down links_down nan. offthebus core_dump machine_check exception stall deadlock")
-	noFault = words("no. never. without_any there_is_no there_are_no there_was_no there_were_no we_never we_had_no " +
-		"we_have_no " +
-		"we_see_no i_see_no i_never we_do_not_see we_dont_see i_dont_see no_sign zero. free_of neither. nor. not_a. and_no")
-	past = words("fixed_last fixed_yesterday was_fixed_a resolved_last")
+	messages = words("messages")
+	noFault  = words("nofault")
+	past     = words("past")
 )
 
 // failsWith reports a fault in spite of a setting: "hangs with NCCL_P2P_DISABLE=1".
@@ -145,9 +127,7 @@ func failsWith(norm string) bool {
 }
 
 // denials stand in front of what somebody says is not there.
-var denials = words("no. not_a. not_an. not_the. never. without. nor. neither. zero. free_of. no_sign_of ruled_out " +
-	"excluded. " +
-	"instead_of. not_due_to. not_caused_by. isnt_a. not.")
+var denials = words("denials")
 
 // Denies reports that what stands at a place of a sentence is said not to be there: "no Xid 79", "never saw an
 // illegal memory access", "the ECC errors are gone".
@@ -203,12 +183,8 @@ func listed(text string) bool {
 }
 
 var (
-	turning = words("but. because. then. after. when. until. so. and_then")
-	absent  = words("is_gone are_gone was_fixed were_fixed has_been_fixed is_fixed went_away disappeared is_not_seen " +
-		"not_seen " +
-		"was_ruled_out is_ruled_out are_absent were_gone was_gone is_absent was_absent was_never never_seen was_resolved " +
-		"were_resolved was_not_present not_present was_cured does_not_occur did_not_occur does_not_happen did_not_happen " +
-		"never_happened is_excluded =0 =_0 0.")
+	turning = words("turning")
+	absent  = words("absent")
 )
 
 func hasPrefix(norm string, list []string) bool {
@@ -228,19 +204,9 @@ const (
 )
 
 var complaints = map[string][]string{
-	Slow: words("slow poor low. below half. bandwidth_drop throughput_drop degrad bottleneck underperform dips " +
-		"scales_badly " +
-		"takes_longer only_ jitter regress less_than drops dropped drop. fluctuat unstable reaches_only falls_from " +
-		"fell_from " +
-		"falls_short fell_to expected_more worse"),
-	Hang: words("hang. hangs hung stuck freez frozen deadlock stall never_return never_end never_start never_finish " +
-		"no_progress " +
-		"blocks blocked waits_for_ever forever timeout timed_out times_out time_out watchdog does_not_return " +
-		"does_not_start " +
-		"stands_still nothing_happens"),
-	Crash: words("crash segfault abort dies. died. fail error. errors. exception killed cannot. refus core_dump unable " +
-		"invalid " +
-		"corrupt garbage nan. wrong_result wrong_value out_of_memory oom. unhandled does_not_work mismatch missing"),
+	Slow:  words("slow"),
+	Hang:  words("hang"),
+	Crash: words("crash"),
 }
 
 // Complaint reports that somebody tells of a symptom, and does not say that it is over.

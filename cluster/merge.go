@@ -166,6 +166,7 @@ func (m *merging) merge(t *NodeType) {
 	if !m.differentMachines(t, taken) {
 		return
 	}
+	m.nicsInOrder(t, taken)
 	m.countsDiffer(t)
 	for i := range t.Devices {
 		if m.to[i] >= 0 {
@@ -193,6 +194,26 @@ func (m *merging) merge(t *NodeType) {
 			return
 		}
 		m.mergePair(p)
+	}
+}
+
+// nicsInOrder pairs the NICs for RDMA that one source names and the other has by address, as lspci has.
+func (m *merging) nicsInOrder(t *NodeType, taken map[int]bool) {
+	named := func(d *Device) bool { return d.Label != "" && d.PCI == "" }
+	placed := func(d *Device) bool { return d.Label == "" && d.PCI != "" && d.NIC != nil && d.NIC.Kind != Ethernet }
+	for _, is := range [][2]func(d *Device) bool{{named, placed}, {placed, named}} {
+		ours := slices.DeleteFunc(m.base.Of(NIC), func(k int) bool { return taken[k] || !is[0](&m.base.Devices[k]) })
+		theirs := slices.DeleteFunc(t.Of(NIC), func(i int) bool { return m.to[i] >= 0 || !is[1](&t.Devices[i]) })
+		switch {
+		case len(ours) == 0 || len(theirs) == 0:
+		case len(ours) == len(theirs):
+			m.pairInOrder(t, ours, theirs, taken)
+			m.warn("", "%s and %s name the %d NICs differently (by name, by address); taken as the same, in the order of their "+
+				"addresses", m.src, m.add, len(ours))
+		default:
+			m.warn("", "%s has %d NICs and %s has %d, some by name, some by address; kept all, so that some are counted twice; "+
+				"give ethtool -i of each, or map the node itself", m.src, len(ours), m.add, len(theirs))
+		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"busbar.dev/finding"
 	"busbar.dev/input"
 	"busbar.dev/input/nccltests"
-	"busbar.dev/input/perftest"
 	"busbar.dev/internal/words"
 	"busbar.dev/result"
 	"busbar.dev/result/diff"
@@ -203,7 +202,7 @@ func notCollective(name string) error {
 		"judges it, and busbar diff compares two of them", name, name)
 }
 
-// results reads kept results, or makes them of nccl-tests' and perftest's tables. Rows without a time say
+// results reads kept results, or makes them of nccl-tests' tables. Rows without a time say
 // nothing and are left out.
 func results(name string, data []byte) (list result.Sweeps, untimed int, err error) {
 	name = inputName(name)
@@ -216,11 +215,8 @@ func results(name string, data []byte) (list result.Sweeps, untimed int, err err
 			list, err = x.Sweeps()
 			untimed = x.Untimed
 		}
-	case []perftest.Table:
-		list = perftest.Sweeps(name, x)
 	default:
-		return nil, 0, fmt.Errorf("%s: neither results that busbar bench -o kept nor an output of nccl-tests or perftest",
-			name)
+		return nil, 0, fmt.Errorf("%s: neither results that busbar bench -o kept nor an output of nccl-tests", name)
 	}
 	switch {
 	case err == nil && len(list) == 0 && untimed > 0:

@@ -149,7 +149,7 @@ var (
 		"Settings": settings, "Features": features, "Offload parameters": features, "Ring parameters": rings, "": statistics,
 	}
 	// ipLink begins what ip link and ip addr say of an interface: "3: ens1f0np0@if2: <…> mtu 9000 qdisc mq state UP".
-	ipLink = lazyre.New(`^(?:\d+: )?([!-.0-~]{1,128}?)(?:@\S+)?: <([A-Z0-9_,-]*)> mtu (\d{2,6}) .*\bstate (\w+)`)
+	ipLink = lazyre.New(`^(?:\d+: )?([!-.0-~]{1,128}?)(?:@\S+)?: <([A-Z0-9_,-]*)> mtu (\d{2,6}) (?:.*\bstate (\w+))?`)
 	// prompt is a typed command, "$ ethtool -S eth0" or "root@n1:~# ethtool eth0".
 	prompt = lazyre.New(`^.{0,400}[$#%>+]\s*(?:sudo\s*)?(?:/usr/sbin/)?ethtool (?:\s*-\S+)*\s*` + name + `?`)
 )

@@ -213,6 +213,8 @@ const linkText = `2: ens1f0np0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc
        1293809      12      7       0       9     123
     TX:  bytes packets errors dropped carrier collsns
              5       6      0       0       3       0
+    RX errors: length  crc     frame   fifo    missed
+               0       21      0       0       9
 3: ens2f0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 qdisc mq state DOWN group default qlen 1000
 4: ib0: <BROADCAST,MULTICAST> mtu 2044 qdisc mq state DOWN mode DEFAULT group default qlen 256
     link/infiniband 00:00:10:29:fe:80 brd 00:ff:ff
@@ -225,7 +227,7 @@ func TestLink(t *testing.T) {
 	if len(d) != 3 || f.Format != "ip link" {
 		t.Fatalf("%s, %+v", f.Format, d)
 	}
-	want := map[string]uint64{"rx_errors": 7, "rx_missed_errors": 9, "tx_carrier_errors": 3}
+	want := map[string]uint64{"rx_errors": 7, "rx_missed_errors": 9, "tx_carrier_errors": 3, "rx_crc_errors": 21}
 	if p := d[0].NIC.Ports[0]; d[0].Label != "ens1f0np0" || p.MTU.Value != 9000 || p.State != cluster.Up ||
 		!maps.Equal(p.Counters, want) {
 		t.Errorf("%+v", p)

@@ -192,12 +192,17 @@ func (n *nic) sums(names, text string) string {
 	if strings.HasPrefix(text, "RX") || strings.HasPrefix(text, "TX") {
 		return text
 	}
+	side, names, _ := strings.Cut(names, ":")
 	values := strings.Fields(text)
 	for i, name := range strings.Fields(names) {
-		if direction := strings.ToLower(names[:2]); i > 0 && i <= len(values) {
-			n.statistic(direction + "_" + cmp.Or(map[string]string{
-				"missed": "missed_errors", "overrun": "over_errors", "carrier": "carrier_errors",
-			}[name], name) + ": " + values[i-1])
+		if name == "overrun" {
+			name = "over"
+		}
+		if name != "errors" && name != "dropped" {
+			name += "_errors"
+		}
+		if i < len(values) {
+			n.statistic(strings.ToLower(side[:2]) + "_" + name + ": " + values[i])
 		}
 	}
 	return ""

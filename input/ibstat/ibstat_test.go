@@ -267,7 +267,7 @@ func TestSubnetManagers(t *testing.T) {
 
 // Made up, in the layout of iproute2 6 and, in the last line, 4.
 const links = `link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 12 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP netdev ib0
-link mlx5_1/1 state ACTIVE physical_state LINK_UP netdev ens1f0np0
+link mlx5_1/1: state ACTIVE physical_state LINK_UP netdev ens1f0np0
 link mlx5_2/1 state DOWN physical_state DISABLED netdev ens1f1np1
 2/1: mlx5_3/1: subnet_prefix fe80:0000:0000:0000 lid 13 sm_lid 9 lmc 0 state INIT physical_state LINK_UP
 `

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar.dev/coll"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 	"busbar.dev/result"
@@ -14,7 +13,7 @@ import (
 
 // form is how a benchmark other than nccl-tests prints its tables, or a script those of nccl-tests. What the named
 // groups of heads and rows give: op, ranks; the size, with a unit that counts by 1024, or in gb, which counts
-// by 1000, or as a count of elements of each so many bytes; the time in us or ms; the rates alg and bus in GB/s,
+// by 1000; the time in us; the rates alg and bus in GB/s,
 // algGb and busGb in Gb/s, and all for what all ranks of an all-reduce send, of a size that the text says; nodes, per
 // node, and the algorithm.
 type form struct {
@@ -26,8 +25,8 @@ type form struct {
 }
 
 // Of the ml-engineering book's benchmarks, whose all_reduce_latency_comp.py compares one payload with many small ones;
-// of people who print nccl-tests in fewer columns, and of those who give speeds of transfer; of EleutherAI's cookbook
-// and DeepSpeed. An example stands above each.
+// of people who print nccl-tests in fewer columns, and of those who give speeds of transfer. An example stands above
+// each.
 var forms = []form{
 	// The average bandwidth of all_reduce over 8 ranks (5 warmups / 20 trials):
 	// |    32KB |   0.92GBps |   0.52GBps |
@@ -35,15 +34,6 @@ var forms = []form{
 		word: "The average bandwidth of ",
 		head: lazyre.New(`The average bandwidth of (?P<op>\w+) over (?P<ranks>\d{1,7}) ranks`),
 		row:  lazyre.New(`^\|\s*(?P<size>[\d.]+[KMGT]?i?B)\s*\|\s*(?P<bus>[\d.]+) ?GBps\s*\|\s*(?P<alg>[\d.]+) ?GBps\s*\|`),
-	},
-	// The average bandwidth of all_reduce with a 4.0GB payload (5 trials, 16 ranks):
-	// algbw: 11.135 GBps (89.1 Gbps)
-	{
-		word: "The average bandwidth of ",
-		head: lazyre.New(`The average bandwidth of (?P<op>\w+) with an? (?P<size>[\d.]+[KMGT]?i?B) payload ` +
-			`\([^)]*?(?P<ranks>\d{1,7}) ranks\)`),
-		row:  lazyre.New(`\balgbw: ?(?P<alg>[\d.]+) ?GBps`),
-		once: true,
 	},
 	// ----------- 1000x 0.004GB ----------------
 	// busbw: 374.391 Gbps
@@ -70,15 +60,6 @@ var forms = []form{
 			`(?P<sum>[^|]*transfer speed \(GB/s\)) *\|`),
 		row: lazyre.New(`\| *(?P<nodes>\d{1,5}) *\| *(?P<per>\d{1,3}) *\|(?: *(?P<algo>[A-Za-z]{1,20}) *\|)?` +
 			` *(?P<all>[\d.]+) *\|`),
-	},
-	// ---- Performance of all_reduce on 16 devices ----
-	// Size (Bytes)  Description  Duration    Throughput (Gbps)  BusBW (Gbps)
-	// 131.07 KB     65536x2      105.74 us   19.835             18.595
-	{
-		word: "---- Performance of ",
-		head: lazyre.New(`^-{3,} Performance of (?P<op>\w+) on (?P<ranks>\d{1,7}) devices -{3,}`),
-		row: lazyre.New(`^[\d.]+(?: [KMGT]?B)?\s+(?P<count>\d{1,13})x(?P<each>\d{1,2})\s+` +
-			`(?:(?P<ms>[\d.]+) ms|(?P<us>[\d.]+)(?: us)?)\s+[\d.]+\s+(?P<bus>[\d.]+)$`),
 	},
 }
 
@@ -112,10 +93,6 @@ func (p *parser) formLine(num int, body string) bool {
 	t := p.lastTable()
 	if t == nil || t.form == nil {
 		return false
-	}
-	if unit := strings.HasPrefix(body, "Size (Bytes)"); unit {
-		t.bits = strings.Contains(body, "(Gbps)")
-		return true
 	}
 	g := t.form.row.Groups(body)
 	if g == nil || t.form.once && t.announced == nil {
@@ -169,19 +146,13 @@ func (p *parser) formRow(t *Table, num int, g map[string]string) {
 			return
 		}
 	}
-	op := opOf(t.Test)
-	size := 1e9*figure("gb") + figure("count")*figure("each")
-	if m := binarySize.FindStringSubmatch(cmp.Or(g["size"], t.announced["size"])); m != nil {
+	size := 1e9 * figure("gb")
+	if m := binarySize.FindStringSubmatch(g["size"]); m != nil {
 		size = figureOf(m[1]) * float64(int64(1)<<(10*strings.Index(" KMGT", cmp.Or(m[2], " "))))
-	} else if g["count"] != "" && op == coll.AllGather {
-		size *= float64(t.world) // it counts what a rank gives
 	}
-	micros := figure("us") + 1e3*figure("ms")
+	micros := figure("us")
 	alg, bus := figure("alg")+figure("algGb")/8, figure("bus")+figure("busGb")/8
-	if t.bits {
-		bus /= 8
-	}
-	factor := op.BusFactor(t.world)
+	factor := opOf(t.Test).BusFactor(t.world)
 	switch {
 	case figure("all") > 0: // bytes × 2 (ranks − 1) over the time
 		size, bus = p.payload, figure("all")/float64(max(t.world, 1))

@@ -78,7 +78,6 @@ type Table struct {
 
 	form      *form             // of who prints it; nil: nccl-tests
 	announced map[string]string // by the head of a row that comes next
-	bits      bool              // its bus bandwidth is in Gb/s
 }
 
 // shape is how many nodes with how many GPUs each; of none where nothing says it.

@@ -23,6 +23,9 @@ var (
 	dcgmAbout  = lazyre.New(`^(?:Info|Warning|Error)\b:?`)
 )
 
+// dcgmWidth is where DCGM cuts a text, be it within a word.
+const dcgmWidth = 45
+
 // dcgmTest is a test with what is not well of it.
 type dcgmTest struct {
 	name, word string
@@ -46,8 +49,11 @@ func ReadDCGM(name string, r io.Reader) ([]finding.Finding, error) {
 			t.about.WriteString(" " + m[1] + ": ")
 			fallthrough
 		case m[1] == "" && result == nil:
-			if t.about.Len() < maxText {
-				t.about.WriteString(m[2]) // words are cut wherever the cell ends
+			if text := strings.TrimRight(m[2], " "); t.about.Len() < maxText {
+				t.about.WriteString(text)
+				if len(text) < dcgmWidth { // else a word may go on in the next row
+					t.about.WriteByte(' ')
+				}
 			}
 		case m[1] != "":
 			l.test(t)

@@ -21,27 +21,28 @@ const verdict = `{"schema": 1, "node": {"name": "n7"}, "overall_severity": "CRIT
  {"category": "nvlink", "check_ids": ["nvlink_active"], "entities": [], "max_severity": "WARNING"},
  {"category": "cpu", "check_ids": ["cpu_count"], "max_severity": "INFO"}]}}`
 
-// Made up, in the layout of DCGM 3.3, the last test in that of DCGM 4.
+// Made up, in the layout of DCGM 3.3, the last test but one in that of DCGM 4.
 const diag = `$ dcgmi diag -r 3
-+-------------+----------------------+
-| Diagnostic  | Result               |
-+=============+======================+
++-------------+------------------------------------------------+
+| Diagnostic  | Result                                         |
++=============+================================================+
 |-----  Metadata  ----------+--------|
-| DCGM Version| 3.3.5                |
-| Denylist    | Pass                 |
-| Row Remap   | Fail                 |
-| Error       | GPU 5 has pending re |
-|             | mappings             |
-| PCIe        | Pass - GPUs: 0, 1    |
-|             | Fail - GPU: 2        |
-| Warning     | GPU 2: a CUDA error  |
-| EUD Test    | Skip - All           |
-| memory      | Fail                 |
-|             | GPU0: Pass           |
-|             | GPU1: Fail           |
-| Info: GPU1  | one double-bit error |
-| Power       | Warn - All           |
-+-------------+----------------------+
+| DCGM Version | 3.3.5                                          |
+| Denylist    | Pass                                           |
+| Row Remap   | Fail                                           |
+| Error       | GPU 5 has uncorrectable errors and pending re  |
+|             | mappings                                       |
+| PCIe        | Pass - GPUs: 0, 1                              |
+|             | Fail - GPU: 2                                  |
+| Warning     | GPU 2: a CUDA error                            |
+| EUD Test    | Skip - All                                     |
+| memory      | Fail                                           |
+|             | GPU0: Pass                                     |
+|             | GPU1: Fail                                     |
+| Info: GPU1  | one double-bit                                 |
+|             | error                                          |
+| Power       | Warn - All                                     |
++-------------+------------------------------------------------+
 `
 
 func TestRead(t *testing.T) {
@@ -57,7 +58,8 @@ func TestRead(t *testing.T) {
 		}},
 		{"[]", gpud, nil},
 		{diag, dcgm, []string{
-			"dcgm-row-remap error dcgmi diag: the test Row Remap ends in Fail: Error: GPU 5 has pending remappings | ",
+			"dcgm-row-remap error dcgmi diag: the test Row Remap ends in Fail: Error: GPU 5 has uncorrectable errors and " +
+				"pending remappings | ",
 			"dcgm-pcie error dcgmi diag: the test PCIe ends in Fail: GPU: 2: Warning: GPU 2: a CUDA error | ",
 			"dcgm-memory error dcgmi diag: the test memory ends in Fail: GPU1: Info: GPU1: one double-bit error | ",
 			"dcgm-power warn dcgmi diag: the test Power ends in Warn: All | ",

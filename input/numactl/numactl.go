@@ -20,7 +20,7 @@ const format = "numactl --hardware"
 
 var (
 	head = lazyre.New(`^available: \d+ nodes? \(`)
-	row  = lazyre.New(`^node (\d{1,4}) (cpus|size):([\d ]*)`)
+	row  = lazyre.New(`^node (\d{1,4}) (?:cpus:([\d ]*)|size: (\d+) MB)`)
 )
 
 // Match reports whether numactl's list is somewhere in the text.
@@ -55,8 +55,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 			i, at[m[1]] = len(domains), len(domains)
 			domains = append(domains, board.Domain{Index: index})
 		}
-		if m[2] == "size" {
-			mib, _ := strconv.ParseInt(strings.TrimSpace(m[3]), 10, 32) // MB in its words
+		if m[3] != "" {
+			mib, _ := strconv.ParseInt(m[3], 10, 32) // MB in its words
 			if domains[i].Memory = unit.Bytes(mib) * unit.MiB; mib == 0 && !domains[i].CPUs.Empty() {
 				warn.Found(f, num, "numa"+m[1], cluster.Warning{
 					ID: "numa-no-memory", Severity: "warn",
@@ -66,7 +66,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 			}
 			return nil
 		}
-		cores, err := board.ParseList(strings.Join(strings.Fields(m[3]), ","))
+		cores, err := board.ParseList(strings.Join(strings.Fields(m[2]), ","))
 		if domains[i].CPUs = cores; err != nil {
 			return fmt.Errorf("%s:%d: %w; expected the output of numactl --hardware", name, num, err)
 		}

@@ -38,6 +38,11 @@ func TestRead(t *testing.T) {
 		f.Warnings[0].Where != "numa1" {
 		t.Errorf("%v", f.Warnings)
 	}
+	if f := whole.Text(t, "available: 1 nodes (0)\nnode 0 cpus: 0 1  (2 cores)\nnode 0 size: n MB\n"); len(
+		f.Warnings) != 0 ||
+		f.Types[0].Devices[0].CPU.Cores != "0-1" {
+		t.Errorf("a size that is none: %v, %+v", f.Warnings, f.Types[0].Devices)
+	}
 	if f := whole.Text(t, text+text); len(f.Hosts) != 2 {
 		t.Errorf("two lists are %d nodes", len(f.Hosts))
 	}

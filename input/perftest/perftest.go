@@ -8,7 +8,6 @@ package perftest
 import (
 	"bytes"
 	"cmp"
-	"math"
 	"strconv"
 	"strings"
 
@@ -31,7 +30,6 @@ type Table struct {
 	Line    int
 	Test    string // RDMA_Write BW, Send Latency
 	Device  string
-	QPs     int
 	Both    bool // both directions at once
 	Latency bool // rows have times rather than rates
 	Rows    []Row
@@ -39,13 +37,11 @@ type Table struct {
 
 // Row is one size.
 type Row struct {
-	Line  int
-	Text  string
-	Size  unit.Bytes
-	Iters int
-	Rate  unit.Rate // one direction's, the average; 0 where it was not measured
-	// Typical is the median and Tail the 99th percentile, 0 where they were not printed: one way.
-	Typical, Tail unit.Time
+	Line    int
+	Text    string
+	Size    unit.Bytes
+	Rate    unit.Rate // one direction's, the average; 0 where it was not measured
+	Typical unit.Time // the median, one way; 0 where it was not printed
 }
 
 // Best is the row with the greatest rate; nil where there is none.
@@ -68,6 +64,9 @@ func Match(data []byte) bool {
 var heads = lazyre.
 	New(`#bytes|#sl|#iterations|BW (?:peak|average)|MsgRate|t_(?:min|max|typical|avg|stdev)|99(?:\.9)?% ` +
 		`percentile|tps average`)
+
+// deviceLine is among the settings above a table, of which two may share a line.
+var deviceLine = lazyre.New(`\bDevice\s*: (\S{1,64})`)
 
 // header is which field of a row is what.
 type header struct {
@@ -129,7 +128,9 @@ func Read(data []byte) []Table {
 			continue
 		}
 		if h == nil {
-			about.setting(line)
+			if m := deviceLine.FindStringSubmatch(line); m != nil {
+				about.Device = m[1]
+			}
 			continue
 		}
 		if r, ok := h.row(line); ok && rows < maxRows {
@@ -140,25 +141,6 @@ func Read(data []byte) []Table {
 		}
 	}
 	return list
-}
-
-// setting reads the lines above a table: two settings may share one.
-func (t *Table) setting(line string) {
-	value := func(name string) string {
-		_, rest, ok := strings.Cut(line, name)
-		if !ok {
-			return ""
-		}
-		rest, ok = strings.CutPrefix(strings.TrimSpace(rest), ":")
-		if f := strings.Fields(rest); ok && len(f) > 0 {
-			return f[0][:min(len(f[0]), 64)]
-		}
-		return ""
-	}
-	t.Device = cmp.Or(value("Device"), t.Device)
-	if v, err := strconv.Atoi(value("Number of qps")); err == nil && v > 0 {
-		t.QPs = v
-	}
 }
 
 // row reads one line of figures.
@@ -180,10 +162,9 @@ func (h *header) row(line string) (Row, bool) {
 	}
 	size, iters := figure("#bytes"), figure("#iterations")
 	r := Row{
-		Size: unit.Bytes(size), Iters: int(min(iters, math.MaxInt32)),
+		Size:    unit.Bytes(size),
 		Rate:    unit.Rate(max(figure("BW average"), 0) * h.scale),
 		Typical: unit.Micros(max(cmp.Or(max(figure("t_typical"), 0), figure("t_avg")), 0)),
-		Tail:    unit.Micros(max(figure("99% percentile"), 0)),
 	}
 	return r, size >= 0 && iters >= 0 && (r.Rate > 0 || r.Typical > 0)
 }

@@ -38,15 +38,14 @@ func TestRead(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	w, b, l := list[0], list[1], list[2]
-	if w.Test != "RDMA_Write BW" || w.Device != "mlx5_3" || w.QPs != 4 || len(w.Rows) != 2 ||
+	if w.Test != "RDMA_Write BW" || w.Device != "mlx5_3" || len(w.Rows) != 2 ||
 		w.Best().Rate != 180e9/8 || w.Best().Line != 11 {
 		t.Errorf("%+v", w)
 	}
-	if !b.Both || b.Device != "mlx5_0" || b.QPs != 0 || b.Rows[0].Rate != 10000<<20 {
+	if !b.Both || b.Device != "mlx5_0" || b.Rows[0].Rate != 10000<<20 {
 		t.Errorf("%+v", b)
 	}
-	if !l.Latency || l.Best() != nil || math.Abs(l.Rows[0].Typical.Micros()-1.75) > 1e-6 ||
-		math.Abs(l.Rows[0].Tail.Micros()-2.25) > 1e-6 {
+	if !l.Latency || l.Best() != nil || math.Abs(l.Rows[0].Typical.Micros()-1.75) > 1e-6 {
 		t.Errorf("%+v", l)
 	}
 	for text, want := range map[string]bool{
@@ -63,7 +62,7 @@ func TestRead(t *testing.T) {
 func TestServiceLevels(t *testing.T) {
 	list := Read([]byte(" #bytes    #sl      #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n " +
 		"65536    3           1000           2048.00            1024.00                  0.016384\n"))
-	if len(list) != 1 || len(list[0].Rows) != 1 || list[0].Rows[0].Rate != 1<<30 || list[0].Rows[0].Iters != 1000 {
+	if len(list) != 1 || len(list[0].Rows) != 1 || list[0].Rows[0].Rate != 1<<30 {
 		t.Errorf("%+v", list)
 	}
 }
@@ -82,22 +81,4 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
-}
-
-// TestSweeps: a rate is the time of a message at it, and what one test measured is not held against another.
-func TestSweeps(t *testing.T) {
-	list := Sweeps("x", Read([]byte(write+both+latency)))
-	if len(list) != 3 {
-		t.Fatalf("%+v", list)
-	}
-	for i, want := range []float64{65536 / (180e9 / 8) * 1e6, 65536 / float64(10000<<20) * 1e6, 1.75} {
-		s := list[i]
-		if err := s.Check(); err != nil {
-			t.Error(err)
-		}
-		p := s.Points[len(s.Points)-1]
-		if got := p.Out.Time.Mean.Micros(); math.Abs(got-want) > 1e-6*want || s.Env["test"] == "" {
-			t.Errorf("%s: %g µs, expected %g: %+v", s.ID, got, want, s)
-		}
-	}
 }

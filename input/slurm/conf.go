@@ -103,9 +103,8 @@ func records(l line) []record {
 	for _, f := range fields {
 		if k, is := starts[strings.ToLower(f.key)]; is {
 			out = append(out, record{kind: k, line: l.num, name: f.val, junk: loose})
-		} else {
-			r := &out[len(out)-1]
-			r.fields = append(r.fields, f)
+		} else if n := len(out); n > 0 {
+			out[n-1].fields = append(out[n-1].fields, f)
 		}
 	}
 	return out

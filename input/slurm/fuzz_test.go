@@ -15,6 +15,7 @@ import (
 
 // Synthetic seeds, one of each form.
 var seeds = []string{
+	"\fSwitChNAme= 0=", "- tree:\n   switches:\n      - switch: 0\n        nodes: 0",
 	"SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n3,m[01-04] LinkSpeed=1\nSwitchName=t Switches=s[1-2]\n",
 	"switchname = a nodes = \"n1\" \\\n  # c\nInclude x\nBlockName=b Nodes=n1\nBlockSizes=1,2\n",
 	"SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n1 SwitchName=t Level=1 LinkSpeed=1 Nodes=n1 Switches=s1\n",

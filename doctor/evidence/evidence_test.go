@@ -116,6 +116,7 @@ func TestObservations(t *testing.T) {
 		{"2: eth2: <BROADCAST,MULTICAST,UP> mtu 1500 qdisc mq state UP", MTU, "eth2 1500"},
 		{"nvidia_peermem         16384  0", "peermem", "nvidia_peermem 0"},
 		{"max locked memory       (kbytes, -l) 64", "memlock", "64"},
+		{"The soft memlock at 64K is that of slurmd", "memlock", "64"},
 		{"shm              64M     0   64M   0% /dev/shm", "shm-size", "64M"},
 		{"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=77, OpType=ALLREDUCE, NumelIn=1, " +
 			"Timeout(ms)=600000) ran", Watchdog, "77 ALLREDUCE"},

@@ -181,6 +181,7 @@ func TestLinesAndTheirTwins(t *testing.T) {
 		{"[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.", OutOfMemory, "-"},
 		{"Fatal Python error: Segmentation fault", "crash", "segv"},
 		{"exitcode: -11 (pid: 4)", "crash", "segv"},
+		{"[launch.py:319:sigkill_handler] ['python', 'train.py'] exits with return code = -9", "killed", ""},
 		{"Aborted (core dumped)", "crash", "-"},
 		{"active_mtu: 1024 (3)", "active-mtu", "1024"},
 		{"active_mtu: 4096 (5), max_mtu: 4096", "active-mtu", "4096"},

@@ -1,11 +1,5 @@
 package sim
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
-
 // Mechanisms are parts of the model that can be left out, to see what each is worth on
 // machines that the figures were not fitted on.
 type Mechanisms uint32
@@ -23,29 +17,7 @@ const (
 	StoreForward // a message is whole before a NIC sends it
 	SwitchChunks // chunks of data that switches reduce, and how closely they follow each other
 	SimpleStart  // calls by protocol Simple begin later than others
-	nMechanisms  = iota
 )
-
-var mechanismNames = [nMechanisms]string{
-	"launch-mode", "switch-pairs", "rooted-loops", "host-copies", "rack-domains",
-	"host-memory", "peer-rules", "store-forward", "switch-chunks", "simple-start",
-}
-
-// MechanismNames are the names, in the order of the constants.
-func MechanismNames() []string { return slices.Clone(mechanismNames[:]) }
-
-// ParseMechanisms reads names with commas between them.
-func ParseMechanisms(text string) (Mechanisms, error) {
-	var m Mechanisms
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
-		i := slices.Index(mechanismNames[:], strings.ToLower(word))
-		if i < 0 {
-			return 0, fmt.Errorf("no mechanism %.40q; expected some of %s", word, strings.Join(mechanismNames[:], ", "))
-		}
-		m |= 1 << i
-	}
-	return m, nil
-}
 
 // Has tells whether all of some mechanisms are among m.
 func (m Mechanisms) Has(some Mechanisms) bool { return m&some == some }

@@ -12,24 +12,6 @@ import (
 	"busbar.dev/unit"
 )
 
-// Every mechanism has a name by which it can be left out, and no other word is one.
-func TestParseMechanisms(t *testing.T) {
-	var all sim.Mechanisms
-	for _, name := range sim.MechanismNames() {
-		m, err := sim.ParseMechanisms(name)
-		if err != nil || m == 0 || all.Has(m) {
-			t.Errorf("%s: %b, %v", name, m, err)
-		}
-		all |= m
-	}
-	if _, err := sim.ParseMechanisms("store-forward,launch"); err == nil {
-		t.Error("launch is no mechanism")
-	}
-	if m, err := sim.ParseMechanisms(""); m != 0 || err != nil {
-		t.Errorf("nothing: %b, %v", m, err)
-	}
-}
-
 // time is how long a call takes under conditions, by what NCCL takes.
 func timeOf(t *testing.T, c *cluster.Cluster, nodes, per int, op coll.Op, how predict.Conditions) unit.Time {
 	t.Helper()

@@ -185,7 +185,7 @@ func FindHub(name string) *Model {
 }
 
 // hubDate is the date or release that publishers put behind a name: -2507, -v0.1.
-var hubDate = lazyre.New(`-(2[3-9](0[1-9]|1[0-2])|v[0-9.]+)$`)
+var hubDate = lazyre.New(`-(2[3-9](0[1-9]|1[0-2])|v[01][0-9.]*)$`)
 
 func hubName(name string) string {
 	name = strings.ReplaceAll(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]), " ", "-")

@@ -81,7 +81,8 @@ func TestPredicting(t *testing.T) {
 func TestFindHub(t *testing.T) {
 	for name, want := range map[string]string{
 		"meta-llama/Llama-3.1-8B": "llama3.1-8b", "llama-3-8b": "llama3-8b", "Qwen/Qwen3-30B-A3B-Instruct": "qwen3-30b-a3b",
-		"openai/gpt-oss-120b":                 "gpt-oss-120b",
+		"openai/gpt-oss-120b": "gpt-oss-120b", "deepseek-ai/DeepSeek-V3": "deepseek-v3",
+		"mistralai/Mixtral-8x7B-v0.1":         "mixtral-8x7b",
 		"meta-llama/Meta-Llama-3-8B-Instruct": "llama3-8b", "Llama 3 8B": "llama3-8b",
 		"Qwen/Qwen3-30B-A3B-Thinking-2507": "qwen3-30b-a3b", "meta-llama/Llama-2-7b-chat-hf": "llama2-7b",
 	} {

@@ -28,7 +28,6 @@ type question struct {
 	cross, figures, publishers, ablation bool
 	sites, write                         bool
 	spoil                                float64
-	without                              string
 	files                                []file
 	out                                  io.Writer
 }
@@ -53,7 +52,6 @@ func main() {
 	flag.BoolVar(&q.sites, "calibrate", false,
 		"calibrate every machine with five sizes of one sweep, and score its other points")
 	flag.Float64Var(&q.spoil, "spoil", 1, "with -calibrate: multiply one of the five by `N`, each in turn")
-	flag.StringVar(&q.without, "without", "", "with -cross: leave out these mechanisms, `NAMES` with commas between them")
 	flag.Parse()
 	err := q.read(flag.Args())
 	if err == nil {
@@ -179,15 +177,11 @@ func withFigures(name string, f *sim.Figures, by *[nFigures]informers) ([]byte, 
 
 // crossCollectives predicts every machine by figures fitted to the others.
 func (q *question) crossCollectives(sweeps result.Sweeps) error {
-	mechanisms, err := sim.ParseMechanisms(q.without)
-	if err != nil {
-		return err
-	}
 	of := by((*truth.Case).Machine)
 	if q.publishers {
 		of = publisher
 	}
-	cases, err := gather(sweeps, mechanisms)
+	cases, err := gather(sweeps, 0)
 	if err != nil {
 		return err
 	}
@@ -252,6 +246,12 @@ var stepHead = []string{"file", "left out", "runs", "median", "90%", "averaged o
 // nothing is the row of an ablation that leaves nothing out.
 const nothing = "nothing: all mechanisms"
 
+// collMechanisms are that row and the names of sim's mechanisms, in the order of their constants.
+var collMechanisms = []string{
+	nothing, "launch-mode", "switch-pairs", "rooted-loops", "host-copies", "rack-domains",
+	"host-memory", "peer-rules", "store-forward", "switch-chunks", "simple-start",
+}
+
 // ablate prints the error of left-out publishers without each mechanism of the model. Figures stay as they were fitted
 // with all of them: what is as good without a mechanism then is better still with figures of its own.
 func (q *question) ablate(sweeps result.Sweeps) error {
@@ -268,7 +268,7 @@ func (q *question) ablate(sweeps result.Sweeps) error {
 		return err
 	}
 	var list [][]string
-	for i, name := range append([]string{nothing}, sim.MechanismNames()...) {
+	for i, name := range collMechanisms {
 		if cases, err = gather(sweeps, 1<<i>>1); err != nil {
 			return err
 		}

@@ -82,7 +82,7 @@ func runsWithout(runs []*training, name string) ([]*training, error) {
 		}
 		return list, nil
 	}
-	return nil, fmt.Errorf("-without %q: training steps have no such mechanism; expected one of %v", name, known)
+	return nil, fmt.Errorf("%q: training steps have no such mechanism; expected one of %v", name, known)
 }
 
 // ablateSteps prints how far off runs of the last file are, each cluster left out, with everything and without each

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -93,25 +94,27 @@ func (r *runRow) Predict(f *step.Figures) error {
 	return nil
 }
 
+// predict prices the run by figures.
+func (t *training) predict(f *step.Figures) (*runRow, error) {
+	if t.Grade == "C" {
+		return nil, errors.New("grade C: partly unknown, or noise above 10%; not scored")
+	}
+	r, err := t.Prepare()
+	if err == nil {
+		err = r.Predict(f)
+	}
+	return r, err
+}
+
 // predictRuns prices all runs that can be; what is left out says why.
 func predictRuns(runs []*training, f *step.Figures) ([]*runRow, []truth.Left) {
 	var rows []*runRow
 	var left []truth.Left
 	for _, t := range runs {
-		if t.Grade == "C" {
-			left = append(left, truth.Left{
-				ID: t.ID, Reason: "grade C: partly unknown, or noise above 10%; not scored", Points: 1, Class: t.Class,
-				Machine: t.Cluster,
-			})
-			continue
-		}
-		r, err := t.Prepare()
-		if err == nil {
-			err = r.Predict(f)
-		}
+		r, err := t.predict(f)
 		if err != nil {
 			left = append(left, truth.Left{
-				ID: t.ID, Reason: err.Error(), Points: 1, Gradable: true, Class: t.Class, Machine: t.Cluster,
+				ID: t.ID, Reason: err.Error(), Points: 1, Gradable: t.Grade != "C", Class: t.Class, Machine: t.Cluster,
 			})
 			continue
 		}

@@ -27,7 +27,8 @@ const (
 // there is data of each trait that a job may have.
 func newStepMargins(rows []*runRow) *step.Margins {
 	by := map[string]map[string][]float64{}
-	seen := map[string]map[string]bool{}
+	s := &step.Margins{Classes: map[string]float64{}, Clusters: map[string]int{}}
+	seen := map[[2]string]bool{}
 	for _, r := range rows {
 		c := step.Class(r.Step.Job(), r.GPU)
 		if by[c] == nil {
@@ -35,15 +36,11 @@ func newStepMargins(rows []*runRow) *step.Margins {
 		}
 		by[c][r.Cluster] = append(by[c][r.Cluster], math.Abs(math.Log(r.Predicted/r.Seconds())))
 		for _, t := range step.TraitsOf(r.Step.Job(), r.GPU) {
-			if seen[t] == nil {
-				seen[t] = map[string]bool{}
+			if of := [2]string{t, r.Cluster}; !seen[of] {
+				seen[of] = true
+				s.Clusters[t]++
 			}
-			seen[t][r.Cluster] = true
 		}
-	}
-	s := &step.Margins{Classes: map[string]float64{}, Clusters: map[string]int{}}
-	for t, clusters := range seen {
-		s.Clusters[t] = len(clusters)
 	}
 	var all []float64
 	quantiles := map[string][]float64{}

@@ -560,7 +560,7 @@ var pictures = lazyre.New(
 
 // known is the model of the catalogue that the run's name is of; nil where there is none, or it is of another size.
 func (t *training) known() *workload.Model {
-	m := workload.Like(t.Model.Name)
+	m := like(t.Model.Name)
 	if m != nil && t.Model.Params > 0 && math.Abs(math.Log(float64(m.Params())/t.Model.Params)) > 0.3 {
 		return nil
 	}

@@ -112,7 +112,7 @@ func TestWrapped(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"epoch | loss", "rank 3 | 7", "[podium] x", "2026-11-16T02:35:23 plain line of text"} {
-		if got := unwrapped(line); got != line {
+		if got := NewReader("").unwrapped(line); got != line {
 			t.Errorf("%q became %q", line, got)
 		}
 	}

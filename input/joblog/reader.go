@@ -20,11 +20,12 @@ type Reader struct {
 	num    int          // of the line
 	rank   int
 	time   int64
-	listed int   // ranks in lists of events
-	mark   int   // the first rank that a line is marked with; -1
-	over   bool  // a watchdog gave up: what is written from here on follows from it
-	failed Event // of the launcher's table that is open
-	rows   []int // of lines.csv, whose words are in the text at hand
+	listed int    // ranks in lists of events
+	mark   int    // the first rank that a line is marked with; -1
+	over   bool   // a watchdog gave up: what is written from here on follows from it
+	failed Event  // of the launcher's table that is open
+	rows   []int  // of lines.csv, whose words are in the text at hand
+	wrap   string // that a line had last
 }
 
 // about is what somebody repeats: a rank, or a host with a process or an address.
@@ -111,17 +112,28 @@ var loggerLine = lazyre.New(`^\[?[IWEF]\d{4} \d\d:\d\d:\d\d`)
 var label = lazyre.New(`^(?:\[(rank|default)(\d{1,9})\]: ?|\[1,(\d{1,9})\]<std.{0,30}?>: ?|\s{0,3}(\d{1,5}) *: )`)
 
 // wrapping is what kubectl --prefix, docker compose, Ray, the runtimes of containers and syslog put before a line.
-var wrapping = lazyre.New(`^(?:\[pod/[^\]\s]{1,200}\] |\([^()]{0,80}\bpid=\d[^()]{0,40}\) |` +
-	`[a-z0-9][\w.-]{0,80}[-_]\d+ +\| |(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,32}) ` +
-	`(?:[\w.-]{1,80} [\w./-]{1,80}\[\d+\]: |std(?:out|err) [FP] )|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]{0,12}(?:Z|[+-]\d\d:\d\d) )`)
+var wrapping = lazyre.New(`^(?:\[pod/[^\]\s]+\] |\([^()]*\bpid=\d[^()]*\) |[a-z0-9][\w.-]*[-_]\d+ +\| |` +
+	`(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,32}) (?:[\w.-]+ [\w./-]+\[\d+\]: |std(?:out|err) [FP] )|` +
+	`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:\d\d) )`)
 
-// unwrapped is a line without one of them. Most lines have none, and are told by few of their bytes.
-func unwrapped(text string) string {
-	if len(text) < 12 || text[0] != '(' && text[10] != 'T' && (text[3] != ' ' || text[6] != ' ') &&
-		!strings.HasPrefix(text, "[pod/") && !strings.Contains(text[:min(len(text), 90)], " | ") {
+// unwrapped is a line without one of them. Most lines have none, and are told by few of their bytes; most others have
+// that of the line before.
+func (r *Reader) unwrapped(text string) string {
+	if r.wrap != "" && strings.HasPrefix(text, r.wrap) {
+		return text[len(r.wrap):]
+	}
+	head := text[:min(len(text), 256)]
+	holds := func(word string) bool { return strings.Contains(head, word) }
+	if len(text) < 12 || !(text[0] == '(' && holds("pid=") || text[10] == 'T' ||
+		text[3] == ' ' && text[6] == ' ' && (holds("]: ") || holds(" std")) || strings.HasPrefix(text, "[pod/") ||
+		text[0] >= '0' && text[0] <= 'z' && holds(" | ")) {
 		return text
 	}
-	return text[len(wrapping.FindString(text)):]
+	wrap := wrapping.FindString(head)
+	if text[0] == '(' || text[0] == '[' { // the others are of one line, and more may follow the same time
+		r.wrap = wrap
+	}
+	return text[len(wrap):]
 }
 
 // prefix takes off what launchers and loggers put before a line, and keeps the rank and the time that it tells.
@@ -129,7 +141,7 @@ func (r *Reader) prefix(text string) string {
 	r.rank, r.time = -1, 0
 	text = strings.TrimRight(text, " ")
 	for range 4 {
-		if rest := unwrapped(text); rest != text {
+		if rest := r.unwrapped(text); rest != text {
 			text = rest
 			continue
 		}
@@ -170,6 +182,9 @@ var stamp = lazyre.New(`^\[(?:[IWEF](\d\d)(\d\d) |\d{4}-(\d\d)-(\d\d)[ T])(\d\d:
 
 // clock reads the time of a line. Without a year, an order within it is all that can be had: that is one of 366 days.
 func (r *Reader) clock(text string) {
+	if text[0] != '[' {
+		return
+	}
 	m := stamp.FindStringSubmatch(text)
 	if m == nil {
 		return

@@ -7,6 +7,7 @@
 package trainlog
 
 import (
+	"bytes"
 	_ "embed" // for the names
 	"slices"
 	"strconv"
@@ -14,7 +15,6 @@ import (
 	"sync"
 
 	"busbar.dev/internal/csvtable"
-	"busbar.dev/internal/keywords"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -103,17 +103,17 @@ var givers = map[string]setter{
 
 // ending is a name, and what it gives.
 type ending struct {
-	name string
+	name []byte
 	give setter
 }
 
 // named are the rows of names.csv: names by their last two letters, the longest first, and units.
 var named = sync.OnceValue(func() (by struct {
-	last map[string][]ending
+	last [][]ending
 	unit map[string]setter
 },
 ) {
-	by.last, by.unit = map[string][]ending{}, map[string]setter{}
+	by.last, by.unit = make([][]ending, 26*26+1), map[string]setter{}
 	for _, r := range csvtable.Must[struct {
 		Name  string `csv:"name"`
 		Gives string `csv:"gives"`
@@ -125,8 +125,8 @@ var named = sync.OnceValue(func() (by struct {
 		if unit, ok := strings.CutPrefix(r.Name, "N "); ok {
 			by.unit[unit] = give
 		} else {
-			last := r.Name[len(r.Name)-2:]
-			by.last[last] = append(by.last[last], ending{r.Name, give})
+			name := []byte(r.Name)
+			by.last[ends(name)] = append(by.last[ends(name)], ending{name, give})
 		}
 	}
 	for _, list := range by.last {
@@ -134,6 +134,15 @@ var named = sync.OnceValue(func() (by struct {
 	}
 	return by
 })
+
+// ends is a number for the last two letters of a name, 0 for a shorter one.
+func ends(name []byte) int {
+	n := len(name)
+	if n < 2 {
+		return 0
+	}
+	return 1 + 26*int(name[n-2]-'a') + int(name[n-1]-'a')
+}
 
 func number(l *Line, v float64, unit string) bool {
 	if v != float64(int(v)) || v < 0 || v > 1e9 || unit == "ms" || unit == "s" {
@@ -218,18 +227,25 @@ func set(to *float64, v, most float64) bool {
 	return true
 }
 
-// timed finds the words beside which a time without a unit is one of a step, in seconds.
-var timed = sync.OnceValue(func() *keywords.Set { return keywords.New([]string{"eta: ", "data_time: ", " data: "}) })
-
 // maxLine is how much of a line is looked at.
 const maxLine = 4 << 10
 
-func lowered(text string) string { return strings.ToLower(text[:min(len(text), maxLine)]) }
+// lowered is the beginning of a line in lower case. Names have no letters but those of ASCII.
+func lowered(text string) string {
+	low := []byte(text[:min(len(text), maxLine)])
+	for i, c := range low {
+		if c-'A' < 26 {
+			low[i] += 'a' - 'A'
+		}
+	}
+	return string(low)
+}
 
 // parse reads a line in lower case; false where it says nothing of a step or a job.
-func parse(text string) (Line, bool) {
-	l := Line{Number: -1, Rank: -1, Skipped: -1, eta: timed().In(text)}
+func parse(text string, eta bool) (Line, bool) {
+	l := Line{Number: -1, Rank: -1, Skipped: -1, eta: eta}
 	known := false
+	var buf [48]byte
 	before := 0 // where the words before a number begin
 	for at := 0; at < len(text); {
 		from, to := nextNumber(text, at)
@@ -237,15 +253,20 @@ func parse(text string) (Line, bool) {
 			break
 		}
 		rest := text[to:]
+		name := letters(buf[:], text[before:from])
+		before, at = to, to
+		l.Trains = l.Trains || bytes.Contains(name, []byte("loss"))
+		next := strings.TrimPrefix(rest, " ")
+		if from > 0 && named().last[ends(name)] == nil && (next == "" || next[0] < 'a' && next[0] != '/' && next[0] != '%') {
+			continue // neither a name nor a unit
+		}
 		value, unit := measure(text[from:to], rest)
 		if from > 0 && text[from-1] == '-' && (from == 1 || !isWord(text[from-2])) {
 			value = -value
 		}
-		name := letters(text[before:from])
-		before, at = to, to
-		l.Trains = l.Trains || strings.Contains(name, "loss")
 		switch {
-		case l.progress(text[from:to], rest), name == "" && l.among(rest, value), l.byName(name, rest, value, unit),
+		case l.progress(text[from:to], rest), len(name) == 0 && strings.HasPrefix(next, "/") && l.among(rest, value),
+			l.byName(name, rest, value, unit),
 			from == 0 && strings.HasPrefix(rest, " | loss ") && number(&l, value, unit): // llama2.c
 			known = true
 		case l.byUnit(name, rest, value, unit):
@@ -328,8 +349,11 @@ func (l *Line) progress(num, rest string) bool {
 
 // among reads the step in "[50/2500]" and " 450 / 1891 ", which nothing names: mostly one of so many in an epoch.
 func (l *Line) among(rest string, value float64) bool {
+	if l.Number >= 0 {
+		return false
+	}
 	m := among.FindStringSubmatch(rest)
-	if m == nil || l.Number >= 0 {
+	if m == nil {
 		return false
 	}
 	of, _ := strconv.ParseFloat(m[1]+m[2], 64)
@@ -338,12 +362,9 @@ func (l *Line) among(rest string, value float64) bool {
 }
 
 // byName gives a number to what its name says that it is.
-func (l *Line) byName(name, rest string, value float64, unit string) bool {
-	if len(name) < 2 {
-		return false
-	}
-	for _, e := range named().last[name[len(name)-2:]] {
-		if strings.HasSuffix(name, e.name) && e.give(l, value, unit) {
+func (l *Line) byName(name []byte, rest string, value float64, unit string) bool {
+	for _, e := range named().last[ends(name)] {
+		if bytes.HasSuffix(name, e.name) && e.give(l, value, unit) {
 			if l.Number >= 0 && l.Of == 0 {
 				l.total(rest, value)
 			}
@@ -354,12 +375,12 @@ func (l *Line) byName(name, rest string, value float64, unit string) bool {
 }
 
 // byUnit gives a number to what its unit says that it is.
-func (l *Line) byUnit(name, rest string, value float64, unit string) bool {
+func (l *Line) byUnit(name []byte, rest string, value float64, unit string) bool {
 	if give := named().unit[unit]; give != nil {
 		return give(l, value, unit)
 	}
 	switch { // llm.c prints the time of a step and its MFU without names
-	case name == "" && unit == "ms":
+	case len(name) == 0 && unit == "ms":
 		return unitSeconds(l, value, unit)
 	case strings.HasPrefix(rest, "%"):
 		behind, _, _ := strings.Cut(rest, "|")
@@ -378,8 +399,7 @@ func (l *Line) total(rest string, value float64) {
 }
 
 // letters are those of the words right before a number, which no bar, comma or bracket parts from it; the last ones.
-func letters(words string) string {
-	var buf [48]byte
+func letters(buf []byte, words string) []byte {
 	from := len(buf)
 	for i := len(words) - 1; i >= 0 && from > 0; i-- {
 		switch c := words[i]; {
@@ -387,8 +407,8 @@ func letters(words string) string {
 			from--
 			buf[from] = c
 		case strings.IndexByte("|,;[]{}", c) >= 0:
-			return string(buf[from:])
+			return buf[from:]
 		}
 	}
-	return string(buf[from:])
+	return buf[from:]
 }

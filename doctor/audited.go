@@ -12,7 +12,7 @@ import (
 )
 
 // fault names what the audit finds that is broken, not built so or grown old.
-const fault = " link-down link-slow port-slow port-init pcie-trained-low "
+const fault = " link-down link-slow host-overrun port-slow port-init pcie-trained-low "
 
 // audited are what the audit of the joined cluster finds, one finding an id. Those
 // that a rule has found too are left out. How a machine is built, and counters

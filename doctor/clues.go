@@ -65,16 +65,28 @@ func (c *Case) args(kind ...string) *clue {
 	return &clue{args: []string{strings.Join(list, ", ")}}
 }
 
+// lossCounters are those of loss and pauses, unless a host without receive buffers drops and pauses: none is the
+// network's.
 func (c *Case) lossCounters() []finding.Quote {
-	return c.counters(1000, counter.Loss, counter.Pause, counter.Slow)
-}
-func (c *Case) linkCounters() []finding.Quote { return c.counters(10, counter.Link, counter.Lane) }
-
-// counters are the lines of counters of some kinds that reach a size (as evidence
-// writes it: 1, 10, 1000, 1000000).
-func (c *Case) counters(least int, kinds ...counter.Kind) (list []finding.Quote) {
+	full, network := false, false
 	for _, o := range c.All(evidence.Counter) {
-		if m := counter.Find(o.Arg(0)); m != nil && slices.Contains(kinds, m.Kind) && atoi(o.Arg(1)) >= least {
+		if m := counter.Find(o.Arg(0)); m != nil && m.Name == "out_of_buffer" {
+			full = full || len(o.Arg(1)) > 6
+		} else if m != nil && m.Name != "rx_discards_phy" {
+			network = network || m.Kind != counter.Slow || strings.Contains(m.Name, "prio")
+		}
+	}
+	if full && !network {
+		return nil
+	}
+	return c.counters(4, counter.Loss, counter.Pause, counter.Slow)
+}
+func (c *Case) linkCounters() []finding.Quote { return c.counters(2, counter.Link, counter.Lane) }
+
+// counters are the lines of counters of some kinds that have so many digits.
+func (c *Case) counters(digits int, kinds ...counter.Kind) (list []finding.Quote) {
+	for _, o := range c.All(evidence.Counter) {
+		if m := counter.Find(o.Arg(0)); m != nil && slices.Contains(kinds, m.Kind) && len(o.Arg(1)) >= digits {
 			list = append(list, first(o.Quotes, 1)...)
 		}
 	}

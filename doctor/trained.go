@@ -35,7 +35,11 @@ func trained(t *evidence.Training) []finding.Finding {
 	if t.LeftOut > 0 {
 		f.Cause += " Without " + words.Plural(t.LeftOut, "line") + " at the beginning, which took longer."
 	}
-	if t.Step != nil {
+	switch {
+	case t.Step == nil:
+	case span(t.Step.P10) == span(t.Step.Worst):
+		f.Cause += " They are means over many steps, or all alike: how far single steps differ is not known."
+	default:
 		f.Cause += fmt.Sprintf(" 8 of 10 steps took %v to %v, the longest %v.", span(t.Step.P10), span(t.Step.P90),
 			span(t.Step.Worst))
 	}

@@ -79,6 +79,27 @@ func TestNothingHurtsOnAGoodCluster(t *testing.T) {
 	}
 }
 
+// Two ports of one adapter have a cable each; a slow one is told against its port.
+func TestCableOfEachPort(t *testing.T) {
+	for rate, want := range map[unit.Rate]bool{400 * unit.Gbps: false, 200 * unit.Gbps: true} {
+		n := machine()
+		info := n.Devices[n.Of(cluster.NIC)[1]].NIC
+		info.Ports = append(info.Ports, info.Ports[0])
+		c := fabric(n)
+		for i := range 2 {
+			l := c.Network.Links[1]
+			l.A.Switch, l.B.Port, l.Rate = i, i+1, cluster.FromRead(rate, "test")
+			c.Network.Links = append(c.Network.Links, l)
+		}
+		slow := slices.IndexFunc(Run(c), func(f finding.Finding) bool {
+			return f.ID == "nic-cable-slow" && strings.Contains(f.Text, "can do 400 Gb/s and hang on cables of 200 Gb/s")
+		})
+		if slow >= 0 != want {
+			t.Errorf("cables of %v told as slow: %v, want %v", rate, slow >= 0, want)
+		}
+	}
+}
+
 // GPUs without GPUDirect RDMA are not advised to force it, and a NIC beyond the host bridge is no finding for them.
 func TestWithoutGPUDirect(t *testing.T) {
 	for gdr, forced := range map[cluster.Tri]bool{cluster.No: false, cluster.Yes: true} {
@@ -247,6 +268,11 @@ func TestFindings(t *testing.T) {
 				}
 			}
 		}, "nic-cable-slow", finding.Warn, "node[0-3]/mlx5_2", "hang on cables of 200 Gb/s"},
+		{"a host that drops what it receives", func(c *cluster.Cluster) {
+			c.Hosts[2].IDs = []cluster.Identity{{Device: "nic1", Port: 1, Counters: map[string]uint64{
+				"rx_out_of_buffer": 2e6, "rx_discards_phy": 3e7, "tx_global_pause": 4000,
+			}}}
+		}, "host-overrun", finding.Warn, "node2/mlx5_1", "rx_discards_phy=30000000, rx_out_of_buffer=2000000"},
 		{"loose host", func(c *cluster.Cluster) {
 			c.Hosts = append(c.Hosts, cluster.Host{Name: "lost"})
 		}, "host-unattached", finding.Warn, "lost", "no switch"},

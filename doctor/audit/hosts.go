@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
+	"busbar.dev/internal/counter"
 	"busbar.dev/unit"
 )
 
@@ -187,15 +188,26 @@ func (a *auditor) counters() {
 
 // errorCounters makes one finding of a port's counters.
 func (a *auditor) errorCounters(where string, counters map[string]uint64) {
-	var s []string
+	var s, own []string
+	full := false // many packets found no buffer
 	for _, k := range slices.Sorted(maps.Keys(counters)) {
+		c := counter.Find(k)
+		dropped := c != nil && (c.Name == "out_of_buffer" || c.Name == "rx_discards_phy")
 		switch {
 		case counters[k] == 0:
+		case dropped || c != nil && c.Kind == counter.Slow:
+			own = append(own, fmt.Sprintf("%s=%d", k, counters[k]))
+			full = full || dropped && counters[k] >= 1e6
 		case strings.EqualFold(strings.ReplaceAll(k, "_", ""), "portxmitwait"):
 			a.say("port-congested", where, k, counters[k])
 		default:
 			s = append(s, fmt.Sprintf("%s=%d", k, counters[k]))
 		}
+	}
+	if full && len(own) > 1 {
+		a.say("host-overrun", where, strings.Join(own, ", "))
+	} else {
+		s = append(s, own...)
 	}
 	if len(s) == 0 {
 		return

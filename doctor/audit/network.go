@@ -177,11 +177,11 @@ func (a *auditor) uplinks(sides []cluster.Sides) {
 	}
 }
 
-// slowerThanNIC reports NICs on cables slower than they are, per node type.
+// slowerThanNIC reports NICs on cables slower than the ports they are in, per node type.
 func (a *auditor) slowerThanNIC() {
 	type key struct {
-		typ  int
-		rate unit.Rate
+		typ       int
+		can, rate unit.Rate
 	}
 	var found groups[key, int]
 	for i := range a.c.Network.Links {
@@ -198,10 +198,16 @@ func (a *auditor) slowerThanNIC() {
 			if l.B.NIC >= len(nics) || t.Devices[nics[l.B.NIC]].NIC == nil {
 				continue
 			}
-			r := t.Devices[nics[l.B.NIC]].NIC.Rate()
-			cable := l.Rate.Value * unit.Rate(l.Cables())
-			if k := (key{a.c.Hosts[s.First].Type, cable}); r.Known() && cable < r.Value*0.97 {
-				found.add(k, nics[l.B.NIC])
+			info, ports := t.Devices[nics[l.B.NIC]].NIC, 0
+			for _, p := range info.Ports {
+				if p.State != cluster.Down && p.Rate.Known() {
+					ports++
+				}
+			}
+			// Another port's rate goes over a cable of its own.
+			can := info.Rate().Value * unit.Rate(min(l.Cables(), ports)) / unit.Rate(max(ports, 1))
+			if cable := l.Rate.Value * unit.Rate(l.Cables()); cable < can*0.97 {
+				found.add(key{a.c.Hosts[s.First].Type, can, cable}, nics[l.B.NIC])
 			}
 		}
 	}
@@ -210,7 +216,7 @@ func (a *auditor) slowerThanNIC() {
 		n := &node{t: t}
 		ids := slices.Compact(slices.Sorted(slices.Values(found.of[k])))
 		a.say("nic-cable-slow", cluster.FormatHosts(a.hosts[k.typ])+"/"+t.Devices[ids[0]].Title(), n.names(ids),
-			t.Devices[ids[0]].NIC.Rate().Value.Bits(), k.rate.Bits())
+			k.can.Bits(), k.rate.Bits())
 	}
 }
 

@@ -163,6 +163,36 @@ func TestArrows(t *testing.T) {
 	}
 }
 
+// Processes of MPI on two hosts: a matrix is of processes, and each host has its own devices.
+func TestNVBandwidthOnHosts(t *testing.T) {
+	text := "nvbandwidth Version: v0.7\n\n"
+	for i := range 4 {
+		text += fmt.Sprintf("Process %d (pod-%d): device %d: Fake GB (0000000%d:01:00)\n", i, i/2, i%2, i%2+1)
+	}
+	text += "\nRunning multinode_device_to_device_memcpy_read_ce.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n" +
+		" 0 1 2 3\n0 N/A 11 12 13\n1 21 N/A 23 24\n2 31 32 N/A 34\n3 41 42 43 N/A\n"
+	f, err := NVBandwidth.Read("x", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i, h := range f.Hosts {
+		nt := f.Types[h.Type]
+		got = append(got, fmt.Sprintf("%s %d %d %s", h.Name, nt.Count(cluster.GPU), nt.Devices[1].Index,
+			nt.Devices[1].Model.Value))
+		for _, p := range nt.Pairs {
+			got = append(got, fmt.Sprint(i, p.A, p.B, p.Rate.Value.GBps()))
+		}
+	}
+	want := []string{"pod-0 2 1 Fake GB", "0 0 1 11", "0 1 0 21", "pod-1 2 1 Fake GB", "1 0 1 34", "1 1 0 43"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if w := fmt.Sprint(f.Warnings); len(f.Warnings) != 1 || !strings.Contains(w, "only rates within one are kept") {
+		t.Errorf("warnings %v", w)
+	}
+}
+
 func TestNVBandwidthBadInput(t *testing.T) {
 	head := "Running x.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n 0 1\n"
 	for _, tc := range []struct {
@@ -189,7 +219,7 @@ func TestNVBandwidthBadInput(t *testing.T) {
 }
 
 func FuzzNVBandwidth(f *testing.F) {
-	seeds := []string{nvbandwidth}
+	seeds := []string{nvbandwidth, "Process 1 (pod-0): device 0: Fake GB (00000001:01:00)\n"}
 	if os.Getenv("BUSBAR_SHARED") != "" {
 		for _, e := range corpus.Index(f, "nvbandwidth") {
 			seeds = append(seeds, string(corpus.Open(f, e.File)))

@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -79,7 +80,9 @@ var NVBandwidth = &Tool{
 	example: "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)",
 	title: lazyre.New(`^(?P<text>.{0,100}GPU\(row\) (?P<arrow>->|<-|<->) GPU\(column\)(?P<part>.{0,60}?)(?: bandwidth)? ` +
 		`\((?P<unit>GB/s|ns)\))$`),
-	device: lazyre.New(`^Device (?P<number>\d+): (?P<model>.+?)(?: \((?P<pci>[[:xdigit:]]+:[[:xdigit:]:.]+)\))?$`),
+	// Where MPI runs it, a matrix is of processes.
+	device: lazyre.New(`^(?:Device|Process (?P<process>\d+) \((?P<host>[^()]+)\): device) ` +
+		`(?P<number>\d+): (?P<model>.+?)(?: \((?P<pci>[[:xdigit:]]+:[[:xdigit:]:.]+)\))?$`),
 	kind: func(m *matrix, g map[string]string) {
 		m.source = strings.TrimSpace("nvbandwidth " + m.test)
 		// What the path can carry is the highest of several tests.
@@ -108,7 +111,8 @@ type matrix struct {
 // run is the output of one run of a tool.
 type run struct {
 	host     string                 // "" where the tool did not print it
-	devices  map[int]cluster.Device // by CUDA ordinal
+	hosts    map[string][]int       // of processes, where the tool ran on several
+	devices  map[int]cluster.Device // by CUDA ordinal, or process
 	access   []access
 	matrices []*matrix
 }
@@ -173,7 +177,7 @@ func (p *parser) run() *run { return p.runs[len(p.runs)-1] }
 // newRun begins another run, unless nothing has been read into the last.
 func (p *parser) newRun() {
 	if len(p.runs) == 0 || !p.run().empty() {
-		p.runs = append(p.runs, &run{devices: map[int]cluster.Device{}})
+		p.runs = append(p.runs, &run{hosts: map[string][]int{}, devices: map[int]cluster.Device{}})
 	}
 }
 
@@ -211,7 +215,11 @@ func (p *parser) line(num int, text string) error {
 // addDevice takes a device. Where it stands there, the list begins again. The line before the first may be the host's
 // name.
 func (p *parser) addDevice(g map[string]string, prev string) {
-	number, ok := pairtable.Number(g["number"])
+	index, ok := pairtable.Number(g["number"])
+	number, process := pairtable.Number(g["process"])
+	if !process {
+		number = index
+	}
 	if !ok {
 		return
 	}
@@ -222,7 +230,10 @@ func (p *parser) addDevice(g map[string]string, prev string) {
 	if len(run.devices) == 0 && len(prev) <= 253 && gather.IsHost(prev) {
 		run.host = strings.Clone(prev)
 	}
-	d := board.GPU("nvidia", number)
+	if process {
+		run.hosts[strings.Clone(g["host"])] = append(run.hosts[g["host"]], number)
+	}
+	d := board.GPU("nvidia", index)
 	d.Model = board.Fact(strings.TrimSpace(g["model"]), p.format)
 	address := g["pci"]
 	if g["bus"] != "" {
@@ -267,7 +278,27 @@ func (r *run) addNode(f *cluster.Fragment) {
 			}
 		}
 	}
-	node := pairtable.NewNode(f, r.devices)
+	for _, h := range slices.Sorted(maps.Keys(r.hosts)) {
+		of := map[int]cluster.Device{}
+		for _, number := range r.hosts[h] {
+			of[number] = r.devices[number]
+			delete(r.devices, number)
+		}
+		r.addDevices(f, h, of, old)
+	}
+	if n := len(r.hosts); n > 1 && len(r.matrices) > 0 {
+		f.Warnf(r.matrices[0].Line, "",
+			"%d hosts, joined by NVLink where a copy between them was measured; only rates within "+
+				"one are kept", n)
+	}
+	if len(r.devices) > 0 {
+		r.addDevices(f, r.host, r.devices, old)
+	}
+}
+
+// addDevices adds a node of some of the devices, with what was measured among them.
+func (r *run) addDevices(f *cluster.Fragment, host string, devices map[int]cluster.Device, old bool) {
+	node := pairtable.NewNode(f, devices)
 	for _, a := range r.access {
 		if node.Two(a.from, a.to) {
 			node.Pair(a.from, a.to).P2P = cluster.Bool(a.can)
@@ -277,7 +308,7 @@ func (r *run) addNode(f *cluster.Fragment) {
 	for _, m := range r.matrices {
 		node.AddFigures(&m.Matrix, m.turned || m.noMethod && old, m.figure)
 	}
-	node.Close(r.host)
+	node.Close(host)
 }
 
 // figure adds a figure to a pair.

@@ -33,7 +33,7 @@ type Cause struct {
 	assigned     []assignment
 }
 
-//go:embed causes/*.yaml weights.csv threads.csv
+//go:embed causes/*.yaml weights.csv threads.csv described.csv
 var data embed.FS
 
 // maxCauses and maxFile bound what a user's folder may hold.

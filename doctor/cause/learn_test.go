@@ -24,7 +24,7 @@ func RowOf(id string, causes []string, c *Case, why string) Row {
 
 // guess are the weights towards which the fit is pulled where threads say little.
 var guess = [features]float64{
-	fNear: 3, fWhy: 2, fDoc: 3, fTexts: 1, fOften: 0.2, fSuggests: 1, fAgrees: 2.5, fStates: 4, fExpects: 1.5,
+	fNear: 3, fWhy: 2, fDoc: 3, fSaid: 2, fTexts: 1, fOften: 0.2, fSuggests: 1, fAgrees: 2.5, fStates: 4, fExpects: 1.5,
 	fHelped:  1.5,
 	fOther:   -0.3,
 	fUnknown: 3,
@@ -32,7 +32,7 @@ var guess = [features]float64{
 
 // binding are weights whose sign may not change.
 var binding = [features]float64{
-	fNear: 1, fWhy: 1, fDoc: 1, fTexts: 1, fOften: 1, fSuggests: 1, fAgrees: 1, fStates: 1, fExpects: 1, fHelped: 1,
+	fNear: 1, fWhy: 1, fDoc: 1, fSaid: 1, fTexts: 1, fOften: 1, fSuggests: 1, fAgrees: 1, fStates: 1, fExpects: 1, fHelped: 1,
 	fOther: -1,
 }
 
@@ -55,7 +55,7 @@ func (m *Model) Remember(threads []Thread) {
 	for _, t := range threads {
 		rows = append(rows, t.Row)
 	}
-	m.memory = newMemory(rows, m.causes)
+	m.memory = newMemory(rows, m.memory.said, m.causes)
 }
 
 func (m *Model) example(t *Thread) example {

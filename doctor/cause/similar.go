@@ -18,8 +18,9 @@ type Row struct {
 	Why    string   `csv:"why,optional"`   // Words of its cause and its fix
 }
 
-// memory is what was learned: threads, and the causes' own texts.
+// memory is what was learned: threads, the causes' own texts, and descriptions of each.
 type memory struct {
+	said  []Row
 	all   float64            // threads
 	idf   map[string]float64 // how seldom a word is among threads
 	texts [kindsOfText]index
@@ -30,6 +31,7 @@ const (
 	toldText = iota // what was told in threads
 	whyText         // why it was so, and the fix
 	docText         // the causes' own texts
+	saidText        // how people describe it
 	kindsOfText
 	allTexts = kindsOfText // of a cause together
 	often    = allTexts + 1
@@ -54,9 +56,9 @@ const (
 	asked      = 0.8  // the power of the length by which what is told is divided: more words tell more
 )
 
-func newMemory(rows []Row, causes []*Cause) *memory {
-	y := &memory{all: float64(len(rows)), idf: map[string]float64{}}
-	for _, r := range rows {
+func newMemory(rows, said []Row, causes []*Cause) *memory {
+	y := &memory{said: said, all: float64(len(rows) + len(said)), idf: map[string]float64{}}
+	for _, r := range slices.Concat(rows, said) {
 		for _, w := range terms(r.Words) {
 			y.idf[w]++
 		}
@@ -67,6 +69,9 @@ func newMemory(rows []Row, causes []*Cause) *memory {
 	for _, r := range rows {
 		y.addText(toldText, r.Thread, r.Causes, r.Words)
 		y.addText(whyText, r.Thread, r.Causes, r.Why)
+	}
+	for _, r := range said {
+		y.addText(saidText, r.Thread, r.Causes, r.Words)
 	}
 	for _, c := range causes {
 		for _, text := range []string{c.Title + ". " + c.Why, c.Fix + ". " + c.Ask + ". " + c.Test} {

@@ -43,6 +43,7 @@ const (
 	fNear     = iota // threads with this cause resemble what is told
 	fWhy             // what was said of their cause and fix does
 	fDoc             // the cause's own text does
+	fSaid            // how people describe it does
 	fTexts           // all of these together make its words likely
 	fOften           // it was the cause of threads
 	fSuggests        // printed facts, by grade
@@ -56,7 +57,7 @@ const (
 )
 
 var featureNames = [features]string{
-	"near", "why", "text", "texts", "often", "suggests", "agrees", "states", "expects", "helped", "other-helped",
+	"near", "why", "text", "said", "texts", "often", "suggests", "agrees", "states", "expects", "helped", "other-helped",
 	"unknown",
 }
 
@@ -130,7 +131,11 @@ func New(more ...*Cause) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.memory = newMemory(rows, m.causes)
+	said, err := readTable[Row]("described.csv")
+	if err != nil {
+		return nil, err
+	}
+	m.memory = newMemory(rows, said, m.causes)
 	return m, nil
 }
 
@@ -247,7 +252,7 @@ func (m *Model) features(c *Case) []candidate {
 		}
 		list = append(list, candidate{Hypothesis: Hypothesis{Cause: x}})
 		h := &list[len(list)-1]
-		for k, f := range [...]int{fNear, fWhy, fDoc, fTexts, fOften} {
+		for k, f := range [...]int{fNear, fWhy, fDoc, fSaid, fTexts, fOften} {
 			h.x[f] = near[k][x.ID]
 		}
 		h.Tried, h.Basis = x.ledger(c)

@@ -1,0 +1,40 @@
+package cause_test
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"busbar.dev/doctor/cause"
+)
+
+// TestDescribed: described.csv has the words of doctor/testdata/described.txt, five descriptions of a cause by somebody
+// who had its text alone. -fit writes it.
+func TestDescribed(t *testing.T) {
+	text, err := os.ReadFile("../testdata/described.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	w, times := csv.NewWriter(&b), map[string]int{}
+	_ = w.Write([]string{"thread", "causes", "words", "why"})
+	for line := range strings.Lines(string(text)) {
+		id, said, ok := strings.Cut(line, "|")
+		if !ok {
+			t.Fatalf("%q; expected CAUSE|DESCRIPTION", line)
+		}
+		times[id]++
+		_ = w.Write([]string{fmt.Sprintf("%s.%d", id, times[id]), id, cause.Words(said), ""})
+	}
+	w.Flush()
+	if *fit {
+		if err := os.WriteFile("described.csv", []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile("described.csv"); err != nil || string(got) != b.String() {
+		t.Errorf("described.csv is not what described.txt gives (%v); go test ./doctor/cause -run TestDescribed -fit", err)
+	}
+}

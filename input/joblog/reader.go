@@ -124,9 +124,8 @@ func (r *Reader) unwrapped(text string) string {
 	}
 	head := text[:min(len(text), 256)]
 	holds := func(word string) bool { return strings.Contains(head, word) }
-	if len(text) < 12 || !(text[0] == '(' && holds("pid=") || text[10] == 'T' ||
-		text[3] == ' ' && text[6] == ' ' && (holds("]: ") || holds(" std")) || strings.HasPrefix(text, "[pod/") ||
-		text[0] >= '0' && text[0] <= 'z' && holds(" | ")) {
+	if len(text) < 12 || text[0] != '(' && text[10] != 'T' && (text[3] != ' ' || !holds("]: ") && !holds(" std")) &&
+		!strings.HasPrefix(text, "[pod/") && (text[0] < '0' || !holds(" | ")) {
 		return text
 	}
 	wrap := wrapping.FindString(head)
@@ -161,7 +160,10 @@ func (r *Reader) prefix(text string) string {
 		case m[4] != "":
 			r.rank = n
 		case m[1] != "default":
-			r.marked(n)
+			if r.rank = n; r.mark < 0 {
+				r.mark = n
+			}
+			r.log.Several = r.log.Several || r.mark != n
 		case r.rank < 0:
 			r.rank = n // a local rank, unless the other mark follows
 		}
@@ -169,22 +171,11 @@ func (r *Reader) prefix(text string) string {
 	return text
 }
 
-// marked notes the rank that a line is marked with.
-func (r *Reader) marked(rank int) {
-	if r.rank = rank; r.mark < 0 {
-		r.mark = rank
-	}
-	r.log.Several = r.log.Several || r.mark != rank
-}
-
 // stamp is the time of PyTorch's lines, [E1116 02:35:23.156796868 …, and of NCCL's, [2026-11-16 02:36:09].
 var stamp = lazyre.New(`^\[(?:[IWEF](\d\d)(\d\d) |\d{4}-(\d\d)-(\d\d)[ T])(\d\d:\d\d:\d\d(?:\.\d{1,9})?)`)
 
 // clock reads the time of a line. Without a year, an order within it is all that can be had: that is one of 366 days.
 func (r *Reader) clock(text string) {
-	if text[0] != '[' {
-		return
-	}
 	m := stamp.FindStringSubmatch(text)
 	if m == nil {
 		return
@@ -218,7 +209,7 @@ func (r *Reader) traceback(text string) bool {
 			t.own = t.frame
 		}
 		return true
-	case strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t") || strings.HasPrefix(word, "^") || word == "":
+	case strings.TrimLeft(text, " \t^") != text:
 		return true
 	case strings.HasPrefix(text, "["): // another writer's line in between
 		return false

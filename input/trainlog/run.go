@@ -99,34 +99,16 @@ var words = sync.OnceValue(func() (by struct {
 	return by
 })
 
-// marks are who prints a line in lower case, and whether a time in it that has no unit may be one of a step.
-func marks(low string) (prints string, eta bool) {
-	words().set.Scan(low, func(i int) {
-		switch p := words().rows[i].Prints; {
-		case p == "s":
-			eta = true
-		case p == "-" || prints == "":
-			prints = p
-		}
-	})
-	return prints, eta
-}
-
 // Take adds a line, and returns what it says; false where that is nothing of a step or the job.
 func (g *Log) Take(text string) (Line, bool) {
 	if g.taken++; g.taken%(g.stride+1) != 0 && !strings.Contains(text, "ank") { // a rank's times all count
 		return Line{Number: -1, Rank: -1}, true
 	}
-	low := lowered(text)
-	prints, eta := marks(low)
-	if prints == "-" {
+	l, ok := parse(lowered(text))
+	if !ok || l.prints == "-" {
 		return Line{Number: -1, Rank: -1}, false
 	}
-	l, ok := parse(low, eta)
-	if !ok {
-		return l, false
-	}
-	g.framework = cmp.Or(g.framework, prints)
+	g.framework = cmp.Or(g.framework, l.prints)
 	g.facts.join(l.Facts)
 	g.trains = g.trains || l.Trains
 	g.numbered = g.numbered || l.Trains && l.Number >= 0 && !l.bar

@@ -7,7 +7,6 @@
 package trainlog
 
 import (
-	"bytes"
 	_ "embed" // for the names
 	"slices"
 	"strconv"
@@ -27,11 +26,12 @@ type Line struct {
 	Scale            float64 // of the loss
 	Rates
 
-	bar   bool    // its number is of a bar
-	loose bool    // its number may be of something else: nothing names it
-	clock float64 // of the bar: seconds since it began
-	avg   bool    // its time is the mean of all steps so far
-	eta   bool    // it says how long the rest or the data takes, as those do whose times are seconds without a unit
+	bar    bool    // its number is of a bar
+	loose  bool    // its number may be of something else: nothing names it
+	clock  float64 // of the bar: seconds since it began
+	avg    bool    // its time is the mean of all steps so far
+	eta    bool    // it says how long the rest or the data takes, as those do whose times are seconds without a unit
+	prints string  // of a row of words.csv
 	Facts
 }
 
@@ -103,17 +103,17 @@ var givers = map[string]setter{
 
 // ending is a name, and what it gives.
 type ending struct {
-	name []byte
+	name string
 	give setter
 }
 
 // named are the rows of names.csv: names by their last two letters, the longest first, and units.
 var named = sync.OnceValue(func() (by struct {
-	last [][]ending
+	last map[string][]ending
 	unit map[string]setter
 },
 ) {
-	by.last, by.unit = make([][]ending, 26*26+1), map[string]setter{}
+	by.last, by.unit = map[string][]ending{}, map[string]setter{}
 	for _, r := range csvtable.Must[struct {
 		Name  string `csv:"name"`
 		Gives string `csv:"gives"`
@@ -125,8 +125,8 @@ var named = sync.OnceValue(func() (by struct {
 		if unit, ok := strings.CutPrefix(r.Name, "N "); ok {
 			by.unit[unit] = give
 		} else {
-			name := []byte(r.Name)
-			by.last[ends(name)] = append(by.last[ends(name)], ending{name, give})
+			last := r.Name[len(r.Name)-2:]
+			by.last[last] = append(by.last[last], ending{r.Name, give})
 		}
 	}
 	for _, list := range by.last {
@@ -134,15 +134,6 @@ var named = sync.OnceValue(func() (by struct {
 	}
 	return by
 })
-
-// ends is a number for the last two letters of a name, 0 for a shorter one.
-func ends(name []byte) int {
-	n := len(name)
-	if n < 2 {
-		return 0
-	}
-	return 1 + 26*int(name[n-2]-'a') + int(name[n-1]-'a')
-}
 
 func number(l *Line, v float64, unit string) bool {
 	if v != float64(int(v)) || v < 0 || v > 1e9 || unit == "ms" || unit == "s" {
@@ -242,8 +233,16 @@ func lowered(text string) string {
 }
 
 // parse reads a line in lower case; false where it says nothing of a step or a job.
-func parse(text string, eta bool) (Line, bool) {
-	l := Line{Number: -1, Rank: -1, Skipped: -1, eta: eta}
+func parse(text string) (Line, bool) {
+	l := Line{Number: -1, Rank: -1, Skipped: -1}
+	words().set.Scan(text, func(i int) {
+		switch p := words().rows[i].Prints; {
+		case p == "s":
+			l.eta = true
+		case p == "-" || l.prints == "":
+			l.prints = p
+		}
+	})
 	known := false
 	var buf [48]byte
 	before := 0 // where the words before a number begin
@@ -253,11 +252,12 @@ func parse(text string, eta bool) (Line, bool) {
 			break
 		}
 		rest := text[to:]
-		name := letters(buf[:], text[before:from])
+		name := string(letters(buf[:], text[before:from]))
 		before, at = to, to
-		l.Trains = l.Trains || bytes.Contains(name, []byte("loss"))
+		l.Trains = l.Trains || strings.Contains(name, "loss")
 		next := strings.TrimPrefix(rest, " ")
-		if from > 0 && named().last[ends(name)] == nil && (next == "" || next[0] < 'a' && next[0] != '/' && next[0] != '%') {
+		ends := named().last[name[max(0, len(name)-2):]]
+		if from > 0 && ends == nil && (next == "" || next[0] < 'a' && next[0] != '/' && next[0] != '%') {
 			continue // neither a name nor a unit
 		}
 		value, unit := measure(text[from:to], rest)
@@ -265,8 +265,8 @@ func parse(text string, eta bool) (Line, bool) {
 			value = -value
 		}
 		switch {
-		case l.progress(text[from:to], rest), len(name) == 0 && strings.HasPrefix(next, "/") && l.among(rest, value),
-			l.byName(name, rest, value, unit),
+		case strings.HasPrefix(rest, "/") && l.progress(text[from:to], rest),
+			name == "" && strings.HasPrefix(next, "/") && l.Number < 0 && l.among(rest, value), l.byName(ends, name, rest, value, unit),
 			from == 0 && strings.HasPrefix(rest, " | loss ") && number(&l, value, unit): // llama2.c
 			known = true
 		case l.byUnit(name, rest, value, unit):
@@ -280,11 +280,11 @@ func parse(text string, eta bool) (Line, bool) {
 // nextNumber finds a number that is no part of a word.
 func nextNumber(text string, at int) (from, to int) {
 	for i := at; i < len(text); i++ {
-		if text[i] < '0' || text[i] > '9' || i > at && isWord(text[i-1]) || i == at && i > 0 && isWord(text[i-1]) {
+		if !isDigit(text[i]) || i > 0 && isWord(text[i-1]) {
 			continue
 		}
 		end := i
-		for end < len(text) && (text[end] >= '0' && text[end] <= '9' || end+1 < len(text) && isDigit(text[end+1]) &&
+		for end < len(text) && (isDigit(text[end]) || end+1 < len(text) && isDigit(text[end+1]) &&
 			(text[end] == '.' || text[end] == ',')) {
 			end++
 		}
@@ -327,9 +327,6 @@ var (
 
 // progress reads "100/1000 [01:23<", which tqdm prints behind its bar.
 func (l *Line) progress(num, rest string) bool {
-	if !strings.HasPrefix(rest, "/") {
-		return false
-	}
 	m := bar.FindStringSubmatch(rest)
 	n, err := strconv.Atoi(num)
 	if m == nil || err != nil {
@@ -349,9 +346,6 @@ func (l *Line) progress(num, rest string) bool {
 
 // among reads the step in "[50/2500]" and " 450 / 1891 ", which nothing names: mostly one of so many in an epoch.
 func (l *Line) among(rest string, value float64) bool {
-	if l.Number >= 0 {
-		return false
-	}
 	m := among.FindStringSubmatch(rest)
 	if m == nil {
 		return false
@@ -362,9 +356,9 @@ func (l *Line) among(rest string, value float64) bool {
 }
 
 // byName gives a number to what its name says that it is.
-func (l *Line) byName(name []byte, rest string, value float64, unit string) bool {
-	for _, e := range named().last[ends(name)] {
-		if bytes.HasSuffix(name, e.name) && e.give(l, value, unit) {
+func (l *Line) byName(ends []ending, name, rest string, value float64, unit string) bool {
+	for _, e := range ends {
+		if strings.HasSuffix(name, e.name) && e.give(l, value, unit) {
 			if l.Number >= 0 && l.Of == 0 {
 				l.total(rest, value)
 			}
@@ -375,12 +369,12 @@ func (l *Line) byName(name []byte, rest string, value float64, unit string) bool
 }
 
 // byUnit gives a number to what its unit says that it is.
-func (l *Line) byUnit(name []byte, rest string, value float64, unit string) bool {
+func (l *Line) byUnit(name, rest string, value float64, unit string) bool {
 	if give := named().unit[unit]; give != nil {
 		return give(l, value, unit)
 	}
 	switch { // llm.c prints the time of a step and its MFU without names
-	case len(name) == 0 && unit == "ms":
+	case name == "" && unit == "ms":
 		return unitSeconds(l, value, unit)
 	case strings.HasPrefix(rest, "%"):
 		behind, _, _ := strings.Cut(rest, "|")

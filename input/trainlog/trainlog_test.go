@@ -351,11 +351,7 @@ func TestNoStep(t *testing.T) {
 }
 
 // Parse reads a line as it stands.
-func Parse(text string) (Line, bool) {
-	low := lowered(text)
-	_, eta := marks(low)
-	return parse(low, eta)
-}
+func Parse(text string) (Line, bool) { return parse(lowered(text)) }
 
 // Older DeepSpeed names the step in the line before that of its timer; skipped steps count from the first such line.
 func TestSkippedSteps(t *testing.T) {

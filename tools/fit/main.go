@@ -89,8 +89,6 @@ func (q *question) run() error {
 	switch {
 	case len(sweeps)+len(runs) == 0:
 		return errors.New("no measured collectives and no training runs; expected files of them")
-	case q.ablation && steps:
-		return q.ablateSteps(runs)
 	case q.ablation:
 		return q.ablate(sweeps)
 	case q.sites:

@@ -67,12 +67,6 @@ func (t *training) Prepare() (*runRow, error) {
 	if !ok {
 		return nil, fmt.Errorf("GPU %q is not in the catalogue", t.Hardware.GPU)
 	}
-	if t.Change != nil {
-		t.Change(t, j, &m)
-		if err := j.Check(); err != nil {
-			return nil, err
-		}
-	}
 	return &runRow{
 		training: t, GPU: m, Step: step.Prepare(j, step.NewFabric(place.Cluster, place.Layout, j.Split, trainedWith)),
 	}, nil

@@ -108,42 +108,6 @@ func TestSyntheticSteps(t *testing.T) {
 	}
 }
 
-// Every mechanism can be left out of every run; each changes what it is about and nothing else, and the runs themselves
-// stay.
-func TestMechanismsLeaveOut(t *testing.T) {
-	list := runs(t, step.Default(), 0)
-	whole, _ := predictRuns(list, step.Default())
-	names := map[string]bool{}
-	for _, m := range mechanisms {
-		if m.name == "" || m.meaning == "" || names[m.name] {
-			t.Errorf("mechanism %q: %q", m.name, m.meaning)
-		}
-		names[m.name] = true
-		changed, err := runsWithout(list, m.name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows, left := predictRuns(changed, step.Default())
-		if len(rows)+len(left) < len(list) {
-			t.Errorf("%s: %d rows, %d left of %d runs", m.name, len(rows), len(left), len(list))
-		}
-		for _, r := range rows {
-			if !(r.Predicted > 0) || r.Limit() == "" {
-				t.Errorf("%s: %s predicted at %v s, limited by %q", m.name, r.ID, r.Predicted, r.Limit())
-			}
-		}
-	}
-	if _, err := runsWithout(list, "flux"); err == nil {
-		t.Error("an unknown mechanism was left out")
-	}
-	again, _ := predictRuns(list, step.Default())
-	for i := range whole {
-		if whole[i].Predicted != again[i].Predicted {
-			t.Errorf("%s: %v s before mechanisms were left out, %v after", whole[i].ID, whole[i].Predicted, again[i].Predicted)
-		}
-	}
-}
-
 func TestPublishers(t *testing.T) {
 	for source, want := range map[string]string{
 		"https://github.com/mlcommons/training_results_v5.0 NVIDIA/results": "MLPerf NVIDIA",

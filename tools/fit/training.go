@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"busbar.dev/calibrate/truth"
-	"busbar.dev/hardware"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/result"
 	"busbar.dev/step"
@@ -113,8 +112,6 @@ type training struct {
 	Year      int    `json:"year"`
 
 	Assumed []string `json:"-"`
-	// Change takes something out of a run before it is priced, to see what that is worth; nil takes nothing.
-	Change func(*training, *workload.Job, *hardware.GPUModel) `json:"-"`
 }
 
 // readTraining reads a line; false when it is not about training.

@@ -33,9 +33,9 @@ func ExampleStep_compare() {
 		fmt.Println(row.Layout, row.Step.Short())
 	}
 	// Output:
-	// 1x4 297 ms
-	// 2x2 326 ms
-	// 4x1 326 ms
+	// 1x4 310 ms
+	// 2x2 339 ms
+	// 4x1 339 ms
 }
 
 // Which network a job needs.

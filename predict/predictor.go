@@ -3,6 +3,7 @@ package predict
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
@@ -87,14 +88,14 @@ func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nc
 			return nil, err
 		}
 	}
-	p := newPredictor(plan, m, c, l, env, figures)
+	p := newPredictor(plan, m, c, l, env, figures, nil)
 	p.noDirect, p.asked = noDirect, asked
 	return p, nil
 }
 
 // newPredictor puts a plan on a machine on which nothing was set yet.
 func newPredictor(plan *nccl.Plan, m *sim.Machine, c *cluster.Cluster, l nccl.Layout, env map[string]string,
-	figures *sim.Figures,
+	figures *sim.Figures, nodeOf []int32,
 ) *Predictor {
 	switch gdr, set := nccl.GDRLevel(env); {
 	case set:
@@ -105,7 +106,7 @@ func newPredictor(plan *nccl.Plan, m *sim.Machine, c *cluster.Cluster, l nccl.La
 	p := &Predictor{
 		Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, asked: env, machine: m,
 		outlines: map[shape]*outline{}, trees: map[treeKey]*schedule.Trees{}, rings: map[int]*schedule.Order{},
-		others: map[string]*Predictor{},
+		others: map[string]*Predictor{}, nodeOf: nodeOf,
 	}
 	t := c.TypeOf(l[0].Host)
 	if p.Card = !t.Linked(); p.Plan.RCCL == nil { // one module of several may take part, or all without their links
@@ -117,10 +118,12 @@ func newPredictor(plan *nccl.Plan, m *sim.Machine, c *cluster.Cluster, l nccl.La
 		p.rack = len(plan.Nodes[0].Ranks)
 	}
 	p.firstEFA = firstEFA(t)
-	p.nodeOf = make([]int32, len(l))
-	for i := range plan.Nodes {
-		for _, r := range plan.Nodes[i].Ranks {
-			p.nodeOf[r] = int32(i)
+	if p.nodeOf == nil {
+		p.nodeOf = make([]int32, len(l))
+		for i := range plan.Nodes {
+			for _, r := range plan.Nodes[i].Ranks {
+				p.nodeOf[r] = int32(i)
+			}
 		}
 	}
 	return p
@@ -165,7 +168,11 @@ func (p *Predictor) under(env map[string]string) (*Predictor, error) {
 			if err != nil {
 				return nil, err
 			}
-			other := newPredictor(plan, p.machine.Again(), p.Cluster, p.Layout, plain, p.Figures)
+			nodeOf := p.nodeOf
+			if !slices.EqualFunc(plan.Nodes, p.Plan.Nodes, func(a, b nccl.PlanNode) bool { return slices.Equal(a.Ranks, b.Ranks) }) {
+				nodeOf = nil
+			}
+			other := newPredictor(plan, p.machine.Again(), p.Cluster, p.Layout, plain, p.Figures, nodeOf)
 			other.Conditions, other.asked = p.Conditions, p.asked
 			if len(p.beside) > 0 {
 				if err := other.RunConcurrently(p.beside); err != nil {

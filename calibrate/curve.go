@@ -135,8 +135,7 @@ func (c *curve) sick() *Doubt {
 	if worst.log > 0 {
 		reason = "slower than a healthy cluster is; busbar doctor with the same file names what may be wrong"
 	}
-	x := c.doubt(worst, fmt.Sprintf("%.3g times the predicted time, beyond %d times the error bar of ×%.2f: %s",
-		math.Exp(worst.raw), sickBars, math.Exp(worst.bar), reason))
+	x := c.doubt(worst, fmt.Sprintf("beyond %d times the error bar of ×%.2f: %s", sickBars, math.Exp(worst.bar), reason))
 	return &x
 }
 
@@ -165,7 +164,7 @@ func (c *curve) settle() (list []Doubt) {
 			if s.rows = rows; len(rows) < 2 {
 				reason = fmt.Sprintf("measurements of it are ×%.2f apart; expected at most ×%.2f", math.Exp(most-least), apart)
 			}
-		case len(s.rows) == 1 && len(all) >= fewest && standsAlone(all, i):
+		case len(s.rows) == 1 && len(all) >= Fewest && standsAlone(all, i):
 			reason = fmt.Sprintf("more than ×%.1f off both of its neighbours, and measured once; measure it twice", alone)
 		default:
 			c.noise = max(c.noise, most-least)
@@ -226,7 +225,7 @@ func (c *curve) smooth() cluster.Residual {
 	x := (&Site{curves: []*curve{c}}).estimate(nil)
 	r := c.residual
 	r.From, r.To = c.spots[0].size, c.spots[len(c.spots)-1].size
-	if r.Noise = round(math.Exp(c.noise) - 1); len(c.is) > fewest {
+	if r.Noise = round(math.Exp(c.noise) - 1); len(c.is) > Fewest {
 		r.Error = round(math.Exp(stats.Quantile(c.is, inside)) - 1)
 	}
 	for _, s := range c.between() {

@@ -69,8 +69,8 @@ const (
 	moved = 0.02 // is how far a figure or sizes must be off (in logarithms) to be worth a word
 	// mostSizes bounds the different sizes of all sweeps: the time grows with their third power.
 	mostSizes = 1000
-	// fewest is how many sizes there must be to tell whether a curve helps at one that was left out.
-	fewest = 3
+	// Fewest is how many sizes there must be to tell whether a curve helps at one that was left out.
+	Fewest = 3
 	// harm is how much worse, as a factor, sizes that are left out may be predicted from the others for a curve to be
 	// kept: where one of five is left out, a gap of four decades is to be crossed, which the whole curve has not.
 	harm = 1.2
@@ -136,7 +136,7 @@ func (s *Site) judge(x *estimate, rows []truth.Row) {
 	}
 	for _, c := range s.curves {
 		was := mean(c.was)
-		c.kept = len(c.was) >= fewest && was > moved && mean(c.is) < harm*was
+		c.kept = len(c.was) >= Fewest && was > moved && mean(c.is) < harm*was
 	}
 }
 

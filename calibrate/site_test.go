@@ -197,7 +197,7 @@ func TestNothingToKeep(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	slow := synthetic(t, figures(t, slowSite), 0.01, 0)[0]
-	for n := range fewest {
+	for n := range Fewest {
 		if n == 0 {
 			continue
 		}

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -21,6 +22,12 @@ func Figures(c *cluster.Cluster) (*sim.Figures, error) {
 	f := sim.Fitted()
 	if c.Calibration == nil {
 		return f, nil
+	}
+	for i, r := range c.Calibration.Residuals {
+		_, err := coll.ParseKind(r.Op)
+		if _, _, bad := ParseLayout(r.Layout); err != nil || bad != nil {
+			return nil, fmt.Errorf("calibration of %s: residuals[%d]: %w", c.Name, i, cmp.Or(err, bad))
+		}
 	}
 	for _, x := range own(c.Calibration) {
 		i, err := sim.FigureByName(x.Name)

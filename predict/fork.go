@@ -114,6 +114,7 @@ func (p *Predictor) addBranches(rows []Row) {
 			factor := float64(max(other.Time, r.Time)) / float64(min(other.Time, r.Time))
 			if factor > most {
 				most = factor
+				r.Floor = min(r.Floor, other.Floor)
 				r.Branches = []Branch{r.branch(f.taken, f.tell), other.branch(f.other, f.tell)}
 			}
 		}

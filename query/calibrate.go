@@ -127,7 +127,10 @@ func (q *Calibrate) cases(ctx context.Context,
 	m := measurements{env, q.Cluster, q.Op, string(q.Layout), q.NCCL}
 	var sweeps result.Sweeps
 	need, points := 0, 0
-	for _, name := range q.Files {
+	for i, name := range q.Files {
+		if slices.Contains(q.Files[:i], name) {
+			return nil, nil, nil, fmt.Errorf("%s is given twice; a repeat is another run", name)
+		}
 		list, err := m.sweeps(name)
 		if err != nil {
 			return nil, nil, nil, err
@@ -318,7 +321,7 @@ func (m *measurements) table(name string, t *nccltests.Table) (result.Sweeps, er
 	for _, s := range t.Sweeps {
 		s.ID = fmt.Sprintf("%s:%d", filepath.Base(name), t.Line)
 		s.OpFrom, s.LayoutFrom = cmp.Or(opFrom, s.OpFrom), layoutFrom
-		s.Nodes, s.PerNode, s.Ranks = nodes, gpus, nodes*gpus
+		s.Nodes, s.PerNode, s.Ranks, s.Devices = nodes, gpus, nodes*gpus, t.Devices()
 		if err := m.dropWrong(where, s); err != nil {
 			return nil, err
 		}

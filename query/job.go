@@ -54,7 +54,7 @@ type Job struct {
 	GPU       string            `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
 	NIC       string            `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
 
-	Set     []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on or off (NICs reach GPU memory), nvlink=off, oversubscription=4:1, gpu=h200, gpu.memory=141G, power=500W; or the job: optimizer=adam-bf16, adam-8bit, adam-foreach or sgd, loss=in-place, chunked or whole, dispatcher=alltoall, flex or flex-hidden, host.layers=20 (activations of so many layers in host memory). Repeatable."`
+	Set     []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on or off (NICs reach GPU memory), nvlink=off, oversubscription=4:1, gpu=h200, gpu.memory=141G, power=500W; or the job: optimizer=adam-bf16, adam-8bit, adam-foreach or sgd, loss=in-place, chunked or whole, dispatcher=allgather, alltoall, deepep or hybridep, experts.overlap=yes or no, host.layers=20 (activations of so many layers in host memory). Repeatable."`
 	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"NCCL setting, as in the job's environment. Repeatable."`
 	Devices string   `placeholder:"LIST" help:"GPUs of every node that take part, by their numbers: 2,3 or 0-3 (default: the first)."`
 

@@ -933,7 +933,11 @@ func (p *placement) assume(e *Env, cl *cluster.Cluster, shapes []shape) (*cluste
 		}
 		vary("--nic", p.nic, text)
 	}
-	for _, text := range p.set {
+	for i, text := range p.set {
+		key, _, _ := strings.Cut(text, "=")
+		if slices.ContainsFunc(p.set[:i], func(s string) bool { return strings.HasPrefix(s, key+"=") }) {
+			return nil, fmt.Errorf("--set %s: %s is set twice; leave one out", text, key)
+		}
 		if !nets && !p.mapped && err == nil && step.OfNetwork(text) {
 			return nil, fmt.Errorf("--set %s has no effect: one node takes part, and nothing leaves it; leave it out", text)
 		}

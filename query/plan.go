@@ -64,7 +64,7 @@ type Plan struct {
 	Tuner     bool                `help:"Plan for NCCL with busbar's tuner plugin (written by --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
 	Objective string              `enum:"time,cost" default:"time" help:"What to minimise: step time, or cost per token, which also tries fewer nodes (default time)."`
 	Prices
-	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on or off (NICs reach GPU memory), nvlink=off, oversubscription=4:1, gpu=h200, gpu.memory=141G, power=500W; or the job, as in busbar step: optimizer, loss, dispatcher, host.layers. Repeatable."`
+	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: nic=400G (every NIC and cable), nics=4 (per node), gdr=on or off (NICs reach GPU memory), nvlink=off, oversubscription=4:1, gpu=h200, gpu.memory=141G, power=500W; or the job, as in busbar step: optimizer, loss, dispatcher, experts.overlap, host.layers. Repeatable."`
 	NCCL string   `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
 	GPU  string   `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it."`
 	NIC  string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`

@@ -22,6 +22,11 @@ func Calibrate(p *Page, d *query.CalibrateDoc, file string) {
 		fitted(p, d)
 	}
 	switch {
+	case len(d.Refused) > 0 && !d.Better:
+		p.printf("nothing was written\n")
+	case !d.Better && d.Site.Points < calibrate.Fewest:
+		p.printf("a curve needs %d sizes; nothing was written: busbar calibrate --suggest says which to measure\n",
+			calibrate.Fewest)
 	case !d.Better:
 		p.printf("predictions of sizes that are left out would be no better; nothing was written\n")
 	case file == "-":
@@ -75,7 +80,7 @@ func fitted(p *Page, d *query.CalibrateDoc) {
 // doubts prints measurements that do not count.
 func doubts(p *Page, what string, list []calibrate.Doubt) {
 	for _, x := range list {
-		p.printf("%s: %s of %s on %s, %.2f times the predicted time: %s\n", what, x.Op, x.Size, x.Layout, x.Factor, x.Reason)
+		p.printf("%s: %s of %s on %s, %.3g times the predicted time: %s\n", what, x.Op, x.Size, x.Layout, x.Factor, x.Reason)
 	}
 }
 

@@ -39,6 +39,7 @@ func Predict(p *Page, d *query.PredictDoc) {
 	p.lines(p.bold(f.title()))
 	if d.Floors {
 		p.table(f.floors())
+		f.branches(p)
 		return
 	}
 	f.table(p)
@@ -82,10 +83,16 @@ type forecast struct {
 
 // floors are the lower ends of what is expected, as other programs check against.
 func (f *forecast) floors() *texttab.Table {
-	t := texttab.New(texttab.If(f.Compared, "layout"), ">size (B)|%d", ">floor of busbw (GB/s)|%.2f", ">at most (us)",
+	many := slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return !r.Chosen })
+	t := texttab.New(texttab.If(f.Compared, "layout"), ">size (B)|%d", texttab.If(many, "algo"), texttab.If(many, "proto"),
+		">floor of busbw (GB/s)|%.2f", ">at most (us)",
 		"grade")
 	for _, r := range f.Rows {
-		t.Add(r.Layout, r.Size, r.Floor.GBps(), micros(r.High), string(r.Grade))
+		high := r.High
+		for _, b := range r.Branches {
+			high = max(high, b.High)
+		}
+		t.Add(r.Layout, r.Size, r.Algo, r.Proto, r.Floor.GBps(), micros(high), string(r.Grade))
 	}
 	return t
 }

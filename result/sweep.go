@@ -62,6 +62,9 @@ type Sweep struct {
 	File  string
 	Line  int
 	Class string // of hardware, in the source's words
+	// Devices are the GPUs of every node that took part, by their numbers; nil where nobody says that they are not the
+	// first.
+	Devices []int
 	// OpFrom and LayoutFrom are who says the collective and the layout: "its header", "-l".
 	OpFrom, LayoutFrom string
 	// Published is what a publication says about its own figures, nil for all others.

@@ -23,8 +23,18 @@ func On(s *result.Sweep, c *cluster.Cluster, release nccl.Version, devices []int
 		return nil, err
 	}
 	layout, hosts, err := layoutOn(s, c)
-	if err == nil && len(devices) > 0 {
+	if err != nil {
+		return nil, err
+	}
+	own := slices.Clone(layout)
+	switch {
+	case len(devices) > 0 && s.Devices != nil && !slices.Equal(devices, s.Devices):
+		err = fmt.Errorf("its ranks ran on devices %v, and --devices says %v; leave --devices out, or give the right file",
+			s.Devices, devices)
+	case len(devices) > 0:
 		err = choose(layout, c, s.PerNode, devices)
+	case s.Devices != nil && choose(own, c, s.PerNode, s.Devices) == nil: // else only those that ran are described
+		layout = own
 	}
 	if err != nil {
 		return nil, err

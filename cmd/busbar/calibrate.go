@@ -96,6 +96,8 @@ func (c *calibrateCmd) Run(e *env) error {
 	switch {
 	case c.Devices != "" && (c.Suggest || c.Live):
 		return errors.New("--devices is of measurements that there are; leave it out with --suggest and --live")
+	case (c.Check || c.Suggest) && (c.Step != "" || c.Output != ""):
+		return errors.New("--check and --suggest fit nothing and write nothing; leave --step and -o out")
 	case c.Check:
 		return c.validate(e)
 	case c.Suggest:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,6 +87,28 @@ func (t *Table) perHost() (hosts []string, per map[string]int) {
 		}
 	}
 	return hosts, per
+}
+
+// Devices are the numbers of the GPUs of every node that took part, nil where they are the first, are not the same on
+// every host, or each process sees one alone: of GPUs that are hidden from a process (CUDA_VISIBLE_DEVICES) nothing is
+// known.
+func (t *Table) Devices() []int {
+	by := map[string][]int{}
+	for i := range t.Ranks {
+		by[t.Ranks[i].Host] = append(by[t.Ranks[i].Host], t.Ranks[i].Device)
+	}
+	var one []int
+	for _, list := range by {
+		sorted := slices.Sorted(slices.Values(list))
+		if one == nil {
+			one = list
+		}
+		if !slices.Equal(one, list) || len(slices.Compact(sorted)) < len(list) || sorted[0] < 0 ||
+			sorted[len(list)-1] == len(list)-1 {
+			return nil
+		}
+	}
+	return one
 }
 
 // Name says which collective a table is of, where somebody knows better than the text.

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/cluster"
 	"busbar.dev/doctor/audit"
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/told"
 	"busbar.dev/finding"
+	"busbar.dev/internal/words"
 )
 
 // fault names what the audit finds that is broken, not built so or grown old.
@@ -49,6 +51,24 @@ func (c *Case) audited(found []finding.Finding) []finding.Finding {
 		}
 	}
 	return list
+}
+
+// noted is what readers remark on the texts, which an all-clear must not hide.
+func noted(list []cluster.Warning) []finding.Finding {
+	var texts []string
+	for _, w := range list {
+		if w.ID == "" {
+			texts = append(texts, w.String())
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	return []finding.Finding{{
+		ID: "map-notes", Severity: finding.Note, Confidence: 1, Evidence: []finding.Quote{},
+		Title: words.Plural(len(texts), "remark") + " on what was read", Cause: strings.Join(texts, ". "),
+		Fix: "busbar map of the same files lists them",
+	}}
 }
 
 // sentence is the first part of a text, for a title.

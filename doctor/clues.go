@@ -184,6 +184,21 @@ func (c *Case) timedOut() (reported map[int]bool, least, most string) {
 	return reported, least, most
 }
 
+// firstCollective are the watchdogs of all ranks in the first collective: all joined it, and it never ran.
+func (c *Case) firstCollective() (list []finding.Quote) {
+	reported, least, most := c.timedOut()
+	all := len(reported) > 1 && least == "1" && most == "1" && c.operationsDiffer() == nil
+	for r := 0; all && r < max(len(reported), c.ranks, atoi(c.value("WORLD_SIZE"))); r++ {
+		all = reported[r]
+	}
+	for _, o := range c.All(evidence.Watchdog) {
+		if all && o.Arg(0) != "" {
+			list = append(list, o.Quotes...)
+		}
+	}
+	return first(list, 2)
+}
+
 // operationsDiffer are watchdogs that name different operations on different ranks: what they name.
 func (c *Case) operationsDiffer() *clue {
 	byName := map[string][]string{}

@@ -37,6 +37,7 @@ func (c *Case) facts() map[string]any {
 		"tests-apart":           c.testsApart,
 		"timeout-where":         c.timeoutWhere,
 		"timeout-why":           c.timeoutWhy,
+		"first-collective":      c.firstCollective,
 		"init-incomplete":       c.initIncomplete,
 		"lost-peer":             c.lostPeer,
 		"no-peer-access":        c.noPeerAccess,

@@ -77,6 +77,9 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 	}
 	r.Findings = append([]finding.Finding{},
 		slices.Concat(found, among(s.Tables), reached(s), trained(r.Training), traced(s.Traces))...)
+	if s.Cluster != nil && !finding.Serious(r.Findings) {
+		r.Findings = append(r.Findings, noted(s.Cluster.Warnings)...)
+	}
 	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings) && !r.Described && r.Examined()
 	for i := range s.Tables {
 		if f := s.Tables[i].File; !slices.Contains(r.Tests, f) {

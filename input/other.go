@@ -28,6 +28,14 @@ var otherTexts = []struct {
 	re   *lazyre.Regexp
 	what string
 }{
+	{
+		lazyre.New(`(?m)^Machine \([\d.]+ ?[KMGT]i?B(?: total)?\)|^ +Package L#\d+`),
+		"lstopo's text, which leaves out rates and bridges; give lstopo --of xml",
+	},
+	{
+		lazyre.New(`(?m)^\s*"?(?:nvidia\.com|(?:topology|node)\.kubernetes\.io)/[\w.-]+(?:" *:|=)`),
+		"a list of labels of Kubernetes nodes without the nodes' names; kubectl get nodes -o json tells both",
+	},
 	// The heading of Slurm's sinfo, of its long form and with -N.
 	{
 		lazyre.New(`(?m)^(PARTITION +AVAIL|NODELIST +NODES) `),

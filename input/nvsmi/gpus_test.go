@@ -97,6 +97,16 @@ func TestGPUs(t *testing.T) {
 			[]string{"gpu0: 1 of 3 NVLinks inactive"},
 		},
 		{
+			"links that ended at a GPU which is not there", MatchList, ReadList,
+			"GPU 0: X (UUID: " + uuidA + ")\n\t Link 0: 20 GB/s\n\t Link 1: <inactive>\n" +
+				"GPU 2: X (UUID: " + uuidB + ")\n\t Link 0: <inactive>\n\t Link 1: 20 GB/s\n",
+			"/gpu0 0 \"X\" …4444 2 links\n/gpu2 2 \"X\" …5555 2 links\n",
+			[]string{
+				"2 GPUs are listed, and GPU 2 is one of them",
+				"2 NVLinks inactive (1 of GPU 0, 1 of GPU 2), as many as one GPU has",
+			},
+		},
+		{
 			"errors of links", MatchList, ReadList,
 			"GPU 0: NVIDIA H100\n\t Link 0: Replay Errors: 0\n\t Link 0: FEC Errors - 0: 7\n\t Link 1: CRC Errors: 9\n\n" +
 				"\t Link 1: Replay Errors: 12\nGPU 1: NVIDIA H100\n\t Link 0: Replay Errors: 0\n",

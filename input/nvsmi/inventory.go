@@ -53,6 +53,11 @@ var (
 		ID: "nvlink-inactive", Severity: "warn",
 		Fix: "nvidia-smi -q, dmesg for Xid 74 and the fabric manager's log; reset the GPU, else reseat or replace it",
 	}
+	gpuMissing = cluster.Warning{
+		ID: "gpu-missing", Severity: "warn",
+		Fix: "lspci and dmesg (Xid 79) for a GPU that fell off the bus; power-cycle the node, else reseat or replace that " +
+			"GPU",
+	}
 	nvlinkErrors = cluster.Warning{
 		ID: "nvlink-errors", Severity: "warn",
 		Fix: "read them again after an hour under load (nvidia-smi nvlink -e); if they grow, drain the node and have the " +
@@ -138,6 +143,7 @@ func (v *inventory) addTo(f *cluster.Fragment) {
 			continue
 		}
 		t := &cluster.NodeType{}
+		n.missing(f)
 		for _, g := range n.gpus {
 			v.addGPU(f, t, n.host, g)
 		}
@@ -147,6 +153,30 @@ func (v *inventory) addTo(f *cluster.Fragment) {
 	}
 	if v.over > 0 {
 		f.Warnf(0, "", "%d GPUs or hosts left out: at most %d GPUs a node and %d hosts", v.over, maxGPUs, gather.MaxHosts)
+	}
+}
+
+// missing tells of GPUs that the list lacks: numbers left out, or links of others that end where one GPU would be.
+func (n *node) missing(f *cluster.Fragment) {
+	var ends []string
+	down, links, last := 0, 0, 0
+	for _, g := range n.gpus {
+		if last = max(last, g.Index); g.down > 0 {
+			ends = append(ends, fmt.Sprintf("%d of GPU %d", g.down, g.Index))
+			down, links = down+g.down, g.GPU.Links
+		}
+	}
+	if last >= len(n.gpus) {
+		f.Warnf(0, n.host, "%d GPUs are listed, and GPU %d is one of them: the text is shortened, or of chosen GPUs",
+			len(n.gpus), last)
+	}
+	if len(ends) < 2 || down != links {
+		return
+	}
+	warn.Found(f, 0, n.host, gpuMissing, "%d NVLinks inactive (%s), as many as one GPU has: a GPU that is not listed may "+
+		"be missing", down, strings.Join(ends, ", "))
+	for _, g := range n.gpus {
+		g.down = 0
 	}
 }
 

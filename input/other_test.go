@@ -1,0 +1,20 @@
+package input
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a text is that is near to a known one, and what to give in its place.
+func TestTextsWithoutTopology(t *testing.T) {
+	for text, want := range map[string]string{
+		"Machine (15GB total)\n  Package L#0\n    Core L#0 + PU L#0 (P#0)\n":                  "lstopo --of xml",
+		"{\n  \"nvidia.com/gpu.count\": \"2\",\n  \"nvidia.com/gpu.product\": \"X-4C\"\n}\n":  "kubectl get nodes -o json",
+		"node.kubernetes.io/instance-type=x9\ntopology.kubernetes.io/zone=north # a remark\n": "kubectl get nodes -o json",
+		"nvidia.com is a site, and Machine (old) a word\n":                                    "",
+	} {
+		if got := otherwise([]byte(text)); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

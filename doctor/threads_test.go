@@ -11,7 +11,9 @@ import (
 // TestThreads holds the collected threads to their form, and the blind ones apart from the others.
 func TestThreads(t *testing.T) {
 	sources, ids := map[string]string{}, map[string]string{}
-	for _, name := range []string{"fit.jsonl", "fit-2.jsonl", "fit-3.jsonl", "fit-4.jsonl", "fit-5.jsonl", "fit-6.jsonl", "blind.jsonl"} {
+	for _, name := range []string{
+		"fit.jsonl", "fit-2.jsonl", "fit-3.jsonl", "fit-4.jsonl", "fit-5.jsonl", "fit-6.jsonl", "blind.jsonl",
+	} {
 		for _, x := range threads.Threads(t, name) {
 			source := strings.ToLower(strings.TrimSuffix(x.Source, "/"))
 			for _, other := range []string{sources[source], ids[x.ID]} {

@@ -32,8 +32,9 @@ var guess = [features]float64{
 
 // binding are weights whose sign may not change.
 var binding = [features]float64{
-	fNear: 1, fWhy: 1, fDoc: 1, fSaid: 1, fTexts: 1, fOften: 1, fSuggests: 1, fAgrees: 1, fStates: 1, fExpects: 1, fHelped: 1,
-	fOther: -1,
+	fNear: 1, fWhy: 1, fDoc: 1, fSaid: 1, fTexts: 1, fOften: 1, fSuggests: 1, fAgrees: 1, fStates: 1, fExpects: 1,
+	fHelped: 1,
+	fOther:  -1,
 }
 
 const (

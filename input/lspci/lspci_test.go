@@ -113,7 +113,8 @@ func FuzzRead(f *testing.F) { whole.Fuzz(f, nil, text) }
 // NICs that another source names are those that lspci lists, where there are as many.
 func TestNamedNICs(t *testing.T) {
 	list := whole.Text(t, "4b:00.0 Infiniband controller: Mellanox Technologies [ConnectX-6]\n"+
-		"5b:00.0 Infiniband controller: Mellanox Technologies [ConnectX-6]\n6b:00.0 Ethernet controller: Intel Corporation X710\n")
+		"5b:00.0 Infiniband controller: Mellanox Technologies [ConnectX-6]\n6b:00.0 Ethernet controller: Intel Corporation "+
+		"X710\n")
 	links := "link mlx5_0/1 state ACTIVE physical_state LINK_UP\nlink mlx5_1/1 state DOWN physical_state DISABLED\n"
 	for text, want := range map[string]int{links: 3, links + "link mlx5_2/1 state ACTIVE physical_state LINK_UP\n": 6} {
 		named, err := ibstat.RDMA.Read("y", strings.NewReader(text))

@@ -15,9 +15,9 @@ const p2pFormat = "nvidia-smi topo -p2p"
 // maxP2P is the most GPUs a peer-access matrix may have: each pair is kept.
 const maxP2P = 128
 
-// readP2P makes nodes of matrices of peer access. Where the command line above one says that it shows NVLink, atomics or PCIe capability instead of
-// reads and writes, only its OK cells count: a pair without NVLink may well have
-// peer access over PCIe.
+// readP2P makes nodes of matrices of peer access. Where the command line above one says that it shows NVLink, atomics
+// or PCIe capability instead of reads and writes, only its OK cells count: a pair without NVLink may well have peer
+// access over PCIe.
 func readP2P(name string, tables []*table) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: p2pFormat, Source: name}
 	at := map[string]*pairtable.Node{}

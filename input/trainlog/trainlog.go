@@ -266,7 +266,8 @@ func parse(text string) (Line, bool) {
 		}
 		switch {
 		case strings.HasPrefix(rest, "/") && l.progress(text[from:to], rest),
-			name == "" && strings.HasPrefix(next, "/") && l.Number < 0 && l.among(rest, value), l.byName(ends, name, rest, value, unit),
+			name == "" && strings.HasPrefix(next, "/") && l.Number < 0 && l.among(rest, value),
+			l.byName(ends, name, rest, value, unit),
 			from == 0 && strings.HasPrefix(rest, " | loss ") && number(&l, value, unit): // llama2.c
 			known = true
 		case l.byUnit(name, rest, value, unit):

@@ -34,6 +34,7 @@ func sized(text string, m *workload.Model) bool {
 	if found == nil {
 		return true
 	}
-	n, err := strconv.ParseFloat(found[2]+map[string]string{"m": "e6", "b": "e9", "t": "e12"}[strings.ToLower(found[3])], 64)
+	n, err := strconv.ParseFloat(found[2]+map[string]string{"m": "e6", "b": "e9", "t": "e12"}[strings.ToLower(found[3])],
+		64)
 	return err != nil || n <= 0 || math.Abs(math.Log(float64(m.Params())/n)) < 0.3
 }

@@ -28,13 +28,13 @@ type FloorsDoc struct {
 	Op      Op         `json:"op"`
 	Size    unit.Bytes `json:"size_bytes"`
 	NCCL    string     `json:"nccl"`
-	Parts   []FloorRow `json:"parts"`
+	Parts   []floorRow `json:"parts"`
 	Skipped []string   `json:"skipped,omitempty"` // parts that could not be predicted, and why
 	Noted
 }
 
-// FloorRow is what one part, and those like it, should reach.
-type FloorRow struct {
+// floorRow is what one part, and those like it, should reach.
+type floorRow struct {
 	Part  string           `json:"part"`
 	Nodes string           `json:"nodes"` // of the one that was predicted
 	Count int              `json:"count"` // parts like it
@@ -72,7 +72,7 @@ func (q Floors) Run(ctx context.Context, env Env) (doc *FloorsDoc, err error) {
 	}
 	version = predict.CalibratedRelease(cl, version)
 	defer env.working("predicting")()
-	d := &FloorsDoc{Cluster: cl.Name, Op: q.Op, Size: what.Sizes[0], NCCL: version.String(), Parts: []FloorRow{}}
+	d := &FloorsDoc{Cluster: cl.Name, Op: q.Op, Size: what.Sizes[0], NCCL: version.String(), Parts: []floorRow{}}
 	parts := plan.Parts(cl)
 	for i, part := range parts {
 		env.steps(i, len(parts))
@@ -89,7 +89,7 @@ func (q Floors) Run(ctx context.Context, env Env) (doc *FloorsDoc, err error) {
 			continue
 		}
 		r := a.Rows[0]
-		d.add(FloorRow{
+		d.add(floorRow{
 			Part: part.Name, Nodes: part.Nodes, Count: part.Count, Ranks: r.Ranks, BusBW: r.BusBW, Floor: r.Floor,
 			Grade: r.Grade,
 			Limit: r.Limit.Kind,
@@ -103,7 +103,7 @@ func (q Floors) Run(ctx context.Context, env Env) (doc *FloorsDoc, err error) {
 }
 
 // add adds a row. Rails that are alike are one row.
-func (d *FloorsDoc) add(r FloorRow) {
+func (d *FloorsDoc) add(r floorRow) {
 	if n := len(d.Parts) - 1; n >= 0 {
 		last := &d.Parts[n]
 		was, is := *last, r

@@ -341,7 +341,7 @@ Examples:
 
 # doctor
 Reads NCCL and RCCL logs (any release, inside logs of Slurm, torchrun, mpirun, Kubernetes or Docker), outputs of
-nccl-tests, nvidia-smi, dcgmi diag, lspci, ibstat, ethtool, perfquery, dmesg, lsmod, ulimit and df, topology XML,
+nccl-tests, nvidia-smi, dcgmi diag, lspci, ibstat, ethtool, perfquery, dmesg, lsmod, topology XML,
 environments, launch scripts and manifests, Python tracebacks, and sentences about what was seen. All inputs are
 treated as one job.
 

@@ -169,7 +169,8 @@ func (p *Predictor) under(env map[string]string) (*Predictor, error) {
 				return nil, err
 			}
 			nodeOf := p.nodeOf
-			if !slices.EqualFunc(plan.Nodes, p.Plan.Nodes, func(a, b nccl.PlanNode) bool { return slices.Equal(a.Ranks, b.Ranks) }) {
+			if !slices.EqualFunc(plan.Nodes, p.Plan.Nodes,
+				func(a, b nccl.PlanNode) bool { return slices.Equal(a.Ranks, b.Ranks) }) {
 				nodeOf = nil
 			}
 			other := newPredictor(plan, p.machine.Again(), p.Cluster, p.Layout, plain, p.Figures, nodeOf)

@@ -78,7 +78,7 @@ func ReadDescribe(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	if n == nil {
-		return nil, fmt.Errorf("%s: no node; expected the output of kubectl describe node, which begins with Name:", name)
+		return nil, fmt.Errorf("%s: no node; expected \"Name:\", with which kubectl describe node begins", name)
 	}
 	list.WriteString("]}")
 	return Read(name, list)

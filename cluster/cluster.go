@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar.dev/unit"
+	"busbar.dev/internal/words"
 )
 
 // FormatVersion is the version of the JSON and YAML forms of a cluster.
@@ -61,16 +61,6 @@ type Identity struct {
 	Counters map[string]uint64 `json:"counters,omitempty" yaml:"counters,omitempty"`
 }
 
-// Bench is a measured collective, kept beside the hardware it ran on.
-type Bench struct {
-	Op    string     `json:"op" yaml:"op"`
-	Ranks int        `json:"ranks,omitempty" yaml:"ranks,omitempty"` // 0 unknown
-	Hosts int        `json:"hosts,omitempty" yaml:"hosts,omitempty"` // 0 unknown
-	Size  unit.Bytes `json:"size_bytes" yaml:"size"`
-	Bus   unit.Rate  `json:"busbw_GBps" yaml:"busbw"` // nccl-tests' bus bandwidth at Size
-	From  string     `json:"source" yaml:"source"`
-}
-
 // Warning is something a reader or a join noticed: a contradiction, a line it
 // could not use, a figure it had to assume. It is data, never a log line.
 type Warning struct {
@@ -100,7 +90,6 @@ type Cluster struct {
 	Types    []*NodeType
 	Hosts    []Host
 	Network  Network
-	Benches  []Bench
 	Sources  []string
 	Warnings []Warning
 	// Calibration is nil where nothing was fitted to measurements of this cluster.
@@ -184,6 +173,9 @@ func (c *Cluster) TypeOf(host int) *NodeType {
 	return c.Types[t]
 }
 
+// Partial is in the warning of a reader whose text shows a part of a network: what it lacks tells nothing.
+const Partial = "a part of a fabric"
+
 // Summary counts what is there.
 type Summary struct {
 	Nodes       int `json:"nodes"`
@@ -192,6 +184,19 @@ type Summary struct {
 	GPUsPerNode int `json:"gpus_per_node"` // of the node type with most nodes that has any
 	Switches    int `json:"switches"`
 	NodeTypes   int `json:"node_types"`
+}
+
+// Parts are the counts in words, without what there is none of.
+func (s Summary) Parts() (parts []string) {
+	for _, n := range []struct {
+		n    int
+		noun string
+	}{{s.Nodes, "node"}, {s.GPUs, "GPU"}, {s.NICs, "NIC"}, {s.Switches, "switch"}} {
+		if n.n > 0 {
+			parts = append(parts, words.Plural(n.n, n.noun))
+		}
+	}
+	return parts
 }
 
 // Summary counts nodes, GPUs, NICs and switches. Adapters without a host's name are no nodes beside those that have

@@ -19,7 +19,6 @@ type Document struct {
 // Records are what a document has beside types, hosts and the network.
 type Records struct {
 	Identities  []HostIdentityDoc `json:"identities,omitempty" yaml:"identities,omitempty"`
-	Benches     []Bench           `json:"benches,omitempty" yaml:"benches,omitempty"`
 	Calibration *Calibration      `json:"calibration,omitempty" yaml:"calibration,omitempty"`
 	Sources     []string          `json:"sources,omitempty" yaml:"sources,omitempty"`
 	Warnings    []Warning         `json:"warnings,omitempty" yaml:"warnings,omitempty"`

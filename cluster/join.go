@@ -49,7 +49,6 @@ func JoinWithin(b *Budget, frags ...*Fragment) (*Cluster, error) {
 			}
 		}
 		j.out.Warnings = append(j.out.Warnings, f.Warnings...)
-		j.out.Benches = append(j.out.Benches, f.Benches...)
 		j.calibration(f)
 		j.addHosts(i, f)
 	}

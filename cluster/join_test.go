@@ -199,7 +199,6 @@ func TestDocumentRoundTrip(t *testing.T) {
 	c.Types[0].Pairs = []Pair{{
 		A: 4, B: 5, Rate: FromMeasured(unit.Rate(274e9), "p2p"), P2P: Yes, Latency: FromMeasured(unit.Micros(1.5), "p2p"),
 	}}
-	c.Benches = []Bench{{Op: "all_reduce", Ranks: 8, Size: unit.GiB, Bus: 235e9, From: "x"}}
 	c.Warnings = []Warning{{Source: "a", Where: "b", Text: "c"}}
 	data, err := json.Marshal(c.Document())
 	if err != nil {

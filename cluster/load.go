@@ -74,7 +74,7 @@ func (c *Cluster) AddRecords(b *Budget, d *Records, unavailable []UnavailableDoc
 	if err := d.Calibration.Check(); err != nil {
 		return fmt.Errorf("calibration: %w", err)
 	}
-	c.Benches, c.Calibration, c.Sources, c.Warnings = d.Benches, d.Calibration, d.Sources, d.Warnings
+	c.Calibration, c.Sources, c.Warnings = d.Calibration, d.Sources, d.Warnings
 	for i, id := range d.Identities {
 		if i%1024 == 0 {
 			if err := b.Stopped(); err != nil {

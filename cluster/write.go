@@ -11,7 +11,7 @@ func (c *Cluster) Document() *Document {
 func (c *Cluster) DocumentWithin(b *Budget) (*Document, error) {
 	d := &Document{
 		Version: FormatVersion, Name: c.Name,
-		Records: Records{Benches: c.Benches, Calibration: c.Calibration, Sources: c.Sources, Warnings: c.Warnings},
+		Records: Records{Calibration: c.Calibration, Sources: c.Sources, Warnings: c.Warnings},
 		Types:   make([]TypeDoc, len(c.Types)), Nodes: c.runs(), Unavailable: c.unavailable(),
 	}
 	for i, t := range c.Types {

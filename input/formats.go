@@ -15,11 +15,11 @@ import (
 	"busbar.dev/input/joblog"
 	"busbar.dev/input/k8s"
 	"busbar.dev/input/kineto"
-	"busbar.dev/input/lldp"
 	"busbar.dev/input/lspci"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/input/ncclxml"
+	"busbar.dev/input/netq"
 	"busbar.dev/input/nodehealth"
 	"busbar.dev/input/numactl"
 	"busbar.dev/input/nvsmi"
@@ -30,7 +30,6 @@ import (
 	"busbar.dev/input/rocmsmi"
 	"busbar.dev/input/slurm"
 	"busbar.dev/input/stacks"
-	"busbar.dev/input/topograph"
 	"busbar.dev/result"
 )
 
@@ -76,15 +75,13 @@ var kinds = []Kind{
 	{"cluster file", Part | Entire, clusterfile.Match, within(clusterfile.ReadWithin)},
 	part("Kubernetes nodes", Entire, k8s.Match, k8s.Read),
 	part("kubectl describe node", 0, k8s.MatchDescribe, k8s.ReadDescribe),
-	{"topograph model", Part | Entire, topograph.MatchModel, within(topograph.ReadModelWithin)},
-	part("NetQ topology", Entire, topograph.MatchNetQ, topograph.ReadNetQ),
+	part("NetQ topology", Entire, netq.Match, netq.Read),
 	{"Slurm topology.yaml", Part | Entire, slurm.MatchYAML, within(slurm.ReadYAMLWithin)},
-	part("ibnetdiscover", 0, ibnet.MatchDiscover, ibnet.ReadDiscover),
-	part("ibnetdiscover -p", 0, ibnet.MatchPorts, ibnet.ReadPorts),
-	part("iblinkinfo", 0, ibnet.MatchLinkInfo, ibnet.ReadLinkInfo),
+	part("ibnetdiscover", 0, ibnet.Discover.Match, ibnet.Discover.Read),
+	part("ibnetdiscover -p", 0, ibnet.Ports.Match, ibnet.Ports.Read),
+	part("iblinkinfo", 0, ibnet.LinkInfo.Match, ibnet.LinkInfo.Read),
 	{"Slurm topology.conf, scontrol show topology", Part | Entire, slurm.MatchConf, within(slurm.ReadConfWithin)},
 	{"scontrol show node", Part | Entire, slurm.MatchNodes, within(slurm.ReadNodesWithin)},
-	part("lldpctl -f json", Entire, lldp.Match, lldp.Read),
 	part("nvidia-smi -q", 0, nvsmi.MatchPlain, nvsmi.ReadPlain),
 	{"nvidia-smi topo -m or -p2p", Part, nvsmi.MatchMatrix, stream(nvsmi.ReadMatrices)},
 	part("nvidia-smi -L", 0, nvsmi.MatchList, nvsmi.ReadList),
@@ -100,12 +97,12 @@ var kinds = []Kind{
 	part("ethtool", 0, ethtool.Match, ethtool.Read),
 	part("lspci", 0, lspci.Match, lspci.Read),
 	part("numactl --hardware", 0, numactl.Match, numactl.Read),
-	part("ibqueryerrors", 0, ibnet.MatchErrors, ibnet.ReadErrors),
-	part("perfquery", 0, ibnet.MatchPerf, ibnet.ReadPerf),
+	part("ibqueryerrors", 0, ibnet.Errors.Match, ibnet.Errors.Read),
+	part("perfquery", 0, ibnet.Perf.Match, ibnet.Perf.Read),
 	part("nccl-tests", 0, nccltests.Match, nccltests.Read),
 	part("NCCL log", 0, nccllog.Match, nccllog.Read),
 
-	{"NCCL RAS", Dump | Entire, ras.Match, whole(ras.Read)},
+	{"NCCL RAS", Dump, ras.Match, whole(ras.Read)},
 	{"PyTorch flight recorder", Dump | Entire, flightrec.Match, bare(func(data []byte) Recorder { return data })},
 	{Ring, Dump | Rates | Entire, profile.Match, whole(ring)},
 	{"NCCL Inspector", Dump | Rates | Entire, inspector.Match, bare(inspector.Read)},
@@ -119,6 +116,18 @@ var kinds = []Kind{
 	{"verdict of NVIDIA Health Validation", Health | Entire, nodehealth.MatchVerdict, stream(nodehealth.ReadVerdict)},
 	{"dcgmi diag", Health, nodehealth.MatchDCGM, stream(nodehealth.ReadDCGM)},
 }
+
+// Marks are words of which one is in the line that begins a block of a Part, a Table, a Health or a State within a log.
+const Marks = "<system |<graphs |<topology|<nvidia_smi_log|apiversion|name:      " +
+	"|compounded_nodes|vendid=|\"s-|\"h-| - ca | - sw |" +
+	")==>|switchname=|blockname=|nodename=|nodelist |\"lldp\"|nvsmi log|gpu 00000000:|gpu0\t|gpu0  " +
+	"|nvidia-smi|persistence-m|(uuid: |" +
+	"index, |uuid, |, uuid|memory.total|between two gpus|link type table:|peer-to-peer|p2p=|nvbandwidth|(row)|ca '|rnic|" +
+	"infiniband device '|hca_id:|physical_state|settings for |features for |parameters for |nic statistics:|> mtu " +
+	"|driver: |" +
+	" controller|processing accelerators|available: |errors for |ports checked|counters: |nthread |busbw|" +
+	"average bandwidth of |0gb -|ransfer speed (gb/s)| bw test| latency test|#bytes|diagnostic|most recent call first|" +
+	"python v|thread 0x"
 
 // Find lists the kinds of a text that are of one of the classes, in the order of trying. The beginning of a text is
 // enough where a kind is one thing from end to end.

@@ -36,11 +36,15 @@ var otherTexts = []struct {
 		lazyre.New(`(?m)^\s*"?(?:nvidia\.com|(?:topology|node)\.kubernetes\.io)/[\w.-]+(?:" *:|=)`),
 		"a list of labels of Kubernetes nodes without the nodes' names; kubectl get nodes -o json tells both",
 	},
-	// The heading of Slurm's sinfo, of its long form and with -N.
+	// As dmesg, dmesg --decode, /dev/kmsg and pstore write.
 	{
-		lazyre.New(`(?m)^(PARTITION +AVAIL|NODELIST +NODES) `),
-		"sinfo, which says which nodes are in use (busbar place takes it), not what is in them or how they are joined; " +
-			"scontrol show node and scontrol show topology do",
+		lazyre.New(`(?m)^(?:<\d>)?\[ *\d+\.\d{6}\] \S|^\d+,\d+,\d+,\S*;|^kern +:\w+ *: `),
+		"a log of the kernel, in which busbar doctor knows Xids and faults of NICs, PCIe and memory; the cluster is not in " +
+			"it",
+	},
+	{
+		lazyre.New(`(?m)^\[\w{3} \d+ \d{4} [\d:]+\] \[\w+\] \[tid \d+\] `),
+		"a log of NVIDIA's fabric manager, in which busbar doctor knows errors; the cluster is not in it",
 	},
 	// The first element of an MSCCL algorithm file.
 	{lazyre.New(`<algo [^>]*\bngpus=`), "an MSCCL algorithm, which says how a collective runs, not on what"},

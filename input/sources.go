@@ -182,9 +182,6 @@ func gives(f *cluster.Fragment, cabled bool) []string {
 	default:
 		list = append(list, words.Plural(sum.Switches, "switch"))
 	}
-	if len(f.Benches) > 0 {
-		list = append(list, words.Plural(len(f.Benches), "measurement"))
-	}
 	return list
 }
 

@@ -133,7 +133,7 @@ func readMap(m nodeMap) (*cluster.Fragment, error) {
 	}
 	f.Hosts[0].Name = string(m.name)
 	f.Source = string(m.name)
-	f.Sources, f.Benches, f.Calibration = nil, nil, nil
+	f.Sources, f.Calibration = nil, nil
 	for i, w := range f.Warnings {
 		f.Warnings[i] = cluster.Warning{Source: string(m.name), Text: says(m.name, w.Text)}
 	}

@@ -108,7 +108,7 @@ func (m *machine) nic(d *cluster.Device, id cluster.PCIID, nets, fabrics []*obje
 		}
 	}
 	for i, n := range nets {
-		nameInterface(d.NIC, n.Get("name"), number(info("Port", n), i+1))
+		board.FreePort(d.NIC, number(info("Port", n), i+1)).Label = n.Get("name")
 	}
 }
 
@@ -128,15 +128,4 @@ func port(kind cluster.NetKind, fab *object, n int) (cluster.Port, bool) {
 		}
 	}
 	return p, true
-}
-
-// nameInterface gives a port the name of its network interface.
-func nameInterface(n *cluster.NICInfo, name string, num int) {
-	for i := range n.Ports {
-		if n.Ports[i].Num == num && n.Ports[i].Label == "" {
-			n.Ports[i].Label = name
-			return
-		}
-	}
-	n.Ports = append(n.Ports, cluster.Port{Num: num, Label: name})
 }

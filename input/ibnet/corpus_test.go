@@ -13,12 +13,12 @@ import (
 
 // formats pairs every format of the package with its reader.
 var formats = map[string]readertest.Reader{
-	"ibnetdiscover":    {Match: MatchDiscover, Read: ReadDiscover},
-	"ibsim net":        {Match: MatchDiscover, Read: ReadDiscover},
-	"ibnetdiscover -p": {Match: MatchPorts, Read: ReadPorts},
-	"iblinkinfo":       {Match: MatchLinkInfo, Read: ReadLinkInfo},
-	"perfquery":        {Match: MatchPerf, Read: ReadPerf},
-	"ibqueryerrors":    {Match: MatchErrors, Read: ReadErrors},
+	"ibnetdiscover":    {Match: Discover.Match, Read: Discover.Read},
+	"ibsim net":        {Match: Discover.Match, Read: Discover.Read},
+	"ibnetdiscover -p": {Match: Ports.Match, Read: Ports.Read},
+	"iblinkinfo":       {Match: LinkInfo.Match, Read: LinkInfo.Read},
+	"perfquery":        {Match: Perf.Match, Read: Perf.Read},
+	"ibqueryerrors":    {Match: Errors.Match, Read: Errors.Read},
 }
 
 // open reads a sample with the reader of its format.
@@ -111,12 +111,9 @@ func TestDiscoverFacts(t *testing.T) {
 	files := 0
 	for _, e := range corpus.Index(t, "ibnetdiscover", "ibsim net") {
 		f := open(t, e.Format, e.File)
-		if f.Format != e.Format {
-			t.Errorf("%s: format %q; want %q", e.File, f.Format, e.Format)
-		}
-		d := discovery{fabric: newFabric(), cur: -1}
-		for i, line := range strings.Split(string(corpus.Open(t, e.File)), "\n") {
-			d.line(strings.TrimSpace(line), i+1)
+		d, err := Discover.fabric("x", bytes.NewReader(corpus.Open(t, e.File)))
+		if err != nil {
+			t.Error(err)
 		}
 		if got, want := len(f.Network.Switches), ints(e.Facts["switches"])[""]; got != want {
 			t.Errorf("%s: %d switches; want %d", e.File, got, want)
@@ -130,8 +127,8 @@ func TestDiscoverFacts(t *testing.T) {
 		if want := ints(e.Facts["cas"])[""]; cas != want {
 			t.Errorf("%s: %d adapters; want %d", e.File, cas, want)
 		}
-		if want := ints(e.Facts["port_lines"])[""]; d.used != want {
-			t.Errorf("%s: %d port lines; want %d", e.File, d.used, want)
+		if want := ints(e.Facts["port_lines"])[""] + ints(e.Facts["switches"])[""] + cas; d.used != want {
+			t.Errorf("%s: %d lines; want %d", e.File, d.used, want)
 		}
 		radix := make(map[string]int)
 		for _, n := range d.nodes { // as stated: with the port of an aggregation node inside

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,8 +62,7 @@ type end struct {
 // node is a switch, an adapter or a router.
 type node struct {
 	kind     kind
-	own      bool   // has lines of its own, not only a neighbour's mention
-	key      uint64 // the GUID by which lines name it: its own, or its only port's
+	own      bool // has lines of its own, not only a neighbour's mention
 	guid     uint64
 	vendor   uint32
 	device   uint32
@@ -99,56 +99,99 @@ type fabric struct {
 	at     map[uint64]int // node<<16 | port number → port
 	byKey  map[string]int // by id, else by GUID
 	loose  []looseEnd     // of cables whose other end is to be found
-	used   int            // rows
+	cur    int            // node that the next lines are of, -1 none
+	ids    end            // what stands before a node's header
+	orphan []row          // without the node above
+	used   int            // lines
 	seen   [allNotices]noticed
 	full   bool // a limit is reached; the reader stops
-	last   int  // number of the line at hand
 	out    *cluster.Fragment
 	format string
 }
 
-func newFabric() *fabric {
-	return &fabric{at: map[uint64]int{}, byKey: map[string]int{}}
+// Format is what one tool prints.
+type Format struct {
+	name, want string                                // want is how a line of it looks
+	mark       *lazyre.Regexp                        // of a line by which it is recognised
+	words      []string                              // of which such a line has one
+	scan       bool                                  // it lists a fabric, and not only some counters
+	take       func(f *fabric, text string, num int) // takes a line
 }
 
-// matches reports whether a line of the text that has one of the words is of a format.
-func matches(data []byte, line *lazyre.Regexp, words ...string) bool {
-	for _, word := range words {
-		if lines.Find(data, word, func(text string) bool { return line.MatchString(strings.TrimSpace(text)) }) {
-			return true
-		}
+// The formats.
+var (
+	Discover = Format{
+		"ibnetdiscover", "Switch 36 \"S-0002c903…\" or Ca 1 \"H-0002c903…\"", nodeLine,
+		[]string{"Switch", "Ca", "Hca"},
+		true,
+		(*fabric).discover,
 	}
-	return false
-}
+	Ports = Format{
+		"ibnetdiscover -p", "SW 12 1 0x0002c903… 4x HDR - CA …", reportLine,
+		[]string{"SW ", "CA "},
+		true,
+		(*fabric).report,
+	}
+	LinkInfo = Format{
+		"iblinkinfo", "2 1[ ] ==( 4X 53.125 Gbps Active/ LinkUp)==> …", linkLine,
+		[]string{")==>"},
+		true,
+		(*fabric).linkInfo,
+	}
+	Errors = Format{
+		"ibqueryerrors", "Errors for 0x2c90300100003 \"leaf3\"", errorHead,
+		[]string{"Errors for ", "ports checked"},
+		false,
+		(*fabric).errors,
+	}
+	Perf = Format{"perfquery", "# Port counters: Lid 3 port 2", perfHead, []string{"ounters: "}, false, (*fabric).perf}
+)
 
-// read hands the lines of a text to line, until a limit is reached.
-func (f *fabric) read(name string, r io.Reader, line func(text string, num int)) error {
-	return lines.Each(name, r, func(num int, text string) error {
-		f.last = num
-		line(strings.TrimSpace(text), num)
-		return f.tooMany(name)
+// Match reports whether the format is somewhere in the text.
+func (x *Format) Match(data []byte) bool {
+	return slices.ContainsFunc(x.words, func(word string) bool {
+		return lines.Find(data, word, func(text string) bool { return x.mark.MatchString(strings.TrimSpace(text)) })
 	})
 }
 
-// tooMany is an error where the input cannot be a fabric.
-func (f *fabric) tooMany(name string) error {
-	if !f.full {
-		return nil
-	}
-	return fmt.Errorf("%s:%d: more than %d nodes or %d ports; expected the output of one fabric; split the file", name,
-		f.last, maxNodes, maxPorts)
-}
-
-// finished is the fragment of a text whose rows name both ends of each cable.
-func (f *fabric) finished(name, format, want string) (*cluster.Fragment, error) {
-	f.joinLoose()
-	if err := f.tooMany(name); err != nil {
+// Read reads the fabric of a text, as far as it is in it.
+func (x *Format) Read(name string, r io.Reader) (*cluster.Fragment, error) {
+	f, err := x.fabric(name, r)
+	if err != nil {
 		return nil, err
 	}
-	if f.used == 0 {
-		return nil, fmt.Errorf("%s: no cables; expected %s", name, want)
+	if x.scan {
+		f.incomplete()
 	}
-	return f.scanned(name, format), nil
+	return f.fragment(name, x.name), nil
+}
+
+// fabric is the table of a text.
+func (x *Format) fabric(name string, r io.Reader) (*fabric, error) {
+	f := &fabric{at: map[uint64]int{}, byKey: map[string]int{}, cur: -1}
+	tooMany := func(num int) error {
+		if !f.full {
+			return nil
+		}
+		return fmt.Errorf("%s:%d: more than %d nodes or %d ports; expected the output of one fabric; split the file", name,
+			num, maxNodes, maxPorts)
+	}
+	last := 0
+	err := lines.Each(name, r, func(num int, text string) error {
+		last = num
+		x.take(f, strings.TrimSpace(text), num)
+		return tooMany(num)
+	})
+	if err == nil {
+		f.joinOrphans()
+		f.guessKinds()
+		f.joinLoose()
+		err = tooMany(last)
+	}
+	if err == nil && f.used == 0 {
+		err = fmt.Errorf("%s: no line of %s; expected such as %s; give the whole output", name, x.name, x.want)
+	}
+	return f, err
 }
 
 // addRow adds a row.
@@ -210,10 +253,9 @@ func (f *fabric) addEnd(e end, line int, own bool) int {
 // addNode finds the node of an end by its id or GUID, or adds it; -1 when there are too many. What earlier lines said
 // of it stays. own says that the line is the node's, and no neighbour's.
 func (f *fabric) addNode(e end, line int, own bool) int {
-	guid := cmp.Or(e.guid, e.portGUID)
 	key := e.id
 	if key == "" {
-		key = guidText(guid)
+		key = guidText(cmp.Or(e.guid, e.portGUID))
 	}
 	n, ok := f.byKey[key]
 	if !ok {
@@ -221,7 +263,7 @@ func (f *fabric) addNode(e end, line int, own bool) int {
 			return -1
 		}
 		n = len(f.nodes)
-		f.nodes = append(f.nodes, node{key: guid, id: plain(e.id), line: line, sw: -1, host: -1})
+		f.nodes = append(f.nodes, node{id: plain(e.id), line: line, sw: -1, host: -1})
 		if key != "" {
 			f.byKey[strings.Clone(key)] = n
 		}

@@ -39,6 +39,9 @@ func (f *fabric) addSwitches() {
 		list = append(list, entry{n, cluster.Switch{
 			GUID: guidText(nd.guid), Tier: tiers[n], Rail: -1, Ports: f.portCount(n, around[n].inner), LID: nd.lid,
 		}})
+		if f.format == Perf.name && f.ports[nd.has[len(nd.has)-1]].num <= 2 {
+			f.notice(someKind, nd.line, nd.title())
+		}
 		sw := &list[len(list)-1].sw
 		if around[n].inner > 0 {
 			sw.Reduction = cluster.Yes
@@ -87,44 +90,34 @@ func (f *fabric) portCount(n int, inner int) int {
 
 // addLinks lists every cable once, and the ports of switches that have none.
 func (f *fabric) addLinks() {
-	end := func(p int) cluster.End {
-		pt := &f.ports[p]
-		e := cluster.End{Switch: f.nodes[pt.node].sw, NIC: -1, Port: pt.num}
-		if h := f.nodes[pt.node].host; h >= 0 {
-			e.NIC = f.nodes[pt.node].nic
-			e.Hosts = []cluster.Span{{First: h, N: 1}}
-		}
-		return e
-	}
+	at := func(p int) *node { return &f.nodes[f.ports[p].node] }
+	drawn := func(p int) bool { return at(p).sw >= 0 || at(p).host >= 0 }
 	links := make([]cluster.NetLink, 0, len(f.ports)/2+1)
-	for i := range f.ports {
-		p, q := i, f.ports[i].peer
-		switch {
-		case q < 0:
-			if f.ports[p].own && f.nodes[f.ports[p].node].sw >= 0 {
-				half := f.link(p, -1)
-				half.A, half.B = end(p), cluster.End{Switch: -1, NIC: -1}
-				links = append(links, half)
-			}
-		case p < q && f.drawn(p) && f.drawn(q):
-			if f.under(p, q) {
-				p, q = q, p
-			}
-			l := f.link(p, q)
-			l.A, l.B = end(p), end(q)
-			links = append(links, l)
+	for p := range f.ports {
+		q := f.ports[p].peer
+		if q < 0 && (!f.ports[p].own || at(p).sw < 0) || q >= 0 && (p > q || !drawn(p) || !drawn(q)) {
+			continue
 		}
+		if q >= 0 && f.under(p, q) {
+			p, q = q, p
+		}
+		links = append(links, f.link(p, q))
 	}
-	slices.SortStableFunc(links, func(x, y cluster.NetLink) int {
-		return before(x.A, y.A)
-	})
+	slices.SortStableFunc(links, func(x, y cluster.NetLink) int { return before(x.A, y.A) })
 	f.out.Network.Links = links
 }
 
-// drawn reports whether a port belongs to a switch or a host of the fragment.
-func (f *fabric) drawn(p int) bool {
-	n := f.ports[p].node
-	return f.nodes[n].sw >= 0 || f.nodes[n].host >= 0
+// end is a port as the end of a link, -1 none.
+func (f *fabric) end(p int) cluster.End {
+	if p < 0 {
+		return cluster.End{Switch: -1, NIC: -1}
+	}
+	nd := &f.nodes[f.ports[p].node]
+	e := cluster.End{Switch: nd.sw, NIC: -1, Port: f.ports[p].num}
+	if nd.host >= 0 {
+		e.NIC, e.Hosts = nd.nic, []cluster.Span{{First: nd.host, N: 1}}
+	}
+	return e
 }
 
 // under reports whether port p is on the B side of its cable to q: hosts, and
@@ -152,7 +145,7 @@ func before(a, b cluster.End) int {
 func (f *fabric) link(p, q int) cluster.NetLink {
 	pt := &f.ports[p]
 	is, could, state := pt.is, pt.could, pt.state
-	l := cluster.NetLink{Counters: pt.keyed("A.", nil)}
+	l := cluster.NetLink{A: f.end(p), B: f.end(q), Counters: pt.keyed("A.", nil)}
 	if q >= 0 {
 		qt := &f.ports[q]
 		if is.known() && qt.is.known() && is != qt.is {
@@ -167,7 +160,7 @@ func (f *fabric) link(p, q int) cluster.NetLink {
 		}
 		l.Counters = qt.keyed("B.", l.Counters)
 	}
-	l.Lanes, l.Speed, l.State = int(is.lanes), is.String(), state
+	l.Lanes, l.Speed, l.State = is.lanes, is.String(), state
 	l.Rate, l.Max = is.fact(f.format), could.fact(f.format)
 	return l
 }

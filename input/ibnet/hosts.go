@@ -3,6 +3,7 @@ package ibnet
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,18 +28,11 @@ type machine struct {
 
 // addHosts groups adapters by the host name in their descriptions and gives equal hosts one type.
 func (f *fabric) addHosts() {
-	types, used := map[string]int{}, names{}
+	types, used := cluster.Types{}, names{}
 	for _, m := range f.machines() {
 		slices.SortStableFunc(m.nics, f.cardOrder)
 		h := len(f.out.Hosts)
-		t, parts := f.nodeType(m.nics)
-		at, known := types[parts]
-		if !known {
-			at = len(f.out.Types)
-			types[parts] = at
-			f.out.Types = append(f.out.Types, t)
-		}
-		f.out.Hosts = append(f.out.Hosts, cluster.Host{Name: used.freeName(m.name, ""), Type: at})
+		types.AddNode(f.out, used.freeName(m.name, ""), f.nodeType(m.nics))
 		for k, nic := range m.nics {
 			for _, n := range nic.nodes {
 				f.nodes[n].host, f.nodes[n].nic = h, k
@@ -58,9 +52,8 @@ func (f *fabric) cardOrder(x, y adapter) int {
 }
 
 // machines lists the hosts by name. Aggregation nodes and routers are none.
-func (f *fabric) machines() []machine {
-	at := make(map[string]int)
-	var list []machine
+func (f *fabric) machines() (list []machine) {
+	named := map[string][]adapter{}
 	for n := range f.nodes {
 		nd := &f.nodes[n]
 		switch {
@@ -79,34 +72,22 @@ func (f *fabric) machines() []machine {
 				f.notice(unnamed, nd.line, nd.title())
 				host, label = f.guidName(n), ""
 			}
-			i, ok := at[host]
-			if !ok {
-				i = len(list)
-				at[host] = i
-				list = append(list, machine{name: host})
-			}
-			list[i].nics = append(list[i].nics, adapter{label: label, nodes: []int{n}})
+			named[host] = append(named[host], adapter{label, []int{n}})
 		}
 	}
-	var parted []int
-	for i := range list {
-		parted = f.settle(&list[i], parted)
+	for _, name := range slices.SortedFunc(maps.Keys(named), natural.Compare) {
+		list = f.settle(list, name, named[name])
 	}
-	for _, n := range parted {
-		_, label := hostOf(f.nodes[n].desc)
-		list = append(list, machine{f.guidName(n), []adapter{{label: label, nodes: []int{n}}}})
-	}
-	list = slices.DeleteFunc(list, func(m machine) bool { return len(m.nics) == 0 })
 	slices.SortStableFunc(list, func(x, y machine) int { return natural.Compare(x.name, y.name) })
 	return list
 }
 
 // settle makes the adapters of a host distinct. Ports of one card that a format lists apart become one adapter. Cards
-// with one label, and far too many cards, are different machines under one name: they go to parted.
-func (f *fabric) settle(m *machine, parted []int) []int {
-	many := len(m.nics) > maxCAs
-	kept := m.nics[:0]
-	for _, nic := range m.nics {
+// with one label, and far too many cards, are different machines under one name, each of which is named by its GUID.
+func (f *fabric) settle(list []machine, name string, nics []adapter) []machine {
+	many := len(nics) > maxCAs
+	var kept []adapter
+	for _, nic := range nics {
 		n := nic.nodes[0]
 		same := slices.IndexFunc(kept, func(k adapter) bool { return k.label == nic.label })
 		switch {
@@ -116,11 +97,13 @@ func (f *fabric) settle(m *machine, parted []int) []int {
 			kept[same].nodes = append(kept[same].nodes, n)
 		default:
 			f.notice(shared, f.nodes[n].line, f.nodes[n].title())
-			parted = append(parted, n)
+			list = append(list, machine{f.guidName(n), []adapter{nic}})
 		}
 	}
-	m.nics = kept
-	return parted
+	if kept != nil {
+		list = append(list, machine{name, kept})
+	}
+	return list
 }
 
 // oneCard reports whether a node can be a further port of a card: the format gives no node GUIDs, and the port numbers
@@ -214,25 +197,23 @@ func (n *node) model(source string) cluster.Fact[string] {
 
 // nodeType makes the type of a host: its adapters, of whose place inside the host
 // the fabric knows nothing.
-func (f *fabric) nodeType(nics []adapter) (t *cluster.NodeType, parts string) {
-	t = &cluster.NodeType{}
+func (f *fabric) nodeType(nics []adapter) *cluster.NodeType {
+	t := &cluster.NodeType{}
 	speed, same := "", true
 	for k, nic := range nics {
 		ports := f.nicPorts(nic)
 		for _, p := range ports {
 			speed = cmp.Or(speed, p.Speed)
 			same = same && (p.Speed == speed || p.State == cluster.Down)
-			parts += fmt.Sprintf("%d %d %s %g ", p.Num, p.State, p.Speed, float64(p.Max.Value))
 		}
 		d := board.NIC(nic.label)
 		d.Name, d.Model = "nic"+strconv.Itoa(k), f.nodes[nic.nodes[0]].model(f.format)
 		d.NIC.Kind, d.NIC.Ports = cluster.InfiniBand, ports
-		parts += strconv.Quote(d.Label) + d.Model.Value
 		t.Devices = append(t.Devices, d)
 	}
 	t.Name = fmt.Sprintf("ib-%dnic", len(nics))
 	if same && speed != "" {
 		t.Name += "-" + speed
 	}
-	return t, parts
+	return t
 }

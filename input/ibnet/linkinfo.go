@@ -1,8 +1,6 @@
 package ibnet
 
 import (
-	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -10,7 +8,7 @@ import (
 	"busbar.dev/internal/lazyre"
 )
 
-// linkLine is a line of iblinkinfo, without and with -l:
+// linkLine is a line of iblinkinfo, without and with -l; the "Link info" lines of ibqueryerrors are none:
 //
 //	2    1[  ] ==( 4X          10.0 Gbps Active/  LinkUp)==>       3    1[  ] "node1 HCA-1" ( )
 //	2    8[  ] ==(                Down/ Polling)==>             [  ] "" ( )
@@ -27,72 +25,41 @@ var (
 	linkHead = lazyre.New(`^(?:(Switch): 0x([0-9a-fA-F]{1,16})|(CA|Router):)\s*(.*):$`)
 )
 
-// MatchLinkInfo reports whether iblinkinfo's output, with or without -l, is
-// somewhere in the text. The "Link info" lines of ibqueryerrors do not count.
-func MatchLinkInfo(data []byte) bool { return matches(data, linkLine, ")==>") }
-
-// ReadLinkInfo reads iblinkinfo's output, with or without -l.
-func ReadLinkInfo(name string, r io.Reader) (*cluster.Fragment, error) {
-	l := linkInfo{fabric: newFabric(), cur: -1}
-	if err := l.read(name, r, l.line); err != nil {
-		return nil, err
-	}
-	if o := &l.seen[orphan]; o.n > 0 && l.used == 0 {
-		return nil, fmt.Errorf("%s:%d: %s without the node above; expected a line such as Switch: 0x0002c903… leaf1: "+
-			"before its links; give the whole output of iblinkinfo, or that of iblinkinfo -l", name, o.line,
-			plural(o.n, "link line", "link lines"))
-	}
-	l.joinOrphans()
-	l.guessKinds()
-	return l.finished(name, "iblinkinfo", "iblinkinfo's arrows, such as 2 1[ ] ==( 4X 53.125 Gbps Active/ LinkUp)==> "+
-		"…; give the whole output of iblinkinfo")
-}
-
-// linkInfo reads line by line. Without -l a line names its neighbour by LID and
-// description only, so cables are resolved when all nodes are known.
-type linkInfo struct {
-	*fabric
-	cur  int
-	rows []row // without the node above
-}
-
-// line takes one line.
-func (l *linkInfo) line(text string, num int) {
-	if r, named, ok := parseLink(text); ok {
-		r.line = num
-		l.link(r, named)
-	} else if m := linkHead.FindStringSubmatch(text); m != nil {
-		l.cur = l.addNode(end{kind: kinds[m[1]+m[3]], guid: hex(m[2]), desc: m[4]}, num, true)
-	}
-}
-
-// link takes a line of a port. With -l every line names its port, and nothing says of what kind it is.
-func (l *linkInfo) link(r row, named bool) {
+// linkInfo reads iblinkinfo's output. Without -l a line names its neighbour by LID and description only, so that
+// cables are resolved when all nodes are known. With -l every line names its port, and nothing says of what kind it is.
+func (f *fabric) linkInfo(text string, num int) {
+	r, named, ok := parseLink(text)
+	r.line = num
 	switch {
-	case !named && l.cur >= 0:
-		r.near.at = l.cur + 1
+	case !ok:
+		if m := linkHead.FindStringSubmatch(text); m != nil {
+			f.cur = f.addNode(end{kind: kinds[m[1]+m[3]], guid: hex(m[2]), desc: m[4]}, num, true)
+		}
+		return
+	case !named && f.cur >= 0:
+		r.near.at = f.cur + 1
 	case r.near.portGUID == 0 && r.near.lid > 0:
-		if l.full = len(l.rows) >= maxPorts; !l.full {
-			l.rows = append(l.rows, r)
+		if f.full = len(f.orphan) >= maxPorts; !f.full {
+			f.orphan = append(f.orphan, r)
 		}
 		return
 	case r.near.portGUID == 0:
-		l.notice(orphan, r.line, "a link without the node above")
+		f.notice(badLine, num, "a link without the node above")
 		return
 	}
-	l.addRow(r)
+	f.addRow(r)
 }
 
 // joinOrphans adds the links without the node above, as grep leaves them: of the node that has their LID.
-func (l *linkInfo) joinOrphans() {
-	byLID := l.byLID()
-	for _, r := range l.rows {
+func (f *fabric) joinOrphans() {
+	byLID := f.byLID()
+	for _, r := range f.orphan {
 		if n, ok := byLID[r.near.lid]; ok {
-			r.near.at, l.nodes[n].own = n+1, true
+			r.near.at, f.nodes[n].own = n+1, true
 		} else {
 			r.near.id = "lid" + strconv.Itoa(r.near.lid)
 		}
-		l.addRow(r)
+		f.addRow(r)
 	}
 }
 
@@ -127,7 +94,7 @@ func couldBe(is width, text string) width {
 	for _, remark := range strings.Split(text, "Could be ")[1:] {
 		word, _, _ := strings.Cut(remark, " ")
 		word = strings.TrimRight(word, ")")
-		if s := speeds()[word]; s > 0 {
+		if s := speeds()[word]; s != nil {
 			is.speed = s
 		} else if w, ok := parseWidth(word); ok {
 			is.lanes = w.lanes

@@ -12,10 +12,10 @@ import (
 
 func readLinkInfo(t *testing.T, text string) *cluster.Fragment {
 	t.Helper()
-	if !MatchLinkInfo([]byte(text)) {
+	if !LinkInfo.Match([]byte(text)) {
 		t.Fatalf("not recognised: %.80q", text)
 	}
-	f, err := ReadLinkInfo("x", strings.NewReader(text))
+	f, err := LinkInfo.Read("x", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +122,11 @@ func TestLinkInfoRefuses(t *testing.T) {
 	for _, text := range []string{
 		"", "a ==( b )==> c", "CA: n1:\n", "1 1[ ] ==( 4X 10.0 Gbps )==> 1 1[ ] \"x\" ( )",
 	} {
-		if MatchLinkInfo([]byte(text)) {
+		if LinkInfo.Match([]byte(text)) {
 			t.Errorf("taken for iblinkinfo: %q", text)
 		}
-		if _, err := ReadLinkInfo("log", strings.NewReader(text)); err == nil ||
-			!strings.Contains(err.Error(), "expected iblinkinfo's arrows") {
+		if _, err := LinkInfo.Read("log", strings.NewReader(text)); err == nil ||
+			!strings.Contains(err.Error(), "no line of iblinkinfo; expected such as 2 1[ ] ==(") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -147,10 +147,10 @@ Data Counters for 0x2c90300100004 "leaf4"
 ## Summary: 22 nodes checked, 2 bad nodes found
 ##          402 ports checked, 2 ports have errors beyond threshold
 `
-	if !MatchErrors([]byte(text)) || MatchLinkInfo([]byte(text)) {
+	if !Errors.Match([]byte(text)) || LinkInfo.Match([]byte(text)) {
 		t.Error("not recognised, or taken for iblinkinfo")
 	}
-	f, err := ReadErrors("x", strings.NewReader(text))
+	f, err := Errors.Read("x", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,11 +169,11 @@ Data Counters for 0x2c90300100004 "leaf4"
 	}
 	clean := "## Summary: 22 nodes checked, 0 bad nodes found\n##          402 ports checked, 0 ports have errors " +
 		"beyond threshold\n"
-	if f, err := ReadErrors("x", strings.NewReader(clean)); !MatchErrors([]byte(clean)) || err != nil ||
+	if f, err := Errors.Read("x", strings.NewReader(clean)); !Errors.Match([]byte(clean)) || err != nil ||
 		len(f.Network.Links) != 0 {
 		t.Errorf("a clean fabric: %v", err)
 	}
-	if _, err := ReadErrors("x", strings.NewReader("Errors for nothing\n")); err == nil {
+	if _, err := Errors.Read("x", strings.NewReader("Errors for nothing\n")); err == nil {
 		t.Error("no error for other text")
 	}
 }
@@ -183,7 +183,7 @@ func TestPerf(t *testing.T) {
 		"# Port counters: Lid 3 port 2 (CapMask: 0x1300)\nPortSelect:....2\nSymbolErrorCounter:........7\n" +
 		"XmtData:.........12\nLinkDownedCounter:....99999999999999999999999\nVL15Dropped:....0\n" +
 		"# Port extended counters: Lid 3 port 2 (CapMask: 0x1300 CapMask2: 0x0000000)\nSymbolErrorCounter:....8\n"
-	f, err := ReadPerf("x", strings.NewReader(text))
+	f, err := Perf.Read("x", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestPerf(t *testing.T) {
 		!warned(f, "1 LID may be an adapter's") {
 		t.Errorf("%+v, %v", f.Network.Links, f.Warnings)
 	}
-	if _, err := ReadPerf("x", strings.NewReader("# Port counters: Lid 0 port 2\n")); err == nil {
+	if _, err := Perf.Read("x", strings.NewReader("# Port counters: Lid 0 port 2\n")); err == nil {
 		t.Error("LID 0 accepted")
 	}
 }
@@ -207,10 +207,10 @@ func TestPortReport(t *testing.T) {
 			"'it's leaf1' )\n", 10+p, 1+p%2, 16+p, p, (p-1)/2)
 	}
 	b.WriteString("RT     9  1 0x0000000000000099 4x HDR                                    'gw'\n")
-	if !MatchPorts([]byte(b.String())) {
+	if !Ports.Match([]byte(b.String())) {
 		t.Error("not recognised")
 	}
-	f, err := ReadPorts("x", strings.NewReader(b.String()))
+	f, err := Ports.Read("x", strings.NewReader(b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestPortReport(t *testing.T) {
 	if !warned(f, "1 router") || len(f.Warnings) != 1 {
 		t.Errorf("%v", f.Warnings)
 	}
-	if _, err := ReadPorts("x", strings.NewReader("SW 1 2 3\nCA x\n")); err == nil {
+	if _, err := Ports.Read("x", strings.NewReader("SW 1 2 3\nCA x\n")); err == nil {
 		t.Error("no error for other text")
 	}
 }

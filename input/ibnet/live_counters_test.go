@@ -55,7 +55,7 @@ func TestIbsimCounters(t *testing.T) {
 	fmt.Fprintf(s.console, "PerformanceSet \"S-%s\"[2] PortCounters.SymbolErrorCounter=1234\n", live.leafGUID(3))
 	fmt.Fprintf(s.console, "PerformanceSet \"S-%s\"[4] PortCounters.LinkDownedCounter=7\n", live.leafGUID(2))
 
-	found, err := ReadErrors("ibqueryerrors", strings.NewReader(s.tryErrors()))
+	found, err := Errors.Read("ibqueryerrors", strings.NewReader(s.tryErrors()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestIbsimCounters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	perf, err := ReadPerf("perfquery", strings.NewReader(string(out)))
+	perf, err := Perf.Read("perfquery", strings.NewReader(string(out)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func TestIbsimFatTree(t *testing.T) {
 	} {
 		whole = liveFabric(t, name, f)
 	}
-	report, err := ReadPorts("ibnetdiscover -p", strings.NewReader(s.run("ibnetdiscover", "-p")))
+	report, err := Ports.Read("ibnetdiscover -p", strings.NewReader(s.run("ibnetdiscover", "-p")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package ibnet
 
 import (
-	"io"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -17,32 +16,20 @@ const reportEnd = `(SW|CA|RT)\s+(\d{1,9})\s+([1-9]\d{0,8})\s+0x([0-9a-fA-F]{1,16
 var reportLine = lazyre.New(`^` + reportEnd + `(\d+x|\?\?)\s+(\S+)\s*(?:-\s*` + reportEnd +
 	`(?:\(\s*'(.*?)' - '(.*)'\s*\)?)?|([^-].*)?)$`)
 
-// MatchPorts reports whether the port report of ibnetdiscover -p is in the text.
-func MatchPorts(data []byte) bool { return matches(data, reportLine, "SW ", "CA ") }
-
-// ReadPorts reads the port report of ibnetdiscover -p.
-func ReadPorts(name string, r io.Reader) (*cluster.Fragment, error) {
-	f := newFabric()
-	err := f.read(name, r, func(text string, num int) {
-		m := reportLine.FindStringSubmatch(text)
-		if m == nil {
-			return
-		}
-		l := row{near: reported(m[1:5]), state: cluster.Down, line: num}
-		l.near.desc = strings.Trim(m[13], "'")
-		if m[7] != "" {
-			l.far, l.near.desc = reported(m[7:11]), m[11]
-			l.far.desc, l.state = m[12], cluster.StateUnknown
-			l.is, _ = parseWidth(m[5] + m[6])
-		}
-		f.addRow(l)
-	})
-	if err != nil {
-		return nil, err
+// report reads the port report of ibnetdiscover -p.
+func (f *fabric) report(text string, num int) {
+	m := reportLine.FindStringSubmatch(text)
+	if m == nil {
+		return
 	}
-	return f.finished(name, "ibnetdiscover -p",
-		"lines such as SW 12 1 0x0002c903… 4x HDR - CA …; give the whole output "+
-			"of ibnetdiscover -p")
+	l := row{near: reported(m[1:5]), state: cluster.Down, line: num}
+	l.near.desc = strings.Trim(m[13], "'")
+	if m[7] != "" {
+		l.far, l.near.desc = reported(m[7:11]), m[11]
+		l.far.desc, l.state = m[12], cluster.StateUnknown
+		l.is, _ = parseWidth(m[5] + m[6])
+	}
+	f.addRow(l)
 }
 
 // reported is one side of a line of the report: kind, LID, number and GUID, which is a switch's own and an adapter's

@@ -81,7 +81,7 @@ func (f *fabric) guessKinds() {
 		}
 		nd.kind = anAdapter
 		if len(nd.has) > 1 || len(nd.has) == 1 && f.ports[nd.has[0]].num > 2 {
-			nd.kind, nd.guid, nd.lid = aSwitch, nd.key, f.ports[nd.has[0]].lid
+			nd.kind, nd.guid, nd.lid = aSwitch, f.ports[nd.has[0]].guid, f.ports[nd.has[0]].lid
 		}
 	}
 }

@@ -13,43 +13,39 @@ import (
 	"busbar.dev/unit"
 )
 
-// speed is a lane's signalling generation, a row of the table; 0 is unknown.
-type speed uint8
-
 //go:embed speeds.csv
 var speedTable string
 
-// lane is what one lane carries.
-type lane struct {
+// speed is a lane's signalling generation, and what a lane of it carries.
+type speed struct {
 	Name string  `csv:"name"`
 	Gbps float64 `csv:"gbps"`
 	Also string  `csv:"also"`
 }
 
-// lanes are by their speed, of which the first is unknown.
-var lanes = sync.OnceValue(func() []lane {
-	return append([]lane{{}}, csvtable.Must[lane]("speeds.csv", speedTable)...)
-})
-
-// speeds are what the tools call a lane's speed.
-var speeds = sync.OnceValue(func() map[string]speed {
-	of := map[string]speed{}
-	for i, l := range lanes() {
-		of[l.Name], of[l.Also] = speed(i), speed(i)
+// speeds are by what the tools call them.
+var speeds = sync.OnceValue(func() map[string]*speed {
+	of := map[string]*speed{}
+	for _, s := range csvtable.Must[speed]("speeds.csv", speedTable) {
+		of[s.Name], of[s.Also] = &s, &s
 	}
 	return of
 })
 
 // width is a number of lanes and their speed; zero parts are unknown.
 type width struct {
-	lanes uint8
-	speed speed
+	lanes int
+	speed *speed
 }
 
-func (w width) known() bool { return w.lanes > 0 && w.speed > 0 }
+func (w width) known() bool { return w.lanes > 0 && w.speed != nil }
 
+// rate is 0 when a part is unknown.
 func (w width) rate() unit.Rate {
-	return unit.Rate(float64(w.lanes)*lanes()[w.speed].Gbps) * unit.Gbps
+	if !w.known() {
+		return 0
+	}
+	return unit.Rate(float64(w.lanes)*w.speed.Gbps) * unit.Gbps
 }
 
 // String is "4xHDR", or "" when a part is unknown.
@@ -57,14 +53,14 @@ func (w width) String() string {
 	if !w.known() {
 		return ""
 	}
-	return fmt.Sprintf("%dx%s", w.lanes, lanes()[w.speed].Name)
+	return fmt.Sprintf("%dx%s", w.lanes, w.speed.Name)
 }
 
 func (w width) fact(source string) cluster.Fact[unit.Rate] { return board.Fact(w.rate(), source) }
 
 // slower reports whether w carries less than v, both known.
 func (w width) slower(v width) bool {
-	return w.known() && v.known() && w.rate() < v.rate()
+	return w.known() && w.rate() < v.rate()
 }
 
 // or is what two ends of a cable say together: the slower, where one knows more
@@ -87,5 +83,5 @@ func parseWidth(s string) (width, bool) {
 	if err != nil || n < 1 || n > 12 {
 		return width{}, false
 	}
-	return width{uint8(n), speeds()[s[x+1:]]}, true
+	return width{n, speeds()[s[x+1:]]}, true
 }

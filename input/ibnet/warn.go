@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"busbar.dev/cluster"
 	"busbar.dev/internal/csvtable"
 )
 
@@ -14,7 +13,6 @@ type notice int
 
 const (
 	badLine notice = iota
-	orphan
 	clash
 	differ
 	unknownSpeed
@@ -67,9 +65,9 @@ func (f *fabric) warn() {
 	}
 }
 
-// scanned is the fragment of a scan. It warns of one that did not see the whole fabric: no cables,
-// neighbours without lines of their own, cables that one end does not list.
-func (f *fabric) scanned(source, format string) *cluster.Fragment {
+// incomplete warns of a scan that did not see the whole fabric: no cables, neighbours without lines of their own,
+// cables that one end does not list.
+func (f *fabric) incomplete() {
 	cables := 0
 	for n := range f.nodes {
 		if nd := &f.nodes[n]; !nd.own {
@@ -90,7 +88,6 @@ func (f *fabric) scanned(source, format string) *cluster.Fragment {
 	if cables == 0 {
 		f.seen[noCable].n = len(f.nodes)
 	}
-	return f.fragment(source, format)
 }
 
 func plural(n int, one, many string) string {

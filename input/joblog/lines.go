@@ -46,14 +46,6 @@ var shapes = sync.OnceValue(func() (all struct {
 	return all
 })
 
-// find notes the rows whose words are in a text, in their order, and reports whether there are some.
-func (r *Reader) find(text string) bool {
-	r.rows = r.rows[:0]
-	shapes().set.Scan(text, func(i int) { r.rows = append(r.rows, i) })
-	slices.Sort(r.rows)
-	return len(r.rows) > 0
-}
-
 // match is the first of these rows that is of a writer and that a text has; nil for none.
 func (r *Reader) match(by string, e *Event, text string) *shape {
 	for _, i := range r.rows {
@@ -94,14 +86,18 @@ func (r *Reader) fill(e *Event, line *lazyre.Regexp, text string) bool {
 	for name, to := range map[string]*string{"op": &e.Op, "host": &e.Host, "bus": &e.Bus} {
 		*to = cmp.Or(g[name], *to)
 	}
-	signal := signals[g["ended"]]
+	signal, in, out := signals[g["ended"]], 0, 0
 	for name, to := range map[string]*int{
 		"seq": &e.Seq, "enqueued": &e.Enqueued, "done": &e.Done, "nranks": &e.NRanks, "rank": &e.Rank,
-		"grouprank": &e.GroupRank, "pid": &e.PID, "code": &e.Code, "signal": &signal,
+		"grouprank": &e.GroupRank, "pid": &e.PID, "code": &e.Code, "signal": &signal, "in": &in, "out": &out,
 	} {
 		if n, err := strconv.Atoi(g[name]); err == nil {
 			*to = n
 		}
+	}
+	if small, large := min(in, out), max(in, out); small > 0 && large%small == 0 &&
+		(strings.Contains(e.Op, "ALLGATHER") || strings.Contains(e.Op, "REDUCE_SCATTER")) {
+		e.NRanks = large / small // one side has the parts of all
 	}
 	if g["ranks"] != "" {
 		e.Ranks = taskList(g["ranks"], min(1<<16, maxListed-r.listed)) // a short line can name very many
@@ -133,7 +129,7 @@ func taskList(s string, most int) []int {
 var signals = map[string]int{"Killed": 9, "Aborted": 6, "Segmentation": 11, "Terminated": 15}
 
 var (
-	groupLine = lazyre.New(`\[PG ID (\d+) PG GUID ([^\s(]+)(?:\(([^)]*)\))? Rank (\d+)\]`)
+	groupLine = lazyre.New(`\[PG (?:ID (\d+) PG GUID )?([^\s(]+)(?:\(([^)]*)\))? Rank (\d+)\]`)
 	// tableLine is one of torchrun's table of ranks that failed, of which the exit code is the last.
 	tableLine = lazyre.New(`^\s*(?:rank\s*: (?P<rank>\d+) \(local_rank: \d+\)|host\s*: (?P<host>\S+)|` +
 		`exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\))`)
@@ -164,7 +160,7 @@ func (r *Reader) torch(text string) {
 	e := Event{Rank: r.rank, Text: text, GroupRank: -1}
 	if m := groupLine.FindStringSubmatch(text); m != nil {
 		e.Group, e.Desc = m[2], m[3]
-		if n, err := strconv.Atoi(m[4]); err == nil && e.Rank < 0 && (m[3] == "default_pg" || m[1] == "0") {
+		if n, err := strconv.Atoi(m[4]); err == nil && e.Rank < 0 && (m[3] == "default_pg" || cmp.Or(m[1], m[2]) == "0") {
 			e.Rank = n
 		}
 	}

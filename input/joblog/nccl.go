@@ -18,7 +18,7 @@ func (r *Reader) records(l *nccllog.Line) {
 			continue
 		}
 		if !read {
-			r.prefix(l.Text[:min(len(l.Text), maxLine)])
+			r.prefix(l.Text)
 			read = true
 		}
 		r.record(rec, Event{Kind: Process, Rank: r.rank, Host: rec.Host, PID: rec.PID, Text: strings.TrimRight(l.Text, " ")})
@@ -55,7 +55,7 @@ func (r *Reader) record(rec *nccllog.Record, e Event) {
 		if p := peerLine.FindStringSubmatch(rec.Text); p != nil {
 			e.Peer = p[1]
 		}
-		r.find(rec.Text)
+		r.rows = shapes().set.All(rec.Text)
 		if s := r.match("nccl", &e, rec.Text); s != nil {
 			e.Kind = s.Kind
 			r.addEvent(e)

@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/input/internal/pyframe"
 	"busbar.dev/input/nccllog"
+	"busbar.dev/internal/alike"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -20,12 +21,16 @@ type Reader struct {
 	num    int          // of the line
 	rank   int
 	time   int64
-	listed int    // ranks in lists of events
-	mark   int    // the first rank that a line is marked with; -1
-	over   bool   // a watchdog gave up: what is written from here on follows from it
-	failed Event  // of the launcher's table that is open
-	rows   []int  // of lines.csv, whose words are in the text at hand
-	wrap   string // that a line had last
+	listed int   // ranks in lists of events
+	mark   int   // the first rank that a line is marked with; -1
+	over   bool  // a watchdog gave up: what is written from here on follows from it
+	failed Event // of the launcher's table that is open
+	rows   []int // of lines.csv, whose words are in the text at hand
+	forms  alike.Memo[form]
+	stamp  string // the last time of a line, as it stands there, and what it is
+	at     int64
+	spoke  int // the rank that the program's last line is of
+	spoken Said
 }
 
 // about is what somebody repeats: a rank, or a host with a process or an address.
@@ -50,7 +55,10 @@ func NewReader(name string) *Reader {
 }
 
 // Log is what was found.
-func (r *Reader) Log() *Log { return &r.log }
+func (r *Reader) Log() *Log {
+	r.speak()
+	return &r.log
+}
 
 // Take takes in a line: prefixes are taken off, then every kind of writer is asked.
 func (r *Reader) Take(l *nccllog.Line) {
@@ -59,13 +67,24 @@ func (r *Reader) Take(l *nccllog.Line) {
 		r.records(l)
 		return
 	}
-	text := r.prefix(l.Text[:min(len(l.Text), maxLine)])
+	text, own := r.prefix(l.Text)
 	if text == "" || r.traceback(text) {
 		return
 	}
 	r.log.Stack = r.log.Stack || strings.HasSuffix(text, "(most recent call first):")
-	if !r.find(text) || !r.written(text) {
-		r.said(text)
+	if (len(r.rows) == 0 || !r.written(text)) && own && !r.over {
+		if r.spoke != r.rank {
+			r.speak()
+		}
+		word := strings.TrimSpace(text)
+		r.spoke, r.spoken = r.rank, Said{r.num, word[:min(len(word), maxText)]}
+	}
+}
+
+// speak keeps the last line of the program itself, of the rank that it is of.
+func (r *Reader) speak() {
+	if _, ok := r.log.Said[r.spoke]; r.spoken.Line > 0 && (ok || len(r.log.Said) < maxSaid) {
+		r.log.Said[r.spoke] = Said{r.spoken.Line, strings.Clone(r.spoken.Text)}
 	}
 }
 
@@ -93,100 +112,100 @@ func (r *Reader) addOnce(e Event, who string, num int) {
 	}
 }
 
-// said keeps a line of the program itself: no line of PyTorch's logger or launcher, and no part of a stack.
-func (r *Reader) said(text string) {
-	word := strings.TrimSpace(text)
-	if r.over || len(word) < 4 || word[0] == '#' || strings.HasPrefix(word, "frame #") ||
-		strings.HasPrefix(text, "*****") || strings.IndexByte("[IWEF", word[0]) >= 0 && loggerLine.MatchString(word) {
-		return
-	}
-	if _, ok := r.log.Said[r.rank]; ok || len(r.log.Said) < maxSaid {
-		r.log.Said[r.rank] = Said{r.num, strings.Clone(word[:min(len(word), maxText)])}
-	}
-}
-
 // loggerLine begins a line of PyTorch's logger in Python: W1112 10:11:47.714000 30050 torch/…
 var loggerLine = lazyre.New(`^\[?[IWEF]\d{4} \d\d:\d\d:\d\d`)
 
-// label is what launchers put before a line: the rank, or torchrun's local rank; mpirun's; srun --label's.
-var label = lazyre.New(`^(?:\[(rank|default)(\d{1,9})\]: ?|\[1,(\d{1,9})\]<std.{0,30}?>: ?|\s{0,3}(\d{1,5}) *: )`)
+// label is what launchers put before a line: torchrun's local rank, srun --label's, the rank, mpirun's.
+var label = lazyre.New(`^(?:\[default(\d{1,9})\]: ?|\s{0,3}(\d{1,5}) *: |\[rank(\d{1,9})\]: ?|` +
+	`\[\d{1,9},(\d{1,9})\]<std.{0,30}?>: ?)`)
 
 // wrapping is what kubectl --prefix, docker compose, Ray, the runtimes of containers and syslog put before a line.
 var wrapping = lazyre.New(`^(?:\[pod/[^\]\s]+\] |\([^()]*\bpid=\d[^()]*\) |[a-z0-9][\w.-]*[-_]\d+ +\| |` +
 	`(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,32}) (?:[\w.-]+ [\w./-]+\[\d+\]: |std(?:out|err) [FP] )|` +
 	`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:\d\d) )`)
 
-// unwrapped is a line without one of them. Most lines have none, and are told by few of their bytes; most others have
-// that of the line before.
-func (r *Reader) unwrapped(text string) string {
-	if r.wrap != "" && strings.HasPrefix(text, r.wrap) {
-		return text[len(r.wrap):]
-	}
-	head := text[:min(len(text), 256)]
-	holds := func(word string) bool { return strings.Contains(head, word) }
-	if len(text) < 12 || text[0] != '(' && text[10] != 'T' && (text[3] != ' ' || !holds("]: ") && !holds(" std")) &&
-		!strings.HasPrefix(text, "[pod/") && (text[0] < '0' || !holds(" | ")) {
-		return text
-	}
-	wrap := wrapping.FindString(head)
-	if text[0] == '(' || text[0] == '[' { // the others are of one line, and more may follow the same time
-		r.wrap = wrap
-	}
-	return text[len(wrap):]
+// form is what lines have in common that differ in nothing but which digits they hold.
+type form struct {
+	from  int    // where the text begins, behind what launchers and loggers put before it
+	marks []mark // there
+	stamp []int  // places of the time with which the text begins
+	rows  []int  // of lines.csv, whose words are in the text
+	own   bool   // it may be of the program itself: no line of PyTorch's logger or launcher, and no part of a stack
 }
 
-// prefix takes off what launchers and loggers put before a line, and keeps the rank and the time that it tells.
-func (r *Reader) prefix(text string) string {
-	r.rank, r.time = -1, 0
-	text = strings.TrimRight(text, " ")
+// mark is the number of a rank, by a group of label.
+type mark struct{ group, from, to int }
+
+func newForm(line string) (f form) {
+	text := line
 	for range 4 {
-		if rest := r.unwrapped(text); rest != text {
-			text = rest
+		if wrap := wrapping.FindString(text[:min(len(text), 256)]); wrap != "" {
+			text = text[len(wrap):]
 			continue
 		}
-		if text == "" || text[0] != '[' && (text[0] > '9' || !strings.Contains(text[:min(len(text), 16)], ":")) {
-			break
-		}
-		var m []string
-		if text[0] != '[' || strings.IndexByte("rd1", text[min(1, len(text)-1)]) >= 0 {
-			m = label.FindStringSubmatch(text)
-		}
+		m := label.FindStringSubmatchIndex(text)
 		if m == nil {
-			r.clock(text)
+			f.stamp = stamp.FindStringSubmatchIndex(text)
 			break
 		}
-		text = text[len(m[0]):]
-		switch n, _ := strconv.Atoi(m[2] + m[3] + m[4]); {
-		case m[4] != "":
+		at := len(line) - len(text)
+		for g := 1; 2*g < len(m); g++ {
+			if m[2*g] >= 0 {
+				f.marks = append(f.marks, mark{g, at + m[2*g], at + m[2*g+1]})
+			}
+		}
+		text = text[m[1]:]
+	}
+	f.from, f.rows = len(line)-len(text), shapes().set.All(text)
+	word := strings.TrimSpace(text)
+	f.own = len(word) >= 4 && word[0] != '#' && !strings.HasPrefix(word, "frame #") &&
+		!strings.HasPrefix(text, "*****") && !loggerLine.MatchString(word)
+	return f
+}
+
+// prefix takes off what launchers and loggers put before a line, and keeps the rank and the time that it tells. own
+// reports a line that may be of the program itself.
+func (r *Reader) prefix(text string) (rest string, own bool) {
+	text = strings.TrimRight(text[:min(len(text), maxLine)], " ")
+	f := r.forms.Of(text, newForm)
+	r.rank, r.time, r.rows = -1, 0, f.rows
+	for _, m := range f.marks {
+		switch n, _ := strconv.Atoi(text[m.from:m.to]); {
+		case m.group == 1: // a local rank, unless another mark stands beside it
+			r.rank = cmp.Or(1+r.rank, 1+n) - 1
+		case m.group == 2:
 			r.rank = n
-		case m[1] != "default":
+		default:
 			if r.rank = n; r.mark < 0 {
 				r.mark = n
 			}
 			r.log.Several = r.log.Several || r.mark != n
-		case r.rank < 0:
-			r.rank = n // a local rank, unless the other mark follows
 		}
 	}
-	return text
+	if text = text[f.from:]; f.stamp != nil {
+		r.clock(text, f.stamp)
+	}
+	return text, f.own
 }
 
 // stamp is the time of PyTorch's lines, [E1116 02:35:23.156796868 …, and of NCCL's, [2026-11-16 02:36:09].
 var stamp = lazyre.New(`^\[(?:[IWEF](\d\d)(\d\d) |\d{4}-(\d\d)-(\d\d)[ T])(\d\d:\d\d:\d\d(?:\.\d{1,9})?)`)
 
 // clock reads the time of a line. Without a year, an order within it is all that can be had: that is one of 366 days.
-func (r *Reader) clock(text string) {
-	m := stamp.FindStringSubmatch(text)
-	if m == nil {
-		return
+func (r *Reader) clock(text string, places []int) {
+	if at := text[:places[1]]; at != r.stamp { // most lines have the time of the one before
+		r.stamp, r.at = at, 0
+		var m [6]string
+		for i := range m {
+			m[i] = text[max(places[2*i], 0):max(places[2*i+1], 0)]
+		}
+		if t, err := time.Parse("01 02 15:04:05", m[1]+m[3]+" "+m[2]+m[4]+" "+m[5]); err == nil {
+			r.at = int64(t.Sub(time.Date(0, 1, 0, 0, 0, 0, 0, time.UTC)))
+			r.log.First = cmp.Or(r.log.First, r.at)
+			r.log.Last = max(r.log.Last, r.at)
+		}
 	}
-	t, err := time.Parse("01 02 15:04:05", m[1]+m[3]+" "+m[2]+m[4]+" "+m[5])
-	if err != nil {
-		return
-	}
-	r.time = int64(t.Sub(time.Date(0, 1, 0, 0, 0, 0, 0, time.UTC)))
-	r.log.First = cmp.Or(r.log.First, r.time)
-	r.log.Last = max(r.log.Last, r.time)
+	r.time = r.at
 }
 
 // traceback follows Python's tracebacks, of one rank each, to their last line.
@@ -216,7 +235,7 @@ func (r *Reader) traceback(text string) bool {
 	}
 	delete(r.traces, r.rank)
 	e := Event{Kind: Exception, Rank: r.rank, Text: word, Desc: cmp.Or(t.own, t.frame)}
-	switch r.find(word); {
+	switch {
 	case r.match("cuda", &e, word) != nil:
 		e.Kind = CUDAError
 	case strings.Contains(word, "clients joined"), strings.Contains(word, "Detected mismatch between collectives"):

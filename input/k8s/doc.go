@@ -2,17 +2,16 @@
 // networks as node labels.
 //
 // It reads Node objects ("kubectl get nodes -o yaml" or "-o json", one node, a list or several documents; "kubectl
-// describe node"), the
-// configuration of a kind cluster, and Kueue's manifests, of which a Topology says which labels are levels. Labels that
+// describe node") and Kueue's manifests, of which a Topology says which labels are levels. Labels that
 // name switches become switches, labels that name other groupings (accelerator domains, racks, zones) become groupings,
 // and capacities and GPU labels become devices. Manifests without nodes are no error: the levels are a warning. Other
 // kinds of object are ignored. YAML anchors and aliases are refused.
 package k8s
 
 import (
-	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -33,17 +32,10 @@ var skipped = []string{
 	"managedFields", "images", "volumesAttached", "volumesInUse", "daemonEndpoints",
 }
 
-// Match reports whether the text holds Node objects, a kind cluster or Kueue's
-// manifests.
+// Match reports whether the text holds Node objects or Kueue's manifests.
 func Match(data []byte) bool {
 	s := string(data)
-	if !strings.Contains(s, "apiVersion") {
-		return false
-	}
-	if strings.Contains(s, kueue) || strings.Contains(s, "kind.x-k8s.io/") {
-		return true
-	}
-	return nodeKind.Match(data)
+	return strings.Contains(s, "apiVersion") && (strings.Contains(s, kueue) || nodeKind.Match(data))
 }
 
 // nodeKind is kind: Node, also with quotes, NodeList, or in compact JSON.
@@ -135,23 +127,14 @@ func (o *objects) object(v *yamldoc.Value, depth int) {
 	if depth > maxLists {
 		return
 	}
-	if v.Kind == yamldoc.List {
-		for _, item := range v.Items {
-			o.object(&item, depth+1)
-		}
-		return
+	for _, item := range slices.Concat(v.List(), v.Get("items").List()) {
+		o.object(&item, depth+1)
 	}
 	kind, api := v.Get("kind").Str(), v.Get("apiVersion").Str()
 	switch {
-	case api == "" && kind == "":
-		return
+	case kind == "NodeList":
+		o.known++
 	case v.Get("items").List() != nil || strings.HasSuffix(kind, "List"):
-		for _, item := range v.Get("items").List() {
-			o.object(&item, depth+1)
-		}
-		if kind == "NodeList" {
-			o.known++
-		}
 	case kind == "Node":
 		o.known++
 		n := node{
@@ -164,9 +147,6 @@ func (o *objects) object(v *yamldoc.Value, depth int) {
 		if o.node(n) {
 			o.health(&n, v)
 		}
-	case kind == "Cluster" && strings.HasPrefix(api, "kind.x-k8s.io/"):
-		o.known++
-		o.kindCluster(v)
 	case strings.HasPrefix(api, kueue), v.Get("metadata", "labels", kueue+"queue-name") != nil: // a job has a queue
 		o.known++
 		if kind == "Topology" {
@@ -190,25 +170,6 @@ func (o *objects) node(n node) bool {
 		return true
 	}
 	return false
-}
-
-// kindCluster reads the nodes of a kind configuration. They have no names
-// there; kind makes them from the cluster's name and the role.
-func (o *objects) kindCluster(v *yamldoc.Value) {
-	name := cmp.Or(v.Get("name").Str(), "kind")
-	count := map[string]int{}
-	list := v.Get("nodes").List()
-	for _, n := range list {
-		role := cmp.Or(n.Get("role").Str(), "control-plane")
-		count[role]++
-		host := name + "-" + role
-		if count[role] > 1 {
-			host = fmt.Sprintf("%s%d", host, count[role])
-		}
-		o.node(node{name: host, line: n.LineNum(), labels: n.Get("labels")})
-	}
-	o.f.Warnf(v.LineNum(), "", "a kind configuration names no nodes: %d are called as kind calls those of a cluster %q",
-		len(list), name)
 }
 
 // fillFragment turns what was collected into the fragment.

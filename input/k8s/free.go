@@ -11,7 +11,7 @@ import (
 // FreeNodes lists the nodes of "kubectl get nodes -o json" (or yaml) that are ready, may be scheduled on, and have all
 // of their GPUs free. Pods are counted where the text has them: kubectl get nodes,pods -A -o json.
 func FreeNodes(text string) ([]string, error) {
-	docs, err := yamldoc.Parse(text, "managedFields", "images", "volumesAttached", "volumesInUse", "daemonEndpoints")
+	docs, err := yamldoc.Parse(text, skipped...)
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,6 @@ func FuzzRead(f *testing.F) {
 		obj("n1", "@nvidia.com/gpu=8", "nvidia.com/gpu.product=H100", "nvidia.com/gpu.memory=81559", "@rdma/hca=8",
 			awsLayer+"1=a", awsLayer+"2=b"),
 		`{"apiVersion":"v1","items":[{"kind":"Node","metadata":{"name":"a","labels":{"network.topology.nvidia.com/leaf":"l"}}}],"kind":"List"}`,
-		"kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- role: worker\n  labels: "+
-			"{cloud.provider.com/topology-rack: r}\n",
 		"apiVersion: kueue.x-k8s.io/v1beta1\nkind: Topology\nmetadata: {name: t}\nspec:\n  levels: [{nodeLabel: a/b}]\n"+
 			"---\napiVersion: batch/v1\nkind: Job\nmetadata: {annotations: {kueue.x-k8s.io/podset-required-topology: a/b}}\n",
 		"log\napiVersion: v1\nkind: Node\nmetadata:\n  name: x\nend of log\n")

@@ -14,6 +14,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
@@ -41,11 +42,17 @@ var (
 		`Lnk(Cap|Sta):.*Speed ([\d.]+)GT/s(?: \(\w+\))?, Width x(\d+)|Capabilities: .*(Root Port))`)
 )
 
+var offBus = cluster.Warning{
+	ID: "off-bus", Severity: "error",
+	Fix: "dmesg for Xid 79 and PCIe errors; power-cycle the node, else reseat or replace the device and check its power",
+}
+
 // function is a PCI function.
 type function struct {
 	board.Func
 	bus, below string // 0000:17; of a bridge, the one behind it
 	numa       int
+	gone       int // the line that shows nothing but ones in its configuration
 	name       string
 }
 
@@ -85,6 +92,9 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 			m.own[fn.bus] = m.own[fn.bus] || class == "0600" || strings.HasSuffix(fn.bus, ":00")
 			m.funcs, m.at[addr] = append(m.funcs, fn), fn
 		}
+		if strings.HasSuffix(text, " (rev ff)") {
+			fn.gone = num
+		}
 		if fn.ID.Class != class || fn.ID.Vendor != vendor || len(m.funcs) > 1<<16 {
 			return fmt.Errorf("%s:%d: %s is another device than above; expected the list of one machine; split the file", name,
 				num, addr)
@@ -100,6 +110,13 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil,
 			fmt.Errorf("%s: no GPU and no NIC; expected the output of lspci -vv, such as 17:00.0 3D controller: NVIDIA "+
 				"Corporation GH100 [H100 SXM5 80GB]", name)
+	}
+	for _, fn := range m.funcs {
+		if d := t.ByPCI(fn.Addr); d >= 0 && fn.gone > 0 {
+			warn.Found(f, fn.gone, t.Devices[d].Name, offBus,
+				"%s does not answer on PCIe (rev ff): off the bus or without power",
+				fn.Addr)
+		}
 	}
 	return f, nil
 }

@@ -1,6 +1,7 @@
 package lspci
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -42,6 +43,22 @@ const text = `00:00.0 Host bridge: Intel Corporation Device 09a2 (rev 04)
 	NUMA node: 0
 2b:00.0 USB controller: Intel Corporation Device 1234
 `
+
+// A device that reads as nothing but ones is off the bus; its other functions are no devices.
+func TestOffTheBus(t *testing.T) {
+	const gpu = "%s:00.0 VGA compatible controller: NVIDIA Corporation Device 2230 (rev %s)\n%[1]s:00.1 Audio device: " +
+		"NVIDIA Corporation Device 1aef (rev %[2]s)\n"
+	f := whole.Text(t, fmt.Sprintf(gpu+gpu, "3b", "a1", "5e", "ff"))
+	var lost []string
+	for _, w := range f.Warnings {
+		if w.ID == "off-bus" {
+			lost = append(lost, w.Where)
+		}
+	}
+	if len(lost) != 1 || lost[0] != "gpu1" {
+		t.Error(lost)
+	}
+}
 
 func TestRead(t *testing.T) {
 	f := whole.Text(t, "$ sudo lspci -vv\n"+text)

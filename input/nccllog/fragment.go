@@ -21,8 +21,13 @@ func (l *Log) Fragment() *cluster.Fragment {
 	for _, h := range l.Hosts {
 		hosts[h] = &cluster.NodeType{}
 	}
-	l.addGPUs(f, hosts)
+	vendor := "nvidia"
+	if l.AMD {
+		vendor = "amd"
+	}
+	l.addGPUs(f, vendor, hosts)
 	l.addNICs(hosts)
+	l.addSeats(vendor, hosts)
 	types := cluster.Types{}
 	for _, h := range l.Hosts {
 		if t := hosts[h]; len(t.Devices) > 0 {
@@ -40,7 +45,7 @@ func (l *Log) Fragment() *cluster.Fragment {
 }
 
 // addGPUs adds each GPU once, whatever communicators it took part in.
-func (l *Log) addGPUs(f *cluster.Fragment, hosts map[string]*cluster.NodeType) {
+func (l *Log) addGPUs(f *cluster.Fragment, vendor string, hosts map[string]*cluster.NodeType) {
 	gpus := map[string]map[cluster.PCI]int{}
 	for _, m := range l.Comms {
 		for _, k := range m.Ranks {
@@ -62,10 +67,6 @@ func (l *Log) addGPUs(f *cluster.Fragment, hosts map[string]*cluster.NodeType) {
 		f.Warnf(0, x.host, "GPU %d stands here at %s and later at another address: the log is of two runs on machines of "+
 			"one "+
 			"name; the later one is taken", x.dev, x.pci)
-	}
-	vendor := "nvidia"
-	if l.AMD {
-		vendor = "amd"
 	}
 	for host, index := range gpus {
 		for _, pci := range slices.Sorted(maps.Keys(index)) {

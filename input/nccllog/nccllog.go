@@ -45,17 +45,9 @@ type Pos struct {
 
 // Match reports whether a text holds records of NCCL.
 func Match(data []byte) bool {
-	for _, level := range []string{"NCCL INFO ", "NCCL WARN "} {
-		rest := data
-		for range 100 { // prose may speak of these words before a record comes
-			i := bytes.Index(rest, []byte(level))
-			if i < 0 {
-				break
-			}
-			if i == 0 || rest[i-1] == ' ' || rest[i-1] == '\n' {
-				return true
-			}
-			rest = rest[i+len(level):]
+	for _, mark := range []string{" NCCL INFO ", "\nNCCL INFO ", " NCCL WARN ", "\nNCCL WARN "} {
+		if bytes.HasPrefix(data, []byte(mark[1:])) || bytes.Contains(data, []byte(mark)) {
+			return true
 		}
 	}
 	return false

@@ -12,21 +12,18 @@ import (
 )
 
 // form is how a benchmark other than nccl-tests prints its tables, or a script those of nccl-tests. What the named
-// groups of heads and rows give: op, ranks; the size, with a unit that counts by 1024, or in gb, which counts
-// by 1000; the time in us; the rates alg and bus in GB/s,
-// algGb and busGb in Gb/s, and all for what all ranks of an all-reduce send, of a size that the text says; nodes, per
-// node, and the algorithm.
+// groups of heads and rows give: op, ranks; the size, with a unit that counts by 1024; the time in us; the rates alg
+// and bus in GB/s, and all for what all ranks of an all-reduce send, of a size that the text says; nodes, per node, and
+// the algorithm.
 type form struct {
 	word string // that heads and rows hold
 	head *lazyre.Regexp
 	row  *lazyre.Regexp
-	once bool // a head announces one row
 	own  bool // the figures are those of nccl-tests, and not of torch.distributed
 }
 
-// Of the ml-engineering book's benchmarks, whose all_reduce_latency_comp.py compares one payload with many small ones;
-// of people who print nccl-tests in fewer columns, and of those who give speeds of transfer. An example stands above
-// each.
+// Of the ml-engineering book's benchmark; of people who print nccl-tests in fewer columns, and of those who give speeds
+// of transfer. An example stands above each.
 var forms = []form{
 	// The average bandwidth of all_reduce over 8 ranks (5 warmups / 20 trials):
 	// |    32KB |   0.92GBps |   0.52GBps |
@@ -34,14 +31,6 @@ var forms = []form{
 		word: "The average bandwidth of ",
 		head: lazyre.New(`The average bandwidth of (?P<op>\w+) over (?P<ranks>\d{1,7}) ranks`),
 		row:  lazyre.New(`^\|\s*(?P<size>[\d.]+[KMGT]?i?B)\s*\|\s*(?P<bus>[\d.]+) ?GBps\s*\|\s*(?P<alg>[\d.]+) ?GBps\s*\|`),
-	},
-	// ----------- 1000x 0.004GB ----------------
-	// busbw: 374.391 Gbps
-	{
-		word: "GB -",
-		head: lazyre.New(`^-{3,} (?P<times>\d{1,7})x (?P<gb>[\d.]+)GB -{3,}$`),
-		row:  lazyre.New(`^(?:algbw: (?P<algGb>[\d.]+)|busbw: (?P<busGb>[\d.]+)) Gbps$`),
-		once: true,
 	},
 	// size (B)  time (us)  algbw (GB/s)  busbw (GB/s)
 	// 32_768    43.83      0.75          1.31
@@ -95,7 +84,7 @@ func (p *parser) formLine(num int, body string) bool {
 		return false
 	}
 	g := t.form.row.Groups(body)
-	if g == nil || t.form.once && t.announced == nil {
+	if g == nil {
 		return false
 	}
 	p.formRow(t, num, g)
@@ -105,40 +94,36 @@ func (p *parser) formLine(num int, body string) bool {
 // opWords are what benchmarks on torch.distributed call collectives of nccl-tests.
 var opWords = strings.NewReplacer("all_to_all", "alltoall", "pt2pt", "sendrecv")
 
-// formHead begins a table, or goes on with one of several rows with a head each.
+// formHead begins a table.
 func (p *parser) formHead(num int, f *form, g map[string]string) {
 	program := ""
 	if op := g["op"]; op != "" {
 		program = opWords.Replace(op) + "_perf"
-	} else if g["times"]+g["sum"] != "" {
+	} else if g["sum"] != "" {
 		program = "all_reduce_perf"
 	}
-	again := func(t *Table) bool { return t.form == f && t.Test == program && (g["times"] != "") }
-	t := p.fresh(num, func(t *Table) bool { return !again(t) && (t.done() || t.world > 0) })
+	t := p.fresh(num, func(t *Table) bool { return t.done() || t.world > 0 })
 	if t == nil {
 		return
 	}
-	if !again(t) {
-		t.form = f
-		ranks, _ := strconv.Atoi(g["ranks"])
-		if t.world = cmp.Or(ranks, p.world); f.own {
-			t.world = p.serial
-		} else {
-			t.gpu = p.gpu
-		}
-		if t.Library = cmp.Or(t.Library, p.release); p.layout.ranks() == t.world {
-			t.layout = p.layout
-		}
-		if program != "" {
-			t.Test, t.OpFrom = program, "header"
-		}
+	t.form = f
+	ranks, _ := strconv.Atoi(g["ranks"])
+	if t.world = cmp.Or(ranks, p.world); f.own {
+		t.world = p.serial
+	} else {
+		t.gpu = p.gpu
 	}
-	t.announced = g
+	if t.Library = cmp.Or(t.Library, p.release); p.layout.ranks() == t.world {
+		t.layout = p.layout
+	}
+	if program != "" {
+		t.Test, t.OpFrom = program, "header"
+	}
 }
 
 // formRow files a row of the table at hand. What it does not say follows from what it says.
 func (p *parser) formRow(t *Table, num int, g map[string]string) {
-	figure := func(name string) float64 { return figureOf(cmp.Or(g[name], t.announced[name])) }
+	figure := func(name string) float64 { return figureOf(g[name]) }
 	dtype := "float"
 	if g["per"] != "" {
 		dtype = cmp.Or(p.dtype, dtype)
@@ -146,12 +131,12 @@ func (p *parser) formRow(t *Table, num int, g map[string]string) {
 			return
 		}
 	}
-	size := 1e9 * figure("gb")
+	size := 0.0
 	if m := binarySize.FindStringSubmatch(g["size"]); m != nil {
 		size = figureOf(m[1]) * float64(int64(1)<<(10*strings.Index(" KMGT", cmp.Or(m[2], " "))))
 	}
 	micros := figure("us")
-	alg, bus := figure("alg")+figure("algGb")/8, figure("bus")+figure("busGb")/8
+	alg, bus := figure("alg"), figure("bus")
 	factor := opOf(t.Test).BusFactor(t.world)
 	switch {
 	case figure("all") > 0: // bytes × 2 (ranks − 1) over the time
@@ -164,7 +149,6 @@ func (p *parser) formRow(t *Table, num int, g map[string]string) {
 	case bus == 0:
 		bus = alg * factor
 	}
-	t.announced = nil // every rank prints the same
 	micros = cmp.Or(micros, size/alg/1e3)
 	if !(size >= 1 && size <= 1e15 && micros > 0 && micros < 1e12) {
 		p.out.Unused++

@@ -2,39 +2,18 @@ package nccltests
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/coll"
 	"busbar.dev/input/internal/board"
 )
 
-// Fragment lists the hosts with the GPUs that took part and the largest size of
-// each table. Hosts with the same GPUs share a node type.
+// Fragment lists the hosts with the GPUs that took part. Hosts with the same GPUs share a node type.
 func (o *Output) Fragment(source string) *cluster.Fragment {
 	f := &cluster.Fragment{Format: Format, Source: source}
 	f.Warnings = append(f.Warnings, o.Warnings...)
-	o.addHosts(f)
-	for i := range o.Tables {
-		o.Tables[i].addBench(f)
-	}
-	return f
-}
-
-// seat is a GPU as a rank line shows it. The CUDA ordinal and the bus count only where the
-// line has no whole address.
-func (r Rank) seat() Rank {
-	r.Rank = 0
-	if r.PCI != "" {
-		r.Bus, r.Device = "", 0
-	}
-	return r
-}
-
-func (o *Output) addHosts(f *cluster.Fragment) {
 	hosts := map[string]map[Rank]bool{}
 	var order []string
 	for i := range o.Tables {
@@ -50,6 +29,17 @@ func (o *Output) addHosts(f *cluster.Fragment) {
 	for _, host := range order {
 		types.AddNode(f, host, nodeType(hosts[host]))
 	}
+	return f
+}
+
+// seat is a GPU as a rank line shows it. The CUDA ordinal and the bus count only where the
+// line has no whole address.
+func (r Rank) seat() Rank {
+	r.Rank = 0
+	if r.PCI != "" {
+		r.Bus, r.Device = "", 0
+	}
+	return r
 }
 
 // nodeType makes the node of one host.
@@ -96,28 +86,4 @@ func vendor(model string) string {
 		return ""
 	}
 	return "nvidia"
-}
-
-// addBench adds the largest size of the table. The number of hosts is known only
-// when every rank has its line.
-func (t *Table) addBench(f *cluster.Fragment) {
-	p, _, _ := t.largest()
-	if p == nil {
-		return
-	}
-	half := cmp.Or(p.Out, p.In)
-	if half == nil || half.PrintedBus == 0 {
-		return
-	}
-	b := cluster.Bench{
-		Op: "unknown", Ranks: t.NRanks(), Size: p.Size, Bus: half.PrintedBus, From: fmt.Sprintf("%s:%d", f.Source, p.Line),
-	}
-	if t.Op != coll.None {
-		b.Op = t.Op.String()
-	}
-	if len(t.Ranks) == b.Ranks {
-		hosts, _ := t.perHost()
-		b.Hosts = len(hosts)
-	}
-	f.Benches = append(f.Benches, b)
 }

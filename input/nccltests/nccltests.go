@@ -76,8 +76,7 @@ type Table struct {
 	algo   string // that was forced, as a row says
 	gpu    string // as the text before the table says
 
-	form      *form             // of who prints it; nil: nccl-tests
-	announced map[string]string // by the head of a row that comes next
+	form *form // of who prints it; nil: nccl-tests
 }
 
 // shape is how many nodes with how many GPUs each; of none where nothing says it.
@@ -104,17 +103,24 @@ func Match(data []byte) bool {
 		bytes.Contains(data[i:min(len(data), i+300)], []byte("(elements)")) {
 		return true
 	}
-	return matchForms(data)
+	return matchForms(data) || lines.Find(data, "Rank ", func(text string) bool {
+		return rankLine.MatchString(heading(text))
+	})
 }
 
-// Read turns the output into a fragment: hosts with the GPUs that took part, and
-// the largest size of each table as a measured collective.
+// Read turns the output into a fragment: hosts with the GPUs that took part.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	out, err := ReadOutput(name, r)
 	if err != nil {
 		return nil, err
 	}
-	return out.Fragment(name), nil
+	f := out.Fragment(name)
+	if len(f.Hosts) == 0 {
+		return nil,
+			fmt.Errorf("%s: tables of %s without lines such as \"# Rank 0 … on node1 device 0 …\": nothing says what "+
+				"they ran on; busbar doctor judges the rates", name, Format)
+	}
+	return f, nil
 }
 
 // ReadOutput reads the text as it is.

@@ -119,6 +119,18 @@ func (t *Table) Name(op coll.Kind) {
 	}
 }
 
+// Best is the highest busbw that the rows print, and the algbw of that row.
+func (t *Table) Best() (bus, alg unit.Rate) {
+	for _, s := range t.Sweeps {
+		for i := range s.Points {
+			if o := s.Points[i].Out; o != nil && o.PrintedBus > bus {
+				bus, alg = o.PrintedBus, o.PrintedAlg
+			}
+		}
+	}
+	return bus, alg
+}
+
 // Sweeps are those of all tables that have times. The error names the first line that no sweep can have.
 func (o *Output) Sweeps() (result.Sweeps, error) {
 	var list result.Sweeps

@@ -26,35 +26,28 @@ func table(t *testing.T, k coll.Kind) (synth.Machine, synth.Sweep, string) {
 	return m, list[0], text
 }
 
-// What a table and the file of option -J say of one run is the run.
+// What a table says of one run is the run.
 func TestSyntheticRun(t *testing.T) {
 	for _, k := range []coll.Kind{
 		coll.AllReduce, coll.AllGather, coll.ReduceScatter, coll.Broadcast, coll.Reduce, coll.AllToAll,
 	} {
-		m, g, text := table(t, k)
-		doc, err := m.TableJSON(&g)
+		_, g, text := table(t, k)
+		out, err := ReadOutput("f", strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err1 := ReadOutput("f", strings.NewReader(text))
-		b, err2 := ReadJSON("f", []byte(doc))
-		if err1 != nil || err2 != nil {
-			t.Fatal(err1, err2)
+		tab := &out.Tables[0]
+		nodes, per, ok := tab.Layout()
+		if len(out.Tables) != 1 || out.Unused+out.Untimed != 0 || tab.Op != k || nodes != g.Nodes || per != g.PerNode ||
+			!ok || release(tab.Library) != g.NCCL {
+			t.Errorf("%s: %+v", k, tab)
+			continue
 		}
-		for form, out := range map[string]*Output{"text": a, "json": b} {
-			tab := &out.Tables[0]
-			nodes, per, ok := tab.Layout()
-			if len(out.Tables) != 1 || out.Unused+out.Untimed != 0 || tab.Op != k || nodes != g.Nodes || per != g.PerNode ||
-				!ok || release(tab.Library) != g.NCCL {
-				t.Errorf("%s %s: %+v", k, form, tab)
-				continue
-			}
-			rows := points(tab)
-			for i, us := range g.Micros {
-				if math.Abs(rows[i].Out.Time.Mean.Micros()-us) > 0.006 || math.Abs(rows[i].In.Time.Mean.Micros()-1.01*us) > 0.006 {
-					t.Errorf("%s %s: %d bytes take %v and %v, want %v", k, form, rows[i].Size, rows[i].Out.Time.Mean.Micros(),
-						rows[i].In.Time.Mean.Micros(), us)
-				}
+		rows := points(tab)
+		for i, us := range g.Micros {
+			if math.Abs(rows[i].Out.Time.Mean.Micros()-us) > 0.006 || math.Abs(rows[i].In.Time.Mean.Micros()-1.01*us) > 0.006 {
+				t.Errorf("%s: %d bytes take %v and %v, want %v", k, rows[i].Size, rows[i].Out.Time.Mean.Micros(),
+					rows[i].In.Time.Mean.Micros(), us)
 			}
 		}
 	}
@@ -87,9 +80,6 @@ func TestCutTable(t *testing.T) {
 				if !want[line(&got[i])] {
 					t.Errorf("%s: cut at %q: a row %s", k, text[cut-20:cut], line(&got[i]))
 				}
-			}
-			if f := out.Fragment("f"); len(got) > 0 && (len(f.Benches) != 1 || f.Benches[0].Size != got[len(got)-1].Size) {
-				t.Errorf("%s: cut at %q: %d rows, benches %+v", k, text[cut-20:cut], len(got), f.Benches)
 			}
 			if len(got) < last {
 				t.Errorf("%s: cut at %q: %d rows; a shorter text has %d", k, text[cut-20:cut], len(got), last)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/unit"
 )
 
@@ -63,28 +64,14 @@ func (b *builder) port(n *element) cluster.Port {
 // sockets.
 func netKind(id *cluster.PCIID, label string) cluster.NetKind {
 	id = cmp.Or(id, &cluster.PCIID{})
-	switch {
-	case id.Vendor == "1d0f" && strings.HasPrefix(id.Device, "efa"), strings.HasPrefix(label, "rdmap"),
-		strings.HasPrefix(label, "efa"):
-		return cluster.EFA
-	case strings.HasPrefix(label, "cxi"):
-		return cluster.Slingshot
-	case strings.HasPrefix(label, "hfi1"), strings.HasPrefix(id.Class, "0208"):
-		return cluster.OmniPath
-	case strings.HasPrefix(id.Class, "0207"):
-		return cluster.InfiniBand
-	case strings.HasPrefix(id.Class, "02") && isRDMA(label):
-		return cluster.RoCE
-	case strings.HasPrefix(id.Class, "02"):
-		return cluster.Ethernet
+	rdma := strings.HasPrefix(id.Class, "0207") ||
+		slices.ContainsFunc([]string{"mlx", "bnxt_re", "irdma", "roce", "ionic"},
+			func(p string) bool { return strings.HasPrefix(label, p) })
+	kind := board.NetKind(*id, label, rdma, "")
+	if kind == cluster.Ethernet && !strings.HasPrefix(id.Class, "02") {
+		return "" // nobody said what it is
 	}
-	return ""
-}
-
-// isRDMA reports the name of an RDMA device rather than of an interface.
-func isRDMA(label string) bool {
-	return slices.ContainsFunc([]string{"mlx", "bnxt_re", "irdma", "roce", "ionic"},
-		func(p string) bool { return strings.HasPrefix(label, p) })
+	return kind
 }
 
 // swapGUID turns NCCL's number, the network's byte order read as the host's,

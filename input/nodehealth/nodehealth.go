@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -61,30 +62,41 @@ type component struct {
 // an error it gives what stands before that.
 func ReadGpud(name string, r io.Reader) ([]finding.Finding, error) {
 	l := list{what: "gpud"}
-	dec := json.NewDecoder(r)
-	for answers := 0; ; answers++ {
-		t, err := dec.Token()
-		if errors.Is(err, io.EOF) && answers > 0 {
-			return l.whole(), nil
-		}
+	return l.answers(name, r, "the JSON list of gpud's /v1/states", func(in *json.Decoder) error {
+		t, err := in.Token()
 		if err == nil && t != json.Delim('[') {
 			err = fmt.Errorf("%v", t)
 		}
-		for err == nil && dec.More() {
+		for err == nil && in.More() {
 			var c component
-			if err = dec.Decode(&c); err != nil {
-				break
-			}
+			err = in.Decode(&c)
 			for _, s := range c.States {
 				l.add("-"+c.Component, s.Health, ": "+c.Component+" is ",
 					words(s.Suggest.Description, strings.Join(s.Suggest.Actions, ", ")), s.Reason, s.Error)
 			}
 		}
-		if err == nil {
-			_, err = dec.Token()
+		if err != nil {
+			return err
+		}
+		if _, err = in.Token(); err != nil {
+			return fmt.Errorf("the list does not end: %v", err)
+		}
+		return nil
+	})
+}
+
+// answers reads one answer after another.
+func (l *list) answers(name string, r io.Reader, want string, read func(in *json.Decoder) error) ([]finding.Finding,
+	error,
+) {
+	in := json.NewDecoder(r)
+	for n := 0; ; n++ {
+		err := read(in)
+		if errors.Is(err, io.EOF) && n > 0 {
+			return l.whole(), nil
 		}
 		if err != nil {
-			return l.whole(), fmt.Errorf("%s: %w; expected the JSON list of gpud's /v1/states, to its end", name, err)
+			return l.whole(), fmt.Errorf("%s: %w; expected %s, to its end", name, err, want)
 		}
 	}
 }
@@ -93,32 +105,22 @@ func ReadGpud(name string, r io.Reader) ([]finding.Finding, error) {
 // gives what stands before that.
 func ReadVerdict(name string, r io.Reader) ([]finding.Finding, error) {
 	l := list{what: "NVIDIA Health Validation", id: "health-validation"}
-	dec := json.NewDecoder(r)
-	for answers := 0; ; answers++ {
+	return l.answers(name, r, "the JSON verdict of NVIDIA Health Validation", func(in *json.Decoder) error {
 		var doc map[string]any
-		err := dec.Decode(&doc)
-		if errors.Is(err, io.EOF) && answers > 0 {
-			return l.whole(), nil
+		if err := in.Decode(&doc); err != nil {
+			return err
 		}
 		overall, ok := doc["overall_severity"].(string)
-		if err == nil && !ok {
-			err = errors.New("no overall_severity")
+		if !ok {
+			return errors.New("no overall_severity")
 		}
-		if err == nil {
-			one := list{what: l.what, id: l.id}
-			err = one.affected(doc, 0)
-			if severity, _, bad := judge(overall); bad && !finding.AtLeast(one.found, severity) {
-				one.add("", overall, ": the node is ", "")
-			}
-			// maps have no order
-			slices.SortFunc(one.found, func(a, b finding.Finding) int { return strings.Compare(a.Text, b.Text) })
-			room := min(len(one.found), maxFindings-len(l.found))
-			l.found, l.more = append(l.found, one.found[:room]...), l.more+one.more+len(one.found)-room
+		before := len(l.found)
+		err := l.affected(doc, 0)
+		if severity, _, bad := judge(overall); bad && !finding.AtLeast(l.found[before:], severity) {
+			l.add("", overall, ": the node is ", "")
 		}
-		if err != nil {
-			return l.whole(), fmt.Errorf("%s: %w; expected the JSON verdict of NVIDIA Health Validation, to its end", name, err)
-		}
-	}
+		return err
+	})
 }
 
 // affected adds the components that a verdict names.
@@ -139,10 +141,8 @@ func (l *list) affected(v any, depth int) (err error) {
 			entities, _ := v["entities"].([]any)
 			l.add("-"+category, word, ": "+category+" is ", "", joined(checks), joined(entities))
 		}
-		for _, x := range v {
-			if _, deep := x.(string); !deep {
-				err = cmp.Or(err, l.affected(x, depth+1))
-			}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			err = cmp.Or(err, l.affected(v[key], depth+1))
 		}
 	}
 	return err

@@ -137,7 +137,7 @@ func TestRead(t *testing.T) {
 	}
 	affected := strings.Repeat(`{"check_ids":[],"max_severity":"WARNING"},`, maxFindings+2)
 	list, err = check("x.json", strings.Repeat(`{"overall_severity":"WARNING","affected":[`+affected+"{}]}", 2))
-	if err != nil || len(list) != maxFindings+1 || !strings.Contains(list[maxFindings].Text, " 1004 more results") {
+	if err != nil || len(list) != maxFindings+1 || !strings.Contains(list[maxFindings].Text, " 1005 more results") {
 		t.Errorf("two verdicts without end: %d, %v", len(list), err)
 	}
 	if !MatchGpud([]byte(states)) || MatchGpud([]byte(verdict)) || !MatchVerdict([]byte(verdict)) ||

@@ -27,6 +27,7 @@ import (
 	"busbar.dev/input/internal/pairtable"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -56,8 +57,9 @@ type Tool struct {
 var P2P = &Tool{
 	format: "p2pBandwidthLatencyTest", begins: "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]", holds: "abled ",
 	example: "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)",
-	title: lazyre.New(`^#*\s*(?P<text>(?:Uni|(?P<both>Bi))?(?:directional )?P2P=(?:(?P<p2p>En)|Dis)abled ` +
-		`(?:Bandwidth|Latency) (?:\(P2P (?P<method>Writes|Reads)\) )?Matrix \((?P<unit>GB/s|us)\))`),
+	title: lazyre.
+		New(`^#*\s*(?P<text>(?P<access>P2P Connectivity Matrix)|(?:Uni|(?P<both>Bi))?(?:directional )?P2P=(?:(?P<p2p>En)|Dis)abled ` +
+			`(?:Bandwidth|Latency) (?:\(P2P (?P<method>Writes|Reads)\) )?Matrix \((?P<unit>GB/s|us)\))`),
 	device: lazyre.New(`^Device: +(?P<number>\d+), (?P<model>.*?)(?:, pciBusID: *(?P<bus>[[:xdigit:]]+)` +
 		`(?:, pciDeviceID: *(?P<slot>[[:xdigit:]]+))?(?:, pciDomainID: *(?P<domain>[[:xdigit:]]+))?.*)?$`),
 	// The first figure of a pair is kept: with peer access before without, writes before reads.
@@ -70,7 +72,7 @@ var P2P = &Tool{
 		case m.turned:
 			m.rank = 1
 		}
-		m.noMethod = g["method"] == ""
+		m.access, m.noMethod = g["access"] != "", g["method"] == ""
 	},
 }
 
@@ -103,6 +105,7 @@ type matrix struct {
 	both     bool // the sum of both directions
 	turned   bool // from the column's device to the row's
 	noMethod bool // the title does not name one
+	access   bool // 1 where the devices may access each other
 	highest  bool // of several figures of a pair the highest counts, else the first
 	useless  bool
 	rank     int // which tables come first
@@ -114,6 +117,7 @@ type run struct {
 	hosts    map[string][]int       // of processes, where the tool ran on several
 	devices  map[int]cluster.Device // by CUDA ordinal, or process
 	access   []access
+	tests    []string // of nvbandwidth, that ran
 	matrices []*matrix
 }
 
@@ -141,6 +145,9 @@ func (k *Tool) Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: k.format, Source: name}
 	for _, run := range runs {
 		run.addNode(f)
+	}
+	if k == NVBandwidth {
+		runs[0].tell(f)
 	}
 	return f, nil
 }
@@ -192,7 +199,10 @@ func (p *parser) line(num int, text string) error {
 	p.end()
 	test, running := strings.CutPrefix(t, "Running ")
 	if running && !strings.Contains(test, " ") { // else it is prose
-		p.test = strings.TrimSuffix(test, ".")
+		p.test = strings.Clone(strings.TrimSuffix(test, "."))
+		if run := p.run(); len(run.tests) < 100 && !slices.Contains(run.tests, p.test) {
+			run.tests = append(run.tests, p.test)
+		}
 	} else if strings.HasPrefix(t, p.begins) {
 		p.newRun()
 	} else if g := p.title.Groups(t); g != nil {
@@ -256,13 +266,31 @@ func (p *parser) begin(line int, g map[string]string) {
 
 // end files the matrix at hand.
 func (p *parser) end() {
-	if m := p.open; m != nil && m.Count() > 0 && len(p.run().matrices) < maxMatrices {
+	if m := p.open; m != nil && m.access {
+		p.run().connect(m)
+	} else if m != nil && m.Count() > 0 && len(p.run().matrices) < maxMatrices {
 		if missing := m.Missing(); missing != "" {
 			m.Warns.Addf(m.Line, "%s", missing)
 		}
 		p.run().matrices = append(p.run().matrices, m)
 	}
 	p.open = nil
+}
+
+// connect takes the table of who may access whom, unless a list of peers has said it.
+func (r *run) connect(m *matrix) {
+	if len(r.access) > 0 {
+		return
+	}
+	for i, row := range m.Rows {
+		for k := range m.Cols {
+			from, _ := pairtable.Number(m.Cols[i])
+			to, _ := pairtable.Number(m.Cols[k])
+			if row != nil && (row.Cells[k] == "0" || row.Cells[k] == "1") {
+				r.access = append(r.access, access{from, to, row.Cells[k] == "1"})
+			}
+		}
+	}
 }
 
 // addNode adds the node of a run, with the devices that are listed and those that only a matrix names.
@@ -293,6 +321,24 @@ func (r *run) addNode(f *cluster.Fragment) {
 	}
 	if len(r.devices) > 0 {
 		r.addDevices(f, r.host, r.devices, old)
+	}
+}
+
+// tell says which tests of the tool a cluster has no place for.
+func (r *run) tell(f *cluster.Fragment) {
+	var left []string
+	used := map[string]bool{}
+	for _, m := range r.matrices {
+		used[m.test] = used[m.test] || !m.useless
+	}
+	for _, test := range r.tests {
+		if !used[test] {
+			left = append(left, test)
+		}
+	}
+	if n := len(r.tests); len(left) > 0 {
+		f.Warnf(0, "", "%d of %d tests of nvbandwidth are used, those between GPUs one way; %s (%s, …) not: compare these "+
+			"yourself", n-len(left), n, words.Plural(len(left), "other"), strings.Join(left[:min(len(left), 3)], ", "))
 	}
 }
 

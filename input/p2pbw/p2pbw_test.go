@@ -270,3 +270,19 @@ func FuzzRead(f *testing.F) {
 	}
 	readertest.Reader{Match: P2P.Match, Read: P2P.Read}.Fuzz(f, nil, seeds...)
 }
+
+// The table of who may access whom counts where no list of peers stands above it.
+func TestConnectivity(t *testing.T) {
+	f, err := P2P.Read("x",
+		strings.NewReader("P2P Connectivity Matrix\n     D\\D     0     1     2\n     0       1     0     1\n"+
+			"     1       0     1     0\n     2       1     0     1\nUnidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix "+
+			"(GB/s)\n"+
+			"   D\\D     0      1      2\n     0 900.1  11.20  25.30\n     1  11.21 901.0  11.19\n     2  25.31  11.20 900.7\n"))
+	if err != nil || len(f.Warnings) > 0 {
+		t.Fatal(err, f)
+	}
+	if nt := f.Types[0]; pair(t, nt, 0, 1).P2P != cluster.No || pair(t, nt, 2, 0).P2P != cluster.Yes ||
+		len(nt.Pairs) != 6 {
+		t.Error(nt.Pairs)
+	}
+}

@@ -91,7 +91,18 @@ func (m *machine) addTo(f *cluster.Fragment, types map[string]int) {
 }
 
 func (m *machine) addType(f *cluster.Fragment, host string) {
-	node, warns := cluster.TreeFromMatrix(m.devices(f.Format), m.classes())
+	devs, numa := m.devices(f.Format), []cluster.Fact[int]{}
+	class, unknown := m.classes()
+	for i := range devs {
+		// What joins a pair of no known type must not be guessed: a tree of NUMA domains would say SYS of it.
+		if numa = append(numa, devs[i].GPU.NUMA); unknown {
+			devs[i].GPU.NUMA = cluster.Fact[int]{}
+		}
+	}
+	node, warns := cluster.TreeFromMatrix(devs, class)
+	for i, n := range numa {
+		node.Devices[i].GPU.NUMA = n
+	}
 	for _, w := range warns {
 		f.Warnf(m.line, strings.Trim(host+"/"+w.Where, "/"), "%s", w.Text)
 	}
@@ -145,8 +156,8 @@ func (m *machine) cell(k kind, i, j int) string {
 }
 
 // classes turns the tables into path classes. Only what they show is said: an
-// xGMI link, or that PCIe crosses NUMA domains.
-func (m *machine) classes() [][]cluster.Class {
+// xGMI link, or that PCIe crosses NUMA domains; and whether cells name no type.
+func (m *machine) classes() ([][]cluster.Class, bool) {
 	class := make([][]cluster.Class, len(m.gpus))
 	unknown := 0
 	for i := range m.gpus {
@@ -175,7 +186,7 @@ func (m *machine) classes() [][]cluster.Class {
 	if unknown > 0 {
 		m.warns.Addf(m.line, "%d cells of the link types name no type (such as XXXX); taken as unknown", unknown)
 	}
-	return class
+	return class, unknown > 0
 }
 
 // isDirect reports whether an XGMI pair has a link of its own: one hop, or no

@@ -17,8 +17,8 @@ func sketch(n *cluster.NodeType) string {
 	for _, i := range n.Of(cluster.GPU) {
 		d := n.Devices[i]
 		numa := "-"
-		if at := n.Above(i, cluster.NUMA); at >= 0 {
-			numa = n.Devices[at].Name
+		if at := n.NUMAOf(i); at >= 0 {
+			numa = fmt.Sprint("numa", at)
 		}
 		fmt.Fprintf(&b, "%s@%s ", d.Name, numa)
 	}
@@ -128,6 +128,12 @@ var layouts = []struct{ name, in, want, warn string }{
 		": gpu0@numa0 gpu1@numa0 gpu2@numa1 0-1", "",
 	},
 	{
+		"a pair of no known type",
+		"== Link Type between two GPUs ==\n GPU0 GPU1 GPU2\nGPU0 0 XGMI XGMI\nGPU1 XGMI 0 XXXX\nGPU2 XGMI XXXX 0\n" +
+			"== Numa Nodes ==\nGPU[1] : (Topology) Numa Affinity: 0\nGPU[2] : (Topology) Numa Affinity: 1\n",
+		": gpu0@- gpu1@numa0 gpu2@numa1 0-1 0-2", "2 cells of the link types name no type",
+	},
+	{
 		"amd-smi: addresses",
 		"ACCESS TABLE:\n             0000:0c:00.0 0000:22:00.0\n0000:0c:00.0 ENABLED      ENABLED\n0000:22:00.0 DISABLED   " +
 			"  ENABLED\nWEIGHT TABLE:\n             0000:0c:00.0 0000:22:00.0\n0000:0c:00.0 0            15\n0000:22:00.0 15  " +
@@ -184,6 +190,9 @@ func TestLayouts(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", s, c.want)
 			}
 			checkWarnings(t, f.Warnings, c.warn)
+			if m := f.Types[0].Matrix(); strings.Contains(c.in, "XXXX") && m.Class[1][2] != "?" {
+				t.Errorf("the pair of no known type is %s", m.Class[1][2])
+			}
 		})
 	}
 }

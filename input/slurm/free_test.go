@@ -11,7 +11,7 @@ import (
 // States come from scontrol show node, also of one line each, and from sinfo; reasons of several words are kept whole.
 func TestNodeStates(t *testing.T) {
 	for in, want := range map[string]string{
-		"NodeName=n1 CPUTot=8\n   State=IDLE+DRAIN ThreadsPerCore=2\n   Reason=XID 79 GPU fallen off the bus " +
+		"NodeName=n1 CPUTot=8\n   State=IDLE+DRAIN ThreadsPerCore=2\n   \n   Reason=XID 79 GPU fallen off the bus " +
 			"[root@2026-11-15T03:12:44]\n\nNodeName=n2 CPUTot=8\n   State=IDLE\n": "n1 drained (XID 79 GPU fallen off the bus " +
 			"[root@2026-11-15T03:12:44]); n2 free",
 		"NodeName=n1 CPUTot=8 State=MIXED+DRAIN Reason=fan noise [ops@2026-11-15T03:12:44] Comment=x\nNodeName=n2 CPUTot=8 " +

@@ -28,8 +28,8 @@ const (
 )
 
 // MatchNodes reports whether the text lists Slurm nodes: NodeName records with
-// Gres or a CPU count ("scontrol show node", slurm.conf), or an sinfo table with
-// a GRES column.
+// Gres or a CPU count ("scontrol show node", slurm.conf), or sinfo with states or
+// GRES.
 func MatchNodes(data []byte) bool {
 	for _, fields := range nodes(string(data)) {
 		if isNode(fields) {
@@ -73,7 +73,8 @@ func nodes(text string) iter.Seq2[int, []field] {
 		for l := range joinedLines(text, func(string) bool { return true }) {
 			body := strings.TrimLeft(l.text, " \t")
 			starts := startsNode(body)
-			if !starts && rec != nil && len(body) < len(l.text) && strings.Contains(body, "=") {
+			// scontrol prints a line of blanks before the reason
+			if !starts && rec != nil && (body == "" || len(body) < len(l.text) && strings.Contains(body, "=")) {
 				if len(rec) < maxFields {
 					more, _ := cutFields(body)
 					rec = append(rec, more...)
@@ -108,7 +109,7 @@ func startsNode(s string) bool {
 // isNode reports whether a record says more of a node than its name.
 func isNode(rec []field) bool {
 	for _, f := range rec {
-		for _, k := range []string{"Gres", "CPUs", "CPUTot", "Sockets", "CoresPerSocket"} {
+		for _, k := range []string{"Gres", "CPUs", "CPUTot", "Sockets", "CoresPerSocket", "State"} {
 			if f.is(k) {
 				return true
 			}
@@ -123,12 +124,21 @@ func sinfoHeader(s string) []string {
 		return nil
 	}
 	words := strings.Fields(s)
-	if len(words) > 64 || !slices.Contains(words, "NODELIST") && !slices.Contains(words, "HOSTNAMES") ||
+	if len(words) > 64 || slices.Contains(words, "JOBID") ||
+		!slices.Contains(words, "NODELIST") && !slices.Contains(words, "HOSTNAMES") ||
 		!slices.Contains(words, "GRES") && !slices.Contains(words, "STATE") {
 		return nil
 	}
 	return words
 }
+
+// bareRow is a row without a header: a node, its GPUs, the GPUs in use and the state, or the JSON that exporters of
+// metrics ask sinfo for.
+var bareRow = lazyre.New(`^([\w.\[\],-]+)\s+(gpu:\S+)(?:\s+gpu:\S+)?\s+` + states + `$|^\{"s": "` + states +
+	`", .*"n": "([\w.-]+)"`)
+
+// states are the words of sinfo for what a node does, each with a mark behind it.
+const states = `((?:idle|mix|alloc|drain|drng|down|comp|maint|resv|reserved|fail|unk|plnd|planned|reboot|boot)[a-z_]*[*~#$@!%^-]?)`
 
 // sinfoRow turns a row of an sinfo table into the fields of a node. A reason in the last column may have several words.
 func sinfoRow(header []string, s string) []field {
@@ -136,6 +146,11 @@ func sinfoRow(header []string, s string) []field {
 	last := len(header) - 1
 	if last >= 0 && len(cells) > len(header) && header[last] == "REASON" {
 		cells = append(cells[:last], strings.Join(cells[last:], " "))
+	}
+	if header == nil && (strings.Contains(s, "gpu:") || strings.HasPrefix(s, "{\"s\": ")) {
+		if m := bareRow.FindStringSubmatch(s); m != nil {
+			return []field{{"NodeName", m[1] + m[5]}, {"Gres", m[2]}, {"State", m[3] + m[4]}}
+		}
 	}
 	if header == nil || len(cells) != len(header) {
 		return nil

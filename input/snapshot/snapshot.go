@@ -12,7 +12,6 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/sysfs"
-	"busbar.dev/internal/unpack"
 )
 
 // Limits of an archive.
@@ -22,33 +21,20 @@ const (
 	maxKept    = 256 << 20
 	maxName    = 4096 // bytes of a path, as in Linux
 	maxDepth   = 128  // folders in a path; /sys has about thirty
-	entrySize  = 128  // bytes that an entry takes beside what is in it
+	entrySize  = 512  // bytes that an entry takes beside what is in it
 )
 
-// ReadWithin reads the machine in an archive that may cost so much.
-func ReadWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
-	f, err := read(b, r)
+// ReadWithin reads the machine in a tar archive that may cost so much.
+func ReadWithin(b *cluster.Budget, name string, r io.Reader) (f *cluster.Fragment, err error) {
+	tree, err := readTree(b, r)
+	if err == nil {
+		f, err = sysfs.Read("", tree.machine())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f.Source = name
 	return f, nil
-}
-
-func read(b *cluster.Budget, r io.Reader) (*cluster.Fragment, error) {
-	in, _, err := unpack.Plain(b, r)
-	if err != nil {
-		return nil, err
-	}
-	tree, err := readTree(b, in)
-	if err != nil {
-		return nil, err
-	}
-	root, err := tree.machine()
-	if err != nil {
-		return nil, err
-	}
-	return sysfs.Read("", root)
 }
 
 // readTree reads an archive into a tree.
@@ -92,16 +78,17 @@ func readTree(b *cluster.Budget, in io.Reader) (*tree, error) {
 }
 
 // machine finds the folder that holds sys and proc; without one it is the archive itself, which may hold RDMA devices.
-func (t *tree) machine() (fs.FS, error) {
+func (t *tree) machine() fs.FS {
 	best := ""
 	for name, e := range t.entries {
 		dir, last := path.Split(name)
-		if last != "sys" || !e.mode.IsDir() {
+		if last != "sys" || !e.IsDir() {
 			continue
 		}
 		if dir = path.Clean(dir); best == "" || len(dir) < len(best) || len(dir) == len(best) && dir < best {
 			best = dir
 		}
 	}
-	return fs.Sub(t, cmp.Or(best, "."))
+	root, _ := fs.Sub(t, cmp.Or(best, ".")) // a name of the tree is a valid path
+	return root
 }

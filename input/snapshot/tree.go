@@ -7,15 +7,19 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 )
 
 // entry is a file, a folder or a link.
 type entry struct {
-	mode fs.FileMode
+	fs.FileInfo
 	data []byte
 	link string
 	kids []string // of a folder, names, unsorted
+}
+
+// newEntry makes an entry of a type of tar's.
+func newEntry(name string, kind byte) *entry {
+	return &entry{FileInfo: (&tar.Header{Name: name, Typeflag: kind}).FileInfo()}
 }
 
 // tree is an archive as a file system. Names are clean and relative.
@@ -24,7 +28,7 @@ type tree struct {
 }
 
 func newTree() *tree {
-	return &tree{entries: map[string]*entry{".": {mode: fs.ModeDir | 0o555}}}
+	return &tree{entries: map[string]*entry{".": newEntry(".", tar.TypeDir)}}
 }
 
 // addEntry puts an archive's entry into the tree. Names that climb out are left out.
@@ -36,10 +40,10 @@ func (t *tree) addEntry(h *tar.Header, data []byte) {
 	switch h.Typeflag {
 	case tar.TypeDir:
 		t.folder(name)
-	case tar.TypeReg:
-		t.put(name, &entry{mode: 0o444, data: data})
-	case tar.TypeSymlink:
-		t.put(name, &entry{mode: fs.ModeSymlink | 0o777, link: h.Linkname})
+	case tar.TypeReg, tar.TypeSymlink:
+		e := newEntry(name, h.Typeflag)
+		e.data, e.link = data, h.Linkname
+		t.put(name, e)
 	}
 }
 
@@ -50,7 +54,7 @@ func (t *tree) put(name string, e *entry) {
 	}
 	if old := t.entries[name]; old == nil {
 		dir.kids = append(dir.kids, path.Base(name))
-	} else if old.mode.IsDir() {
+	} else if old.IsDir() {
 		return
 	}
 	t.entries[name] = e
@@ -59,7 +63,7 @@ func (t *tree) put(name string, e *entry) {
 // folder finds or makes a folder; nil when a file is in the way.
 func (t *tree) folder(name string) *entry {
 	if e := t.entries[name]; e != nil {
-		if !e.mode.IsDir() {
+		if !e.IsDir() {
 			return nil
 		}
 		return e
@@ -68,7 +72,7 @@ func (t *tree) folder(name string) *entry {
 	if up == nil {
 		return nil
 	}
-	e := &entry{mode: fs.ModeDir | 0o555}
+	e := newEntry(name, tar.TypeDir)
 	t.entries[name] = e
 	up.kids = append(up.kids, path.Base(name))
 	return e
@@ -89,7 +93,7 @@ func (t *tree) walk(name string, follow bool) (string, *entry, error) {
 		if e == nil {
 			return "", nil, missing
 		}
-		if e.mode&fs.ModeSymlink != 0 && (len(rest) > 0 || follow) {
+		if e.Mode()&fs.ModeSymlink != 0 && (len(rest) > 0 || follow) {
 			if hops++; hops > maxLinks || path.IsAbs(e.link) {
 				return "", nil, missing
 			}
@@ -107,9 +111,9 @@ func (t *tree) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &file{info: info{path.Base(name), e}, Reader: bytes.NewReader(e.data)}
+	f := &file{entry: e, Reader: bytes.NewReader(e.data)}
 	for _, k := range slices.Sorted(slices.Values(e.kids)) {
-		f.kids = append(f.kids, fs.FileInfoToDirEntry(info{k, t.entries[path.Join(at, k)]}))
+		f.list = append(f.list, fs.FileInfoToDirEntry(t.entries[path.Join(at, k)]))
 	}
 	return f, nil
 }
@@ -117,7 +121,7 @@ func (t *tree) Open(name string) (fs.File, error) {
 // Lstat describes a name itself.
 func (t *tree) Lstat(name string) (fs.FileInfo, error) {
 	_, e, err := t.walk(name, false)
-	return info{path.Base(name), e}, err
+	return e, err
 }
 
 // ReadLink tells where a link leads.
@@ -126,39 +130,25 @@ func (t *tree) ReadLink(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if e.mode&fs.ModeSymlink == 0 {
+	if e.Mode()&fs.ModeSymlink == 0 {
 		return "", &fs.PathError{Op: "readlink", Path: name, Err: fs.ErrInvalid}
 	}
 	return e.link, nil
 }
 
-// info describes an entry.
-type info struct {
-	name string
-	e    *entry
-}
-
-func (i info) Name() string       { return i.name }
-func (i info) Size() int64        { return int64(len(i.e.data)) }
-func (i info) Mode() fs.FileMode  { return i.e.mode }
-func (i info) ModTime() time.Time { return time.Time{} }
-func (i info) IsDir() bool        { return i.e.mode.IsDir() }
-func (i info) Sys() any           { return nil }
-
 // file is an open file or folder.
 type file struct {
-	info
+	*entry
 	*bytes.Reader
-	kids []fs.DirEntry
+	list []fs.DirEntry
 }
 
-func (f *file) Size() int64                { return f.info.Size() }
-func (f *file) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *file) Stat() (fs.FileInfo, error) { return f.entry, nil }
 func (f *file) Close() error               { return nil }
 
 // ReadDir lists an open folder; all of it at once, since nobody here pages.
 func (f *file) ReadDir(int) ([]fs.DirEntry, error) {
-	list := f.kids
-	f.kids = nil
+	list := f.list
+	f.list = nil
 	return list, nil
 }

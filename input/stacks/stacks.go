@@ -60,7 +60,8 @@ var (
 func Match(data []byte) bool {
 	data = data[:min(len(data), 1<<22)]
 	return bytes.Contains(data, []byte("(most recent call first):\n")) && bytes.Contains(data, []byte("hread 0x")) ||
-		bytes.Contains(data, []byte("\nPython v")) && bytes.Contains(data, []byte("Thread "))
+		(bytes.Contains(data, []byte("\nPython v")) || bytes.Contains(data, []byte("): \"MainThread\"\n    "))) &&
+			bytes.Contains(data, []byte("Thread "))
 }
 
 // Read finds the stacks of a text; what lies between them is passed over.

@@ -1,6 +1,9 @@
 package stacks
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 const spied = `Process 1234: python3 train.py
 Python v3.12.3 (/usr/bin/python3.12)
@@ -46,6 +49,9 @@ func TestStacks(t *testing.T) {
 		if doing != test.doing || frame.String() != test.frame {
 			t.Errorf("%s in %s, want %s in %s", doing, frame, test.doing, test.frame)
 		}
+	}
+	if _, bare, _ := strings.Cut(spied, "\n\n"); !Match([]byte(bare)) || len(Read("x", []byte(bare))) != 2 {
+		t.Error("without its head: not recognised") // which is not always copied
 	}
 	if list := Read("x", []byte(spied)); list[0].PID != 1234 || list[0].Title != "MainThread" {
 		t.Errorf("%+v", list[0])

@@ -2,7 +2,6 @@ package sysfs
 
 import (
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -134,12 +133,7 @@ func (m *machine) nic(fn *function, nets, rdmas []member) *cluster.Device {
 
 // addInterface gives what a network interface says to the port it is.
 func (m *machine) addInterface(d *cluster.Device, n member, several bool) {
-	at := slices.IndexFunc(d.NIC.Ports, func(p cluster.Port) bool { return p.Num == n.port && p.Label == "" })
-	if at < 0 {
-		d.NIC.Ports = append(d.NIC.Ports, cluster.Port{Num: n.port})
-		at = len(d.NIC.Ports) - 1
-	}
-	p := &d.NIC.Ports[at]
+	p := board.FreePort(d.NIC, n.port)
 	if several || d.Label != n.name {
 		p.Label = n.name
 	}

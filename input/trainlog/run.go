@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"busbar.dev/internal/alike"
 	"busbar.dev/internal/csvtable"
 	"busbar.dev/internal/keywords"
 	"busbar.dev/internal/stats"
@@ -39,10 +40,21 @@ type Run struct {
 	Skipped   int  `json:"skipped,omitempty"`
 	SkippedOf int  `json:"skipped_of,omitempty"`
 	ScaleFell bool `json:"loss_scale_fell,omitempty"`
+
+	// NaN is the loss or the norm of the gradients where it is nan to the end, in the last NaNs lines that name one, from
+	// a step on; -1: no line numbers it.
+	NaN     string `json:"nan,omitempty"`
+	NaNs    int    `json:"nan_lines,omitempty"`
+	NaNFrom int    `json:"nan_from_step,omitempty"`
+
+	// Memory is the greatest share of a GPU's memory that is taken, and Retries how often CUDA's allocator had to try
+	// again, where torchtitan says it.
+	Memory  float64 `json:"memory_share,omitempty"`
+	Retries float64 `json:"allocation_retries,omitempty"`
 	Facts
 }
 
-// Spread is the time of a step.
+// Spread is the time of a step; of fewer than ten, P10 is the least and P90 the most.
 type Spread struct {
 	Median float64 `json:"median"`
 	P10    float64 `json:"p10"`
@@ -57,6 +69,7 @@ type Log struct {
 	lines      []Line
 	stride     int // so many lines are passed over after one
 	taken      int
+	forms      alike.Memo[form]
 	count      int
 	trains     bool
 	numbered   bool    // lines name a loss and their step, so that bars are of something else
@@ -66,6 +79,11 @@ type Log struct {
 	// The first and the last line that counts skipped steps, and the greatest and the last scale.
 	counts        [2]Line
 	scale, scaled float64
+	losses        int // lines that name a loss and the like
+	nan           string
+	nans, nanFrom int
+
+	memory, retries float64
 }
 
 // Bounds of what is kept and of what is believed.
@@ -104,7 +122,7 @@ func (g *Log) Take(text string) (Line, bool) {
 	if g.taken++; g.taken%(g.stride+1) != 0 && !strings.Contains(text, "ank") { // a rank's times all count
 		return Line{Number: -1, Rank: -1}, true
 	}
-	l, ok := parse(lowered(text))
+	l, ok := g.parse(text)
 	if !ok || l.prints == "-" {
 		return Line{Number: -1, Rank: -1}, false
 	}
@@ -115,6 +133,18 @@ func (g *Log) Take(text string) (Line, bool) {
 	if l.Skipped >= 0 && l.Number >= 0 {
 		if g.counts[1] = l; g.counts[0].Number == 0 {
 			g.counts[0] = l
+		}
+	}
+	g.memory, g.retries = max(g.memory, l.memory), max(g.retries, l.retry)
+	if l.Trains || l.nan != "" {
+		g.losses++
+		switch {
+		case l.nan == "" || l.nan == "norm" && l.Scale > 1: // a scale that is sought overflows
+			g.nans = 0
+		case g.nans == 0:
+			g.nan, g.nans, g.nanFrom = l.nan, g.stride+1, l.Number
+		default:
+			g.nan, g.nans = min(g.nan, l.nan), g.nans+g.stride+1
 		}
 	}
 	if l.Scale > 0 {
@@ -188,14 +218,26 @@ func (g *Log) Run() *Run {
 	bars := len(lines) >= leastBars && lines[len(lines)-1].clock-lines[0].clock >= clockSpan &&
 		!slices.ContainsFunc(lines, func(l Line) bool { return !l.bar })
 	known := g.trains || g.framework != ""
-	if !bars && (len(lines) < leastLog || !known) {
-		return nil
+	least := leastLog
+	if g.framework != "" {
+		least--
 	}
 	r := &Run{
-		Bar: !known, Framework: g.framework, First: lines[0].Number, Last: lines[len(lines)-1].Number, Of: of,
-		Lines: len(lines) * (g.stride + 1), Facts: g.facts, ScaleFell: g.scale > 1 && g.scaled == 1,
+		Bar: !known, Framework: g.framework, Of: of, Facts: g.facts, ScaleFell: g.scale > 1 && g.scaled == 1,
+		Memory: g.memory, Retries: g.retries,
 		Skipped: int(g.counts[1].Skipped - g.counts[0].Skipped), SkippedOf: g.counts[1].Number - g.counts[0].Number,
 	}
+	if g.nans > 1 || g.nans > 0 && g.nan == "loss" {
+		r.NaN, r.NaNs, r.NaNFrom = g.nan, g.nans, g.nanFrom
+	}
+	switch {
+	case bars || len(lines) >= least && known:
+	case g.losses >= least && (g.framework != "" || r.NaN != ""):
+		return r
+	default:
+		return nil
+	}
+	r.First, r.Last, r.Lines = lines[0].Number, lines[len(lines)-1].Number, len(lines)*(g.stride+1)
 	lines = clocked(lines)
 	times := make([]float64, len(lines)) // of a step, in what the lines say
 	for i := range lines {
@@ -206,6 +248,9 @@ func (g *Log) Run() *Run {
 	lines, times = lines[first:], times[first:]
 	if s := above(lines, func(l *Line) float64 { return l.Seconds }); 2*len(s) >= len(lines) && len(s) > 0 {
 		r.Step = &Spread{stats.Median(s), stats.Quantile(s, 0.1), stats.Quantile(s, 0.9), slices.Max(s)}
+		if len(s) < 10 {
+			r.Step.P10, r.Step.P90 = slices.Min(s), r.Step.Worst
+		}
 		if last := &lines[len(lines)-1]; last.avg {
 			r.Step = &Spread{last.Seconds, last.Seconds, last.Seconds, last.Seconds}
 			return r

@@ -7,6 +7,7 @@
 package trainlog
 
 import (
+	"cmp"
 	_ "embed" // for the names
 	"slices"
 	"strconv"
@@ -32,6 +33,9 @@ type Line struct {
 	avg    bool    // its time is the mean of all steps so far
 	eta    bool    // it says how long the rest or the data takes, as those do whose times are seconds without a unit
 	prints string  // of a row of words.csv
+	nan    string  // which of loss and norm is nan
+	memory float64 // the share of a GPU's that is taken
+	retry  float64 // of CUDA's allocations, so many
 	Facts
 }
 
@@ -84,7 +88,7 @@ func (f *Facts) join(from Facts) {
 const Words = "loss|tok/s|tokens/s|tokens_per_sec|it/s|s/it|samples/s|samplespersec|samples_per_sec|samples per " +
 	"sec|mfu|" +
 	"step_timing|step time|step_time|steptime|iteration time|iter time|iter_time|batch time|batch_time|step took|" +
-	"skipped=|world size|world_size|parallel size|parallel_size|seq_length"
+	"allocation retries|skipped=|world size|world_size|parallel size|parallel_size|seq_length"
 
 // setter takes a number with its unit; false where it cannot be what the name says.
 type setter func(l *Line, v float64, unit string) bool
@@ -107,13 +111,13 @@ type ending struct {
 	give setter
 }
 
-// named are the rows of names.csv: names by their last two letters, the longest first, and units.
+// named are the rows of names.csv: names, the longest first, and units.
 var named = sync.OnceValue(func() (by struct {
-	last map[string][]ending
-	unit map[string]setter
+	names []ending
+	unit  map[string]setter
 },
 ) {
-	by.last, by.unit = map[string][]ending{}, map[string]setter{}
+	by.unit = map[string]setter{}
 	for _, r := range csvtable.Must[struct {
 		Name  string `csv:"name"`
 		Gives string `csv:"gives"`
@@ -125,13 +129,10 @@ var named = sync.OnceValue(func() (by struct {
 		if unit, ok := strings.CutPrefix(r.Name, "N "); ok {
 			by.unit[unit] = give
 		} else {
-			last := r.Name[len(r.Name)-2:]
-			by.last[last] = append(by.last[last], ending{r.Name, give})
+			by.names = append(by.names, ending{r.Name, give})
 		}
 	}
-	for _, list := range by.last {
-		slices.SortFunc(list, func(a, b ending) int { return len(b.name) - len(a.name) })
-	}
+	slices.SortFunc(by.names, func(a, b ending) int { return len(b.name) - len(a.name) })
 	return by
 })
 
@@ -221,61 +222,118 @@ func set(to *float64, v, most float64) bool {
 // maxLine is how much of a line is looked at.
 const maxLine = 4 << 10
 
-// lowered is the beginning of a line in lower case. Names have no letters but those of ASCII.
-func lowered(text string) string {
-	low := []byte(text[:min(len(text), maxLine)])
+// form is what lines have in common that differ in nothing but which digits they hold.
+type form struct {
+	Line    // what is said without a number
+	numbers []spot
+}
+
+// spot is a number of a line, and what may take it.
+type spot struct {
+	from, to   int
+	unit       string
+	scale      float64 // of what the letter behind it and the minus before it say
+	bar, among bool    // a stroke stands behind it, or blanks and a stroke
+	bare       bool    // no word stands before it
+	takes      []setter
+}
+
+// newForm looks at the words of a line, whose names have no letters but those of ASCII.
+func newForm(line string) form {
+	low := []byte(line)
 	for i, c := range low {
 		if c-'A' < 26 {
 			low[i] += 'a' - 'A'
 		}
 	}
-	return string(low)
-}
-
-// parse reads a line in lower case; false where it says nothing of a step or a job.
-func parse(text string) (Line, bool) {
-	l := Line{Number: -1, Rank: -1, Skipped: -1}
+	text := string(low)
+	f := form{Line: Line{Number: -1, Rank: -1, Skipped: -1}}
 	words().set.Scan(text, func(i int) {
 		switch p := words().rows[i].Prints; {
 		case p == "s":
-			l.eta = true
-		case p == "-" || l.prints == "":
-			l.prints = p
+			f.eta = true
+		case p == "-" || f.prints == "":
+			f.prints = p
 		}
 	})
-	known := false
+	for _, m := range notNumber.FindAllStringSubmatch(text, -1) {
+		f.nan = min(cmp.Or(f.nan, m[1]), m[1])
+	}
 	var buf [48]byte
 	before := 0 // where the words before a number begin
-	for at := 0; at < len(text); {
-		from, to := nextNumber(text, at)
-		if from < 0 {
-			break
-		}
+	for from, to := nextNumber(text, 0); from >= 0; from, to = nextNumber(text, to) {
 		rest := text[to:]
 		name := string(letters(buf[:], text[before:from]))
-		before, at = to, to
-		l.Trains = l.Trains || strings.Contains(name, "loss")
-		next := strings.TrimPrefix(rest, " ")
-		ends := named().last[name[max(0, len(name)-2):]]
-		if from > 0 && ends == nil && (next == "" || next[0] < 'a' && next[0] != '/' && next[0] != '%') {
-			continue // neither a name nor a unit
+		before = to
+		f.Trains = f.Trains || strings.Contains(name, "loss")
+		n := spot{
+			from: from, to: to, scale: 1, bar: strings.HasPrefix(rest, "/"),
+			among: strings.HasPrefix(strings.TrimLeft(rest, " "), "/"),
 		}
-		value, unit := measure(text[from:to], rest)
+		n.unit, _, _ = strings.Cut(strings.TrimPrefix(rest, " "), " ")
+		if n.unit = strings.TrimRight(n.unit, ",;|])}'\""); strings.HasPrefix(n.unit, "(") { // an average
+			n.unit = ""
+		}
+		for _, e := range named().names {
+			if strings.HasSuffix(name, e.name) && e.give(&Line{eta: true}, 2, n.unit) { // any number in this unit
+				n.takes = append(n.takes, e.give)
+			}
+		}
+		if from == 0 && strings.HasPrefix(rest, " | loss ") { // llama2.c
+			n.takes = append(n.takes, number)
+		}
+		if strings.HasPrefix(rest, n.unit) {
+			n.scale = cmp.Or(scales[n.unit], 1)
+		}
 		if from > 0 && text[from-1] == '-' && (from == 1 || !isWord(text[from-2])) {
-			value = -value
+			n.scale = -n.scale
 		}
-		switch {
-		case strings.HasPrefix(rest, "/") && l.progress(text[from:to], rest),
-			name == "" && strings.HasPrefix(next, "/") && l.Number < 0 && l.among(rest, value),
-			l.byName(ends, name, rest, value, unit),
-			from == 0 && strings.HasPrefix(rest, " | loss ") && number(&l, value, unit): // llama2.c
-			known = true
-		case l.byUnit(name, rest, value, unit):
-			known = true
-			before += strings.Index(rest, unit) + len(unit) // else it would name the next number
+		if give := byUnit(name, rest, n.unit); give != nil {
+			if n.takes == nil { // else it names the next number
+				before += strings.Index(rest, n.unit) + len(n.unit)
+			}
+			n.takes = append(n.takes, give)
+		}
+		n.bare = name == ""
+		if n.bar || n.among && n.bare || n.takes != nil {
+			f.numbers = append(f.numbers, n)
 		}
 	}
+	return f
+}
+
+// parse reads a line; false where it says nothing of a step or a job.
+func (g *Log) parse(text string) (l Line, known bool) {
+	text = text[:min(len(text), maxLine)]
+	f := g.forms.Of(text, newForm)
+	l = f.Line
+	for i := range f.numbers {
+		n := &f.numbers[i]
+		num, rest := text[n.from:n.to], text[n.to:]
+		known = n.bar && l.progress(num, rest) || l.take(n, num, rest) || known
+	}
 	return l, known
+}
+
+// take gives a number to what its name or its unit says that it is.
+func (l *Line) take(n *spot, num, rest string) bool {
+	value, err := strconv.ParseFloat(strings.ReplaceAll(num, ",", ""), 64)
+	if err != nil {
+		return false
+	}
+	value *= n.scale
+	if n.among && n.bare && l.Number < 0 && l.among(rest, value) {
+		return true
+	}
+	for _, give := range n.takes {
+		if give(l, value, n.unit) {
+			if n.among && l.Number >= 0 && l.Of == 0 {
+				l.total(rest, value)
+			}
+			return true
+		}
+	}
+	return false
 }
 
 // nextNumber finds a number that is no part of a word.
@@ -304,26 +362,12 @@ func isWord(c byte) bool  { return isDigit(c) || c >= 'a' && c <= 'z' || c == '_
 // scales are the letters with which nanotron shortens numbers.
 var scales = map[string]float64{"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 
-// measure is a number with the unit behind it.
-func measure(num, rest string) (value float64, unit string) {
-	value, err := strconv.ParseFloat(strings.ReplaceAll(num, ",", ""), 64)
-	if err != nil {
-		return 0, ""
-	}
-	unit, _, _ = strings.Cut(strings.TrimPrefix(rest, " "), " ")
-	if unit = strings.TrimRight(unit, ",;|])}'\""); strings.HasPrefix(unit, "(") { // an average
-		unit = ""
-	}
-	if scale := scales[unit]; scale > 0 && strings.HasPrefix(rest, unit) {
-		return value * scale, unit
-	}
-	return value, unit
-}
-
 var (
 	bar   = lazyre.New(`^/(\d{1,9}) \[(\d[\d:]*)?[^<]*<`)
 	among = lazyre.New(`^(?:/(\d{1,9})(?: *\(\d+%\))?\]| / (\d{1,9})\s)`)
-	steps = lazyre.New(`^ */ *(\d{1,9})(?:[.,](?:\D|$)|[^\d.,]|$)`)
+	// Not llm.c's (+nanz), nor Megatron's number of nan iterations.
+	notNumber = lazyre.New(`(loss|norm)['"]?[:= ]+nan\b`)
+	steps     = lazyre.New(`^ */ *(\d{1,9})(?:[.,](?:\D|$)|[^\d.,]|$)`)
 )
 
 // progress reads "100/1000 [01:23<", which tqdm prints behind its bar.
@@ -356,32 +400,24 @@ func (l *Line) among(rest string, value float64) bool {
 	return l.loose
 }
 
-// byName gives a number to what its name says that it is.
-func (l *Line) byName(ends []ending, name, rest string, value float64, unit string) bool {
-	for _, e := range ends {
-		if strings.HasSuffix(name, e.name) && e.give(l, value, unit) {
-			if l.Number >= 0 && l.Of == 0 {
-				l.total(rest, value)
-			}
-			return true
-		}
-	}
-	return false
-}
-
-// byUnit gives a number to what its unit says that it is.
-func (l *Line) byUnit(name, rest string, value float64, unit string) bool {
+// byUnit is what takes a number for its unit, if anything.
+func byUnit(name, rest, unit string) setter {
 	if give := named().unit[unit]; give != nil {
-		return give(l, value, unit)
+		return give
 	}
 	switch { // llm.c prints the time of a step and its MFU without names
 	case name == "" && unit == "ms":
-		return unitSeconds(l, value, unit)
+		return unitSeconds
+	case strings.HasPrefix(rest, " cuda memory allocation retries"):
+		return func(l *Line, v float64, _ string) bool { return set(&l.retry, v, 1e9) }
+	case name == "gib" && strings.HasPrefix(rest, "%)"):
+		return func(l *Line, v float64, _ string) bool { return set(&l.memory, v/100, 1) }
 	case strings.HasPrefix(rest, "%"):
-		behind, _, _ := strings.Cut(rest, "|")
-		return strings.HasSuffix(strings.TrimSpace(behind), " mfu") && share(l, value, unit)
+		if behind, _, _ := strings.Cut(rest, "|"); strings.HasSuffix(strings.TrimSpace(behind), " mfu") {
+			return share
+		}
 	}
-	return false
+	return nil
 }
 
 // total is the number of steps behind that of one: "10/ 50", "10 / 50".

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"busbar.dev/internal/lines"
 )
 
 // logs are made-up texts of the shapes that frameworks print, with the figures that one computes of them by hand.
@@ -45,12 +47,12 @@ var logs = []struct {
 			"RunningAvgSamplesPerSec=25.0257, CurrSamplesPerSec=25.5, MemAllocated=4.32GB, MaxMemAllocated=38.49GB", i, 40*i,
 			10*i)
 	}, Run{Rates: Rates{Samples: 25.5}}},
-	{"Hugging Face's bar", "", func(i int) string {
+	{"Hugging Face's bar", "Hugging Face Trainer", func(i int) string {
 		return fmt.Sprintf("{'loss': 1.2, 'grad_norm': 3.4, 'learning_rate': 1e-05, 'epoch': 0.01}\n %d%%|█         | "+
 			"%d/1000 "+
 			"[01:%02d<12:34,  1.25it/s]", i/10, i, i)
 	}, Run{Of: 1000, Step: &Spread{Median: 0.8}}},
-	{"Axolotl's bar", "", func(i int) string {
+	{"Axolotl's bar", "Hugging Face Trainer", func(i int) string {
 		return fmt.Sprintf("{'loss': 0.9, 'learning_rate': 2e-05, 'tokens_per_second_per_gpu': 1834.5, 'epoch': 0.3}\n"+
 			"  3%%|▎         | %d/3120 [05:%02d<2:45:17,  3.20s/it]", i, i)
 	}, Run{Of: 3120, Step: &Spread{Median: 3.2}}},
@@ -351,7 +353,7 @@ func TestNoStep(t *testing.T) {
 }
 
 // Parse reads a line as it stands.
-func Parse(text string) (Line, bool) { return parse(lowered(text)) }
+func Parse(text string) (Line, bool) { return new(Log).parse(text) }
 
 // Older DeepSpeed names the step in the line before that of its timer; skipped steps count from the first such line.
 func TestSkippedSteps(t *testing.T) {
@@ -374,5 +376,42 @@ func TestSkippedSteps(t *testing.T) {
 		if r := g.Run(); r == nil || r.ScaleFell != fell {
 			t.Errorf("from %s: %+v", scale, r)
 		}
+	}
+}
+
+// A loss or a norm that is nan to the end is told, from its first step, and not one that a scale that is sought mends.
+func TestNaN(t *testing.T) {
+	const step = " iteration %d/ 90 | elapsed time per iteration (ms): 500.0 | loss scale: %d.0 | grad norm: %s | lm " +
+		"loss: %s |\n"
+	for _, c := range []struct {
+		scale      int
+		norm, loss [3]string
+		nan        string
+		lines      int
+	}{
+		{1, [3]string{"1.2", "nan", "nan"}, [3]string{"2.1", "2.0", "2.0"}, "norm", 2},
+		{1024, [3]string{"nan", "nan", "nan"}, [3]string{"2.1", "2.0", "2.0"}, "", 0},
+		{1024, [3]string{"1.2", "nan", "nan"}, [3]string{"2.1", "2.0", "nan"}, "loss", 1},
+		{1, [3]string{"nan", "nan", "1.2"}, [3]string{"2.1", "2.0", "2.0"}, "", 0},
+	} {
+		var b strings.Builder
+		for i := range 3 {
+			fmt.Fprintf(&b, step, 7+i, c.scale, c.norm[i], c.loss[i])
+		}
+		if r := runOf(b.String()); r == nil || r.NaN != c.nan || r.NaNs != c.lines ||
+			c.lines > 0 && r.NaNFrom != 10-c.lines || r.Step.P10 != 0.5 {
+			t.Errorf("%+v: %+v", c, r)
+		}
+	}
+	const titan = "[titan] - root - INFO - \x1b[31mstep: %d  \x1b[32mloss: 9.%[1]d  grad_norm: 2.5  memory: " +
+		"71.20GiB(97.%[1]d0%%)  " +
+		"\x1b[33mtps: 7,439  mfu: 10.3%%\n[titan] - root - WARNING - %[1]d CUDA memory allocation retries.\n"
+	if r := runOf(lines.StripANSI(fmt.Sprintf(titan, 2) + fmt.Sprintf(titan, 3))); r == nil || r.Memory != 0.973 ||
+		r.Retries != 3 || r.Lines != 2 || r.PerGPU != 7439 {
+		t.Errorf("allocation retries: %+v", r)
+	}
+	dicts := strings.Repeat("{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 0.0002, 'epoch': 0.1}\n", 4)
+	if r := runOf(dicts); r == nil || r.Lines != 0 || r.NaN != "norm" || r.NaNs != 4 || r.NaNFrom != -1 {
+		t.Errorf("lines without a step: %+v", r)
 	}
 }

@@ -6,7 +6,10 @@
 // into a table. Letters are compared without case.
 package keywords
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Set is a set of words to look for. It is not changed by use.
 type Set struct {
@@ -134,4 +137,11 @@ func (s *Set) In(text string) bool {
 		}
 	}
 	return false
+}
+
+// All lists the words that are in a text, each once, by their numbers.
+func (s *Set) All(text string) (words []int) {
+	s.Scan(text, func(w int) { words = append(words, w) })
+	slices.Sort(words)
+	return slices.Compact(words)
 }

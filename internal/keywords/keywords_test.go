@@ -29,10 +29,7 @@ func lower(s string) string {
 }
 
 func scan(words []string, text string) []int {
-	list := []int{}
-	New(words).Scan(text, func(w int) { list = append(list, w) })
-	slices.Sort(list)
-	return slices.Compact(list)
+	return New(words).All(text)
 }
 
 func TestScan(t *testing.T) {

@@ -18,12 +18,10 @@ type Chunk struct {
 	more  bool // the piece at hand ended without a newline
 	codes bool // there are terminal codes or zero bytes
 	line  string
-	first bool
 }
 
 // Next moves to the next line or piece of one.
 func (c *Chunk) Next() bool {
-	c.first = false
 	if c.rest == "" {
 		if c.text == "" {
 			return false
@@ -33,7 +31,7 @@ func (c *Chunk) Next() bool {
 			n = i + 1
 		}
 		c.rest, c.text = c.text[:n], c.text[n:]
-		if c.first = !c.more; c.first {
+		if !c.more {
 			c.num++
 		}
 		c.more = c.rest[n-1] != '\n'
@@ -52,9 +50,6 @@ func (c *Chunk) Text() string { return c.line }
 // Num is the number of the line, from 1.
 func (c *Chunk) Num() int { return c.num }
 
-// First reports that it is no later piece of a line.
-func (c *Chunk) First() bool { return c.first }
-
 // Ahead reads a text in chunks that are looked at concurrently, each by itself, and
 // hands out what was made of them in the order of the text. What comes of it
 // does therefore not depend on where chunks end nor on who looked at which.
@@ -72,9 +67,9 @@ type Ahead[T any] struct {
 	err   error
 }
 
-// NewAhead makes an Ahead with a worker for every processor, two at least.
+// NewAhead makes an Ahead with a worker for every processor, from two to four: who takes what they make is busier.
 func NewAhead[T any](in io.Reader) *Ahead[T] {
-	return &Ahead[T]{Size: MaxPiece, Workers: min(max(runtime.GOMAXPROCS(0), 2), 8), in: in}
+	return &Ahead[T]{Size: MaxPiece, Workers: min(max(runtime.GOMAXPROCS(0), 2), 4), in: in}
 }
 
 // job is a chunk and what is made of it.

@@ -19,8 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 )
 
 // Limits of a text.
@@ -109,12 +107,6 @@ func (v *Value) Map() []Value {
 		return nil
 	}
 	return v.Items
-}
-
-// Int is a scalar as a whole number.
-func (v *Value) Int() (int, bool) {
-	n, err := strconv.Atoi(strings.TrimSpace(v.Str()))
-	return n, err == nil
 }
 
 // True reports whether a scalar says true.

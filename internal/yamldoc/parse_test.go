@@ -170,6 +170,10 @@ func TestRefuses(t *testing.T) {
 		{"two of one kind", "|++\n x", "behind | or >"},
 		{"explicit key", "? a\n: b\n", "explicit key"},
 		{"second colon", "a: b: c\n", "line 1: \"b: c\": a second"},
+		{
+			"dots in place of values", "a:\n  ...\n\n  b:\n    c: 1\n",
+			"line 4: \"b:\": a second \": \" in one value, which begins as \"...\" on line 2",
+		},
 		{"bad indentation", "a: 1\n  b: 2\n", "line 2: \"b: 2\": a second"},
 		{"less indentation", "a:\n    b: 1\n  c: 2\n", "line 3:"},
 		{"list and map", "- a\nb: c\n", "line 2: \"b: c\" does not belong"},

@@ -100,7 +100,7 @@ func (p *parser) scalar(col int) Value {
 // more than col.
 func (p *parser) plain(col int) Value {
 	v := Value{Kind: Scalar, Line: int32(p.num)}
-	v.Text = p.plainLine()
+	v.Text = p.plainLine(nil)
 	var parts []string
 	for {
 		empty := 0
@@ -117,7 +117,7 @@ func (p *parser) plain(col int) Value {
 		if parts == nil {
 			parts = []string{v.Text}
 		}
-		parts = append(parts, foldGap(empty), p.plainLine())
+		parts = append(parts, foldGap(empty), p.plainLine(&v))
 	}
 	if parts != nil {
 		v.Text = strings.Join(parts, "")
@@ -146,12 +146,18 @@ func foldGap(empty int) string {
 }
 
 // plainLine reads an unquoted scalar up to the end of its line or a comment and
-// moves to the next line.
-func (p *parser) plainLine() string {
+// moves to the next line. It goes on with a scalar that began
+// before, or nil.
+func (p *parser) plainLine(since *Value) string {
 	r := p.rest()
 	for i := 0; i < len(r); i++ {
 		switch {
 		case r[i] == ':' && (i+1 == len(r) || isBlank(r[i+1])):
+			if since != nil {
+				p.fail("%.40q: a second \": \" in one value, which begins as %.40q on line %d; indent both alike or take one out",
+					r, since.Text,
+					since.Line)
+			}
 			p.fail("%.40q: a second \": \" in one value; put it in quotes or on a line of its own", r)
 		case r[i] == '#' && i > 0 && isBlank(r[i-1]):
 			r = r[:i]

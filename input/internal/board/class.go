@@ -66,15 +66,16 @@ func IsNVSwitch(id cluster.PCIID) bool {
 // IsBridge tells whether a PCI function has a bus below it.
 func IsBridge(id cluster.PCIID) bool { return strings.HasPrefix(id.Class, "0604") }
 
-// NetKind tells the family of a NIC. rdma says that the operating system has an
-// RDMA device for it, layer is that device's link layer where known.
+// NetKind tells the family of a NIC. driver is its driver or the name of its device, which begins alike. rdma says that
+// the operating system has an RDMA device for it, layer is that device's link layer where known.
 func NetKind(id cluster.PCIID, driver string, rdma bool, layer string) cluster.NetKind {
 	switch {
 	case id.Vendor == vendorHPE || strings.HasPrefix(driver, "cxi"):
 		return cluster.Slingshot
-	case id.Vendor == vendorAmazon && strings.HasPrefix(id.Device, "efa") || driver == "efa":
+	case id.Vendor == vendorAmazon && strings.HasPrefix(id.Device, "efa") || strings.HasPrefix(driver, "efa"),
+		strings.HasPrefix(driver, "rdmap"): // what EFA's devices are called
 		return cluster.EFA
-	case driver == "hfi1" || id.Vendor == vendorCornelis ||
+	case strings.HasPrefix(driver, "hfi1") || id.Vendor == vendorCornelis || strings.HasPrefix(id.Class, "0208") ||
 		id.Vendor == vendorIntel && (id.Device == "24f0" || id.Device == "24f1"):
 		return cluster.OmniPath
 	case !rdma:
@@ -89,7 +90,7 @@ func NetKind(id cluster.PCIID, driver string, rdma bool, layer string) cluster.N
 	if strings.HasPrefix(id.Class, "0207") || strings.HasPrefix(id.Class, "0c06") {
 		return cluster.InfiniBand
 	}
-	if strings.HasPrefix(id.Class, "0200") {
+	if strings.HasPrefix(id.Class, "02") {
 		return cluster.RoCE
 	}
 	return ""

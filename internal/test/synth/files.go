@@ -67,13 +67,7 @@ func tableFiles() ([]File, error) {
 			if err != nil {
 				return nil, err
 			}
-			doc, err := m.TableJSON(&points[i])
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, File{"nccl-tests/" + points[i].ID + ".txt", text}, File{
-				"nccl-tests/" + points[i].ID + ".json", doc,
-			})
+			list = append(list, File{"nccl-tests/" + points[i].ID + ".txt", text})
 		}
 	}
 	return list, nil

@@ -1,7 +1,6 @@
 package synth
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -71,56 +70,4 @@ func code(release string) string {
 	var a, b, c int
 	fmt.Sscanf(release, "%d.%d.%d", &a, &b, &c)
 	return fmt.Sprint(10000*a + 100*b + c)
-}
-
-// TableJSON is the same as option -J writes it.
-func (m *Machine) TableJSON(g *Sweep) (string, error) {
-	k, err := coll.ParseKind(g.Collective)
-	if err != nil {
-		return "", err
-	}
-	type half struct {
-		Time   float64 `json:"time"`
-		AlgBW  float64 `json:"alg_bw"`
-		BusBW  float64 `json:"bus_bw"`
-		NWrong int     `json:"nwrong"`
-	}
-	type row struct {
-		Size int64  `json:"size"`
-		Type string `json:"type"`
-		Out  half   `json:"out_of_place"`
-		In   half   `json:"in_place"`
-	}
-	type device struct {
-		Rank int    `json:"rank"`
-		Host string `json:"hostname"`
-		Name string `json:"device_info"`
-	}
-	var d struct {
-		Synthetic string   `json:"synthetic"`
-		Args      []string `json:"args"`
-		Library   string   `json:"nccl_version"`
-		Config    struct {
-			Devices []device `json:"devices"`
-		} `json:"config"`
-		Results []row `json:"results"`
-	}
-	d.Synthetic, d.Args, d.Library = Source, []string{"./" + k.Binary(), "-J", "out.json"}, code(m.Release)
-	for r := range g.Ranks {
-		d.Config.Devices = append(d.Config.Devices, device{r, m.Host(r / g.PerNode), "NVIDIA " + g.GPU})
-	}
-	for i, size := range g.Sizes {
-		op := coll.Op{Kind: k, Bytes: unit.Bytes(size), Type: coll.Float}
-		x := row{Size: int64(op.Size(g.Ranks)), Type: g.Dtype}
-		for _, h := range []struct {
-			to *half
-			us float64
-		}{{&x.Out, g.Micros[i]}, {&x.In, 1.01 * g.Micros[i]}} {
-			alg := float64(op.AlgBytes(g.Ranks)) / h.us / 1e3
-			*h.to = half{h.us, alg, alg * k.BusFactor(g.Ranks), 0}
-		}
-		d.Results = append(d.Results, x)
-	}
-	text, err := json.MarshalIndent(&d, "", "  ")
-	return string(text) + "\n", err
 }

@@ -1,4 +1,6 @@
-package topograph
+// Package netq reads the topology graph of NVIDIA NetQ's API (JSON), which lists switches, hosts and the cables between
+// their ports.
+package netq
 
 import (
 	"cmp"
@@ -14,12 +16,12 @@ import (
 )
 
 const (
-	formatNetQ = "NetQ topology JSON"
-	maxNetQ    = 64 << 20 // bytes
+	format   = "NetQ topology JSON"
+	maxBytes = 64 << 20 // bytes
 )
 
-// MatchNetQ reports whether the text is a topology graph as NVIDIA NetQ's API gives it.
-func MatchNetQ(data []byte) bool {
+// Match reports whether the text is a topology graph as NVIDIA NetQ's API gives it.
+func Match(data []byte) bool {
 	text := string(data)
 	return strings.Contains(text, `"compounded_nodes"`) && strings.Contains(text, `"links"`) &&
 		strings.Contains(text, `"device_type"`)
@@ -27,25 +29,25 @@ func MatchNetQ(data []byte) bool {
 
 // graph is one of NetQ's: groups of devices, and what joins two of them.
 type graph struct {
-	Nodes []netqNode `json:"nodes"`
-	Links []netqLink `json:"links"`
+	Nodes []node `json:"nodes"`
+	Links []link `json:"links"`
 }
 
-type netqNode struct {
-	ID     string     `json:"id"`
-	Name   string     `json:"name"`
-	Type   string     `json:"device_type"`
-	Tier   int        `json:"tier"` // from 1 for switches
-	Inside []netqNode `json:"compounded_nodes"`
+type node struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Type   string `json:"device_type"`
+	Tier   int    `json:"tier"` // from 1 for switches
+	Inside []node `json:"compounded_nodes"`
 }
 
-type netqLink struct {
+type link struct {
 	Cables []struct {
-		Ends []netqEnd `json:"interfaces"`
+		Ends []end `json:"interfaces"`
 	} `json:"compounded_links"`
 }
 
-type netqEnd struct {
+type end struct {
 	Node string `json:"node"`
 	Port string `json:"interface"`
 }
@@ -59,16 +61,16 @@ type cable struct {
 	port      string // of the host
 }
 
-type netqReader struct {
+type reading struct {
 	f      *cluster.Fragment
 	dev    map[string]device
 	cables []cable
 	nics   [][]string // of each host, its interfaces
 }
 
-// ReadNetQ reads such a graph: which switches and hosts there are, and the cables between them.
-func ReadNetQ(name string, r io.Reader) (*cluster.Fragment, error) {
-	data, err := lines.Whole(name, r, maxNetQ, "expected NetQ's topology graph")
+// Read reads such a graph: which switches and hosts there are, and the cables between them.
+func Read(name string, r io.Reader) (*cluster.Fragment, error) {
+	data, err := lines.Whole(name, r, maxBytes, "expected NetQ's topology graph")
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,7 @@ func ReadNetQ(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err := json.Unmarshal(data, &graphs); err != nil {
 		return nil, fmt.Errorf("%s: %w; expected NetQ's topology graph, a JSON list", name, err)
 	}
-	q := netqReader{f: &cluster.Fragment{Format: formatNetQ, Source: name}, dev: map[string]device{}}
+	q := reading{f: &cluster.Fragment{Format: format, Source: name}, dev: map[string]device{}}
 	q.f.Network.Kind = cluster.Ethernet
 	for _, g := range graphs {
 		q.devices(g.Nodes)
@@ -103,7 +105,7 @@ func ReadNetQ(name string, r io.Reader) (*cluster.Fragment, error) {
 }
 
 // devices adds what is in groups, and in groups of groups.
-func (q *netqReader) devices(list []netqNode) {
+func (q *reading) devices(list []node) {
 	for _, n := range list {
 		_, known := q.dev[n.ID]
 		name := cmp.Or(n.Name, n.ID)
@@ -127,7 +129,7 @@ func (q *netqReader) devices(list []netqNode) {
 }
 
 // cable reports whether the two ends can be a cable's.
-func (q *netqReader) cable(x, y netqEnd) bool {
+func (q *reading) cable(x, y end) bool {
 	a, okA := q.dev[x.Node]
 	b, okB := q.dev[y.Node]
 	if !okA || !okB || a.sw < 0 && b.sw < 0 {
@@ -145,7 +147,7 @@ func (q *netqReader) cable(x, y netqEnd) bool {
 }
 
 // types gives hosts that have equal interfaces one type.
-func (q *netqReader) types() {
+func (q *reading) types() {
 	types := cluster.Types{}
 	hosts := q.f.Hosts
 	q.f.Hosts = nil
@@ -162,7 +164,7 @@ func (q *netqReader) types() {
 }
 
 // links adds the cables: those from one switch to one interface of many hosts, or to another switch, as one.
-func (q *netqReader) links() {
+func (q *reading) links() {
 	at := map[[3]int]int{}
 	n := &q.f.Network
 	slices.SortStableFunc(q.cables, func(x, y cable) int { return x.below.host - y.below.host })

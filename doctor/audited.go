@@ -14,7 +14,7 @@ import (
 )
 
 // fault names what the audit finds that is broken, not built so or grown old.
-const fault = " link-down link-slow host-overrun port-slow port-init pcie-trained-low "
+const fault = " link-down link-slow host-overrun port-slow port-init pcie-trained-low node-unavailable "
 
 // audited are what the audit of the joined cluster finds, one finding an id. Those
 // that a rule has found too are left out. How a machine is built, and counters
@@ -27,11 +27,8 @@ func (c *Case) audited(found []finding.Finding) []finding.Finding {
 	where := map[string][]string{}
 	complained := c.tells(told.Slow, told.Hang) || c.broken()
 	for _, a := range audit.Run(c.Cluster) {
-		if slices.ContainsFunc(found, func(f finding.Finding) bool { return f.ID == a.ID }) {
-			continue
-		}
 		where[a.ID] = append(where[a.ID], a.Where)
-		if len(where[a.ID]) > 1 {
+		if len(where[a.ID]) > 1 || slices.ContainsFunc(found, func(f finding.Finding) bool { return f.ID == a.ID }) {
 			continue
 		}
 		if a.Severity == finding.Warn && !strings.Contains(fault, " "+a.ID+" ") && !complained && a.Evidence == nil {
@@ -43,11 +40,15 @@ func (c *Case) audited(found []finding.Finding) []finding.Finding {
 			Evidence: append([]finding.Quote{}, a.Evidence...),
 		})
 	}
-	for i := range list {
-		w := where[list[i].ID]
-		list[i].Where = strings.Join(first(w, 8), ", ")
-		if len(w) > 8 {
-			list[i].Where += fmt.Sprintf(" and %d more", len(w)-8)
+	for _, l := range [][]finding.Finding{list, found} {
+		for i := range l {
+			w := where[l[i].ID]
+			if len(w) == 0 || l[i].Where != "" {
+				continue
+			}
+			if l[i].Where = strings.Join(first(w, 8), ", "); len(w) > 8 {
+				l[i].Where += fmt.Sprintf(" and %d more", len(w)-8)
+			}
 		}
 	}
 	return list

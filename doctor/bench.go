@@ -246,7 +246,9 @@ func Bench(curves []*Curve) *Report {
 		if !slices.Contains(r.Sources, s.Source) {
 			r.Sources = append(r.Sources, s.Source)
 		}
-		r.Guessed = r.Guessed || s.Guessed
+		if r.Guessed = r.Guessed || s.Guessed; s.Unjudged != "" {
+			r.Judged, r.Unjudged = []string{"values that were checked"}, append(r.Unjudged, "rates: "+s.Unjudged)
+		}
 		for _, f := range s.judge() {
 			if len(curves) > 1 {
 				f.Where = fmt.Sprintf("%s of %d ranks on %s", s.Op, s.Ranks, s.Machine)

@@ -244,7 +244,6 @@ func FuzzExamine(f *testing.F) {
 			func() error { return Text{}.Write(&b, rep) },
 			func() error { return indented(&b, rep) },
 			func() error { return Markdown(&b, rep) },
-			func() error { return JUnit(&b, rep) },
 		} {
 			if err := w(); err != nil {
 				t.Fatal(err)

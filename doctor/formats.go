@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"busbar.dev/finding"
 )
 
 // Markdown writes a report to paste into a ticket.
@@ -48,37 +46,4 @@ func inline(s string) string {
 		parts[i] = escape.Replace(parts[i])
 	}
 	return strings.Join(parts, "`")
-}
-
-// JUnit writes a report as test cases: a finding above a note is a failure.
-func JUnit(w io.Writer, r *Report) error {
-	s := finding.Suite{Name: "busbar doctor"}
-	for _, f := range r.Findings {
-		c := finding.Case{Name: f.Title, Class: f.ID}
-		if f.Severity != finding.Note {
-			var lines []string
-			for _, q := range f.Evidence {
-				lines = append(lines, q.String())
-			}
-			c.Failure = &finding.Failure{
-				Message: f.Title, Type: f.Severity.String(),
-				Text: f.Cause + "\nFix: " + f.Fix + "\n" + strings.Join(lines, "\n"),
-			}
-		}
-		s.Cases = append(s.Cases, c)
-	}
-	switch {
-	case !r.Examined():
-		s.Cases = append(s.Cases, finding.Case{Name: "nothing was recognised", Class: "doctor", Failure: &finding.Failure{
-			Message: "nothing was recognised, so nothing was examined", Type: finding.Error.String(),
-		}})
-	case len(s.Cases) == 0:
-		s.Cases = []finding.Case{{Name: "no problems found", Class: "doctor"}}
-	}
-	out, err := s.XML()
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(out)
-	return err
 }

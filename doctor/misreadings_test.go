@@ -40,6 +40,14 @@ func TestConsequencesAreTheQuestion(t *testing.T) {
 		"torch.distributed.DistBackendError: NCCL error in: P.cpp:9, unhandled system error, NCCL version 2.90.1",
 		"RuntimeError: NCCL error, ncclUnhandledCudaError: Call to CUDA function failed.",
 		"ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+		"NCCL version 2.90.1 compiled with CUDA 12.9\n\nJob summary\n===========\n\n  Nodes  Processes         GPUs  " +
+			"Processes     GPUs\n(total)   per node  per process    (total)  (total)\n      2          8            1         " +
+			"16       16\n\nCommunicators... (0.01s)\n=============\n\nGroup     Comms     Nodes     Ranks     Ranks     " +
+			"Ranks    Status  Errors\n    #  in group  per comm  per node  per comm  in group\n    0         1         2      " +
+			"   " +
+			"8        16        16   RUNNING      OK\n\nErrors\n======\n\nWarnings\n========\n\n[rank7]:[E1116 10:00:01.1 " +
+			"ProcessGroupNCCL.cpp:632] [Rank 7] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, " +
+			"OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600068 milliseconds before timing out.",
 	} {
 		r := examine(t, text)
 		if len(r.Findings) == 0 || m.Consequence(r.Findings[0].ID) || !r.Wrong(finding.Warn) {
@@ -52,6 +60,8 @@ func TestConsequencesAreTheQuestion(t *testing.T) {
 func TestSpecificFirst(t *testing.T) {
 	const info = "h1:7:9 [0] NCCL INFO "
 	for text, want := range map[string]string{
+		"h1:7:9 [4] net_ib.cc:99 NCCL WARN NET/IB : Got completion from peer 10.9.0.2<41> with status=12 opcode=0 len=0 " +
+			"vendor err 129 (Recv) localGid fd00:9::22 remoteGidsfd00:9::1f": "bad-link", // nothing says link-local
 		"ibv_reg_mr failed: /lib/libefa.so.1: version `EFA_1.4' not found (required by /opt/libfabric.so.1)": "efa-installer-old",
 		"NVRM: Xid (PCI:0000:3b:00): 145, pid=1, NVLink fault":                                               "nvlink-fault",
 		"NVRM: Xid (PCI:0000:3b:00): 137, pid=1, NVLink fault":                                               "nvlink-fault",
@@ -80,7 +90,12 @@ func TestSpecificFirst(t *testing.T) {
 func TestFewerNodesSlower(t *testing.T) {
 	for _, text := range []string{
 		"my 4 GPUs on 2 nodes are slower than 4 GPUs on 4 nodes", "four GPUs on two nodes are slower than four on four",
-		"4 GPUs on 4 nodes are faster than 4 GPUs on 2 nodes",
+		"4 GPUs on 4 nodes are faster than 4 GPUs on 2 nodes", "2x2 is much slower than 4x1, how can that be?",
+		"2 GPUs per node on two nodes: an epoch takes 600 s, 1 GPU per node on four nodes 200 s",
+		"On two servers with two GPUs each the epoch took 15 minutes, on four servers with one GPU each 4 minutes.",
+		"My training is slower on a 2-node, 2-GPU-per-node layout than on a 4-node, 1-GPU-per-node one.",
+		"Two GPUs from each of two servers: 800 s. One from each of four servers: 250 s. Why?",
+		"all-reduce gives 5 GB/s for 4 GPUs on 2 nodes and 20 GB/s for 4 on 4, I expected the opposite",
 	} {
 		r := say(t, text)
 		if len(r.Findings) == 0 || r.Findings[0].ID != "gdr-off" || !strings.Contains(r.Findings[0].Title, "host memory") {

@@ -14,7 +14,7 @@ import (
 func TestHostThatDropsWhatItReceives(t *testing.T) {
 	const own = "NIC statistics:\n     rx_packets: 9100\n     rx_out_of_buffer: 1200300400\n     tx_pause_ctrl_phy: " +
 		"4455667\n" +
-		"     rx_discards_phy: 8123456789\n"
+		"     rx_discards_phy: 8123456789\n     rx_prio0_discards: 8123456701\n"
 	for text, want := range map[string][]string{
 		own:                                     {"host-overrun"},
 		own + "     out_of_sequence: 4000100\n": {"host-overrun", "roce-loss"},

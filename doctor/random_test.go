@@ -43,7 +43,7 @@ func TestRandomTexts(t *testing.T) {
 		rep.Mask(n%2 == 0)
 		var b strings.Builder
 		for _, err := range []error{
-			Text{}.Write(&b, rep), indented(&b, rep), Markdown(&b, rep), JUnit(&b, rep),
+			Text{}.Write(&b, rep), indented(&b, rep), Markdown(&b, rep),
 		} {
 			if err != nil {
 				t.Fatalf("%v\n%q", err, text)

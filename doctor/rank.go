@@ -30,19 +30,18 @@ func (c *Case) grade(list []finding.Finding) {
 // in which programs printed more than somebody wrote, what a line states keeps its own, unless a remedy was tried in
 // vain.
 func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clause) []finding.Finding {
-	list := m.Weigh(c.weighed(found, clauses))
+	list := slices.DeleteFunc(m.Weigh(c.weighed(m, found, clauses)),
+		func(h cause.Hypothesis) bool { return h.Cause == nil })
 	log := c.mostlyPrinted()
 	place := func(id string) int {
-		of := func(is func(h cause.Hypothesis) bool) int {
-			return slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.Cause != nil && is(h) })
+		at := slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.ID == id })
+		if at < 0 {
+			at = slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.Finds(id) })
 		}
-		if at := of(func(h cause.Hypothesis) bool { return h.ID == id }); at >= 0 {
-			return at
-		}
-		return of(func(h cause.Hypothesis) bool { return h.Finds(id) })
+		return at
 	}
 	const even = 0.5 // what a description makes likelier than not is doubted by no line that shows something else
-	likeliest := &list[slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.Cause != nil })]
+	likeliest := &list[0]
 	doubt := likeliest.P >= even &&
 		!slices.ContainsFunc(found, func(f finding.Finding) bool { return likeliest.Finds(f.ID) })
 	for i := range found {
@@ -53,9 +52,12 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 			f.Confidence = own
 		case list[at].Tried == cause.InVain:
 			f.Confidence, f.Severity = list[at].P, finding.Note
+		case f.Severity == finding.Note && c.how[f.ID] != cause.Suggests && c.stops():
+			f.Confidence = min(list[at].P, cause.Threshold-0.01)
 		case log && f.Severity == finding.Note: // what is printed comes before what is guessed and not likely
 			f.Confidence = max(min(own, cause.Threshold-0.01), list[at].P)
-		case log, c.how[f.ID] == cause.States && !doubt:
+		case log && c.how[f.ID] != cause.Suggests && (printed(f) || likeliest.Finds(f.ID)),
+			c.how[f.ID] == cause.States && !doubt:
 			f.Confidence = max(own, list[at].P)
 		default:
 			if f.Confidence = list[at].P; f.Confidence < cause.Threshold {
@@ -67,7 +69,7 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 	shown := found
 	for k, h := range list {
 		known := func(f finding.Finding) bool { return f.ID == h.ID || log && h.Finds(f.ID) }
-		if h.Cause == nil || slices.ContainsFunc(shown, known) {
+		if slices.ContainsFunc(shown, known) {
 			continue
 		}
 		if len(found) >= leading && h.P < cause.Threshold {
@@ -85,10 +87,25 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 	return found
 }
 
-// weighed is the case as the model sees it.
-func (c *Case) weighed(found []finding.Finding, clauses []told.Clause) *cause.Case {
-	x := &cause.Case{Told: clauses, Shown: map[string]cause.Grade{}, Setting: c.value}
-	maps.Copy(x.Shown, c.how)
+// printed reports a finding that rests on a line that nobody wrote.
+func printed(f *finding.Finding) bool {
+	return slices.ContainsFunc(f.Evidence, func(q finding.Quote) bool { return !evidence.English(q.Text) })
+}
+
+// stops reports that somebody tells that the job stops, and not that it is slow.
+func (c *Case) stops() bool { return c.tells(told.Hang, told.Crash) && !c.tells(told.Slow) }
+
+// weighed is the case as the model sees it. What costs only speed, and nothing follows from, is a note where the job
+// stops: a setting that switches something off is how somebody makes it run.
+func (c *Case) weighed(m *cause.Model, found []finding.Finding, clauses []told.Clause) *cause.Case {
+	for _, r := range m.Detected() {
+		for i := range found {
+			if f := &found[i]; f.ID == r.ID && len(r.Follows) == 0 && f.Severity == finding.Warn && c.stops() {
+				f.Severity = finding.Note
+			}
+		}
+	}
+	x := &cause.Case{Told: clauses, Shown: maps.Clone(c.how), Setting: c.value}
 	for i := range found {
 		x.Shown[found[i].ID] = c.how[found[i].ID]
 		if found[i].Severity == finding.Note && c.how[found[i].ID] != cause.Expects {
@@ -198,5 +215,5 @@ func tidy(f *finding.Finding) {
 func CaseOf(m *cause.Model, s *evidence.Set) *cause.Case {
 	c := newCase(s)
 	causes, _ := split(m, c.detect(m))
-	return c.weighed(causes, c.clauses)
+	return c.weighed(m, causes, c.clauses)
 }

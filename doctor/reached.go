@@ -19,7 +19,8 @@ func reached(s *evidence.Set) []finding.Finding {
 	var order []string
 	for _, f := range s.Figures {
 		old, known := best[f.Device]
-		if f.Device != "" && f.GBps > old.GBps {
+		if large := f.Small == 0; f.Device != "" &&
+			(large == (old.Small == 0) && f.GBps > old.GBps || large && old.Small > 0 || !known) {
 			best[f.Device] = f
 		}
 		if f.Device != "" && !known {
@@ -37,6 +38,9 @@ func reached(s *evidence.Set) []finding.Finding {
 			Fix:   "give ibstat or ethtool of the host with it",
 		}
 		switch port := portRate(s.Cluster, device); {
+		case f.Small > 0:
+			x.Title += fmt.Sprintf(" in messages of %v", f.Small)
+			x.Cause, x.Fix = "So small ones do not fill a port: its rate is not judged.", "ib_write_bw -q 4 -s 1M fills it"
 		case port > 0 && rate >= filled*port:
 			continue
 		case port > 0:

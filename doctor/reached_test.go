@@ -25,7 +25,10 @@ func TestReached(t *testing.T) {
 		{table, "", finding.Note, "perftest moved 92.8 Gb/s over mlx5_7"},
 		{table, port("100"), 0, ""},
 		{table, port("200"), finding.Warn, "46% of its port's 200 Gb/s"},
-		{strings.Replace(table, " 65536 ", " 1024 ", 1), port("200"), 0, ""},
+		{
+			strings.Replace(table, " 65536 ", " 1024 ", 1), port("200"), finding.Note,
+			"92.8 Gb/s over mlx5_7 in messages of 1 KiB",
+		},
 	} {
 		r := evidence.NewReader()
 		for i, text := range []string{tt.table, tt.port} {

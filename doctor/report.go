@@ -4,11 +4,14 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/doctor/audit"
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/doctor/hang"
 	"busbar.dev/doctor/told"
 	"busbar.dev/finding"
+	"busbar.dev/input/nccllog"
+	"busbar.dev/internal/words"
 )
 
 // Report is what an examination gave.
@@ -29,6 +32,9 @@ type Report struct {
 	Tests     []string        `json:"nccl_tests_files,omitempty"`   // with output of nccl-tests, compared with no prediction
 	Guessed   bool            `json:"guessed,omitempty"`            // what a verdict rests on
 	Traces    int             `json:"traces,omitempty"`             // files that a profiler wrote
+	// Judged is what was looked at, and Unjudged what no source says of it: an all-clear is of the first alone.
+	Judged   []string `json:"judged,omitempty"`
+	Unjudged []string `json:"not_judged,omitempty"`
 	// Training is by its log.
 	Training *evidence.Training `json:"training,omitempty"`
 }
@@ -72,7 +78,8 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 	found = c.giveWay(m, found)
 	order(m, found, c.Job != nil && c.Job.Dumped())
 	r.Undecided = (r.Described || finding.Serious(found)) && !decided(m, found)
-	if t := s.Training; t != nil && t.Bar && len(found) > 0 { // next to a fault it is of no use
+	// next to a fault it is of no use
+	if t := s.Training; t != nil && (t.Bar || t.Lines == 0 && t.NaN == "") && len(found) > 0 {
 		r.Training = nil
 	}
 	r.Findings = append([]finding.Finding{},
@@ -82,11 +89,53 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 	}
 	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings) && !r.Described && r.Examined()
 	for i := range s.Tables {
-		if f := s.Tables[i].File; !slices.Contains(r.Tests, f) {
+		if f := s.Tables[i].File; len(s.Tables[i].Sweeps) > 0 && !slices.Contains(r.Tests, f) {
 			r.Tests = append(r.Tests, f)
 		}
 	}
+	r.judge(s)
 	return r
+}
+
+// wordsOnly is what was judged of a text that describes nothing.
+const wordsOnly = "the words of its lines"
+
+// judge says what an all-clear is of.
+func (r *Report) judge(s *evidence.Set) {
+	if s.Cluster != nil {
+		r.Judged, r.Unjudged = s.Cluster.Summary().Parts(), audit.Unchecked(s.Cluster)
+	}
+	add := func(n int, noun string) {
+		if n > 0 {
+			r.Judged = append(r.Judged, words.Plural(n, noun))
+		}
+	}
+	add(len(r.Tests), "table of nccl-tests")
+	add(len(s.Pairs), "table of pairs")
+	add(len(s.Figures), "figure of perftest")
+	if s.Log != nil {
+		whole := slices.DeleteFunc(slices.Clone(s.Log.Comms), func(m nccllog.Comm) bool { return m.NRanks == 0 })
+		add(len(whole), "communicator")
+		if len(whole) == 0 {
+			r.Unjudged = append(r.Unjudged, "who set up which communicator over which network (the log from its beginning)")
+		}
+	}
+	for _, x := range []struct {
+		seen bool
+		what string
+	}{
+		{s.Training != nil || len(s.Steps) > 0, "steps of a training"},
+		{s.Job != nil && s.Job.Dumped(), "what ranks do"},
+		{s.Judged, "another check's verdict"},
+		{s.Told && len(r.Judged) == 0, "what was said"},
+	} {
+		if x.seen {
+			r.Judged = append(r.Judged, x.what)
+		}
+	}
+	if len(r.Judged) == 0 {
+		r.Judged = []string{wordsOnly}
+	}
 }
 
 // contented reports that somebody says of something that it works, or is in order.

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -140,39 +141,75 @@ func busBandwidth(cl *cluster.Cluster, nodes, per int, op coll.Kind, size unit.B
 	return float64(size) / (float64(a.Rows[0].Time) / float64(unit.Second)) / 1e9 * op.BusFactor(nodes*per)
 }
 
-// statedLayout is "4 GPUs on 2 nodes", "four on two nodes".
-var statedLayout = lazyre.New(
-	`(?i)\b(\d+|[a-z]+) (?:GPUs? |cards? |A100s? |H100s? )?(?:on|over|across|in|of) (\d+|[a-z]+)` +
-		`(?: (?:nodes?|hosts?|machines?|servers?))?\b`)
+// statedLayouts are GPUs on nodes as people write it: "4 GPUs on 2 nodes", "2 nodes with 2 GPUs each", "2 from each of
+// 2 servers", "2x2". The groups named all, each and nodes are what they count.
+var statedLayouts = lazyre.New(`\b(?:` +
+	`(?P<each>\d+) (?:gpus? |cards? )?(?:from|in|on|of|per) (?:each of|each|every|per) (?:of )?(?P<nodes>\d+)` +
+	`|(?P<all>\d+) (?:gpus? |cards? |[ah]\d00s? )?(?:on|over|across|in|of|from) (?P<nodes>\d+)(?: (?:` + hostWords +
+	`))?` +
+	`|(?P<nodes>\d+)[- ](?:` + hostWords +
+	`),?(?: with| of| and| x|:)? (?P<each>\d+)[- ]?(?:gpus?)?[- ]?(?:each|per|apiece)` +
+	`|(?P<each>\d+) (?:gpus? |cards? )?(?:per|each) (?:` + hostWords + `) (?:on|over|across|from) (?P<nodes>\d+)` +
+	`|(?P<nodes>\d+) ?[x×] ?(?P<each>\d+))\b`)
+
+const hostWords = "nodes?|hosts?|machines?|servers?|box(?:es)?"
+
+var lowerWord = lazyre.New(`[a-z]+`)
+
+// statedTime is what a layout takes, or gives where it is a rate.
+var statedTime = lazyre.New(`(\d+(?:\.\d+)?) ?(?:[a-z]*(/|gb|tok))?`)
 
 // fewerNodesSlower are two layouts of which that on fewer nodes is told to be the slower: GPUs of a node, both layouts.
 func (c *Case) fewerNodesSlower() *clue {
 	type layout struct {
-		nodes, gpus int
+		nodes, each int
 		text        string
+		took        float64
 	}
-	for i := range c.clauses {
-		low := strings.ToLower(c.clauses[i].Text)
+	for line := range strings.Lines(sentences(c.Words)) {
+		low := lowerWord.ReplaceAllStringFunc(strings.ToLower(line), func(w string) string {
+			if n := numbers[w]; n > 0 {
+				return strconv.Itoa(n)
+			}
+			return w
+		})
 		var list []layout
-		for _, m := range statedLayout.FindAllStringSubmatch(low, 8) {
-			gpus, nodes := max(numbers[m[1]], atoi(m[1])), max(numbers[m[2]], atoi(m[2]))
-			if gpus > 0 && nodes > 0 && gpus >= nodes {
-				list = append(list, layout{nodes, gpus, m[0]})
+		found := statedLayouts.FindAllStringIndex(low, 8)
+		for i, m := range found {
+			l, rest := layout{text: low[m[0]:m[1]]}, low[m[1]:]
+			n := statedLayouts.Groups(l.text)
+			l.nodes = max(atoi(n["nodes"]), 1)
+			l.each = max(atoi(n["each"]), atoi(n["all"])/l.nodes)
+			if i+1 < len(found) {
+				rest = low[m[1]:found[i+1][0]]
+			}
+			if t := statedTime.FindStringSubmatch(rest); t != nil {
+				if l.took, _ = strconv.ParseFloat(t[1], 64); t[2] != "" {
+					l.took = 1 / max(l.took, 1e-9)
+				}
+			}
+			if l.nodes > 1 && l.each > 0 {
+				list = append(list, l)
 			}
 		}
 		if len(list) < 2 {
 			continue
 		}
 		a, b := list[0], list[1]
-		if strings.Contains(low, "faster") { // "four on four are faster than four on two"
+		switch {
+		case a.took > 0 && b.took > 0:
+			if a.took < b.took {
+				a, b = b, a
+			}
+		case strings.Contains(low, "faster"): // "four on four are faster than four on two"
 			a, b = b, a
-		} else if !strings.Contains(low, "slower") && !strings.Contains(low, "longer") {
+		case !strings.Contains(low, "slower") && !strings.Contains(low, "longer"):
 			continue
 		}
-		if a.nodes < b.nodes && a.gpus > a.nodes && a.gpus/a.nodes > b.gpus/b.nodes {
+		if a.nodes < b.nodes && a.each > b.each {
 			return &clue{
-				args:   []string{words.Plural(a.gpus/a.nodes, "GPU"), a.text, b.text},
-				quotes: []finding.Quote{{Text: c.clauses[i].Text}},
+				args:   []string{words.Plural(a.each, "GPU"), a.text, b.text},
+				quotes: []finding.Quote{{Text: strings.TrimSpace(line)}},
 			}
 		}
 	}

@@ -42,11 +42,14 @@ const (
 func (t Text) Write(w io.Writer, r *Report) error {
 	t.Width = cmp.Or(t.Width, 100)
 	list := []string{r.summary()}
+	if len(r.Findings) == 0 && len(r.Judged) > 0 && len(r.Unjudged) > 0 {
+		list = append(list, texttab.Wrap("Not judged, as no input says it: "+strings.Join(r.Unjudged, "; ")+".", t.Width)...)
+	}
 	switch {
 	case t.All:
 		for i := range r.Findings {
 			list = append(list, "")
-			list = append(list, t.finding(&r.Findings[i])...)
+			list = append(list, t.finding(&r.Findings[i], 0)...)
 		}
 	case r.Undecided:
 		list = append(list, t.collect(r.Findings)...)
@@ -68,7 +71,11 @@ func (t Text) answer(list []string, found []finding.Finding) []string {
 	if len(found) == 0 {
 		return list
 	}
-	list = append(list, t.finding(&found[0])...)
+	room := 2
+	if len(found) == 1 {
+		room = 5
+	}
+	list = append(list, t.finding(&found[0], room)...)
 	others := found[1:]
 	for i := range others {
 		if room := answerLines - len(list); room == 1 && len(others)-i > 1 {
@@ -143,6 +150,13 @@ func (r *Report) onlyNotes(n int) string {
 	case n > 0:
 		s = "No errors or warnings. " + words.Plural(n, "note") + "."
 	}
+	switch {
+	case len(r.Judged) == 0:
+	case r.Judged[0] != wordsOnly:
+		s += " Judged: " + strings.Join(r.Judged, ", ") + "."
+	case n == 0 && r.Unread == 0:
+		s = "No known fault is named in it. Nothing else was judged: it describes no device, link or rank."
+	}
 	if len(r.Tests) > 0 {
 		s += " How fast this nccl-tests sweep should be is another question: busbar doctor " +
 			strings.ReplaceAll(r.Tests[0], "standard input", "-") + " -c CLUSTER."
@@ -170,11 +184,11 @@ func (t Text) head(f *finding.Finding) string {
 	return fmt.Sprintf("%s %s  %s", mark, t.paint(bold, f.Title), t.paint(dim, said(f)))
 }
 
-// finding is a finding in full, or in as many lines as an answer has beside its first.
-func (t Text) finding(f *finding.Finding) []string {
+// finding is a finding in full, or in as many lines as an answer has beside its first, with so many lines of cause.
+func (t Text) finding(f *finding.Finding, lines int) []string {
 	list := []string{t.head(f)}
 	if f.Cause != f.Title {
-		list = append(list, t.part("", f.Cause, 2)...)
+		list = append(list, t.part("", f.Cause, lines)...)
 	}
 	list = append(list, t.part("where: ", f.Where, 1)...)
 	shown := first(f.Evidence, shownQuotes)
@@ -212,10 +226,11 @@ func (t Text) part(label, text string, lines int) (list []string) {
 	return list
 }
 
-// cut shortens a quoted line for a terminal.
+// cut shortens a quoted line for a terminal. Its end often says why: DUE TO TIME LIMIT.
 func cut(s string, width int) string {
-	if r := []rune(texttab.Clean(s)); len(r) > max(width, 40) {
-		return string(r[:max(width, 40)]) + " …"
+	r := []rune(texttab.Clean(s))
+	if width = max(width, 40); len(r) > width {
+		return string(r[:width/2]) + " … " + string(r[len(r)-width/2:])
 	}
-	return texttab.Clean(s)
+	return string(r)
 }

@@ -39,12 +39,17 @@ func trained(t *evidence.Training) []finding.Finding {
 	case t.Step == nil:
 	case span(t.Step.P10) == span(t.Step.Worst):
 		f.Cause += " They are means over many steps, or all alike: how far single steps differ is not known."
+	case span(t.Step.P90) == span(t.Step.Worst) && t.Lines-t.LeftOut < 10:
+		f.Cause += fmt.Sprintf(" %s: %v to %v.", words.Plural(t.Lines-t.LeftOut, "step"), span(t.Step.P10),
+			span(t.Step.Worst))
 	default:
 		f.Cause += fmt.Sprintf(" 8 of 10 steps took %v to %v, the longest %v.", span(t.Step.P10), span(t.Step.P90),
 			span(t.Step.Worst))
 	}
 	if t.MFU > 0 {
 		f.Cause += fmt.Sprintf(" MFU is %.1f%% by the log.", 100*t.MFU)
+	} else if t.TFLOPS > 0 {
+		f.Cause += fmt.Sprintf(" %.4g TFLOPS per GPU by the log.", t.TFLOPS)
 	}
 	if t.Drift >= driftShare {
 		f.Cause += fmt.Sprintf(" The last fifth of the steps took %.0f%% longer than the first.", 100*t.Drift)
@@ -53,6 +58,36 @@ func trained(t *evidence.Training) []finding.Finding {
 		f.Cause += fmt.Sprintf(" %.0f%% of the steps took half as long again as the median, or longer.", 100*t.Slow)
 	}
 	list := []finding.Finding{f}
+	if t.NaN != "" {
+		g := finding.Finding{
+			ID: "training-nan", Severity: finding.Error, Confidence: 1, Where: t.File, Evidence: []finding.Quote{},
+			Title: fmt.Sprintf("The %s is nan to the end of the log, in %s",
+				map[string]string{"loss": "loss", "norm": "norm of the gradients"}[t.NaN],
+				words.Plural(t.NaNs, "line")),
+			Cause: "The training is broken: no step after it learns. A loss of 0.0 beside it is no good fit.",
+			Fix: "Go back to a checkpoint from before; look for a learning rate that is too high, fp16, bad data or a GPU " +
+				"that computes wrongly",
+		}
+		if t.NaNFrom >= 0 {
+			g.Title += fmt.Sprintf(", from step %d", t.NaNFrom)
+		}
+		list = append([]finding.Finding{g}, list...)
+	}
+	if t.Retries > 0 {
+		g := finding.Finding{
+			ID: "training-memory", Severity: finding.Warn, Confidence: 1, Where: t.File, Evidence: []finding.Quote{},
+			Title: fmt.Sprintf("Memory is short: a GPU's allocator had to try again, %.0f times so far", t.Retries),
+			Cause: "Each time it gives back what it kept and waits for the GPU, which slows steps down; no room is next.",
+			Fix:   "A smaller micro-batch, more recomputation or sharding; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+		}
+		if t.Memory > 0 {
+			g.Cause += fmt.Sprintf(" Up to %.1f%% of the memory is taken.", 100*t.Memory)
+		}
+		list = append([]finding.Finding{g}, list...)
+	}
+	if t.Lines == 0 {
+		list[len(list)-1].Title, list[len(list)-1].Cause = "A training's log", "No line names how fast it goes."
+	}
 	if skips := t.SkippedOf >= skippedPart && skippedPart*t.Skipped >= t.SkippedOf; skips || t.ScaleFell {
 		g := finding.Finding{
 			ID: "training-overflow", Severity: finding.Warn, Confidence: 1, Where: t.File,

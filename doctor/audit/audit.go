@@ -74,6 +74,7 @@ func Unchecked(c *cluster.Cluster) []string {
 			"reads both)"},
 		{tree, "the PCIe tree, which is assumed (busbar map on the node)"},
 		{len(c.Hosts) > 1 && len(c.Network.Links) == 0, "the network (ibnetdiscover, scontrol show topology)"},
+		{partial(c), "uplinks and oversubscription (a scan of the whole fabric)"},
 		{c.Network.TrunksUnknown(), "rates between switches (ibnetdiscover)"},
 	} {
 		if x.lacks {
@@ -81,6 +82,12 @@ func Unchecked(c *cluster.Cluster) []string {
 		}
 	}
 	return list
+}
+
+// partial reports that a text shows a part of a network only, so that what is not there tells nothing.
+func partial(c *cluster.Cluster) bool {
+	return slices.ContainsFunc(c.Warnings,
+		func(w cluster.Warning) bool { return strings.Contains(w.Text, cluster.Partial) })
 }
 
 const namedEach = 4 // more devices are named as a range

@@ -159,6 +159,21 @@ func TestFindings(t *testing.T) {
 			"node[0-3]/gpu2", "gpu2, gpu3",
 		},
 		{
+			"no port up", func(c *cluster.Cluster) {
+				for i := range 4 {
+					port(c, fmt.Sprintf("nic%d", i)).State = cluster.Down
+				}
+			}, "all-ports-down", finding.Warn, "node[0-3]", "mlx5_0, mlx5_1, mlx5_2, mlx5_3",
+		},
+		{
+			"another firmware", func(c *cluster.Cluster) {
+				for i, v := range []string{"28.39.1002", "28.39.1002", "28.41.1000", "28.39.1002"} {
+					d := dev(c, fmt.Sprintf("nic%d", i))
+					d.NIC.Firmware, d.Model = v, cluster.FromRead("ConnectX-7", "test")
+				}
+			}, "firmware-unlike", finding.Note, "node[0-3]", "mlx5_2 28.41.1000",
+		},
+		{
 			"one path longer", func(c *cluster.Cluster) { drop(c, "nic3") }, "asymmetry-nic", finding.Warn, "node[0-3]/gpu3",
 			"straggler",
 		},
@@ -320,6 +335,15 @@ func TestOutOfService(t *testing.T) {
 	}
 }
 
+// A node that lacks what Slurm was told of it is a warning.
+func TestFewerGPUsThanConfigured(t *testing.T) {
+	c := fabric(machine())
+	c.Hosts[1].Out = &cluster.Out{State: "drained", Reason: "gres/gpu count reported lower than configured (6 < 8)"}
+	if f := Run(c); len(f) != 1 || f[0].Severity != finding.Warn || !strings.Contains(f[0].Text, "6 < 8") {
+		t.Errorf("%+v", f)
+	}
+}
+
 // What was not checked names what would say it.
 func TestUncheckedRates(t *testing.T) {
 	odd := machine()
@@ -376,6 +400,11 @@ func TestStatedOversubscription(t *testing.T) {
 		i := slices.IndexFunc(list, func(f finding.Finding) bool { return f.ID == "leaf-oversubscribed" })
 		if i < 0 || list[i].Severity != want {
 			t.Errorf("%g:1 stated: %+v", stated, list)
+		}
+		c.Warnings = append(c.Warnings, cluster.Warning{Text: cluster.Partial + ": 1 node is named as a neighbour"})
+		if list := Run(c); slices.ContainsFunc(list, func(f finding.Finding) bool { return f.ID == "leaf-oversubscribed" }) ||
+			!strings.Contains(strings.Join(Unchecked(c), " "), "the whole fabric") {
+			t.Errorf("of a part of a fabric: %+v, unchecked %q", list, Unchecked(c))
 		}
 	}
 }

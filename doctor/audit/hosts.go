@@ -150,7 +150,7 @@ func matrixDiffers(t, o *cluster.NodeType) string {
 }
 
 // outOfService notes hosts that a scheduler gives no jobs, those with one reason together. The cluster as planned has
-// them, so that it is no warning.
+// them, so that it is no warning, unless they lack what is planned.
 func (a *auditor) outOfService() {
 	outs, names := a.c.OutOfService()
 	for i, o := range outs {
@@ -159,8 +159,12 @@ func (a *auditor) outOfService() {
 		if o.Reason != "" {
 			text += ": " + o.Reason
 		}
-		a.addFinding("node-unavailable", finding.Note, hosts, text+"; no new job starts there",
-			fmt.Sprintf("when it is repaired: scontrol update nodename=%s state=resume", hosts))
+		level, first := finding.Note, ""
+		if strings.Contains(o.Reason, "reported lower than configured") { // slurmd's own words
+			level, first = finding.Warn, "what slurm.conf counts is not there: nvidia-smi -L and dmesg on it; "
+		}
+		a.addFinding("node-unavailable", level, hosts, text+"; no new job starts there",
+			fmt.Sprintf("%swhen it is repaired: scontrol update nodename=%s state=resume", first, hosts))
 	}
 }
 
@@ -194,7 +198,8 @@ func (a *auditor) errorCounters(where string, counters map[string]uint64) {
 		c := counter.Find(k)
 		dropped := c != nil && (c.Name == "out_of_buffer" || c.Name == "rx_discards_phy")
 		switch {
-		case counters[k] == 0:
+		// one count for both
+		case counters[k] == 0, c != nil && c.Name == "rx_prio_discards" && counters["rx_discards_phy"] > 0:
 		case dropped || c != nil && c.Kind == counter.Slow:
 			own = append(own, fmt.Sprintf("%s=%d", k, counters[k]))
 			full = full || dropped && counters[k] >= 1e6

@@ -22,6 +22,9 @@ func (a *auditor) network() {
 	}
 	a.slowCables()
 	a.slowerThanNIC()
+	if partial(a.c) {
+		return
+	}
 	sides := a.c.Network.Sides()
 	a.oversubscribed(sides)
 	a.uplinks(sides)

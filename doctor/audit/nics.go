@@ -22,8 +22,30 @@ func (a *auditor) nodeNICs(n *node) {
 	a.sharedNICs(n)
 	a.farNICs(n)
 	a.unlikeNICs(n)
+	var down []int
+	var firmware groups[string, int] // of cards of one maker's number
 	for _, k := range n.nics {
 		a.nicItself(n, k)
+		i := n.t.Devices[k].NIC
+		if i == nil {
+			continue
+		}
+		if len(i.Ports) > 0 && !slices.ContainsFunc(i.Ports, func(p cluster.Port) bool { return p.State != cluster.Down }) {
+			down = append(down, k)
+		}
+		if m := n.t.Devices[k].Model; i.Firmware != "" && m.Known() && m == n.t.Devices[n.nics[0]].Model {
+			firmware.add(i.Firmware, k)
+		}
+	}
+	if len(down) > 0 && len(down) == len(n.nics) {
+		a.say("all-ports-down", n.hosts, n.names(down))
+	}
+	if len(firmware.order) > 1 {
+		var each []string
+		for _, v := range firmware.order {
+			each = append(each, n.names(firmware.of[v])+" "+v)
+		}
+		a.say("firmware-unlike", n.hosts, strings.Join(each, "; "))
 	}
 }
 

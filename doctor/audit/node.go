@@ -94,7 +94,8 @@ func (a *auditor) unlikeFastLinks(n *node) {
 	}
 	shape := func(g int) string { return fastShape(m, pos[g], len(n.gpus)) }
 	common, differ := odd(n.gpus, shape)
-	if len(differ) == 0 {
+	unread := func(row []string) bool { return slices.Contains(row[:len(n.gpus)], cluster.Class{}.String()) }
+	if len(differ) == 0 || slices.ContainsFunc(m.Class[:len(n.gpus)], unread) {
 		return
 	}
 	has := "have"
@@ -167,7 +168,8 @@ func (a *auditor) nodePairs(n *node) {
 	}
 	for _, why := range slices.Sorted(maps.Keys(refused)) {
 		p := refused[why][0]
-		a.say("p2p-off", n.where(p.A), len(refused[why]), n.t.Devices[p.A].Name, n.t.Devices[p.B].Name, why)
+		a.say("p2p-off", n.where(p.A), len(refused[why]), n.t.Devices[p.A].Name, n.t.Devices[p.B].Name,
+			strings.TrimRight(" "+why, " "))
 	}
 }
 

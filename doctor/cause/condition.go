@@ -75,43 +75,18 @@ func ParseAtoms(text string) (list []*Atom, err error) {
 
 type conditionParser struct{ words []string }
 
-// scan cuts a text at blanks and brackets. The brackets of a fact's arguments, and what stands between single quotes,
+// conditionWord is a bracket or an atom. The brackets of a fact's arguments, and what stands between single quotes,
 // stay.
+var conditionWord = lazyre.New(`[()]|(?:@[\w-]+\([^()]*\)|'[^']*'|[^ ()'])+`)
+
 func scan(text string) (p conditionParser, err error) {
 	if len(text) > maxCondition {
 		return p, fmt.Errorf("condition of %d bytes; expected at most %d", len(text), maxCondition)
 	}
-	quoted, args, begin := false, false, -1
-	end := func(i int) {
-		if begin >= 0 {
-			p.words, begin = append(p.words, text[begin:i]), -1
-		}
+	if strings.Count(text, "'")%2 > 0 {
+		return p, errors.New("a quote is not closed")
 	}
-	for i := range len(text) {
-		switch b := text[i]; {
-		case b == '\'':
-			quoted = !quoted
-		case quoted:
-		case b == '(' && begin >= 0 && text[begin] == '@':
-			args = true
-		case b == ')' && args:
-			args = false
-		case b == '(' || b == ')':
-			end(i)
-			p.words = append(p.words, text[i:i+1])
-			continue
-		case b == ' ' && !args:
-			end(i)
-			continue
-		}
-		if begin < 0 {
-			begin = i
-		}
-	}
-	end(len(text))
-	if quoted || args {
-		return p, errors.New("a quote or bracket is not closed")
-	}
+	p.words = conditionWord.FindAllString(text, -1)
 	return p, nil
 }
 

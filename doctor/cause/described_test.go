@@ -10,8 +10,8 @@ import (
 	"busbar.dev/doctor/cause"
 )
 
-// TestDescribed: described.csv has the words of doctor/testdata/described.txt, five descriptions of a cause by somebody
-// who had its text alone. -fit writes it.
+// TestDescribed: described.csv has the words of doctor/testdata/described.txt: five of a cause by somebody who had its
+// text alone, and others by one who had read the misses of the sets that were blind. -fit writes it.
 func TestDescribed(t *testing.T) {
 	text, err := os.ReadFile("../testdata/described.txt")
 	if err != nil {

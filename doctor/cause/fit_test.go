@@ -44,7 +44,7 @@ type tally struct{ cases, first, three, sure, wrong int }
 func score(m *cause.Model, cases []cause.Thread) (s tally) {
 	for i := range cases {
 		c := *cases[i].Case
-		c.Without = &cases[i].Row
+		c.Without = cases[i].Row.Thread
 		var names []string
 		sure := false
 		for _, h := range m.Weigh(&c) {

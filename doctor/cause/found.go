@@ -1,12 +1,14 @@
 package cause
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/yamldoc"
 )
 
@@ -19,7 +21,7 @@ type Found struct {
 	Quote    []*Atom          // whose lines are quoted
 	Hosts    []*Atom          // observations whose hosts are where it is
 
-	// Texts of the finding; braces hold atoms: {link-degraded.1}. What is missing is that of the first way, and then the
+	// Texts of the finding; braces hold atoms: {link-degraded.1}. What is missing is that of the way before, and then the
 	// cause's own.
 	Title, Why, Fix, Cost, Where string
 	Because                      string // stands before Why
@@ -70,21 +72,14 @@ func parseFound(v *yamldoc.Value) (f Found, err error) {
 	return f, nil
 }
 
-// texts fills in what later ways leave to the first, and the first to the cause.
+// texts fills in what ways leave to the one before, and the first to the cause.
 func (c *Cause) texts() {
 	base := Found{Title: c.Title, Why: c.Why, Fix: c.Fix, Cost: c.Cost}
 	for i := range c.Found {
 		f := &c.Found[i]
-		for _, p := range []struct{ to, from *string }{
-			{&f.Title, &base.Title}, {&f.Why, &base.Why}, {&f.Fix, &base.Fix}, {&f.Cost, &base.Cost},
-		} {
-			if *p.to == "" {
-				*p.to = *p.from
-			}
-		}
-		if i == 0 {
-			base = *f
-		}
+		f.Title, f.Why = cmp.Or(f.Title, base.Title), cmp.Or(f.Why, base.Why)
+		f.Fix, f.Cost = cmp.Or(f.Fix, base.Fix), cmp.Or(f.Cost, base.Cost)
+		base = *f
 		if f.Because != "" {
 			f.Why = f.Because + " " + f.Why
 		}
@@ -107,19 +102,9 @@ func (f *Found) Atoms() ([]*Atom, error) {
 }
 
 // Braces are the placeholders of a text.
-func Braces(text string) (list []string) {
-	for {
-		_, rest, ok := strings.Cut(text, "{")
-		name, tail, ok2 := strings.Cut(rest, "}")
-		if !ok || !ok2 {
-			return list
-		}
-		if strings.HasPrefix(name, "@") || strings.HasPrefix(name, "$") || strings.Contains(name, ".") {
-			list = append(list, "{"+name+"}")
-		}
-		text = tail
-	}
-}
+func Braces(text string) []string { return braces.FindAllString(text, -1) }
+
+var braces = lazyre.New(`\{(?:[@$][^}]*|[^}]*\.[^}]*)\}`)
 
 // Fill puts values into a text's braces.
 func Fill(text string, value func(*Atom) string) string {

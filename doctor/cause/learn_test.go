@@ -61,10 +61,10 @@ func (m *Model) Remember(threads []Thread) {
 
 func (m *Model) example(t *Thread) example {
 	c := *t.Case
-	c.Without = &t.Row
+	c.Without = t.Row.Thread
 	e := example{weight: 1 - strangers}
 	for _, h := range m.features(&c) {
-		if !h.vetoed {
+		if h.Tried != InVain {
 			e.x, e.right = append(e.x, h.x), append(e.right, slices.Contains(t.Causes, h.ID))
 		}
 	}
@@ -144,12 +144,12 @@ func (m *Model) Fit(threads []Thread) {
 
 // Platt fits offset and slope of the calibration by the first answers to cases that the model has not learned from.
 func (m *Model) Platt(cases []Thread) {
-	m.offset, m.slope = 0, 0
+	m.weights[fOffset], m.weights[fSlope] = 0, 0
 	var odds []float64
 	var right []bool
 	for i := range cases {
 		c := *cases[i].Case
-		c.Without = &cases[i].Row
+		c.Without = cases[i].Row.Thread
 		for _, h := range m.Weigh(&c) {
 			if h.Cause != nil {
 				p := min(max(h.P, 1e-6), 1-1e-6)
@@ -173,7 +173,7 @@ func (m *Model) Platt(cases []Thread) {
 		rate := 1 / float64(len(odds))
 		a, b = a+0.3*rate*ga, max(0.2, b+0.03*rate*gb)
 	}
-	m.offset, m.slope = a, b
+	m.weights[fOffset], m.weights[fSlope] = a, b
 }
 
 // Write writes what was learned as the files that New reads.
@@ -182,8 +182,6 @@ func (m *Model) Write(threads []Thread, create func(name string) (io.WriteCloser
 	for i, name := range featureNames {
 		weights = append(weights, []string{name, strconv.FormatFloat(m.weights[i], 'f', 3, 64)})
 	}
-	weights = append(weights, []string{"calibrate-offset", strconv.FormatFloat(m.offset, 'f', 3, 64)},
-		[]string{"calibrate-slope", strconv.FormatFloat(m.slope, 'f', 3, 64)})
 	rows := [][]string{{"thread", "causes", "words", "why"}}
 	for _, t := range threads {
 		rows = append(rows, []string{t.Row.Thread, strings.Join(t.Causes, "|"), t.Words, t.Why})
@@ -210,6 +208,5 @@ func (m *Model) Table() string {
 	for i, name := range featureNames {
 		fmt.Fprintf(&b, "%-14s %6.2f\n", name, m.weights[i])
 	}
-	fmt.Fprintf(&b, "%-14s %.2f + %.2f × log-odds\n", "calibration", m.offset, m.slope)
 	return b.String()
 }

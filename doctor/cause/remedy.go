@@ -9,28 +9,25 @@ import (
 )
 
 // pattern is how something is spelled: terms that are all in one clause, each with alternatives. It is written as
-// ulimit+-l|memlock unlimited: a blank joins terms, | alternatives, + words that follow each other.
-type pattern [][]term
-
-// term is words that follow each other, normalised, with a blank in front. It matches where a word begins; a short one
-// only as a whole word.
-type term struct {
-	text  string
-	whole bool
-}
+// ulimit+-l|memlock unlimited: a blank joins terms, | alternatives, + words that follow each other. A term matches
+// where a word begins; a short one, with a blank behind, only as a whole word.
+type pattern [][]string
 
 // shortTerm is the length up to which a term matches whole words only.
 const shortTerm = 3
 
 func parsePattern(text string) (p pattern, err error) {
 	for part := range strings.FieldsSeq(text) {
-		var list []term
+		var list []string
 		for alternative := range strings.SplitSeq(part, "|") {
 			words := strings.TrimRight(told.Normalise(strings.ReplaceAll(alternative, "+", " ")), " ")
 			if words == "" {
 				return nil, fmt.Errorf("%q: an empty alternative", text)
 			}
-			list = append(list, term{words, len(words) <= shortTerm+1})
+			if len(words) <= shortTerm+1 {
+				words += " "
+			}
+			list = append(list, words)
 		}
 		p = append(p, list)
 	}
@@ -42,16 +39,9 @@ func parsePattern(text string) (p pattern, err error) {
 
 // in reports that all terms are in a normalised text.
 func (p pattern) in(norm string) bool {
-	return !slices.ContainsFunc(p, func(alternatives []term) bool {
-		return !slices.ContainsFunc(alternatives, func(t term) bool { return t.in(norm) })
+	return !slices.ContainsFunc(p, func(alternatives []string) bool {
+		return !slices.ContainsFunc(alternatives, func(t string) bool { return strings.Contains(norm, t) })
 	})
-}
-
-func (t term) in(norm string) bool {
-	if t.whole {
-		return strings.Contains(norm, t.text+" ")
-	}
-	return strings.Contains(norm, t.text)
 }
 
 func anyIn(list []pattern, norm string) bool {
@@ -86,8 +76,9 @@ func (c *Cause) ledger(x *Case) (tried Tried, because *told.Clause) {
 			tried, because = entry, clause
 		}
 	}
-	if tried == Untried && x.Setting != nil && !x.shows(c) && slices.ContainsFunc(c.assigned, func(s assignment) bool {
-		return strings.EqualFold(x.Setting(s.name), s.value)
+	if tried == Untried && x.Setting != nil && !x.shows(c) && slices.ContainsFunc(c.assigned, func(s string) bool {
+		name, value, _ := strings.Cut(s, "=")
+		return value != "" && strings.EqualFold(x.Setting(strings.ToUpper(name)), value)
 	}) {
 		return InVain, nil
 	}
@@ -102,19 +93,6 @@ func (x *Case) shows(c *Cause) bool {
 		}
 	}
 	return false
-}
-
-// assignment is a remedy that is a setting with its value: where it is set already, it did not help.
-type assignment struct{ name, value string }
-
-// assignments are those among spelled remedies.
-func assignments(text string) (list []assignment) {
-	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '|' || r == ' ' }) {
-		if name, value, ok := strings.Cut(part, "="); ok && value != "" {
-			list = append(list, assignment{strings.ToUpper(name), value})
-		}
-	}
-	return list
 }
 
 // Remedies reports that a change is among the remedies of this cause.

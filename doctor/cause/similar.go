@@ -1,7 +1,6 @@
 package cause
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -40,11 +39,14 @@ const (
 
 // index finds texts by their words.
 type index struct {
-	length []float64
-	words  []float64
-	causes [][]string
-	ids    []string           // of threads
-	with   map[string][]int32 // texts that hold a word
+	texts []text
+	with  map[string][]int32 // texts that hold a word
+}
+
+type text struct {
+	length, words float64
+	causes        []string
+	id            string // of a thread
 }
 
 const (
@@ -81,8 +83,8 @@ func newMemory(rows, said []Row, causes []*Cause) *memory {
 	return y
 }
 
-func (y *memory) addText(kind int, id string, causes []string, text string) {
-	list := terms(text)
+func (y *memory) addText(kind int, id string, causes []string, words string) {
+	list := terms(words)
 	if len(list) == 0 || len(causes) == 0 {
 		return
 	}
@@ -91,10 +93,9 @@ func (y *memory) addText(kind int, id string, causes []string, text string) {
 		t.with = map[string][]int32{}
 	}
 	for _, w := range list {
-		t.with[w] = append(t.with[w], int32(len(t.length)))
+		t.with[w] = append(t.with[w], int32(len(t.texts)))
 	}
-	t.length, t.words = append(t.length, y.length(list)), append(t.words, float64(len(list)))
-	t.causes, t.ids = append(t.causes, causes), append(t.ids, id)
+	t.texts = append(t.texts, text{y.length(list), float64(len(list)), causes, id})
 }
 
 // weigh is what a word tells.
@@ -130,20 +131,20 @@ func (y *memory) likeness(text, without string) (of [likings]map[string]float64)
 	for k := range y.texts {
 		of[k] = map[string]float64{}
 		t := &y.texts[k]
-		share := make([]float64, len(t.length)) // of each of its causes in a text
-		for i, n := range t.words {
-			if without == "" || t.ids[i] != without {
-				share[i] = 1 / float64(len(t.causes[i]))
-				all += n
+		share := make([]float64, len(t.texts)) // of each of its causes in a text
+		for i, x := range t.texts {
+			if without == "" || x.id != without {
+				share[i] = 1 / float64(len(x.causes))
+				all += x.words
 			}
-			for _, id := range t.causes[i] {
-				size[id] += float64(n * share[i])
+			for _, id := range x.causes {
+				size[id] += float64(x.words * share[i])
 				if k == toldText {
 					of[often][id] += share[i]
 				}
 			}
 		}
-		dots := make([]float64, len(t.length))
+		dots := make([]float64, len(t.texts))
 		for at, w := range words {
 			if said[at] == nil {
 				said[at] = map[string]float64{}
@@ -151,16 +152,16 @@ func (y *memory) likeness(text, without string) (of [likings]map[string]float64)
 			x := y.weigh(w)
 			for _, i := range t.with[w] {
 				dots[i] += float64(x * x)
-				for _, id := range t.causes[i] {
+				for _, id := range t.texts[i].causes {
 					said[at][id] += share[i]
 				}
 			}
 		}
 		best := map[string][]float64{}
 		for i, d := range dots {
-			for _, id := range t.causes[i] {
+			for _, id := range t.texts[i].causes {
 				if d > 0 && share[i] > 0 {
-					best[id] = append(best[id], d/(length*t.length[i]))
+					best[id] = append(best[id], d/(length*t.texts[i].length))
 				}
 			}
 		}
@@ -199,9 +200,9 @@ func likelihood(said []map[string]float64, size map[string]float64, all float64)
 
 // fading adds values, the greatest in full and of each further one a lesser part.
 func fading(list []float64) float64 {
-	slices.SortFunc(list, func(a, b float64) int { return cmp.Compare(b, a) })
+	slices.Sort(list)
 	sum, part := 0.0, 1.0
-	for _, v := range list {
+	for _, v := range slices.Backward(list) {
 		sum += float64(part * v)
 		part *= further
 	}
@@ -224,7 +225,7 @@ func wordsOf(clauses []told.Clause) string {
 
 func stems(norm string) (list []string) {
 	for w := range strings.FieldsSeq(norm) {
-		if len(w) >= 2 && len(w) <= 40 && !stopWords[w] {
+		if len(w) >= 2 && len(w) <= 40 && !slices.Contains(stopWords, " "+w+" ") {
 			list = append(list, stem(w))
 		}
 	}
@@ -253,16 +254,5 @@ func terms(words string) (list []string) {
 	return slices.Compact(list)
 }
 
-var stopWords = func() map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq("the an is are was were be been of to in on at for and or with without by from as " +
-		"it " +
-		"its this that these those than then there their they we our my you your he she has have had do does did not no " +
-		"all " +
-		"any each every one two into over after before when while what which who will can could would should may might " +
-		"must " +
-		"if but so also only same other more most very up out about between through during per via") {
-		set[w] = true
-	}
-	return set
-}()
+// stopWords say nothing.
+var stopWords = told.Words("stop")

@@ -53,12 +53,14 @@ const (
 	fHelped  // its remedy worked
 	fOther   // another's did, and not its own
 	fUnknown // the bias of the hypothesis that it is none of these
+	fOffset  // no features of a cause: with the slope they turn the odds of the first one into those that it is right
+	fSlope
 	features
 )
 
 var featureNames = [features]string{
 	"near", "why", "text", "said", "texts", "often", "suggests", "agrees", "states", "expects", "helped", "other-helped",
-	"unknown",
+	"unknown", "calibrate-offset", "calibrate-slope",
 }
 
 // Case is what is known of one fault.
@@ -66,7 +68,7 @@ type Case struct {
 	Told    []told.Clause
 	Shown   map[string]Grade         // what detectors found
 	Setting func(name string) string // values of settings; nil: none is known
-	Without *Row                     // a thread to leave out of what was learned; nil: none
+	Without string                   // a thread to leave out of what was learned
 }
 
 // Hypothesis is a cause with how likely it is.
@@ -76,7 +78,7 @@ type Hypothesis struct {
 	Tried  Tried
 	Basis  *told.Clause // what the ledger rests on; nil: nothing
 	score  float64
-	vetoed bool
+	x      [features]float64
 }
 
 // Model weighs causes.
@@ -85,8 +87,6 @@ type Model struct {
 	detected []*Cause // those that evidence can show, roots before what follows from them
 	memory   *memory
 	weights  [features]float64
-	// offset and slope turn the odds of the first cause into those that it is right.
-	offset, slope float64
 }
 
 // weightRow is a row of weights.csv.
@@ -116,16 +116,11 @@ func New(more ...*Cause) (*Model, error) {
 		return nil, err
 	}
 	for _, r := range weights {
-		switch i := slices.Index(featureNames[:], r.Feature); {
-		case i >= 0:
-			m.weights[i] = r.Weight
-		case r.Feature == "calibrate-offset":
-			m.offset = r.Weight
-		case r.Feature == "calibrate-slope":
-			m.slope = r.Weight
-		default:
+		i := slices.Index(featureNames[:], r.Feature)
+		if i < 0 {
 			return nil, fmt.Errorf("weights.csv: no feature %q", r.Feature)
 		}
+		m.weights[i] = r.Weight
 	}
 	rows, err := readTable[Row]("threads.csv")
 	if err != nil {
@@ -195,14 +190,15 @@ const surest = 0.95
 
 // Weigh gives all hypotheses, the likeliest first; among them the one that it is none of the known causes.
 func (m *Model) Weigh(c *Case) []Hypothesis {
-	list := append(m.features(c), candidate{})
-	list[len(list)-1].x[fUnknown] = 1
+	unknown := Hypothesis{}
+	unknown.x[fUnknown] = 1
+	list := append(m.features(c), unknown)
 	most := math.Inf(-1)
 	for i := range list {
 		for k, w := range m.weights {
 			list[i].score += float64(w * list[i].x[k])
 		}
-		if list[i].vetoed {
+		if list[i].Tried == InVain {
 			list[i].score -= veto
 		}
 		most = max(most, list[i].score)
@@ -212,55 +208,44 @@ func (m *Model) Weigh(c *Case) []Hypothesis {
 		list[i].P = math.Exp(list[i].score - most)
 		sum += list[i].P
 	}
-	ranked := make([]Hypothesis, len(list))
 	for i := range list {
 		list[i].P /= sum
-		ranked[i] = list[i].Hypothesis
 	}
-	slices.SortStableFunc(ranked, func(a, b Hypothesis) int { return cmp.Compare(b.score, a.score) })
-	m.calibrate(ranked)
-	return ranked
+	slices.SortStableFunc(list, func(a, b Hypothesis) int { return cmp.Compare(b.score, a.score) })
+	m.calibrate(list)
+	return list
 }
 
 // calibrate replaces the likelihood of the first cause by how often such an answer was right in threads left out. None
 // of the others is above it.
 func (m *Model) calibrate(list []Hypothesis) {
 	first := slices.IndexFunc(list, func(h Hypothesis) bool { return h.Cause != nil })
-	if first < 0 || m.slope == 0 {
+	if first < 0 || m.weights[fSlope] == 0 {
 		return
 	}
 	p := min(max(list[first].P, 1e-6), 1-1e-6)
-	list[first].P = min(surest, 1/(1+math.Exp(-m.offset-float64(m.slope*math.Log(p/(1-p))))))
+	list[first].P = min(surest, 1/(1+math.Exp(-m.weights[fOffset]-float64(m.weights[fSlope]*math.Log(p/(1-p))))))
 	for i := first + 1; i < len(list); i++ {
 		list[i].P = min(list[i].P, list[first].P)
 	}
 }
 
-// candidate is a hypothesis with its features.
-type candidate struct {
-	Hypothesis
-	x [features]float64
-}
-
-func (m *Model) features(c *Case) []candidate {
-	list := make([]candidate, 0, len(m.causes)+1)
-	near := m.memory.likeness(wordsOf(c.Told), c.without())
+func (m *Model) features(c *Case) []Hypothesis {
+	list := make([]Hypothesis, 0, len(m.causes)+1)
+	near := m.memory.likeness(wordsOf(c.Told), c.Without)
 	helped := false
 	for _, x := range m.causes {
 		if x.Test == "" && !c.shows(x) || c.Shown[x.ID] == Excludes { // only printed facts can show it
 			continue
 		}
-		list = append(list, candidate{Hypothesis: Hypothesis{Cause: x}})
+		list = append(list, Hypothesis{Cause: x})
 		h := &list[len(list)-1]
 		for k, f := range [...]int{fNear, fWhy, fDoc, fSaid, fTexts, fOften} {
 			h.x[f] = near[k][x.ID]
 		}
 		h.Tried, h.Basis = x.ledger(c)
-		switch h.Tried {
-		case Helped:
+		if h.Tried == Helped {
 			h.x[fHelped], helped = 1, true
-		case InVain:
-			h.vetoed = true
 		}
 		for rule, g := range c.Shown {
 			if g != None && g != Excludes && x.Finds(rule) {
@@ -274,13 +259,6 @@ func (m *Model) features(c *Case) []candidate {
 		}
 	}
 	return list
-}
-
-func (c *Case) without() string {
-	if c.Without == nil {
-		return ""
-	}
-	return c.Without.Thread
 }
 
 // LinePatterns are what causes look for in every line.

@@ -122,6 +122,9 @@ func TestObservations(t *testing.T) {
 			"Timeout(ms)=600000) ran", Watchdog, "77 ALLREDUCE"},
 		{"NVRM: Xid (PCI:0000:17:00): 79, pid=1", "xid", "79"},
 		{"● nvidia-fabricmanager.service - NVIDIA fabric manager service; Active: failed", "fabric-manager", "failed"},
+		{"        U U D U", "nvlink-down", "several"},
+		{"| Warning   | GPU 2GPU 2's NvLink link 5 is currently down  |", "nvlink-down", "GPU 2"},
+		{`Feb 02 15:00:00 n1 fm-start.sh[9]: Stopped "Nvidia Fabric Manager"`, "fabric-stopped", ""},
 		{"Selected Provider is tcp;ofi_rxm", "ofi-provider", "tcp;ofi_rxm"},
 		{
 			"h:1:2 [0] include/socket.h:403 NCCL WARN Connect to 10.1.1.1<56821> failed : Connection refused", ConnectError,

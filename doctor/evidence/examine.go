@@ -98,7 +98,7 @@ func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {
 		host = l.Records[0].Host
 	}
 	switch {
-	case h.special == warned:
+	case h.special == warned, h.special == begins:
 		return false
 	case h.special == settings:
 		return r.settings(h, q, host)

@@ -8,13 +8,15 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/internal/lazyre"
+	"busbar.dev/unit"
 )
 
 // Figure is a rate that somebody wrote down, in GB/s (1e9 bytes a second).
 type Figure struct {
 	GBps   float64
-	Other  bool   // what should have come, what was measured without NCCL (ib_write_bw, iperf), or a rate in bits
-	Device string // that perftest filled with large messages
+	Other  bool       // what should have come, what was measured without NCCL (ib_write_bw, iperf), or a rate in bits
+	Device string     // of perftest
+	Small  unit.Bytes // perftest's messages, which do not fill a port; 0: they are large
 	Quote  finding.Quote
 }
 

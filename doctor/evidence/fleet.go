@@ -70,7 +70,7 @@ func (r *Reader) fleet(data []byte) bool {
 
 // health takes in what another health check found.
 func (r *Reader) health(found []finding.Finding) {
-	r.set.judged = true
+	r.set.Judged = true
 	for _, f := range found {
 		r.set.Fleet = append(r.set.Fleet, FleetFinding{r.name, f})
 	}

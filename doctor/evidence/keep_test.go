@@ -7,7 +7,7 @@ import "testing"
 func TestEmptyLinesAreNotKept(t *testing.T) {
 	r := NewReader()
 	for range longLog + 1 {
-		r.keep("")
+		r.keep("", nil)
 	}
 	if n := r.kept.Len(); n > maxWhole {
 		t.Errorf("%d bytes are kept of empty lines, expected at most %d", n, maxWhole)

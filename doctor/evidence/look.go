@@ -1,11 +1,11 @@
 package evidence
 
 import (
-	"hash/maphash"
 	"slices"
 	"strings"
 
 	"busbar.dev/input/nccllog"
+	"busbar.dev/internal/alike"
 	"busbar.dev/internal/lines"
 )
 
@@ -45,17 +45,14 @@ type batch struct {
 // looker recognises what lines show. Each worker has one of its own.
 type looker struct {
 	words  *Vocabulary
-	rows   []int
-	seed   maphash.Seed
-	blank  []byte
-	shapes []shape // of texts, their digits aside, at the place of their hash
-	texts  []sighted
+	shapes alike.Memo[shape]
+	texts  alike.Memo[[]hit] // hundreds of ranks print the same ones
 }
 
 // shape is what texts have in common that differ in nothing but which digits they hold.
 type shape struct {
-	key   uint64
 	spots []spot // none: nothing is recognised in such a text
+	same  []hit  // what is recognised in each of them, where it is the same in all
 }
 
 // spot is a row that may recognise something, and the places of its arguments. Where these depend on the digits,
@@ -66,19 +63,8 @@ type spot struct {
 	at   []int
 }
 
-// sighted is what was recognised in a text: hundreds of ranks print the same ones.
-type sighted struct {
-	key  uint64
-	hits []hit
-}
-
-// remembered is how many shapes, and texts, a looker remembers; a power of two.
-const remembered = 1 << 15
-
 func (v *Vocabulary) newLooker() *looker {
-	return &looker{
-		words: v, seed: maphash.MakeSeed(), shapes: make([]shape, remembered), texts: make([]sighted, remembered),
-	}
+	return &looker{words: v, texts: alike.Memo[[]hit]{Exact: true}}
 }
 
 // chunk looks at the lines of a chunk.
@@ -125,34 +111,29 @@ func (k *looker) look(l *nccllog.Line, sentence bool) []hit {
 		text = text[:maxLine]
 	}
 	if sentence {
-		k.rows = k.words.finder.rows(text, k.rows)
 		return k.read(l, text, k.find(text, true), true)
 	}
-	spots := k.shape(text)
-	if len(spots) == 0 {
-		return nil
+	m := k.shapes.Of(text, k.newShape)
+	if len(m.spots) == 0 || m.same != nil {
+		return m.same
 	}
-	key := maphash.String(k.seed, text)
-	m := &k.texts[key%remembered]
-	if m.key != key {
-		*m = sighted{key, k.read(l, text, spots, false)}
-		for i := range m.hits {
-			m.hits[i].copyTexts()
+	return k.texts.Of(text, func(string) []hit {
+		hits := k.read(l, text, m.spots, false)
+		for i := range hits {
+			hits[i].copyTexts()
 		}
-	}
-	return m.hits
+		return hits
+	})
 }
 
-// shape finds the rows that may recognise something in a text, once for all texts of its shape.
-func (k *looker) shape(text string) []spot {
-	k.blank = blank(k.blank, text)
-	key := maphash.Bytes(k.seed, k.blank)
-	m := &k.shapes[key%remembered]
-	if m.key != key {
-		k.rows = k.words.finder.rows(text, k.rows)
-		*m = shape{key, k.find(text, false)}
+// newShape finds the rows that may recognise something in a text.
+func (k *looker) newShape(text string) (s shape) {
+	if s.spots = k.find(text, false); !slices.ContainsFunc(s.spots, func(x spot) bool {
+		return x.anew || len(x.at) > 2 || k.words.rows[x.row].special == settings
+	}) {
+		s.same = k.read(nil, text, s.spots, false)
 	}
-	return m.spots
+	return s
 }
 
 // find asks the rows whose words were found where they see something.
@@ -160,7 +141,7 @@ func (k *looker) find(text string, sentence bool) (spots []spot) {
 	if !sentence && traces(text) {
 		return nil
 	}
-	for _, i := range k.rows {
+	for _, i := range k.words.find(text) {
 		row := &k.words.rows[i]
 		x := spot{row: i, anew: !row.blind}
 		found := true

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -25,10 +26,12 @@ import (
 // longer one they see the beginning, without NCCL's records.
 const maxWhole = 16 << 20
 
-// A text that is longer than this is a log, of which a beginning is kept only.
+// A text that is longer than longLog is a log, of which a beginning is kept only. So is one that is of no kind from end
+// to end, by its first bytes: of the rest those lines are kept that begin a block of a format, and so many behind each.
 const (
-	longLog   = 64 << 20
-	beginning = 2 << 20
+	longLog = 64 << 20
+	telling = 1 << 18
+	block   = 1 << 10
 )
 
 // Reader takes in sources, one after another. The zero value is of no use; make
@@ -59,6 +62,9 @@ type Reader struct {
 	kept             bytes.Buffer   // its text, for readers of whole formats
 	events           *joblog.Reader // what it says of how a job is
 	size             int            // of the text so far; negative: it was cut to the beginning
+	plain            int            // of it what told that it is a log; 0: it is none
+	nccl             bool           // it has records of NCCL
+	left             int            // lines of a block in it that are still kept
 	trained          trainlog.Log   // what it says of a training
 	told             []sighting     // in sentences, until its length is known
 	sentences, count int            // of it; lines of it
@@ -122,7 +128,19 @@ func (r *Reader) Fragment(f *cluster.Fragment) { r.frags = append(r.frags, f) }
 func (r *Reader) text(name string, in *bufio.Reader) error {
 	head, _ := in.Peek(1 << 14)
 	if len(input.Find(head, input.Dump)) > 0 {
-		return r.jobFile(name, in)
+		data, done, err := unpack.Whole(r.Budget, in)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		defer done()
+		_, err = r.job().AddOf(input.Dump, name, data)
+		if err != nil || len(input.Find(data, input.Dump|input.Log)) < 2 {
+			r.set.Sources = append(r.set.Sources, name)
+			r.set.Lines += bytes.Count(data, []byte("\n"))
+			r.set.Bytes += int64(len(data))
+			return err
+		}
+		in, head = bufio.NewReader(bytes.NewReader(data)), data[:min(len(data), len(head))] // RAS's answer and a log
 	}
 	if len(input.Find(head, input.Trace)) > 0 { // another question reads them
 		r.set.Sources, r.set.Traces = append(r.set.Sources, name), append(r.set.Traces, name)
@@ -136,7 +154,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	r.manual, r.fenced = markdown(head), false
 	r.kept.Reset()
 	r.events = joblog.NewReader(name)
-	r.size = 0
+	r.size, r.plain, r.left, r.nccl = 0, 0, 0, false
 	r.gpu = ""
 	r.told, r.sentences, r.count = r.told[:0], 0, 0
 	r.set.Sources = append(r.set.Sources, name)
@@ -198,7 +216,7 @@ func (r *Reader) lines(text io.Reader) error {
 		for i := range b.lines {
 			l := &b.lines[i]
 			count = l.Num
-			r.keep(l.Text)
+			r.keep(l.Text, b.sights[i].hits)
 			r.log.Take(l) // it corrects hosts
 			if r.size >= 0 {
 				r.events.Take(l)
@@ -221,40 +239,59 @@ func (r *Reader) lines(text io.Reader) error {
 
 // keep holds on to a line for the readers of whole formats; a record of NCCL
 // becomes an empty line, so that the others keep their numbers.
-func (r *Reader) keep(text string) {
+func (r *Reader) keep(text string, hits []hit) {
 	if r.size < 0 {
 		return
 	}
-	if r.size += len(text) + 1; r.size > longLog { // a log: its beginning tells what it is
-		r.kept = *bytes.NewBuffer(bytes.Clone(r.kept.Bytes()[:min(r.kept.Len(), beginning)]))
+	had := r.size
+	if r.size += len(text) + 1; r.size > longLog { // its beginning tells what it is
 		r.size = math.MinInt
 		return
 	}
-	if r.size > 1<<20 && r.kept.Cap() < maxWhole { // not by doubling, which leaves as much garbage
+	if had <= telling && r.size > telling {
+		kinds := input.Find(r.kept.Bytes(), input.Part|input.Table|input.Health)
+		if !slices.ContainsFunc(kinds, func(k input.Kind) bool { return k.Class&input.Entire != 0 }) {
+			r.plain = r.kept.Len()
+		}
+		if slices.ContainsFunc(kinds, func(k input.Kind) bool { return k.Name != nccllog.Format }) {
+			r.left = block
+		}
+		r.nccl = len(kinds) > 0
+	}
+	r.left--
+	for i := range hits {
+		r.nccl = r.nccl || hits[i].special == warned
+		if hits[i].special == begins {
+			r.left = block
+		}
+	}
+	if r.kept.Len() > 1<<20 && r.kept.Cap() < maxWhole { // not by doubling, which leaves as much garbage
 		r.kept.Grow(maxWhole)
 	}
 	if r.kept.Len() >= maxWhole {
 		return
 	}
-	if !strings.Contains(text, infoMark) || torn(text) {
+	if (r.plain == 0 || r.left > 0) && (!strings.Contains(text, infoMark) || torn(text)) {
 		r.kept.WriteString(text)
 	}
 	r.kept.WriteByte('\n')
 }
 
-// talks reports that a source tells of a fault: it is short, and most of its
+// talks reports that a source tells of a fault: it is short, and it begins with an English sentence, most of its
 // sentences are English, or there are so few that a known word is enough.
 func (r *Reader) talks() bool {
 	if r.mute || r.document || r.count > maxTalk || r.sentences > maxSentences {
 		return false
 	}
-	whole := 0
+	whole, opens := 0, false
 	for _, s := range r.told {
 		if english(s.text) {
 			whole++
+			opens = opens || s.q.Line == 1 && strings.Count(s.text, " ") >= fewLines
 		}
 	}
-	return r.sentences > 0 && r.sentences <= fewLines && r.count <= 4*fewLines || whole > 0 && 4*whole >= r.sentences
+	return opens || r.sentences > 0 && r.sentences <= fewLines && r.count <= 4*fewLines ||
+		whole > 0 && 4*whole >= r.sentences
 }
 
 // tell files what the sentences of a source say, once it is known to be short

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/told"
+	"busbar.dev/input"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/trainlog"
 	"busbar.dev/internal/csvtable"
@@ -41,6 +42,7 @@ const (
 	settings = 1 + iota // of an environment
 	training            // steps of a training
 	warned              // a warning of NCCL, which counts where nothing knows it
+	begins              // a block of another format
 )
 
 // Vocabulary is everything that readers look for, made ready: patterns and the
@@ -48,23 +50,28 @@ const (
 // may share one.
 type Vocabulary struct {
 	rows    []row
-	finder  *finder
+	set     *keywords.Set // of all words
+	of      []int         // row of a word
 	env     *envPatterns
 	figures *figureReader
 }
 
 // NewVocabulary makes the recognisers ready, which takes some milliseconds.
 func NewVocabulary() *Vocabulary {
-	v := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader(), finder: &finder{}}
+	v := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader()}
 	v.rows = append(csvtable.Must[row]("lines.csv", lineTable),
 		row{Words: strings.Split(envWords, "|"), special: settings},
 		row{Words: strings.Split(trainlog.Words, "|"), special: training},
-		row{Words: []string{"nccl warn"}, special: warned})
+		row{Words: []string{"nccl warn"}, special: warned},
+		row{Words: strings.Split(input.Marks, "|"), special: begins})
+	var words []string
 	for i := range v.rows {
 		v.rows[i].ready()
-		v.finder.addWords(i, v.rows[i].Words)
+		for _, w := range v.rows[i].Words {
+			words, v.of = append(words, w), append(v.of, i)
+		}
 	}
-	v.finder.set = keywords.NewDigitless(v.finder.words)
+	v.set = keywords.NewDigitless(words)
 	return v
 }
 
@@ -89,29 +96,13 @@ func (r *row) ready() {
 
 func hasDigits(words []string) bool { return strings.ContainsAny(strings.Join(words, ""), digits) }
 
-// finder finds the rows whose words are in a text.
-type finder struct {
-	set   *keywords.Set
-	words []string
-	of    []int // row of a word
-}
-
-func (f *finder) addWords(row int, words []string) {
-	for _, w := range words {
-		f.words, f.of = append(f.words, w), append(f.of, row)
+// find lists the rows whose words are in a text, in the order of the table.
+func (v *Vocabulary) find(text string) []int {
+	rows := v.set.All(text)
+	for i, w := range rows {
+		rows[i] = v.of[w]
 	}
-}
-
-// rows lists the rows in the order of the table.
-func (f *finder) rows(text string, hits []int) []int {
-	hits = hits[:0]
-	f.set.Scan(text, func(w int) {
-		if row := f.of[w]; !slices.Contains(hits, row) {
-			hits = append(hits, row)
-		}
-	})
-	slices.Sort(hits)
-	return hits
+	return slices.Compact(rows)
 }
 
 // find is where the groups of the pattern are; false where the pattern, or a word, is not there.

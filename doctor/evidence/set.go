@@ -89,7 +89,7 @@ type Set struct {
 	Dropped  map[string]int
 
 	Named  string // what an input is that busbar knows and that says nothing here
-	judged bool   // another health check's answer was read whole
+	Judged bool   // another health check's answer was read whole
 
 	kinds map[Kind][]*Observation
 	index map[string]*Observation // by kind and arguments
@@ -106,7 +106,7 @@ type Table struct {
 // person's words.
 func (s *Set) Blank() bool {
 	return s.Log == nil && s.Cluster == nil && s.Training == nil && (s.Job == nil || s.Job.Empty()) && !s.Told &&
-		!s.Asked && !s.judged && s.Unknown == 0 &&
+		!s.Asked && !s.Judged && s.Unknown == 0 &&
 		len(s.Tables)+len(s.Pairs)+len(s.Fleet)+len(s.Figures)+
 			len(s.Steps)+len(s.kinds)+len(s.env) == 0
 }

@@ -152,7 +152,14 @@ func TestSyntheticTable(t *testing.T) {
 		s.Tables[0].File != "a" || s.Count(Average) != 1 {
 		t.Fatalf("%+v", s.Tables)
 	}
+	// In the middle of a log it is found too, of which little else is kept.
 	r := words().NewReader()
+	log := strings.Repeat("12:00:00 the program goes on and on\n", 1<<14)
+	if err := r.Read("log", strings.NewReader(log+text+log)); err != nil || len(r.set.Tables) != 1 ||
+		r.kept.Len() > len(log) {
+		t.Errorf("%v, %d tables, %d bytes kept", err, len(r.set.Tables), r.kept.Len())
+	}
+	r = words().NewReader()
 	c, _, err := m.Cluster()
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,12 @@ func (r *Reader) whole() (formats int) {
 	if r.measured(data) {
 		return 1
 	}
+	if r.plain > 0 && len(bytes.TrimSpace(data[r.plain:])) == 0 {
+		if r.nccl { // its log is read
+			return 0
+		}
+		data = data[:min(len(data), 1<<16)]
+	}
 	for _, k := range input.Find(data, input.Table|input.Health) {
 		x, err := k.Read(r.Budget, r.name, data)
 		if err != nil {
@@ -47,9 +53,9 @@ func (r *Reader) whole() (formats int) {
 		case []perftest.Table:
 			for _, t := range x {
 				if best := t.Best(); best != nil {
-					f := Figure{GBps: best.Rate.GBps(), Other: true}
-					if best.Size >= 64*unit.KiB {
-						f.Device = t.Device
+					f := Figure{GBps: best.Rate.GBps(), Other: true, Device: t.Device}
+					if best.Size < 64*unit.KiB {
+						f.Small = best.Size
 					}
 					r.figure(f, best.Line, strings.TrimSpace(t.Test+" "+t.Device+": "+best.Text))
 				}

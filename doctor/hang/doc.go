@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -84,7 +85,8 @@ type Communicator struct {
 	Name  string `json:"name"`
 	Group string `json:"group,omitempty"` // what it is for, by its description: tp, dp, pp, …
 	Hash  string `json:"hash,omitempty"`
-	Ranks []int  `json:"ranks"` // global
+	Ranks []int  `json:"ranks"`              // global
+	Least bool   `json:"at_least,omitempty"` // there may be more: these are those of the job that were seen
 }
 
 // Verdict is the answer.
@@ -167,33 +169,50 @@ func (c *Case) Read(b *cluster.Budget, name string, in io.Reader) (known int, er
 	return known, err
 }
 
-// beginning is how much of a text is held to tell what it is; a longer log is read as it comes.
-const beginning = 32 << 20
+// A text is held so far to tell what it is, and so far where stacks are in it; a longer log is read as it comes.
+const (
+	beginning = 4 << 20
+	maxStacks = 32 << 20
+)
 
 // file takes a file of the job.
 func (c *Case) file(b *cluster.Budget, f *unpack.File) (known bool, err error) {
-	data, done, err := unpack.Whole(b, io.LimitReader(f, beginning))
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", f.Name, err)
+	var data []byte
+	hold := func(most int64) func() {
+		rest, done, failed := unpack.Whole(b, io.LimitReader(f, most-int64(len(data))))
+		if data = append(data, rest...); failed != nil {
+			err = fmt.Errorf("%s: %w", f.Name, failed)
+		}
+		return done
 	}
-	defer done()
+	defer hold(beginning)()
 	all := input.Dump | input.State | input.Log
 	kinds := input.Find(data, all)
-	switch whole := slices.ContainsFunc(kinds, func(k input.Kind) bool { return k.Class&input.Entire != 0 }); {
-	case len(data) < beginning, len(bytes.TrimLeft(data, "\x00")) == 0: // zeros: no log begins so late
-	case whole:
-		rest, done, err := unpack.Whole(b, f)
-		if err != nil {
-			return false, fmt.Errorf("%s: %w", f.Name, err)
-		}
-		defer done()
-		data = append(data, rest...)
+	of := func(c input.Class) bool {
+		return slices.ContainsFunc(kinds, func(k input.Kind) bool { return k.Class&c != 0 })
+	}
+	log := false
+	switch {
+	case err != nil, len(data) < beginning, len(bytes.TrimLeft(data, "\x00")) == 0: // zeros: no log begins so late
+	case of(input.Dump):
+		defer hold(math.MaxInt64)()
+	case of(input.State):
+		defer hold(maxStacks)()
+		log = len(data) == maxStacks
 	default:
+		log = true
+	}
+	if err != nil {
+		return false, err
+	}
+	if log {
 		l, err := joblog.ReadStream(f.Name, io.MultiReader(bytes.NewReader(data), f))
 		if err != nil {
 			return false, err
 		}
-		known, all = c.AddLog(l), input.State
+		if known, all = c.AddLog(l), input.State; !of(all) {
+			return known, nil
+		}
 	}
 	also, err := c.AddOf(all, f.Name, data)
 	return known || also, err

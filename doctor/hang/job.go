@@ -22,6 +22,7 @@ type process struct {
 // job is what all sources together say about ranks and processes.
 type job struct {
 	world int
+	least bool              // no source says how many ranks there are: those that were seen, and perhaps more
 	procs map[int]process   // by rank
 	byPID map[int]int       // rank by process number, where only one process of the job has it
 	files map[string]int    // rank by name of a file, for files whose lines do not say
@@ -33,12 +34,17 @@ func newJob(c *Case) *job {
 	j := &job{
 		procs: map[int]process{}, byPID: map[int]int{}, files: map[string]int{}, hosts: map[string]string{},
 	}
-	c.sightings(func(world, _ int, _ process) {
+	said := 0
+	c.sightings(func(world, rank int, _ process) {
 		if world <= maxWorld {
 			j.world = max(j.world, world)
+			if rank != seen {
+				said = max(said, world)
+			}
 		}
 	})
 	j.names(c)
+	j.least = j.world > said
 	c.sightings(func(world, rank int, p process) {
 		if world == j.world { // of the communicator of all ranks
 			j.put(rank, p)
@@ -56,6 +62,9 @@ func newJob(c *Case) *job {
 
 // maxWorld is the most ranks that a job is taken to have, whatever a file says.
 const maxWorld = 1 << 20
+
+// seen is the rank of a sighting by which there are so many ranks at least.
+const seen = -2
 
 // sightings are what sources say of ranks and their processes, each with the number of ranks that they are among; of a
 // rank -1 only that number is said.
@@ -85,7 +94,7 @@ func (c *Case) sightings(do func(world, rank int, p process)) {
 				do(e.NRanks, -1, process{})
 			case joblog.Xid, joblog.OOMKill, joblog.Exit:
 			default:
-				do(e.Rank+1, -1, process{})
+				do(max(e.Rank+1, e.NRanks), seen, process{})
 			}
 		}
 	}

@@ -401,6 +401,11 @@ func (x *judge) passing() *Verdict {
 				"stacks tell which.",
 		},
 		{
+			len(x.log.by[joblog.Exit]) > 1 && x.log.unlaunched(&x.log.by[joblog.Exit][0]), Unknown, UnknownKind, 0,
+			"Several tasks ended alike, and no rank made a communicator: the launch failed, and no rank holds the others up. " +
+				"busbar doctor says why",
+		},
+		{
 			len(x.ras) > 0, Healthy, NoKind, 0.6,
 			"RAS reports nothing that differs between ranks. It does not see the order of communicators, kernels and sizes.",
 		},

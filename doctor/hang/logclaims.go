@@ -153,7 +153,7 @@ func (v *logView) exits() (claim, bool) {
 			first = t
 		}
 	}
-	if first == nil {
+	if first == nil || v.unlaunched(first) {
 		return claim{}, false
 	}
 	c := first.claim(Exited, fromLog)
@@ -163,6 +163,23 @@ func (v *logView) exits() (claim, bool) {
 		c.why = fmt.Sprintf("rank %d was killed by SIGKILL", first.rank)
 	}
 	return c, true
+}
+
+// unlaunched reports tasks of Slurm that ended alike before any process wrote a line of PyTorch's or NCCL's: what they
+// were to start, of which their numbers need not be ranks, never ran.
+func (v *logView) unlaunched(first *told) bool {
+	alike := 0
+	for _, t := range v.by[joblog.Exit] {
+		if t.PID == 0 && t.Code == first.Code && t.Code > 0 {
+			alike += max(1, len(t.Ranks))
+		}
+	}
+	for kind, list := range v.by {
+		if kind != joblog.Exit && kind != joblog.StoreGone && kind != joblog.Exception && len(list) > 0 {
+			return false
+		}
+	}
+	return first.PID == 0 && alike > 1
 }
 
 // logSet is what watchdogs say in the form of the recorder's dumps: the last collective that a rank launched, and the
@@ -257,10 +274,22 @@ func (v *logView) nameGroups() {
 // gaveUp is all that is known where watchdogs gave up and nothing says for whom they waited.
 func (v *logView) gaveUp() claim {
 	op := v.by[joblog.Timeout][0]
-	return claim{
-		kind: UnknownKind, source: fromLog, sure: 0.3, op: opWord(op.Op), seq: op.Seq, quotes: quotes(op),
-		why: "the watchdogs of all ranks that have a log gave up",
+	c := claim{kind: UnknownKind, source: fromLog, sure: 0.3, op: opWord(op.Op), seq: op.Seq, quotes: quotes(op)}
+	for _, t := range v.by[joblog.Timeout] {
+		if t.rank >= 0 && t.Seq == op.Seq && t.Op == op.Op && t.NRanks == op.NRanks {
+			c.waiting = append(c.waiting, t.rank)
+		}
 	}
+	c.waiting = slices.Compact(sorted(c.waiting))
+	c.why = "the watchdogs of all ranks that have a log gave up"
+	if len(c.waiting) > 0 {
+		c.why = fmt.Sprintf("the watchdogs of %s gave up in %s", rankList(c.waiting), c.what())
+		if op.NRanks > 0 {
+			c.why += fmt.Sprintf(", of %d ranks", op.NRanks)
+		}
+		c.why += "; any rank of it that wrote nothing may be the one they wait for"
+	}
+	return c
 }
 
 // short cuts a line for a sentence.

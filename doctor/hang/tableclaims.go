@@ -13,7 +13,7 @@ import (
 func (x *table) communicator(g int32) *Communicator {
 	group := &x.set.Groups[g]
 	c := &Communicator{Ranks: slices.Clone(group.Ranks), Group: x.job.kindOf(group.Desc, group.Ranks)}
-	c.Name = cmp.Or(c.Group, group.Name)
+	c.Name, c.Least = cmp.Or(c.Group, group.Name), x.job.least && c.Group == "world"
 	if x.source == fromRAS || x.source == fromProfiler {
 		c.Hash = group.Name
 	}
@@ -179,14 +179,20 @@ func (x *table) describe(c *claim, op opRef) {
 
 // what names the collective of a claim.
 func (c *claim) what() string {
-	if c.comm == nil {
+	if c.comm == nil && c.seq == 0 {
 		return "the collective that the others wait in"
 	}
 	op := cmp.Or(c.op, "the collective")
 	if c.seq > 0 {
 		op += fmt.Sprintf(" #%d", c.seq)
 	}
-	return op + " on " + c.comm.Name + " (" + rankList(c.comm.Ranks) + ")"
+	if c.comm == nil {
+		return op
+	}
+	if op += " on " + c.comm.Name + " ("; c.comm.Least {
+		op += "at least "
+	}
+	return op + rankList(c.comm.Ranks) + ")"
 }
 
 // missing says which ranks others wait for of which nothing is there. More than a few were not collected.

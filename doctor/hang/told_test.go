@@ -3,6 +3,7 @@ package hang
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -42,6 +43,56 @@ func TestToldOps(t *testing.T) {
 		if !c.Waits() || (v.Kind == OpMismatch) != (x.want != nil) || x.want != nil &&
 			(v.State != Hung || !slices.Equal(ranksOf(v), x.want)) {
 			t.Errorf("%s: %s %s %v: %s", name, v.State, v.Kind, ranksOf(v), v.Text)
+		}
+	}
+}
+
+// TestSizeToldBySides reads two ranks of a group that is not all: its size is that of the sides of a gather, and no
+// rank is named. Where nothing tells how many ranks there are, they are those that were seen, at least.
+func TestSizeToldBySides(t *testing.T) {
+	judge := func(text string) *Verdict {
+		c := NewCase()
+		if _, err := c.Add("job.log", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		return c.Judge()
+	}
+	text := ""
+	for _, r := range []int{2, 5} {
+		text += fmt.Sprintf("[rank%d]:[E1116 10:00:01.1 ProcessGroupNCCL.cpp:607] [Rank %d] Watchdog caught collective "+
+			"operation timeout: WorkNCCL(SeqNum=12, OpType=_ALLGATHER_BASE, NumelIn=10, NumelOut=80, Timeout(ms)=600000) "+
+			"ran for 600012 milliseconds before timing out.\n", r, r)
+	}
+	v := judge(text + "[rank5]:[E1116 10:00:01.2 ProcessGroupNCCL.cpp:1709] [PG 4 Rank 5] Timeout at NCCL work: 12, " +
+		"last " +
+		"enqueued NCCL work: 12, last completed NCCL work: 11.\n")
+	if v.Kind != UnknownKind || len(v.Ranks) > 0 || v.World != 8 || !slices.Equal(v.Waiting, []int{2, 5}) ||
+		!strings.Contains(v.Text, "all_gather #12, of 8 ranks") {
+		t.Errorf("%s %v of %d: %s", v.Kind, v.Ranks, v.World, v.Text)
+	}
+	if v := judge(watchdogs(2)); v.Communicator == nil || !v.Communicator.Least ||
+		!strings.Contains(v.Text, "(at least ranks 0-3)") {
+		t.Errorf("%+v: %s", v.Communicator, v.Text)
+	}
+}
+
+// TestFailedLaunch: of tasks that all failed before anything ran, none is the one at fault; one that ended alone is.
+func TestFailedLaunch(t *testing.T) {
+	const traced = "[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29401 (errno: 98 - Address " +
+		"already in use).\nTraceback (most recent call last):\n  File \"/opt/bin/torchrun\", line 33, in <module>\n" +
+		"RuntimeError: The server socket has failed to listen on any local network address.\n"
+	const one, other = "srun: error: n2: task 5: Exited with exit code 1\n",
+		"srun: error: n1: task 0: Exited with exit code 1\n"
+	for text, want := range map[string][]int{
+		traced + traced + one + other: nil, one: {5},
+		"n2:41:41 [0] NCCL INFO Bootstrap: Using eth0:10.0.0.2<0>\n" + one + other: {5},
+	} {
+		c := NewCase()
+		if _, err := c.Add("slurm.out", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if v := c.Judge(); !slices.Equal(ranksOf(v), want) || (v.State == Unknown) != (want == nil) {
+			t.Errorf("%q: %s %v: %s", text, v.State, ranksOf(v), v.Text)
 		}
 	}
 }

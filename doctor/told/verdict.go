@@ -10,8 +10,8 @@ import (
 //go:embed words.txt
 var wordTable string
 
-// words is a list of beginnings of words; one that ends in a full stop must end there.
-func words(name string) (list []string) {
+// Words is a list of beginnings of words; one that ends in a full stop must end there.
+func Words(name string) (list []string) {
 	_, text, _ := strings.Cut(wordTable, "\n"+name+": ")
 	text, _, _ = strings.Cut(text, "\n")
 	for w := range strings.FieldsSeq(text) {
@@ -27,24 +27,24 @@ func words(name string) (list []string) {
 // What a clause is judged by. An underscore joins words.
 var (
 	// changes are what is said of something that was tried.
-	changes = words("changes")
+	changes = Words("changes")
 	// good is what is said of a change that made the difference.
-	good = words("good")
+	good = Words("good")
 	// denied are words that turn the good into its opposite.
-	denied = words("denied")
+	denied = Words("denied")
 	// same says that a change made no difference.
-	same = words("same")
+	same = Words("same")
 	// faults are what goes wrong.
-	faults = words("faults")
+	faults = Words("faults")
 	// settled says that something is in order.
-	settled = words("settled")
+	settled = Words("settled")
 	// shows is said of a tool, and lacking of what it does not show.
-	shows   = words("shows")
-	lacking = words("lacking")
+	shows   = Words("shows")
+	lacking = Words("lacking")
 	// parts name less than the whole job: that a part works says where the fault is, not what helps.
-	parts = words("parts")
+	parts = Words("parts")
 	// lost only sounds as if something were good.
-	lost = words("lost")
+	lost = Words("lost")
 )
 
 // judge reads a clause. That a change made no difference is asked first: "does not help" holds "help".
@@ -107,9 +107,9 @@ func deniesFault(norm string) bool {
 
 // What is said of faults that are not there, and what they are called.
 var (
-	messages = words("messages")
-	noFault  = words("nofault")
-	past     = words("past")
+	messages = Words("messages")
+	noFault  = Words("nofault")
+	past     = Words("past")
 )
 
 // failsWith reports a fault in spite of a setting: "hangs with NCCL_P2P_DISABLE=1".
@@ -127,7 +127,7 @@ func failsWith(norm string) bool {
 }
 
 // denials stand in front of what somebody says is not there.
-var denials = words("denials")
+var denials = Words("denials")
 
 // Denies reports that what stands at a place of a sentence is said not to be there: "no Xid 79", "never saw an
 // illegal memory access", "the ECC errors are gone".
@@ -183,8 +183,8 @@ func listed(text string) bool {
 }
 
 var (
-	turning = words("turning")
-	absent  = words("absent")
+	turning = Words("turning")
+	absent  = Words("absent")
 )
 
 func hasPrefix(norm string, list []string) bool {
@@ -204,9 +204,9 @@ const (
 )
 
 var complaints = map[string][]string{
-	Slow:  words("slow"),
-	Hang:  words("hang"),
-	Crash: words("crash"),
+	Slow:  Words("slow"),
+	Hang:  Words("hang"),
+	Crash: Words("crash"),
 }
 
 // Complaint reports that somebody tells of a symptom, and does not say that it is over.

@@ -94,6 +94,7 @@ var columns = []struct {
 	{"internal/svg", 5},
 	{"report", 11},
 	{"internal/keywords", 0},
+	{"internal/alike", 0},
 	{"internal/stats", 0},
 	{"doctor/told", 2}, // what was tried, and whether it helped; knows texts alone
 	{"doctor/cause", 3},

@@ -207,9 +207,9 @@ func (x Expectation) gpu(name string) (product, stream expected, ok bool) {
 // kernelBar is the factor that a kernel of a GPU nobody measured is expected within: two standard deviations of what is
 // known of its figure and of kernels around it.
 func kernelBar(figure string, noise float64) float64 {
-	for i := range (step.Figures{}) {
-		if step.Name(i) == figure {
-			return math.Exp(2 * math.Hypot(step.Doubt(i), noise))
+	for _, f := range step.FigureTable() {
+		if f.Name == figure {
+			return math.Exp(2 * math.Hypot(f.Doubt, noise))
 		}
 	}
 	return 1.5

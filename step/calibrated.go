@@ -2,6 +2,7 @@ package step
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -19,24 +20,16 @@ func Calibrated(c *cluster.Cluster) (*Figures, error) {
 		if !own || strings.HasPrefix(name, measuredStep) {
 			continue
 		}
-		i, ok := byName(name)
-		if !ok {
+		i := slices.IndexFunc(FigureTable(), func(f Figure) bool { return f.Name == name })
+		if i < 0 {
 			return nil, fmt.Errorf("calibration of %s: no figure of steps is called %s; `busbar calibrate --live` writes the "+
 				"names", c.Name, x.Name)
 		}
-		if _, lo, hi := Range(i); !(x.Value >= lo && x.Value <= hi) {
-			return nil, fmt.Errorf("calibration of %s: %s is %g; expected %g to %g", c.Name, x.Name, x.Value, lo, hi)
+		if at := FigureTable()[i]; !(x.Value >= at.Least && x.Value <= at.Most) {
+			return nil, fmt.Errorf("calibration of %s: %s is %g; expected %g to %g", c.Name, x.Name, x.Value, at.Least,
+				at.Most)
 		}
 		f[i] = x.Value
 	}
 	return f, nil
-}
-
-func byName(name string) (int, bool) {
-	for i := range nFigures {
-		if Name(i) == name {
-			return i, true
-		}
-	}
-	return 0, false
 }

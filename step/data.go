@@ -57,7 +57,7 @@ func (p *pricing) replicated(x *stage) error {
 		c.busy/unit.Span(n), open/unit.Span(n), limit)
 	if s.ZeRO > 0 {
 		bytes := unit.Volume(p.trained(x) * j.GatherWidth())
-		one, text, err := p.f.Time(Shards, coll.AllGather, bytes)
+		one, text, err := p.among(Shards, coll.AllGather, bytes)
 		if err != nil {
 			return err
 		}
@@ -129,6 +129,20 @@ func (p *pricing) buckets(x *stage) []buckets {
 	return list
 }
 
+// among is a collective of those that hold the same parameters: of experts' these are fewer, and often on other nodes.
+func (p *pricing) among(g Group, kind coll.Kind, bytes unit.Volume) (unit.Span, string, error) {
+	experts := bytes * unit.Volume(p.routed)
+	one, limit, err := p.f.Time(g, kind, bytes-experts)
+	if experts == 0 || err != nil {
+		return one, limit, err
+	}
+	more, text, err := p.f.Time(SameExperts, kind, experts)
+	if more > one {
+		limit = text
+	}
+	return one + more, limit, err
+}
+
 // bucket is the time of one: among all replicas, or inside the sharding group and then among
 // the copies of a share.
 func (p *pricing) bucket(bytes unit.Volume) (unit.Span, string, error) {
@@ -140,9 +154,9 @@ func (p *pricing) bucket(bytes unit.Volume) (unit.Span, string, error) {
 	case p.j.Compress == workload.WireInt8:
 		return p.f.Time(Data, coll.AllGather, bytes*unit.Volume(s.DP*s.CP))
 	case s.ZeRO == 0 || p.j.SumsWhole():
-		return p.f.Time(Data, coll.AllReduce, bytes)
+		return p.among(Data, coll.AllReduce, bytes)
 	case s.Shard == s.DP*s.CP:
-		return p.f.Time(Data, coll.ReduceScatter, bytes)
+		return p.among(Data, coll.ReduceScatter, bytes)
 	}
 	one, text, err := p.f.Time(Shards, coll.ReduceScatter, bytes)
 	if err != nil {
@@ -200,7 +214,7 @@ func (p *pricing) shares(x *stage) (gather, scatter []unit.Span, limit string, e
 		}
 	}
 	for i, all := range x.params {
-		one, text, err := p.f.Time(Shards, coll.AllGather, unit.Volume(all*j.GatherWidth()))
+		one, text, err := p.among(Shards, coll.AllGather, unit.Volume(all*j.GatherWidth()))
 		if err != nil {
 			return nil, nil, "", err
 		}
@@ -210,7 +224,7 @@ func (p *pricing) shares(x *stage) (gather, scatter []unit.Span, limit string, e
 			n = x.summed[i]
 		}
 		wire := unit.Volume(n * j.WireWidth())
-		back, text, err := p.f.Time(Shards, coll.ReduceScatter, wire)
+		back, text, err := p.among(Shards, coll.ReduceScatter, wire)
 		if err != nil {
 			return nil, nil, "", err
 		}

@@ -60,7 +60,7 @@ func ExampleStep() {
 	fmt.Println("limited by:", r.Limit(job).Kind)
 	// Output:
 	// 16 ranks, global batch 32
-	// 674 ms, of which 15 ms wait for the network; 57% MFU
+	// 673 ms, of which 15 ms wait for the network; 57% MFU
 	// 49 of 79 GiB
 	// limited by: compute
 }

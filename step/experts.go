@@ -96,29 +96,18 @@ func movers(d workload.Dispatcher) int {
 	return 20
 }
 
-// leastOpen is what of an exchange other micro-batches' computing does not hide: its beginning and end, and the
-// multiprocessors that it takes.
-const leastOpen = 0.2
+// expertsHidden is what of an exchange is hidden where it runs beside another micro-batch's passes, whose memory and
+// multiprocessors it shares: NVIDIA names 37% of communication (NVIDIA-NeMo/Megatron-Bridge skills, moe-comm-overlap);
+// this was chosen by the errors of runs with experts, whose hosts are hidden too.
+const expertsHidden = 0.6
 
-// insideHidden is what of an exchange inside a domain is hidden where it runs beside another micro-batch's passes,
-// whose memory and multiprocessors it shares (NVIDIA-NeMo/Megatron-Bridge skills, moe-comm-overlap: 37% of
-// communication).
-const insideHidden = 0.37
-
-// exposed is what of an exchange computing waits for. Where it runs beside another micro-batch's passes
-// (Megatron-Core's overlap_moe_expert_parallel_comm, which recipes take where experts are on several nodes), that which
-// is longer than they are.
+// exposed is what of an exchange computing waits for. Beside another micro-batch's passes it runs where recipes say so
+// (Megatron-Core's overlap_moe_expert_parallel_comm), which a pipeline has with chunks alone.
 func (p *pricing) exposed(one unit.Span, x *blockTime) unit.Span {
-	switch {
-	case !p.j.Recipe.Overlap || p.j.Recompute == workload.Full:
-		return one
-	case p.f.inOneDomain(Experts):
-		if p.j.Recipe.Graphs == workload.GraphWhole {
-			return one * (1 - insideHidden)
-		}
+	if s := p.j.Split; !p.j.Recipe.Overlap || p.j.Recompute == workload.Full || s.PP > 1 && s.Chunks < 2 {
 		return one
 	}
-	return max(leastOpen*one, one-(x.fwd+x.bwd)/4)
+	return max((1-expertsHidden)*one, one-(x.fwd+x.bwd)/4)
 }
 
 // exchangeKey is an exchange of tokens among the ranks of a pattern.

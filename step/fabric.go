@@ -21,18 +21,21 @@ type Group uint8
 
 // Groups.
 const (
-	Tensor  Group = iota // share a layer
-	Context              // share sequences
-	Data                 // hold the same parameters
-	Shards               // of those, the ones that divide them
-	Copies               // of those, the ones that hold the same share
-	Next                 // neighbours in the pipeline
-	Experts              // share the experts
-	ToHost               // no group: a GPU and its host
+	Tensor      Group = iota // share a layer
+	Context                  // share sequences
+	Data                     // hold the same parameters
+	Shards                   // of those, the ones that divide them
+	Copies                   // of those, the ones that hold the same share
+	Next                     // neighbours in the pipeline
+	Experts                  // share the experts
+	SameExperts              // hold the same ones
+	ToHost                   // no group: a GPU and its host
 	nGroups
 )
 
-var groupNames = [...]string{"tensor", "context", "data", "shard", "replica", "pipeline", "expert", "host"}
+var groupNames = [...]string{
+	"tensor", "context", "data", "shard", "replica", "pipeline", "expert", "expert replica", "host",
+}
 
 func (g Group) String() string { return groupNames[g] }
 
@@ -173,13 +176,20 @@ func (f *Fabric) pattern(g Group) pattern {
 		return strided(1, 1)
 	}
 	size, step := f.size(g), 1
-	if g == Experts && s.ExpertTensor() < s.TP { // over tensor-parallel ranks too, which are nearest
-		if s.Order != workload.TensorPipelineData || size <= s.TP*s.CP {
+	if (g == Experts || g == SameExperts) && s.ExpertTensor() < s.TP { // over tensor-parallel ranks too, which are nearest
+		switch n := s.EP * s.ExpertTensor(); {
+		case s.Order == workload.TensorPipelineData && s.EP > s.TP*s.CP:
+		case g == Experts:
 			return strided(size, 1)
+		default:
+			return strided(size, n)
 		}
 	}
-	if g == Copies {
+	switch g {
+	case Copies:
 		step = s.Shard
+	case SameExperts:
+		step = s.EP
 	}
 	switch {
 	case s.CP == 1:
@@ -245,6 +255,8 @@ func (f *Fabric) size(g Group) int {
 		return s.DP * s.CP / s.Shard
 	case Experts:
 		return s.EP
+	case SameExperts:
+		return s.SameExperts()
 	case ToHost:
 		return 1
 	}

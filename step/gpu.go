@@ -125,6 +125,16 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 			emulated *= secondScore
 		}
 	}
+	edge := 1.0
+	if t.Recent && g.gen == sim.Hopper {
+		share = recentScore
+		if t.Back {
+			share = recentBack
+		}
+		if t.Causal {
+			edge += recentEdge / t.N
+		}
+	}
 	switch { // before Hopper they are the last word
 	case t.Early && g.gen >= sim.Hopper:
 		share /= g.f.common(looseScore)
@@ -137,8 +147,20 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 	k := math.Ceil(t.K/32) * 32
 	rate := float64(g.Peak(p)) * min(share*g.power, max(share, mostReached)) * k / (k + g.exponents()) * t.K / k
 	rate *= waves(t.Count*math.Ceil(t.M/128), g.cores) / emulated
-	return unit.Span(t.Flops/rate) + unit.Volume(t.Count*moved*t.K*p.Width()).At(g.bandwidth()) + g.gap(t)
+	return unit.Span(t.Flops*edge/rate) + unit.Volume(t.Count*moved*t.K*p.Width()).At(g.bandwidth()) + g.gap(t)
 }
+
+// What PyTorch 2.9 and later reach on Hopper, by cuBLAS 12.9 and 13, whose blocks of threads begin a tile while they
+// end another, and cuDNN 9's causal attention: parts of the peak, microseconds of a tile, and tokens whose scores with
+// later ones are computed too. Of steps and products alone on one H200 (testdata/h200.json; kernels of seven steps of
+// 0.2 to 2.6 billion parameters, 2026-11-19): products of 37 shapes within 4% in the median. H100's of gemm_perf (see
+// Guess) reach 0.77 below a TFLOP, after which power slows them: where matrices are as wide as in models of 7 billion
+// parameters, little between products waits for memory, and the ceiling of all products holds.
+const (
+	recentProduct, recentPrologue       = 0.8, 1.0
+	powerWidth                          = 4096
+	recentScore, recentBack, recentEdge = 1.0, 0.9, 300.0
+)
 
 // secondScore is how much longer attention takes on Hopper in FlashAttention 2 than in kernels written for it: 1.5 to 2
 // times forward, 1.5 to 1.75 backward (Shah et al. 2024, FlashAttention-3).
@@ -171,7 +193,13 @@ func (g *GPU) aligned(t *workload.Task, p workload.Precision) float64 {
 // product is the time of matrix products: the best cut of those that libraries have, in
 // waves over the cores, or what their bytes take.
 func (g *GPU) product(t *workload.Task, p workload.Precision) unit.Span {
-	share := g.f.gen(g.gen, ceiling)
+	share, begun := g.f.gen(g.gen, ceiling), g.f.common(prologue)
+	if t.Recent && g.gen == sim.Hopper {
+		begun = recentPrologue
+		if min(t.M, t.N, t.K) < powerWidth || t.Rows < 8 {
+			share = recentProduct
+		}
+	}
 	if t.Plain && p.Low() {
 		p = workload.BF16
 	}
@@ -198,10 +226,10 @@ func (g *GPU) product(t *workload.Task, p workload.Precision) unit.Span {
 		work := 2 * n * x.m * x.n * t.K // the edges are computed too
 		best = min(best, work/(x.share*waves(n, g.cores)))
 	}
-	rate := float64(g.Peak(p)) * share
+	rate := float64(g.Peak(p)) * share * g.aligned(t, p)
 	// The beginning and end of a tile take a time that no core computes in, counted as depth.
-	depth := g.f.common(prologue) * 1e-6 * rate / g.cores / (2 * tiles[0].m * tiles[0].n)
-	rate *= t.K / (t.K + depth) * g.aligned(t, p)
+	depth := begun * 1e-6 * rate / g.cores / (2 * tiles[0].m * tiles[0].n)
+	rate *= t.K / (t.K + depth)
 	bytes := unit.Volume(t.Count * ((t.M*t.K/max(t.Taps, 1)+t.K*t.N)*width + t.M*t.N*out))
 	return max(unit.Span(best/rate), bytes.At(g.bandwidth())) + g.gap(t)
 }
@@ -245,7 +273,13 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span { return g.ru
 
 // runWith is Run with collectives between the tasks, which take so long in all and cost the host so many starts.
 func (g *GPU) runWith(list []workload.Task, j *workload.Job, starts float64, traffic unit.Span) unit.Span {
-	gpu, waits, routed := traffic, 0.0, 0.0
+	gpu, host := g.both(list, j, starts)
+	return max(gpu+traffic, host)
+}
+
+// both is what tasks take of the GPU, and of the host that starts them.
+func (g *GPU) both(list []workload.Task, j *workload.Job, starts float64) (gpu, host unit.Span) {
+	waits, routed := 0.0, 0.0
 	for i := range list {
 		gpu += g.within(&list[i], j)
 		starts += list[i].Starts + list[i].Host
@@ -260,11 +294,11 @@ func (g *GPU) runWith(list []workload.Task, j *workload.Job, starts float64, tra
 	}
 	if j.Graphs {
 		if routed == 0 || j.Recipe.Graphs == workload.GraphWhole {
-			return gpu
+			return gpu, 0
 		}
 		starts = g.ungraphed(j, starts, routed)
 	}
-	return max(gpu+unit.Span(waits*idle*each*1e-6), unit.Span(starts*each*1e-6))
+	return gpu + unit.Span(waits*idle*each*1e-6), unit.Span(starts * each * 1e-6)
 }
 
 // collectiveStarts is how many kernels' starts of the host a collective costs that a function of autograd's makes,

@@ -26,7 +26,7 @@ func (f *Fabric) Groups() []Placement {
 		at := f.pattern(g)
 		switch {
 		case at.size < 2, g == Copies && f.size(Shards) == 1, (g == Shards || g == Copies) && f.split.ZeRO == 0,
-			g == Shards && f.size(Copies) == 1:
+			g == Shards && f.size(Copies) == 1, g == SameExperts && f.split.EP == 1:
 			continue
 		}
 		s := Placement{Group: g, Size: at.size}

@@ -46,6 +46,8 @@ func Class(j *workload.Job, m hardware.GPUModel) string {
 		return "dense-low"
 	case kind == "experts" && j.Kernels != workload.Fused: // outside frameworks that were written for them
 		return "experts-plain"
+	case kind == "experts" && (j.Recipe.Known || j.Dispatcher != ""): // how tokens travel is known
+		return "experts-recipe"
 	}
 	return kind
 }
@@ -102,7 +104,7 @@ const otherWide = 2
 
 // sinksWide is how much longer a step may take whose attention has sinks: libraries ran it in one kernel late, by
 // release and GPU, and through memory before (NVIDIA/TransformerEngine pull requests 2148 and 2568).
-const sinksWide = 2
+const sinksWide = 1.5
 
 // Margin is that of the bars in use.
 func Margin(j *workload.Job, m hardware.GPUModel) float64 { return margins.Of(j, m) }

@@ -131,7 +131,8 @@ func byKind(figures []cluster.Calibrated) map[string][]tookStep {
 }
 
 // Agree is one figure for several measured steps of a kind, their mean; ok is false where they do not foretell each
-// other better than predictions do without them.
+// other better than predictions do without them, or are no farther off than one measurement is alone: so much one model
+// may be off by its shapes, which steps of it that are left out have too.
 func Agree(figures []cluster.Calibrated) (one cluster.Calibrated, ok bool) {
 	kinds := byKind(figures)
 	for kind, list := range kinds {
@@ -143,7 +144,7 @@ func Agree(figures []cluster.Calibrated) (one cluster.Calibrated, ok bool) {
 			Name:  fmt.Sprintf("%s%s%s, %.0f%s", cluster.StepFigure, measuredStep, kind, 100*share, exposedWord),
 			Value: math.Exp(off), Source: fmt.Sprintf("%d steps, as of %s", len(list), figures[0].Source),
 		}
-		ok = len(list) > 1 && better(list)
+		ok = len(list) > 1 && better(list) && math.Abs(off) > ofStep
 	}
 	return one, ok && len(kinds) == 1
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
@@ -87,6 +88,7 @@ type Prepared struct {
 	flops  [2]float64
 	memory workload.Memory
 	shape  pipeline.Shape
+	routed float64 // experts' share of the gradients that replicas sum
 }
 
 // prepared is a block; layers that are alike have one for them.
@@ -108,12 +110,17 @@ func Prepare(j *workload.Job, f *Fabric) *Prepared {
 	p.memory = mine.MemoryOf(mine.Holding(o), p.places)
 	p.flops[0], p.flops[1] = mine.FlopsOf(o)
 	p.blocks = make([]prepared, len(o.Kinds))
+	all, routed := 0.0, 0.0
 	for i := range o.Kinds {
 		b := &o.Kinds[i]
+		summed, experts := mine.Summed(b.Block)
 		p.blocks[i] = prepared{
-			kind: b.Kind, blockTasks: laid[i], count: b.Count, params: mine.Params(b.Block), summed: mine.Summed(b.Block),
-			routed: b.Routed(),
+			kind: b.Kind, blockTasks: laid[i], count: b.Count, params: mine.Params(b.Block), summed: summed, routed: b.Routed(),
 		}
+		all, routed = all+b.Count*summed, routed+b.Count*experts
+	}
+	if routed > 0 {
+		p.routed = routed / all
 	}
 	return p
 }
@@ -182,7 +189,46 @@ func (p *pricing) begin() error {
 	p.slow = p.slowest()
 	x := &p.stages[p.slow]
 	p.work = x.forward() + x.backward()
+	if len(p.stages) == 1 && quietLayers(p.j) && p.lateness(0) == 1 {
+		share := min(1, p.ahead()/p.work)
+		for i := range x.fwd {
+			x.fwd[i], x.bwd[i] = x.fwd[i]*share, x.bwd[i]*share
+		}
+		p.work *= share
+	}
 	return p.update()
+}
+
+// ahead is what a micro-batch takes where the host need not wait for the GPU within a step: starting kernels of long
+// blocks it gets ahead, so that it may be slower than the GPU in others.
+func (p *pricing) ahead() unit.Span {
+	var times [3][2][]unit.Span // forward, backward and again, on the GPU and the host, by kind of blocks
+	for k := range p.blocks {
+		b := &p.blocks[k]
+		fwd, bwd := p.j.Copied()
+		for i, list := range [][]workload.Task{b.pass.Forward, b.pass.Backward, b.pass.Again} {
+			gpu, host := p.g.both(list, p.j, 0)
+			if i < 2 {
+				gpu += unit.Volume(b.params * [2]float64{fwd, bwd}[i]).At(p.g.bandwidth())
+			}
+			times[i][0], times[i][1] = append(times[i][0], gpu), append(times[i][1], host)
+		}
+	}
+	lead, at := unit.Span(0), unit.Span(0) // by which the GPU is behind the host, and when the host is done
+	pass := func(i, k int) {
+		gpu, host := times[i][0][k], times[i][1][k]
+		at, lead = at+host, max(0, lead+gpu-host)
+	}
+	for range p.j.Micros() {
+		for _, k := range p.kinds {
+			pass(0, k)
+		}
+		for _, k := range slices.Backward(p.kinds) {
+			pass(2, k)
+			pass(1, k)
+		}
+	}
+	return (at + lead) / unit.Span(p.j.Micros())
 }
 
 // update works out what follows the last micro-batch: gradients that nothing hides, the update,
@@ -276,6 +322,9 @@ func (p *pricing) finish() (*Result, error) {
 func (p *pricing) block(b *prepared) (blockTime, error) {
 	j := p.j
 	x := blockTime{fwd: p.g.Run(b.pass.Forward, j), bwd: p.g.Run(b.pass.Backward, j), params: b.params, summed: b.summed}
+	fwd, bwd := j.Copied()
+	x.fwd += unit.Volume(b.params * fwd).At(p.g.bandwidth())
+	x.bwd += unit.Volume(b.params * bwd).At(p.g.bandwidth())
 	again := p.g.Run(b.pass.Again, j)
 	if j.Recomputed > 0 {
 		again *= unit.Span(j.Recomputed)

@@ -153,7 +153,7 @@ func (t *timeline) replicated() ([]Bar, error) {
 	at = t.addTask(0, false, 'u', "update", at, took, 0)
 	if s := x.j.Split; s.ZeRO > 0 && s.Shard > 1 {
 		bytes := unit.Volume(x.trained(st) * x.j.GatherWidth())
-		one, _, err := x.f.Time(Shards, coll.AllGather, bytes)
+		one, _, err := x.among(Shards, coll.AllGather, bytes)
 		if err != nil {
 			return nil, err
 		}
@@ -279,7 +279,7 @@ func (t *timeline) updates(ends []unit.Span) ([]Bar, error) {
 		e = t.addTask(r, false, 'u', "update", e, took, 0)
 		if s := x.j.Split; s.ZeRO > 0 && s.Shard > 1 {
 			bytes := unit.Volume(params * x.j.GatherWidth())
-			one, _, err := x.f.Time(Shards, coll.AllGather, bytes)
+			one, _, err := x.among(Shards, coll.AllGather, bytes)
 			if err != nil {
 				return nil, err
 			}

@@ -51,21 +51,20 @@ func (j *Job) held(b *Block) (dense, experts float64) {
 	return dense, experts
 }
 
-// Summed is how many parameters of a block have gradients to be summed, as if all ranks that
-// hold the same parameters held those of the experts too: an expert's are held by fewer, and by
-// one alone where every rank has its own.
-func (j *Job) Summed(b *Block) float64 {
-	s := j.Split.filled()
+// Summed is how many parameters of a block have gradients that replicas sum, and how many of those are experts', which
+// fewer ranks hold.
+func (j *Job) Summed(b *Block) (all, experts float64) {
 	dense, experts := j.held(b)
 	if j.LoRA.Frozen() {
-		return j.Trained(b)
+		return j.Trained(b), 0
 	}
-	n := float64(s.DP * s.CP)
-	same := n * float64(s.TP) / float64(s.EP*s.ETP)
-	if experts == 0 || n <= 1 {
-		return dense + experts
-	}
-	return dense + experts*(same-1)/same*n/(n-1)
+	return dense + experts, experts
+}
+
+// SameExperts is how many ranks hold the same experts.
+func (s Split) SameExperts() int {
+	s = s.filled()
+	return s.DP * s.CP * s.TP / (s.EP * s.ETP)
 }
 
 // count is the parameters of a part: those that every rank of a tensor-parallel group has, and

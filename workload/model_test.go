@@ -98,8 +98,9 @@ func TestExpertsAreShared(t *testing.T) {
 	if got, want := one.Params(b)-eight.Params(b), 7*experts; got != want {
 		t.Errorf("ep=8 spares %g parameters; expected %g", got, want)
 	}
-	if dense, summed := eight.Params(b)-experts, eight.Summed(b); summed != dense {
-		t.Errorf("%g gradients summed with an expert a rank; expected %g", summed, dense)
+	if all, summed := eight.Summed(b); summed != experts || all != eight.Params(b) || eight.Split.SameExperts() != 1 {
+		t.Errorf("%g gradients of experts, which %d ranks hold; expected %g and one", summed, eight.Split.SameExperts(),
+			experts)
 	}
 	for text, want := range map[string]string{
 		"ep=3,dp=6": "does not divide the 8 experts", "ep=8,dp=4": "does not divide the 4 ranks",

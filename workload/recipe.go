@@ -19,6 +19,7 @@ type Recipe struct {
 	Overlap    bool       `csv:"overlap,optional"`
 	Graphs     GraphScope `csv:"graphs,optional"`
 	Kernels    Kernels    `csv:"kernels,optional"` // of models with experts, where they are others than the framework's
+	Known      bool       // a row says it
 }
 
 // GraphScope is what CUDA graphs hold of a model with experts.
@@ -61,6 +62,7 @@ func (f *Framework) Recipe(m *Model, gpu string, sm int) Recipe {
 			continue
 		}
 		r = x.Recipe
+		r.Known = true
 	}
 	if r.Graphs == GraphWhole && m.scans() { // hybrids keep graphs of modules
 		r.Graphs = GraphAttention

@@ -17,7 +17,7 @@ func TestFrameworkReleases(t *testing.T) {
 		"megatron@2025-06-30": "megatron@0.12", "torchtitan@0.2.1": "torchtitan@0.2",
 		"megatron@99": "megatron@0.19 newer", "megatron@0.20": "megatron@0.19 newer", "megatron@24.05": "megatron@0.19 newer",
 		"torchtitan@99": "torchtitan@0.2 newer", "fsdp@99": "fsdp@2.9 newer",
-		"ddp@99": "ddp@2.9 newer", "hf@5": "hf@4.57 newer", "deepspeed@1.2": "deepspeed@0.18 newer",
+		"ddp@99": "ddp@2.9 newer", "hf@5": "hf@5.0", "hf@6": "hf@5.0 newer", "deepspeed@1.2": "deepspeed@0.18 newer",
 		"megatron@2026-13": "", "megatron@x": "", "megatron@1": "", "fsdp@0.3": "", "fsdp@1.0": "", "megatron@0.1": "",
 		"megatron@2019": "",
 	} {

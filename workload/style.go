@@ -143,7 +143,9 @@ func (f *Framework) Fill(s *Split, said map[string]bool) {
 		s.ZeRO = f.DefaultZeRO(*s)
 	}
 	s.SeqParallel = s.SeqParallel || !said["sp"] && f.Sequence && s.TP > 1
-	if !said["etp"] && s.ETP == 0 && s.EP > 1 && f.Experts == "folded" {
+	// Megatron-Core's own is as many as share all else; Megatron-Bridge's recipes have one (qwen3_moe.py), NeMo 2's said
+	// nothing.
+	if !said["etp"] && s.ETP == 0 && s.EP > 1 && f.Experts == "folded" && (f.Name != "nemo" || f.At >= "2025-09") {
 		s.ETP = 1
 	}
 }

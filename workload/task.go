@@ -42,8 +42,9 @@ type Task struct {
 	// Pieces says that a Stream is a norm without a mean or rotary positions, which eager frameworks compute in many
 	// operations, some of them in float32 or on rows that do not lie together.
 	Pieces bool
-	// Early and Second say that attention runs in kernels of 2022 and 2023.
-	Early, Second bool
+	// Early and Second say that attention runs in kernels of 2022 and 2023, Recent that it and products do in those that
+	// PyTorch calls since late 2025. Causal attention has no scores of later tokens.
+	Early, Second, Recent, Causal bool
 }
 
 // Pass is the tasks of one rank for one micro-batch through one block.
@@ -129,8 +130,14 @@ func (j *Job) Pass(b *Block) Pass {
 			n *= 1.5 // casts, each an operation of its own
 		}
 		if n > 0 {
-			w.fwd = append(w.fwd, Task{Name: "starts", Kind: Stream, Starts: n, Host: w.x.host})
-			w.bwd = append(w.bwd, Task{Name: "starts", Kind: Stream, Starts: n, Host: w.x.host, Back: true})
+			fwd, bwd := j.hostOf(w)
+			w.fwd = append(w.fwd, Task{Name: "starts", Kind: Stream, Starts: n, Host: fwd})
+			w.bwd = append(w.bwd, Task{Name: "starts", Kind: Stream, Starts: n, Host: bwd, Back: true})
+		}
+	}
+	for _, list := range [][]Task{w.fwd, w.bwd} {
+		for i := range list {
+			list[i].Recent = j.recent()
 		}
 	}
 	pass := Pass{Forward: w.fwd, Backward: w.bwd}
@@ -139,8 +146,87 @@ func (j *Job) Pass(b *Block) Pass {
 	}
 	if b.Kind == Layer {
 		pass.Again = again(w.fwd, j.again())
+		if j.Kernels == Eager && j.again() == Full {
+			pass.Again = append(pass.Again, Task{Name: "checkpoint", Kind: Stream, Host: checkpointHost})
+		}
 	}
 	return pass
+}
+
+// Operations of the host in a layer's pass that start no kernel: views, lookups of autocast, nodes of autograd. Of
+// steps of tiny models on one H200 and its host (PyTorch 2.11, 2026-11-19), where a layer takes 2.2 ms (GPT-2), 3.3
+// (Llama of PyTorch's modules), 4.0 (Hugging Face's), 1.9 and 3.5 more with full recomputation, whose checkpoints keep
+// and restore the state of random numbers and every tensor by a function in Python, 1.9 more under FSDP 2, 0.5 more for
+// each pair of adapters, and 2.5 where it is compiled by itself, which has guards and a call of Python's.
+const (
+	eagerHost, gatedHost, foreignHost = 30, 40, 35
+	checkpointHost                    = 110
+	compiledHost, biasHost            = 30, 5
+	shardFwd, shardBwd                = 70, 110
+	adapterFwd, adapterBwd            = 15, 18
+)
+
+// hostOf is how many operations of the host beside kernels a layer has forward and backward.
+func (j *Job) hostOf(w *taskBuilder) (fwd, bwd float64) {
+	n, hooks := w.x.host, 0.0
+	switch {
+	case j.Kernels == Eager:
+		n, hooks = eagerHost, 1
+		if w.gated {
+			n += gatedHost
+			if !j.Plain {
+				n += foreignHost
+			}
+		}
+	case w.j.Plain && j.Kernels == Compiled:
+		n, hooks = compiledHost, 0.5 // a kernel of which is counted as two
+	}
+	if !j.shards2() {
+		hooks = 0
+	}
+	return n + hooks*shardFwd, n + hooks*shardBwd
+}
+
+// shards2 says that PyTorch's FSDP 2 keeps and gathers the weights.
+func (j *Job) shards2() bool {
+	return j.recent() && (j.Framework.Name == "fsdp" || j.Framework.Name == "torchtitan") && !j.autocasts()
+}
+
+// Copied is how many bytes a parameter goes through memory beside products in each pass of a micro-batch. FSDP 2 casts
+// a rank's part into the buffer that it gathers from and copies weights out of it, puts gradients together for the sum
+// and casts that (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py); one rank alone copies from buffer to
+// buffer in its collectives' place. Gradients of several micro-batches are added up.
+func (j *Job) Copied() (fwd, bwd float64) {
+	if !j.recent() {
+		return 0, 0
+	}
+	parts := 1.0
+	if s := j.Split.filled(); s.ZeRO > 0 {
+		parts = float64(max(1, s.Shard))
+	}
+	if j.shards2() {
+		gather := 4 + 6/parts
+		if parts == 1 {
+			gather += 4
+		} else if j.Split.ZeRO == 3 {
+			bwd += gather
+		}
+		fwd = gather
+		if !j.LoRA.Frozen() {
+			bwd += gather
+		}
+	}
+	if m := float64(j.Micros()); m > 1 && !j.LoRA.Frozen() {
+		_, wide, _ := j.state()
+		bwd += 3 * wide / parts * (m - 1) / m
+	}
+	return fwd, bwd
+}
+
+// recent says that a job's kernels are those that PyTorch's own operators call from 2.9 on.
+func (j *Job) recent() bool {
+	f := j.Framework
+	return f != nil && f.Attention == "fused" && f.At >= "2025-10" && (j.Kernels == Eager || j.Kernels == Compiled)
 }
 
 // again are the tasks of a layer that are computed again.
@@ -252,9 +338,12 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 	if p.Experts > 0 { // tokens come from all ranks that share the experts, evenly
 		by = w.etp
 		count = float64(p.Experts) / w.ep
-		if w.j.grouped() { // one kernel for all
+		switch {
+		case w.j.grouped(): // one kernel for all
 			starts = 1
-		} else {
+		case w.j.Kernels == Fused:
+			starts = 1 + (count-1)*inLoop
+		default:
 			starts = count
 		}
 		m = w.tokens * float64(p.TopK) / count * w.etp / w.tp
@@ -300,6 +389,9 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 		w.bwd = append(w.bwd, t)
 		w.sum(n * k * count)
 	}
+	if w.j.Kernels == Eager && w.j.autocasts() && p.Cut == ByOut && !w.last && !w.gated { // a layer norm puts out float32
+		w.stream("cast", m*k*6, 2, 1)
+	}
 	if w.j.autocasts() && !w.j.LoRA.Frozen() { // the weight is cast before the product and its gradient after it
 		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1})
 		w.bwd = append(w.bwd, Task{
@@ -330,13 +422,35 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 		}
 		w.stream("activation", m*n*w.width*each, 1.5, 0)
 	}
-	if p.Bias && p.Experts > 0 { // products of many experts at once do not add it
+	switch { // products of many experts at once do not add it
+	case !p.Bias || p.Experts == 0 || joined:
+	case w.j.Kernels != Fused:
 		w.stream("bias", 2*m*n*w.width, 1, 1)
+	case p.Cut == ByOut:
+		w.stream("clamp", clamped[0]*m*n, clamped[1]/clamped[0], 5)
+	default:
+		w.stream("bias", biased[0]*m*n, biased[1]/biased[0], 8)
 	}
 	if p.Bias { // added by the product; its gradient is a sum over the tokens
-		w.bwd = append(w.bwd, Task{Name: "bias", Kind: Stream, Bytes: unit.Volume(m * n * w.width), Back: true})
+		t := Task{Name: "bias", Kind: Stream, Bytes: unit.Volume(m * n * w.width), Back: true}
+		if w.j.Plain && w.j.Kernels == Compiled { // a parameter more, whose gradient is a hook's
+			t.Host = biasHost
+		}
+		w.bwd = append(w.bwd, t)
 	}
 }
+
+// Bytes for a number, forward and backward, of what Megatron-Core does in operations of their own where experts have a
+// bias: halves of the first product are clamped and put together again (fused_bias_geglu.py); the bias times the
+// router's share, in float32, is added expert by expert, put together and narrowed (experts.py, _apply_bias).
+var (
+	clamped = [2]float64{8, 10}
+	biased  = [2]float64{28, 40}
+)
+
+// inLoop is the share of a start that each further product of experts takes: Transformer Engine calls cuBLAS for one
+// after the other in C++, on four streams (v2.18, common/gemm/cublaslt_gemm.cu).
+const inLoop = 0.4
 
 // sum adds the gradients of a micro-batch to those before it by an operation of its own, and clears them.
 func (w *taskBuilder) sum(weights float64) {
@@ -487,11 +601,11 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 		}
 		w.fwd = append(w.fwd, Task{
 			Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops, Starts: 1,
-			Early: w.j.Early, Second: w.j.Second,
+			Early: w.j.Early, Second: w.j.Second, Causal: p.Causal,
 		})
 		w.bwd = append(w.bwd, Task{
 			Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: 2.5 * flops,
-			Starts: 2, Back: true, Early: w.j.Early, Second: w.j.Second,
+			Starts: 2, Back: true, Early: w.j.Early, Second: w.j.Second, Causal: p.Causal,
 		})
 		return
 	}
@@ -634,7 +748,7 @@ func (w *taskBuilder) adapter(p *Part, m, n, k float64, attended bool) {
 	}
 	r := float64(w.j.LoRA.Rank)
 	w.fwd = append(w.fwd,
-		Task{Name: "adapter", Kind: Product, M: m, N: r, K: k, Count: 1, Flops: 2 * m * r * k, Starts: 2},
+		Task{Name: "adapter", Kind: Product, M: m, N: r, K: k, Count: 1, Flops: 2 * m * r * k, Starts: 2, Host: adapterFwd},
 		Task{Name: "adapter", Kind: Product, M: m, N: n, K: r, Count: 1, Flops: 2 * m * r * n, Starts: 1},
 		Task{Name: "adapter", Kind: Stream, Bytes: unit.Volume(3 * m * n * w.width), Starts: 2})
 	for range 2 {
@@ -643,11 +757,11 @@ func (w *taskBuilder) adapter(p *Part, m, n, k float64, attended bool) {
 			Task{Name: "adapter", Kind: Product, M: m, N: k, K: r, Count: 1, Flops: 2 * m * r * k, Starts: 1, Back: true})
 	}
 	w.bwd = append(w.bwd, Task{
-		Name: "adapter", Kind: Stream, Bytes: unit.Volume(3 * m * k * w.width), Starts: 2, Back: true,
+		Name: "adapter", Kind: Stream, Bytes: unit.Volume(3 * m * k * w.width), Starts: 2, Host: adapterBwd, Back: true,
 	})
 	if w.j.wideAdapters() { // the input is cast to float32 and, for the product, back; its gradient goes the same way, and
 		// what comes out is scaled by an operation of its own
-		bytes := unit.Volume(1.5*2*m*k*(w.width+4) + 2*m*n*w.width)
+		bytes := unit.Volume(2.25*2*m*k*(w.width+4) + 3*m*n*w.width)
 		w.fwd = append(w.fwd, Task{Name: "adapter's casts", Kind: Stream, Bytes: bytes, Starts: 2})
 		w.bwd = append(w.bwd, Task{Name: "adapter's casts", Kind: Stream, Bytes: bytes, Starts: 2, Back: true})
 	}

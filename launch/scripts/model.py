@@ -24,6 +24,9 @@ class Dimensions:
         self.eps = self.details.get("norm_eps", 1e-5)
         self.recompute = job.get("recompute", "none")
         self.latent = self.arch.get("latent")
+        self.turned = 0 if self.arch.get("positions", "rotary") != "rotary" else int(self.head_dim * (self.details.get("rotary_share") or 1.0)) // 2 * 2
+        if self.latent:
+            self.turned = self.latent["qk_rope_head_dim"]
 
     def norm(self, width=None):
         return (nn.RMSNorm if self.arch.get("rms_norm") else nn.LayerNorm)(width or self.hidden, eps=self.eps)
@@ -48,15 +51,21 @@ def stretched(speed, scaling):
     return speed * (part + (1 - part) / factor)
 
 
-def rotate(x, base, share=1.0, scaling=""):
+def turns(x, tokens, width, base, scaling=""):
+    """Cosines and sines by which tokens turn, once for all layers, in the type of products with x."""
+    speed = stretched(base ** (-torch.arange(0, width, 2, device=x.device, dtype=torch.float32) / width), scaling)
+    angle = torch.arange(tokens, device=x.device, dtype=torch.float32)[:, None] * speed
+    return angle.cos().to(kind_of(x)), angle.sin().to(kind_of(x))
+
+
+def kind_of(x):
+    return torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
+
+
+def rotate(x, turn):
     """Turns the first part of every head by its position; x is batch, heads, tokens, width."""
-    width = int(x.shape[-1] * share) // 2 * 2
-    turned, rest = x[..., :width], x[..., width:]
-    speed = base ** (-torch.arange(0, width, 2, device=x.device, dtype=torch.float32) / width)
-    speed = stretched(speed, scaling)
-    angle = torch.arange(x.shape[-2], device=x.device, dtype=torch.float32)[:, None] * speed
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-    a, b = turned[..., : width // 2], turned[..., width // 2 :]
+    cos, sin = turn
+    a, b, rest = x.split((cos.shape[-1], cos.shape[-1], x.shape[-1] - 2 * cos.shape[-1]), dim=-1)
     return torch.cat((a * cos - b * sin, b * cos + a * sin, rest), dim=-1)
 
 
@@ -78,7 +87,7 @@ class Attention(nn.Module):
             across = self.norms == 2
             self.q_norm, self.k_norm = nn.RMSNorm(d.heads * width if across else width, eps=d.eps), nn.RMSNorm(d.kv_heads * width if across else width, eps=d.eps)
 
-    def forward(self, x):
+    def forward(self, x, turn):
         d, (batch, tokens, _) = self.d, x.shape
         q, k, v = self.q(x), self.k(x), self.v(x)
         if self.norms == 2:
@@ -87,9 +96,8 @@ class Attention(nn.Module):
         q, k, v = (t.view(batch, tokens, -1, d.head_dim).transpose(1, 2) for t in (q, k, v))
         if self.norms == 1:
             q, k = self.q_norm(q), self.k_norm(k)
-        if d.arch.get("positions", "rotary") == "rotary":
-            base, share = d.details.get("rotary_base") or 10000.0, d.details.get("rotary_share") or 1.0
-            q, k = (rotate(t, base, share, d.details.get("rope_scaling")) for t in (q, k))
+        if turn:
+            q, k = rotate(q, turn), rotate(k, turn)
         if k.shape[1] < q.shape[1]:
             k, v = (t.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for t in (k, v))
         o = checkpoint(attend, q, k, v, use_reentrant=False) if d.recompute == "selective" else attend(q, k, v)
@@ -102,20 +110,19 @@ class LatentAttention(nn.Module):
     def __init__(self, d):
         super().__init__()
         self.d, n = d, d.latent
-        self.q_rank, self.kv_rank, self.plain, self.turned, self.value = n["q_lora_rank"], n["kv_lora_rank"], n["qk_nope_head_dim"], n["qk_rope_head_dim"], n["v_head_dim"]
+        self.q_rank, self.kv_rank, self.plain, self.value = n["q_lora_rank"], n["kv_lora_rank"], n["qk_nope_head_dim"], n["v_head_dim"]
         self.q_down, self.q_norm = nn.Linear(d.hidden, self.q_rank, bias=False), nn.RMSNorm(self.q_rank, eps=d.eps)
-        self.q_up = nn.Linear(self.q_rank, d.heads * (self.plain + self.turned), bias=False)
-        self.kv_down, self.kv_norm = nn.Linear(d.hidden, self.kv_rank + self.turned, bias=False), nn.RMSNorm(self.kv_rank, eps=d.eps)
+        self.q_up = nn.Linear(self.q_rank, d.heads * (self.plain + d.turned), bias=False)
+        self.kv_down, self.kv_norm = nn.Linear(d.hidden, self.kv_rank + d.turned, bias=False), nn.RMSNorm(self.kv_rank, eps=d.eps)
         self.kv_up = nn.Linear(self.kv_rank, d.heads * (self.plain + self.value), bias=False)
         self.out = nn.Linear(d.heads * self.value, d.hidden, bias=False)
 
-    def forward(self, x):
+    def forward(self, x, turn):
         d, (batch, tokens, _) = self.d, x.shape
-        base = d.details.get("rotary_base") or 10000.0
         q = self.q_up(self.q_norm(self.q_down(x))).view(batch, tokens, d.heads, -1).transpose(1, 2)
-        q = torch.cat((q[..., : self.plain], rotate(q[..., self.plain :], base)), dim=-1)
+        q = torch.cat((q[..., : self.plain], rotate(q[..., self.plain :], turn)), dim=-1)
         down = self.kv_down(x)
-        shared = rotate(down[..., self.kv_rank :].unsqueeze(1), base).expand(-1, d.heads, -1, -1)
+        shared = rotate(down[..., self.kv_rank :].unsqueeze(1), turn).expand(-1, d.heads, -1, -1)
         up = self.kv_up(self.kv_norm(down[..., : self.kv_rank])).view(batch, tokens, d.heads, -1).transpose(1, 2)
         k = torch.cat((up[..., : self.plain], shared), dim=-1)
         return self.out(attend(q, k, up[..., self.plain :]).transpose(1, 2).reshape(batch, tokens, -1))
@@ -167,7 +174,7 @@ class Experts(nn.Module):
         expert, order = index.flatten().sort(stable=True)
         token = order // d.top_k
         ends = torch.searchsorted(expert, torch.arange(d.experts, device=x.device), right=True)
-        kind = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
+        kind = kind_of(x)
         rows, product = flat[token].to(kind), grouped_product(x, kind) if d.hidden % 8 == d.expert_ffn % 8 == 0 else None
         y = self.together(rows, expert, ends, product) if product else self.in_turn(rows, ends)
         out = torch.zeros_like(flat).index_add(0, token, (y * weight.flatten()[order, None].to(y.dtype)).to(x.dtype)).view_as(x)
@@ -207,8 +214,8 @@ class Layer(nn.Module):
         self.attention = LatentAttention(d) if d.latent else Attention(d)
         self.mlp = Experts(d) if d.experts and number >= d.dense else MLP(d, d.ffn, bias=d.arch.get("mlp_bias", False))
 
-    def forward(self, x):
-        x = x + self.attention(self.norm_1(x))
+    def forward(self, x, turn):
+        x = x + self.attention(self.norm_1(x), turn)
         return x + self.mlp(self.norm_2(x))
 
 
@@ -248,8 +255,9 @@ class Model(nn.Module):
         x = self.embed(tokens)
         if self.positions is not None:
             x = x + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
+        turn = self.d.turned and turns(x, tokens.shape[1], self.d.turned, self.d.details.get("rotary_base") or 10000.0, self.d.details.get("rope_scaling"))
         for layer in self.layers:
-            x = checkpoint(layer, x, use_reentrant=False) if self.d.recompute == "full" and self.training else layer(x)
+            x = checkpoint(layer, x, turn, use_reentrant=False) if self.d.recompute == "full" and self.training else layer(x, turn)
         logits = self.head(self.norm(x))
         if labels is None:
             return logits

@@ -31,7 +31,7 @@ func corpusCases(t testing.TB) []*truth.Case {
 func readPublished(t testing.TB, dir string) []*truth.Case {
 	t.Helper()
 	var all result.Sweeps
-	for _, name := range []string{"collectives.jsonl", "collectives-2.jsonl"} {
+	for _, name := range []string{"collectives.jsonl", "collectives-2.jsonl", "collectives-3.jsonl"} {
 		f, err := os.Open(filepath.Join(dir, "truth", name))
 		if err != nil {
 			t.Fatal(err)

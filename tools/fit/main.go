@@ -20,7 +20,6 @@ import (
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/result"
 	"busbar.dev/sim"
-	"busbar.dev/step"
 )
 
 // question is what the command line asks.
@@ -211,8 +210,8 @@ func (q *question) crossCollectives(sweeps result.Sweeps) error {
 
 // crossSteps predicts training runs by figures fitted without their cluster, their publisher and their GPU.
 func (q *question) crossSteps(runs []*training) error {
-	rows, _ := predictRuns(runs, step.Guess())
-	fit, err := fitSteps(rows, step.Guess())
+	rows, _ := predictRuns(runs, guessed())
+	fit, err := fitSteps(rows, guessed())
 	if err != nil {
 		return err
 	}

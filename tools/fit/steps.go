@@ -75,7 +75,7 @@ func (p *stepProblem) solve(guess, at *step.Figures, with func(*runRow) bool) *s
 			count[r.Cluster]++
 		}
 	}
-	n := len(at)
+	n, known := len(at), step.FigureTable()
 	move := make([]float64, n)
 	for range 12 { // weights follow from errors, and errors from weights
 		a, b := make([][]float64, n), make([]float64, n)
@@ -85,7 +85,7 @@ func (p *stepProblem) solve(guess, at *step.Figures, with func(*runRow) bool) *s
 				a[k][k] = 1
 				continue
 			}
-			firm := 1 / (step.Doubt(k) * step.Doubt(k))
+			firm := 1 / (known[k].Doubt * known[k].Doubt)
 			a[k][k], b[k] = firm, -firm*math.Log(at[k]/guess[k])
 		}
 		for i, r := range p.rows {
@@ -111,10 +111,18 @@ func (p *stepProblem) solve(guess, at *step.Figures, with func(*runRow) bool) *s
 	}
 	f := *at
 	for k := range f {
-		_, lo, hi := step.Range(k)
-		f[k] = min(hi, max(lo, f[k]*math.Exp(min(0.7, max(-0.7, move[k])))))
+		f[k] = min(known[k].Most, max(known[k].Least, f[k]*math.Exp(min(0.7, max(-0.7, move[k])))))
 	}
 	return &f
+}
+
+// guessed is where a fit of steps begins.
+func guessed() *step.Figures {
+	f := &step.Figures{}
+	for i, x := range step.FigureTable() {
+		f[i] = x.Guess
+	}
+	return f
 }
 
 // fitSteps fits the figures of training steps to runs, from a guess.

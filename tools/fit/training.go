@@ -273,6 +273,7 @@ func (t *training) explicit(j *workload.Job, s *workload.Split) error {
 		workload.AllGather, workload.AllToAll, workload.DeepEP, workload.HybridEP,
 	} {
 		if strings.HasPrefix(words, string(d)) {
+			j.Dispatcher = d
 			j.Recipe.Dispatcher, j.Recipe.Overlap = d, strings.Contains(words, "overlap")
 		}
 	}
@@ -548,7 +549,18 @@ func (t *training) model() (*workload.Model, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
 	}
+	if known != nil && d.Experts > 0 && sameShape(d, known.Dims) { // whose biases and sinks tables do not state
+		m := *known
+		m.Seq = d.Context
+		return &m, nil
+	}
 	return &workload.Model{Name: t.Model.Name, Dims: d, Seq: d.Context, Blocks: t.blocks(name, d)}, nil
+}
+
+// sameShape reports whether dimensions differ in the sequence alone.
+func sameShape(a, b workload.Dims) bool {
+	a.Context, a.HeadDim = b.Context, cmp.Or(a.HeadDim, b.HeadDim)
+	return a == b
 }
 
 // pictures are names of what is no language model, or has layers of its own.

@@ -384,7 +384,7 @@ func checkRPM(t *testing.T, rpm string) {
 	}
 }
 
-// checkContainer runs a prediction and the checks of the program in the file system of the image, as its user.
+// checkContainer runs a prediction and a collective in the file system of the image, as its user.
 func checkContainer(t *testing.T, image string) {
 	needRoot(t, "unshare")
 	root := t.TempDir()
@@ -396,9 +396,9 @@ func checkContainer(t *testing.T, image string) {
 	if err != nil || !strings.Contains(out, "baskerville") || !strings.Contains(out, "2x2") {
 		t.Errorf("predict: %v\n%s", err, out)
 	}
-	out, err = within(root, "/busbar", "self-test")
-	if err != nil || !strings.Contains(out, "all checks passed") {
-		t.Errorf("self-test: %v\n%s", err, out)
+	out, err = within(root, "/busbar", "bench", "--check")
+	if err != nil || !strings.Contains(out, "all_reduce") {
+		t.Errorf("bench: %v\n%s", err, out)
 	}
 	t.Logf("%s", out)
 }
@@ -444,7 +444,7 @@ func checkWindows(t *testing.T, archive string) {
 		return cmd
 	}
 	run := func() (string, error) {
-		out, err := program("self-test").CombinedOutput()
+		out, err := program("bench", "--check").CombinedOutput()
 		return string(out), err
 	}
 	out, err := run()
@@ -452,7 +452,7 @@ func checkWindows(t *testing.T, archive string) {
 		addRandom(t, filepath.Join(prefix, "drive_c/windows/system32/bcryptprimitives.dll"))
 		out, err = run()
 	}
-	if err != nil || !strings.Contains(out, "all checks passed") {
+	if err != nil || !strings.Contains(out, "all_reduce") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)

@@ -6,7 +6,7 @@ FUZZ   ?= 100x
 # Compilers, linkers and lint take a fifth less time with more garbage, up to 2 GB of it. Tests run as ever.
 FASTER  = GOGC=400
 
-.PHONY: attack format kernels fill test test-long race race-short lint fuzz schema vuln bench bench-peers fit update dist site grafana debian page-assets browser test-quiet
+.PHONY: attack format kernels fill test test-long race lint fuzz schema vuln bench bench-peers fit update dist site grafana debian page-assets browser test-quiet
 
 # All tests, at one package more than there are processors because some only wait, and every fuzz target of a package before
 # its tests, which are linked once for both. CI runs lint, which vets all, before it. What fails beside others has failed: nothing
@@ -21,11 +21,6 @@ test:
 	@$(GO) build -o $(FUZZALL) ./internal/test/fuzzall
 	$(UNIT) -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' $(LONGEST) ./...
 
-# Briefly with the race detector what starts goroutines and is not long to build that way; CI runs it after make test, and make
-# race has the rest.
-race-short:
-	$(if $(RACE),$(UNIT) $(RACE) -short $(RACES),@echo "no C compiler: the race detector is left out")
-
 # What make test does in part, done whole, about an hour: every number of ranks and preset, fits left out one by one, more
 # random calls, more kills, all under the race detector, and fuzzing that is guided by what it reaches.
 LONG   ?= 1m
@@ -36,7 +31,7 @@ test-long: lint
 	cd tools/fleet && $(GO) test ./...
 	cd tools/fit && BUSBAR_LONG=$(LONG) $(GO) test -timeout 60m ./...
 
-# The fleet, the command, the page and the lab with the race detector as well, some minutes.
+# Briefly with the race detector what starts goroutines: some minutes, and no part of CI.
 race:
 	$(GO) test -race -short -timeout 60m ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/reduce ./lab ./measure ./web ./engine/device/native $(RACES)
 

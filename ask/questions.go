@@ -78,12 +78,9 @@ func played(f Form) Form {
 	return f
 }
 
-// findings are the forms of a report of the doctor that other programs read.
-func findings[D any](of func(*D) *doctor.Report) []Form {
-	form := func(name, ending string, write func(io.Writer, *doctor.Report) error) Form {
-		return written(name, ending, "", func(w io.Writer, d *D) error { return write(w, of(d)) })
-	}
-	return []Form{form("markdown", ".md", doctor.Markdown), form("junit", ".xml", doctor.JUnit)}
+// markdown is the form of a report of the doctor for tickets.
+func markdown[D any](of func(*D) *doctor.Report) Form {
+	return written("markdown", ".md", "", func(w io.Writer, d *D) error { return doctor.Markdown(w, of(d)) })
 }
 
 // floors are the forms in which other programs' checks are told what a collective reaches at least.
@@ -167,7 +164,7 @@ Examples:
 	},
 	{
 		Name: "doctor", Route: "doctor", Within: longer, Heavy: true, Typed: typed[query.Doctor](report.Doctor),
-		Forms: findings(func(d *query.DoctorDoc) *doctor.Report { return d.Report }),
+		Forms: []Form{markdown(func(d *query.DoctorDoc) *doctor.Report { return d.Report })},
 	},
 	{Name: "hang", Route: "hang", Within: longer, Heavy: true, Typed: typed[query.Hang](report.Hang)},
 	{
@@ -177,8 +174,9 @@ Examples:
 	{
 		Name: "measured", Command: "doctor", Route: "measured", Within: shortly,
 		Typed: typed[query.DoctorBench](report.DoctorBench),
-		Forms: append(findings(func(d *query.DoctorBenchDoc) *doctor.Report { return d.Report }),
-			drawn(report.MeasuredCurve)),
+		Forms: []Form{
+			markdown(func(d *query.DoctorBenchDoc) *doctor.Report { return d.Report }), drawn(report.MeasuredCurve),
+		},
 	},
 	{Name: "jobs", Typed: typed[query.Jobs](report.Jobs)},
 	{Name: "trace", Command: "doctor", Typed: typed[query.Trace](report.Traced)},

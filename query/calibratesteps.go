@@ -8,13 +8,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"busbar.dev/cluster"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/stats"
 	"busbar.dev/measure"
 	"busbar.dev/step"
 	"busbar.dev/workload"
@@ -40,8 +43,14 @@ const (
 	mostPrinted = 1 << 20
 )
 
-// RunWith trains ten steps of three jobs of every kind: the plan's own, and with half of its micro-batch and of its
-// sequence.
+// stepLine is what the files' programs print of a step, the Trainer's without a loss and among its bars of progress,
+// whose rates count what compiles. The first steps are slower than others.
+var stepLine = regexp.MustCompile(`\bstep \d+: (?:loss [^,\r\n]*, )?([\d.]+) s, `)
+
+const warmSteps = 3
+
+// RunWith trains ten steps of three jobs of every kind: the plan's own, and with a quarter of its micro-batch and of
+// its sequence.
 func (q CalibrateSteps) RunWith(ctx context.Context, env Env, with measure.Programs) (doc *CalibrateDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	if q.Cluster == "" {
@@ -69,19 +78,21 @@ func (q CalibrateSteps) RunWith(ctx context.Context, env Env, with measure.Progr
 			job := q.Job
 			job.Framework, job.Kernels = f, k
 			list, err := q.kind(ctx, &env, job, with)
-			if ctx.Err() != nil {
+			if ctx.Err() != nil && len(list) < 2 && !doc.Better {
 				return nil, ctx.Err()
 			}
-			if err != nil {
+			if err != nil && len(list) < 2 {
 				env.note(fmt.Sprintf("%s with %s kernels is not measured: %v", f, k, err))
 				continue
 			}
 			one, ok := step.Agree(list)
 			if !ok {
-				env.note(fmt.Sprintf("%s with %s kernels: steps that are left out would be predicted no better; nothing is kept",
-					f, k))
+				env.note(fmt.Sprintf("%s with %s kernels: steps take %.2f times as long as predicted, and would foretell "+
+					"others no better; nothing is kept", f, k, one.Value))
 				continue
 			}
+			env.note(fmt.Sprintf("%s with %s kernels: %d steps take %.2f times as long as predicted", f, k, len(list),
+				one.Value))
 			kept.Figures = slices.DeleteFunc(slices.Clone(kept.Figures),
 				func(x cluster.Calibrated) bool { return x.Name == one.Name })
 			kept.Figures, doc.Better = append(kept.Figures, one), true
@@ -92,7 +103,7 @@ func (q CalibrateSteps) RunWith(ctx context.Context, env Env, with measure.Progr
 	return doc, nil
 }
 
-// kind trains the jobs of a kind and says how far off each was.
+// kind trains the jobs of a kind and says how far off each was, up to one that does not run or is cut off.
 func (q *CalibrateSteps) kind(ctx context.Context, env *Env, job Job,
 	with measure.Programs,
 ) ([]cluster.Calibrated, error) {
@@ -102,10 +113,10 @@ func (q *CalibrateSteps) kind(ctx context.Context, env *Env, job Job,
 		return nil, err
 	}
 	job.Recompute = workload.Recompute(first.Recompute)
-	for _, x := range [][2]int64{{max(1, first.Micro/2), first.Seq}, {first.Micro, first.Seq / 2}} {
+	for _, x := range [][2]int64{{max(1, first.Micro/4), first.Seq}, {first.Micro, first.Seq / 4}} {
 		job.Micro, job.Seq, job.Global = x[0], x[1], first.Global
 		if _, err := q.train(ctx, env, &job, with, &list); err != nil {
-			return nil, err
+			return list, err
 		}
 	}
 	return list, nil
@@ -137,9 +148,11 @@ func (q *CalibrateSteps) train(ctx context.Context, env *Env, job *Job, with mea
 	defer env.progress("")
 	printed := ranks.Printed{Most: mostPrinted}
 	script, log := filepath.Join(dir, name+".sh"), filepath.Join(dir, "train.log")
-	failed := with.Run(ctx, mostTrained, []string{
-		"env", "-C", dir, "PATH=" + q.Path, "STEPS=10", "WARMUP=2", "SAVE=", "DATA=", script,
-	}, &printed)
+	args := []string{"env", "-C", dir, "PATH=" + q.Path, "STEPS=10", "WARMUP=2", "SAVE=", "DATA="}
+	if x.Parallel.Ranks() == 1 { // which needs no launcher, whose own start takes as long as the steps
+		args = append(args, "RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500")
+	}
+	failed := with.Run(ctx, mostTrained, append(args, script), &printed)
 	if err := os.WriteFile(log, printed.Bytes(), 0o600); err != nil {
 		return nil, failure.Cannot(err)
 	}
@@ -151,7 +164,16 @@ func (q *CalibrateSteps) train(ctx context.Context, env *Env, job *Job, with mea
 	same := *job
 	same.Parallel, same.Micro, same.Global = Parallel(x.Parallel.String()), x.Micro, plan.Batch
 	same.Recompute = workload.Recompute(x.Recompute)
-	d, err := Step{Job: same, Took: log}.Run(ctx, quiet)
+	took := log
+	if steps := stepLine.FindAllSubmatch(printed.Bytes(), -1); len(steps) > 2*warmSteps {
+		var spans []float64
+		for _, m := range steps[warmSteps:] {
+			x, _ := strconv.ParseFloat(string(m[1]), 64)
+			spans = append(spans, x)
+		}
+		took = fmt.Sprintf("%gs", stats.Median(spans))
+	}
+	d, err := Step{Job: same, Took: took}.Run(ctx, quiet)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ var wrongs = []interface{ Wrong() bool }{
 	new(measure.RDMA), new(CalibrateDoc), new(measure.Check), new(DoctorBenchDoc), new(DoctorDoc), new(HangDoc),
 	new(JobsDoc),
 	new(NeedDoc),
-	new(OrderCheckDoc), new(OrderDoc), new(PathDoc), new(SelfTestDoc), new(TraceDoc), new(ValidateDoc),
+	new(OrderCheckDoc), new(OrderDoc), new(PathDoc), new(TraceDoc), new(ValidateDoc),
 }
 
 // TestWrongDecoded fills documents with anything, also where JSON has nothing of it: Wrong says the same of what was

@@ -18,8 +18,8 @@
 // # Texts and values
 //
 // Fields are texts as the command line has them: Size: "64M", Op: "all_gather". Programs that have values write
-// SizeOf(64 * unit.MiB), OpOf(coll.AllGather), LayoutOf(2, 8), Recompute: workload.Full. The same structs are the flags
-// of the commands and the parameters of the page of busbar serve.
+// Op(coll.AllGather.String()), LayoutOf(2, 8), Recompute: workload.Full. The same structs are the flags of the commands
+// and the parameters of the page of busbar serve.
 //
 // # Clusters and logs in memory
 //

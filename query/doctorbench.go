@@ -97,6 +97,18 @@ func (q *DoctorBench) curve(ctx context.Context, e *Env, s *result.Sweep) (*doct
 // on predicts a sweep on the cluster that was given.
 func (q *DoctorBench) on(ctx context.Context, e *Env, s *result.Sweep) (*doctor.Curve, error) {
 	p := placement{cluster: q.Cluster}
+	if q.Layout == "" && s.Nodes == 1 && s.Hosts == "" && s.Devices == nil { // nothing lists its ranks
+		cl, err := p.loadGPUs(ctx, e, []shape{{nodes: 1}})
+		if err != nil {
+			return nil, err
+		}
+		for _, gpus := range nccl.GPUs(cl) {
+			if per := len(gpus); per > 0 && s.Ranks%per == 0 {
+				s.Nodes, s.PerNode = s.Ranks/per, per
+			}
+			break
+		}
+	}
 	shapes := []shape{{text: s.Layout(), nodes: s.Nodes, gpus: s.PerNode}}
 	cl, err := p.loadGPUs(ctx, e, shapes)
 	if err != nil {
@@ -123,7 +135,9 @@ func presetName(word string) string {
 // between nodes the network that is usual with them.
 func (q *DoctorBench) named(s *result.Sweep) (*doctor.Curve, error) {
 	if s.GPU() == "" {
-		return nil, fmt.Errorf("%s does not name its GPUs; give the cluster with -c", s.ID)
+		return doctor.Unpredicted(s, "GPUs that are not named",
+				"the output does not name its GPUs; give the cluster with -c"),
+			nil
 	}
 	machine, guessed := fmt.Sprintf("%d × %d %s", s.Nodes, s.PerNode, s.GPU()), ""
 	if s.Nodes > 1 {
@@ -265,15 +279,14 @@ func (q *DoctorBench) read(name string, data []byte) (result.Sweeps, *about, err
 		}
 	}
 	if len(text) == 0 || text[0] != '{' {
-		return nil, nil, fmt.Errorf("%s: neither an output of nccl-tests (text or JSON) nor results of busbar bench", name)
+		return nil, nil, fmt.Errorf("%s: neither what nccl-tests printed nor results of busbar bench", name)
 	}
 	s, err := result.ReadDocument(name, text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w; expected the JSON of busbar bench or of nccl-tests", err)
+	if err == nil && s == nil {
+		err = fmt.Errorf("%s: no rows of a sweep in it", name)
 	}
-	if s == nil {
-		out, err := nccltests.ReadJSON(name, text)
-		return q.tables(name, text, out, err)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w; expected the JSON of busbar bench, or what nccl-tests printed", err)
 	}
 	if s.Op == coll.None {
 		if s.Op, err = q.op(name); err != nil {
@@ -286,13 +299,10 @@ func (q *DoctorBench) read(name string, data []byte) (result.Sweeps, *about, err
 	return result.Sweeps{s}, &about{}, nil
 }
 
-// tables takes what nccl-tests printed, as text or as JSON.
+// tables takes what nccl-tests printed.
 func (q *DoctorBench) tables(name string, data []byte, out *nccltests.Output,
 	err error,
 ) (result.Sweeps, *about, error) {
-	if err == nil && len(out.Tables) == 0 {
-		err = fmt.Errorf("%s: neither rows of busbar bench nor results of nccl-tests in it", name)
-	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -307,6 +317,14 @@ func (q *DoctorBench) tables(name string, data []byte, out *nccltests.Output,
 		t := &out.Tables[i]
 		if t.Op == coll.None && len(t.Sweeps) > 0 {
 			op, err := q.op(name)
+			if bus, alg := t.Best(); err != nil && alg > 0 {
+				err = fmt.Errorf("%w; it reaches a busbw of %.4g GB/s, %.3g of algbw", err, float64(bus)/1e9,
+					float64(bus/alg))
+			}
+			if n := t.NRanks(); err != nil && len(t.Ranks) == 0 {
+				err = fmt.Errorf("%w; its ranks are not listed either: -l NODESxGPUS%s, and the cluster with -c", err,
+					map[bool]string{true: fmt.Sprintf(" (%d ranks by busbw/algbw)", n)}[n > 0])
+			}
 			if err != nil {
 				return nil, nil, fmt.Errorf("%w%s", err, say.left())
 			}

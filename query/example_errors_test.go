@@ -13,7 +13,6 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
 	"busbar.dev/query"
-	"busbar.dev/unit"
 )
 
 // Logs from a reader: the name - reads Env.Stdin.
@@ -92,18 +91,6 @@ func ExamplePredictDoc_json() {
 	}
 	fmt.Println(back.Rows[0].Time == doc.Rows[0].Time)
 	// Output: true
-}
-
-// Sizes are texts; SizeOf makes one of a number, and loses no byte.
-func ExampleSizeOf() {
-	size := unit.Bytes(1536)
-	doc, err := query.Predict{Cluster: "dgx-h100:2", Size: query.SizeOf(size), Proto: "LL128"}.Run(context.Background(),
-		query.Env{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(size, "is", query.SizeOf(size), "or", int64(doc.Rows[0].Asked), "bytes, by", doc.Rows[0].Proto)
-	// Output: 1.54 KB is 1536 B or 1536 bytes, by ll128
 }
 
 // The files of a plan, written: plan.json comes last, and what an earlier plan left there goes.

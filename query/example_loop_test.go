@@ -45,7 +45,7 @@ func ExampleDiff() {
 // Collectives measured between ranks of this process, over plain memory.
 func ExampleBench() {
 	doc, err := query.Bench{
-		Min: query.SizeOf(unit.KiB), Max: query.SizeOf(unit.KiB), Check: true,
+		Min: "1KiB", Max: "1KiB", Check: true,
 	}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
@@ -54,11 +54,12 @@ func ExampleBench() {
 	// Output: all_reduce of 1024 bytes: 0 wrong
 }
 
-// Typed values instead of texts.
+// Values instead of texts.
 func ExamplePredict_typed() {
+	size := 64 * unit.MiB
 	doc, err := query.Predict{
-		Cluster: "dgx-h100:2", Op: query.OpOf(coll.AllGather), Size: query.SizeOf(64*unit.MiB, unit.GiB),
-		Dtype: query.DtypeOf(coll.BFloat16),
+		Cluster: "dgx-h100:2", Op: query.Op(coll.AllGather.String()), Size: query.Size(size.Exact()),
+		Dtype: query.Dtype(coll.BFloat16.String()),
 	}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
@@ -68,7 +69,6 @@ func ExamplePredict_typed() {
 	}
 	// Output:
 	// 64MiB ring simple
-	// 1GiB ring simple
 }
 
 // A job by the constants of package workload, on a cluster that is a value.
@@ -80,7 +80,7 @@ func ExampleEnv_clusters() {
 	}
 	job := query.Job{
 		Cluster: "site", Layout: query.LayoutOf(2, 8), Model: "llama3-8b",
-		Parallel: query.ParallelOf(workload.Split{TP: 2, ZeRO: 1}), Recompute: workload.Selective,
+		Parallel: "tp=2,zero=1", Recompute: workload.Selective,
 	}
 	doc, err := query.Step{Job: job}.Run(ctx, query.Env{Clusters: map[string]*cluster.Cluster{"site": site}})
 	if err != nil {

@@ -99,7 +99,7 @@ func TestTakenAs(t *testing.T) {
 	if err != nil || !strings.Contains(strings.Join(d.Notes, "\n"), "framework jax is taken as maxtext") {
 		t.Errorf("%v, %+v", err, d)
 	}
-	p, err := Predict{Cluster: "dgx-h100:2", Size: SizeOf(3000)}.Run(t.Context(), Env{})
+	p, err := Predict{Cluster: "dgx-h100:2", Size: "3000"}.Run(t.Context(), Env{})
 	if err != nil || len(p.Notes) > 0 {
 		t.Errorf("%v, %+v", err, p)
 	}

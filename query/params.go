@@ -333,9 +333,9 @@ func CommandLine(words []string, question any) []string {
 	return append(line, arguments...)
 }
 
-// Fields of questions are texts, as flags, addresses and JSON have them, so that one struct serves all three. Where a
-// Go program has a value instead of a text, the field's type has a function that takes it: SizeOf(64 * unit.MiB),
-// OpOf(coll.AllGather). Types of package workload (Recompute, Precision, …) and of its pipeline have constants.
+// Fields of questions are texts, as flags, addresses and JSON have them, so that one struct serves all three. A Go
+// program's values write themselves: Size(bytes.Exact()), Op(coll.AllGather.String()). Types of package workload
+// (Recompute, Precision, …) and of its pipeline have constants.
 type (
 	// Op names a collective: all_reduce, AllReduce or all_reduce_perf.
 	Op string
@@ -350,25 +350,6 @@ type (
 	Parallel string
 )
 
-// OpOf is a collective as a question's field.
-func OpOf(k coll.Kind) Op { return Op(k.String()) }
-
-// SizeOf is a size, or several, as a question's field; no byte is lost. Without any it is the empty field, which asks
-// for the question's default.
-func SizeOf(sizes ...unit.Bytes) Size {
-	texts := make([]string, len(sizes))
-	for i, s := range sizes {
-		texts[i] = s.Exact()
-		if plain := strconv.FormatInt(int64(s), 10); texts[i] == plain+"B" {
-			texts[i] = plain + " B" // who writes 7B may mean parameters; who has a value does not
-		}
-	}
-	return Size(strings.Join(texts, ","))
-}
-
-// DtypeOf is a type of elements as a question's field.
-func DtypeOf(d coll.Dtype) Dtype { return Dtype(d.String()) }
-
 // LayoutOf is so many nodes with so many GPUs each.
 func LayoutOf(nodes, gpus int) Layout { return Layout(fmt.Sprintf("%dx%d", nodes, gpus)) }
 
@@ -379,25 +360,6 @@ func commas[T ~string](list []T) string {
 		texts[i] = string(l)
 	}
 	return strings.Join(texts, ",")
-}
-
-// ParallelOf are the degrees of a split. A DP of 0 is as many replicas as the other degrees leave; what else is zero is
-// the framework's to choose.
-func ParallelOf(s workload.Split) Parallel {
-	shard := s.Shard
-	s.Shard = 0 // as String writes it, it depends on DP
-	words := slices.DeleteFunc(strings.Split(s.String(), ","), func(word string) bool {
-		return word == "zero=0" || word == "sp=0" || s.DP == 0 && word == "dp=1" ||
-			s.ETP == 0 && strings.HasPrefix(word, "etp=")
-	})
-	text := strings.Join(words, ",")
-	switch {
-	case shard == workload.ShardNode:
-		text += ",shard=node"
-	case shard > 0:
-		text += fmt.Sprintf(",shard=%d", shard)
-	}
-	return Parallel(text)
 }
 
 func (s Size) bytes() (unit.Bytes, error)         { return unit.ParseBytes(string(s)) }

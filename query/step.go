@@ -317,7 +317,7 @@ func tookStep(ctx context.Context, env *Env, p *pricedStep, text string) (unit.S
 	t := set.Training
 	tokens := float64(p.job.GlobalBatch) * float64(p.job.Seq)
 	switch {
-	case t == nil || t.Bar:
+	case t == nil || t.Bar || t.Lines == 0:
 		return 0, fmt.Errorf("--step %s: no line says how fast a training went; expected its log, or a time such as 5.9s",
 			text)
 	case t.Batch > 0 && int64(t.Batch) != p.job.GlobalBatch, t.Sequence > 0 && int64(t.Sequence) != p.job.Seq:

@@ -24,7 +24,7 @@ func TestTunedPlanIsPricedAgain(t *testing.T) {
 	}
 	j := query.Job{
 		Cluster: "dgx-h200:2", Layout: "2x1", Model: "gpt2", Global: 8, Micro: p.Micro, Framework: d.Framework,
-		Parallel: query.ParallelOf(p.Row.Job.Parallel), Recompute: workload.Recompute(p.Recompute),
+		Parallel: query.Parallel(p.Row.Job.Parallel.String()), Recompute: workload.Recompute(p.Recompute),
 		Precision: p.Row.Job.Precision,
 	}
 	steps := map[bool]float64{}

@@ -22,7 +22,7 @@ func Calibrate(p *Page, d *query.CalibrateDoc, file string) {
 		fitted(p, d)
 	}
 	switch {
-	case len(d.Refused) > 0 && !d.Better:
+	case !d.Better && (len(d.Refused) > 0 || d.By != "" && len(d.Measured) == 0):
 		p.printf("nothing was written\n")
 	case !d.Better && d.Site.Points < calibrate.Fewest:
 		p.printf("a curve needs %d sizes; nothing was written: busbar calibrate --suggest says which to measure\n",

@@ -36,8 +36,8 @@ func TestCorpus(t *testing.T) {
 	}{
 		{ncclxml.Match, ncclxml.Read},
 		{hwloc.Match, hwloc.Read},
-		{ibnet.MatchDiscover, ibnet.ReadDiscover},
-		{ibnet.MatchLinkInfo, ibnet.ReadLinkInfo},
+		{ibnet.Discover.Match, ibnet.Discover.Read},
+		{ibnet.LinkInfo.Match, ibnet.LinkInfo.Read},
 		{nvsmi.MatchMatrix, func(name string, r io.Reader) (*cluster.Fragment, error) {
 			list, err := nvsmi.ReadMatrices(name, r)
 			if len(list) == 0 {

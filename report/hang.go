@@ -30,7 +30,8 @@ func Hang(p *Page, d *query.HangDoc) {
 	if c := d.Communicator; c != nil {
 		n := len(d.Waiting)
 		p.printf("  waits in   %s%s on %s, a communicator of %s%s\n", cmp.Or(d.Op, "a collective"),
-			when(d.Sequence > 0, fmt.Sprintf(" #%d", d.Sequence)), c.Name, words.Plural(len(c.Ranks), "rank"),
+			when(d.Sequence > 0, fmt.Sprintf(" #%d", d.Sequence)), c.Name,
+			when(c.Least, "at least ")+words.Plural(len(c.Ranks), "rank"),
 			when(n > 0, fmt.Sprintf("; %s of the job %s", words.Plural(n, "rank"), either(n == 1, "waits", "wait"))))
 	}
 	p.lines(when(d.Stack != "", "  doing      "+d.Stack))

@@ -89,9 +89,6 @@ func sick() *cluster.Cluster {
 		Name: "block01", Domain: true, Tier: cluster.TierUnknown, Rail: -1,
 	})
 	c.Sources = []string{"node.xml", "fabric.txt"}
-	c.Benches = []cluster.Bench{{
-		Op: "all_reduce", Ranks: 16, Hosts: 2, Size: 8 * unit.GiB, Bus: 370 * unit.GBps, From: "nccl-tests",
-	}}
 	c.Warnings = []cluster.Warning{{
 		Source: "fabric.txt:12", Where: "small0/mlx5_0",
 		Text: "ibnetdiscover says 100 Gb/s, ethtool says 200 Gb/s; kept 100 Gb/s, because a cable carries what it is " +

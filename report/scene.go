@@ -158,7 +158,7 @@ func Drawing(c *cluster.Cluster) *Picture {
 // titleParts sum up what is drawn, and how many kinds of node are not.
 func titleParts(c *cluster.Cluster, more int) []string {
 	net := &c.Network
-	return nonEmpty(append(summaryParts(c.Summary()), netName(net.Kind),
+	return nonEmpty(append(c.Summary().Parts(), netName(net.Kind),
 		when(net.Rails > 1, words.Plural(net.Rails, "rail")), when(net.Reduction == cluster.Yes, "in-network reduction"),
 		when(more > 0, words.Plural(more, "more kind")+" of node not drawn"))...)
 }

@@ -42,7 +42,6 @@ func clusterText(page *Page, c *cluster.Cluster, findings string) {
 			p.nodeType(f.Type)
 		}
 	}
-	p.benches()
 	p.warnings()
 	if p.rates || p.folded {
 		p.printf("\n")
@@ -80,7 +79,7 @@ func (p *printer) few(lead string, lines []string, most int, rest string) {
 func (p *printer) headline(findings string) {
 	s := p.c.Summary()
 	p.list(p.bold(cmp.Or(p.c.Name, "cluster"))+"  ", "  ",
-		nonEmpty(append(summaryParts(s), when(s.GPUs == 0, "no GPU known"), findings)...))
+		nonEmpty(append(s.Parts(), when(s.GPUs == 0, "no GPU known"), findings)...))
 	if len(p.c.Sources) > 0 {
 		p.para("", p.dim("from "+strings.Join(firstOf(p.c.Sources, 6, "… "), ", ")))
 	}
@@ -92,20 +91,6 @@ func firstOf(list []string, most int, more string) []string {
 		return append(list[:most:most], fmt.Sprintf(more+"and %d more", n))
 	}
 	return list
-}
-
-// summaryParts counts what there is, leaving out what there is none of.
-func summaryParts(s cluster.Summary) []string {
-	var parts []string
-	for _, n := range []struct {
-		n    int
-		noun string
-	}{{s.Nodes, "node"}, {s.GPUs, "GPU"}, {s.NICs, "NIC"}, {s.Switches, "switch"}} {
-		if n.n > 0 {
-			parts = append(parts, words.Plural(n.n, n.noun))
-		}
-	}
-	return parts
 }
 
 // nodes prints what a node of each kind has, and how those that are nearly like it differ.
@@ -185,18 +170,6 @@ func (p *printer) nodeType(t *cluster.NodeType) {
 	p.matrix(t)
 	p.nearest(t)
 	p.measured(t)
-}
-
-func (p *printer) benches() {
-	if len(p.c.Benches) == 0 {
-		return
-	}
-	p.heading("Measured collectives")
-	t := p.columns("op", ">ranks", ">nodes", ">size", ">bus bandwidth", "source")
-	for _, b := range p.c.Benches {
-		t.Add(b.Op, cmp.Or(some(b.Ranks), "?"), cmp.Or(some(b.Hosts), "?"), b.Size, b.Bus, b.From)
-	}
-	p.first(t, maxSwitches, ": -o yaml")
 }
 
 func (p *printer) warnings() {

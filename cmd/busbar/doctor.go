@@ -16,7 +16,7 @@ type doctorCmd struct {
 	Comm    string     `placeholder:"ID" help:"With --explain: communicator, its id, or its index in the log from 0 (default: the largest)."`
 	Size    query.Size `default:"1G" placeholder:"SIZE" help:"With --explain: size of the all-reduce to count bytes for (default 1G)."`
 	Op      query.Op   `placeholder:"OP" help:"Of a table: the collective, when the output does not name it."`
-	Output  []string   `short:"o" name:"output" aliases:"format" placeholder:"FILE" sep:"none" help:"Write findings to a file by its ending: .md, .xml (JUnit), .json, .txt; .svg draws a table's curve. FORMAT, or FORMAT=FILE, names text, json, markdown, junit or svg. Repeatable."`
+	Output  []string   `short:"o" name:"output" aliases:"format" placeholder:"FILE" sep:"none" help:"Write findings to a file by its ending: .md, .json, .txt; .svg draws a table's curve. FORMAT, or FORMAT=FILE, names text, json, markdown or svg. Repeatable."`
 	Width   int        `default:"0" hidden:""`
 }
 

@@ -46,7 +46,6 @@ func TestDoctorExitCodes(t *testing.T) {
 			"   : 43.69\n", "-", exitDone, "No problems found"},
 		{sick, "- --json", exitWrong, `"id": "duplicate-gpu"`},
 		{sick, "- --fail-on never", exitDone, "duplicate-gpu"},
-		{sick, "- -o junit", exitWrong, "<testsuite"},
 		{sick, "- --format markdown", exitWrong, "####"},
 		{"", dir, exitWrong, log + ":1"},
 		{"", log, exitWrong, "duplicate-gpu"},

@@ -36,23 +36,13 @@ func TestDoctorBenchOnCorpus(t *testing.T) {
 
 func TestDoctorBenchReadsJSON(t *testing.T) {
 	dir := t.TempDir()
-	theirs := filepath.Join(dir, "theirs.json")
-	text := `{"version":4,"args":["./all_reduce_perf","-J","x"],"nccl_version":22907,"config":{"devices":[` +
-		`{"rank":0,"hostname":"a","device_info":"NVIDIA H100 80GB HBM3"},{"rank":1,"hostname":"a","device_info":"NVIDIA H100 80GB HBM3"}]},` +
-		`"results":[{"size":1073741824,"type":"float","out_of_place":{"time":60000,"alg_bw":17,"bus_bw":17,"nwrong":0},"in_place":{"time":60000,"nwrong":0}}]}`
-	if err := os.WriteFile(theirs, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	code, stdout, stderr := calledAs(t, "doctor "+theirs)
-	if code != 1 || !strings.Contains(stdout, "do not use NVLink") {
-		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
-	}
 	ours := filepath.Join(dir, "ours.json")
-	text = `{"op":"all_reduce","ranks":4,"transport":"tcp","dtype":"float","hosts":["a","b","c","d"],"rows":[{"size_bytes":67108864,"time_us":{"median":900000,"mean":900000},"wrong":0}]}`
+	text := `{"op":"all_reduce","ranks":4,"transport":"tcp","dtype":"float","hosts":["a","b","c","d"],"rows":[{"size_bytes":67108864,"time_us":{"median":900000,"mean":900000},"wrong":0}]}`
 	if err := os.WriteFile(ours, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, stdout, stderr = calledAs(t, "doctor "+ours+" --json"); code != 0 ||
+	code, stdout, stderr := calledAs(t, "doctor "+ours+" --json")
+	if code != 0 ||
 		!strings.Contains(stdout, `"unjudged"`) {
 		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
 	}

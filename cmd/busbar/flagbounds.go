@@ -103,7 +103,7 @@ var meant = [][2]string{
 	{"--table", "--csv and --markdown print the tables"},
 	{"--trace", "busbar step -o FILE.trace.json writes a timeline"},
 	{"--svg", "-o FILE.svg draws"},
-	{"--junit", "-o FILE.xml writes JUnit XML"},
+	{"--junit", "busbar check -o FILE.xml writes JUnit XML"},
 	{"--goodput", "busbar goodput is about whole runs"},
 	{
 		"--batch-size --per-device-train-batch-size --train-micro-batch-size-per-gpu",

@@ -31,10 +31,9 @@ Nodes: nvidia-smi (topo -m, topo -p2p, -L, -q, -q -x, --query-gpu, nvlink), rocm
 numactl -H, NCCL and RCCL topology XML, NCCL graph XML, lstopo XML, NCCL logs.
 
 Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, perfquery, ibqueryerrors,
-ethtool (also -i, -k, -g, -S), lldpctl -f json.
+ethtool (also -i, -k, -g, -S), NetQ.
 
-Schedulers: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes (also kubectl describe node),
-topograph models.
+Schedulers: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes (also kubectl describe node).
 
 Measurements: p2pBandwidthLatencyTest, nvbandwidth, nccl-tests.
 
@@ -365,7 +364,7 @@ Examples:
   busbar doctor docs/examples/trace -c dgx-h100:1 -l 1x2 -m gpt2 --seq 64
   busbar doctor --explain docs/examples/rings.log
   busbar doctor docs/examples/job.log docs/examples/topo.txt --mask addresses -o markdown
-  busbar doctor docs/examples/ -o junit=findings.xml
+  busbar doctor docs/examples/ -o findings.md
   busbar doctor --live --fail-on error
   ssh head busbar fleet nodes --json | busbar doctor docs/examples/job.log -
   srun ./train.sh 2>&1 | busbar doctor -
@@ -583,7 +582,7 @@ Examples:
   busbar man --dir /usr/local/share/man/man1
 
 # self-test
-Runs each part once on a case whose answer is known: presets, collectives in memory, predictions, the
+Runs each part once on a case whose answer is known: this machine, collectives in memory, predictions, the
 doctor. It needs no GPU, no network and no rights; it takes seconds. Exit code 1: a check failed.
 
 Examples:

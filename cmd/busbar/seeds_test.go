@@ -106,16 +106,14 @@ func TestSeeds(t *testing.T) {
 
 // TestSeedTables reads the tables of the source documents where they stand, in prose, with doctor and calibrate
 // --check: what launched them is read with them, and their points are inside the error bars. Outside are those that
-// docs/seeds.md explains: an A100's from 512 KiB to 2 MiB, where its release took trees, 32 MiB, and 4 GB by a script.
-// The script's is a finding of the doctor's: a peak two thirds of what nccl-tests measured beside it. Of the transfer
-// speeds, outside are the ring and the tree of 2×2, which ran on GPUs of the other socket.
+// docs/seeds.md explains: an A100's from 512 KiB to 2 MiB, where its release took trees, and 32 MiB.
 func TestSeedTables(t *testing.T) {
 	for _, x := range []struct {
 		file, cluster, layout string
-		points, inside, found int
+		points, inside        int
 	}{
-		{"001_*.txt", "dgx-a100:1", "1x8", 22, 13, exitWrong},
-		{"003_*.txt", "lambda-4xh100", "1x4", 48, 48, exitDone},
+		{"001_*.txt", "dgx-a100:1", "1x8", 20, 14},
+		{"003_*.txt", "lambda-4xh100", "1x4", 48, 48},
 	} {
 		files, err := filepath.Glob(filepath.Join(corpus.Dir(t), "seeds", x.file))
 		if err != nil || len(files) != 1 {
@@ -127,7 +125,7 @@ func TestSeedTables(t *testing.T) {
 		}
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), strings.NewReader(""), &stdout, &stderr, asked)
-		if code != x.found || code != exitDone && !strings.Contains(stdout.String(), "The peak is too low") {
+		if code != exitDone {
 			t.Errorf("busbar %s: exit %d\n%s%s", strings.Join(asked, " "), code, stdout.String(), stderr.String())
 		}
 		stdout.Reset()

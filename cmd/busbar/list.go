@@ -26,7 +26,7 @@ type listCmd struct {
 func (c *listCmd) Run(e *env) error {
 	switch c.What {
 	case "schema":
-		_, err := e.stdout.Write(clusterfile.Schema())
+		_, err := e.stdout.Write(clusterfile.Schema)
 		return err
 	case "commands":
 		d := newCommandsDoc(e.model, c.Words)

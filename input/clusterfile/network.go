@@ -1,6 +1,7 @@
 package clusterfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,9 +16,17 @@ func (r *reading) network() error {
 	if !f.short() || len(r.out.Hosts) == 0 && f.Speed == "" && f.NodesPerLeaf == 0 {
 		return r.listed()
 	}
-	if err := r.checkShort(); err != nil {
-		return err
+	if f.Kind != "" {
+		k, err := netKind(string(f.Kind))
+		if err != nil {
+			return r.errAt(err, "network", "kind")
+		}
+		f.Kind = k
 	}
+	if o := f.Oversubscription; o.Known() && o.Value < 1 {
+		return r.errAt(fmt.Errorf("%g; expected 1 (none) or more, 2 meaning 2:1", o.Value), "network", "oversubscription")
+	}
+	f.Rails = cmp.Or(f.Rails, r.presetRails())
 	d := hardware.Description{
 		Name: f.Name, Kind: f.Kind, Speed: f.Speed, Rails: f.Rails, NodesPerLeaf: f.NodesPerLeaf, Topology: f.Topology,
 		Routing:          f.Routing,
@@ -34,26 +43,6 @@ func (r *reading) network() error {
 	r.out.Warnings = append(before, added...)
 	if f.Oversubscription.Known() {
 		r.out.Network.Oversubscription = f.Oversubscription // with its origin
-	}
-	return nil
-}
-
-// checkShort holds a described network to what can be meant, and gives it the
-// rails of the machines in it when the file does not say.
-func (r *reading) checkShort() error {
-	f := &r.file.Network
-	if f.Kind != "" {
-		k, err := netKind(string(f.Kind))
-		if err != nil {
-			return r.errAt(err, "network", "kind")
-		}
-		f.Kind = k
-	}
-	if o := f.Oversubscription; o.Known() && o.Value < 1 {
-		return r.errAt(fmt.Errorf("%g; expected 1 (none) or more, 2 meaning 2:1", o.Value), "network", "oversubscription")
-	}
-	if f.Rails == 0 {
-		f.Rails = r.presetRails()
 	}
 	return nil
 }

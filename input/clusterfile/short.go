@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,8 +75,12 @@ func (f *typeForm) build(name string) (*cluster.NodeType, error) {
 		if err != nil {
 			return nil, fmt.Errorf("gpus: %w", err)
 		}
-		if gpu, err = gpuNamed(model); err != nil {
-			return nil, fmt.Errorf("gpus: %w", err)
+		// A name with a memory size that the model does not have is another card, or a slip.
+		var ok bool
+		gpu, ok = hardware.GPUByName(model)
+		if m := memory.FindStringSubmatch(model); !ok || m != nil &&
+			!strings.Contains(strings.ToLower(gpu.Title+" "+gpu.Name+" "+strings.Join(gpu.Names, " ")), m[1]) {
+			return nil, fmt.Errorf("gpus: no GPU %q in the catalogue; `busbar list hardware gpu` lists them", model)
 		}
 		spec.Count, spec.GPU = n, gpu.Name
 	}
@@ -101,37 +106,21 @@ func (f *typeForm) build(name string) (*cluster.NodeType, error) {
 	return t, t.Check()
 }
 
-// gpuNamed finds a GPU of the catalogue. A name with a memory size that the
-// model does not have is another card, or a slip.
-func gpuNamed(name string) (hardware.GPUModel, error) {
-	g, ok := hardware.GPUByName(name)
-	if ok {
-		if m := memory.FindStringSubmatch(name); m == nil ||
-			strings.Contains(strings.ToLower(g.Title+" "+g.Name+" "+strings.Join(g.Names, " ")), m[1]) {
-			return g, nil
-		}
-	}
-	return g, fmt.Errorf("no GPU %q in the catalogue; `busbar list hardware gpu` lists them", name)
-}
-
 // memory is the size in a GPU's name: 80 of A100-SXM4-80GB.
 var memory = lazyre.New(`(?i)(\d+) ?GB\b`)
 
 // maxPort is faster than any port sold: beyond it somebody wrote bytes for bits.
 const maxPort = 1600 * unit.Gbps
 
-// netKinds are the families a file may name, with the names people use for them.
-var netKinds = map[string]cluster.NetKind{
-	"infiniband": cluster.InfiniBand, "ib": cluster.InfiniBand, "roce": cluster.RoCE, "ethernet": cluster.Ethernet,
-	"eth": cluster.Ethernet,
-	"efa": cluster.EFA, "slingshot": cluster.Slingshot, "omnipath": cluster.OmniPath, "opa": cluster.OmniPath,
-	"gpudirect-tcpx": cluster.TCPX, "tcpx": cluster.TCPX, "gpudirect-tcpxo": cluster.TCPXO, "tcpxo": cluster.TCPXO,
-	"nvlink": cluster.NVLinkNet,
-}
+// netKinds are the families a file may name, each with the names people use for it.
+const netKinds = "infiniband ib|roce|ethernet eth|efa|slingshot|omnipath opa|gpudirect-tcpx tcpx|gpudirect-tcpxo tcpxo|" +
+	"nvlink"
 
 func netKind(s string) (cluster.NetKind, error) {
-	if k, ok := netKinds[strings.ToLower(strings.TrimSpace(s))]; ok {
-		return k, nil
+	for family := range strings.SplitSeq(netKinds, "|") {
+		if names := strings.Fields(family); slices.Contains(names, strings.ToLower(strings.TrimSpace(s))) {
+			return cluster.NetKind(names[0]), nil
+		}
 	}
 	return "", fmt.Errorf("%q is no network; one of infiniband, roce, ethernet, efa, slingshot, omnipath, "+
 		"gpudirect-tcpx, nvlink", s)

@@ -16,17 +16,12 @@ import (
 func Match(data []byte) bool {
 	isHead := func(line string) bool { return head.MatchString(strings.TrimSpace(line)) }
 	isLink := func(line string) bool { return ipLink.MatchString(strings.TrimSpace(line)) }
-	return lines.Find(data, " mtu ", isLink) || lines.Find(data, " for ", isHead) ||
-		lines.Find(data, "NIC statistics:", isHead) || matchInfo(data)
-}
-
-// matchInfo looks for the driver information, whose lines are common words each
-// and telling together.
-func matchInfo(data []byte) bool {
+	// The lines of the driver information are common words each and telling together.
 	has := func(key string) bool {
 		return lines.Find(data, key, func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), key) })
 	}
-	return has("driver:") && has("bus-info:") && has("firmware-version:")
+	return lines.Find(data, " mtu ", isLink) || lines.Find(data, " for ", isHead) ||
+		lines.Find(data, "NIC statistics:", isHead) || has("driver:") && has("bus-info:") && has("firmware-version:")
 }
 
 // Read reads ethtool's output.

@@ -9,6 +9,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
 	"busbar.dev/input/internal/ifname"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/natural"
 	"busbar.dev/unit"
 )
@@ -31,12 +32,13 @@ func (n *nic) set(key, v string) {
 	switch key {
 	case "Supported link modes":
 		for mode := range strings.FieldsSeq(v) {
-			if rate := modeRate(mode); rate > n.Max.Value {
+			digits, _, _ := strings.Cut(mode, "base") // 100000baseSR4/Full
+			if rate := megabits(digits); rate > n.Max.Value {
 				n.Max = cluster.FromRead(rate, source+" supported link modes")
 			}
 		}
 	case "Speed":
-		n.Rate = board.Fact(speed(v), source)
+		n.Rate = board.Fact(megabits(strings.TrimSuffix(v, "Mb/s")), source)
 	case "Link detected":
 		switch word, _, _ := strings.Cut(v, " "); word {
 		case "yes":
@@ -72,32 +74,13 @@ func (n *nic) set(key, v string) {
 	}
 }
 
-// modeRate reads 100000baseSR4/Full, whose digits are Mb/s.
-func modeRate(mode string) unit.Rate {
-	num, _, ok := strings.Cut(mode, "base")
-	if !ok {
-		return 0
-	}
-	return megabits(num)
-}
-
-// speed reads 1000Mb/s. "Unknown!" is unknown, and so are the forms that -1 takes
-// in older versions.
-func speed(s string) unit.Rate {
-	num, ok := strings.CutSuffix(s, "Mb/s")
-	if !ok || num == "65535" || num == "4294967295" {
-		return 0
-	}
-	return megabits(num)
-}
-
-// megabits reads a whole number of Mb/s, up to 10 Tb/s; anything else is 0.
+// megabits reads a whole number of Mb/s, up to 10 Tb/s; anything else is 0, and so is a form that -1 takes in older
+// versions.
 func megabits(s string) unit.Rate {
-	v, err := strconv.ParseUint(s, 10, 32)
-	if err != nil || v > 1e7 {
+	if s == "65535" {
 		return 0
 	}
-	return unit.Rate(v) * unit.Gbps / 1000
+	return unit.Rate(num.Or(s, 1, 1e7, 0)) * unit.Gbps / 1000
 }
 
 // short bounds a value that is kept as text.

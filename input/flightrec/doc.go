@@ -8,9 +8,9 @@ package flightrec
 
 import (
 	"path"
-	"strconv"
 	"strings"
 
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -34,8 +34,5 @@ func RankOf(name string) int {
 		}
 		digits = m[2]
 	}
-	if n, err := strconv.Atoi(digits); err == nil && n >= 0 && n < maxRanks {
-		return n
-	}
-	return -1
+	return num.Or(digits, 0, maxRanks-1, -1)
 }

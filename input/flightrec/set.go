@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/pickle"
 )
 
@@ -43,7 +44,7 @@ type Entry struct {
 
 // Sig is what an operation is: ranks that take part in the same operation must have equal ones.
 type Sig struct {
-	Op     string // all_reduce, _all_gather_base, broadcast, as the recorder names them
+	Op     string // without the name of its library: all_reduce, _all_gather_base, broadcast, as the recorder names them
 	Sizes  string // [64 512] -> [128 512]
 	Dtypes string
 	In     int64 // elements that go in
@@ -161,14 +162,21 @@ func Torn(name string, data []byte) bool {
 		bytes.Contains(head, []byte("pg_config")) || bytes.Contains(head, []byte("collective_seq_id"))
 }
 
-// rankList is the index of a list of ranks. Texts of the same list are the same.
+// rankList is the index of a list of ranks, [0, 1, 2], as pg_config has it. Texts of the same list are the same.
 func (s *Set) rankList(text string) (int32, error) {
 	if i, ok := s.ranks[text]; ok {
 		return i, nil
 	}
-	list, err := parseRanks(text)
-	if err != nil {
-		return 0, err
+	var list []int
+	if inside := strings.Trim(text, "[] \t\n"); inside != "" {
+		list = make([]int, 0, 1+strings.Count(inside, ","))
+		for part := range strings.SplitSeq(inside, ",") {
+			n := num.Or(part, 0, maxRanks-1, -1)
+			if n < 0 {
+				return 0, fmt.Errorf("%.20q is not a rank", part)
+			}
+			list = append(list, n)
+		}
 	}
 	i := int32(len(s.lists))
 	s.lists = append(s.lists, list)
@@ -198,24 +206,6 @@ func (s *Set) group(name, desc string, list int32) (int32, error) {
 // clip bounds a text that is kept.
 func clip(s string) string { return strings.Clone(s[:min(len(s), maxText)]) }
 
-// parseRanks reads [0, 1, 2], as pg_config has it.
-func parseRanks(s string) ([]int, error) {
-	s = strings.TrimSpace(s)
-	s = strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
-	if s == "" {
-		return nil, nil
-	}
-	list := make([]int, 0, 1+strings.Count(s, ","))
-	for part := range strings.SplitSeq(s, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(part))
-		if err != nil || n < 0 || n >= maxRanks {
-			return nil, fmt.Errorf("%.20q is not a rank", part)
-		}
-		list = append(list, n)
-	}
-	return list, nil
-}
-
 // sig is the index of the signature of an entry.
 func (s *Set) sig(f map[string]any) (int32, error) {
 	name := word(f["profiling_name"])
@@ -234,7 +224,7 @@ func (s *Set) sig(f map[string]any) (int32, error) {
 	}
 	i := int32(len(s.Sigs))
 	s.Sigs = append(s.Sigs, Sig{
-		Op: opName(name), Sizes: clip(string(b[len(name)+1 : shapes])), Dtypes: clip(string(b[shapes+1:])), In: numIn,
+		Op: clip(name[strings.IndexByte(name, ':')+1:]), Sizes: clip(string(b[len(name)+1 : shapes])), Dtypes: clip(string(b[shapes+1:])), In: numIn,
 		Out: numOut,
 	})
 	s.sigs[string(b)] = i
@@ -254,13 +244,4 @@ func (s *Set) frame(text string) int32 {
 	s.Frames = append(s.Frames, clip(text))
 	s.frames[s.Frames[i]] = i
 	return i
-}
-
-// opName is the operation without the name of its library.
-func opName(profiling string) string {
-	_, op, ok := strings.Cut(profiling, ":")
-	if !ok {
-		op = profiling
-	}
-	return clip(op)
 }

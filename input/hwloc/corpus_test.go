@@ -22,7 +22,8 @@ func parsed(t *testing.T, data []byte) *topology {
 	f := &cluster.Fragment{}
 	err := tags.Trees(f, string(data), "topology", maxElements, func(root *object) {
 		if top == nil {
-			top = newTopology(root)
+			top = &topology{version: root.Get("version"), byID: map[string]*object{}, about: []*object{root}}
+			top.collect(root)
 		}
 	})
 	if err != nil || top == nil || len(f.Warnings) > 0 {

@@ -38,7 +38,7 @@ func (m *machine) device(o *object, fn *board.Func, onRoot bool) *cluster.Device
 		}
 	}
 	var d cluster.Device
-	numa := m.board.NUMA(m.near(o), source)
+	numa := m.board.NUMA(m.near(o))
 	switch {
 	case vendor != "":
 		d = board.GPU(vendor, -1)

@@ -5,6 +5,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/unit"
 )
 
@@ -104,7 +105,7 @@ func (m *machine) lookup(x matrix, i int) int {
 	if kindOf(o) != "PCIDev" {
 		return -1
 	}
-	if o.Get("subtype") == "NVSwitch" || isNVSwitch(o) {
+	if o.Get("subtype") == "NVSwitch" || board.IsNVSwitch(pciID(o.Get("pci_type"))) {
 		return m.nvswitch()
 	}
 	return m.t.ByPCI(m.devs[o])

@@ -2,8 +2,6 @@ package hwloc
 
 import (
 	"cmp"
-	"fmt"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -18,10 +16,10 @@ func (m *machine) roots() []board.Root {
 		if !strings.HasPrefix(o.Get("bridge_type"), "0-") {
 			continue
 		}
-		domain, bus := busRange(o.Get("bridge_pci"))
-		r := board.Root{Above: m.near(o)}
-		if bus >= 0 {
-			r.Label = fmt.Sprintf("pci%04x:%02x", domain, bus)
+		r, bus := board.Root{Above: m.near(o)}, ""
+		if of := buses.FindStringSubmatch(o.Get("bridge_pci")); of != nil {
+			bus = of[2]
+			r.Label = "pci" + of[1] + ":" + bus
 		}
 		for _, k := range o.Kids {
 			if fn := m.function(k, o, bus); fn != nil {
@@ -37,23 +35,12 @@ func (m *machine) roots() []board.Root {
 // buses is "0004:[00-0a]": the domain and the first bus below a bridge.
 var buses = lazyre.New(`^([[:xdigit:]]{1,8}):\[([[:xdigit:]]{1,2})-`)
 
-// busRange reads such a range; the bus is -1 when it is none.
-func busRange(s string) (domain, bus int64) {
-	m := buses.FindStringSubmatch(s)
-	if m == nil {
-		return 0, -1
-	}
-	domain, _ = strconv.ParseInt(m[1], 16, 64)
-	bus, _ = strconv.ParseInt(m[2], 16, 64)
-	return domain, bus
-}
-
 // restore puts back what was left out of a document without PCI bridges: a
 // function that is right below the host bridge but not on its bus has a port
 // above it, and functions of one bus share that port. How the ports are joined
 // is lost.
-func (m *machine) restore(o *object, r board.Root, bus int64) []*board.Func {
-	if bus < 0 {
+func (m *machine) restore(o *object, r board.Root, bus string) []*board.Func {
+	if bus == "" {
 		return r.Kids
 	}
 	ports := map[string]*board.Func{}
@@ -61,7 +48,7 @@ func (m *machine) restore(o *object, r board.Root, bus int64) []*board.Func {
 	ends := 0
 	for _, k := range r.Kids {
 		on := busOf(k.Addr)
-		if k.Bridge || on == "" || on == fmt.Sprintf("%02x", bus) {
+		if k.Bridge || on == "" || on == bus {
 			out = append(out, k)
 			continue
 		}
@@ -87,16 +74,14 @@ func (m *machine) restore(o *object, r board.Root, bus int64) []*board.Func {
 
 // busOf is the bus number in an address.
 func busOf(p cluster.PCI) string {
-	parts := strings.Split(string(p), ":")
-	if len(parts) != 3 {
-		return ""
-	}
-	return parts[1]
+	_, rest, _ := strings.Cut(string(p), ":")
+	bus, _, _ := strings.Cut(rest, ":")
+	return bus
 }
 
 // function turns a bridge or PCI device and what is below it into a board.Func.
 // up is the bridge above; bus is the number of the host bridge's bus.
-func (m *machine) function(o, up *object, bus int64) *board.Func {
+func (m *machine) function(o, up *object, bus string) *board.Func {
 	kind := kindOf(o)
 	if kind != "Bridge" && kind != "PCIDev" {
 		return nil
@@ -123,7 +108,7 @@ func (m *machine) function(o, up *object, bus int64) *board.Func {
 		return nil
 	}
 	m.seen[addr] = true
-	onRoot := kindOf(up) == "Bridge" && up.Get("pci_busid") == "" && busOf(addr) == fmt.Sprintf("%02x", bus)
+	onRoot := kindOf(up) == "Bridge" && up.Get("pci_busid") == "" && busOf(addr) == bus
 	if fn.Device = m.device(o, fn, onRoot); fn.Device != nil {
 		m.devs[o] = addr
 	}
@@ -144,5 +129,3 @@ func pciID(s string) (id cluster.PCIID) {
 	}
 	return id
 }
-
-func isNVSwitch(o *object) bool { return board.IsNVSwitch(pciID(o.Get("pci_type"))) }

@@ -10,6 +10,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/tags"
 	"busbar.dev/internal/lines"
 	"busbar.dev/unit"
@@ -40,7 +41,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		if len(root.All("object")) == 0 {
 			return // another tool's element of this name
 		}
-		if seen++; seen <= maxMachines && !addMachine(f, newTopology(root)) {
+		if seen++; seen <= maxMachines && !addMachine(f, root) {
 			empty++
 		}
 	})
@@ -61,7 +62,9 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 }
 
 // addMachine adds the machine of one document. It reports whether there was anything in it.
-func addMachine(f *cluster.Fragment, top *topology) bool {
+func addMachine(f *cluster.Fragment, root *object) bool {
+	top := &topology{version: root.Get("version"), byID: map[string]*object{}, about: []*object{root}}
+	top.collect(root)
 	m := &machine{f: f, top: top, t: &cluster.NodeType{Tree: cluster.Read}, host: info("HostName", top.about...)}
 	if !m.layout() {
 		return false
@@ -86,12 +89,10 @@ func (m *machine) layout() bool {
 	if len(sockets) == 0 && len(domains) == 0 && len(m.top.of("PCIDev")) == 0 {
 		return false
 	}
-	left := 0
-	m.board, left = board.NewHost(m.t, source, sockets, domains)
+	m.board = board.NewHost(m.t, source, sockets, domains)
 	m.devs, m.seen = map[*object]cluster.PCI{}, map[cluster.PCI]bool{}
-	report := board.Grow(m.t, source, m.roots())
-	report.Left += left
-	report.Warn(m.f, m.host, m.t)
+	m.board.Grow(m.roots())
+	m.board.Warn(m.f, m.host)
 	m.links()
 	return true
 }
@@ -146,20 +147,11 @@ func (m *machine) cpus(o *object) board.CPUs {
 }
 
 // number reads an index, or gives other when there is none.
-func number(s string, other int) int {
-	if v, err := strconv.Atoi(s); err == nil && v >= 0 && v < 1<<20 {
-		return v
-	}
-	return other
-}
+func number(s string, other int) int { return num.Or(s, 0, 1<<20-1, other) }
 
 // size reads a number of units; 0 is unknown.
 func size(s string, each unit.Bytes) unit.Bytes {
-	v, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || v < 0 || v > 1<<60/int64(each) {
-		return 0
-	}
-	return unit.Bytes(v) * each
+	return unit.Bytes(num.Or(s, 0, 1<<60/int(each), 0)) * each
 }
 
 // near finds the NUMA domain (or socket) that an I/O object belongs to: that of

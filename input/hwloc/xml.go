@@ -55,12 +55,6 @@ type matrix struct {
 	values []uint64
 }
 
-func newTopology(root *object) *topology {
-	top := &topology{version: root.Get("version"), byID: map[string]*object{}, about: []*object{root}}
-	top.collect(root)
-	return top
-}
-
 // collect adds what is in an element.
 func (top *topology) collect(e *object) {
 	for _, k := range e.Kids {

@@ -339,23 +339,16 @@ func (f *fabric) where(p int) string {
 	return fmt.Sprintf("%s[%d]", f.nodes[f.ports[p].node].title(), f.ports[p].num)
 }
 
-// decimal is the number of some digits, 0 for others.
+// decimal is the number of up to nine digits, 0 for others.
 func decimal(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.Atoi(s)
 	return n
 }
 
-// hex is the number of hexadecimal digits, with or without 0x; 0 for others.
-func hex(s string) uint64 {
-	if s == "" { // most ports have none, and an error takes memory
-		return 0
-	}
-	v, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
-	if err != nil {
-		return 0
+// hex is the number of up to sixteen hexadecimal digits; 0 for others.
+func hex(s string) (v uint64) {
+	if s != "" { // most ports have none, and an error takes memory
+		v, _ = strconv.ParseUint(s, 16, 64)
 	}
 	return v
 }

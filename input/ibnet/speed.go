@@ -3,12 +3,12 @@ package ibnet
 import (
 	_ "embed" // for the speeds
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/csvtable"
 	"busbar.dev/unit"
 )
@@ -76,11 +76,8 @@ func (w width) or(v width) width {
 // parts ("4x???") stay zero.
 func parseWidth(s string) (width, bool) {
 	x := strings.IndexAny(s, "xX")
-	if x < 1 {
-		return width{}, false
-	}
-	n, err := strconv.Atoi(s[:x])
-	if err != nil || n < 1 || n > 12 {
+	n := num.Or(s[:max(x, 0)], 1, 12, 0)
+	if n == 0 {
 		return width{}, false
 	}
 	return width{n, speeds()[s[x+1:]]}, true

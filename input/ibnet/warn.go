@@ -2,7 +2,6 @@ package ibnet
 
 import (
 	_ "embed" // for the texts
-	"fmt"
 	"sync"
 
 	"busbar.dev/internal/csvtable"
@@ -60,7 +59,10 @@ func (f *fabric) notice(which notice, line int, what string) {
 func (f *fabric) warn() {
 	for i, t := range notices() {
 		if s := f.seen[i]; s.n > 0 {
-			f.out.Warnf(s.line, "", t.Before+"%[1]s "+t.Rest, plural(s.n, t.One, t.Many), s.what)
+			if s.n == 1 {
+				t.Many = t.One
+			}
+			f.out.Warnf(s.line, "", t.Before+"%[1]d %[3]s "+t.Rest, s.n, s.what, t.Many)
 		}
 	}
 }
@@ -88,11 +90,4 @@ func (f *fabric) incomplete() {
 	if cables == 0 {
 		f.seen[noCable].n = len(f.nodes)
 	}
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return fmt.Sprintf("1 %s", one)
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

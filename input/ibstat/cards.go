@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/natural"
 	"busbar.dev/unit"
@@ -100,9 +101,9 @@ func (c *card) port(num int) *cluster.Port {
 }
 
 // addPort begins a port; one that is not kept when the number is none or there are too many.
-func (c *card) addPort(num string) *cluster.Port {
-	n, _ := strconv.Atoi(num)
-	if n < 1 || n > maxPorts {
+func (c *card) addPort(text string) *cluster.Port {
+	n := num.Or(text, 1, maxPorts, 0)
+	if n == 0 {
 		return new(cluster.Port)
 	}
 	if p := c.port(n); p != nil {

@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 	"busbar.dev/unit"
@@ -156,9 +157,7 @@ func (c *card) set(p *cluster.Port, key, v, source string) {
 		p.GUID = board.PortGUID(gid)
 	case "active_mtu": // 4096 (5)
 		first, _, _ := strings.Cut(v, " ")
-		if n, err := strconv.Atoi(first); err == nil && n >= 256 && n <= 1<<16 {
-			p.MTU = cluster.FromRead(n, source)
-		}
+		p.MTU = board.Fact(num.Or(first, 256, 1<<16, 0), source)
 	case "vendor_id":
 		c.vendor = strings.ToLower(strings.TrimPrefix(word(v), "0x"))
 	case "vendor_part_id":
@@ -167,10 +166,7 @@ func (c *card) set(p *cluster.Port, key, v, source string) {
 		}
 	case "active_width": // 4X (2)
 		lanes, _, _ := strings.Cut(v, "X")
-		c.lanes = 0
-		if n, err := strconv.Atoi(lanes); err == nil && n > 0 && n <= 12 {
-			c.lanes = n
-		}
+		c.lanes = num.Or(lanes, 1, 12, 0)
 	case "active_speed": // of a lane: 25.0 Gbps (32)
 		speed, _ := board.PortRate(v)
 		p.Rate = board.Fact(unit.Rate(c.lanes)*speed, source)

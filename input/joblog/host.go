@@ -24,17 +24,12 @@ const (
 )
 
 // HostOf is the host that a line of the kernel's log is of: as journalctl and syslog write it, else by the name of the
-// file; "" is unknown.
+// file (dmesg.gpu017, gpu017-dmesg.txt, gpu017.log); "" is unknown. A name without the word of a tool has to look like a
+// host's, and no number of a run is one.
 func HostOf(file, line string) string {
 	if m := kernelAt.FindStringSubmatch(line); m != nil {
 		return m[1]
 	}
-	return HostOfFile(file)
-}
-
-// HostOfFile is the host that a file's name tells: dmesg.gpu017, gpu017-dmesg.txt, gpu017.log; "" where it tells none.
-// A name without the word of a tool has to look like a host's, and no number of a run is one.
-func HostOfFile(file string) string {
 	m := hostFile.FindStringSubmatch(path.Base(strings.ReplaceAll(file, "\\", "/")))
 	if m == nil {
 		return ""

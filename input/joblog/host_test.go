@@ -2,7 +2,7 @@ package joblog
 
 import "testing"
 
-func TestHostOfFile(t *testing.T) {
+func TestHostOf(t *testing.T) {
 	for name, want := range map[string]string{
 		"dmesg.gpu017": "gpu017", "logs/dmesg.gpu017.txt": "gpu017", "gpu017-dmesg.txt": "gpu017", "r3n12.dmesg": "r3n12",
 		"kern-a-07.log.gz": "a-07", "node-3.log": "node-3", "smi.dgx-a100-07": "dgx-a100-07",
@@ -10,7 +10,7 @@ func TestHostOfFile(t *testing.T) {
 		"run1.log": "", "slurm-4711.out": "", "train.log": "", "stderr.0.log": "", "job7-dmesg.log": "", "gpus.txt": "",
 		"kern.log": "", "kern.log.1": "", "syslog.2.gz": "",
 	} {
-		if got := HostOfFile(name); got != want {
+		if got := HostOf(name, ""); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

@@ -2,8 +2,6 @@ package k8s
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
+	"busbar.dev/internal/yamldoc"
 )
 
 var (
@@ -21,89 +20,71 @@ var (
 	condition = lazyre.New(`^(\w[\w./-]{0,100})\s+(True|False|Unknown)\s(?:.* [+-]\d{4})?\s*(\S+)\s+(.*)$`)
 )
 
-// described is the object that kubectl describe node prints.
-type described struct {
-	Kind     string `json:"kind"`
-	Metadata struct {
-		Name   string            `json:"name"`
-		Labels map[string]string `json:"labels"`
-	} `json:"metadata"`
-	Spec struct {
-		Unschedulable bool `json:"unschedulable"`
-	} `json:"spec"`
-	Status struct {
-		Capacity    map[string]string   `json:"capacity,omitempty"`
-		Allocatable map[string]string   `json:"allocatable,omitempty"`
-		Conditions  []map[string]string `json:"conditions"`
-	} `json:"status"`
-}
-
 // MatchDescribe reports whether the text holds what kubectl describe node prints, whole or shortened.
 func MatchDescribe(data []byte) bool {
 	of := func(section string) bool { return bytes.Contains(data, []byte(section)) }
 	return slices.ContainsFunc(ofNode, of) && lines.Find(data, "Name:", describedName.MatchString)
 }
 
-// ReadDescribe reads the nodes of kubectl describe as the list of objects that they are, each on the line of its name.
+// ReadDescribe reads the nodes of kubectl describe as the objects that they are, each on the line of its name.
 func ReadDescribe(name string, r io.Reader) (*cluster.Fragment, error) {
-	list := bytes.NewBufferString(`{"apiVersion":"v1","kind":"NodeList","items":[`)
-	var n *described
-	line, section := 1, ""
-	finish := func() {
-		if n != nil {
-			json.NewEncoder(list).Encode(n) // of texts and maps of texts there is no error
-			line++
-		}
-	}
-	err := lines.Each(name, r, func(num int, text string) error {
+	var docs []yamldoc.Value
+	section := ""
+	err := lines.Each(name, r, func(line int, text string) error {
 		key, rest, ok := strings.Cut(text, ":")
 		if ok && key != "" && key[0] != ' ' && key[0] != '\t' {
 			section, text = key, rest
 		}
-		if text = strings.TrimSpace(text); section == "Name" && key == section && text != "" {
-			if finish(); n != nil {
-				list.WriteByte(',')
-			}
-			list.WriteString(strings.Repeat("\n", max(num-line, 0)))
-			line, n = max(num, line), &described{Kind: "Node"}
-			n.Metadata.Name = text
-			n.Metadata.Labels, n.Status.Capacity = map[string]string{}, map[string]string{}
-			n.Status.Allocatable = map[string]string{}
-		} else if n != nil {
-			n.take(section, text)
+		if text = strings.TrimSpace(text); section == "Name" && key == section && text != "" && len(docs) <= cluster.MaxHosts {
+			docs = append(docs, yamldoc.Value{Line: int32(line)})
+			set(&docs[len(docs)-1], "Node", "kind")
+			set(&docs[len(docs)-1], text, "metadata", "name")
+		} else if len(docs) > 0 {
+			takeLine(&docs[len(docs)-1], section, text)
 		}
 		return nil
 	})
-	if finish(); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if n == nil {
-		return nil, fmt.Errorf("%s: no node; expected \"Name:\", with which kubectl describe node begins", name)
-	}
-	list.WriteString("]}")
-	return Read(name, list)
+	return fragment(name, docs)
 }
 
-// take adds a line of a section.
-func (n *described) take(section, text string) {
+// takeLine adds a line of a section to a node.
+func takeLine(n *yamldoc.Value, section, text string) {
 	key, v, _ := strings.Cut(text, ":")
-	v = strings.TrimSpace(v)
 	switch section {
 	case "Labels":
 		if key, v, ok := strings.Cut(text, "="); ok {
-			n.Metadata.Labels[key] = v
+			set(n, v, "metadata", "labels", key)
 		}
 	case "Unschedulable":
-		n.Spec.Unschedulable = n.Spec.Unschedulable || text == "true"
-	case "Capacity":
-		n.Status.Capacity[key] = v
-	case "Allocatable":
-		n.Status.Allocatable[key] = v
+		set(n, text, "spec", "unschedulable")
+	case "Capacity", "Allocatable":
+		set(n, strings.TrimSpace(v), "status", strings.ToLower(section), key)
 	case "Conditions":
 		if m := condition.FindStringSubmatch(text); m != nil {
-			n.Status.Conditions = append(n.Status.Conditions, map[string]string{
-				"type": m[1], "status": m[2], "reason": m[3], "message": m[4],
-			})
+			list := at(n, "status", "conditions")
+			list.Kind, list.Items = yamldoc.List, append(list.Items, yamldoc.Value{Line: n.Line})
+			for i, key := range []string{"type", "status", "reason", "message"} {
+				set(&list.Items[len(list.Items)-1], m[1+i], key)
+			}
 		}
 	}
+}
+
+// at is the value at a path of keys, made where there is none. An object has so many keys at most.
+func at(v *yamldoc.Value, path ...string) *yamldoc.Value {
+	for _, k := range path {
+		if v.Kind = yamldoc.Map; v.Get(k) == nil {
+			v.Items = append(v.Items[:min(len(v.Items), 1<<10)], yamldoc.Value{Line: v.Line, Key: k})
+		}
+		v = v.Get(k)
+	}
+	return v
+}
+
+func set(v *yamldoc.Value, text string, path ...string) {
+	v = at(v, path...)
+	v.Kind, v.Text = yamldoc.Scalar, text
 }

@@ -3,11 +3,11 @@ package k8s
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/unit"
 )
 
@@ -126,24 +126,20 @@ func (o *objects) lookGPUs(n *node, in *inside) {
 		o.warn(n, "%d MIG slices (%s) of %s are counted as GPUs", in.gpus, slice, whole)
 		in.model = whole
 	}
-	if mib, err := strconv.Atoi(n.label("nvidia.com/gpu.memory")); err == nil && mib > 0 && mib < 1<<24 {
-		in.memory = unit.Bytes(mib) * unit.MiB
-	}
-	major, err1 := strconv.Atoi(n.label("nvidia.com/gpu.compute.major"))
-	minor, err2 := strconv.Atoi(n.label("nvidia.com/gpu.compute.minor"))
-	if err1 == nil && err2 == nil && major > 0 && major < 100 && minor >= 0 && minor < 10 {
+	in.memory = unit.Bytes(num.Or(n.label("nvidia.com/gpu.memory"), 1, 1<<24, 0)) * unit.MiB
+	minor := num.Or(n.label("nvidia.com/gpu.compute.minor"), 0, 9, -1)
+	if major := num.Or(n.label("nvidia.com/gpu.compute.major"), 1, 99, 0); major > 0 && minor >= 0 {
 		in.sm = major*10 + minor
 	}
 }
 
 // count reads a quantity. What is negative, no number or above the limit, as 1k is, counts as none, with a warning.
 func (o *objects) count(n *node, what, s string, most int) int {
-	v, err := strconv.Atoi(s)
-	if err != nil || v < 0 || v > most {
+	v := num.Or(s, 0, most, -1)
+	if v < 0 {
 		o.warn(n, "%s is %s; expected a number of devices up to %d; not counted", what, s, most)
-		return 0
 	}
-	return v
+	return max(v, 0)
 }
 
 func (in *inside) nodeType() *cluster.NodeType {

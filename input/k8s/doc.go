@@ -47,6 +47,10 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
+	return fragment(name, docs)
+}
+
+func fragment(name string, docs []yamldoc.Value) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: formatNodes, Source: name}
 	o := objects{f: f, named: map[string]bool{}, said: map[string]*repeated{}}
 	for i := range docs {

@@ -1,10 +1,11 @@
 package k8s
 
 import (
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/yamldoc"
 )
 
@@ -65,7 +66,7 @@ func usable(v *yamldoc.Value) bool {
 	}
 	offered := v.Get("status", "allocatable")
 	for _, c := range offered.Map() {
-		if n, err := strconv.Atoi(c.Text); isGPU(c.Key) && err == nil && n > 0 {
+		if isGPU(c.Key) && num.Or(c.Text, 1, math.MaxInt, 0) > 0 {
 			return true
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/switchtree"
 	"busbar.dev/internal/yamldoc"
 )
@@ -110,11 +110,8 @@ func fabric(n *node) []switchtree.Level {
 // numberAfter reads the number behind a prefix.
 func numberAfter(s, prefix string) (int, bool) {
 	rest, ok := strings.CutPrefix(s, prefix)
-	if !ok {
-		return 0, false
-	}
-	n, err := strconv.Atoi(rest)
-	return n, err == nil && n >= 0 && n < 60
+	n := num.Or(rest, 0, 59, -1)
+	return n, ok && n >= 0
 }
 
 // families lists the chains of groupings that a node's labels name.

@@ -243,24 +243,18 @@ func (a *args) call(kernel string) (trace.Call, bool) {
 	} else if c.P2P {
 		c.Op = coll.SendRecv
 	}
-	c.Bytes = unit.Bytes(max(0, a.elements(c.Op)) * width(a.Dtype))
+	n := a.In // of the elements that nccl-tests counts as the size of the operation
+	if c.Op == coll.AllGather || c.Op == coll.Gather {
+		n = max(n, a.Out)
+	}
+	if n > 0 && n <= 1<<48 {
+		c.Bytes = unit.Bytes(n * width(a.Dtype))
+	}
 	var ranks []int
 	if json.Unmarshal([]byte(a.Ranks), &ranks) == nil {
 		c.Ranks = ranks
 	}
 	return c, true
-}
-
-// elements are those that nccl-tests counts as the size of the operation.
-func (a *args) elements(op coll.Kind) int64 {
-	n := a.In
-	if op == coll.AllGather || op == coll.Gather {
-		n = max(a.In, a.Out)
-	}
-	if n > 1<<48 {
-		return 0
-	}
-	return n
 }
 
 // widths are the bytes of an element by PyTorch's names.

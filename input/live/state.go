@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,14 +35,9 @@ func State() (names, texts []string) {
 // liveSetting reports a variable that matters to collectives; the others of an
 // environment are nobody's business.
 func liveSetting(name string) bool {
-	for _, p := range []string{
+	return slices.ContainsFunc([]string{
 		"NCCL_", "RCCL_", "UCX_", "GLOO_", "FI_", "OFI_NCCL_", "MASTER_", "TORCH_NCCL_", "CUDA_", "HSA_", "WORLD_SIZE",
-	} {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
+	}, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 var (

@@ -165,7 +165,7 @@ func (fn *function) device() (d *cluster.Device) {
 // nodeType grows the tree.
 func (m *machine) nodeType(f *cluster.Fragment) *cluster.NodeType {
 	t := &cluster.NodeType{Name: "node", Tree: cluster.Read}
-	h, left := board.NewHost(t, format, nil, slices.Collect(maps.Values(m.domains)))
+	h := board.NewHost(t, format, nil, slices.Collect(maps.Values(m.domains)))
 	behind, roots := map[string]*function{}, map[string]board.Root{}
 	for _, fn := range m.funcs { // a bridge stands before what is behind it
 		fn.Device = fn.device()
@@ -194,8 +194,7 @@ func (m *machine) nodeType(f *cluster.Fragment) *cluster.NodeType {
 	for _, at := range slices.Sorted(maps.Keys(roots)) {
 		list = append(list, roots[at])
 	}
-	rep := board.Grow(t, format, list)
-	rep.Left += left
-	rep.Warn(f, "", t)
+	h.Grow(list)
+	h.Warn(f, "")
 	return t
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -90,7 +91,15 @@ func (c *Reader) comm(r *Record, q *CommLine) {
 	default:
 		k.Ended = true
 	}
-	q.fillRank(c, k)
+	k.Rank, k.NRanks = q.Rank, q.NRanks
+	k.CudaDev, k.NvmlDev = max(q.cudaDev, k.CudaDev), max(q.nvmlDev, k.NvmlDev)
+	k.NNodes, k.LocalRanks = max(q.nNodes, k.NNodes), max(q.localRanks, k.LocalRanks)
+	if strings.HasPrefix(q.ID, "0x") {
+		k.CommID = c.intern(q.ID)
+	}
+	if k.PCI == "" {
+		k.PCI = busPCI(q.bus)
+	}
 }
 
 // tornEnd is the end of a line about a set-up, of which other output came between its parts.
@@ -114,15 +123,9 @@ type CommLine struct {
 	nNodes, localRanks int
 }
 
+// parseComm reads pairs of name and value; nil where some are missing. The bus id is hexadecimal without 0x.
 func parseComm(r *Record) any {
-	if q := parseCommLine(r.Text); q != nil && (q.nNodes >= 0 || q.What != "") {
-		return q
-	}
-	return nil
-}
-
-// parseCommLine reads pairs of name and value; nil where some are missing. The bus id is hexadecimal without 0x.
-func parseCommLine(text string) *CommLine {
+	text := r.Text
 	q := &CommLine{Rank: -1, NRanks: -1, cudaDev: -1, nvmlDev: -1, nNodes: -1, localRanks: -1}
 	for _, what := range []string{
 		InitStart, InitComplete, DestroyStart, AbortStart, "Destroy COMPLETE", "Abort COMPLETE",
@@ -148,23 +151,10 @@ func parseCommLine(text string) *CommLine {
 			*to = number(f[i+1])
 		}
 	}
-	if !strings.HasPrefix(q.comm, "0x") || q.Rank < 0 || q.NRanks <= 0 {
+	if !strings.HasPrefix(q.comm, "0x") || q.Rank < 0 || q.NRanks <= 0 || q.nNodes < 0 && q.What == "" {
 		return nil
 	}
 	return q
-}
-
-// fillRank adds what the message says to the set-up.
-func (q *CommLine) fillRank(c *Reader, k *Rank) {
-	k.Rank, k.NRanks = q.Rank, q.NRanks
-	k.CudaDev, k.NvmlDev = max(q.cudaDev, k.CudaDev), max(q.nvmlDev, k.NvmlDev)
-	k.NNodes, k.LocalRanks = max(q.nNodes, k.NNodes), max(q.localRanks, k.LocalRanks)
-	if strings.HasPrefix(q.ID, "0x") {
-		k.CommID = c.intern(q.ID)
-	}
-	if k.PCI == "" {
-		k.PCI = busPCI(q.bus)
-	}
 }
 
 // busPCI turns NCCL's bus id, the digits of the address without separators, into
@@ -183,11 +173,7 @@ func number(s string) int {
 	if end := len(s) - 1; end >= 0 && strings.IndexByte(".,:", s[end]) >= 0 {
 		s = s[:end]
 	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < -1 || n > math.MaxInt32 {
-		return -1
-	}
-	return n
+	return num.Or(s, -1, math.MaxInt32, -1)
 }
 
 // InitTimes is how long a rank's set-up took. Bootstrap is the wait for the other members in seconds, -1 unknown.

@@ -65,8 +65,7 @@ func (l *Log) addGPUs(f *cluster.Fragment, vendor string, hosts map[string]*clus
 			delete(gpus[x.host], x.pci)
 		}
 		f.Warnf(0, x.host, "GPU %d stands here at %s and later at another address: the log is of two runs on machines of "+
-			"one "+
-			"name; the later one is taken", x.dev, x.pci)
+			"one name; the later one is taken", x.dev, x.pci)
 	}
 	for host, index := range gpus {
 		for _, pci := range slices.Sorted(maps.Keys(index)) {
@@ -131,8 +130,7 @@ func (l *Log) missing(f *cluster.Fragment) {
 	}
 	if found < min(ranks, l.Processes) {
 		f.Warnf(0, "", "%d processes wrote into this log, and %d of the %s of its largest communicator can be read: lines "+
-			"were "+
-			"left out, or those of several processes ran together; NCCL_DEBUG_FILE=nccl.%%h.%%p.log gives each its own",
+			"were left out, or those of several processes ran together; NCCL_DEBUG_FILE=nccl.%%h.%%p.log gives each its own",
 			l.Processes, found, words.Plural(ranks, "rank"))
 	}
 }

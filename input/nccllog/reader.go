@@ -139,7 +139,7 @@ func (c *Reader) record(r *Record) {
 	c.nameHost(r)
 	if r.Level == "INFO" && !c.message(r) {
 		c.log.NotUnderstood++
-		if !c.unknown.countText(shapeOf(r.Text), r.At, maxShapes) {
+		if !c.unknown.countText(lines.Shape(r.Text[:min(len(r.Text), 200)]), r.At, maxShapes) {
 			c.drop("shapes")
 		}
 	}
@@ -212,6 +212,3 @@ func (c *Reader) suffix(name string, pid int) *host {
 	}
 	return nil
 }
-
-// shapeOf is what equal messages have in common.
-func shapeOf(s string) string { return lines.Shape(s[:min(len(s), 200)]) }

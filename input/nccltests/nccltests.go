@@ -44,11 +44,6 @@ type Rank struct {
 	Model  string
 }
 
-// Params is the line "# nThread 1 nGpus 8 …". Numbers it lacks are -1.
-type Params struct {
-	GPUs, Iters int // GPUs a thread
-}
-
 // Table is the output of one run.
 type Table struct {
 	Line int // where it begins
@@ -59,7 +54,7 @@ type Table struct {
 	Test    string // the program as printed: all_reduce_perf_mpi
 	Version string // of nccl-tests
 	Library string // NCCL's version code, 22907, or its release as its log names it
-	Params  Params
+	GPUs    int    // a thread, as the line "# nThread 1 nGpus 8 …" says; -1 without one
 	Ranks   []Rank
 	// Sweeps are the rows: one sweep, and several where the run took several types, reductions
 	// or roots. A row without a time is a point without one.
@@ -145,10 +140,7 @@ func ReadOutput(name string, r io.Reader) (*Output, error) {
 	if n := p.out.Unused; n > 0 {
 		p.warnf(0, "%d pieces of torn rows could not be used; let NCCL log to a file (NCCL_DEBUG_FILE)", n)
 	}
-	for i := range p.out.Tables {
-		p.out.Tables[i].nameOp()
-	}
-	p.out.shareOps()
+	p.out.nameOps()
 	for i := range p.out.Tables {
 		p.out.Tables[i].describe(name)
 	}

@@ -1,6 +1,7 @@
 package nccltests
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -33,41 +34,29 @@ func programIn(text string) string {
 	return program
 }
 
-// nameOp decides what the table measured: the program if the text names it,
-// else what only one collective prints.
-func (t *Table) nameOp() {
-	if t.Op = opOf(t.Test); t.Op != coll.None {
-		return
-	}
-	t.OpFrom = ""
-	if t.Op = t.opByColumns(); t.Op != coll.None {
-		t.OpFrom = "columns"
-	}
-}
-
-// shareOps names the tables of sizes too small to tell their collective as those of the same ranks and columns, where
-// these are all of one.
-func (o *Output) shareOps() {
+// nameOps decides what the tables measured: the program if the text names it, else what only one collective prints;
+// of sizes too small to tell, what those of the same ranks and columns are, where these are all of one.
+func (o *Output) nameOps() {
 	of := map[string]coll.Kind{}
 	key := func(t *Table) string {
 		_, redop, root := t.largest()
 		return fmt.Sprint(t.NRanks(), redop, root)
 	}
 	for i := range o.Tables {
-		if t := &o.Tables[i]; t.Op != coll.None {
-			k := key(t)
-			if known, ok := of[k]; ok && known != t.Op {
-				of[k] = coll.None
-			} else {
-				of[k] = t.Op
-			}
+		t := &o.Tables[i]
+		if t.Op = opOf(t.Test); t.Op == coll.None {
+			t.Op, t.OpFrom = t.opByColumns(), "columns"
+		}
+		if known, ok := of[key(t)]; t.Op != coll.None && ok && known != t.Op {
+			of[key(t)] = coll.None
+		} else if t.Op != coll.None {
+			of[key(t)] = t.Op
 		}
 	}
 	for i := range o.Tables {
-		if t := &o.Tables[i]; t.Op == coll.None {
-			if t.Op = of[key(t)]; t.Op != coll.None {
-				t.OpFrom = "columns"
-			}
+		t := &o.Tables[i]
+		if t.Op = cmp.Or(t.Op, of[key(t)]); t.Op == coll.None {
+			t.OpFrom = ""
 		}
 	}
 }

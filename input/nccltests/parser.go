@@ -86,7 +86,7 @@ func (p *parser) newTable(line int) *Table {
 		return nil
 	}
 	p.out.Tables = append(p.out.Tables,
-		Table{Line: line, Params: noParams, Test: p.program, OpFrom: "command", serial: p.serial})
+		Table{Line: line, GPUs: -1, Test: p.program, OpFrom: "command", serial: p.serial})
 	return p.lastTable()
 }
 
@@ -137,31 +137,24 @@ func (p *parser) line(num int, text string) {
 	}
 }
 
-var (
-	// before "iters:" stands a digit, and neither "warmup" nor "agg"
-	paramsLine = lazyre.New(`^nThread \d+ nGpus (?P<gpus>\d+)(?:.*\d iters: (?P<iters>\d+))?`)
-	noParams   = Params{-1, -1}
-)
+var paramsLine = lazyre.New(`^nThread \d+ nGpus (\d{1,9})`)
 
 // params begins a run.
 func (p *parser) params(num int, body string) {
-	t := p.fresh(num, func(t *Table) bool { return t.done() || t.Params != noParams || len(t.Ranks) > 0 })
+	t := p.fresh(num, func(t *Table) bool { return t.done() || t.GPUs >= 0 || len(t.Ranks) > 0 })
 	if t == nil {
 		return
 	}
 	p.endRow()
-	t.Params = noParams
-	g := paramsLine.Groups(body)
-	for name, to := range map[string]*int{"gpus": &t.Params.GPUs, "iters": &t.Params.Iters} {
-		if n, err := strconv.ParseInt(g[name], 10, 32); err == nil {
-			*to = int(n)
-		}
+	t.GPUs = -1
+	if m := paramsLine.FindStringSubmatch(body); m != nil {
+		t.GPUs, _ = strconv.Atoi(m[1])
 	}
 }
 
 // starting reads the two lines that come before the parameters since 2.16.7.
 func (p *parser) starting(num int, body string) {
-	t := p.fresh(num, func(t *Table) bool { return t.done() || t.Params != noParams })
+	t := p.fresh(num, func(t *Table) bool { return t.done() || t.GPUs >= 0 })
 	if t == nil {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -196,7 +197,7 @@ func rate(v float64) unit.Rate {
 
 // rowStart reads size, count, type and redop and returns the words that follow.
 func rowStart(f []string) (*torn, []string, bool) {
-	if len(f) < 3 || !isType(f[2]) {
+	if len(f) < 3 || !typeForm.MatchString(f[2]) {
 		return nil, nil, false
 	}
 	size, err1 := strconv.ParseInt(f[0], 10, 64)
@@ -206,7 +207,7 @@ func rowStart(f []string) (*torn, []string, bool) {
 	}
 	row := &torn{point: result.Point{Size: unit.Bytes(size)}, dtype: f[2], root: -1}
 	rest := f[3:]
-	if len(rest) > 0 && isRedop(rest[0]) {
+	if len(rest) > 0 && slices.Contains([]string{"sum", "prod", "min", "max", "avg", "mulsum", "none"}, rest[0]) {
 		if row.redop = rest[0]; row.redop == "none" {
 			row.redop = ""
 		}
@@ -215,15 +216,7 @@ func rowStart(f []string) (*torn, []string, bool) {
 	return row, rest, len(rest) == 0 || allFigures(rest)
 }
 
-func isType(s string) bool {
-	return len(s) <= 12 && slices.ContainsFunc(
-		[]string{"int", "uint", "half", "float", "double", "bfloat", "f8", "fp8", "char"},
-		func(stem string) bool { return strings.HasPrefix(s, stem) })
-}
-
-func isRedop(s string) bool {
-	return slices.Contains([]string{"sum", "prod", "min", "max", "avg", "mulsum", "none"}, s)
-}
+var typeForm = lazyre.New(`^(?:u?int|half|b?float|double|fp?8|char).{0,8}$`)
 
 // allFigures reports whether every word can be a figure of a row.
 func allFigures(f []string) bool {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -32,7 +32,7 @@ func (t *Table) describe(file string) {
 	if t.Version != "" {
 		like.Tool += " " + t.Version
 	}
-	switch serial := max(t.Params.GPUs, t.serial); {
+	switch serial := max(t.GPUs, t.serial); {
 	case t.form != nil && !t.form.own:
 		like.Tool = "torch.distributed"
 	case serial > 1:
@@ -178,8 +178,8 @@ func release(code string) string {
 	if strings.Contains(code, ".") { // as NCCL's log has it
 		return code
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(code))
-	if err != nil || n < 20900 || n > math.MaxInt32 {
+	n := num.Or(code, 20900, math.MaxInt32, 0)
+	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d.%d.%d", n/10000, n/100%100, n%100)

@@ -1,6 +1,7 @@
 package ncclxml
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -179,8 +180,8 @@ func (b *builder) cpu(c *element) *cluster.CPUInfo {
 	info := cluster.CPUInfo{
 		Arch:   c.Get("arch"),
 		Vendor: c.Get("vendor"),
-		Family: max(number(c.Get("familyid"), 0), 0),
-		Model:  max(number(c.Get("modelid"), 0), 0),
+		Family: upTo(math.MaxInt, c, "familyid"),
+		Model:  upTo(math.MaxInt, c, "modelid"),
 	}
 	if mask := c.Get("affinity"); mask != "" {
 		cores, err := board.ParseMask(mask)
@@ -309,8 +310,7 @@ func (b *builder) address(e *element) cluster.PCI {
 	addr, err := cluster.ParsePCI(s)
 	if err != nil {
 		b.f.Warnf(e.Line, "", "pci with busid %.60q; expected domain:bus:device.function such as 0000:07:00.0: kept "+
-			"without an "+
-			"address", s)
+			"without an address", s)
 	}
 	return addr
 }

@@ -73,7 +73,7 @@ func countIn(sys *element) count {
 			c.NetGDR[e.Get("gdr")]++
 		case "nvlink":
 			c.NVLink++
-			c.NVLinkSum += number(e.Get("count"), 0)
+			c.NVLinkSum += upTo(maxCount, e, "count")
 			targets[e.Get("target")] = true
 		case "xgmi":
 			c.XGMI++

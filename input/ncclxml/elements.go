@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar.dev/cluster"
 	"busbar.dev/input/internal/tags"
 )
 
@@ -41,11 +40,6 @@ func hex(id string) string {
 		return ""
 	}
 	return "0x" + id
-}
-
-// bit writes what may be unknown.
-func bit(t cluster.Tri) string {
-	return map[cluster.Tri]string{cluster.Yes: "1", cluster.No: "0"}[t]
 }
 
 // size counts the elements from e down.

@@ -18,9 +18,16 @@ func (b *builder) addGPU(l *leaf, position int) {
 		g := gpus[0]
 		info.GDR = tri(g.Get("gdr"))
 		if b.rccl {
-			info.Arch = gcnArch(g.Get("gcn"))
-		} else if sm := number(g.Get("sm"), 0); sm > 0 && sm < 1000 {
-			info.SM = sm
+			// Older RCCL wrote the number alone, and 910 for gfx90a.
+			info.Arch, _, _ = strings.Cut(g.Get("gcn"), ":")
+			switch s := info.Arch; {
+			case s == "910":
+				info.Arch = "gfx90a"
+			case len(s) >= 3 && len(s) <= 4 && strings.Trim(s, "0123456789") == "":
+				info.Arch = "gfx" + s
+			}
+		} else {
+			info.SM = upTo(999, g, "sm")
 		}
 	}
 	d.GPU = info
@@ -33,19 +40,6 @@ func (b *builder) vendor(e *element) string {
 		return "amd"
 	}
 	return "nvidia"
-}
-
-// gcnArch is the architecture's name. Older RCCL wrote the number alone, and 910
-// for gfx90a.
-func gcnArch(s string) string {
-	s, _, _ = strings.Cut(s, ":")
-	switch {
-	case s == "910":
-		return "gfx90a"
-	case len(s) >= 3 && len(s) <= 4 && strings.Trim(s, "0123456789") == "":
-		return "gfx" + s
-	}
-	return s
 }
 
 // idAttrs are the attributes for what a device answers on the bus, in the order of idParts.

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/tags"
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lines"
@@ -72,8 +74,8 @@ func ReadGraph(name string, r io.Reader) (*cluster.Fragment, error) {
 // noteGraph notes what one search found.
 func noteGraph(f *cluster.Fragment, t *tags.Token) {
 	kind := cmp.Or(graphNames[t.Get("id")], "graph "+clean(t.Get("id")))
-	n := number(t.Get("nchannels"), 0)
-	if n <= 0 {
+	n := num.Or(t.Get("nchannels"), 1, math.MaxInt, 0)
+	if n == 0 {
 		return // not possible here, such as NVLS without NVSwitch
 	}
 	text := fmt.Sprintf("NCCL found %s of %s GB/s inside the node", words.Plural(n, "channel"), clean(t.Get("speedintra")))

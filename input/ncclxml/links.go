@@ -61,8 +61,8 @@ func (b *builder) gpuLinks(leaf *leaf, g *element) {
 		return // without an address
 	}
 	for _, e := range g.Kids {
-		n := number(e.Get("count"), 0)
-		if n < 1 || n > maxCount {
+		n := upTo(maxCount, e, "count")
+		if n == 0 {
 			b.f.Warnf(e.Line, b.t.Devices[from].Name, "%s count %.60q; expected 1 to %d: left out", e.Name,
 				e.Get("count"), maxCount)
 			continue
@@ -107,7 +107,7 @@ func (b *builder) c2c(e *element, gpu, n int) {
 		return
 	}
 	link := cluster.Link{A: numa, B: gpu, Kind: cluster.C2C, Lanes: n}
-	if bw := number(e.Get("bw"), 0); bw > 0 && bw < 1e9 {
+	if bw := upTo(1e9, e, "bw"); bw > 0 {
 		link.Rate = cluster.FromRead(unit.Rate(float64(bw)*float64(n))*unit.GBps/1000, b.src)
 	}
 	b.t.Connect(link)

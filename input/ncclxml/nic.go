@@ -3,7 +3,7 @@ package ncclxml
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
+	mathbits "math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,11 +46,9 @@ func (b *builder) port(n *element) cluster.Port {
 	if strings.HasPrefix(p.Label, unnamed) {
 		p.Label = ""
 	}
-	if v := number(n.Get("port"), 0); v > 0 && v < 1<<16 {
-		p.Num = v
-	}
+	p.Num = upTo(1<<16-1, n, "port")
 	s := n.Get("speed")
-	if mbps := number(s, 0); mbps > 0 && mbps <= 1e9 {
+	if mbps := upTo(1e9, n, "speed"); mbps > 0 {
 		p.Rate = cluster.FromRead(unit.Rate(float64(mbps))*unit.Gbps/1000, b.src)
 	} else if s != "" {
 		b.f.Warnf(n.Line, n.Get("name"),
@@ -81,5 +79,5 @@ func swapGUID(s string) string {
 	if err != nil || v == 0 {
 		return ""
 	}
-	return fmt.Sprintf("0x%016x", bits.ReverseBytes64(v))
+	return fmt.Sprintf("0x%016x", mathbits.ReverseBytes64(v))
 }

@@ -2,37 +2,28 @@ package ncclxml
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/num"
 )
 
-// number reads a decimal number, or returns other.
-func number(s string, other int) int {
-	n, err := strconv.Atoi(strings.TrimSpace(s))
-	if err != nil {
-		return other
-	}
-	return n
-}
+// upTo is an attribute that is a number from 1 to most; 0 for any other.
+func upTo(most int, e *element, key string) int { return num.Or(e.Get(key), 1, most, 0) }
 
 // devOf is the dev attribute, -1 when absent or no index.
-func devOf(e *element) int {
-	if n := number(e.Get("dev"), -1); n >= 0 && n < 1<<20 {
-		return n
-	}
-	return -1
-}
+func devOf(e *element) int { return num.Or(e.Get("dev"), 0, 1<<20-1, -1) }
+
+// bits are how the format writes what may be unknown.
+var bits = map[cluster.Tri]string{cluster.Yes: "1", cluster.No: "0"}
 
 // tri reads 0 or 1; anything else is unknown.
 func tri(s string) cluster.Tri {
-	switch s {
-	case "0":
-		return cluster.No
-	case "1":
-		return cluster.Yes
+	for t, bit := range bits {
+		if s == bit {
+			return t
+		}
 	}
 	return cluster.Maybe
 }

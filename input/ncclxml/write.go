@@ -320,7 +320,7 @@ func (p *printer) gpu(i int) *element {
 	}
 	dev := strconv.Itoa(p.dev[i])
 	// the rank is that in a job of all GPUs of the host; NCCL puts in those of its own
-	e := newElement("gpu", "dev", dev, "gcn", gcn, "sm", sm, "rank", dev, "gdr", bit(info.GDR))
+	e := newElement("gpu", "dev", dev, "gcn", gcn, "sm", sm, "rank", dev, "gdr", bits[info.GDR])
 	for _, l := range p.out[i] {
 		lanes := max(l.Lanes, 1)
 		target := string(p.addr[l.B])
@@ -362,6 +362,6 @@ func (p *printer) nets(nic *element, i int) {
 		label := cmp.Or(port.Label, d.Label, fmt.Sprintf("%s%s-%d", unnamed, d.Name, k))
 		nic.Kids = append(nic.Kids, newElement("net", "name", label, "dev", strconv.Itoa(p.dev[i]+k), "latency", "0",
 			"speed", known(int(math.Round(port.Rate.Value.Gbps()*1000))), "port", known(port.Num),
-			"guid", swapGUID(port.GUID), "gdr", bit(info.GDR), "coll", bit(info.Reduction)))
+			"guid", swapGUID(port.GUID), "gdr", bits[info.GDR], "coll", bits[info.Reduction]))
 	}
 }

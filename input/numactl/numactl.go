@@ -34,8 +34,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	finish := func() {
 		if len(domains) > 0 {
 			t := &cluster.NodeType{Name: "node"}
-			if _, left := board.NewHost(t, format, nil, domains); left > 0 {
-				f.Warnf(begun, "", "%d NUMA nodes more than any machine has; left out", left)
+			if h := board.NewHost(t, format, nil, domains); h.Left > 0 {
+				f.Warnf(begun, "", "%d NUMA nodes more than any machine has; left out", h.Left)
 			}
 			f.AddNode("", t)
 		}

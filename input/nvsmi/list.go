@@ -34,8 +34,7 @@ func MatchList(data []byte) bool {
 func ReadList(name string, r io.Reader) (*cluster.Fragment, error) {
 	l := newReader(listFormat)
 	return l.read(name, r, l.listLine,
-		"no list of GPUs found; expected lines such as GPU 0: NVIDIA H100 (UUID: GPU-…); "+
-			"save the output of nvidia-smi -L")
+		"no list of GPUs found; expected lines such as GPU 0: NVIDIA H100 (UUID: GPU-…); save the output of nvidia-smi -L")
 }
 
 // listLine gives a line to the list of a host and reports whether it belonged there.

@@ -2,12 +2,12 @@ package nvsmi
 
 import (
 	"io"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
 	"busbar.dev/input/internal/gather"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/unit"
 )
 
@@ -73,19 +73,12 @@ func smiGPU(cells []string, line int) *gpu {
 
 // smiMemory reads the total of "  0MiB /  81559MiB ", 0 when it is none.
 func smiMemory(cell string) unit.Bytes {
-	_, total, ok := strings.Cut(cell, "MiB /")
-	if !ok {
-		return 0
-	}
+	_, total, _ := strings.Cut(cell, "MiB /")
 	return mebibytes(strings.TrimSpace(total))
 }
 
 // mebibytes reads "81559MiB", "81559 MiB" or, where a header names the unit,
 // "81559"; 0 when it is none.
 func mebibytes(s string) unit.Bytes {
-	n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(s, "MiB")), 10, 64)
-	if err != nil || n <= 0 || n > 1<<30 {
-		return 0
-	}
-	return unit.Bytes(n) * unit.MiB
+	return unit.Bytes(num.Or(strings.TrimSuffix(s, "MiB"), 1, 1<<30, 0)) * unit.MiB
 }

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/pairtable"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
@@ -270,10 +270,7 @@ func (t *table) affinity(r *pairtable.Row) (cores string, numa int) {
 	}
 	first, _, _ := strings.Cut(tail[0], ",")
 	first, _, _ = strings.Cut(first, "-")
-	if numa, err := strconv.Atoi(first); err == nil && numa >= 0 && numa <= 1<<16 {
-		return cores, numa
-	}
-	return cores, -1
+	return cores, num.Or(first, 0, 1<<16, -1)
 }
 
 // coreList is a whole list of cores.

@@ -316,8 +316,7 @@ func (r *run) addNode(f *cluster.Fragment) {
 	}
 	if n := len(r.hosts); n > 1 && len(r.matrices) > 0 {
 		f.Warnf(r.matrices[0].Line, "",
-			"%d hosts, joined by NVLink where a copy between them was measured; only rates within "+
-				"one are kept", n)
+			"%d hosts, joined by NVLink where a copy between them was measured; only rates within one are kept", n)
 	}
 	if len(r.devices) > 0 {
 		r.addDevices(f, r.host, r.devices, old)

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"io/fs"
@@ -44,9 +45,9 @@ func ReadFile(files fs.FS, name string) (*Ring, error) {
 	case len(data) > MaxSize:
 		return nil, fmt.Errorf("%s: more than %d MiB; expected a ring of busbar's profiler plugin", name, MaxSize>>20)
 	}
-	head := make([]byte, nextAt+8)
+	var next [8]byte // operations that the ring has by now
 	if again, ok := f.(io.ReaderAt); ok {
-		_, _ = again.ReadAt(head, 0) // of a file that is gone, what was read counts
+		_, _ = again.ReadAt(next[:], nextAt) // of a file that is gone, what was read counts
 	}
-	return Read(name, data, NextOf(head))
+	return Read(name, data, binary.LittleEndian.Uint64(next[:]))
 }

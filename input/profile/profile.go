@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"busbar.dev/coll"
+	"busbar.dev/result/trace"
 	"busbar.dev/unit"
 )
 
@@ -104,10 +105,6 @@ var (
 	functions = [...]string{
 		"", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv", "AlltoAll", "Gather", "Scatter",
 	}
-	kinds = [...]coll.Kind{
-		coll.None, coll.AllReduce, coll.AllGather, coll.ReduceScatter, coll.Broadcast, coll.Reduce, coll.None, coll.None,
-		coll.AllToAll, coll.Gather, coll.Scatter,
-	}
 	types = [...]string{
 		"", "Int8", "Uint8", "Int32", "Uint32", "Int64", "Uint64", "Float16", "Float32", "Float64", "Bfloat16", "Float8e4m3",
 		"Float8e5m2",
@@ -119,15 +116,6 @@ var (
 
 // Match reports a ring by its beginning.
 func Match(data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
-
-// NextOf is how many operations a ring had so far, of its first bytes. Who reads a ring that is written reads these
-// again afterwards and gives them to Read.
-func NextOf(head []byte) uint64 {
-	if len(head) < nextAt+8 || !Match(head) {
-		return 0
-	}
-	return binary.LittleEndian.Uint64(head[nextAt:])
-}
 
 // Read reads a ring. Records that were overwritten until next operations were begun are left out; next of 0 is that of
 // data.
@@ -211,7 +199,7 @@ func (r *Ring) op(x *record, index [maxComms]int) (o Op, ok bool) {
 	o = Op{
 		Number: x.Number - 1, Comm: index[x.Comm], Sequence: x.Sequence, Count: x.Count, Launched: stamp(x.Launched),
 		Peer: int(x.Peer), Channels: int(x.Channels), Function: elementOf(functions[:], x.Function),
-		Kind: elementOf(kinds[:], x.Function), Type: elementOf(types[:], x.Type), Algo: elementOf(algos[:], x.Algo),
+		Kind: trace.Operation(elementOf(functions[:], x.Function)), Type: elementOf(types[:], x.Type), Algo: elementOf(algos[:], x.Algo),
 		Proto: elementOf(protos[:], x.Proto), Started: x.Started > 0,
 		// NCCL before 2.27 does not say how many channels there are: those that began have to end.
 		Ended: x.Stopped > 0 && x.Stopped >= max(x.Started, uint32(x.Channels)),

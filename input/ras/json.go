@@ -74,16 +74,18 @@ type rankDoc struct {
 	Status struct {
 		Async int `json:"async_error"`
 	}
-	Counts struct{ Broadcast, Reduce, AllGather, ReduceScatter, AllReduce uint64 } `json:"collective_counts"`
+	Counts map[string]uint64 `json:"collective_counts"`
 }
 
 func ranks(docs []rankDoc) (list []Rank) {
 	for _, x := range docs {
-		n := &x.Counts
-		list = append(list, Rank{
+		r := Rank{
 			Process: Process{x.Host, x.PID}, Rank: x.Rank, GPU: x.GPU, PeerGone: x.Status.Async == remoteError,
-			Counts: [5]uint64{n.Broadcast, n.Reduce, n.AllGather, n.ReduceScatter, n.AllReduce},
-		})
+		}
+		for i, op := range Ops {
+			r.Counts[i] = x.Counts[op]
+		}
+		list = append(list, r)
 	}
 	return list
 }

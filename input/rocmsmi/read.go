@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lines"
 )
 
@@ -169,12 +169,12 @@ func (m *machine) classes() ([][]cluster.Class, bool) {
 			}
 			switch m.cell(linkType, i, j) {
 			case "XGMI":
-				if m.isDirect(i, j) {
+				if m.hops(i, j) == 1 { // a link of its own, or no word about it
 					class[i][j] = cluster.Class{Type: cluster.XG}
 				}
 			case "PCIE":
 				// The kernel counts two hops to a GPU of the same NUMA domain, three to another.
-				if n, err := strconv.Atoi(m.cell(hops, i, j)); err == nil && n >= 3 {
+				if m.hops(i, j) >= 3 {
 					class[i][j] = cluster.Class{Type: cluster.SYS}
 				}
 			case "":
@@ -189,9 +189,5 @@ func (m *machine) classes() ([][]cluster.Class, bool) {
 	return class, unknown > 0
 }
 
-// isDirect reports whether an XGMI pair has a link of its own: one hop, or no
-// word about it.
-func (m *machine) isDirect(i, j int) bool {
-	n, err := strconv.Atoi(m.cell(hops, i, j))
-	return err != nil || n == 1
-}
+// hops is how far a pair is, 1 where no word is said about it.
+func (m *machine) hops(i, j int) int { return num.Or(m.cell(hops, i, j), 0, 1<<20, 1) }

@@ -67,7 +67,10 @@ var peerModules = []string{"nvidia_peermem", "nv_peer_mem", "efa_nv_peermem"}
 // nothing, since newer kernels do the same over dma-buf without one.
 func (m *machine) direct(nics *nicList, gpus []*function) {
 	isNVIDIA := func(g *function) bool { return g.Device.GPU.Vendor == "nvidia" }
-	if !slices.ContainsFunc(gpus, isNVIDIA) || !m.anyPeerModule() {
+	loaded := "\n" + m.attr(m.proc, "modules")
+	if !slices.ContainsFunc(gpus, isNVIDIA) || !slices.ContainsFunc(peerModules, func(n string) bool {
+		return m.isDir(path.Join(m.sys, "module", n)) || strings.Contains(loaded, "\n"+n+" ")
+	}) {
 		return
 	}
 	for _, d := range nics.all {
@@ -76,11 +79,4 @@ func (m *machine) direct(nics *nicList, gpus []*function) {
 			d.NIC.GDR = cluster.Yes
 		}
 	}
-}
-
-func (m *machine) anyPeerModule() bool {
-	loaded := "\n" + m.attr(m.proc, "modules")
-	return slices.ContainsFunc(peerModules, func(n string) bool {
-		return m.isDir(path.Join(m.sys, "module", n)) || strings.Contains(loaded, "\n"+n+" ")
-	})
 }

@@ -2,11 +2,11 @@ package sysfs
 
 import (
 	"path"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/unit"
 )
 
@@ -71,9 +71,10 @@ func (m *machine) members(b *bus, class string, isNIC func(d member, p place, kn
 }
 
 // isCard tells the interface of a network card, on PCI or not (Hyper-V, Xen, system on chip). The USB interface that
-// servers have is the management controller's. Without links, only hardware has a device below it.
+// servers have is the management controller's, and one of a port pf0vf1 stands for a virtual function inside a switching
+// NIC. Without links, only hardware has a device below it.
 func (m *machine) isCard(d member, p place, known bool) bool {
-	return !p.virtual && !p.usb && !m.isRepresentor(d.dir) && (known || m.isDir(path.Join(d.dir, "device")))
+	return !p.virtual && !p.usb && !strings.Contains(m.word(d.dir, "phys_port_name"), "pf") && (known || m.isDir(path.Join(d.dir, "device")))
 }
 
 // isRDMA tells an RDMA device of a network card. Devices whose path is
@@ -82,12 +83,6 @@ func (m *machine) isCard(d member, p place, known bool) bool {
 func (m *machine) isRDMA(d member, p place, known bool) bool {
 	software := strings.HasPrefix(d.name, "rxe") || strings.HasPrefix(d.name, "siw")
 	return !software && (len(p.pci) > 0 || !known && m.isDir(path.Join(d.dir, "ports")))
-}
-
-// isRepresentor tells an interface that stands for a virtual function inside a
-// switching NIC (pf0vf1) from the one of the cable (p0).
-func (m *machine) isRepresentor(dir string) bool {
-	return strings.Contains(m.word(dir, "phys_port_name"), "pf")
 }
 
 // nic makes one NIC of a function's interfaces and RDMA devices. fn is nil when
@@ -101,8 +96,9 @@ func (m *machine) nic(fn *function, nets, rdmas []member) *cluster.Device {
 		d.PCI, d.PCIID, d.NIC.Driver = fn.Addr, &id, fn.driver
 	}
 	for i, r := range rdmas {
-		if i == 0 {
-			m.rdmaNIC(d, r)
+		if i == 0 { // which names the NIC
+			d.Label, d.UUID, d.NIC.Firmware = r.name, board.GUID(m.word(r.dir, "node_guid")), m.word(r.dir, "fw_ver")
+			d.Model = board.Fact(m.word(r.dir, "hca_type"), source+" hca_type")
 		}
 		for _, p := range m.rdmaPorts(r) {
 			if i > 0 {
@@ -172,24 +168,16 @@ func (m *machine) linkState(dir string) cluster.State {
 	return cluster.StateUnknown
 }
 
-// rdmaNIC names a NIC after its RDMA device.
-func (m *machine) rdmaNIC(d *cluster.Device, r member) {
-	d.Label = r.name
-	d.UUID = board.GUID(m.word(r.dir, "node_guid"))
-	d.NIC.Firmware = m.word(r.dir, "fw_ver")
-	d.Model = board.Fact(m.word(r.dir, "hca_type"), source+" hca_type")
-}
-
 // rdmaPorts reads the ports of an RDMA device.
 func (m *machine) rdmaPorts(r member) []cluster.Port {
 	var list []cluster.Port
 	for _, name := range m.natural(path.Join(r.dir, "ports")) {
-		num, err := strconv.Atoi(name)
-		if err != nil || num < 1 || num > 255 {
+		n := num.Or(name, 1, 255, 0)
+		if n == 0 {
 			continue
 		}
 		dir := path.Join(r.dir, "ports", name)
-		p := cluster.Port{Num: num, Layer: m.word(dir, "link_layer"), State: board.PortState(m.word(dir, "state"))}
+		p := cluster.Port{Num: n, Layer: m.word(dir, "link_layer"), State: board.PortState(m.word(dir, "state"))}
 		rate, speed := board.PortRate(m.word(dir, "rate"))
 		// A port that is down shows the rate it would begin with, not what it has.
 		if p.State != cluster.Down && rate > 0 {

@@ -128,11 +128,6 @@ func (b *bus) roots(h *board.Host) []board.Root {
 	return list
 }
 
-// flat reports a GPU or NIC whose place in the tree is not shown.
-func (b *bus) flat() bool {
-	return slices.ContainsFunc(b.order, func(fn *function) bool { return fn.Device != nil && fn.root == "" })
-}
-
 // above finds the NUMA domain of a host bridge: the one that all functions below
 // it name, else the one of the CPUs that those at the top call local. Firmware
 // often answers -1 for some of them.
@@ -166,5 +161,5 @@ func (m *machine) affinity(fn *function) cluster.Fact[int] {
 	if fn != nil && fn.numa >= 0 {
 		return cluster.FromRead(fn.numa, source+" numa_node")
 	}
-	return m.board.NUMA(m.board.Only(), source)
+	return m.board.NUMA(m.board.Only())
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
@@ -56,30 +57,23 @@ type machine struct {
 
 func (m *machine) layout() {
 	cpus := m.cpus()
-	left := 0
-	m.board, left = board.NewHost(m.t, source, m.sockets(cpus), m.domains(cpus))
+	m.board = board.NewHost(m.t, source, m.sockets(cpus), m.domains(cpus))
 	bus := m.bus()
 	nics := m.nics(bus)
 	gpus := m.gpus(bus)
 	m.direct(nics, gpus)
-	rep := board.Grow(m.t, source, bus.roots(m.board))
+	m.board.Grow(bus.roots(m.board))
 	m.kfd()
 	for _, nic := range nics.loose {
-		board.AddNIC(m.t, *nic, m.board.Only())
+		m.board.AddNIC(*nic)
 	}
-	rep.Left += left
-	rep.Warn(m.f, m.host, m.t)
-	m.warn(bus)
-}
-
-// warn says what matters: nothing of this depends on whether there are GPUs or
-// InfiniBand at all.
-func (m *machine) warn(b *bus) {
-	if b.mute > 0 {
+	m.board.Warn(m.f, m.host)
+	// Nothing of this depends on whether there are GPUs or InfiniBand at all.
+	if bus.mute > 0 {
 		m.f.Warnf(0, m.host, "%d PCI functions do not tell what they are; GPUs and NICs may be missing (is /sys readable?)",
-			b.mute)
+			bus.mute)
 	}
-	if b.flat() {
+	if slices.ContainsFunc(bus.order, func(fn *function) bool { return fn.Device != nil && fn.root == "" }) {
 		m.f.Warnf(0, m.host, "/sys/bus/pci/devices shows no links, so the PCIe tree is unknown; copy it with its symbolic "+
 			"links (tar, not cp -L)")
 	}

@@ -58,19 +58,12 @@ func (t *tree) at(dir string) bool {
 	case has("sys"):
 	case has("class") || has("bus") && has("devices"):
 		t.sys = dir
-	case t.anyPorts(dir):
-		t.rdma = dir
-		return true
 	default:
-		return false
+		t.rdma = dir // that of RDMA devices, which have ports
+		return slices.ContainsFunc(names, func(n string) bool { return t.isDir(path.Join(dir, n, "ports")) })
 	}
 	t.rdma = path.Join(t.sys, "class/infiniband")
 	return true
-}
-
-// anyPorts reports whether a folder holds RDMA devices: folders with ports.
-func (t *tree) anyPorts(dir string) bool {
-	return slices.ContainsFunc(t.list(dir), func(n string) bool { return t.isDir(path.Join(dir, n, "ports")) })
 }
 
 // list names what is in a folder, in the order of bytes; nothing when it cannot

@@ -99,9 +99,11 @@ var nameTable string
 // givers are what takes a number, by their names in names.csv.
 var givers = map[string]setter{
 	"step": number, "rank": rank, "nothing": func(*Line, float64, string) bool { return true },
-	"s": seconds, "ms": milliseconds, "time": unitSeconds, "average": average, "per_s": perSecond,
-	"tokens_per_s": tokens, "tokens_per_s_gpu": perGPU, "samples_per_s": samples, "mfu": share, "tflops_per_gpu": flops,
-	"trains": trains, "skipped": func(l *Line, v float64, _ string) bool { l.Skipped = v; return true },
+	"s": seconds, "ms": func(l *Line, v float64, _ string) bool { return seconds(l, v, "ms") }, "time": unitSeconds, "average": average, "per_s": perSecond,
+	"tokens_per_s": rate(0, 1e12), "tokens_per_s_gpu": rate(1, 1e9), "samples_per_s": rate(2, 1e9), "mfu": share,
+	"tflops_per_gpu": func(l *Line, v float64, _ string) bool { return l.TFLOPS == 0 && set(&l.TFLOPS, v, 1e5) },
+	"trains":         func(l *Line, _ float64, _ string) bool { l.Trains = true; return true },
+	"skipped": func(l *Line, v float64, _ string) bool { l.Skipped = v; return true },
 	"scale": func(l *Line, v float64, _ string) bool { return set(&l.Scale, v, 1e12) },
 }
 
@@ -175,8 +177,6 @@ func seconds(l *Line, v float64, unit string) bool {
 	return set(&l.Seconds, v, 1e6)
 }
 
-func milliseconds(l *Line, v float64, _ string) bool { return set(&l.Seconds, v/1000, 1e6) }
-
 // unitSeconds takes a time that has a unit: without one, a time may be of the day.
 func unitSeconds(l *Line, v float64, unit string) bool {
 	switch unit {
@@ -196,11 +196,11 @@ func average(l *Line, v float64, unit string) bool {
 func perSecond(l *Line, v float64, _ string) bool {
 	return v > 0 && l.Seconds == 0 && set(&l.Seconds, 1/v, 1e6)
 }
-func tokens(l *Line, v float64, _ string) bool  { return set(&l.Tokens, v, 1e12) }
-func perGPU(l *Line, v float64, _ string) bool  { return set(&l.PerGPU, v, 1e9) }
-func samples(l *Line, v float64, _ string) bool { return set(&l.Samples, v, 1e9) }
-func flops(l *Line, v float64, _ string) bool   { return l.TFLOPS == 0 && set(&l.TFLOPS, v, 1e5) }
-func trains(l *Line, _ float64, _ string) bool  { l.Trains = true; return true }
+
+// rate takes one of the rates, up to the most that is believed.
+func rate(at int, most float64) setter {
+	return func(l *Line, v float64, _ string) bool { return set(l.Rates.list()[at], v, most) }
+}
 
 // share takes 41.2% and 0.412.
 func share(l *Line, v float64, unit string) bool {

@@ -236,8 +236,9 @@ root a
 		{"an end on the root bus", "root a\n  n 00:03.0\n  n 00:04.0\n", "root0 root0/nic0 root0/nic1"},
 	} {
 		ty := &cluster.NodeType{}
-		if rep := Grow(ty, "test", plant(tc.in)); rep.Left != 0 {
-			t.Errorf("%s: %+v", tc.name, rep)
+		h := NewHost(ty, "test", nil, nil)
+		if h.Grow(plant(tc.in)); h.Left != 0 {
+			t.Errorf("%s: %d left", tc.name, h.Left)
 		}
 		if err := ty.Check(); err != nil {
 			t.Errorf("%s: %v", tc.name, err)
@@ -263,12 +264,13 @@ func TestGrowBounds(t *testing.T) {
 		wide.Kids = append(wide.Kids, &Func{Device: &cluster.Device{Kind: cluster.NIC, Index: -1}})
 	}
 	ty := &cluster.NodeType{}
-	rep := Grow(ty, "test", []Root{{Above: -1, Kids: []*Func{deep, wide}}})
+	h := NewHost(ty, "test", nil, nil)
+	h.Grow([]Root{{Above: -1, Kids: []*Func{deep, wide}}})
 	if err := ty.Check(); err != nil {
 		t.Error(err)
 	}
-	if len(ty.Devices) != maxTree || rep.Left != 5000-(maxTree-2) {
-		t.Errorf("%d devices, %+v", len(ty.Devices), rep)
+	if len(ty.Devices) != maxTree || h.Left != 5000-(maxTree-2) {
+		t.Errorf("%d devices, %d left", len(ty.Devices), h.Left)
 	}
 }
 
@@ -286,7 +288,7 @@ func TestResting(t *testing.T) {
 func TestHost(t *testing.T) {
 	list := func(s string) CPUs { c, _ := ParseList(s); return c }
 	ty := &cluster.NodeType{}
-	h, left := NewHost(ty, "test",
+	h := NewHost(ty, "test",
 		[]Socket{{Index: 1, CPUs: list("8-15")}, {Index: 0, CPUs: list("0-7")}},
 		[]Domain{
 			{Index: 0, CPUs: list("0-3")},
@@ -294,8 +296,8 @@ func TestHost(t *testing.T) {
 			{Index: 2, CPUs: list("8-15")},
 			{Index: 9, Memory: unit.GiB},
 		})
-	if left != 0 || h.Only() != -1 || len(ty.Links) != 3 {
-		t.Errorf("left %d, only %d, links %v", left, h.Only(), ty.Links)
+	if h.Left != 0 || h.Only() != -1 || len(ty.Links) != 3 {
+		t.Errorf("left %d, only %d, links %v", h.Left, h.Only(), ty.Links)
 	}
 	name := func(at int) string {
 		if at < 0 {
@@ -310,8 +312,8 @@ func TestHost(t *testing.T) {
 			t.Errorf("near %s is %s; want %s", cpus, got, want)
 		}
 	}
-	if name(ty.Devices[h.Domain(1)].Parent) != "socket0" || h.Domain(5) != -1 || h.NUMA(h.Domain(2), "x").Value != 2 ||
-		h.NUMA(-1, "x").Known() {
+	if name(ty.Devices[h.Domain(1)].Parent) != "socket0" || h.Domain(5) != -1 || h.NUMA(h.Domain(2)).Value != 2 ||
+		h.NUMA(-1).Known() {
 		t.Error("domains are not where they belong")
 	}
 }
@@ -340,12 +342,13 @@ func FuzzGrow(f *testing.F) {
 		}
 		ty := &cluster.NodeType{}
 		ends := countEnds(root.Kids)
-		rep := Grow(ty, "fuzz", []Root{root})
+		h := NewHost(ty, "fuzz", nil, nil)
+		h.Grow([]Root{root})
 		if err := ty.Check(); err != nil {
 			t.Error(err)
 		}
-		if n := ty.Count(cluster.GPU) + ty.Count(cluster.NIC); n+rep.Left != ends && len(data) < maxDepth {
-			t.Errorf("%d GPUs and NICs of %d, %d left out", n, ends, rep.Left)
+		if n := ty.Count(cluster.GPU) + ty.Count(cluster.NIC); n+h.Left != ends && len(data) < maxDepth {
+			t.Errorf("%d GPUs and NICs of %d, %d left out", n, ends, h.Left)
 		}
 	})
 }

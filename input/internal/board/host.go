@@ -34,8 +34,14 @@ type Domain struct {
 // Host knows where the NUMA domains and sockets of a node type are.
 type Host struct {
 	t       *cluster.NodeType
+	source  string // names the tool for the facts
 	domains []placed
 	sockets []placed
+	ends    []end // of the PCIe tree
+
+	Left    int // sockets, domains, GPUs and NICs left out because no machine has that many
+	resting int // GPUs whose links rested; their rates are left unknown
+	adrift  int // GPUs and NICs below a host bridge of unknown NUMA domain
 }
 
 type placed struct {
@@ -44,20 +50,22 @@ type placed struct {
 }
 
 // NewHost adds sockets, the NUMA domains inside them, and a link between every
-// two domains that have CPUs. source names the tool for the facts. The second
-// result is how many sockets and domains were left out because no machine has
-// that many.
-func NewHost(t *cluster.NodeType, source string, sockets []Socket, domains []Domain) (*Host, int) {
-	h := &Host{t: t}
+// two domains that have CPUs.
+func NewHost(t *cluster.NodeType, source string, sockets []Socket, domains []Domain) *Host {
+	h := &Host{t: t, source: source}
 	slices.SortStableFunc(sockets, func(a, b Socket) int { return cmp.Compare(a.Index, b.Index) })
 	slices.SortStableFunc(domains, func(a, b Domain) int { return cmp.Compare(a.Index, b.Index) })
-	left := max(0, len(sockets)-maxSockets) + max(0, len(domains)-maxDomains)
+	h.Left = max(0, len(sockets)-maxSockets) + max(0, len(domains)-maxDomains)
 	sockets, domains = sockets[:min(len(sockets), maxSockets)], domains[:min(len(domains), maxDomains)]
 	for i := range sockets {
-		h.addSocket(&sockets[i], source)
+		s := &sockets[i]
+		info := s.Info
+		info.Cores = s.CPUs.String()
+		d := cluster.Device{Kind: cluster.Socket, Index: s.Index, Parent: -1, CPU: &info, Model: Fact(s.Model, source)}
+		h.sockets = append(h.sockets, placed{t.Add(d), s.Index, s.CPUs})
 	}
 	for i := range domains {
-		h.addDomain(&domains[i], sockets, source)
+		h.addDomain(&domains[i], sockets)
 	}
 	for i := range h.domains {
 		for k := range i {
@@ -67,17 +75,10 @@ func NewHost(t *cluster.NodeType, source string, sockets []Socket, domains []Dom
 			}
 		}
 	}
-	return h, left
+	return h
 }
 
-func (h *Host) addSocket(s *Socket, source string) {
-	info := s.Info
-	info.Cores = s.CPUs.String()
-	d := cluster.Device{Kind: cluster.Socket, Index: s.Index, Parent: -1, CPU: &info, Model: Fact(s.Model, source)}
-	h.sockets = append(h.sockets, placed{h.t.Add(d), s.Index, s.CPUs})
-}
-
-func (h *Host) addDomain(n *Domain, sockets []Socket, source string) {
+func (h *Host) addDomain(n *Domain, sockets []Socket) {
 	info := cluster.CPUInfo{}
 	parent := -1
 	for k, s := range h.sockets {
@@ -93,7 +94,7 @@ func (h *Host) addDomain(n *Domain, sockets []Socket, source string) {
 		break
 	}
 	info.Cores = n.CPUs.String()
-	info.Memory = Fact(n.Memory, source)
+	info.Memory = Fact(n.Memory, h.source)
 	d := cluster.Device{Kind: cluster.NUMA, Index: n.Index, Parent: parent, CPU: &info}
 	h.domains = append(h.domains, placed{h.t.Add(d), n.Index, n.CPUs})
 }
@@ -142,10 +143,10 @@ func single(parts []placed, is func(placed) bool) int {
 }
 
 // NUMA is the number of a NUMA domain's device, unknown when at is none.
-func (h *Host) NUMA(at int, source string) cluster.Fact[int] {
+func (h *Host) NUMA(at int) cluster.Fact[int] {
 	for _, d := range h.domains {
 		if d.at == at {
-			return cluster.FromRead(d.index, source)
+			return cluster.FromRead(d.index, h.source)
 		}
 	}
 	return cluster.Fact[int]{}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/unit"
 )
 
@@ -70,9 +71,5 @@ func ParseGTs(s string) float64 {
 // ParseLanes reads a link width. 0 (link down) and 255 (an answer of all ones,
 // from a device that is not there) are unknown.
 func ParseLanes(s string) int {
-	v, err := strconv.Atoi(strings.TrimSpace(s))
-	if err != nil || v < 1 || v > 32 {
-		return 0
-	}
-	return v
+	return num.Or(s, 1, 32, 0)
 }

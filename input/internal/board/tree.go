@@ -49,54 +49,38 @@ type Root struct {
 // What does not: any other port; and a switch right below the host bridge that
 // leads to a single GPU or NIC or further switch (the one inside some GPUs), for
 // no path class depends on it. Its link speeds still bound the way.
-func Grow(t *cluster.NodeType, source string, roots []Root) Report {
-	g := &grower{t: t, source: source}
+func (g *Host) Grow(roots []Root) {
 	for _, r := range roots {
 		kids := relevant(r.Kids, 0)
-		if len(kids) == 0 || len(t.Devices) >= maxTree {
+		if len(kids) == 0 || len(g.t.Devices) >= maxTree {
 			g.Left += countEnds(kids)
 			continue
 		}
-		at := t.Add(cluster.Device{Kind: cluster.RootComplex, Label: r.Label, Index: -1, Parent: r.Above})
-		if r.Above >= 0 && t.Devices[r.Above].Kind == cluster.NUMA {
-			t.Connect(cluster.Link{A: r.Above, B: at, Kind: cluster.OnDie})
+		at := g.t.Add(cluster.Device{Kind: cluster.RootComplex, Label: r.Label, Index: -1, Parent: r.Above})
+		if r.Above >= 0 && g.t.Devices[r.Above].Kind == cluster.NUMA {
+			g.t.Connect(cluster.Link{A: r.Above, B: at, Kind: cluster.OnDie})
 		}
 		if r.Above < 0 {
-			g.Adrift += countEnds(kids)
+			g.adrift += countEnds(kids)
 		}
 		g.below(at, true, kids)
 	}
 	g.addEnds()
-	return g.Report
-}
-
-// Report says what a tree's readers should warn of.
-type Report struct {
-	Left    int // GPUs and NICs left out for want of room
-	Resting int // GPUs whose links rested; their rates are left unknown
-	Adrift  int // GPUs and NICs below a host bridge of unknown NUMA domain
 }
 
 // Warn says what matters to a reader of the tree: where there is no GPU, nothing depends on where a NIC is.
-func (r *Report) Warn(f *cluster.Fragment, host string, t *cluster.NodeType) {
-	if r.Left > 0 {
-		f.Warnf(0, host, "%d sockets, NUMA nodes, GPUs or NICs more than any machine has; left out", r.Left)
+func (g *Host) Warn(f *cluster.Fragment, host string) {
+	if g.Left > 0 {
+		f.Warnf(0, host, "%d sockets, NUMA nodes, GPUs or NICs more than any machine has; left out", g.Left)
 	}
-	if r.Resting > 0 {
+	if g.resting > 0 {
 		f.Warnf(0, host, "the PCIe links of %d GPUs ran at first- or second-generation speed, as they do while a GPU "+
-			"is idle; their rates are unknown until read under load", r.Resting)
+			"is idle; their rates are unknown until read under load", g.resting)
 	}
-	if r.Adrift > 0 && t.Count(cluster.GPU) > 0 {
+	if g.adrift > 0 && g.t.Count(cluster.GPU) > 0 {
 		f.Warnf(0, host, "%d GPUs and NICs are below host bridges that belong to no one NUMA node; their distance to the "+
-			"others is unknown", r.Adrift)
+			"others is unknown", g.adrift)
 	}
-}
-
-type grower struct {
-	t      *cluster.NodeType
-	source string
-	ends   []end
-	Report
 }
 
 // end is a GPU or NIC that waits for its number.
@@ -136,7 +120,7 @@ func countEnds(kids []*Func) int {
 
 // below hangs functions of a host bridge's or switch's own bus: ports, and ends
 // built into it.
-func (g *grower) below(parent int, top bool, kids []*Func) {
+func (g *Host) below(parent int, top bool, kids []*Func) {
 	for _, k := range kids {
 		switch {
 		case !k.Bridge:
@@ -160,7 +144,7 @@ func (g *grower) below(parent int, top bool, kids []*Func) {
 
 // hang places what is at the far end of a link: a GPU or NIC, or the upstream
 // port of a switch.
-func (g *grower) hang(parent int, top bool, f *Func, wire Wire) {
+func (g *Host) hang(parent int, top bool, f *Func, wire Wire) {
 	if !f.Bridge {
 		g.ends = append(g.ends, end{f.Device, parent, wire})
 		return
@@ -188,7 +172,7 @@ func onlyWay(f *Func) (*Func, Wire) {
 	return k.Kids[0], k.Wire.With(k.Kids[0].Wire)
 }
 
-func (g *grower) addSwitch(parent int, f *Func, wire Wire, label string) int {
+func (g *Host) addSwitch(parent int, f *Func, wire Wire, label string) int {
 	if len(g.t.Devices) >= maxTree {
 		return parent
 	}
@@ -203,7 +187,7 @@ func (g *grower) addSwitch(parent int, f *Func, wire Wire, label string) int {
 }
 
 // addEnds adds GPUs and NICs in the order that gives them their numbers.
-func (g *grower) addEnds() {
+func (g *Host) addEnds() {
 	slices.SortStableFunc(g.ends, func(a, b end) int { return order(a.dev, b.dev) })
 	for _, e := range g.ends {
 		if len(g.t.Devices) >= maxTree {
@@ -211,7 +195,7 @@ func (g *grower) addEnds() {
 			continue
 		}
 		if e.dev.Kind == cluster.GPU && e.wire.resting() {
-			g.Resting++
+			g.resting++
 			e.wire.Rate = 0
 		}
 		e.dev.Parent = e.parent
@@ -246,12 +230,11 @@ func plain(d *cluster.Device) int {
 	return 0
 }
 
-// AddNIC adds a NIC that is not on PCI, or of which the place is unknown, below
-// a NUMA domain's device or, with -1, at the top.
-func AddNIC(t *cluster.NodeType, d cluster.Device, above int) {
-	d.Parent = above
-	at := t.Add(d)
-	if above >= 0 && t.Devices[above].Kind == cluster.NUMA {
-		t.Connect(cluster.Link{A: above, B: at, Kind: cluster.PCIe})
+// AddNIC adds a NIC that is not on PCI, or of which the place is unknown, below the only NUMA domain or, where there are
+// several, at the top.
+func (g *Host) AddNIC(d cluster.Device) {
+	d.Parent = g.Only()
+	if at := g.t.Add(d); d.Parent >= 0 {
+		g.t.Connect(cluster.Link{A: d.Parent, B: at, Kind: cluster.PCIe})
 	}
 }

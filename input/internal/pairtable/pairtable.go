@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/warn"
 )
 
@@ -151,8 +152,8 @@ func isNoFigure(s string) bool { _, ok := Figure(s); return !ok }
 
 // Number reads the number of a device.
 func Number(s string) (int, bool) {
-	n, err := strconv.Atoi(s)
-	return n, err == nil && n >= 0 && n < MaxDevices
+	n := num.Or(s, 0, MaxDevices-1, -1)
+	return n, n >= 0
 }
 
 // Figure reads one figure; N/A is not a number.

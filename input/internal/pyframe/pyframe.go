@@ -17,8 +17,14 @@ const (
 	Own                   // the program
 )
 
+// folders of PyTorch's and Python's own.
+var folders = []string{
+	"/torch/distributed/", "/torch/_", "/torch/nn/", "/torch/autograd/", "/torch/utils/", "/lib/python",
+}
+
 // modules of Python that programs wait in. py-spy prints them without a folder.
 var modules = []string{
+	"torch/",
 	"threading.py", "selectors.py", "socket.py", "queue.py", "subprocess.py", "ssl.py", "runpy.py", "contextlib.py",
 	"multiprocessing/", "concurrent/", "asyncio/", "importlib/", "<frozen ",
 }
@@ -30,12 +36,8 @@ func Of(file string) Origin {
 	switch {
 	case ok && !strings.HasPrefix(installed, "torch/"):
 		return Package
-	case ok, strings.HasPrefix(file, "torch/"), strings.Contains(file, "/torch/distributed/"),
-		strings.Contains(file, "/torch/_"), strings.Contains(file, "/torch/nn/"),
-		strings.Contains(file, "/torch/autograd/"), strings.Contains(file, "/torch/utils/"),
-		strings.Contains(file, "/lib/python"), file == "":
-		return Library
-	case slices.ContainsFunc(modules, func(m string) bool { return strings.HasPrefix(file, m) }):
+	case ok, file == "", slices.ContainsFunc(folders, func(f string) bool { return strings.Contains(file, f) }),
+		slices.ContainsFunc(modules, func(m string) bool { return strings.HasPrefix(file, m) }):
 		return Library
 	}
 	return Own

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	shapes "busbar.dev/internal/lines"
+	textlines "busbar.dev/internal/lines"
 	"busbar.dev/internal/test/corpus"
 )
 
@@ -125,7 +125,7 @@ func checkRecords(t *testing.T, text string, facts map[string]any) {
 	}
 	got := map[string]int{}
 	for _, w := range warns {
-		got[shapes.Shape(w[:min(len(w), 200)])]++
+		got[textlines.Shape(w[:min(len(w), 200)])]++
 	}
 	want, _ := facts["warns"].(map[string]any)
 	if len(got) != len(want) {

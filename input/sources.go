@@ -3,6 +3,7 @@ package input
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -139,9 +140,7 @@ type Contribution struct {
 
 // Contributions lists what each source gave. Views on a fabric that another source describes are called so.
 func Contributions(read []Source) []Contribution {
-	cabled := slices.ContainsFunc(read, func(s Source) bool {
-		return slices.ContainsFunc(s.Fragments, func(f *cluster.Fragment) bool { return f.Network.Cabled() })
-	})
+	cabled := otherNetwork(read, -1, true)
 	var list []Contribution
 	for i := range read {
 		s := &read[i]
@@ -198,7 +197,7 @@ func arrange(read []Source) error {
 		}
 		c := &s.Fragments[0].Cluster
 		if len(s.Hosts) > 0 {
-			if others(read, i, func(f *cluster.Fragment) bool { return f.Format != "preset" && len(f.Network.Links) > 0 }) {
+			if otherNetwork(read, i, false) {
 				c.Network = cluster.Network{}
 			}
 			continue
@@ -218,7 +217,7 @@ func arrange(read []Source) error {
 			for h := range c.Hosts {
 				c.Hosts[h].Name = names[h]
 			}
-			if others(read, i, func(f *cluster.Fragment) bool { return f.Network.Cabled() }) {
+			if otherNetwork(read, i, true) {
 				c.Network = cluster.Network{}
 			}
 			continue
@@ -238,24 +237,32 @@ func arrange(read []Source) error {
 // said of their nodes must come from elsewhere.
 func bareHosts(read []Source, i int) []string {
 	var names []string
-	for k := range read {
-		if k == i {
-			continue
+	for _, f := range others(read, i) {
+		if hasGPUs(f) {
+			return nil
 		}
-		for _, f := range read[k].Fragments {
-			if hasGPUs(f) {
-				return nil
-			}
-			names = append(names, namesOf(f)...)
-		}
+		names = append(names, namesOf(f)...)
 	}
 	return slices.Compact(natural.Sort(names))
 }
 
-// others reports whether a fragment of a source other than number i is such.
-func others(read []Source, i int, is func(*cluster.Fragment) bool) bool {
-	for k := range read {
-		if k != i && slices.ContainsFunc(read[k].Fragments, is) {
+// others are the fragments of the sources but number i, with their sources.
+func others(read []Source, i int) iter.Seq2[*Source, *cluster.Fragment] {
+	return func(yield func(*Source, *cluster.Fragment) bool) {
+		for k := range read {
+			for _, f := range read[k].Fragments {
+				if k != i && !yield(&read[k], f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// otherNetwork reports whether a fragment of a source other than number i describes a network.
+func otherNetwork(read []Source, i int, cabled bool) bool {
+	for _, f := range others(read, i) {
+		if cabled && f.Network.Cabled() || !cabled && f.Format != "preset" && len(f.Network.Links) > 0 {
 			return true
 		}
 	}
@@ -368,14 +375,9 @@ func HostOf(path string) string {
 
 // othersNameHosts reports whether a source other than number i names hosts.
 func othersNameHosts(read []Source, i int) bool {
-	for k := range read {
-		if k == i || read[k].Preset && len(read[k].Hosts) == 0 {
-			continue
-		}
-		for _, f := range read[k].Fragments {
-			if len(namesOf(f)) > 0 {
-				return true
-			}
+	for s, f := range others(read, i) {
+		if (!s.Preset || len(s.Hosts) > 0) && len(namesOf(f)) > 0 {
+			return true
 		}
 	}
 	return false

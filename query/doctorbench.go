@@ -351,8 +351,8 @@ func (q *DoctorBench) op(name string) (op coll.Kind, err error) {
 // that the model was fitted on; "" where they are not.
 func unsure(t *nccltests.Table) string {
 	switch {
-	case t.Params.Iters > 0 && t.Params.Iters < 10:
-		return fmt.Sprintf("%d iterations are few for small messages", t.Params.Iters)
+	case t.Iters > 0 && t.Iters < 10:
+		return fmt.Sprintf("%d iterations are few for small messages", t.Iters)
 	case t.Library == "":
 		return "the output does not name the release of NCCL, on which latency depends"
 	}

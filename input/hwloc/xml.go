@@ -1,13 +1,13 @@
 package hwloc
 
 import (
-	"bytes"
 	"html"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"busbar.dev/input/internal/tags"
+	"busbar.dev/internal/lazyre"
 )
 
 // Limits on a text.
@@ -18,22 +18,10 @@ const (
 )
 
 // Match reports whether the text holds an hwloc XML document.
-func Match(data []byte) bool {
-	for {
-		_, after, found := bytes.Cut(data, []byte("<topology"))
-		if !found {
-			return false
-		}
-		data = after
-		// libvirt has an element of this name too; only hwloc's begins with the
-		// machine as an object.
-		head := data[:min(len(data), 4096)]
-		k := bytes.Index(head, []byte("<object"))
-		if k >= 0 && bytes.Contains(head[k:], []byte("type=\"")) && !bytes.Contains(head[:k], []byte("</")) {
-			return true
-		}
-	}
-}
+func Match(data []byte) bool { return machineFirst.Match(data) }
+
+// machineFirst tells hwloc's element from libvirt's of this name: only hwloc's begins with the machine as an object.
+var machineFirst = lazyre.New(`<topology(?:[^<]|<[^/])*?<object[^>]*type="`)
 
 // object is one of hwloc's tree.
 type object = tags.Element

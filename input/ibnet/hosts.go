@@ -30,7 +30,9 @@ type machine struct {
 func (f *fabric) addHosts() {
 	types, used := cluster.Types{}, names{}
 	for _, m := range f.machines() {
-		slices.SortStableFunc(m.nics, f.cardOrder)
+		slices.SortStableFunc(m.nics, func(x, y adapter) int { // mlx5_9 before mlx5_10, and cards without a label by GUID
+			return cmp.Or(natural.Compare(x.label, y.label), cmp.Compare(f.nodes[x.nodes[0]].guid, f.nodes[y.nodes[0]].guid))
+		})
 		h := len(f.out.Hosts)
 		types.AddNode(f.out, used.freeName(m.name, ""), f.nodeType(m.nics))
 		for k, nic := range m.nics {
@@ -44,11 +46,6 @@ func (f *fabric) addHosts() {
 	for _, t := range f.out.Types {
 		t.Name = given.freeName(t.Name, "")
 	}
-}
-
-// cardOrder puts mlx5_9 before mlx5_10, and cards without a label by their GUID.
-func (f *fabric) cardOrder(x, y adapter) int {
-	return cmp.Or(natural.Compare(x.label, y.label), cmp.Compare(f.nodes[x.nodes[0]].guid, f.nodes[y.nodes[0]].guid))
 }
 
 // machines lists the hosts by name. Aggregation nodes and routers are none.

@@ -1,7 +1,6 @@
 package ibnet
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -9,16 +8,8 @@ import (
 	"busbar.dev/internal/lazyre"
 )
 
-// makers are words that mark a description as the maker's text rather than a
-// name somebody gave.
-var makers = []string{
-	"Mellanox", "Technologies", "Voltaire", "ConnectX", "Infiniscale", "InfiniScale", "QLogic", "NVIDIA",
-}
-
-func makersText(desc string) bool {
-	return partNumber.MatchString(desc) ||
-		slices.ContainsFunc(makers, func(m string) bool { return strings.Contains(desc, m) })
-}
+// makersText marks a description as the maker's text rather than a name somebody gave.
+var makersText = lazyre.New(`^MT\d{4}|Mellanox|Technologies|Voltaire|ConnectX|Infini[sS]cale|QLogic|NVIDIA`)
 
 // partNumber begins with MT and at least four digits.
 var partNumber = lazyre.New(`^MT\d{4}`)
@@ -38,7 +29,7 @@ func hostOf(desc string) (host, label string) {
 		return "", ""
 	case two && deviceLabel.MatchString(rest) && !partNumber.MatchString(first):
 		return first, rest
-	case makersText(desc):
+	case makersText.MatchString(desc):
 		return "", ""
 	case !two:
 		return desc, ""
@@ -67,7 +58,7 @@ func switchOf(desc string) (name, model string) {
 			return name, model
 		}
 	}
-	if !makersText(desc) {
+	if !makersText.MatchString(desc) {
 		return desc, ""
 	}
 	first, _, _ := strings.Cut(desc, " ")

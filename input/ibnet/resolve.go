@@ -52,7 +52,9 @@ func (f *fabric) find(far looseEnd, byLID map[int]int) int {
 	if ok {
 		return n
 	}
-	if far.kind = anAdapter; looksLikeSwitch(far.desc, far.num) {
+	far.kind = anAdapter // as its description says, for it has no lines of its own
+	_, label := hostOf(far.desc)
+	if name, _ := switchOf(far.desc); label == "" && (far.num > 2 || name != "") {
 		far.kind, far.guid = aSwitch, far.portGUID
 	}
 	n = f.addNode(far.end, far.line, false)
@@ -60,15 +62,6 @@ func (f *fabric) find(far looseEnd, byLID map[int]int) int {
 		byLID[far.lid] = n
 	}
 	return n
-}
-
-// looksLikeSwitch guesses the kind of a node that has no lines of its own.
-func looksLikeSwitch(desc string, port int) bool {
-	if _, label := hostOf(desc); label != "" {
-		return false
-	}
-	name, _ := switchOf(desc)
-	return port > 2 || name != ""
 }
 
 // guessKinds settles what -l does not say. An adapter has a GUID for each port

@@ -14,15 +14,10 @@ import (
 // Label keys that name switches, by tier. topograph has renamed its keys
 // twice: block, spine and datacenter became leaf, spine and core, and then
 // tier-N, last under a name of its own.
-var fabricKeys = []struct {
-	key  string
-	tier int
-}{
-	{"network.topology.nvidia.com/leaf", 0},
-	{"network.topology.nvidia.com/block", 0},
-	{"network.topology.nvidia.com/spine", 1},
-	{"network.topology.nvidia.com/core", 2},
-	{"network.topology.nvidia.com/datacenter", 2},
+var fabricKeys = [][]string{
+	{"network.topology.nvidia.com/leaf", "network.topology.nvidia.com/block"},
+	{"network.topology.nvidia.com/spine"},
+	{"network.topology.nvidia.com/core", "network.topology.nvidia.com/datacenter"},
 }
 
 var tierPrefixes = []string{"network.topology.nvidia.com/tier-", "fabric.topograph.run/tier-"}
@@ -76,9 +71,9 @@ func (o *objects) place(t *switchtree.Tree) {
 // fabric lists the switches that a node's labels name, lowest first.
 func fabric(n *node) []switchtree.Level {
 	byTier := map[int]string{}
-	for _, k := range fabricKeys {
-		if v := n.label(k.key); v != "" && byTier[k.tier] == "" {
-			byTier[k.tier] = v
+	for tier, keys := range fabricKeys {
+		if chain := chainOf(n, keys); len(chain) > 0 {
+			byTier[tier] = chain[0].val
 		}
 	}
 	layers := map[int]string{}
@@ -149,20 +144,11 @@ func chainOf(n *node, keys []string) []level {
 
 // isKnown reports whether all keys of a Topology are read anyway.
 func isKnown(keys []string) bool {
-	for _, k := range keys {
-		known := k == hostname || k == gceHost || strings.HasPrefix(k, awsLayer) ||
-			strings.HasPrefix(k, tierPrefixes[0]) || strings.HasPrefix(k, tierPrefixes[1])
-		for _, f := range fabricKeys {
-			known = known || f.key == k
-		}
-		for _, family := range slices.Concat(acceleratorKeys, groupKeys) {
-			known = known || slices.Contains(family, k)
-		}
-		if !known {
-			return false
-		}
-	}
-	return true
+	known := slices.Concat(slices.Concat(fabricKeys, acceleratorKeys, groupKeys, [][]string{{hostname, gceHost}})...)
+	return !slices.ContainsFunc(keys, func(k string) bool {
+		return !slices.Contains(known, k) && !slices.ContainsFunc(append(tierPrefixes, awsLayer),
+			func(p string) bool { return strings.HasPrefix(k, p) })
+	})
 }
 
 // groupings collects groupings before they get names: a rack r1 in block b1 and

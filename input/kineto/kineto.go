@@ -15,23 +15,18 @@ import (
 	"strings"
 
 	"busbar.dev/coll"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/result/trace"
 	"busbar.dev/unit"
 )
 
 // Match reports a trace by its beginning.
 func Match(head []byte) bool {
-	head = bytes.TrimSpace(head)
-	if !bytes.HasPrefix(head, []byte("{")) {
-		return false
-	}
-	for _, word := range []string{`"traceEvents"`, `"schemaVersion"`, `"deviceProperties"`, `"distributedInfo"`} {
-		if bytes.Contains(head, []byte(word)) {
-			return !bytes.Contains(head, []byte(`"busbar`))
-		}
-	}
-	return false
+	return bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) && traceKey.Match(head) &&
+		!bytes.Contains(head, []byte(`"busbar`))
 }
+
+var traceKey = lazyre.New(`"(?:traceEvents|schemaVersion|deviceProperties|distributedInfo)"`)
 
 // Read reads the trace of one rank.
 func Read(name string, r io.Reader) (*trace.Trace, error) {

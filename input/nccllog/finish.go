@@ -110,17 +110,10 @@ func (c *Reader) finishHosts() {
 	}
 	for _, k := range c.ranks {
 		fix(&k.Host)
-		k.at = Seat{}
 	}
 	for i := range c.log.NICs {
 		fix(&c.log.NICs[i].Host)
 	}
-	for i := range c.log.Seats {
-		fix(&c.log.Seats[i].Host)
-	}
-	slices.SortFunc(c.log.Seats, func(a, b Seat) int {
-		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.PCI, b.PCI), cmp.Compare(a.Net, b.Net))
-	})
 	for i := range c.log.Connections {
 		fix(&c.log.Connections[i].Host)
 	}

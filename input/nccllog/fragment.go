@@ -27,7 +27,6 @@ func (l *Log) Fragment() *cluster.Fragment {
 	}
 	l.addGPUs(f, vendor, hosts)
 	l.addNICs(hosts)
-	l.addSeats(vendor, hosts)
 	types := cluster.Types{}
 	for _, h := range l.Hosts {
 		if t := hosts[h]; len(t.Devices) > 0 {

@@ -24,7 +24,6 @@ type Log struct {
 	Phantoms    map[string]string // names that were torn or that text ran into, and the hosts they stand for
 	Comms       []Comm
 	NICs        []NIC
-	Seats       []Seat
 	Connections []Connection
 
 	// Dropped counts what a bound kept out, by kind.
@@ -56,7 +55,6 @@ type Rank struct {
 	Rings                []Ring
 	Trees                []TreeNode
 
-	at    Seat // how far the topology has come that it prints
 	plans bool // it printed plans: channels, rings, graphs, a tuning table
 }
 

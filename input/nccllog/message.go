@@ -47,8 +47,6 @@ var shapes = []shape{
 	{"Ring ", " via ", parseConnection},        // 2.4-2.5
 	{"", "comm 0x", parseComm},                 // all
 	{"Init timings", " rank ", parseInitTimes}, // 2.22+
-	{"CPU/", " (", parseVertex},                // 2.5+, a socket of the topology that GRAPH prints
-	{"+ ", " - ", parseVertex},                 // 2.5+, what hangs on it
 	{"", " to ", parseSetting},                 // all, and aws-ofi-nccl
 }
 

@@ -306,19 +306,3 @@ func TestLinesStop(t *testing.T) {
 		t.Errorf("%d bytes were left, now %d", left, in.Len())
 	}
 }
-
-// A log whose beginning was cut off names no rank's GPU: the topology that GRAPH prints does, below its sockets.
-func TestTopologyOfCutLog(t *testing.T) {
-	const head = "n4:7:9 [1] NCCL INFO "
-	f, err := Read("x", strings.NewReader(head+"=== System : maxBw 12.0 totalBw 24.0 ===\n"+head+"CPU/1 (1/2/-1)\n"+
-		head+"+ PCI[24.0] - GPU/9B000 (4)\n"+head+"+ PCI[24.0] - NIC/9C000\n"+
-		head+"              + NET[12.5] - NET/0 (3c71/1/12.500000)\n"))
-	if err != nil || len(f.Types) != 1 || len(f.Types[0].Devices) != 2 {
-		t.Fatalf("%+v, %v", f, err)
-	}
-	gpu, nic := f.Types[0].Devices[0], f.Types[0].Devices[1]
-	if gpu.PCI != "0000:9b:00.0" || gpu.GPU.NUMA.Value != 1 || nic.PCI != "0000:9c:00.0" ||
-		nic.NIC.Rate().Value != 12.5e9 {
-		t.Errorf("%+v, %+v", gpu, nic)
-	}
-}

@@ -44,7 +44,6 @@ type Reader struct {
 	versions, unknown counter
 	nics              map[[3]string]int
 	conns             map[connKey]bool
-	seats             map[Seat]bool
 }
 
 // host is a host and what tells it from a name run together with other text.
@@ -69,7 +68,6 @@ func NewReader() *Reader {
 		ends:     map[string][]Pos{},
 		nics:     map[[3]string]int{},
 		conns:    map[connKey]bool{},
-		seats:    map[Seat]bool{},
 	}
 }
 
@@ -165,8 +163,6 @@ func (c *Reader) message(r *Record) bool {
 		c.comm(r, m)
 	case *InitTimes:
 		c.initTimes(r, m)
-	case *Vertex:
-		c.vertex(r, m)
 	case *Ring, Trees:
 		c.plan(r, m)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"busbar.dev/internal/lazyre"
-	"busbar.dev/internal/lines"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -53,16 +52,6 @@ var forms = []form{
 }
 
 var binarySize = lazyre.New(`^([\d._]+)([KMGT]?)`)
-
-// matchForms reports a text with such a table.
-func matchForms(data []byte) bool {
-	for i := range forms {
-		if f := &forms[i]; lines.Find(data, f.word, func(text string) bool { return f.head.MatchString(heading(text)) }) {
-			return true
-		}
-	}
-	return false
-}
 
 // heading is a line without what people put before it.
 func heading(text string) string {

@@ -14,9 +14,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 	"busbar.dev/internal/words"
 	"busbar.dev/result"
@@ -55,6 +57,7 @@ type Table struct {
 	Version string // of nccl-tests
 	Library string // NCCL's version code, 22907, or its release as its log names it
 	GPUs    int    // a thread, as the line "# nThread 1 nGpus 8 …" says; -1 without one
+	Iters   int    // as that line says; 0 unknown
 	Ranks   []Rank
 	// Sweeps are the rows: one sweep, and several where the run took several types, reductions
 	// or roots. A row without a time is a point without one.
@@ -98,9 +101,10 @@ func Match(data []byte) bool {
 		bytes.Contains(data[i:min(len(data), i+300)], []byte("(elements)")) {
 		return true
 	}
-	return matchForms(data) || lines.Find(data, "Rank ", func(text string) bool {
-		return rankLine.MatchString(heading(text))
-	})
+	has := func(word string, head *lazyre.Regexp) bool {
+		return lines.Find(data, word, func(text string) bool { return head.MatchString(heading(text)) })
+	}
+	return has("Rank ", rankLine) || slices.ContainsFunc(forms, func(f form) bool { return has(f.word, f.head) })
 }
 
 // Read turns the output into a fragment: hosts with the GPUs that took part.

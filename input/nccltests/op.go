@@ -23,17 +23,6 @@ func opOf(program string) coll.Kind {
 	return coll.None
 }
 
-// programIn is the last program of nccl-tests that a command line names.
-func programIn(text string) string {
-	program := ""
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" /`\"'=,[]", r) }) {
-		if opOf(word) != coll.None {
-			program = word
-		}
-	}
-	return program
-}
-
 // nameOps decides what the tables measured: the program if the text names it, else what only one collective prints;
 // of sizes too small to tell, what those of the same ranks and columns are, where these are all of one.
 func (o *Output) nameOps() {
@@ -61,19 +50,6 @@ func (o *Output) nameOps() {
 	}
 }
 
-// ranksOf is how many ranks give such a factor between busbw and algbw, (n-1)/n or twice that; 0 where several numbers
-// or none do.
-func ranksOf(factor float64) int {
-	if factor > 1 {
-		factor /= 2
-	}
-	n := math.Round(1 / (1 - factor))
-	if factor < 0.6 || n > 32 || math.Abs((n-1)/n-factor) > 0.1/(n*n) {
-		return 0
-	}
-	return int(n)
-}
-
 // opByColumns tells collectives apart by their reduction, their root and the
 // factor between busbw and algbw. All-gather and all-to-all look alike, and so
 // do gather and scatter; those stay unknown.
@@ -83,9 +59,6 @@ func (t *Table) opByColumns() coll.Kind {
 		return coll.None
 	}
 	factor := float64(p.Out.PrintedBus / p.Out.PrintedAlg)
-	if t.NRanks() == 0 {
-		t.world = ranksOf(factor)
-	}
 	n := float64(t.NRanks())
 	if n < 2 {
 		return coll.None

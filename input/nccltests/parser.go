@@ -124,7 +124,12 @@ func (p *parser) line(num int, text string) {
 		p.starting(num, body)
 	case strings.HasPrefix(body, "Rank ") && p.rank(num, body):
 	case strings.HasPrefix(body, "Out of bounds values"), strings.HasPrefix(body, "Avg bus bandwidth"):
-		p.footer(num, body)
+		if strings.Contains(body, ":") { // "Avg bus bandwidth    : 68.4" and its like
+			p.endRow()
+			if t := p.table(num); t != nil {
+				t.ended = true
+			}
+		}
 	case strings.Contains(body, "algbw") && p.columns(num, body):
 	case strings.HasPrefix(body, "(") && p.units(num, body):
 	case strings.Contains(t, "Test NCCL failure") || strings.Contains(t, "Test CUDA failure") ||
@@ -137,7 +142,8 @@ func (p *parser) line(num int, text string) {
 	}
 }
 
-var paramsLine = lazyre.New(`^nThread \d+ nGpus (\d{1,9})`)
+// Before "iters:" stands a digit, and neither "warmup" nor "agg".
+var paramsLine = lazyre.New(`^nThread \d+ nGpus (\d{1,9})(?:.*\d iters: (\d{1,9}))?`)
 
 // params begins a run.
 func (p *parser) params(num int, body string) {
@@ -149,6 +155,7 @@ func (p *parser) params(num int, body string) {
 	t.GPUs = -1
 	if m := paramsLine.FindStringSubmatch(body); m != nil {
 		t.GPUs, _ = strconv.Atoi(m[1])
+		t.Iters, _ = strconv.Atoi(m[2])
 	}
 }
 
@@ -232,15 +239,4 @@ func (p *parser) rank(num int, body string) bool {
 		p.hosts[r.Host] = true
 	}
 	return true
-}
-
-// footer reads "Avg bus bandwidth    : 68.4" and its like.
-func (p *parser) footer(num int, body string) {
-	if !strings.Contains(body, ":") {
-		return
-	}
-	p.endRow()
-	if t := p.table(num); t != nil {
-		t.ended = true
-	}
 }

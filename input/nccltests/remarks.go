@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/coll"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -73,7 +74,11 @@ func (r *remarks) remark(text string) (found bool) {
 
 // commanded reads a command line of nccl-tests. Without a launcher it is one process, on one node.
 func (r *remarks) commanded(text string) {
-	r.program = cmp.Or(programIn(text), r.program)
+	for word := range strings.FieldsFuncSeq(text, func(c rune) bool { return strings.ContainsRune(" /`\"'=,[]", c) }) {
+		if opOf(word) != coll.None {
+			r.program = word
+		}
+	}
 	r.serial, _ = strconv.Atoi(perThread.FindStringSubmatch(text + " -g 1")[1])
 	if r.layout = (shape{1, r.serial}); strings.Contains(text, "run ") { // mpirun, srun
 		r.layout = shape{}

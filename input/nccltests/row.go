@@ -230,10 +230,7 @@ func allFigures(f []string) bool {
 
 // figure reads a number as C prints it, "-nan" included.
 func figure(s string) (float64, bool) {
-	if s == "-nan" {
-		s = "nan"
-	}
-	v, err := strconv.ParseFloat(s, 64)
+	v, err := strconv.ParseFloat(strings.Replace(s, "-nan", "nan", 1), 64)
 	return v, err == nil
 }
 

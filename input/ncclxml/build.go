@@ -40,7 +40,16 @@ type place struct {
 func (b *builder) build() *cluster.NodeType {
 	b.t = &cluster.NodeType{Name: b.sys.Get("name"), Tree: cluster.Read}
 	b.trays, b.at, b.roots = map[string]int{}, map[place]int{}, map[place]int{}
-	b.dialect()
+	b.src = formatNCCL
+	version := b.sys.Get("version")
+	b.rccl = version == "2" || amd(b.sys)
+	switch {
+	case b.rccl:
+		b.src = formatRCCL
+		b.f.Format = formatRCCL
+	case version != "1":
+		b.f.Warnf(b.sys.Line, "", "system version %q; NCCL takes 1 and RCCL 2", version)
+	}
 	cpus := b.numas()
 	var software ifname.Software // NCCL lists those that have an address
 	for _, c := range cpus {
@@ -92,20 +101,6 @@ func (b *builder) lackLinks() {
 	b.f.Warnf(b.sys.Line, "", "boards join %s by NVLink, and the file shows no such link, so that these are PCIe's "+
 		"paths: %s",
 		g.Title, what)
-}
-
-// dialect decides between NCCL's and RCCL's form.
-func (b *builder) dialect() {
-	b.src = formatNCCL
-	version := b.sys.Get("version")
-	b.rccl = version == "2" || amd(b.sys)
-	switch {
-	case b.rccl:
-		b.src = formatRCCL
-		b.f.Format = formatRCCL
-	case version != "1":
-		b.f.Warnf(b.sys.Line, "", "system version %q; NCCL takes 1 and RCCL 2", version)
-	}
 }
 
 // amd reports whether an element only RCCL writes is below e.

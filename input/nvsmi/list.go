@@ -24,8 +24,7 @@ func MatchList(data []byte) bool {
 		named = named || g != nil
 		return g != nil && g.UUID != ""
 	}) || named && gather.Find(data, "Link ", func(text string) bool {
-		_, ok := linkLine(text)
-		return ok || linkErrors.MatchString(text)
+		return linkState.MatchString(text) || linkErrors.MatchString(text)
 	})
 }
 
@@ -59,14 +58,14 @@ func (l *reader) listLine(prefix, text string, num int) bool {
 		}
 		return true
 	}
-	active, ok := linkLine(text)
-	if !ok {
+	m := linkState.FindStringSubmatch(text)
+	if m == nil {
 		return false
 	}
 	l.format = nvlinkFormat
 	if g.GPU.Links < 1024 {
 		g.GPU.Links++
-		if !active {
+		if m[1] == "" {
 			g.down++
 		}
 	}
@@ -95,12 +94,7 @@ func gpuLine(text string, line int) *gpu {
 // migLine is "  MIG 3g.20gb     Device  0: (UUID: MIG-…)", of a UUID that was not blotted out.
 var migLine = lazyre.New(`^\s*MIG (\S{1,32})\s+Device\s+(\d{1,2}):\s+\(UUID: (?:(` + uuids + `)|.*)\)`)
 
-// linkLine reads "Link 3: 26.562 GB/s" and "Link 3: <inactive>".
-func linkLine(text string) (active, ok bool) {
-	m := linkState.FindStringSubmatch(text)
-	return m != nil && m[1] != "", m != nil
-}
-
+// linkState is "Link 3: 26.562 GB/s" and "Link 3: <inactive>".
 var linkState = lazyre.New(`^\s*Link \d+:\s+(?:([1-9][\d.]*) GB/s|(?i:<inactive>))\s*$`)
 
 // linkErrors is a counter of nvlink -e: "Link 1: Replay Errors: 12".

@@ -41,8 +41,9 @@ func (s *reader) smiLine(prefix, text string, num int) bool {
 		s.at[host] = s.noteGPU(host, g)
 		return true
 	}
-	if g, total := s.at[host], smiMemory(cells[1]); g != nil && total > 0 {
-		g.GPU.Memory = board.Fact(total, "")
+	_, total, _ := strings.Cut(cells[1], "MiB /") // "  0MiB /  81559MiB "
+	if g, memory := s.at[host], mebibytes(strings.TrimSpace(total)); g != nil && memory > 0 {
+		g.GPU.Memory = board.Fact(memory, "")
 		s.at[host] = nil
 	}
 	return true
@@ -69,12 +70,6 @@ func smiGPU(cells []string, line int) *gpu {
 	}
 	g.Model = cluster.FromRead(strings.Join(w[1:len(w)-1], " "), "")
 	return g
-}
-
-// smiMemory reads the total of "  0MiB /  81559MiB ", 0 when it is none.
-func smiMemory(cell string) unit.Bytes {
-	_, total, _ := strings.Cut(cell, "MiB /")
-	return mebibytes(strings.TrimSpace(total))
 }
 
 // mebibytes reads "81559MiB", "81559 MiB" or, where a header names the unit,

@@ -177,7 +177,7 @@ func cellsOf(text string) []string { return strings.Fields(glued.ReplaceAllStrin
 // parseHeader reads a line of column names: GPUs first, then NICs, then the
 // affinity columns, which it counts. A row is none, because a class follows its name.
 func parseHeader(text string) (cols []string, tails int) {
-	if !startsWithGPU(text) {
+	if !strings.HasPrefix(strings.TrimLeft(text, " \t"), "GPU") { // the cheap part of the test
 		return nil, 0
 	}
 	words := cellsOf(text)
@@ -194,11 +194,6 @@ func parseHeader(text string) (cols []string, tails int) {
 		cols = append(cols, w)
 	}
 	return cols, 0
-}
-
-// startsWithGPU is the cheap part of the test.
-func startsWithGPU(text string) bool {
-	return strings.HasPrefix(strings.TrimLeft(text, " \t"), "GPU")
 }
 
 // row takes a line that begins with the name of a device and holds a cell.

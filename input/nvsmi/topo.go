@@ -15,18 +15,14 @@ import (
 
 const topoFormat = "nvidia-smi topo -m"
 
-// MatchMatrix reports whether data may hold a matrix, of path classes or of peer access: a line that could be a row.
-func MatchMatrix(data []byte) bool { return gather.Find(data, "GPU", maybeRow) }
-
-// maybeRow reports a line such as "GPU0 X PIX", whole or cut.
-func maybeRow(text string) bool {
-	text = withoutBars(text)
-	if !startsWithGPU(text) {
-		return false
-	}
-	words := strings.Fields(text)
-	_, gpu := lines.Numbered(words[0], "GPU")
-	return gpu && anyCell(words[1:])
+// MatchMatrix reports whether data may hold a matrix, of path classes or of peer access: a line that could be a row, such
+// as "GPU0 X PIX", whole or cut.
+func MatchMatrix(data []byte) bool {
+	return gather.Find(data, "GPU", func(text string) bool {
+		words := append(strings.Fields(withoutBars(text)), "")
+		_, gpu := lines.Numbered(words[0], "GPU")
+		return gpu && anyCell(words[1:])
+	})
 }
 
 // ReadMatrices reads every matrix of a text: a fragment of those of path classes, and one of those of peer access;

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // Process is a rank of a job.
@@ -144,7 +146,12 @@ func (p *process) stat(proc fs.FS, dir string) bool {
 	p.State = fields[0][0]
 	p.parent, _ = strconv.Atoi(fields[1])
 	if ticks, err := strconv.ParseInt(fields[19], 10, 64); err == nil && ticks >= 0 && ticks < 1<<50 {
-		p.Started = bootTime(proc, ticks)
+		// Linux counts a hundred ticks a second for programs, from the machine's start.
+		data, _ := fs.ReadFile(proc, "stat")
+		if m := booted.FindSubmatch(data); m != nil {
+			n, _ := strconv.ParseInt(string(m[1]), 10, 64)
+			p.Started = time.Unix(n+ticks/100, 0)
+		}
 	}
 	if p.State == 'Z' && len(fields) > 49 {
 		if code, err := strconv.Atoi(fields[49]); err == nil {
@@ -156,22 +163,7 @@ func (p *process) stat(proc fs.FS, dir string) bool {
 	return true
 }
 
-// bootTime is the time of a number of ticks, of which Linux counts a hundred a second for programs, after the machine's
-// start.
-func bootTime(proc fs.FS, ticks int64) time.Time {
-	data, err := fs.ReadFile(proc, "stat")
-	if err != nil {
-		return time.Time{}
-	}
-	for line := range bytes.Lines(data) {
-		if word, ok := bytes.CutPrefix(line, []byte("btime ")); ok {
-			if n, err := strconv.ParseInt(string(bytes.TrimSpace(word)), 10, 64); err == nil {
-				return time.Unix(n+ticks/100, 0)
-			}
-		}
-	}
-	return time.Time{}
-}
+var booted = lazyre.New(`(?m)^btime (\d{1,15})$`)
 
 // logs are the files that a process writes its output to, and NCCL's own.
 func logs(proc fs.FS, dir, nccl string) []string {

@@ -79,22 +79,17 @@ func (p *parser) takeLine(host, text string, num int) bool {
 	return true
 }
 
-// begin begins a host's machine.
+// begin begins a host's machine, and puts the one at hand away.
 func (p *parser) begin(host string, num int) *machine {
 	m := &machine{line: num, hosts: p.heads.Hosts(), numa: map[[2]string]int{}}
+	if had := p.open[host]; had != nil {
+		p.done, m.kind = append(p.done, had), had.kind
+	}
 	if host != "" {
 		m.hosts = []string{host}
 	}
 	p.open[host] = m
 	return m
-}
-
-// next puts the machine at hand away and begins another.
-func (p *parser) next(host string, m *machine, num int) *machine {
-	p.done = append(p.done, m)
-	n := p.begin(host, num)
-	n.kind = m.kind
-	return n
 }
 
 // finish puts every machine away.
@@ -124,7 +119,7 @@ func (p *parser) endTable(host string, m *machine) *machine {
 		return m
 	}
 	if had := m.table[k]; had != nil && had.String() != t.String() || len(m.gpus) > 0 && !slices.Equal(m.gpus, t.Cols) {
-		m = p.next(host, m, t.Line)
+		m = p.begin(host, t.Line)
 	}
 	m.gpus, m.amdsmi = t.Cols, strings.Contains(t.Cols[0], ":")
 	m.table[k] = t
@@ -189,7 +184,7 @@ var numaLine = lazyre.New(`^\s*GPU[\s\[]*(\d{1,4})[\s\]]*:.*?Numa (Node|Affinity
 // machine.
 func (p *parser) numa(host string, m *machine, of [2]string, n, num int) {
 	if had, ok := m.numa[of]; ok && had != n {
-		m = p.next(host, m, num)
+		m = p.begin(host, num)
 	}
 	if len(m.numa) < 2*maxGPUs {
 		m.numa[of] = n

@@ -119,9 +119,16 @@ func (m *machine) devices(format string) []cluster.Device {
 		} else {
 			d.PCI, _ = cluster.ParsePCI(name) // amd-smi lists GPUs in the order of their index
 		}
-		if n, ok := m.numaOf(name); ok {
-			d.GPU.NUMA = cluster.FromRead(n, format)
-			if node, has := m.numa[[2]string{name, "Node"}]; has && node >= 0 && node != n {
+		// The affinity is what the kernel gives the device, the node the nearest in the driver's own topology, which for
+		// partitions of a GPU other than the first is not that of the partition.
+		at, said := m.numa[[2]string{name, "Affinity"}]
+		node, has := m.numa[[2]string{name, "Node"}]
+		if said, has = said && at >= 0, has && node >= 0; said || has {
+			if !said {
+				at = node
+			}
+			d.GPU.NUMA = cluster.FromRead(at, format)
+			if has && node != at {
 				differ = append(differ, name)
 			}
 		}
@@ -133,18 +140,6 @@ func (m *machine) devices(format string) []cluster.Device {
 			len(differ), g, m.numa[[2]string{g, "Affinity"}], m.numa[[2]string{g, "Node"}])
 	}
 	return devs
-}
-
-// numaOf is a GPU's NUMA domain: the affinity that the kernel gives the device,
-// else the node nearest in the driver's own topology, which for partitions of a
-// GPU other than the first is not that of the partition.
-func (m *machine) numaOf(gpu string) (int, bool) {
-	for _, what := range []string{"Affinity", "Node"} {
-		if n, ok := m.numa[[2]string{gpu, what}]; ok && n >= 0 {
-			return n, true
-		}
-	}
-	return 0, false
 }
 
 // cell is the word of a table, "" where it has none.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -147,30 +145,8 @@ func (tr *treeReader) filled() (*cluster.Fragment, error) {
 		return nil, err
 	}
 	tr.defaultSizes()
-	tr.lostPrefixes()
 	warn.Limit(tr.f)
 	return tr.f, nil
-}
-
-// lostPrefixes warns of hosts whose names are the end of most others': "n[019-020]" behind "circe-n[001-016]," has lost
-// the prefix, and Slurm takes it for other nodes.
-func (tr *treeReader) lostPrefixes() {
-	byStem := map[string][]string{}
-	for _, h := range tr.f.Hosts {
-		stem := strings.TrimRight(h.Name, "0123456789")
-		byStem[stem] = append(byStem[stem], h.Name)
-	}
-	for _, short := range slices.Sorted(maps.Keys(byStem)) {
-		for long, list := range byStem {
-			lost := byStem[short]
-			prefix, ok := strings.CutSuffix(long, short)
-			if !ok || prefix == "" || short == "" || len(list) <= len(lost) ||
-				slices.ContainsFunc(lost, func(h string) bool { return slices.Contains(list, prefix+h) }) {
-				continue
-			}
-			tr.f.Warnf(0, cluster.FormatHosts(lost), "the other nodes are named %s…: the prefix %s may be lost", long, prefix)
-		}
-	}
 }
 
 func (tr *treeReader) addRecord(r record) error {

@@ -94,9 +94,10 @@ func outOf(state, reason string) *cluster.Out {
 
 // idle reports a node that a job may have now.
 func idle(state string, out *cluster.Out) bool {
-	base, flags, _ := strings.Cut(strings.ToLower(state), "+")
-	busy := slices.ContainsFunc(strings.Split(flags, "+"), func(f string) bool {
-		return strings.HasPrefix(f, "reserved") || strings.HasPrefix(f, "planned") || strings.HasPrefix(f, "powering_down")
-	})
-	return strings.HasPrefix(base, "idle") && out == nil && !busy && !strings.ContainsAny(base, "!^%")
+	return out == nil && idleState.MatchString(state) && !takenState.MatchString(state)
 }
+
+var (
+	idleState  = lazyre.New(`(?i)^idle[^+!^%]*(\+|$)`)
+	takenState = lazyre.New(`(?i)\+(reserved|planned|powering_down)`)
+)

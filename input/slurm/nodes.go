@@ -72,7 +72,7 @@ func nodes(text string) iter.Seq2[int, []field] {
 		var header []string
 		for l := range joinedLines(text, func(string) bool { return true }) {
 			body := strings.TrimLeft(l.text, " \t")
-			starts := startsNode(body)
+			starts := nodeStart.MatchString(body)
 			// scontrol prints a line of blanks before the reason
 			if !starts && rec != nil && (body == "" || len(body) < len(l.text) && strings.Contains(body, "=")) {
 				if len(rec) < maxFields {
@@ -102,9 +102,7 @@ func nodes(text string) iter.Seq2[int, []field] {
 	}
 }
 
-func startsNode(s string) bool {
-	return len(s) > 9 && strings.EqualFold(s[:8], "NodeName") && strings.HasPrefix(strings.TrimLeft(s[8:], " \t"), "=")
-}
+var nodeStart = lazyre.New(`^(?i:NodeName)[ \t]*=`)
 
 // isNode reports whether a record says more of a node than its name.
 func isNode(rec []field) bool {
@@ -285,8 +283,11 @@ func (nr *nodeReader) gpus(num int, where, s string) []gres {
 		}
 		g := gres{count: 1}
 		for _, p := range parts[1:] {
-			if n, ok := gresCount(p); ok {
-				g.count = n
+			digits, kilo := strings.CutSuffix(p, "K") // 1024
+			if n, err := strconv.ParseInt(digits, 10, 32); err == nil {
+				if g.count = int(n); kilo {
+					g.count <<= 10
+				}
 			} else if p != "no_consume" {
 				g.model = p
 			}
@@ -299,14 +300,4 @@ func (nr *nodeReader) gpus(num int, where, s string) []gres {
 		out = append(out, g)
 	}
 	return out
-}
-
-// gresCount reads a count, with K for 1024.
-func gresCount(s string) (int, bool) {
-	mul := 1
-	if t, ok := strings.CutSuffix(s, "K"); ok && t != "" {
-		s, mul = t, 1024
-	}
-	n, err := strconv.ParseInt(s, 10, 32)
-	return int(n) * mul, err == nil
 }

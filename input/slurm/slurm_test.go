@@ -126,10 +126,6 @@ func TestConf(t *testing.T) {
 		},
 		{"continuation", "SwitchName=s1 \\\n   Nodes=n1,\\\nn2\n", "s1 tier=0 hosts=n[1-2]", ""},
 		{"two prefixes", "SwitchName=s1 Nodes=a[1-2],b[01-02],c\n", "s1 tier=0 hosts=a[1-2],b[01-02],c", ""},
-		{
-			"a lost prefix", "SwitchName=s1 Nodes=gpu-n[1-4],n[5-6]\n", "s1 tier=0 hosts=gpu-n[1-4],n[5-6]",
-			"n[5-6]: the other nodes are named gpu-n…: the prefix gpu- may be lost",
-		},
 		{"empty names", "SwitchName=s1 Nodes=a1,,a2,\n", "s1 tier=0 hosts=a[1-2]", ""},
 		{
 			"a node under two switches",

@@ -39,7 +39,7 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) (f *cluster.Fragmen
 
 // readTree reads an archive into a tree.
 func readTree(b *cluster.Budget, in io.Reader) (*tree, error) {
-	t := newTree()
+	t := &tree{entries: map[string]*entry{".": newEntry(".", tar.TypeDir)}}
 	kept, most := int64(0), b.BytesLeft(maxKept)
 	archive := tar.NewReader(in)
 	for n := 0; ; n++ {

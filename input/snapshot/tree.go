@@ -27,10 +27,6 @@ type tree struct {
 	entries map[string]*entry
 }
 
-func newTree() *tree {
-	return &tree{entries: map[string]*entry{".": newEntry(".", tar.TypeDir)}}
-}
-
 // addEntry puts an archive's entry into the tree. Names that climb out are left out.
 func (t *tree) addEntry(h *tar.Header, data []byte) {
 	name := path.Clean(strings.TrimLeft(h.Name, "/"))

@@ -1,6 +1,7 @@
 package sysfs
 
 import (
+	"cmp"
 	"path"
 	"strings"
 
@@ -151,21 +152,12 @@ func (m *machine) addInterface(d *cluster.Device, n member, several bool) {
 // linkState reads carrier, which cannot be read while the interface is off, and
 // operstate, which some drivers leave at "unknown".
 func (m *machine) linkState(dir string) cluster.State {
-	switch m.attr(dir, "carrier") {
-	case "1":
-		return cluster.Up
-	case "0":
-		return cluster.Down
-	}
-	switch m.attr(dir, "operstate") {
-	case "up":
-		return cluster.Up
-	case "down", "lowerlayerdown", "notpresent":
-		return cluster.Down
-	case "dormant", "testing":
-		return cluster.Init
-	}
-	return cluster.StateUnknown
+	return cmp.Or(linkStates[m.attr(dir, "carrier")], linkStates[m.attr(dir, "operstate")])
+}
+
+var linkStates = map[string]cluster.State{
+	"1": cluster.Up, "0": cluster.Down, "up": cluster.Up, "down": cluster.Down, "lowerlayerdown": cluster.Down,
+	"notpresent": cluster.Down, "dormant": cluster.Init, "testing": cluster.Init,
 }
 
 // rdmaPorts reads the ports of an RDMA device.

@@ -103,8 +103,8 @@ var givers = map[string]setter{
 	"tokens_per_s": rate(0, 1e12), "tokens_per_s_gpu": rate(1, 1e9), "samples_per_s": rate(2, 1e9), "mfu": share,
 	"tflops_per_gpu": func(l *Line, v float64, _ string) bool { return l.TFLOPS == 0 && set(&l.TFLOPS, v, 1e5) },
 	"trains":         func(l *Line, _ float64, _ string) bool { l.Trains = true; return true },
-	"skipped": func(l *Line, v float64, _ string) bool { l.Skipped = v; return true },
-	"scale": func(l *Line, v float64, _ string) bool { return set(&l.Scale, v, 1e12) },
+	"skipped":        func(l *Line, v float64, _ string) bool { l.Skipped = v; return true },
+	"scale":          func(l *Line, v float64, _ string) bool { return set(&l.Scale, v, 1e12) },
 }
 
 // ending is a name, and what it gives.

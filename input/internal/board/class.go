@@ -23,7 +23,7 @@ const (
 
 // serverVGA are display chips by AMD (then ATI) that servers have for their
 // console, by device id: ES1000 and Rage XL.
-var serverVGA = map[string]bool{"515e": true, "5969": true, "4752": true, "4753": true, "4754": true, "4758": true}
+const serverVGA = " 515e 5969 4752 4753 4754 4758 "
 
 // GPUVendor tells whether a PCI function is an accelerator, and whose: nvidia,
 // amd or intel; empty when it is none. onRootBus says that no bridge is above
@@ -45,7 +45,7 @@ func GPUVendor(id cluster.PCIID, onRootBus bool) string {
 	case vendorNVIDIA:
 		return "nvidia"
 	case vendorAMD:
-		if !serverVGA[id.Device] {
+		if !strings.Contains(serverVGA, " "+id.Device+" ") {
 			return "amd"
 		}
 	case vendorIntel:

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
 
@@ -30,25 +31,12 @@ func Cut(line string) (host, rest string, ok bool) {
 
 // IsHost reports whether s can be a host name and is no word that the tools
 // themselves write before a colon (GPU0, NIC0, Legend).
-func IsHost(s string) bool {
-	letter := false
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
-			letter = true
-		case c >= '0' && c <= '9':
-		case (c == '-' || c == '.' || c == '_') && i > 0:
-		default:
-			return false
-		}
-	}
-	switch strings.TrimRight(s, "0123456789") {
-	case "GPU", "NIC", "Legend", "ERROR", "WARNING":
-		return false
-	}
-	return letter
-}
+func IsHost(s string) bool { return hostForm.MatchString(s) && !noHost.MatchString(s) }
+
+var (
+	hostForm = lazyre.New(`^[A-Za-z0-9][\w.-]*$`)
+	noHost   = lazyre.New(`^(?:(?:GPU|NIC|Legend|ERROR|WARNING)\d*|[\d_.-]+)$`)
+)
 
 // Headings follows the headings of a text. The zero value is ready.
 type Headings struct {

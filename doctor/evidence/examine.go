@@ -47,10 +47,10 @@ func (r *Reader) line(l *nccllog.Line, s *sight) {
 		}
 		if l.Num <= maxTalk {
 			sentence = !strings.Contains(l.Text, infoMark) && r.sentence(l.Text, q)
-			hits, rank = r.look.look(l, sentence), label(l.Text)
+			hits, rank, s.lines = r.look.look(l, sentence), label(l.Text), true
 		}
 	}
-	took, warn := r.matches(l.Text, q, sentence), false
+	took, warn := s.lines && r.matches(l.Text, q, sentence), false
 	for i := range hits {
 		h := &hits[i]
 		warn = warn || h.special == warned
@@ -80,16 +80,10 @@ func (r *Reader) matches(text string, q finding.Quote, sentence bool) (took bool
 // legend reports a line with which nvidia-smi topo -m explains a word of its matrix: it stands below every matrix and
 // says nothing of this one.
 func legend(text string) bool {
-	word, meaning, ok := strings.Cut(strings.TrimSpace(text), "=")
-	if !ok || !strings.HasPrefix(meaning, " Connection traversing") {
-		return false
-	}
-	switch strings.TrimSpace(word) {
-	case "SYS", "NODE", "PHB", "PXB", "PIX", "NV#":
-		return true
-	}
-	return false
+	return strings.Contains(text, "= Connection traversing") && legendLine.MatchString(text)
 }
+
+var legendLine = lazyre.New(`^\s*(?:SYS|NODE|PHB|PXB|PIX|NV#)\s*= Connection traversing`)
 
 // file files one thing that a line shows, and reports whether it is one that was seen.
 func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {

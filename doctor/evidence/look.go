@@ -1,11 +1,14 @@
 package evidence
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
 	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/alike"
+	"busbar.dev/internal/keywords"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
 
@@ -26,7 +29,8 @@ type hit struct {
 type sight struct {
 	hits  []hit
 	call  bool
-	rank  int // that a launcher wrote in front; -1 none
+	lines bool // a pattern of the user may match
+	rank  int  // that a launcher wrote in front; -1 none
 	parts []part
 }
 
@@ -45,6 +49,8 @@ type batch struct {
 // looker recognises what lines show. Each worker has one of its own.
 type looker struct {
 	words  *Vocabulary
+	holds  *keywords.Set // words of which one is in what a pattern of the user matches; nil: not known
+	lines  bool          // such a pattern may match what was looked at last
 	shapes alike.Memo[shape]
 	texts  alike.Memo[[]hit] // hundreds of ranks print the same ones
 }
@@ -52,6 +58,7 @@ type looker struct {
 // shape is what texts have in common that differ in nothing but which digits they hold.
 type shape struct {
 	spots []spot // none: nothing is recognised in such a text
+	lines bool   // a pattern of the user may match
 	same  []hit  // what is recognised in each of them, where it is the same in all
 }
 
@@ -92,7 +99,9 @@ func (k *looker) chunk(source string, c *lines.Chunk, b *batch) {
 // sentences.
 func (k *looker) line(l *nccllog.Line) (s sight) {
 	if s.call = isCall(l); !s.call && l.Num > maxTalk {
+		k.lines = false
 		s.hits = k.look(l, false)
+		s.lines = k.lines
 	}
 	if len(s.hits) > 0 {
 		s.rank = label(l.Text)
@@ -114,6 +123,7 @@ func (k *looker) look(l *nccllog.Line, sentence bool) []hit {
 		return k.read(l, text, k.find(text, true), true)
 	}
 	m := k.shapes.Of(text, k.newShape)
+	k.lines = m.lines
 	if len(m.spots) == 0 || m.same != nil {
 		return m.same
 	}
@@ -133,7 +143,30 @@ func (k *looker) newShape(text string) (s shape) {
 	}) {
 		s.same = k.read(nil, text, s.spots, false)
 	}
+	s.lines = k.holds == nil || k.holds.In(text)
 	return s
+}
+
+var (
+	group   = lazyre.New(`\([^()]*\)`)
+	leading = lazyre.New(`^[A-Za-z -]{5,}`)
+)
+
+// holding finds words of which one is in what the patterns match: those that alternatives begin with, nil where some
+// begin with none.
+func holding(patterns []*regexp.Regexp) *keywords.Set {
+	var words []string
+	for _, p := range patterns {
+		text := group.ReplaceAllString(strings.TrimPrefix(p.String(), "(?i)"), "(")
+		for part := range strings.SplitSeq(text, "|") {
+			word := leading.FindString(part)
+			if word == "" {
+				return nil
+			}
+			words = append(words, word[:len(word)-1]) // the last letter may be optional
+		}
+	}
+	return keywords.New(words)
 }
 
 // find asks the rows whose words were found where they see something.

@@ -183,7 +183,7 @@ func isBinary(head []byte) bool {
 	rest := bytes.TrimLeft(head, "\x00") // what a truncated file is filled up with
 	control := 0
 	for _, c := range rest {
-		if c < ' ' && c != 0 && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != '\b' && c != 0x1b {
+		if c < ' ' && strings.IndexByte("\x00\t\n\r\f\b\x1b", c) < 0 {
 			control++
 		}
 	}
@@ -195,7 +195,7 @@ func isBinary(head []byte) bool {
 func document(head []byte) bool {
 	t := bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
 	return bytes.HasPrefix(t, []byte("<")) || bytes.HasPrefix(t, []byte("#!")) ||
-		bytes.Contains(t, []byte("apiVersion:")) || bytes.HasPrefix(t, []byte("<?xml"))
+		bytes.Contains(t, []byte("apiVersion:"))
 }
 
 // lines takes in all lines of a source: each is shown to the recognisers, and to
@@ -210,6 +210,7 @@ func (r *Reader) lines(text io.Reader) error {
 			r.lookers = append(r.lookers, r.words.newLooker())
 		}
 		look := r.lookers[used]
+		look.holds = holding(r.Patterns)
 		used++
 		return func(c *lines.Chunk, b *batch) { look.chunk(r.name, c, b) }
 	}) {

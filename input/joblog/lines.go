@@ -68,6 +68,9 @@ func (r *Reader) take(by string, e Event) bool {
 	if s.Kind == Exit && len(e.Ranks) == 1 {
 		e.Rank = e.Ranks[0]
 	}
+	if by == "kernel" {
+		e.Host = cmp.Or(e.Host, HostOf(r.log.Name, e.Text))
+	}
 	switch e.Kind = s.Kind; {
 	case s.Kind == "":
 	case s.Kind == Mismatch:
@@ -138,7 +141,7 @@ var (
 // written reads a line in which a word of somebody was found; false where it says nothing.
 func (r *Reader) written(text string) bool {
 	had := len(r.log.Events)
-	if r.take("kernel", Event{Rank: -1, Text: text, Host: HostOf(r.log.Name, text)}) {
+	if r.take("kernel", Event{Rank: -1, Text: text}) {
 		return true
 	}
 	r.torch(text)

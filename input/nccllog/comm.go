@@ -170,6 +170,9 @@ func busPCI(s string) cluster.PCI {
 
 // number reads a count, -1 when it is none.
 func number(s string) int {
+	if isDigits(s) && len(s) < 10 { // nearly all
+		return atoi(s)
+	}
 	if end := len(s) - 1; end >= 0 && strings.IndexByte(".,:", s[end]) >= 0 {
 		s = s[:end]
 	}

@@ -89,14 +89,16 @@ func (n *Connection) way(via string) any {
 
 // connection files a connection, equal ones once.
 func (c *Reader) connection(r *Record, n *Connection) {
+	full := len(c.conns) >= c.maxConns
+	if full && c.brief { // who wants the first alone misses none
+		return
+	}
 	key := connKey{n.Comm, n.Channel, n.Index, n.From, n.To, n.Dir, n.Via}
 	if c.conns[key] {
 		return
 	}
-	if len(c.conns) >= c.maxConns {
-		if !c.brief { // who wants the first alone misses none
-			c.drop("connections")
-		}
+	if full {
+		c.drop("connections")
 		return
 	}
 	kept := *n

@@ -132,6 +132,9 @@ var setting = lazyre.New(`(?:^| )([^a-z ]*_[^a-z ]*) (?:set by environment|set|e
 
 // parseSetting reads "NCCL_IB_HCA set by environment to mlx5".
 func parseSetting(r *Record) any {
+	if strings.IndexByte(r.Text, '_') < 0 { // most lines with this word
+		return nil
+	}
 	m := setting.FindStringSubmatch(r.Text)
 	if m == nil || len(m[1]) > 80 {
 		return nil

@@ -1,6 +1,7 @@
 package nccllog
 
 import (
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -199,4 +200,12 @@ func allDigits(s string) bool {
 
 // atoi reads digits that isDigits has seen; a number beyond int32 is no pid,
 // device or line of anything.
-func atoi(s string) int { return max(number(s), 0) }
+func atoi(s string) (n int) {
+	for i := range len(s) {
+		n = n*10 + int(s[i]-'0')
+	}
+	if n > math.MaxInt32 {
+		return 0
+	}
+	return n
+}

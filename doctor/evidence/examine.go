@@ -99,11 +99,12 @@ func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {
 	case h.special == training:
 		return r.step(l.Text, q)
 	}
-	if host == "" && ofMachine[h.kind] {
+	if host == "" && strings.Contains(ofMachine, " "+string(h.kind)+" ") {
 		host = joblog.HostOf(r.name, l.Text)
 	}
 	o := r.set.addObservation(h.kind, h.args, q, host, rank)
-	if o != nil && r.gpu != "" && ofGPU[h.kind] && len(o.GPUs) < maxHosts {
+	// These nvidia-smi -q prints below the address of the GPU that they are about.
+	if o != nil && r.gpu != "" && (h.kind == "throttled" || h.kind == "gpu-hot") && len(o.GPUs) < maxHosts {
 		if o.GPUs == nil {
 			o.GPUs = map[string]bool{}
 		}
@@ -113,13 +114,7 @@ func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {
 }
 
 // ofMachine are kinds of lines that the kernel or a tool prints about the machine that it runs on.
-var ofMachine = map[Kind]bool{
-	"xid": true, "gpu-lost": true, "throttled": true, "gpu-hot": true, "host-memory": true, "link-down": true,
-	"iommu-fault": true,
-}
-
-// ofGPU are kinds of lines that nvidia-smi -q prints below the address of the GPU that they are about.
-var ofGPU = map[Kind]bool{"throttled": true, "gpu-hot": true}
+const ofMachine = " xid gpu-lost throttled gpu-hot host-memory link-down iommu-fault "
 
 // gpuHead is the line with which nvidia-smi -q begins a GPU.
 var gpuHead = lazyre.New(`^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$`)

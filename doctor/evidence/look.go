@@ -192,10 +192,10 @@ func (k *looker) find(text string, sentence bool) (spots []spot) {
 
 // traces reports a line in which UCX follows its own steps: what it tries and does not need fails there, too.
 func traces(text string) bool {
-	_, level, ok := strings.Cut(text, " UCX  ")
-	return ok && slices.ContainsFunc([]string{"DEBUG", "TRACE", "REQ ", "DATA ", "ASYNC", "FUNC ", "POLL "},
-		func(word string) bool { return strings.HasPrefix(level, word) })
+	return strings.Contains(text, " UCX  ") && ucxStep.MatchString(text)
 }
+
+var ucxStep = lazyre.New(` UCX  (?:DEBUG|TRACE|REQ |DATA |ASYNC|FUNC |POLL )`)
 
 // read makes hits of what rows see. What a sentence denies is not seen: "no Xid 79".
 func (k *looker) read(l *nccllog.Line, text string, spots []spot, sentence bool) (hits []hit) {

@@ -48,12 +48,9 @@ func worded(text string) bool {
 }
 
 // printed are marks of logs and programs.
-var printed = []string{
-	"NCCL INFO", "NCCL WARN", "NET/IB :", "NET/IB:", "NET/Socket", "NET/OFI", "NET/Plugin", "via NET", "via P2P",
-	"via SHM", "qdisc", "link/", "inet ", "<BROADCAST", "<LOOPBACK", "flags=", ": <", "LnkSta", "ACSCtl", "Traceback",
-	"File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG",
-	"WARNING", "==", "|", "\t",
-}
+var printed = strings.Split("NCCL INFO,NCCL WARN,NET/IB :,NET/IB:,NET/Socket,NET/OFI,NET/Plugin,via NET,via P2P,via SHM,qdisc,"+
+	"link/,inet ,<BROADCAST,<LOOPBACK,flags=,: <,LnkSta,ACSCtl,Traceback,File \",^^^,0x7f,def ,();,::,"+
+	"[rank,[Rank,<stdout>,<stderr>, INFO ,INFO:,DEBUG,WARNING,==,|,\t", ",")
 
 // longestLine is the length of a line, in bytes, up to which it is a paragraph; one of a quarter may be any sentence.
 const longestLine = 4000

@@ -3,6 +3,7 @@ package k8s
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -19,7 +20,9 @@ const (
 )
 
 // Resources that count GPUs, with the maker.
-var gpuResources = []struct{ name, vendor string }{
+type gpuResource struct{ name, vendor string }
+
+var gpuResources = []gpuResource{
 	{"nvidia.com/gpu", "nvidia"},
 	{"amd.com/gpu", "amd"},
 	{"gpu.intel.com/i915", "intel"},
@@ -28,12 +31,8 @@ var gpuResources = []struct{ name, vendor string }{
 }
 
 func isGPU(resource string) bool {
-	for _, r := range gpuResources {
-		if r.name == resource {
-			return true
-		}
-	}
-	return strings.HasPrefix(resource, "nvidia.com/mig-")
+	return strings.HasPrefix(resource, "nvidia.com/mig-") ||
+		slices.ContainsFunc(gpuResources, func(r gpuResource) bool { return r.name == resource })
 }
 
 // Labels that name the GPU model, best first.

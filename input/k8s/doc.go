@@ -28,9 +28,7 @@ const (
 )
 
 // Parts of objects that are long and say nothing of topology.
-var skipped = []string{
-	"managedFields", "images", "volumesAttached", "volumesInUse", "daemonEndpoints",
-}
+var skipped = strings.Fields("managedFields images volumesAttached volumesInUse daemonEndpoints")
 
 // Match reports whether the text holds Node objects or Kueue's manifests.
 func Match(data []byte) bool {

@@ -20,7 +20,7 @@ var fabricKeys = [][]string{
 	{"network.topology.nvidia.com/core", "network.topology.nvidia.com/datacenter"},
 }
 
-var tierPrefixes = []string{"network.topology.nvidia.com/tier-", "fabric.topograph.run/tier-"}
+var tierPrefixes = strings.Fields("network.topology.nvidia.com/tier- fabric.topograph.run/tier-")
 
 // AWS numbers its network nodes from the top: layer 1 is farthest from the host.
 const awsLayer = "topology.k8s.aws/network-node-layer-"

@@ -137,7 +137,7 @@ func (b *builder) events(d *json.Decoder) error {
 func (b *builder) event(e *event) error {
 	cat := strings.ToLower(e.Cat)
 	step := strings.HasPrefix(e.Name, "ProfilerStep#")
-	gpu := slices.Contains([]string{"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}, cat)
+	gpu := slices.Contains(strings.Fields("kernel gpu_memcpy gpu_memset memcpy memset"), cat)
 	if !gpu && !step && cat != "overhead" {
 		return nil
 	}

@@ -23,22 +23,17 @@ func State() (names, texts []string) {
 		}
 		names, texts = append(names, name), append(texts, liveText(name, string(data)))
 	}
-	var settings []string
+	var list []string
 	for _, kv := range os.Environ() {
-		if name, _, _ := strings.Cut(kv, "="); liveSetting(name) {
-			settings = append(settings, kv)
+		if slices.ContainsFunc(settings, func(p string) bool { return strings.HasPrefix(kv, p) }) {
+			list = append(list, kv)
 		}
 	}
-	return append(names, "environment"), append(texts, strings.Join(settings, "\n")+"\n"+shmOf("/dev/shm"))
+	return append(names, "environment"), append(texts, strings.Join(list, "\n")+"\n"+shmOf("/dev/shm"))
 }
 
-// liveSetting reports a variable that matters to collectives; the others of an
-// environment are nobody's business.
-func liveSetting(name string) bool {
-	return slices.ContainsFunc([]string{
-		"NCCL_", "RCCL_", "UCX_", "GLOO_", "FI_", "OFI_NCCL_", "MASTER_", "TORCH_NCCL_", "CUDA_", "HSA_", "WORLD_SIZE",
-	}, func(p string) bool { return strings.HasPrefix(name, p) })
-}
+// settings begin the names of variables that matter to collectives; the others of an environment are nobody's business.
+var settings = strings.Fields("NCCL_ RCCL_ UCX_ GLOO_ FI_ OFI_NCCL_ MASTER_ TORCH_NCCL_ CUDA_ HSA_ WORLD_SIZE")
 
 var (
 	lockedMemory = lazyre.New(`(?m)^Max locked memory\s+(\d+)`)

@@ -207,7 +207,7 @@ func rowStart(f []string) (*torn, []string, bool) {
 	}
 	row := &torn{point: result.Point{Size: unit.Bytes(size)}, dtype: f[2], root: -1}
 	rest := f[3:]
-	if len(rest) > 0 && slices.Contains([]string{"sum", "prod", "min", "max", "avg", "mulsum", "none"}, rest[0]) {
+	if len(rest) > 0 && slices.Contains(strings.Fields("sum prod min max avg mulsum none"), rest[0]) {
 		if row.redop = rest[0]; row.redop == "none" {
 			row.redop = ""
 		}

@@ -43,7 +43,7 @@ func (b *builder) vendor(e *element) string {
 }
 
 // idAttrs are the attributes for what a device answers on the bus, in the order of idParts.
-var idAttrs = []string{"class", "vendor", "device", "subsystem_vendor", "subsystem_device"}
+var idAttrs = strings.Fields("class vendor device subsystem_vendor subsystem_device")
 
 func idParts(id *cluster.PCIID) []*string {
 	return []*string{&id.Class, &id.Vendor, &id.Device, &id.SubVendor, &id.SubDevice}

@@ -155,7 +155,7 @@ var (
 		"critical": finding.Error,
 		"warning":  finding.Warn, "unknown": finding.Note,
 	}
-	wells = []string{"healthy", "initializing", "pass", "info", "skip", "not run"}
+	wells = strings.Split("healthy,initializing,pass,info,skip,not run", ",")
 )
 
 // judge says what a word means: one that is not known is not well.

@@ -147,8 +147,24 @@ func (v *inventory) addTo(f *cluster.Fragment) {
 		for _, g := range n.gpus {
 			v.addGPU(f, t, n.host, g)
 		}
-		warnIdle(f, n)
-		warnMemory(f, n)
+		// The driver takes idle GPUs down to save power. The figures are kept as read.
+		low, example := 0, ""
+		for _, g := range n.gpus {
+			if g.up.GTs > 0 && g.up.GTs < g.up.MaxGTs {
+				low++
+				example = cmp.Or(example, fmt.Sprintf("%d of %d", slices.Index(speeds, g.up.GTs), slices.Index(speeds, g.up.MaxGTs)))
+			}
+		}
+		if low > 0 {
+			f.Warnf(0, n.host, "%d of %d GPUs report a lower PCIe generation than they can do (%s): idle GPUs go down to save "+
+				"power; read it again under load", low, len(n.gpus), example)
+		}
+		for i, g := range n.gpus { // what is wrong with the memory of GPUs, in busbar-gpu's words
+			g.state.Index = i
+			for _, x := range device.Findings(n.host, []device.State{g.state}) {
+				warn.Found(f, g.line, x.Where, cluster.Warning{ID: x.ID, Severity: x.Severity.String(), Fix: x.Fix}, "%s", x.Text)
+			}
+		}
 		f.AddNode(n.host, t)
 	}
 	if v.over > 0 {
@@ -212,32 +228,6 @@ func (v *inventory) addGPU(f *cluster.Fragment, t *cluster.NodeType, host string
 
 // speeds are the transfer rates per lane of PCIe's generations in GT/s, from the first; the zeroth is unknown.
 var speeds = []float64{0, 2.5, 5, 8, 16, 32, 64, 128}
-
-// warnIdle says once per node that a lower generation may only mean rest: the
-// driver takes idle GPUs down to save power. The figures are kept as read.
-func warnIdle(f *cluster.Fragment, n *node) {
-	low, example := 0, ""
-	for _, g := range n.gpus {
-		if g.up.GTs > 0 && g.up.GTs < g.up.MaxGTs {
-			low++
-			example = cmp.Or(example, fmt.Sprintf("%d of %d", slices.Index(speeds, g.up.GTs), slices.Index(speeds, g.up.MaxGTs)))
-		}
-	}
-	if low > 0 {
-		f.Warnf(0, n.host, "%d of %d GPUs report a lower PCIe generation than they can do (%s): idle GPUs go down to save "+
-			"power; read it again under load", low, len(n.gpus), example)
-	}
-}
-
-// warnMemory adds what is wrong with the memory of a node's GPUs, in busbar-gpu's words.
-func warnMemory(f *cluster.Fragment, n *node) {
-	for i, g := range n.gpus {
-		g.state.Index = i
-		for _, x := range device.Findings(n.host, []device.State{g.state}) {
-			warn.Found(f, g.line, x.Where, cluster.Warning{ID: x.ID, Severity: x.Severity.String(), Fix: x.Fix}, "%s", x.Text)
-		}
-	}
-}
 
 // uuid is GPU-8-4-4-4-12 hexadecimal digits and the two forms of MIG names. People often blot them out, and a blot must
 // not tie two GPUs together.

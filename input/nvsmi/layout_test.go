@@ -141,7 +141,6 @@ func TestLayouts(t *testing.T) {
 			name: "printed twice",
 			in:   strings.Repeat("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPIX\t0-3\nGPU1\tPIX\t X \t0-3\n\n", 2),
 			want: []string{": X PIX / PIX X [gpu0 0-3 -] [gpu1 0-3 -]"},
-			warn: []string{"stands here 2 times"},
 		},
 		{
 			name: "topo -mp shows what NVLink hides in topo -m",

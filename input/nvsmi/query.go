@@ -14,7 +14,7 @@ const queryFormat = "nvidia-smi --query-gpu"
 // MatchQuery reports whether data holds the CSV of nvidia-smi --query-gpu with
 // its header.
 func MatchQuery(data []byte) bool {
-	for _, word := range []string{"index", "uuid", "name", "bus_id", "memory.total"} {
+	for _, word := range strings.Fields("index uuid name bus_id memory.total") {
 		if gather.Find(data, word, func(text string) bool { return queryHeader(text) != nil }) {
 			return true
 		}

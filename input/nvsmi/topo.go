@@ -69,27 +69,17 @@ func readTopo(name string, tables []*table) (*cluster.Fragment, error) {
 	return f, nil
 }
 
-// machine is one machine's table, and how often it was printed. Of topo -m and topo -mp, which shows NVLinks as the
-// PCIe path that they hide, it is the former.
-type machine struct {
-	*table
-	times int
-}
-
-// sameMachine groups the tables that describe one machine: those one behind the other that agree.
-func sameMachine(tables []*table) []*machine {
-	var out []*machine
-	last := map[string]*machine{} // of the same hosts and columns
+// sameMachine gives one table of those one behind the other that agree: they describe one machine. Of topo -m and topo
+// -mp, which shows NVLinks as the PCIe path that they hide, it is the former.
+func sameMachine(tables []*table) (out []*table) {
+	last := map[string]int{} // of the same hosts and columns
 	for _, t := range tables {
 		key := strings.Join(t.hosts, " ") + "|" + strings.Join(t.Cols, " ")
-		switch m := last[key]; {
-		case m == nil || !agree(m.table, t):
-			last[key] = &machine{t, 1}
-			out = append(out, last[key])
-		case t.nvlinks() > m.nvlinks():
-			m.table = t
-		case t.nvlinks() == m.nvlinks():
-			m.times++
+		if at, ok := last[key]; !ok || !agree(out[at], t) {
+			last[key] = len(out)
+			out = append(out, t)
+		} else if t.nvlinks() > out[at].nvlinks() {
+			out[at] = t
 		}
 	}
 	return out
@@ -124,8 +114,7 @@ func agree(a, b *table) bool {
 
 // addMachine adds the machine to the fragment. types finds the type of machines that
 // printed the same: ten thousand equal nodes are one type.
-func (m *machine) addMachine(f *cluster.Fragment, several bool, types map[[sha256.Size]byte]int) error {
-	t := m.table
+func (t *table) addMachine(f *cluster.Fragment, several bool, types map[[sha256.Size]byte]int) error {
 	if err := t.Check(); err != nil {
 		return err
 	}
@@ -143,9 +132,6 @@ func (m *machine) addMachine(f *cluster.Fragment, several bool, types map[[sha25
 		at = len(f.Types)
 		types[sum] = at
 		t.addType(f, hosts[0])
-	}
-	if m.times > 1 && hosts[0] == "" {
-		f.Warnf(t.Line, "", "the matrix stands here %d times without host names; taken as one machine", m.times)
 	}
 	for _, h := range hosts {
 		f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: at})

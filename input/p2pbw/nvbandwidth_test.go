@@ -227,16 +227,3 @@ func FuzzNVBandwidth(f *testing.F) {
 	}
 	readertest.Reader{Match: NVBandwidth.Match, Read: NVBandwidth.Read}.Fuzz(f, nil, seeds...)
 }
-
-// Tests whose figures no pair of GPUs has are named.
-func TestUnusedTests(t *testing.T) {
-	const text = "nvbandwidth Version: v0.5\nRunning host_to_device_memcpy_ce.\nmemcpy CE CPU(row) -> GPU(column) " +
-		"bandwidth (GB/s)\n           0         1\n 0     55.10     55.20\n\nRunning device_to_device_memcpy_write_ce.\n" +
-		"memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)\n           0         1\n 0       N/A    176.10\n 1    176.00" +
-		"       N/A\n\n"
-	f, err := NVBandwidth.Read("x", strings.NewReader(text))
-	if err != nil || !strings.Contains(readertest.Warnings(f), "1 of 2 tests of nvbandwidth are used") ||
-		!strings.Contains(readertest.Warnings(f), "host_to_device_memcpy_ce") {
-		t.Errorf("%v, %s", err, readertest.Warnings(f))
-	}
-}

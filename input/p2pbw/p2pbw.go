@@ -27,7 +27,6 @@ import (
 	"busbar.dev/input/internal/pairtable"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
-	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -117,7 +116,6 @@ type run struct {
 	hosts    map[string][]int       // of processes, where the tool ran on several
 	devices  map[int]cluster.Device // by CUDA ordinal, or process
 	access   []access
-	tests    []string // of nvbandwidth, that ran
 	matrices []*matrix
 }
 
@@ -145,9 +143,6 @@ func (k *Tool) Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: k.format, Source: name}
 	for _, run := range runs {
 		run.addNode(f)
-	}
-	if k == NVBandwidth {
-		runs[0].tell(f)
 	}
 	return f, nil
 }
@@ -200,9 +195,6 @@ func (p *parser) line(num int, text string) error {
 	test, running := strings.CutPrefix(t, "Running ")
 	if running && !strings.Contains(test, " ") { // else it is prose
 		p.test = strings.Clone(strings.TrimSuffix(test, "."))
-		if run := p.run(); len(run.tests) < 100 && !slices.Contains(run.tests, p.test) {
-			run.tests = append(run.tests, p.test)
-		}
 	} else if strings.HasPrefix(t, p.begins) {
 		p.newRun()
 	} else if g := p.title.Groups(t); g != nil {
@@ -320,24 +312,6 @@ func (r *run) addNode(f *cluster.Fragment) {
 	}
 	if len(r.devices) > 0 {
 		r.addDevices(f, r.host, r.devices, old)
-	}
-}
-
-// tell says which tests of the tool a cluster has no place for.
-func (r *run) tell(f *cluster.Fragment) {
-	var left []string
-	used := map[string]bool{}
-	for _, m := range r.matrices {
-		used[m.test] = used[m.test] || !m.useless
-	}
-	for _, test := range r.tests {
-		if !used[test] {
-			left = append(left, test)
-		}
-	}
-	if n := len(r.tests); len(left) > 0 {
-		f.Warnf(0, "", "%d of %d tests of nvbandwidth are used, those between GPUs one way; %s (%s, …) not: compare these "+
-			"yourself", n-len(left), n, words.Plural(len(left), "other"), strings.Join(left[:min(len(left), 3)], ", "))
 	}
 }
 

@@ -186,6 +186,6 @@ func logs(proc fs.FS, dir, nccl string) []string {
 // shell reports a process that only started a rank.
 func shell(proc fs.FS, pid int) bool {
 	data, _ := fs.ReadFile(proc, strconv.Itoa(pid)+"/comm")
-	return slices.Contains([]string{"sh", "bash", "dash", "ash", "zsh", "busbar", "numactl", "env", "timeout", "nice"},
+	return slices.Contains(strings.Fields("sh bash dash ash zsh busbar numactl env timeout nice"),
 		strings.TrimSpace(string(data)))
 }

@@ -102,16 +102,11 @@ const (
 const MaxSize = recordsAt + maxRecords*recordSize
 
 var (
-	functions = [...]string{
-		"", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv", "AlltoAll", "Gather", "Scatter",
-	}
-	types = [...]string{
-		"", "Int8", "Uint8", "Int32", "Uint32", "Int64", "Uint64", "Float16", "Float32", "Float64", "Bfloat16", "Float8e4m3",
-		"Float8e5m2",
-	}
+	functions = strings.Split(",AllReduce,AllGather,ReduceScatter,Broadcast,Reduce,Send,Recv,AlltoAll,Gather,Scatter", ",")
+	types     = strings.Split(",Int8,Uint8,Int32,Uint32,Int64,Uint64,Float16,Float32,Float64,Bfloat16,Float8e4m3,Float8e5m2", ",")
 	typeSizes = [...]uint64{1, 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1}
-	algos     = [...]string{"", "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"}
-	protos    = [...]string{"", "ll", "ll128", "simple"}
+	algos     = strings.Split(",tree,ring,collnet_direct,collnet_chain,nvls,nvls_tree,pat", ",")
+	protos    = strings.Split(",ll,ll128,simple", ",")
 )
 
 // Match reports a ring by its beginning.
@@ -198,9 +193,9 @@ func (r *Ring) op(x *record, index [maxComms]int) (o Op, ok bool) {
 	c := &r.Comms[index[x.Comm]]
 	o = Op{
 		Number: x.Number - 1, Comm: index[x.Comm], Sequence: x.Sequence, Count: x.Count, Launched: stamp(x.Launched),
-		Peer: int(x.Peer), Channels: int(x.Channels), Function: elementOf(functions[:], x.Function),
-		Kind: trace.Operation(elementOf(functions[:], x.Function)), Type: elementOf(types[:], x.Type), Algo: elementOf(algos[:], x.Algo),
-		Proto: elementOf(protos[:], x.Proto), Started: x.Started > 0,
+		Peer: int(x.Peer), Channels: int(x.Channels), Function: elementOf(functions, x.Function),
+		Kind: trace.Operation(elementOf(functions, x.Function)), Type: elementOf(types, x.Type), Algo: elementOf(algos, x.Algo),
+		Proto: elementOf(protos, x.Proto), Started: x.Started > 0,
 		// NCCL before 2.27 does not say how many channels there are: those that began have to end.
 		Ended: x.Stopped > 0 && x.Stopped >= max(x.Started, uint32(x.Channels)),
 	}

@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -22,15 +21,6 @@ func (tr *treeReader) sizes(line int, name string, texts []string) {
 		return
 	}
 	tr.f.Network.BlockSizes = list
-}
-
-// shownSize adds the size that scontrol shows of a block.
-func (tr *treeReader) shownSize(text string) {
-	n, err := strconv.Atoi(text)
-	if list := append(slices.Clone(tr.f.Network.BlockSizes), n); err == nil && !slices.Contains(list[:len(list)-1], n) &&
-		cluster.CheckBlockSizes(list) == nil {
-		tr.f.Network.BlockSizes = list
-	}
 }
 
 // unsaidSizes is how many sizes Slurm takes where none are given: the first block's and its doubles. Those beyond all

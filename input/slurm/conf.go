@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -171,7 +172,12 @@ func (tr *treeReader) addRecord(r record) error {
 		f.Format = formatShow
 	}
 	tr.blocks = tr.blocks || r.kind == aBlock
-	tr.shownSize(r.get("BlockSize"))
+	shown, err := strconv.Atoi(r.get("BlockSize")) // as scontrol shows it
+	if had := f.Network.BlockSizes; err == nil && !slices.Contains(had, shown) {
+		if list := append(slices.Clone(had), shown); cluster.CheckBlockSizes(list) == nil {
+			f.Network.BlockSizes = list
+		}
+	}
 	if r.junk {
 		f.Warnf(r.line, r.name, "words that are no Key=Value were skipped")
 	}

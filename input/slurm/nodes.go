@@ -130,25 +130,12 @@ func sinfoHeader(s string) []string {
 	return words
 }
 
-// bareRow is a row without a header: a node, its GPUs, the GPUs in use and the state, or the JSON that exporters of
-// metrics ask sinfo for.
-var bareRow = lazyre.New(`^([\w.\[\],-]+)\s+(gpu:\S+)(?:\s+gpu:\S+)?\s+` + states + `$|^\{"s": "` + states +
-	`", .*"n": "([\w.-]+)"`)
-
-// states are the words of sinfo for what a node does, each with a mark behind it.
-const states = `((?:idle|mix|alloc|drain|drng|down|comp|maint|resv|reserved|fail|unk|plnd|planned|reboot|boot)[a-z_]*[*~#$@!%^-]?)`
-
 // sinfoRow turns a row of an sinfo table into the fields of a node. A reason in the last column may have several words.
 func sinfoRow(header []string, s string) []field {
 	cells := strings.Fields(s)
 	last := len(header) - 1
 	if last >= 0 && len(cells) > len(header) && header[last] == "REASON" {
 		cells = append(cells[:last], strings.Join(cells[last:], " "))
-	}
-	if header == nil && (strings.Contains(s, "gpu:") || strings.HasPrefix(s, "{\"s\": ")) {
-		if m := bareRow.FindStringSubmatch(s); m != nil {
-			return []field{{"NodeName", m[1] + m[5]}, {"Gres", m[2]}, {"State", m[3] + m[4]}}
-		}
 	}
 	if header == nil || len(cells) != len(header) {
 		return nil

@@ -25,26 +25,21 @@ func (m *machine) gpus(b *bus) []*function {
 		fn.Device.GPU.Cores, fn.Device.GPU.NUMA = fn.cpus, m.affinity(fn)
 		switch vendor {
 		case "nvidia":
-			m.nvidia(fn)
+			// "Device Minor" is the number of the device file, which is not the NVML index, so it is left alone.
+			said := keyed(m.attr(m.proc, "driver/nvidia/gpus", string(fn.Addr), "information"))
+			if model := said["Model"]; model != "Unknown" {
+				fn.Device.Model = board.Fact(model, "/proc/driver/nvidia")
+			}
+			// Question marks stand for a GPU that no process has opened yet.
+			if id := said["GPU UUID"]; strings.HasPrefix(id, "GPU-") && !strings.Contains(id, "?") {
+				fn.Device.UUID = id
+			}
 		case "amd":
 			m.amd(fn)
 		}
 		list = append(list, fn)
 	}
 	return list
-}
-
-// nvidia adds what the driver says in /proc. Its "Device Minor" is the number of
-// the device file, which is not the NVML index, so it is left alone.
-func (m *machine) nvidia(fn *function) {
-	said := keyed(m.attr(m.proc, "driver/nvidia/gpus", string(fn.Addr), "information"))
-	if model := said["Model"]; model != "Unknown" {
-		fn.Device.Model = board.Fact(model, "/proc/driver/nvidia")
-	}
-	// Question marks stand for a GPU that no process has opened yet.
-	if id := said["GPU UUID"]; strings.HasPrefix(id, "GPU-") && !strings.Contains(id, "?") {
-		fn.Device.UUID = id
-	}
 }
 
 // amd adds what the amdgpu driver says beside the PCI attributes.

@@ -66,7 +66,7 @@ type Facts struct {
 }
 
 // factNames are those of the fields in names.csv.
-var factNames = []string{"gpus", "dp", "tp", "pp", "cp", "global_batch", "micro_batch", "seq"}
+var factNames = strings.Fields("gpus dp tp pp cp global_batch micro_batch seq")
 
 func (f *Facts) list() []*int {
 	return []*int{&f.World, &f.DP, &f.TP, &f.PP, &f.CP, &f.Batch, &f.Micro, &f.Sequence}

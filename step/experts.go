@@ -69,14 +69,16 @@ func (p *pricing) exchange(routed *workload.Part, tokens float64,
 		}
 		return there, back, limit, err
 	case workload.DeepEP, workload.HybridEP:
+		d := p.j.Model.Detailed()
 		call := predict.ExpertCall{
 			Tokens: max(1, int(tokens)), Hidden: int(routed.In), TopK: int(routed.TopK), Experts: int(routed.Experts), Width: 2,
-			SMs: movers(p.j.Recipe.Dispatcher),
+			SMs:    movers(p.j.Recipe.Dispatcher),
+			Groups: int(d.GroupTopK),
 		}
-		there, limit, err = p.f.exchange(call)
+		there, limit, err = p.f.exchange(call, int(d.Groups))
 		if err == nil {
 			call.Combine = true
-			back, _, err = p.f.exchange(call)
+			back, _, err = p.f.exchange(call, int(d.Groups))
 		}
 		if err == nil {
 			return there, back, limit, nil
@@ -116,8 +118,9 @@ type exchangeKey struct {
 	predict.ExpertCall
 }
 
-// exchange is the time of tokens on their way to experts, or back, by kernels written for it, and what limits it.
-func (f *Fabric) exchange(x predict.ExpertCall) (unit.Span, string, error) {
+// exchange is the time of tokens on their way to experts, or back, by kernels written for it, and what limits it. Where
+// experts are in groups of which a token passes few, a group is on one node or on several.
+func (f *Fabric) exchange(x predict.ExpertCall, groups int) (unit.Span, string, error) {
 	key := exchangeKey{f.pattern(Experts), x}
 	f.cache.mu.Lock()
 	t, ok := f.cache.exchanges[key]
@@ -132,6 +135,7 @@ func (f *Fabric) exchange(x predict.ExpertCall) (unit.Span, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
+	x.Groups *= max(1, len(p.Plan.Nodes)/max(1, groups))
 	took, err := p.Experts(x)
 	if err != nil {
 		return 0, "", err

@@ -114,8 +114,12 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 	if t.Back { // the gradients too, and that of the queries is summed in float32
 		share, moved = g.f.gen(g.gen, scoreBack), 6*t.M+6*t.N
 	}
-	width, emulated := p.Width(), 1.0
+	width, emulated, exponents := p.Width(), 1.0, g.exponents()
 	switch {
+	case p.Low() && t.Narrow: // exponentials take as long
+		share *= g.f.common(fp8Share)
+		exponents *= float64(g.Peak(workload.FP8) / g.Peak(workload.BF16))
+		p = workload.FP8
 	case p.Low():
 		p = workload.BF16
 	// by three products in TF32, in Ampere's kernels (PyTorch's memory-efficient ones)
@@ -145,7 +149,7 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 		share *= oddHead
 	}
 	k := math.Ceil(t.K/32) * 32
-	rate := float64(g.Peak(p)) * min(share*g.power, max(share, mostReached)) * k / (k + g.exponents()) * t.K / k
+	rate := float64(g.Peak(p)) * min(share*g.power, max(share, mostReached)) * k / (k + exponents) * t.K / k
 	rate *= waves(t.Count*math.Ceil(t.M/128), g.cores) / emulated
 	return unit.Span(t.Flops*edge/rate) + unit.Volume(t.Count*moved*t.K*p.Width()).At(g.bandwidth()) + g.gap(t)
 }

@@ -45,6 +45,8 @@ type Task struct {
 	// Early and Second say that attention runs in kernels of 2022 and 2023, Recent that it and products do in those that
 	// PyTorch calls since late 2025. Causal attention has no scores of later tokens.
 	Early, Second, Recent, Causal bool
+	// Narrow says that attention multiplies in FP8 where other products do.
+	Narrow bool
 }
 
 // Pass is the tasks of one rank for one micro-batch through one block.
@@ -546,7 +548,7 @@ func (w *taskBuilder) permute(p *Part, travel bool) {
 		tokens = w.tokens / w.tp
 	}
 	times := 4.0
-	if travel {
+	if travel && w.j.Recipe.Graphs != GraphWhole { // whose dispatcher's kernels do the second (Megatron-Core 0.18)
 		times = 8
 	}
 	w.stream("permutation", times*tokens*float64(p.TopK)*float64(p.In)*w.width, 1, 4)
@@ -599,14 +601,15 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 		if p.Causal {
 			flops /= 2
 		}
-		w.fwd = append(w.fwd, Task{
+		t := Task{
 			Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops, Starts: 1,
 			Early: w.j.Early, Second: w.j.Second, Causal: p.Causal,
-		})
-		w.bwd = append(w.bwd, Task{
-			Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: 2.5 * flops,
-			Starts: 2, Back: true, Early: w.j.Early, Second: w.j.Second, Causal: p.Causal,
-		})
+			// Recipes whose graphs hold the whole step have it (fp8_dot_product_attention).
+			Narrow: w.j.Recipe.Graphs == GraphWhole && w.j.Model.Dims.Experts > 0,
+		}
+		w.fwd = append(w.fwd, t)
+		t.Flops, t.Starts, t.Back = 2.5*flops, 2, true
+		w.bwd = append(w.bwd, t)
 		return
 	}
 	half := Task{
@@ -743,7 +746,7 @@ func (w *taskBuilder) adapter(p *Part, m, n, k float64, attended bool) {
 		w.fwd = append(w.fwd, Task{Name: "widening", Kind: Stream, Bytes: bytes, Starts: 1})
 		w.bwd = append(w.bwd, Task{Name: "widening", Kind: Stream, Bytes: bytes, Starts: 1, Back: true})
 	}
-	if !w.j.LoRA.adapts(p, attended) {
+	if w.last || !w.j.LoRA.adapts(p, attended) {
 		return
 	}
 	r := float64(w.j.LoRA.Rank)

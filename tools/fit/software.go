@@ -79,7 +79,6 @@ func (t *training) style(j *workload.Job, s *workload.Split) error {
 	f.Fill(s, map[string]bool{"zero": t.statesSharding(), "sp": p.SeqParallel != nil, "etp": p.ETP > 0})
 	j.Kernels, j.Split = "", *s
 	f.Adopt(j, m.Name, m.SM)
-	j.Framework = nil                                             // what was run is not refused
 	if j.Model.Replicated() && !strings.Contains(t.ID, "mxnet") { // in kernels of PyTorch's own, with Apex' O2 at most
 		j.Kernels, j.ChannelsFirst = workload.Eager, true
 	}

@@ -83,6 +83,7 @@ type training struct {
 		// FSDP is how many ranks divide the parameters, or PyTorch's word for how; 0 is none.
 		FSDP    any    `json:"fsdp"`
 		Sharded *bool  `json:"sharded_optimizer"`
+		Reshard *bool  `json:"reshard_after_forward"`
 		Compile *bool  `json:"compile"`
 		Task    string `json:"task"`
 		Graphs  *bool  `json:"cuda_graphs"`
@@ -210,6 +211,7 @@ func (t *training) Job() (*workload.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	m = m.Predicting(t.further())
 	p := &t.Parallel
 	s := workload.Split{DP: p.DP, TP: p.TP, PP: p.PP, CP: p.CP, EP: p.EP, ETP: p.ETP, Chunks: p.VPP}
 	if each := max(s.TP, 1) * max(s.PP, 1) * max(s.CP, 1); s.DP*each != t.Hardware.GPUs && t.Hardware.GPUs%each == 0 {
@@ -309,6 +311,13 @@ func (t *training) explicit(j *workload.Job, s *workload.Split) error {
 	if p.ShardSize > 0 {
 		s.Shard = p.ShardSize
 	}
+	if p.Reshard != nil && !*p.Reshard && s.ZeRO == 3 { // gathered once a step
+		s.ZeRO = 2
+	}
+	if strings.Contains(t.Framework, "Automodel") && s.EP == 0 && j.Model.Dims.Experts > 0 {
+		s.EP = min(t.Hardware.GPUs/max(1, s.PP), 64)
+		t.Assumed = append(t.Assumed, fmt.Sprintf("ep=%d, as its benchmarks have (examples/llm_benchmark)", s.EP))
+	}
 	if n, ok := p.ZeROGroup.(float64); ok && n >= 1 && n <= float64(t.Hardware.GPUs) {
 		s.Shard = int(n)
 	}
@@ -326,8 +335,12 @@ func (t *training) explicit(j *workload.Job, s *workload.Split) error {
 			j.LoRA.Rank = 16
 			t.Assumed = append(t.Assumed, "adapters of rank 16")
 		}
-		// MLPerf's adapters are those of attention (its rules of llama2_70b_lora).
+		// MLPerf's adapters are those of attention (its rules of llama2_70b_lora), as are those of Megatron-Bridge's
+		// benchmarks, which pack SQuAD's short documents (perf_recipes/llama: target_modules; recipes/common.py).
 		j.LoRA.Attention = strings.Contains(t.Framework+t.Cluster, "MLPerf")
+		if strings.Contains(t.Framework, "Megatron-Bridge") {
+			j.LoRA.Attention, j.Packed = true, min(squad, j.Seq)
+		}
 		if w := fewBits.FindString(t.Model.Name + " " + p.Precision + " " + p.Task); strings.Contains(w, "8") {
 			j.LoRA.Bits = 8
 		} else if w != "" {
@@ -336,6 +349,9 @@ func (t *training) explicit(j *workload.Job, s *workload.Split) error {
 	}
 	return nil
 }
+
+// squad is about how many tokens a question of SQuAD has with its text and answer.
+const squad = 256
 
 // fewBits are the words for frozen weights of fewer bits.
 var fewBits = lazyre.New(`(?i)\bq-?lora\b|\bnf4\b|\b[48]-?bit\b|\bint[48]\b|\bbnb\b|\bbitsandbytes\b`)
@@ -517,6 +533,23 @@ func (t *training) Place() (*truth.Place, error) {
 	m.Fabric = cmp.Or(m.Fabric, "InfiniBand")
 	return truth.Describe(m, nodes, per, 0)
 }
+
+// further is how many tokens beyond the next one a run learns to predict: what Megatron-Bridge's recipes have where
+// nothing else is said (recipes/deepseek, recipes/nemotronh).
+func (t *training) further() int64 {
+	name := strings.ToLower(t.Model.Name)
+	switch {
+	case !strings.Contains(t.Framework, "Megatron-Bridge") || withoutMTP.MatchString(t.Notes):
+		return 0
+	case strings.Contains(name, "deepseek-v3"):
+		return 1
+	case strings.Contains(name, "nemotron-3 super"):
+		return 2
+	}
+	return 0
+}
+
+var withoutMTP = lazyre.New(`MTP off|w/o MTP`)
 
 // model is the network: the dimensions that the source states, what it does not state from the catalogue by its name,
 // and the family that its name and its number of parameters say.

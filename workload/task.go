@@ -548,7 +548,7 @@ func (w *taskBuilder) permute(p *Part, travel bool) {
 		tokens = w.tokens / w.tp
 	}
 	times := 4.0
-	if travel && w.j.Recipe.Graphs != GraphWhole { // whose dispatcher's kernels do the second (Megatron-Core 0.18)
+	if d := w.j.Recipe.Dispatcher; travel && d != DeepEP && d != HybridEP { // which send tokens in the order that they have
 		times = 8
 	}
 	w.stream("permutation", times*tokens*float64(p.TopK)*float64(p.In)*w.width, 1, 4)

@@ -374,6 +374,9 @@ var (
 // recomputation reads the words of a source.
 func (t *training) recomputation(j *workload.Job) error {
 	words := strings.ToLower(strings.TrimSpace(t.Parallel.Recompute))
+	if words == "" && strings.Contains(t.Notes, "recompute selected modules") {
+		words = "mla_up_proj"
+	}
 	has := func(list ...string) bool {
 		return slices.ContainsFunc(list, func(w string) bool { return strings.Contains(words, w) })
 	}

@@ -121,7 +121,7 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 	}
 	width, emulated, exponents := p.Width(), 1.0, g.exponents()
 	switch {
-	case p.Low() && t.Narrow: // exponentials take as long
+	case p.Low() && t.Narrow && g.gen == sim.Blackwell: // exponentials take as long; others gain nothing
 		share *= g.f.common(fp8Share)
 		exponents *= float64(g.Peak(workload.FP8) / g.Peak(workload.BF16))
 		p = workload.FP8

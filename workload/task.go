@@ -604,8 +604,7 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 		t := Task{
 			Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops, Starts: 1,
 			Early: w.j.Early, Second: w.j.Second, Causal: p.Causal,
-			// Recipes whose graphs hold the whole step have it (fp8_dot_product_attention).
-			Narrow: w.j.Recipe.Graphs == GraphWhole && w.j.Model.Dims.Experts > 0,
+			Narrow: w.j.narrowScores(),
 		}
 		w.fwd = append(w.fwd, t)
 		t.Flops, t.Starts, t.Back = 2.5*flops, 2, true
@@ -632,6 +631,13 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 	}
 	w.fwd = append(w.fwd, Task{Name: "scores", Kind: Stream, Bytes: scores * through, Starts: 3})
 	w.bwd = append(w.bwd, Task{Name: "scores", Kind: Stream, Bytes: scores * through * 1.2, Starts: 4, Back: true})
+}
+
+// narrowScores says that attention multiplies in FP8 where other products do: by recipes for experts whose graphs hold
+// the whole step (Megatron-Bridge v0.5, fp8_dot_product_attention) and MLPerf's for adapters (FP8_DPA).
+func (j *Job) narrowScores() bool {
+	return j.Model.Dims.Experts > 0 && j.Recipe.Graphs == GraphWhole ||
+		j.LoRA.Frozen() && j.Framework != nil && j.Framework.Name == "mlperf"
 }
 
 // numbers is at how many places a micro-batch passes a part.

@@ -314,9 +314,13 @@ func (t *training) explicit(j *workload.Job, s *workload.Split) error {
 	if p.Reshard != nil && !*p.Reshard && s.ZeRO == 3 { // gathered once a step
 		s.ZeRO = 2
 	}
-	if strings.Contains(t.Framework, "Automodel") && s.EP == 0 && j.Model.Dims.Experts > 0 {
-		s.EP = min(t.Hardware.GPUs/max(1, s.PP), 64)
-		t.Assumed = append(t.Assumed, fmt.Sprintf("ep=%d, as its benchmarks have (examples/llm_benchmark)", s.EP))
+	if strings.Contains(t.Framework, "Automodel") { // as its benchmarks have it (examples/llm_benchmark)
+		if j.Model.Dims.Experts > 0 && s.EP == 0 {
+			s.EP = min(t.Hardware.GPUs/max(1, s.PP), 64)
+			t.Assumed = append(t.Assumed, fmt.Sprintf("ep=%d", s.EP))
+		} else if p.Recompute == "" && j.Model.Params() > 25e9 {
+			j.Recompute, t.Assumed = workload.Full, append(t.Assumed, "recompute full")
+		}
 	}
 	if n, ok := p.ZeROGroup.(float64); ok && n >= 1 && n <= float64(t.Hardware.GPUs) {
 		s.Shard = int(n)

@@ -385,8 +385,8 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 			Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: starts,
 			Back: true, Rows: rows, Weight: true, Plain: plain,
 		}
-		if w.j.Kernels == Fused && w.width == 2 { // added to what is there, in float32
-			t.Wide = 8
+		if w.j.Kernels == Fused && w.width == 2 { // added to what is there, as wide as gradients are summed
+			t.Wide = 2 * w.j.GradWidth()
 		}
 		w.bwd = append(w.bwd, t)
 		w.sum(n * k * count)

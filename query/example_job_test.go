@@ -17,7 +17,7 @@ func ExampleStep() {
 	}
 	row := doc.Rows[0]
 	fmt.Println(row.Ranks, "GPUs,", row.Step.Short(), "per step, limited by", row.Bottleneck.Kind+", fits:", row.Fits)
-	// Output: 16 GPUs, 704 ms per step, limited by compute, fits: true
+	// Output: 16 GPUs, 709 ms per step, limited by compute, fits: true
 }
 
 // Layouts side by side.
@@ -33,9 +33,9 @@ func ExampleStep_compare() {
 		fmt.Println(row.Layout, row.Step.Short())
 	}
 	// Output:
-	// 1x4 320 ms
-	// 2x2 348 ms
-	// 4x1 348 ms
+	// 1x4 323 ms
+	// 2x2 351 ms
+	// 4x1 351 ms
 }
 
 // Which network a job needs.
@@ -81,7 +81,7 @@ func ExamplePlan() {
 		}
 	}
 	// Output:
-	// dp=16,tp=1,pp=1,zero=2 with a micro-batch of 2 takes 1.36 s
+	// dp=16,tp=1,pp=1,zero=2 with a micro-batch of 2 takes 1.38 s
 	// torchrun.sh
 	// job.sbatch
 	// preflight.sh

@@ -208,7 +208,7 @@ func (q *question) crossCollectives(sweeps result.Sweeps) error {
 	return nil
 }
 
-// crossSteps predicts training runs by figures fitted without their cluster, their publisher and their GPU.
+// crossSteps predicts training runs by figures fitted to all, and by figures fitted without their cluster.
 func (q *question) crossSteps(runs []*training) error {
 	rows, _ := predictRuns(runs, guessed())
 	fit, err := fitSteps(rows, guessed())
@@ -219,19 +219,13 @@ func (q *question) crossSteps(runs []*training) error {
 		return err
 	}
 	scores := q.stepScores("nothing", rows)
-	for _, x := range []struct {
-		what string
-		of   func(*runRow) string
-	}{{"gpus", ofGPU}, {"publishers", ofPublisher}, {"clusters", ofCluster}} { // the last is what bars are of
-		if err := fit.cross(x.of); err != nil {
-			return err
-		}
-		scores = append(scores, q.stepScores(x.what, rows)...)
+	if err := fit.cross(ofCluster); err != nil {
+		return err
 	}
 	if q.figures {
 		return writeStepGo(q.out, &fit.Figures, newStepMargins(rows))
 	}
-	q.table(stepHead, scores)
+	q.table(stepHead, append(scores, q.stepScores("clusters", rows)...))
 	fmt.Fprint(q.out, "The following is with clusters left out.\n\n")
 	q.runs(rows)
 	return nil

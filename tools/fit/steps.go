@@ -3,9 +3,7 @@ package main
 import (
 	"maps"
 	"math"
-	"regexp"
 	"slices"
-	"strings"
 
 	"busbar.dev/calibrate"
 	"busbar.dev/step"
@@ -139,26 +137,8 @@ func fitSteps(rows []*runRow, guess *step.Figures) (*stepFit, error) {
 	return s, nil
 }
 
-var repository = regexp.MustCompile(`^(?:https?://)?(?:www\.)?([\w.-]+/[\w.-]+(?:/[\w.-]+)?)`)
-
-// What is left out of a fit at once: a cluster, what somebody published (the repository or site of its source; of
-// rounds of MLPerf, the submitter), or a kind of GPU.
+// ofCluster is what is left out of a fit at once.
 func ofCluster(r *runRow) string { return r.Cluster }
-
-func ofPublisher(r *runRow) string {
-	if _, who, ok := strings.Cut(r.Source, "training_results_"); ok {
-		if _, who, ok = strings.Cut(who, " "); ok {
-			who, _, _ = strings.Cut(who, "/")
-			return "MLPerf " + who
-		}
-	}
-	if m := repository.FindStringSubmatch(r.Source); m != nil {
-		return m[1]
-	}
-	return r.Source
-}
-
-func ofGPU(r *runRow) string { return r.GPU.Name }
 
 // ofKind is what scores are of: dense models, adapters, or mixtures of experts, hybrids with experts among them.
 func ofKind(r *runRow) string {

@@ -111,14 +111,6 @@ func TestSyntheticSteps(t *testing.T) {
 }
 
 func TestPublishers(t *testing.T) {
-	for source, want := range map[string]string{
-		"https://github.com/mlcommons/training_results_v5.0 NVIDIA/results": "MLPerf NVIDIA",
-		"https://github.com/NVIDIA/Megatron-LM README":                      "github.com/NVIDIA/Megatron-LM",
-	} {
-		if got := ofPublisher(&runRow{training: &training{Source: source}}); got != want {
-			t.Errorf("%s: %q, want %q", source, got, want)
-		}
-	}
 	for id, want := range map[string]string{
 		"aic2-h100-2x8": "aic", "ociv3-a100": "oci", "nccl2409-x": "nccl", "42-x": "42",
 	} {

@@ -304,8 +304,6 @@ func (t *training) explicit(j *workload.Job, s *workload.Split) error {
 			s.Shard = max(1, t.Hardware.PerNode)
 		case strings.Contains(f, "GRAD_OP"):
 			s.ZeRO = 2
-		case f == "NO_SHARD", f == "NO", f == "NONE", f == "FALSE":
-			s.ZeRO = 0
 		}
 	}
 	if p.ShardSize > 0 {
@@ -675,35 +673,18 @@ func (t *training) dims(known *workload.Model) workload.Dims {
 	return d
 }
 
-var loraWidth = lazyre.New(`(q|kv)_lora\s*(\d+)`)
-
-// latent are the widths of latent attention, where the source's words name one: what they leave open is DeepSeek's.
-func (t *training) latent() (workload.Latent, bool) {
+// latent says that attention is latent, whose widths have been DeepSeek-V3's wherever a source stated them.
+func (t *training) latent() bool {
 	words := strings.ToLower(t.Model.Attention)
-	if !strings.Contains(words, "mla") && !strings.Contains(words, "latent") {
-		return workload.Latent{}, false
-	}
-	a := workload.Latent{Q: 1536, KV: 512, Plain: 128, Rotary: 64, Value: 128}
-	for _, m := range loraWidth.FindAllStringSubmatch(words, -1) {
-		n, err := strconv.ParseInt(m[2], 10, 64)
-		if err != nil || n < 1 || n > 1<<20 {
-			continue
-		}
-		if m[1] == "q" {
-			a.Q = n
-		} else {
-			a.KV = n
-		}
-	}
-	return a, true
+	return strings.Contains(words, "mla") || strings.Contains(words, "latent")
 }
 
 // blocks are those of the family.
 func (t *training) blocks(name string, d workload.Dims) []workload.Block {
 	x := &t.Model
-	if a, ok := t.latent(); ok && d.Experts > 0 {
-		return workload.Blocks(fmt.Sprintf("deepseek every=1 from=1 router_correction q_lora_rank=%d kv_lora_rank=%d "+
-			"qk_nope_head_dim=%d qk_rope_head_dim=%d v_head_dim=%d", a.Q, a.KV, a.Plain, a.Rotary, a.Value), d)
+	if t.latent() && d.Experts > 0 {
+		return workload.Blocks("deepseek every=1 from=1 router_correction q_lora_rank=1536 kv_lora_rank=512 "+
+			"qk_nope_head_dim=128 qk_rope_head_dim=64 v_head_dim=128", d)
 	}
 	if x.Scans > 0 {
 		if x.Scans+x.Attending+x.MLPs+x.Mixtures == d.Layers {
@@ -729,7 +710,7 @@ func (t *training) blocks(name string, d workload.Dims) []workload.Block {
 	default:
 		design = "gpt2"
 	}
-	return sunk(windowed(workload.Blocks(design, d), x.Attention), x.Attention)
+	return workload.Blocks(design, d)
 }
 
 // scanSizes are the sizes of scans of a model of the catalogue that has some.
@@ -747,46 +728,10 @@ func scanSizes(known *workload.Model) string {
 	return ""
 }
 
-var windowOf = lazyre.New(`(?i)window\D{0,12}(\d+)`)
-
-// windowed gives every second layer the window that words name.
-func windowed(blocks []workload.Block, words string) []workload.Block {
-	m := windowOf.FindStringSubmatch(words)
-	if m == nil {
-		return blocks
-	}
-	n, err := strconv.ParseInt(m[1], 10, 64)
-	if err != nil || n < 1 || n > 1<<24 {
-		return blocks
-	}
-	alternate := strings.Contains(strings.ToLower(words), "altern") || strings.Contains(words, "/")
-	for i := range blocks {
-		if alternate && i%2 == 0 {
-			continue
-		}
-		for k := range blocks[i].Parts {
-			if p := &blocks[i].Parts[k]; p.Kind == workload.Attention {
-				p.Window = n
-			}
-		}
-	}
-	return blocks
-}
-
 // gatedFamilies have gated MLPs, rotary positions and norms that scale.
 var gatedFamilies = []string{
 	"llama", "internlm", "qwen", "mistral", "mixtral", "gemma", "deepseek", "gpt-oss", "phi-3", "phi3", "phi-4", "glm",
 	"olmo", "granite", "smollm", "yi-", "baichuan", "minicpm", "falcon3",
-}
-
-// sunk adds the sinks of attention that a source speaks of.
-func sunk(blocks []workload.Block, words string) []workload.Block {
-	for i := range blocks {
-		if b := &blocks[i]; b.Kind == workload.Layer && strings.Contains(strings.ToLower(words), "sink") {
-			b.Parts = append(b.Parts, workload.Part{Name: "self_attn.sinks", Kind: workload.Added, Out: 1, Suffix: "-"})
-		}
-	}
-	return blocks
 }
 
 // gatedByCount says whether the MLP is gated: by the family's name, else by which of the two the number of parameters

@@ -27,6 +27,10 @@ func trained(t *evidence.Training) []finding.Finding {
 		Fix:      "busbar doctor " + t.File + " -c CLUSTER -m MODEL compares it with the prediction",
 		Evidence: []finding.Quote{},
 	}
+	if t.Again > 0 {
+		f.Cause = fmt.Sprintf("Medians of steps up to %d, whose numbers begin again %s: of all these runs or epochs.",
+			t.Last, words.Plural(t.Again, "time"))
+	}
 	if t.Bar {
 		f.Title = "A progress bar at " + rate(t)
 		f.Cause += " No line names a loss or a trainer, so it may be the bar of something else."

@@ -20,9 +20,10 @@ type Run struct {
 	Framework string `json:"framework,omitempty"`
 	First     int    `json:"first_step"`
 	Last      int    `json:"last_step"`
-	Of        int    `json:"of_steps,omitempty"` // that the run was to have
-	Lines     int    `json:"lines"`              // with a rate or a time
-	LeftOut   int    `json:"left_out"`           // of them: the first ones
+	Of        int    `json:"of_steps,omitempty"`     // that the run was to have
+	Lines     int    `json:"lines"`                  // with a rate or a time
+	Again     int    `json:"begins_again,omitempty"` // so often the numbers of the steps do
+	LeftOut   int    `json:"left_out"`               // of them: the first ones
 
 	// Bar says that progress bars told the rate and nothing names a loss or a trainer: it may be of something else.
 	Bar bool `json:"bar_alone,omitempty"`
@@ -70,12 +71,10 @@ type Log struct {
 	stride     int // so many lines are passed over after one
 	taken      int
 	forms      alike.Memo[form]
-	count      int
 	trains     bool
-	numbered   bool    // lines name a loss and their step, so that bars are of something else
-	open       int     // the step of a line before that names a loss and no rate; less than 1: none
-	unnumbered []Line  // that name a loss and a rate, and no step
-	near       [64]int // numbers of steps before, which other ranks repeat
+	numbered   bool   // lines name a loss and their step, so that bars are of something else
+	open       int    // the step of a line before that names a loss and no rate; less than 1: none
+	unnumbered []Line // that name a loss and a rate, and no step
 	// The first and the last line that counts skipped steps, and the greatest and the last scale.
 	counts        [2]Line
 	scale, scaled float64
@@ -147,11 +146,8 @@ func (g *Log) Take(text string) (Line, bool) {
 			g.nan, g.nans = min(g.nan, l.nan), g.nans+g.stride+1
 		}
 	}
-	if l.Scale > 0 {
+	if l.Scale > 0 && l.Number >= 0 { // else a list of arguments names the least and the first
 		g.scale, g.scaled = max(g.scale, l.Scale), l.Scale
-	}
-	if g.framework == "torchtitan" && l.Tokens > 0 { // its tps are those of one GPU
-		l.PerGPU, l.Tokens = l.Tokens, 0
 	}
 	if l.Number < 0 && l.rated() { // the line before has the step
 		l.Number = cmp.Or(g.open, -1)
@@ -164,7 +160,7 @@ func (g *Log) Take(text string) (Line, bool) {
 		g.unnumbered = append(g.unnumbered, l)
 		return l, true
 	}
-	if l.Number >= 0 && l.rated() && !g.repeated(l.Number) {
+	if l.Number >= 0 && l.rated() {
 		g.keep(l)
 	}
 	return l, l.rated() || l.Facts != Facts{}
@@ -173,19 +169,17 @@ func (g *Log) Take(text string) (Line, bool) {
 // rated reports a line that says how fast it goes.
 func (l *Line) rated() bool { return l.Seconds > 0 || l.Rates != Rates{} }
 
-// repeated reports a step that was there a moment ago: other ranks print it too.
-func (g *Log) repeated(number int) bool {
-	if slices.Contains(g.near[:min(g.count, len(g.near))], number) {
-		return true
-	}
-	g.near[g.count%len(g.near)] = number
-	g.count++
-	return false
-}
-
 // keep keeps a line. Where they are many, every second one goes, and from then on one of two is looked at, of four, and
-// so on.
+// so on. Other ranks repeat a step, and other timers: DeepSpeed's own, beside Megatron's, tells no time of a step.
 func (g *Log) keep(l Line) {
+	for i := range min(len(g.lines), 4) {
+		if last := &g.lines[len(g.lines)-1-i]; last.Number == l.Number {
+			if last.Seconds == 0 && l.Seconds > 0 && !l.bar {
+				*last = l
+			}
+			return
+		}
+	}
 	if len(g.lines) == maxKept {
 		for i := range maxKept / 2 {
 			g.lines[i] = g.lines[2*i]
@@ -209,6 +203,9 @@ func (g *Log) Run() *Run {
 	of := 0
 	for i := range lines {
 		of = max(of, lines[i].Of)
+		if l := &lines[i]; g.framework == "torchtitan" && l.Tokens > 0 { // its tps are those of one GPU
+			l.PerGPU, l.Tokens = l.Tokens, 0
+		}
 	}
 	counted := slices.DeleteFunc(slices.Clone(lines), // what counts less is of evaluations and the like
 		func(l Line) bool { return l.Of < of })
@@ -236,6 +233,11 @@ func (g *Log) Run() *Run {
 		return r
 	default:
 		return nil
+	}
+	for i := range lines[1:] {
+		if lines[i+1].Number < lines[i].Number {
+			r.Again++
+		}
 	}
 	r.First, r.Last, r.Lines = lines[0].Number, lines[len(lines)-1].Number, len(lines)*(g.stride+1)
 	lines = clocked(lines)
@@ -314,11 +316,12 @@ func (l *Line) pace() float64 {
 	return l.Seconds
 }
 
-// warmUp is how many of the first steps took more than a fifth longer than the median, at most a third of all.
+// warmUp is how many of the first steps took more than a fifth longer than the median, at most a third of all,
+// or one of two.
 func warmUp(times []float64) int {
 	usual := 1.2 * median(times)
 	for i, t := range times {
-		if t <= usual || 3*(i+1) > len(times) {
+		if t <= usual || 3*(i+1) > max(len(times), 3) {
 			return i
 		}
 	}

@@ -88,7 +88,7 @@ func (f *Facts) join(from Facts) {
 const Words = "loss|tok/s|tokens/s|tokens_per_sec|it/s|s/it|samples/s|samplespersec|samples_per_sec|samples per " +
 	"sec|mfu|" +
 	"step_timing|step time|step_time|steptime|iteration time|iter time|iter_time|batch time|batch_time|step took|" +
-	"allocation retries|skipped=|world size|world_size|parallel size|parallel_size|seq_length"
+	"allocation retries|skipped=|trl:|world size|world_size|parallel size|parallel_size|seq_length"
 
 // setter takes a number with its unit; false where it cannot be what the name says.
 type setter func(l *Line, v float64, unit string) bool
@@ -411,7 +411,7 @@ func byUnit(name, rest, unit string) setter {
 	case strings.HasPrefix(rest, " cuda memory allocation retries"):
 		return func(l *Line, v float64, _ string) bool { return set(&l.retry, v, 1e9) }
 	case name == "gib" && strings.HasPrefix(rest, "%)"):
-		return func(l *Line, v float64, _ string) bool { return set(&l.memory, v/100, 1) }
+		return func(l *Line, v float64, _ string) bool { l.prints = "torchtitan"; return set(&l.memory, v/100, 1) }
 	case strings.HasPrefix(rest, "%"):
 		if behind, _, _ := strings.Cut(rest, "|"); strings.HasSuffix(strings.TrimSpace(behind), " mfu") {
 			return share

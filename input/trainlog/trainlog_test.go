@@ -379,6 +379,55 @@ func TestSkippedSteps(t *testing.T) {
 	}
 }
 
+// What real logs were read wrongly for.
+func TestMisread(t *testing.T) {
+	const megatron = " iteration %[1]d/ 9 | elapsed time per iteration (ms): 75000.0 | lm loss: 2.0 | samples per " +
+		"second: " +
+		"27.2 |\n"
+	var timers, again strings.Builder
+	for i := range 6 {
+		fmt.Fprintf(&timers, "[timer.py:260:stop] epoch=0/micro_step=%[1]d/global_step=%[1]d, CurrSamplesPerSec=31%[1]d\n"+
+			megatron, i)
+	}
+	for run := range 2 {
+		for i := range 7 {
+			fmt.Fprintf(&again, "step %d loss 2.0 dt: %dms\n", 50*i, 200+run)
+		}
+	}
+	const titan = "2026-01-20 18:24:09,732 - step: %d loss: 4.2 memory: 5.12GiB(10.78%%) tps: 2,0%02d mfu: 4.2%%\n"
+	var before strings.Builder
+	for i := range 5 {
+		fmt.Fprintf(&before, titan, i+1, i)
+	}
+	for name, c := range map[string]struct {
+		text string
+		ok   func(r *Run) bool
+	}{
+		"two timers of one step":   {timers.String(), func(r *Run) bool { return r.Step.Median == 75 && r.Samples == 27.2 }},
+		"two runs":                 {again.String(), func(r *Run) bool { return r.Again == 1 && r.Lines == 14 }},
+		"torchtitan by its memory": {before.String(), func(r *Run) bool { return r.PerGPU == 2002 && r.Tokens == 0 }},
+		"torchtitan told by a later line": {
+			strings.Replace(before.String(), "memory: 5.12GiB(10.78%)", "", 1),
+			func(r *Run) bool { return r.PerGPU == 2002 && r.Tokens == 0 },
+		},
+		"a scale among the arguments": {
+			"  initial_loss_scale .... 4294967296\n  min_loss_scale .... 1.0\n" + timers.String(),
+			func(r *Run) bool { return !r.ScaleFell },
+		},
+		"the first of two means": {
+			fmt.Sprintf(megatron, 10) + strings.Replace(fmt.Sprintf(megatron, 20), "75000.0", "140.6", 1),
+			func(r *Run) bool { return r.Step.Median == 0.1406 },
+		},
+		"llm.c's main.log": {strings.Repeat("s:7 trl:3.0099 lr:0.000060 norm:0.30\n", 4), func(r *Run) bool {
+			return r.Lines == 0 && r.Framework == "llm.c"
+		}},
+	} {
+		if r := runOf(c.text); r == nil || !c.ok(r) {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
 // A loss or a norm that is nan to the end is told, from its first step, and not one that a scale that is sought mends.
 func TestNaN(t *testing.T) {
 	const step = " iteration %d/ 90 | elapsed time per iteration (ms): 500.0 | loss scale: %d.0 | grad norm: %s | lm " +

@@ -123,10 +123,10 @@ func cutLabel(s string) string {
 		return s
 	}
 	switch c := t[0]; {
-	case c == '[': // mpirun --tag-output: [1,0]<stdout>:
+	case c == '[': // mpirun --tag-output: [1,0]<stdout>:, before every piece of a line
 		end := strings.Index(t, ">:")
 		if end > 0 && end < 40 && strings.Contains(t[:end], "]<std") {
-			return t[end+2:]
+			return strings.ReplaceAll(t[end+2:], t[:end+2], "")
 		}
 	case c == '(': // Ray: (Worker pid=7, ip=10.0.0.1)
 		end := strings.IndexByte(t, ')')

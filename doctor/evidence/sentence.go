@@ -122,8 +122,9 @@ func talk(text string) (words int, ok bool) {
 // "srun: error: …"
 func message(text string) bool {
 	name, why, ok := strings.Cut(strings.TrimSpace(text), ": ")
-	return ok && !strings.Contains(name, " ") && (strings.HasPrefix(why, "error: ") ||
-		len(name) > len("Exception") && (strings.HasSuffix(name, "Error") || strings.HasSuffix(name, "Exception")))
+	return ok && !strings.Contains(name, " ") &&
+		(strings.HasPrefix(why, "error: ") || strings.HasSuffix(name, "Warning") ||
+			len(name) > len("Exception") && (strings.HasSuffix(name, "Error") || strings.HasSuffix(name, "Exception")))
 }
 
 // Sentence reports a line that somebody may have written, and no program printed.

@@ -17,12 +17,19 @@ func (o *Output) Fragment(source string) *cluster.Fragment {
 	hosts := map[string]map[Rank]bool{}
 	var order []string
 	for i := range o.Tables {
+		alike := map[Rank]int{}
 		for _, r := range o.Tables[i].Ranks {
 			if hosts[r.Host] == nil {
 				hosts[r.Host] = map[Rank]bool{}
 				order = append(order, r.Host)
 			}
-			hosts[r.Host][r.seat()] = true
+			// Where each rank sees one GPU alone, on a bus of a PCI domain of its own that is not printed, all look alike.
+			s := r.seat()
+			alike[s]++
+			if s.Rank = alike[s] - 1; s.PCI != "" {
+				s.Rank = 0
+			}
+			hosts[r.Host][s] = true
 		}
 	}
 	types := cluster.Types{}
@@ -59,7 +66,7 @@ func nodeType(seats map[Rank]bool) *cluster.NodeType {
 	}
 	slices.SortFunc(list, func(a, b Rank) int {
 		return cmp.Or(cmp.Compare(a.PCI, b.PCI), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Bus, b.Bus),
-			cmp.Compare(a.Model, b.Model))
+			cmp.Compare(a.Model, b.Model), cmp.Compare(a.Rank, b.Rank))
 	})
 	t := &cluster.NodeType{}
 	seen := map[cluster.PCI]bool{}
@@ -70,7 +77,7 @@ func nodeType(seats map[Rank]bool) *cluster.NodeType {
 		seen[s.PCI] = true
 		d := board.GPU(vendor(s.Model), -1)
 		if d.PCI, d.Model = s.PCI, board.Fact(s.Model, Format); s.PCI == "" {
-			d.Index = s.Device // the only handle left
+			d.Index = s.Device + s.Rank // the only handle left
 		}
 		t.Add(d)
 	}

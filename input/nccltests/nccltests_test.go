@@ -184,6 +184,21 @@ func TestOps(t *testing.T) {
 	}
 }
 
+// Where each rank sees one GPU alone, all have the number 0, and their buses may be alike in PCI domains of their own.
+func TestRanksOfOneGPUEach(t *testing.T) {
+	text := ""
+	for i := range 4 {
+		text += fmt.Sprintf("0: #  Rank  %d Group  0 Pid 28577%d on  nid007567 device  0 [0x01] NVIDIA GH200 120GB\n", i, i)
+	}
+	out, err := ReadOutput("x", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nt := out.Fragment("x").Types[0]; nt.Count(cluster.GPU) != 4 || nt.Devices[0].PCI != "" || nt.Check() != nil {
+		t.Errorf("%+v", nt.Devices)
+	}
+}
+
 func TestFragment(t *testing.T) {
 	f := readFile(t, "nccl-tests/gcp-a3mega-h100x16.md").Fragment("x")
 	if len(f.Hosts) != 2 || len(f.Types) != 1 || f.Hosts[1].Name != "ztan-mig-gq73" {

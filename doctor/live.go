@@ -14,7 +14,7 @@ import (
 // follows from it. Where nothing else was found, logs alone are enough: an exception that ended a rank is no problem
 // that others share, and still why the job is gone.
 func (c *Case) giveWay(m *cause.Model, found []finding.Finding) []finding.Finding {
-	if c.Job == nil || c.Job.Empty() || !c.Job.Waits() && len(found) > 0 {
+	if c.Job == nil || c.Job.Empty() || !c.Job.Waits() && finding.Serious(found) {
 		return found
 	}
 	v := c.Job.Judge()
@@ -25,7 +25,7 @@ func (c *Case) giveWay(m *cause.Model, found []finding.Finding) []finding.Findin
 		})
 	}
 	// a log that was not given is no finding
-	if v.Kind == hang.UnknownKind || len(v.Ranks) == 0 && v.Kind != hang.Order ||
+	if v.Kind == hang.UnknownKind || len(v.Ranks) == 0 && v.Kind != hang.Order && v.Kind != hang.Exited ||
 		v.Kind == hang.NoReport && !c.Job.Dumped() {
 		return found
 	}

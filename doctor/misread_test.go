@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"busbar.dev/finding"
 )
 
 // ran is a log of RCCL in which all ranks of a communicator were made, with its own words about them.
@@ -37,6 +39,54 @@ func TestMisread(t *testing.T) {
 		if r := examine(t, c.text); slices.Contains(ids(r), c.never) {
 			t.Errorf("%s: %v", name, ids(r))
 		}
+	}
+}
+
+// A program that ends by what it raised is at fault though no line is marked with its rank; what it caught or what is
+// printed at the end of every run is none.
+func TestRaised(t *testing.T) {
+	const trace = "Traceback (most recent call last):\n  File \"/home/u/train.py\", line 31, in <module>\n    main()\n" +
+		"KeyError: 'tokens'\n"
+	steps := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "step %d loss 2.3 tok/s 831\n", i)
+		}
+		return b.String()
+	}
+	for name, c := range map[string]struct{ text, says string }{
+		"at the end": {steps(9) + trace + "wandb: You can sync this run\nreal 0m56.895s\n", "raised KeyError"},
+		"a program that never began": {
+			"0:   File \"/home/u/train.py\", line 7\n0:     grouped (4\n0:     ^^^^\n0: SyntaxError: invalid syntax\n",
+			"Rank 0 raised SyntaxError",
+		},
+		"DeepSpeed's launcher": {
+			steps(9) + "n1: [2026-01-19 08:57:32,304] [ERROR] [launch.py:321:sigkill_handler] ['python'] exits with return " +
+				"code = 1\n", "of unknown rank ended with exit code 1",
+		},
+		"a watchdog's line that is cut": {
+			steps(9) + "[rank5]:[E602 11:17:52.18 ProcessGroupNCCL.cpp:632] [Rank 5] Watchdog caught collective operati",
+			"timed out",
+		},
+		"caught":            {trace + steps(200), ""},
+		"at a run's end":    {steps(9) + "Exception ignored in: <function _x at 0x7f>\n" + trace, ""},
+		"the first program": {steps(9), ""},
+	} {
+		r := examine(t, c.text)
+		if text := fmt.Sprint(r.Findings); c.says == "" && finding.Serious(r.Findings) || !strings.Contains(text, c.says) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// What libraries print at a start is nobody's description of a fault.
+func TestWarningsOfLibraries(t *testing.T) {
+	r := examine(t, "Warning: The cache directory is on a shared file system. If you experience slowdowns or hanging "+
+		"when the "+
+		"program exits, it is recommended to set another.\nstep 1 loss 2.3 tok/s 831\nstep 2 loss 2.3 tok/s 831\n"+
+		"step 3 loss 2.3 tok/s 831\n")
+	if r.Described || !r.Healthy {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -142,6 +142,9 @@ func (x *judge) decide() *Verdict {
 			return x.verdict(c, Hung)
 		}
 	}
+	if c, ok := x.log.exits(true); ok {
+		return x.verdict(c, x.ended())
+	}
 	return x.passing()
 }
 
@@ -279,7 +282,8 @@ func (x *judge) unanswered() (list []claim) {
 // how a process went is asked first.
 func (x *judge) gone() (claim, bool) {
 	others := x.unanswered()
-	for _, ask := range []func() (claim, bool){x.log.exits, x.goneHere} {
+	exits := func() (claim, bool) { return x.log.exits(false) }
+	for _, ask := range []func() (claim, bool){exits, x.goneHere} {
 		if c, ok := ask(); ok {
 			return x.agree(c, others), true
 		}

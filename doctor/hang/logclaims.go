@@ -23,7 +23,9 @@ type told struct {
 // claim is what an event says of its rank.
 func (t told) claim(kind Kind, source string) claim {
 	c := newClaim(kind, source)
-	c.ranks, c.quotes = []int{t.rank}, quotes(t)
+	if c.quotes = quotes(t); t.rank >= 0 {
+		c.ranks = []int{t.rank}
+	}
 	return c
 }
 
@@ -111,7 +113,7 @@ func victim(text string) bool {
 // died finds ranks that raised an error of their own, the first in time.
 func (v *logView) died() (claim, bool) {
 	own := slices.DeleteFunc(slices.Clone(v.by[joblog.Exception]),
-		func(t told) bool { return t.rank < 0 || victim(t.Text) })
+		func(t told) bool { return t.rank < 0 && t.log.GoesOn(t.Line) || victim(t.Text) })
 	i := slices.IndexFunc(own, func(t told) bool {
 		n, ok := v.noticed[t.rank]
 		return !ok || n.Line > t.Line || n.log != t.log // not after it noticed that others are gone
@@ -122,20 +124,29 @@ func (v *logView) died() (claim, bool) {
 	best := own[i]
 	c := best.claim(Exited, fromLog)
 	for _, t := range own {
-		if t.Text == best.Text {
+		if t.Text == best.Text && t.rank >= 0 {
 			c.ranks = append(c.ranks, t.rank) // the same error on several ranks
 		}
 	}
 	c.ranks = slices.Compact(sorted(c.ranks))
-	c.why = fmt.Sprintf("%s raised %s", rankList(c.ranks), short(best.Text))
+	c.why = fmt.Sprintf("%s raised %s", c.who(), short(best.Text))
 	if best.Desc != "" {
 		c.why += " at " + strings.TrimSpace(best.Desc)
 	}
 	return c, true
 }
 
-// exits are what launchers and the kernel say about how ranks ended.
-func (v *logView) exits() (claim, bool) {
+// who are the ranks of a claim.
+func (c *claim) who() string {
+	if len(c.ranks) == 0 {
+		return "a process of unknown rank"
+	}
+	return rankList(c.ranks)
+}
+
+// exits are what launchers and the kernel say about how ranks ended; unnamed: about processes whose ranks nothing
+// tells.
+func (v *logView) exits(unnamed bool) (claim, bool) {
 	for _, t := range v.by[joblog.OOMKill] {
 		if t.rank >= 0 {
 			c := t.claim(Killed, fromKernel)
@@ -146,21 +157,21 @@ func (v *logView) exits() (claim, bool) {
 	var first *told
 	for i := range v.by[joblog.Exit] {
 		t := &v.by[joblog.Exit][i]
-		if t.rank < 0 || t.Code == 0 || t.Code == -6 || t.Code == -15 {
+		if t.rank < 0 != unnamed || t.Code == 0 || t.Code == -6 || t.Code == -15 {
 			continue // aborted and ended by others
 		}
 		if first == nil || t.Code == -9 && first.Code != -9 {
 			first = t
 		}
 	}
-	if first == nil || v.unlaunched(first) {
+	if first == nil || !unnamed && v.unlaunched(first) {
 		return claim{}, false
 	}
 	c := first.claim(Exited, fromLog)
-	c.why = fmt.Sprintf("rank %d ended with exit code %d", first.rank, first.Code)
+	c.why = fmt.Sprintf("%s ended with exit code %d", c.who(), first.Code)
 	if first.Code == -9 {
 		c.become(Killed)
-		c.why = fmt.Sprintf("rank %d was killed by SIGKILL", first.rank)
+		c.why = c.who() + " was killed by SIGKILL"
 	}
 	return c, true
 }

@@ -87,6 +87,17 @@ type Log struct {
 	Said map[int]Said
 }
 
+// GoesOn reports that the program writes on after a line: what it raised there, without a mark of its rank, it caught.
+// Loggers and launchers have some lines to say after its end.
+func (l *Log) GoesOn(line int) bool {
+	for _, s := range l.Said {
+		if s.Line > line+100 {
+			return true
+		}
+	}
+	return false
+}
+
 // Said is a line of the program itself.
 type Said struct {
 	Line int

@@ -212,12 +212,15 @@ func (r *Reader) clock(text string, places []int) {
 func (r *Reader) traceback(text string) bool {
 	word := strings.TrimSpace(text)
 	if strings.HasPrefix(word, "Traceback (most recent call last)") {
-		if len(r.traces) < 1<<16 {
+		if len(r.traces) < 1<<16 && !strings.HasPrefix(r.spoken.Text, "Exception ignored in") {
 			r.traces[r.rank] = &trace{}
 		}
 		return true
 	}
 	t := r.traces[r.rank]
+	if t == nil && (strings.HasPrefix(word, "SyntaxError: ") || strings.HasPrefix(word, "IndentationError: ")) {
+		t = &trace{} // of the program itself, which never ran: there is none
+	}
 	if t == nil {
 		return false
 	}

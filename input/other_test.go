@@ -11,7 +11,10 @@ func TestTextsWithoutTopology(t *testing.T) {
 		"Machine (15GB total)\n  Package L#0\n    Core L#0 + PU L#0 (P#0)\n":                  "lstopo --of xml",
 		"{\n  \"nvidia.com/gpu.count\": \"2\",\n  \"nvidia.com/gpu.product\": \"X-4C\"\n}\n":  "kubectl get nodes -o json",
 		"node.kubernetes.io/instance-type=x9\ntopology.kubernetes.io/zone=north # a remark\n": "kubectl get nodes -o json",
-		"nvidia.com is a site, and Machine (old) a word\n":                                    "",
+		"status:\n  allocatable:\n    nvidia.com/gpu: \"1\"\n":                                "kubectl get nodes -o json",
+		strings.Repeat("args\n", 1<<15) +
+			"step 1 loss 2 tok/s 8\nstep 2 loss 2 tok/s 8\nstep 3 loss 2 tok/s 8\n": "log of a training",
+		"nvidia.com is a site, and Machine (old) a word\n": "",
 	} {
 		if got := otherwise([]byte(text)); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)

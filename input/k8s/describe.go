@@ -15,7 +15,7 @@ import (
 var (
 	describedName = lazyre.New(`^Name:\s+([\w.-]+)$`)
 	// ofNode is what is said of nodes and of no other object.
-	ofNode = []string{"\nCapacity:", "\nAllocatable:", "\nUnschedulable:", "\nNon-terminated Pods:"}
+	ofNode = []string{"\nCapacity:", "\nAllocatable:", "\nUnschedulable:", "\nRoles:", "\nNon-terminated Pods:"}
 	// condition is type, status, two times, reason, message.
 	condition = lazyre.New(`^(\w[\w./-]{0,100})\s+(True|False|Unknown)\s(?:.* [+-]\d{4})?\s*(\S+)\s+(.*)$`)
 )

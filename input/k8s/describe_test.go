@@ -57,6 +57,9 @@ gpus-not-allocatable warn x:2: n7: 7 of 8 nvidia.com/gpu can be allocated`
 	if len(f.Hosts) != 1 || f.TypeOf(0).Count(cluster.GPU) != 2 || len(f.Warnings) != 0 {
 		t.Errorf("shortened: %+v, %v", f.Hosts, f.Warnings)
 	}
+	if f = describe.Text(t, "Name:  cut\nRoles:  worker\nLabels:  a=b\n"); len(f.Hosts) != 1 || f.TypeOf(0) != nil {
+		t.Errorf("cut before what it has: %+v", f.Hosts)
+	}
 	for _, pod := range []string{"", "Name: a-pod\nConditions:\n  Type Status\n  Ready True\n"} {
 		if MatchDescribe([]byte(pod)) {
 			t.Errorf("%q taken for a node", pod)

@@ -25,6 +25,7 @@ import (
 	"busbar.dev/input/internal/board"
 	"busbar.dev/input/internal/gather"
 	"busbar.dev/input/internal/pairtable"
+	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 	"busbar.dev/unit"
@@ -108,6 +109,7 @@ type matrix struct {
 	highest  bool // of several figures of a pair the highest counts, else the first
 	useless  bool
 	rank     int // which tables come first
+	beaten   int // pairs for which it has more than the first
 }
 
 // run is the output of one run of a tool.
@@ -328,6 +330,19 @@ func (r *run) addDevices(f *cluster.Fragment, host string, devices map[int]clust
 		node.AddFigures(&m.Matrix, m.turned || m.noMethod && old, m.figure)
 	}
 	node.Close(host)
+	for _, m := range r.matrices {
+		if m.beaten > 0 {
+			warn.Found(f, m.Line, host, peerSlow,
+				"%s: with peer access less than two thirds of what copies through host memory "+
+					"reach", words.Plural(m.beaten, "direction"))
+		}
+	}
+}
+
+var peerSlow = cluster.Warning{
+	ID: "p2p-slow", Severity: "warn",
+	Fix: "clear ACS on the PCIe bridges and set iommu=pt, which send it through the root complex; NCCL_P2P_DISABLE=1 " +
+		"until then",
 }
 
 // figure adds a figure to a pair.
@@ -343,6 +358,9 @@ func (m *matrix) figure(p *cluster.Pair, v float64) {
 		return
 	case m.both:
 		to = &p.Both
+	}
+	if m.rank == 2 && !m.both && to.Known() && 3*to.Value < 2*rate {
+		m.beaten++
 	}
 	if !to.Known() || m.highest && rate > to.Value {
 		*to = cluster.FromMeasured(rate, m.source)

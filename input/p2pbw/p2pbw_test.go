@@ -192,6 +192,21 @@ func TestReads(t *testing.T) {
 	}
 }
 
+// Peer access that is slower than copies through host memory is a fault.
+func TestPeerSlower(t *testing.T) {
+	const table = "Unidirectional P2P=%s Bandwidth %sMatrix (GB/s)\n   D\\D 0 1\n 0 911.0 %g\n 1 %[3]g 920.0\n"
+	for peer, want := range map[float64]int{9.9: 1, 21: 0, 26: 0} {
+		f, err := P2P.Read("x", strings.NewReader(fmt.Sprintf(table, "Disabled", "", 22.1)+
+			fmt.Sprintf(table, "Enabled", "(P2P Writes) ", peer)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Warnings) != want || want > 0 && f.Warnings[0].ID != "p2p-slow" {
+			t.Errorf("%g: %v", peer, f.Warnings)
+		}
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	head := "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n   D\\D 0 1\n"
 	for _, tc := range []struct {

@@ -242,9 +242,15 @@ func (f *filler) check() {
 	for i := range f.t.Links {
 		f.checkLink(&f.t.Links[i])
 	}
+	gpus := f.t.Of(cluster.GPU)
 	for i, m := range f.models {
-		if n := f.nvlinks(i); m.LinkKind == cluster.NVLink && n > m.Links {
+		switch n := f.nvlinks(i); {
+		case m.LinkKind != cluster.NVLink:
+		case n > m.Links:
 			f.warn(i, "%d NVLinks were read; %s has %d (%s)", n, m.Title, m.Links, m.Source)
+		case n == 0 && m.Form == "module" && f.t.Tree == cluster.Read && len(gpus) > 1 && i == gpus[0]:
+			f.warn(i, "no input shows the %d NVLinks of %s: what joins the GPUs here is PCIe alone; add nvidia-smi topo -m",
+				m.Links, m.Title)
 		}
 	}
 	f.checkPairs()

@@ -271,6 +271,18 @@ func TestCompleteWarns(t *testing.T) {
 	}
 }
 
+// GPUs of a kind that NVLink joins, of which the input has nothing but the PCIe tree.
+func TestCompleteWithoutNVLink(t *testing.T) {
+	n := pair(12, cluster.GPUInfo{})
+	n.Links, n.Tree = nil, cluster.Read
+	for i := range n.Devices {
+		n.Devices[i].Model = cluster.FromRead("NVIDIA H100 80GB HBM3", "lspci")
+	}
+	if c := complete(n); len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].Text, "18 NVLinks") {
+		t.Errorf("%v", c.Warnings)
+	}
+}
+
 func TestCompleteTwice(t *testing.T) {
 	for _, name := range []string{"dgx-a100", "gb200-nvl72", "frontier"} {
 		a, err := Preset(name, 2)

@@ -166,6 +166,16 @@ func TestFindings(t *testing.T) {
 			}, "all-ports-down", finding.Warn, "node[0-3]", "mlx5_0, mlx5_1, mlx5_2, mlx5_3",
 		},
 		{
+			"no port of the fabric up", func(c *cluster.Cluster) {
+				for i := range 4 {
+					port(c, fmt.Sprintf("nic%d", i)).State = cluster.Down
+				}
+				c.Types[0].Add(cluster.Device{Kind: cluster.NIC, Name: "eno1", Index: -1, Parent: -1, NIC: &cluster.NICInfo{
+					Kind: cluster.Ethernet, Ports: []cluster.Port{{Num: 1, State: cluster.Up}},
+				}})
+			}, "all-ports-down", finding.Warn, "node[0-3]", "mlx5_0, mlx5_1, mlx5_2, mlx5_3",
+		},
+		{
 			"another firmware", func(c *cluster.Cluster) {
 				for i, v := range []string{"28.39.1002", "28.39.1002", "28.41.1000", "28.39.1002"} {
 					d := dev(c, fmt.Sprintf("nic%d", i))

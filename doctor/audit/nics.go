@@ -23,6 +23,7 @@ func (a *auditor) nodeNICs(n *node) {
 	a.farNICs(n)
 	a.unlikeNICs(n)
 	var down []int
+	plain, up := false, false        // an Ethernet port that may be the management's is up; one of another kind is
 	var firmware groups[string, int] // of cards of one maker's number
 	for _, k := range n.nics {
 		a.nicItself(n, k)
@@ -32,12 +33,17 @@ func (a *auditor) nodeNICs(n *node) {
 		}
 		if len(i.Ports) > 0 && !slices.ContainsFunc(i.Ports, func(p cluster.Port) bool { return p.State != cluster.Down }) {
 			down = append(down, k)
+		} else if i.Kind == cluster.Ethernet {
+			plain = true
+		} else {
+			up = true
 		}
 		if m := n.t.Devices[k].Model; i.Firmware != "" && m.Known() && m == n.t.Devices[n.nics[0]].Model {
 			firmware.add(i.Firmware, k)
 		}
 	}
-	if len(down) > 0 && len(down) == len(n.nics) {
+	ofFabric := func(k int) bool { return n.t.Devices[k].NIC.Kind != cluster.Ethernet }
+	if len(down) > 0 && !up && (!plain || slices.ContainsFunc(down, ofFabric)) {
 		a.say("all-ports-down", n.hosts, n.names(down))
 	}
 	if len(firmware.order) > 1 {

@@ -117,7 +117,7 @@ func (a *auditor) nodeLinks(n *node) {
 			child = l.A
 		}
 		where := n.where(child)
-		narrow := l.MaxLanes > 0 && l.Lanes > 0 && l.Lanes < l.MaxLanes
+		narrow := l.MaxLanes > 2 && l.Lanes > 0 && l.Lanes < l.MaxLanes // no card of a cluster's network has but two
 		slow := l.MaxGTs > 0 && l.GTs > 0 && l.GTs < l.MaxGTs
 		text := fmt.Sprintf("PCIe trained to x%d at %g GT/s, both ends could do x%d at %g GT/s", l.Lanes, l.GTs, l.MaxLanes,
 			l.MaxGTs)

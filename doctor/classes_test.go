@@ -19,6 +19,7 @@ func TestClasses(t *testing.T) {
 			"socketStartConnect: Connect to 192.168.122.1<1> failed : Connection refused"},
 		{"wrong-interface", "n1:1:1 [0] NCCL INFO Bootstrap : Using eth0:fe80::1%eth0<0>\n" + warn +
 			"socketStartConnect: Connect to fe80::2%eth0<1> failed : No route to host"},
+		{"wrong-interface", warn + "socketStartConnect: Connect to fe80::2%ib1<1> failed : Software caused connection abort"},
 		{"wrong-interface", "#!/bin/bash\nexport NCCL_SOCKET_IFNAME=docker0\nsrun python train.py"},
 		{"socket-fallback", "n1:1:1 [0] NCCL INFO NET/IB : No device found.\nn1:1:1 [0] NCCL INFO Using network Socket\n" +
 			"n2:1:1 [0] NCCL INFO Using network Socket\nwe have InfiniBand but it is slow"},

@@ -124,6 +124,20 @@ func TestTrained(t *testing.T) {
 	}
 }
 
+// Logs of a JSON object a line.
+func TestTrainedInJSON(t *testing.T) {
+	var b strings.Builder
+	for i := range 9 {
+		fmt.
+			Fprintf(&b, `{"step": %d, "loss": 2.31, "lr": 3e-05, "tokens_per_sec": 45000.0, "timestamp": "2025-10-20T18:22Z"}`+
+				"\n",
+				10*i)
+	}
+	if r := examine(t, b.String()); r.Training == nil || r.Training.Tokens != 45000 || r.Training.Last != 80 {
+		t.Errorf("%v %+v", ids(r), r.Training)
+	}
+}
+
 // The same texts give the same document every time.
 func TestSameReport(t *testing.T) {
 	started := strings.Builder{}

@@ -27,6 +27,9 @@ func trained(t *evidence.Training) []finding.Finding {
 		Fix:      "busbar doctor " + t.File + " -c CLUSTER -m MODEL compares it with the prediction",
 		Evidence: []finding.Quote{},
 	}
+	if t.Lines == 1 {
+		f.Cause = "Means of the whole run, as its last line says them."
+	}
 	if t.Again > 0 {
 		f.Cause = fmt.Sprintf("Medians of steps up to %d, whose numbers begin again %s: of all these runs or epochs.",
 			t.Last, words.Plural(t.Again, "time"))

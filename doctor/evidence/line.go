@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,8 +27,8 @@ func torn(text string) bool {
 const maxObject = 1 << 16
 
 // flatten gives the texts in an object that stands on one line, as structured logs
-// and records of cases have them: every string is a line of its own, and a string
-// under a name in capitals is a setting. nil: the line is no object.
+// and records of cases have them: every string is a line of its own, a string
+// under a name in capitals is a setting, and numbers stand together. nil: the line is no object.
 func flatten(text string) []string {
 	t := strings.TrimSpace(text)
 	if len(t) < 2 || t[0] != '{' || t[len(t)-1] != '}' || len(t) > maxObject {
@@ -37,7 +38,13 @@ func flatten(text string) []string {
 	if json.Unmarshal([]byte(t), &v) != nil {
 		return nil
 	}
-	return texts(nil, "", v, 0)
+	var numbers strings.Builder // those of a step of a training, on one line
+	for _, k := range slices.Sorted(maps.Keys(v)) {
+		if n, ok := v[k].(float64); ok {
+			fmt.Fprintf(&numbers, "%s=%v ", k, n)
+		}
+	}
+	return texts([]string{numbers.String()}, "", v, 0)
 }
 
 // texts lists the strings of a value, in the order of their names.

@@ -73,7 +73,8 @@ type Log struct {
 	forms      alike.Memo[form]
 	trains     bool
 	numbered   bool   // lines name a loss and their step, so that bars are of something else
-	open       int    // the step of a line before that names a loss and no rate; less than 1: none
+	open       int    // the step of a line before that names no rate; less than 1: none
+	total      Line   // what Hugging Face's Trainer says of all steps at its end
 	unnumbered []Line // that name a loss and a rate, and no step
 	// The first and the last line that counts skipped steps, and the greatest and the last scale.
 	counts        [2]Line
@@ -84,6 +85,8 @@ type Log struct {
 
 	memory, retries float64
 }
+
+const huggingFace = "Hugging Face Trainer"
 
 // Bounds of what is kept and of what is believed.
 const (
@@ -149,13 +152,17 @@ func (g *Log) Take(text string) (Line, bool) {
 	if l.Scale > 0 && l.Number >= 0 { // else a list of arguments names the least and the first
 		g.scale, g.scaled = max(g.scale, l.Scale), l.Scale
 	}
-	if l.Number < 0 && l.rated() { // the line before has the step
+	if l.Number < 0 && l.prints == huggingFace && l.Seconds > 0 {
+		g.total = l
+	}
+	if l.Number < 0 && l.rated() { // a line before has the step
 		l.Number = cmp.Or(g.open, -1)
+	} else if l.Number >= 0 && !l.bar {
+		if g.open = l.Number; l.rated() {
+			g.open = -1
+		}
 	}
-	if g.open = -1; (l.Trains || l.Skipped >= 0) && !l.rated() {
-		g.open = l.Number
-	}
-	if l.Number < 0 && l.Trains && l.Tokens+l.PerGPU > 0 && len(g.unnumbered) < maxKept {
+	if l.Number < 0 && l.Trains && l.rated() && len(g.unnumbered) < maxKept {
 		l.Number = len(g.unnumbered) + 1
 		g.unnumbered = append(g.unnumbered, l)
 		return l, true
@@ -175,7 +182,10 @@ func (g *Log) keep(l Line) {
 	for i := range min(len(g.lines), 4) {
 		if last := &g.lines[len(g.lines)-1-i]; last.Number == l.Number {
 			if last.Seconds == 0 && l.Seconds > 0 && !l.bar {
-				*last = l
+				*last, l = l, *last
+			}
+			for i, to := range last.Rates.list() {
+				*to = cmp.Or(*to, *l.Rates.list()[i])
 			}
 			return
 		}
@@ -230,6 +240,9 @@ func (g *Log) Run() *Run {
 	switch {
 	case bars || len(lines) >= least && known:
 	case g.losses >= least && (g.framework != "" || r.NaN != ""):
+		if s := g.total.Seconds; s > 0 {
+			r.Lines, r.Step, r.Rates = 1, &Spread{s, s, s, s}, g.total.Rates
+		}
 		return r
 	default:
 		return nil

@@ -88,7 +88,8 @@ func (f *Facts) join(from Facts) {
 const Words = "loss|tok/s|tokens/s|tokens_per_sec|it/s|s/it|samples/s|samplespersec|samples_per_sec|samples per " +
 	"sec|mfu|" +
 	"step_timing|step time|step_time|steptime|iteration time|iter time|iter_time|batch time|batch_time|step took|" +
-	"allocation retries|skipped=|trl:|world size|world_size|parallel size|parallel_size|seq_length"
+	"allocation retries|skipped=|trl:|[step=|[batch=|batches_per_sec|world size|world_size|parallel " +
+	"size|parallel_size|seq_length"
 
 // setter takes a number with its unit; false where it cannot be what the name says.
 type setter func(l *Line, v float64, unit string) bool
@@ -364,7 +365,7 @@ var scales = map[string]float64{"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e1
 
 var (
 	bar   = lazyre.New(`^/(\d{1,9}) \[(\d[\d:]*)?[^<]*<`)
-	among = lazyre.New(`^(?:/(\d{1,9})(?: *\(\d+%\))?\]| / (\d{1,9})\s)`)
+	among = lazyre.New(`^(?:/(\d{1,9})(?: *\( *\d+%\))?\]| / (\d{1,9})\s)`)
 	// Not llm.c's (+nanz), nor Megatron's number of nan iterations.
 	notNumber = lazyre.New(`(loss|norm)['"]?[:= ]+nan\b`)
 	steps     = lazyre.New(`^ */ *(\d{1,9})(?:[.,](?:\D|$)|[^\d.,]|$)`)

@@ -165,7 +165,28 @@ var logs = []struct {
 		return fmt.Sprintf("2024-01-05 10:11:%02d | INFO | train_inner | epoch 001: %d / 990 loss=9.1, wps=65432.1, "+
 			"ups=0.5, "+
 			"global step: %d", i, i, i)
-	}, Run{Rates: Rates{Tokens: 65432.1}}},
+	}, Run{Step: &Spread{Median: 2}, Rates: Rates{Tokens: 65432.1}}},
+	{"Composer, a number a line", "", func(i int) string {
+		return fmt.Sprintf("[batch=%[1]d/1000]:\n\t Train time/batch: %[1]d\n\t Train throughput/batches_per_sec: 0.5\n\t "+
+			"Train "+
+			"throughput/device/batches_per_sec: 0.06\n\t Train throughput/tokens_per_sec: 272600.0\n\t Train "+
+			"throughput/device/tokens_per_sec: 34075.0\n\t Train loss/train/total: 2.31", i)
+	}, Run{Step: &Spread{Median: 2}, Rates: Rates{Tokens: 272600, PerGPU: 34075}, Facts: Facts{World: 8}}},
+	{"OLMo", "", func(i int) string {
+		return fmt.Sprintf("olmo.train:743\tINFO\t[step=%d/739328]\n    train/CrossEntropyLoss=7.101\n    "+
+			"throughput/device/tokens_per_second=12,345\n    throughput/device/batches_per_second=0.2", i)
+	}, Run{Step: &Spread{Median: 5}, Rates: Rates{PerGPU: 12345}}},
+	{"verl", "", func(i int) string {
+		return fmt.Sprintf("step:%d - actor/pg_loss:0.013 - timing_s/gen:40.1 - timing_s/step:95.3 - perf/throughput:1234.5",
+			i)
+	}, Run{Step: &Spread{Median: 95.3}, Rates: Rates{PerGPU: 1234.5}}},
+	{"PyTorch's example of ImageNet", "", func(i int) string {
+		return fmt.Sprintf("Epoch: [0][%5d/5005]\tTime  0.211 ( 0.413)\tData  0.001 ( 0.200)\tLoss 6.9012e+00 (7.0e+00)\t"+
+			"Acc@1   0.00 (  0.11)", i)
+	}, Run{Step: &Spread{Median: 0.211}}},
+	{"timm", "", func(i int) string {
+		return fmt.Sprintf("Train: 0 [%4d/1251 (  4%%)]  Loss: 6.952 (6.95)  Time: 0.512s, 2000.15/s  (0.601s, 1703.13/s)", i)
+	}, Run{Step: &Spread{Median: 0.512}}},
 }
 
 // slowFirst is the first figure for the first two steps, which compile, and the other for the rest.
@@ -417,6 +438,11 @@ func TestMisread(t *testing.T) {
 		"the first of two means": {
 			fmt.Sprintf(megatron, 10) + strings.Replace(fmt.Sprintf(megatron, 20), "75000.0", "140.6", 1),
 			func(r *Run) bool { return r.Step.Median == 0.1406 },
+		},
+		"the last line of Hugging Face's Trainer": {
+			strings.Repeat("{'loss': 1.2, 'learning_rate': 2e-05, 'epoch': 0.1}\n", 4) + "{'train_runtime': 3600.1, " +
+				"'train_samples_per_second': 12.3, 'train_steps_per_second': 0.2, 'train_loss': 1.2, 'epoch': 3.0}\n",
+			func(r *Run) bool { return r.Step.Median == 5 && r.Samples == 12.3 && r.Lines == 1 },
 		},
 		"llm.c's main.log": {strings.Repeat("s:7 trl:3.0099 lr:0.000060 norm:0.30\n", 4), func(r *Run) bool {
 			return r.Lines == 0 && r.Framework == "llm.c"

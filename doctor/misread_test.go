@@ -68,6 +68,9 @@ func TestRaised(t *testing.T) {
 			steps(9) + "[rank5]:[E602 11:17:52.18 ProcessGroupNCCL.cpp:632] [Rank 5] Watchdog caught collective operati",
 			"timed out",
 		},
+		"a GPU that nvidia-smi cannot ask": {
+			"|   1  ERR!                           On  | 00000000:2A:00.0 Off |                 ERR! |\n", "prints ERR!",
+		},
 		"caught":            {trace + steps(200), ""},
 		"at a run's end":    {steps(9) + "Exception ignored in: <function _x at 0x7f>\n" + trace, ""},
 		"the first program": {steps(9), ""},

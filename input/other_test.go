@@ -14,7 +14,10 @@ func TestTextsWithoutTopology(t *testing.T) {
 		"status:\n  allocatable:\n    nvidia.com/gpu: \"1\"\n":                                "kubectl get nodes -o json",
 		strings.Repeat("args\n", 1<<15) +
 			"step 1 loss 2 tok/s 8\nstep 2 loss 2 tok/s 8\nstep 3 loss 2 tok/s 8\n": "log of a training",
-		"nvidia.com is a site, and Machine (old) a word\n": "",
+		"==== ROCm System Management Interface ====\n==== Concise Info ====\n": "rocm-smi --showtopo",
+		"GPU: 0\n    BDF: 0000:05:00.0\n":                                      "amd-smi topology",
+		"0, NVIDIA L40S, 00000000:01:00.0, 46068 MiB\n":                        "noheader",
+		"nvidia.com is a site, and Machine (old) a word\n":                     "",
 	} {
 		if got := otherwise([]byte(text)); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)

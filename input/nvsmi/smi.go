@@ -68,7 +68,9 @@ func smiGPU(cells []string, line int) *gpu {
 	if len(w) < 3 || len(bus) < 1 || !g.set("index", w[0]) || !g.set("pci", bus[0]) {
 		return nil
 	}
-	g.Model = cluster.FromRead(strings.Join(w[1:len(w)-1], " "), "")
+	if name := strings.Join(w[1:len(w)-1], " "); name != "ERR!" { // of a GPU that does not answer
+		g.Model = cluster.FromRead(name, "")
+	}
 	return g
 }
 

@@ -141,6 +141,11 @@ func cutLabel(s string) string {
 		if n <= 7 && t[n:] == ":" {
 			return ""
 		}
+		// kubectl logs --timestamps and runners of CI: 2026-10-20T18:22:43.123456789Z
+		if at, rest, ok := strings.Cut(t, " "); ok && n == 4 && len(at) >= 20 && len(at) <= 35 && at[10] == 'T' &&
+			strings.IndexByte(at, ':') == 13 {
+			return rest
+		}
 	case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z': // busbar lab exec: node0| or node0:1|
 		n := strings.IndexByte(t[:min(len(t), 80)], '|')
 		if n > 0 && !strings.ContainsAny(t[:n], " \t\"'=,;()[]{}<>/") && (n+1 == len(t) || t[n+1] == ' ') {

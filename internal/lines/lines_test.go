@@ -74,21 +74,23 @@ func TestReaderError(t *testing.T) {
 
 func TestBare(t *testing.T) {
 	for in, want := range map[string]string{
-		"[1,0]<stdout>:# x":                   "# x",
-		"[1,0]<stdout>: 8 -1[1,0]<stdout>: 2": " 8 -1 2",
-		"node0:1| # x":                        "# x",
-		"node0|":                              "",
-		"a | b":                               "a | b",
-		"[1,12]<stderr>: x":                   " x",
-		"7: timsnt8 x":                        "timsnt8 x",
-		" 0:     0 114.41":                    "    0 114.41",
-		"(Worker pid=3590, ip=10.48.4.17) x":  "x",
-		"> [1,0]<stdout>:  x":                 "  x",
-		"0:":                                  "",
-		"     0 801.28  22.23":                "     0 801.28  22.23",
-		"[P2P (Peer-to-Peer) GPU]":            "[P2P (Peer-to-Peer) GPU]",
-		"12:34:56 x":                          "12:34:56 x",
-		"":                                    "",
+		"[1,0]<stdout>:# x":                     "# x",
+		"[1,0]<stdout>: 8 -1[1,0]<stdout>: 2":   " 8 -1 2",
+		"2026-10-20T18:22:43.123456789Z \tGPU0": "\tGPU0",
+		"2026-10-20 18:22:43 x":                 "2026-10-20 18:22:43 x",
+		"node0:1| # x":                          "# x",
+		"node0|":                                "",
+		"a | b":                                 "a | b",
+		"[1,12]<stderr>: x":                     " x",
+		"7: timsnt8 x":                          "timsnt8 x",
+		" 0:     0 114.41":                      "    0 114.41",
+		"(Worker pid=3590, ip=10.48.4.17) x":    "x",
+		"> [1,0]<stdout>:  x":                   "  x",
+		"0:":                                    "",
+		"     0 801.28  22.23":                  "     0 801.28  22.23",
+		"[P2P (Peer-to-Peer) GPU]":              "[P2P (Peer-to-Peer) GPU]",
+		"12:34:56 x":                            "12:34:56 x",
+		"":                                      "",
 	} {
 		if got := Bare(in); got != want {
 			t.Errorf("Bare(%q) = %q, want %q", in, got, want)

@@ -9,6 +9,9 @@ import (
 	"busbar.dev/finding"
 )
 
+// nameless are verdicts that say something without a rank.
+var nameless = []hang.Kind{hang.Order, hang.Exited, hang.Killed}
+
 // giveWay adds what a live job says of itself. A dump that names a rank beats a guess from words: findings that rest on
 // words or suggest one thing among others lose what the verdict is sure of, and what only says that something happened
 // follows from it. Where nothing else was found, logs alone are enough: an exception that ended a rank is no problem
@@ -25,7 +28,7 @@ func (c *Case) giveWay(m *cause.Model, found []finding.Finding) []finding.Findin
 		})
 	}
 	// a log that was not given is no finding
-	if v.Kind == hang.UnknownKind || len(v.Ranks) == 0 && v.Kind != hang.Order && v.Kind != hang.Exited ||
+	if v.Kind == hang.UnknownKind || len(v.Ranks) == 0 && !slices.Contains(nameless, v.Kind) ||
 		v.Kind == hang.NoReport && !c.Job.Dumped() {
 		return found
 	}

@@ -71,6 +71,18 @@ func TestRaised(t *testing.T) {
 		"a GPU that nvidia-smi cannot ask": {
 			"|   1  ERR!                           On  | 00000000:2A:00.0 Off |                 ERR! |\n", "prints ERR!",
 		},
+		"raised while another was handled": {
+			trace + "\nDuring handling of the above exception, another exception occurred:\n\n" +
+				strings.Replace(trace, "Key", "Import", 1), "raised ImportError",
+		},
+		"tasks of Slurm": {"srun: error: gpu-01: tasks 0-3: Exited with exit code 127\n", "ended with exit code 127"},
+		"killed": {
+			steps(9) + "run.sh: line 12:  4711 Killed                  python train.py\n", "killed by SIGKILL",
+		},
+		"killed by Slurm": {
+			steps(9) + "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM " +
+				"Killed.\nsrun: error: gpu-07: task 3: Out Of Memory\n", "out-of-memory",
+		},
 		"caught":            {trace + steps(200), ""},
 		"at a run's end":    {steps(9) + "Exception ignored in: <function _x at 0x7f>\n" + trace, ""},
 		"the first program": {steps(9), ""},

@@ -217,6 +217,11 @@ func (r *Reader) traceback(text string) bool {
 		}
 		return true
 	}
+	if n := len(r.log.Events) - 1; n >= 0 && strings.HasPrefix(word, "During handling of the above exception") &&
+		r.log.Events[n].Kind == Exception && r.log.Events[n].Rank == r.rank {
+		r.log.Events = r.log.Events[:n] // it was caught
+		return true
+	}
 	t := r.traces[r.rank]
 	if t == nil && (strings.HasPrefix(word, "SyntaxError: ") || strings.HasPrefix(word, "IndentationError: ")) {
 		t = &trace{} // of the program itself, which never ran: there is none

@@ -128,6 +128,9 @@ func cutLabel(s string) string {
 		if end > 0 && end < 40 && strings.Contains(t[:end], "]<std") {
 			return strings.ReplaceAll(t[end+2:], t[:end+2], "")
 		}
+		if pod, rest, ok := strings.Cut(t, "] "); ok && strings.HasPrefix(pod, "[pod/") { // kubectl logs --prefix
+			return rest
+		}
 	case c == '(': // Ray: (Worker pid=7, ip=10.0.0.1)
 		end := strings.IndexByte(t, ')')
 		if end > 0 && end < 120 && strings.Contains(t[:end], "pid=") {

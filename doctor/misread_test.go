@@ -55,7 +55,7 @@ func TestRaised(t *testing.T) {
 		return b.String()
 	}
 	for name, c := range map[string]struct{ text, says string }{
-		"at the end": {steps(9) + trace + "wandb: You can sync this run\nreal 0m56.895s\n", "raised KeyError"},
+		"at the end": {steps(9) + trace + "wandb: train/loss 2.3\nwandb: You can sync this run\nreal 0m56.895s\n", "raised KeyError"},
 		"a program that never began": {
 			"0:   File \"/home/u/train.py\", line 7\n0:     grouped (4\n0:     ^^^^\n0: SyntaxError: invalid syntax\n",
 			"Rank 0 raised SyntaxError",
@@ -83,9 +83,10 @@ func TestRaised(t *testing.T) {
 			steps(9) + "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM " +
 				"Killed.\nsrun: error: gpu-07: task 3: Out Of Memory\n", "out-of-memory",
 		},
-		"caught":            {trace + steps(200), ""},
-		"at a run's end":    {steps(9) + "Exception ignored in: <function _x at 0x7f>\n" + trace, ""},
-		"the first program": {steps(9), ""},
+		"caught":                           {trace + steps(200), ""},
+		"caught, and the training goes on": {trace + steps(4) + "done\n", ""},
+		"at a run's end":                   {steps(9) + "Exception ignored in: <function _x at 0x7f>\n" + trace, ""},
+		"the first program":                {steps(9), ""},
 	} {
 		r := examine(t, c.text)
 		if text := fmt.Sprint(r.Findings); c.says == "" && finding.Serious(r.Findings) || !strings.Contains(text, c.says) {

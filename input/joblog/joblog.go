@@ -85,11 +85,16 @@ type Log struct {
 	// Said is the last line that the program itself wrote before the first watchdog gave up, by the rank that its lines
 	// are marked with; -1 where they have no mark.
 	Said map[int]Said
+
+	trained int // the last line that may be of a step of a training
 }
 
 // GoesOn reports that the program writes on after a line: what it raised there, without a mark of its rank, it caught.
 // Loggers and launchers have some lines to say after its end.
 func (l *Log) GoesOn(line int) bool {
+	if l.trained > line {
+		return true
+	}
 	for _, s := range l.Said {
 		if s.Line > line+100 {
 			return true

@@ -77,6 +77,9 @@ func (r *Reader) Take(l *nccllog.Line) {
 			r.speak()
 		}
 		word := strings.TrimSpace(text)
+		if !strings.HasPrefix(word, "wandb:") && (strings.Contains(word, "loss") || strings.Contains(word, "it/s")) {
+			r.log.trained = r.num
+		}
 		r.spoke, r.spoken = r.rank, Said{r.num, word[:min(len(word), maxText)]}
 	}
 }

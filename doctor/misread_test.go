@@ -55,7 +55,9 @@ func TestRaised(t *testing.T) {
 		return b.String()
 	}
 	for name, c := range map[string]struct{ text, says string }{
-		"at the end": {steps(9) + trace + "wandb: train/loss 2.3\nwandb: You can sync this run\nreal 0m56.895s\n", "raised KeyError"},
+		"at the end": {
+			steps(9) + trace + "wandb: train/loss 2.3\nwandb: You can sync this run\nreal 0m56.895s\n", "raised KeyError",
+		},
 		"a program that never began": {
 			"0:   File \"/home/u/train.py\", line 7\n0:     grouped (4\n0:     ^^^^\n0: SyntaxError: invalid syntax\n",
 			"Rank 0 raised SyntaxError",
@@ -85,8 +87,25 @@ func TestRaised(t *testing.T) {
 		},
 		"caught":                           {trace + steps(200), ""},
 		"caught, and the training goes on": {trace + steps(4) + "done\n", ""},
-		"at a run's end":                   {steps(9) + "Exception ignored in: <function _x at 0x7f>\n" + trace, ""},
-		"the first program":                {steps(9), ""},
+		"behind a bar":                     {"  2%|▏ | 40/1752 [01:52<1:22:56,  2.80s/it]" + trace, "raised KeyError"},
+		"loguru": {
+			"Traceback (most recent call last):\n\n> File \"train.py\", line 31, in <module>\n    main()\n    └ <function " +
+				"x>\n\n" +
+				"ValueError: bad\n", "raised ValueError",
+		},
+		"Rich": {
+			"╭────── Traceback (most recent call last) ──────╮\n│ /home/u/train.py:31 in " +
+				"<module>  │\n╰──────╯\n" +
+				"KeyError: 'tokens'\n", "raised KeyError",
+		},
+		"Horovod": {
+			"[2026-10-20: W stall_inspector.cc:107] One or more tensors were submitted to be reduced by subset of ranks and " +
+				"are " +
+				"waiting for remainder of ranks for more than 60 seconds.\n", "timed out",
+		},
+		"MPI_ABORT":         {steps(9) + "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\n", "Rank 3 ended"},
+		"at a run's end":    {steps(9) + "Exception ignored in: <function _x at 0x7f>\n" + trace, ""},
+		"the first program": {steps(9), ""},
 	} {
 		r := examine(t, c.text)
 		if text := fmt.Sprint(r.Findings); c.says == "" && finding.Serious(r.Findings) || !strings.Contains(text, c.says) {

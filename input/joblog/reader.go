@@ -214,7 +214,7 @@ func (r *Reader) clock(text string, places []int) {
 // traceback follows Python's tracebacks, of one rank each, to their last line.
 func (r *Reader) traceback(text string) bool {
 	word := strings.TrimSpace(text)
-	if strings.HasPrefix(word, "Traceback (most recent call last)") {
+	if _, rest, ok := strings.Cut(word, "Traceback (most recent call last)"); ok && len(rest) < 300 {
 		if len(r.traces) < 1<<16 && !strings.HasPrefix(r.spoken.Text, "Exception ignored in") {
 			r.traces[r.rank] = &trace{}
 		}
@@ -233,13 +233,13 @@ func (r *Reader) traceback(text string) bool {
 		return false
 	}
 	switch {
-	case strings.HasPrefix(word, "File \""):
+	case strings.HasPrefix(strings.TrimPrefix(word, "> "), "File \""): // loguru marks the one that caught it
 		t.frame = strings.Clone(word)
 		if file, _, _ := strings.Cut(strings.TrimPrefix(word, `File "`), `"`); pyframe.Of(file) == pyframe.Own {
 			t.own = t.frame
 		}
 		return true
-	case strings.TrimLeft(text, " \t^") != text:
+	case strings.TrimLeft(text, " \t^│╰") != text: // Rich draws a frame
 		return true
 	case strings.HasPrefix(text, "["): // another writer's line in between
 		return false

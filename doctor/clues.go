@@ -51,11 +51,6 @@ var elsewhere = strings.Fields("NCCL_ASYNC_ERROR_HANDLING NCCL_DESYNC_DEBUG NCCL
 	"NCCL_PLUGIN_P2P NCCL_UCX_TLS NCCL_UCX_RNDV_THRESH NCCL_SHARP_DISABLE NCCL_TUNER_CONFIG_PATH " +
 	"NCCL_NVLS NCCL_IB")
 
-// staleNames are settings that releases removed or renamed.
-var staleNames = strings.Fields("NCCL_IB_CUDA_SUPPORT NCCL_IB_GDR_LEVEL NCCL_TREE_THRESHOLD NCCL_LL_THRESHOLD " +
-	"NCCL_LAUNCH_MODE " +
-	"NCCL_MAX_NRINGS NCCL_MIN_NRINGS NCCL_SINGLE_RING_THRESHOLD")
-
 // args are the first arguments of all observations of a kind.
 func (c *Case) args(kind ...string) *clue {
 	var list []string
@@ -147,22 +142,6 @@ func (c *Case) settingMisspelt() *clue {
 		}
 	}
 	return nil
-}
-
-// staleSettings are settings that releases removed or renamed.
-func (c *Case) staleSettings() *clue {
-	var names []string
-	k := &clue{}
-	for _, n := range staleNames {
-		if e := c.Env(n); e != nil {
-			names, k.quotes = append(names, n), append(k.quotes, e.Quote)
-		}
-	}
-	if names == nil {
-		return nil
-	}
-	k.args = []string{strings.Join(names, ", "), strings.Join(names, " ")}
-	return k
 }
 
 // timedOut is what the messages of PyTorch's watchdog say: which ranks printed them, the least and the greatest number

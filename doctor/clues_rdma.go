@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
-	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/words"
 )
 
@@ -44,33 +43,6 @@ func (c *Case) lostPeer() *clue {
 		host = c.Job.HostOf(host)
 	}
 	return &clue{args: []string{host}, quotes: first(most.Quotes, maxEvidence)}
-}
-
-// smallMTU is an MTU of 1500 or less on an interface that carries training
-// traffic over a fast network.
-func (c *Case) smallMTU() *clue {
-	for _, o := range c.All(evidence.MTU) {
-		n := atoi(o.Arg(1))
-		if n <= 0 || n > 1500 || nccllog.Virtual(o.Arg(0)) != "" {
-			continue
-		}
-		if strings.HasPrefix(o.Arg(0), "ib") || c.usesInterface(o.Arg(0)) {
-			return clueOf(o)
-		}
-	}
-	return nil
-}
-
-// usesInterface reports that NCCL's sockets or RoCE use an interface.
-func (c *Case) usesInterface(name string) bool {
-	for _, o := range c.All(evidence.SocketUsing) {
-		for _, n := range strings.Split(o.Arg(0), ",") {
-			if n == name {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // failed is the first failure of a call for a reason; "": for none that was printed. Without calls it is any call's.

@@ -40,10 +40,7 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 		}
 		return at
 	}
-	const even = 0.5 // what a description makes likelier than not is doubted by no line that shows something else
 	likeliest := &list[0]
-	doubt := likeliest.P >= even &&
-		!slices.ContainsFunc(found, func(f finding.Finding) bool { return likeliest.Finds(f.ID) })
 	for i := range found {
 		f := &found[i]
 		at, own := place(f.ID), c.how[f.ID].Confidence()
@@ -57,7 +54,7 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 		case log && f.Severity == finding.Note: // what is printed comes before what is guessed and not likely
 			f.Confidence = max(min(own, cause.Threshold-0.01), list[at].P)
 		case log && c.how[f.ID] != cause.Suggests && (printed(f) || likeliest.Finds(f.ID)),
-			c.how[f.ID] == cause.States && !doubt:
+			c.how[f.ID] == cause.States:
 			f.Confidence = max(own, list[at].P)
 		default:
 			if f.Confidence = list[at].P; f.Confidence < cause.Threshold {

@@ -83,7 +83,7 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 		r.Training = nil
 	}
 	r.Findings = append([]finding.Finding{},
-		slices.Concat(found, among(s.Tables), reached(s), trained(r.Training), traced(s.Traces))...)
+		slices.Concat(found, among(s.Tables), reached(s), trained(r.Training))...)
 	if s.Cluster != nil && !finding.Serious(r.Findings) {
 		r.Findings = append(r.Findings, noted(s.Cluster.Warnings)...)
 	}
@@ -203,10 +203,9 @@ func decided(m *cause.Model, found []finding.Finding) bool {
 	})
 }
 
-// Examined reports that something was read that findings can come from. A profiler's traces are read by another
-// question.
+// Examined reports that something was read that findings can come from.
 func (r *Report) Examined() bool {
-	return !r.Blank || len(r.Findings) > min(r.Traces, 1)
+	return !r.Blank || len(r.Findings) > 0
 }
 
 // Wrong reports a fault that was described, or found.

@@ -82,21 +82,3 @@ func TestHostOfFile(t *testing.T) {
 		}
 	}
 }
-
-// TestTraced points to the command that reads a profiler's trace.
-func TestTraced(t *testing.T) {
-	r := vocabulary().NewReader()
-	if err := r.Read("rank0.json",
-		strings.
-			NewReader(`{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1, "dur": 2, "args": {"device": 0}}]}`)); err != nil {
-		t.Fatal(err)
-	}
-	s, err := r.Set()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := Examine(s).Findings
-	if len(f) != 1 || f[0].Severity != finding.Note || !strings.HasPrefix(f[0].Fix, "busbar doctor rank0.json") {
-		t.Errorf("%+v", f)
-	}
-}

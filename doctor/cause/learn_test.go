@@ -27,6 +27,7 @@ var guess = [features]float64{
 	fNear: 3, fWhy: 2, fDoc: 3, fSaid: 2, fTexts: 1, fOften: 0.2, fSuggests: 1, fAgrees: 2.5, fStates: 4, fExpects: 1.5,
 	fHelped:  1.5,
 	fOther:   -0.3,
+	fVain:    -12,
 	fUnknown: 3,
 }
 
@@ -64,9 +65,7 @@ func (m *Model) example(t *Thread) example {
 	c.Without = t.Row.Thread
 	e := example{weight: 1 - strangers}
 	for _, h := range m.features(&c) {
-		if h.Tried != InVain {
-			e.x, e.right = append(e.x, h.x), append(e.right, slices.Contains(t.Causes, h.ID))
-		}
+		e.x, e.right = append(e.x, h.x), append(e.right, slices.Contains(t.Causes, h.ID))
 	}
 	unknown := [features]float64{fUnknown: 1}
 	e.x, e.right = append(e.x, unknown), append(e.right, !slices.Contains(e.right, true))
@@ -131,6 +130,7 @@ func (m *Model) Fit(threads []Thread) {
 		for i := range list {
 			list[i].gradient(&m.weights, &g)
 		}
+		g[fVain] = 0 // threads say that who tries a remedy is near its cause; that it did not help is believed all the same
 		for i := range g {
 			g[i] -= pull * (m.weights[i] - guess[i])
 			speed[i] = 0.9*speed[i] + rate*g[i]

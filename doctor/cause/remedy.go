@@ -94,6 +94,3 @@ func (x *Case) shows(c *Cause) bool {
 	}
 	return false
 }
-
-// Remedies reports that a change is among the remedies of this cause.
-func (c *Cause) Remedies(change string) bool { return anyIn(c.remedies, told.Normalise(change)) }

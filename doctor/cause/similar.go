@@ -9,9 +9,9 @@ import (
 	"busbar.dev/doctor/told"
 )
 
-// Row is a row of threads.csv: a report whose cause is known.
+// Row is a row of threads.csv, a report whose cause is known, or of described.csv, how somebody would tell of one.
 type Row struct {
-	Thread string   `csv:"thread"`
+	Thread string   `csv:"thread,optional"`
 	Causes []string `csv:"causes,optional"`
 	Words  string   `csv:"words,optional"` // Words of what was told
 	Why    string   `csv:"why,optional"`   // Words of its cause and its fix

@@ -52,6 +52,7 @@ const (
 	fExpects
 	fHelped  // its remedy worked
 	fOther   // another's did, and not its own
+	fVain    // its own was tried in vain, or was so before
 	fUnknown // the bias of the hypothesis that it is none of these
 	fOffset  // no features of a cause: with the slope they turn the odds of the first one into those that it is right
 	fSlope
@@ -60,7 +61,7 @@ const (
 
 var featureNames = [features]string{
 	"near", "why", "text", "said", "texts", "often", "suggests", "agrees", "states", "expects", "helped", "other-helped",
-	"unknown", "calibrate-offset", "calibrate-slope",
+	"in-vain", "unknown", "calibrate-offset", "calibrate-slope",
 }
 
 // Case is what is known of one fault.
@@ -182,9 +183,6 @@ func (m *Model) Consequence(id string) bool {
 // Threshold is the confidence below which the cause is not known.
 const Threshold = 0.3
 
-// veto is what a remedy in vain takes from its cause: no other evidence outweighs it.
-const veto = 30
-
 // surest is the greatest confidence of a cause that nobody printed.
 const surest = 0.95
 
@@ -197,9 +195,6 @@ func (m *Model) Weigh(c *Case) []Hypothesis {
 	for i := range list {
 		for k, w := range m.weights {
 			list[i].score += float64(w * list[i].x[k])
-		}
-		if list[i].Tried == InVain {
-			list[i].score -= veto
 		}
 		most = max(most, list[i].score)
 	}
@@ -244,8 +239,11 @@ func (m *Model) features(c *Case) []Hypothesis {
 			h.x[f] = near[k][x.ID]
 		}
 		h.Tried, h.Basis = x.ledger(c)
-		if h.Tried == Helped {
+		switch h.Tried {
+		case Helped:
 			h.x[fHelped], helped = 1, true
+		case InVain:
+			h.x[fVain] = 1
 		}
 		for rule, g := range c.Shown {
 			if g != None && g != Excludes && x.Finds(rule) {

@@ -62,7 +62,6 @@ func (c *Case) facts() map[string]any {
 		"net-direct":            c.netDirect,
 		"sharers":               c.sharers,
 		"setting-misspelt":      c.settingMisspelt,
-		"of-predicted":          c.ofPredicted,
 		"nic-slow":              c.nicSlow,
 		"pair-slow":             c.pairSlow,
 		"uplink-oversubscribed": c.uplink,

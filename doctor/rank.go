@@ -40,7 +40,6 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 		}
 		return at
 	}
-	likeliest := &list[0]
 	for i := range found {
 		f := &found[i]
 		at, own := place(f.ID), c.how[f.ID].Confidence()
@@ -53,8 +52,7 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 			f.Confidence = min(list[at].P, cause.Threshold-0.01)
 		case log && f.Severity == finding.Note: // what is printed comes before what is guessed and not likely
 			f.Confidence = max(min(own, cause.Threshold-0.01), list[at].P)
-		case log && c.how[f.ID] != cause.Suggests && (printed(f) || likeliest.Finds(f.ID)),
-			c.how[f.ID] == cause.States:
+		case log && c.how[f.ID] != cause.Suggests, c.how[f.ID] == cause.States:
 			f.Confidence = max(own, list[at].P)
 		default:
 			if f.Confidence = list[at].P; f.Confidence < cause.Threshold {
@@ -64,7 +62,7 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 		f.Confidence = math.Round(100*f.Confidence) / 100
 	}
 	shown := found
-	for k, h := range list {
+	for _, h := range list {
 		known := func(f finding.Finding) bool { return f.ID == h.ID || log && h.Finds(f.ID) }
 		if slices.ContainsFunc(shown, known) {
 			continue
@@ -72,21 +70,9 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 		if len(found) >= leading && h.P < cause.Threshold {
 			break
 		}
-		f := c.finding(&h)
-		for i := range shown { // what shows another cause too, and this one is likelier
-			if g := &shown[i]; h.Finds(g.ID) && h.P >= cause.Threshold && k < place(g.ID) {
-				f.Evidence, f.Severity, f.Where = append(f.Evidence, g.Evidence...), max(f.Severity, g.Severity), g.Where
-				g.Confidence = min(g.Confidence, max(0, f.Confidence-0.01))
-			}
-		}
-		found = append(found, f)
+		found = append(found, c.finding(&h))
 	}
 	return found
-}
-
-// printed reports a finding that rests on a line that nobody wrote.
-func printed(f *finding.Finding) bool {
-	return slices.ContainsFunc(f.Evidence, func(q finding.Quote) bool { return !evidence.English(q.Text) })
 }
 
 // stops reports that somebody tells that the job stops, and not that it is slow.
@@ -102,7 +88,7 @@ func (c *Case) weighed(m *cause.Model, found []finding.Finding, clauses []told.C
 			}
 		}
 	}
-	x := &cause.Case{Told: clauses, Shown: maps.Clone(c.how), Setting: c.value}
+	x := &cause.Case{Told: clauses, Shown: maps.Clone(c.how)}
 	for i := range found {
 		x.Shown[found[i].ID] = c.how[found[i].ID]
 		if found[i].Severity == finding.Note && c.how[found[i].ID] != cause.Expects {

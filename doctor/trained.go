@@ -21,12 +21,14 @@ func trained(t *evidence.Training) []finding.Finding {
 	if t == nil {
 		return nil
 	}
-	f := finding.Finding{
-		ID: "training-rate", Severity: finding.Note, Confidence: 1, Where: t.File, Title: "Training at " + rate(t),
-		Cause:    fmt.Sprintf("Medians of steps %d to %d.", t.First, t.Last),
-		Fix:      "busbar doctor " + t.File + " -c CLUSTER -m MODEL compares it with the prediction",
-		Evidence: []finding.Quote{},
+	say := func(id string, level finding.Severity, title, cause, fix string) finding.Finding {
+		return finding.Finding{
+			ID: "training-" + id, Severity: level, Confidence: 1, Where: t.File, Title: title, Cause: cause, Fix: fix,
+			Evidence: []finding.Quote{},
+		}
 	}
+	f := say("rate", finding.Note, "Training at "+rate(t), fmt.Sprintf("Medians of steps %d to %d.", t.First, t.Last),
+		"busbar doctor "+t.File+" -c CLUSTER -m MODEL compares it with the prediction")
 	if t.Lines == 1 {
 		f.Cause = "Means of the whole run, as its last line says them."
 	}
@@ -66,27 +68,21 @@ func trained(t *evidence.Training) []finding.Finding {
 	}
 	list := []finding.Finding{f}
 	if t.NaN != "" {
-		g := finding.Finding{
-			ID: "training-nan", Severity: finding.Error, Confidence: 1, Where: t.File, Evidence: []finding.Quote{},
-			Title: fmt.Sprintf("The %s is nan to the end of the log, in %s",
-				map[string]string{"loss": "loss", "norm": "norm of the gradients"}[t.NaN],
-				words.Plural(t.NaNs, "line")),
-			Cause: "The training is broken: no step after it learns. A loss of 0.0 beside it is no good fit.",
-			Fix: "Go back to a checkpoint from before; look for a learning rate that is too high, fp16, bad data or a GPU " +
-				"that computes wrongly",
-		}
+		g := say("nan", finding.Error, fmt.Sprintf("The %s is nan to the end of the log, in %s",
+			map[string]string{"loss": "loss", "norm": "norm of the gradients"}[t.NaN], words.Plural(t.NaNs, "line")),
+			"The training is broken: no step after it learns. A loss of 0.0 beside it is no good fit.",
+			"Go back to a checkpoint from before; look for a learning rate that is too high, fp16, bad data or a GPU that "+
+				"computes wrongly")
 		if t.NaNFrom >= 0 {
 			g.Title += fmt.Sprintf(", from step %d", t.NaNFrom)
 		}
 		list = append([]finding.Finding{g}, list...)
 	}
 	if t.Retries > 0 {
-		g := finding.Finding{
-			ID: "training-memory", Severity: finding.Warn, Confidence: 1, Where: t.File, Evidence: []finding.Quote{},
-			Title: fmt.Sprintf("Memory is short: a GPU's allocator had to try again, %.0f times so far", t.Retries),
-			Cause: "Each time it gives back what it kept and waits for the GPU, which slows steps down; no room is next.",
-			Fix:   "A smaller micro-batch, more recomputation or sharding; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-		}
+		g := say("memory", finding.Warn,
+			fmt.Sprintf("Memory is short: a GPU's allocator had to try again, %.0f times so far", t.Retries),
+			"Each time it gives back what it kept and waits for the GPU, which slows steps down; no room is next.",
+			"A smaller micro-batch, more recomputation or sharding; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
 		if t.Memory > 0 {
 			g.Cause += fmt.Sprintf(" Up to %.1f%% of the memory is taken.", 100*t.Memory)
 		}
@@ -96,12 +92,9 @@ func trained(t *evidence.Training) []finding.Finding {
 		list[len(list)-1].Title, list[len(list)-1].Cause = "A training's log", "No line names how fast it goes."
 	}
 	if skips := t.SkippedOf >= skippedPart && skippedPart*t.Skipped >= t.SkippedOf; skips || t.ScaleFell {
-		g := finding.Finding{
-			ID: "training-overflow", Severity: finding.Warn, Confidence: 1, Where: t.File,
-			Title: "The gradients overflow: the scale of the loss fell to 1", Evidence: []finding.Quote{},
-			Cause: "The training diverges, or needs a wider range than fp16. A skipped step takes its time and trains nothing.",
-			Fix:   "Train in bf16, or lower the learning rate.",
-		}
+		g := say("overflow", finding.Warn, "The gradients overflow: the scale of the loss fell to 1",
+			"The training diverges, or needs a wider range than fp16. A skipped step takes its time and trains nothing.",
+			"Train in bf16, or lower the learning rate.")
 		if skips {
 			g.Title = fmt.Sprintf("The gradients overflow: %d of %d steps were skipped", t.Skipped, t.SkippedOf)
 		}

@@ -30,7 +30,6 @@ type Cause struct {
 	Consequence bool     // it says what happened and not why: it is the question, and never ranked
 
 	remedies, ok []pattern // how what helps is spelled, and what says that it is something else
-	assigned     []string  // remedies that are a setting with its value: where it is set already, it did not help
 }
 
 //go:embed causes/*.yaml weights.csv threads.csv described.csv
@@ -128,10 +127,6 @@ func (c *Cause) field(v *yamldoc.Value) error {
 				return err
 			}
 			*patterns[v.Key] = append(*patterns[v.Key], p)
-			if v.Key == "remedies" {
-				c.assigned = append(c.assigned,
-					strings.FieldsFunc(item.Str(), func(r rune) bool { return r == '|' || r == ' ' })...)
-			}
 		}
 	case v.Key == "found":
 		for _, item := range v.List() {

@@ -58,7 +58,7 @@ const (
 	InVain // or in place before, or stated to be in order
 )
 
-// ledger reads clauses in their order, and settings: what is said last of a remedy holds.
+// ledger reads clauses in their order: what is said last of a remedy holds.
 func (c *Cause) ledger(x *Case) (tried Tried, because *told.Clause) {
 	for i := range x.Told {
 		clause := &x.Told[i]
@@ -75,12 +75,6 @@ func (c *Cause) ledger(x *Case) (tried Tried, because *told.Clause) {
 		if entry != Untried {
 			tried, because = entry, clause
 		}
-	}
-	if tried == Untried && x.Setting != nil && !x.shows(c) && slices.ContainsFunc(c.assigned, func(s string) bool {
-		name, value, _ := strings.Cut(s, "=")
-		return value != "" && strings.EqualFold(x.Setting(strings.ToUpper(name)), value)
-	}) {
-		return InVain, nil
 	}
 	return tried, because
 }

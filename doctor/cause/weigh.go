@@ -67,9 +67,8 @@ var featureNames = [features]string{
 // Case is what is known of one fault.
 type Case struct {
 	Told    []told.Clause
-	Shown   map[string]Grade         // what detectors found
-	Setting func(name string) string // values of settings; nil: none is known
-	Without string                   // a thread to leave out of what was learned
+	Shown   map[string]Grade // what detectors found
+	Without string           // a thread to leave out of what was learned
 }
 
 // Hypothesis is a cause with how likely it is.

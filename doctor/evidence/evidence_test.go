@@ -162,14 +162,6 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-func TestFigures(t *testing.T) {
-	s := read(t, "ib_write_bw reaches 392 Gb/s but all_reduce busbw is only 13 GB/s\n100G gives 6 GB/s instead of 12 "+
-		"GB/s\n")
-	if len(s.Figures) < 4 || s.Figures[0].GBps != 49 || !s.Figures[0].Other || !s.Figures[3].Other {
-		t.Errorf("%+v", s.Figures)
-	}
-}
-
 // What a tool or a long log prints is not what somebody tells.
 func TestTalk(t *testing.T) {
 	if s := read(t, "It hangs with 2 nodes"); !s.Told || s.Words == "" {

@@ -308,7 +308,6 @@ func (r *Reader) tell(tools int) {
 		if tools > 0 {
 			r.set.addWords(s.text)
 		}
-		r.words.figures.read(r.set, s.text, s.q)
 	}
 }
 

@@ -49,16 +49,15 @@ const (
 // automaton that finds their words. It is not changed by use, so that many readers
 // may share one.
 type Vocabulary struct {
-	rows    []row
-	set     *keywords.Set // of all words
-	of      []int         // row of a word
-	env     *envPatterns
-	figures *figureReader
+	rows []row
+	set  *keywords.Set // of all words
+	of   []int         // row of a word
+	env  *envPatterns
 }
 
 // NewVocabulary makes the recognisers ready, which takes some milliseconds.
 func NewVocabulary() *Vocabulary {
-	v := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader()}
+	v := &Vocabulary{env: newEnvPatterns()}
 	v.rows = append(csvtable.Must[row]("lines.csv", lineTable),
 		row{Words: strings.Split(envWords, "|"), special: settings},
 		row{Words: strings.Split(trainlog.Words, "|"), special: training},

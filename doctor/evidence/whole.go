@@ -53,7 +53,7 @@ func (r *Reader) whole() (formats int) {
 		case []perftest.Table:
 			for _, t := range x {
 				if best := t.Best(); best != nil {
-					f := Figure{GBps: best.Rate.GBps(), Other: true, Device: t.Device}
+					f := Figure{GBps: best.Rate.GBps(), Device: t.Device}
 					if best.Size < 64*unit.KiB {
 						f.Small = best.Size
 					}

@@ -48,8 +48,6 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 			f.Confidence = own
 		case list[at].Tried == cause.InVain:
 			f.Confidence, f.Severity = list[at].P, finding.Note
-		case f.Severity == finding.Note && c.how[f.ID] != cause.Suggests && c.stops():
-			f.Confidence = min(list[at].P, cause.Threshold-0.01)
 		case log && f.Severity == finding.Note: // what is printed comes before what is guessed and not likely
 			f.Confidence = max(min(own, cause.Threshold-0.01), list[at].P)
 		case log && c.how[f.ID] != cause.Suggests, c.how[f.ID] == cause.States:

@@ -144,12 +144,15 @@ func (c *Case) contented() bool {
 		func(x told.Clause) bool { return x.Verdict == told.Works || x.Verdict == told.Settled })
 }
 
-// shortest is the number of words up to which a sentence without a complaint tells of nothing: "hello there".
-const shortest = 3
+// Bounds of what tells of a fault without a complaint.
+const (
+	shortest = 3  // words up to which a sentence tells of nothing: "hello there"
+	fewLines = 12 // up to which a rate is somebody's question, not a program's output
+)
 
 // described reports that somebody tells of a fault. A sentence that says nothing but that all is well tells of none.
 func (c *Case) described() bool {
-	complaint := c.Told && c.tells(told.Slow, told.Hang, told.Crash)
+	complaint := c.Told && (c.tells(told.Slow, told.Hang, told.Crash) || c.Lines <= fewLines && c.tells(told.Rate))
 	if !c.Asked && (!c.Told || c.mostlyPrinted()) {
 		return complaint
 	}

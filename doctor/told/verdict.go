@@ -201,12 +201,14 @@ const (
 	Slow  = "slow"
 	Hang  = "hang"
 	Crash = "crash"
+	Rate  = "rate" // which nobody tells without a doubt of it
 )
 
 var complaints = map[string][]string{
 	Slow:  Words("slow"),
 	Hang:  Words("hang"),
 	Crash: Words("crash"),
+	Rate:  Words("rate"),
 }
 
 // Complaint reports that somebody tells of a symptom, and does not say that it is over.

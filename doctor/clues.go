@@ -97,11 +97,6 @@ func (c *Case) netWay(way string) *evidence.Observation {
 		func(o *evidence.Observation) bool { return o.Arg(1) == way && !strings.EqualFold(o.Arg(0), "Socket") })
 }
 
-// gdrOff reports that NCCL prints that GPUDirect RDMA is off, and nowhere that it is on.
-func (c *Case) gdrOff() bool {
-	return c.Has(evidence.GDROff) && !c.Has(evidence.GDROn) && c.netDirect() == nil
-}
-
 // gdrOneSided reports hosts with GPUDirect RDMA and others without.
 func (c *Case) gdrOneSided() bool {
 	a, b := c.netWay(""), c.netWay("GDRDMA")

@@ -121,8 +121,3 @@ func (c *Case) networksDiffer() bool {
 	}
 	return len(names) > 1 && len(hostsOf) > 1
 }
-
-// socketLoss reports that sockets are in use where RDMA is, or somebody complains of speed.
-func (c *Case) socketLoss() bool {
-	return c.rdma() && c.hosts > 1 || c.Has(evidence.IBUsing) || c.tells(told.Slow)
-}

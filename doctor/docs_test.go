@@ -31,7 +31,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := slices.Clone(m.Detected())
+	list := slices.Clone(m.Detected)
 	slices.SortFunc(list, func(a, b *cause.Cause) int { return cmp.Compare(a.ID, b.ID) })
 	for _, r := range list {
 		fmt.Fprintf(&b, "- [`%s`](%s): %s\n", r.ID, strings.TrimPrefix(r.See, "docs/"), r.Title)

@@ -203,7 +203,7 @@ func TestRulesAreWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := m.Detected()
+	rules := m.Detected
 	var names []string
 	for _, r := range rules {
 		if r.See == "" {

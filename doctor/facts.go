@@ -55,8 +55,6 @@ func (c *Case) facts() map[string]any {
 		"networks-differ":       c.networksDiffer,
 		"adapters-differ":       c.adaptersDiffer,
 		"socket-network":        c.socketNetwork,
-		"socket-loss":           c.socketLoss,
-		"gdr-off":               c.gdrOff,
 		"gdr-one-sided":         c.gdrOneSided,
 		"net-bounce":            c.netBounce,
 		"net-direct":            c.netDirect,
@@ -235,7 +233,7 @@ func (s lineSet) within(other lineSet) bool {
 
 // detect finds what evidence shows of each cause.
 func (c *Case) detect(m *cause.Model) (found []finding.Finding) {
-	for _, x := range m.Detected() {
+	for _, x := range m.Detected {
 		i := slices.IndexFunc(x.Found, func(f cause.Found) bool { return f.When.Holds(c.holds) })
 		if i < 0 || x.Found[i].Grade == cause.None {
 			continue
@@ -297,7 +295,7 @@ func validate(m *cause.Model) error {
 	for _, a := range Atoms() {
 		known[a.Name] = true
 	}
-	for _, x := range m.Detected() {
+	for _, x := range m.Detected {
 		for i := range x.Found {
 			atoms, err := x.Found[i].Atoms()
 			for _, a := range atoms {

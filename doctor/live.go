@@ -47,7 +47,7 @@ func (c *Case) giveWay(m *cause.Model, found []finding.Finding) []finding.Findin
 		}
 	}
 	if !c.Job.Dumped() { // logs alone say who; a line that states why comes first
-		for _, rule := range m.Detected() {
+		for _, rule := range m.Detected {
 			i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.ID == rule.ID && f.Severity != finding.Note })
 			if i >= 0 && !rule.Consequence && c.how[rule.ID] >= cause.Agrees &&
 				slices.Contains(rule.Follows, "collective-timeout") {

@@ -30,7 +30,7 @@ func (c *Case) grade(list []finding.Finding) {
 // in which programs printed more than somebody wrote, what a line states keeps its own, unless a remedy was tried in
 // vain.
 func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clause) []finding.Finding {
-	list := slices.DeleteFunc(m.Weigh(c.weighed(m, found, clauses)),
+	list := slices.DeleteFunc(m.Weigh(c.weighed(found, clauses)),
 		func(h cause.Hypothesis) bool { return h.Cause == nil })
 	log := c.mostlyPrinted()
 	place := func(id string) int {
@@ -73,22 +73,10 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 	return found
 }
 
-// stops reports that somebody tells that the job stops, and not that it is slow.
-func (c *Case) stops() bool { return c.tells(told.Hang, told.Crash) && !c.tells(told.Slow) }
-
-// weighed is the case as the model sees it. What costs only speed, and nothing follows from, is a note where the job
-// stops: a setting that switches something off is how somebody makes it run.
-func (c *Case) weighed(m *cause.Model, found []finding.Finding, clauses []told.Clause) *cause.Case {
-	for _, r := range m.Detected() {
-		for i := range found {
-			if f := &found[i]; f.ID == r.ID && len(r.Follows) == 0 && f.Severity == finding.Warn && c.stops() {
-				f.Severity = finding.Note
-			}
-		}
-	}
+// weighed is the case as the model sees it: a note suggests.
+func (c *Case) weighed(found []finding.Finding, clauses []told.Clause) *cause.Case {
 	x := &cause.Case{Told: clauses, Shown: maps.Clone(c.how)}
 	for i := range found {
-		x.Shown[found[i].ID] = c.how[found[i].ID]
 		if found[i].Severity == finding.Note && c.how[found[i].ID] != cause.Expects {
 			x.Shown[found[i].ID] = cause.Suggests
 		}
@@ -137,13 +125,9 @@ func preferSpecific(c *Case, list []finding.Finding) {
 	}
 }
 
-// weight is how much a severity counts in the order of findings.
-func weight(s finding.Severity) float64 {
-	return [...]float64{finding.Note: 0.3, finding.Warn: 0.85, finding.Error: 1}[s]
-}
-
 // order puts roots before what they explain, and the surest and gravest first.
 func order(m *cause.Model, list []finding.Finding, dumps bool) {
+	weight := [...]float64{finding.Note: 0.3, finding.Warn: 0.85, finding.Error: 1}
 	root := func(f *finding.Finding) int {
 		if f.ExplainedBy == "" {
 			return 0
@@ -152,7 +136,7 @@ func order(m *cause.Model, list []finding.Finding, dumps bool) {
 	}
 	slices.SortStableFunc(list, func(a, b finding.Finding) int {
 		return cmp.Or(cmp.Compare(root(&a), root(&b)), cmp.Compare(tier(m, &a, dumps), tier(m, &b, dumps)),
-			cmp.Compare(b.Confidence*weight(b.Severity), a.Confidence*weight(a.Severity)), cmp.Compare(a.ID, b.ID))
+			cmp.Compare(b.Confidence*weight[b.Severity], a.Confidence*weight[a.Severity]), cmp.Compare(a.ID, b.ID))
 	})
 }
 
@@ -163,7 +147,7 @@ func explain(m *cause.Model, list []finding.Finding) {
 	for i := range list {
 		byID[list[i].ID] = &list[i]
 	}
-	for _, r := range m.Detected() {
+	for _, r := range m.Detected {
 		root := byID[r.ID]
 		if root == nil || root.ExplainedBy != "" {
 			continue
@@ -196,5 +180,5 @@ func tidy(f *finding.Finding) {
 func CaseOf(m *cause.Model, s *evidence.Set) *cause.Case {
 	c := newCase(s)
 	causes, _ := split(m, c.detect(m))
-	return c.weighed(m, causes, c.clauses)
+	return c.weighed(causes, c.clauses)
 }

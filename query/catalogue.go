@@ -86,7 +86,7 @@ func (d *ListDoc) addCauses(atoms bool) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range model.Causes() {
+	for _, c := range model.Causes {
 		d.Causes = append(d.Causes, listedName{c.ID, c.Title, c.Why, c.See})
 	}
 	return nil

@@ -57,7 +57,7 @@ func (m *Model) Remember(threads []Thread) {
 	for _, t := range threads {
 		rows = append(rows, t.Row)
 	}
-	m.memory = newMemory(rows, m.memory.said, m.causes)
+	m.memory = newMemory(rows, m.memory.said, m.Causes)
 }
 
 func (m *Model) example(t *Thread) example {

@@ -22,20 +22,8 @@ type memory struct {
 	said  []Row
 	all   float64            // threads
 	idf   map[string]float64 // how seldom a word is among threads
-	texts [kindsOfText]index
+	texts [fTexts]index      // by the feature that compares with them
 }
-
-// Kinds of texts that what is told is compared with.
-const (
-	toldText = iota // what was told in threads
-	whyText         // why it was so, and the fix
-	docText         // the causes' own texts
-	saidText        // how people describe it
-	kindsOfText
-	allTexts = kindsOfText // of a cause together
-	often    = allTexts + 1
-	likings  = often + 1
-)
 
 // index finds texts by their words.
 type index struct {
@@ -69,15 +57,15 @@ func newMemory(rows, said []Row, causes []*Cause) *memory {
 		y.idf[w] = math.Log((y.all + 1) / (n + 0.5))
 	}
 	for _, r := range rows {
-		y.addText(toldText, r.Thread, r.Causes, r.Words)
-		y.addText(whyText, r.Thread, r.Causes, r.Why)
+		y.addText(fNear, r.Thread, r.Causes, r.Words)
+		y.addText(fWhy, r.Thread, r.Causes, r.Why)
 	}
 	for _, r := range said {
-		y.addText(saidText, r.Thread, r.Causes, r.Words)
+		y.addText(fSaid, r.Thread, r.Causes, r.Words)
 	}
 	for _, c := range causes {
 		for _, text := range []string{c.Title + ". " + c.Why, c.Fix + ". " + c.Ask + ". " + c.Test} {
-			y.addText(docText, "", []string{c.ID}, Words(text))
+			y.addText(fDoc, "", []string{c.ID}, Words(text))
 		}
 	}
 	return y
@@ -122,12 +110,12 @@ func (y *memory) length(words []string) float64 {
 // likeness is how much a text resembles those of each kind, by cause: the cosine with the nearest, and of each further
 // one a part of the one before. Of all texts of a cause together it is how likely they make its words. How often it was
 // the cause of a thread is the last.
-func (y *memory) likeness(text, without string) (of [likings]map[string]float64) {
+func (y *memory) likeness(text, without string) (of [fSuggests]map[string]float64) {
 	words := terms(text)
 	length := math.Pow(y.length(words), asked)
 	said := make([]map[string]float64, len(words)) // how many of a cause's texts have a word
 	size, all := map[string]float64{}, 0.0
-	of[often] = map[string]float64{}
+	of[fOften] = map[string]float64{}
 	for k := range y.texts {
 		of[k] = map[string]float64{}
 		t := &y.texts[k]
@@ -139,8 +127,8 @@ func (y *memory) likeness(text, without string) (of [likings]map[string]float64)
 			}
 			for _, id := range x.causes {
 				size[id] += float64(x.words * share[i])
-				if k == toldText {
-					of[often][id] += share[i]
+				if k == fNear {
+					of[fOften][id] += share[i]
 				}
 			}
 		}
@@ -169,10 +157,10 @@ func (y *memory) likeness(text, without string) (of [likings]map[string]float64)
 			of[k][id] = fading(list) * min(1, float64(len(words))/fewWords)
 		}
 	}
-	for id, n := range of[often] {
-		of[often][id] = math.Log1p(n)
+	for id, n := range of[fOften] {
+		of[fOften][id] = math.Log1p(n)
 	}
-	of[allTexts] = likelihood(said, size, all)
+	of[fTexts] = likelihood(said, size, all)
 	return of
 }
 

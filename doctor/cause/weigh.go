@@ -83,8 +83,8 @@ type Hypothesis struct {
 
 // Model weighs causes.
 type Model struct {
-	causes   []*Cause
-	detected []*Cause // those that evidence can show, roots before what follows from them
+	Causes   []*Cause // those the model weighs, in the order of their names
+	Detected []*Cause // those that evidence can show, each before what follows from it
 	memory   *memory
 	weights  [features]float64
 }
@@ -105,10 +105,10 @@ func New(more ...*Cause) (*Model, error) {
 	for _, c := range slices.Concat(list, more) {
 		byID[c.ID] = c
 	}
-	m := &Model{detected: rootsFirst(byID)}
+	m := &Model{Detected: rootsFirst(byID)}
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		if c := byID[id]; !c.Consequence {
-			m.causes = append(m.causes, c)
+			m.Causes = append(m.Causes, c)
 		}
 	}
 	weights, err := readTable[weightRow]("weights.csv")
@@ -130,7 +130,7 @@ func New(more ...*Cause) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.memory = newMemory(rows, said, m.causes)
+	m.memory = newMemory(rows, said, m.Causes)
 	return m, nil
 }
 
@@ -168,15 +168,9 @@ func rootsFirst(byID map[string]*Cause) (list []*Cause) {
 	return list
 }
 
-// Detected are the causes that evidence can show, each before what follows from it.
-func (m *Model) Detected() []*Cause { return m.detected }
-
-// Causes are those the model weighs, in the order of their names.
-func (m *Model) Causes() []*Cause { return m.causes }
-
 // Consequence reports a finding that says what happened and not why.
 func (m *Model) Consequence(id string) bool {
-	return slices.ContainsFunc(m.detected, func(c *Cause) bool { return c.ID == id && c.Consequence })
+	return slices.ContainsFunc(m.Detected, func(c *Cause) bool { return c.ID == id && c.Consequence })
 }
 
 // Threshold is the confidence below which the cause is not known.
@@ -225,17 +219,17 @@ func (m *Model) calibrate(list []Hypothesis) {
 }
 
 func (m *Model) features(c *Case) []Hypothesis {
-	list := make([]Hypothesis, 0, len(m.causes)+1)
+	list := make([]Hypothesis, 0, len(m.Causes)+1)
 	near := m.memory.likeness(wordsOf(c.Told), c.Without)
 	helped := false
-	for _, x := range m.causes {
+	for _, x := range m.Causes {
 		if x.Test == "" && !c.shows(x) || c.Shown[x.ID] == Excludes { // only printed facts can show it
 			continue
 		}
 		list = append(list, Hypothesis{Cause: x})
 		h := &list[len(list)-1]
-		for k, f := range [...]int{fNear, fWhy, fDoc, fSaid, fTexts, fOften} {
-			h.x[f] = near[k][x.ID]
+		for k := range near {
+			h.x[k] = near[k][x.ID]
 		}
 		h.Tried, h.Basis = x.ledger(c)
 		switch h.Tried {
@@ -260,7 +254,7 @@ func (m *Model) features(c *Case) []Hypothesis {
 
 // LinePatterns are what causes look for in every line.
 func (m *Model) LinePatterns() (list []*regexp.Regexp) {
-	for _, x := range m.detected {
+	for _, x := range m.Detected {
 		for i := range x.Found {
 			for _, a := range x.Found[i].When.Atoms() {
 				if a.Name == "line" && a.pattern != nil {

@@ -26,9 +26,9 @@ import (
 	"busbar.dev/input/internal/gather"
 	"busbar.dev/input/internal/pairtable"
 	"busbar.dev/input/internal/warn"
-	"busbar.dev/internal/words"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 

@@ -124,9 +124,9 @@ type search struct {
 	q       *Query
 	room    unit.Volume // of a GPU's memory
 	bounds  *step.Bounds
-	fabrics []*step.Fabric         // by space
-	counts  []map[tally]int64      // by space, how many settings families have
-	leasts  []map[rankWork]float64 // by space, the values of families' bounds without traffic
+	fabrics []*step.Fabric          // by space
+	counts  []map[familyKey]int64   // by space and tally, how many settings families have
+	leasts  []map[familyKey]float64 // by space and work, the values of families' bounds without traffic
 	waiting frontier
 	best    shortlist
 
@@ -140,7 +140,7 @@ type search struct {
 
 func newSearch(q *Query) *search {
 	s := &search{q: q, room: q.Room(), best: shortlist{top: q.Top, by: map[slot]entry{}}}
-	s.counts, s.leasts = make([]map[tally]int64, len(q.Spaces)), make([]map[rankWork]float64, len(q.Spaces))
+	s.counts, s.leasts = make([]map[familyKey]int64, len(q.Spaces)), make([]map[familyKey]float64, len(q.Spaces))
 	s.bounds = step.NewBounds(q.Spaces[0].Base.Model, q.GPU)
 	for _, x := range q.Spaces {
 		s.fabrics = append(s.fabrics, q.fabric(x.Ranks))
@@ -160,8 +160,8 @@ func (s *search) countSpaces(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.counts[i] = map[tally]int64{}
-		s.leasts[i] = map[rankWork]float64{}
+		s.counts[i] = map[familyKey]int64{}
+		s.leasts[i] = map[familyKey]float64{}
 		settings, least := int64(0), math.Inf(1)
 		for _, d := range x.splits() {
 			x.families(d, func(j *workload.Job) {
@@ -202,12 +202,11 @@ func (s *search) openSpace(i int) found {
 	return f
 }
 
-// tally is what the number of a family's settings depends on.
-type tally struct {
-	dp, tp, pp, cp, ep, etp int
-	micro                   int64
-	order                   workload.Order
-	context                 workload.Context
+// tallyOf is what the number of a family's settings depends on.
+func tallyOf(j *workload.Job) familyKey {
+	k := familyKeyOf(j)
+	k.sequence, k.recompute = false, ""
+	return k
 }
 
 // count is how many settings a family has.
@@ -215,9 +214,7 @@ func (s *search) count(space int, j *workload.Job) int64 {
 	if s.q.uncounted {
 		return 1
 	}
-	key := tally{
-		j.Split.DP, j.Split.TP, j.Split.PP, j.Split.CP, j.Split.EP, j.Split.ETP, j.MicroBatch, j.Split.Order, j.Context,
-	}
+	key := tallyOf(j)
 	n, ok := s.counts[space][key]
 	if !ok {
 		x := s.q.Spaces[space]
@@ -227,18 +224,11 @@ func (s *search) count(space int, j *workload.Job) int64 {
 	return n
 }
 
-// rankWork is what the least time of a GPU for a sequence depends on.
-type rankWork struct {
-	tp, cp, ep, etp int
-	micro           int64
-	recompute       workload.Recompute
-	sequence        bool
-	pipeline        bool // which has no ZeRO 3
-}
-
-func workOf(j *workload.Job) rankWork {
-	s := &j.Split
-	return rankWork{s.TP, s.CP, s.EP, s.ETP, j.MicroBatch, j.Recompute, s.SeqParallel, s.PP > 1}
+// workOf is what the least time of a GPU for a sequence depends on; of a pipeline that there is one, which has no ZeRO 3.
+func workOf(j *workload.Job) familyKey {
+	k := familyKeyOf(j)
+	k.dp, k.pp, k.order, k.context = 0, min(k.pp, 2), "", ""
+	return k
 }
 
 // value is the objective of a bound; what takes too long is worth nothing.

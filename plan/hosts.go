@@ -55,6 +55,9 @@ func joined(order []int, hosts []host) nccl.Layout {
 // Of several switches at one height the one with the lowest number stands for all.
 type place [3]int
 
+// leaf is the switch that the host hangs on, -1 where nothing is known.
+func (p place) leaf() int { return p[len(p)-1] }
+
 // places finds where hosts hang; hosts of which nothing is known hang on switch -1.
 func places(c *cluster.Cluster, hosts []host) []place {
 	up := make([]int, len(c.Network.Switches))
@@ -84,7 +87,7 @@ func places(c *cluster.Cluster, hosts []host) []place {
 				list[i][k] = sw
 				sw = up[sw]
 			}
-			if list[i][len(place{})-1] >= 0 {
+			if list[i].leaf() >= 0 {
 				break
 			}
 		}

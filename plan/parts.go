@@ -30,13 +30,13 @@ func Parts(c *cluster.Cluster) []Part {
 	var switches []int
 	for i, h := range hosts {
 		x.kind[i] = fmt.Sprintf("%d:%d", c.Hosts[h[0].Host].Type, len(h))
-		if rack, leaf := nodes.Racks[i], x.leaf(i); rack != "" && domains[rack] == nil {
+		if rack, leaf := nodes.Racks[i], x.at[i].leaf(); rack != "" && domains[rack] == nil {
 			racks = append(racks, rack)
 		} else if leaf >= 0 && leaves[leaf] == nil {
 			switches = append(switches, leaf)
 		}
 		domains[nodes.Racks[i]] = append(domains[nodes.Racks[i]], i)
-		leaves[x.leaf(i)] = append(leaves[x.leaf(i)], i)
+		leaves[x.at[i].leaf()] = append(leaves[x.at[i].leaf()], i)
 		if len(h) > 1 {
 			x.add("node", i)
 		}
@@ -51,12 +51,8 @@ func Parts(c *cluster.Cluster) []Part {
 			x.add("leaf", list...)
 		}
 	}
-	all := make([]int, len(hosts))
-	for i := range all {
-		all[i] = i
-	}
-	if len(all) > 1 {
-		x.add("all", all...)
+	if len(hosts) > 1 {
+		x.add("all", identity(len(hosts))...)
 	}
 	return x.list
 }
@@ -69,9 +65,6 @@ type partition struct {
 	list  []Part
 	index map[string]int
 }
-
-// leaf is the switch on which a node hangs, -1 where nothing is known.
-func (x *partition) leaf(i int) int { return x.at[i][len(place{})-1] }
 
 // add counts a part with those like it: of the same name, with as many nodes of the same kinds.
 func (x *partition) add(name string, nodes ...int) {
@@ -99,7 +92,7 @@ func (x *partition) pairs() {
 	var some []int // two of each kind on each leaf: the others are like them
 	count := map[spot]int{}
 	for i := range x.at {
-		if s := (spot{x.kind[i], x.leaf(i)}); count[s] < 2 && len(some) < mostStarts*mostStarts {
+		if s := (spot{x.kind[i], x.at[i].leaf()}); count[s] < 2 && len(some) < mostStarts*mostStarts {
 			count[s]++
 			some = append(some, i)
 		}
@@ -108,7 +101,7 @@ func (x *partition) pairs() {
 	for k, i := range some {
 		for _, j := range some[k+1:] {
 			name := "two nodes"
-			switch a, b := x.leaf(i), x.leaf(j); {
+			switch a, b := x.at[i].leaf(), x.at[j].leaf(); {
 			case x.nodes.Racks[i] != "" && x.nodes.Racks[i] == x.nodes.Racks[j]:
 				name = "two nodes of an NVLink domain"
 			case a >= 0 && a == b:

@@ -354,7 +354,7 @@ type Leaf struct {
 func (x *Placer) Leaves(nodes []int) []Leaf {
 	leaves := []Leaf{}
 	for _, i := range nodes {
-		at := x.at[i][len(place{})-1]
+		at := x.at[i].leaf()
 		k := slices.IndexFunc(leaves, func(l Leaf) bool { return l.at == at })
 		if k < 0 {
 			k = len(leaves)
@@ -375,7 +375,7 @@ func (x *Placer) Leaves(nodes []int) []Leaf {
 func (x *Placer) Level(nodes []int) cluster.Tier {
 	most := 0
 	for _, i := range nodes {
-		if x.at[i][len(place{})-1] < 0 {
+		if x.at[i].leaf() < 0 {
 			return cluster.TierUnknown
 		}
 		most = max(most, distance(x.at[i], x.at[nodes[0]]))

@@ -118,12 +118,9 @@ func divisors(n int) []int {
 	return list
 }
 
-// degrees are a way to divide ranks.
-type degrees struct{ tp, cp, ep, etp, pp, dp int }
-
 // splits lists the ways to divide the ranks that the space has.
-func (s *Space) splits() []degrees {
-	var list []degrees
+func (s *Space) splits() []workload.Split {
+	var list []workload.Split
 	for _, tp := range s.TP {
 		for _, cp := range s.CP {
 			for _, pp := range s.PP {
@@ -136,7 +133,7 @@ func (s *Space) splits() []degrees {
 					continue
 				}
 				for _, ep := range s.EP {
-					list = s.fold(list, degrees{tp: tp, cp: cp, ep: ep, pp: pp, dp: dp})
+					list = s.fold(list, workload.Split{DP: dp, TP: tp, PP: pp, CP: cp, EP: ep, Chunks: 1})
 				}
 			}
 		}
@@ -146,18 +143,18 @@ func (s *Space) splits() []degrees {
 
 // fold adds the ways to share experts that some degrees allow: among replicas, each cut as other layers are, or whole
 // among tensor-parallel ranks too.
-func (s *Space) fold(list []degrees, d degrees) []degrees {
-	if d.ep == 1 {
+func (s *Space) fold(list []workload.Split, d workload.Split) []workload.Split {
+	if d.EP == 1 {
 		if s.Base.Model.Dims.Experts > 0 {
-			d.etp = d.tp
+			d.ETP = d.TP
 		}
 		return append(list, d)
 	}
 	for i, etp := range s.ETP {
-		if d.etp = etp; etp == 0 {
-			d.etp = d.tp
+		if d.ETP = etp; etp == 0 {
+			d.ETP = d.TP
 		}
-		if i > 0 && d.tp == 1 || d.dp*d.cp*d.tp%(d.ep*d.etp) != 0 {
+		if i > 0 && d.TP == 1 || d.DP*d.CP*d.TP%(d.EP*d.ETP) != 0 {
 			continue
 		}
 		list = append(list, d)
@@ -167,30 +164,30 @@ func (s *Space) fold(list []degrees, d degrees) []degrees {
 
 // families visits what the jobs of a way to divide are grouped by: all that says what a rank computes
 // and what its layers exchange. The job is reused.
-func (s *Space) families(d degrees, visit func(j *workload.Job)) {
+func (s *Space) families(d workload.Split, visit func(j *workload.Job)) {
 	j := s.Base
-	j.Split = workload.Split{DP: d.dp, TP: d.tp, PP: d.pp, CP: d.cp, EP: d.ep, ETP: d.etp, Chunks: 1}
-	replicas := d.dp * d.cp
+	j.Split = d
+	replicas := d.DP * d.CP
 	for _, micro := range s.Micro {
-		if s.Base.GlobalBatch/int64(d.dp)%micro != 0 {
+		if s.Base.GlobalBatch/int64(d.DP)%micro != 0 {
 			continue
 		}
 		j.MicroBatch = micro
 		for i, order := range s.Order {
-			if i > 0 && (d.pp == 1 || replicas == 1) {
+			if i > 0 && (d.PP == 1 || replicas == 1) {
 				continue
 			}
 			j.Split.Order = order
 			for i, context := range s.Context {
-				if i > 0 && d.cp == 1 {
+				if i > 0 && d.CP == 1 {
 					continue
 				}
-				if j.Context = context; d.cp == 1 {
+				if j.Context = context; d.CP == 1 {
 					j.Context = ""
 				}
 				for _, j.Recompute = range s.Recompute {
 					for _, j.Split.SeqParallel = range s.SeqParallel {
-						if j.Split.SeqParallel && d.tp == 1 {
+						if j.Split.SeqParallel && d.TP == 1 {
 							continue
 						}
 						visit(&j)

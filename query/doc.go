@@ -48,7 +48,6 @@
 package query
 
 import (
-	"fmt"
 	"io/fs"
 
 	"busbar.dev/finding"
@@ -72,14 +71,6 @@ var (
 // never. It is part of the document, so that Wrong says the same wherever the document is read.
 type FailOn struct {
 	Least string `json:"fail_on,omitempty"`
-}
-
-// checkFailOn refuses what is no severity.
-func checkFailOn(least string) error {
-	if _, err := finding.ParseSeverity(least); err != nil && least != "never" {
-		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", least)
-	}
-	return nil
 }
 
 // failOn keeps what was asked for.

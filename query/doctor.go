@@ -35,7 +35,7 @@ type Doctor struct {
 	On      string `kong:"-" name:"on" page:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster that a training log or a table is compared on."`
 	Of      string `kong:"-" name:"of" page:"m" names:"model" placeholder:"MODEL" help:"Model that the log is of."`
 	Mask    string `placeholder:"WHAT" help:"addresses: also hide host and e-mail addresses. Secrets are always hidden."`
-	FailOn  string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
+	FailOn  string `name:"fail-on" page:"-" placeholder:"SEVERITY" enum:"note,warn,error,never" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
 
 // DoctorDoc is the answer to Doctor: findings, the most likely root first.
@@ -68,7 +68,7 @@ func (q *Doctor) check() error {
 		return failure.In("path", errors.New("nothing to read: give files, folders, archives or - for standard input; "+
 			"--live reads this machine"))
 	}
-	return checkFailOn(q.FailOn)
+	return nil
 }
 
 // Kind is what the sources are: "trace" where most are a profiler's, "measured" where the only one is a table of bench

@@ -32,7 +32,7 @@ type DoctorBench struct {
 	Layout  Layout `short:"l" placeholder:"NODESxGPUS" help:"Layout of the measured run, NODESxGPUS, when the output does not list its ranks."`
 	Op      Op     `placeholder:"OP" help:"Collective, when the output does not name it."`
 	NCCL    string `name:"nccl" placeholder:"VERSION" help:"NCCL release, when the output does not name it."`
-	FailOn  string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
+	FailOn  string `name:"fail-on" page:"-" placeholder:"SEVERITY" enum:"note,warn,error,never" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
 
 // DoctorBenchDoc is the answer to DoctorBench: findings, and the curves they are about.
@@ -52,9 +52,6 @@ func (d *DoctorBenchDoc) Wrong() bool {
 func (q DoctorBench) Run(ctx context.Context, env Env) (doc *DoctorBenchDoc, err error) {
 	defer prepared(&q, &env, &doc, &err)()
 	if err != nil {
-		return nil, err
-	}
-	if err := checkFailOn(q.FailOn); err != nil {
 		return nil, err
 	}
 	env.Verbose = nil // how the cluster was read is not what is asked

@@ -29,7 +29,7 @@ type Jobs struct {
 	Since   time.Duration `page:"-" default:"1m" least:"1s" most:"24h" help:"How far back to look, from the last operation on (default 1m)."`
 	Watch   bool          `page:"-" help:"Read again and again, until interrupted."`
 	Every   time.Duration `page:"-" default:"5s" least:"500ms" most:"1h" help:"Time between readings with --watch (default 5s)."`
-	FailOn  string        `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
+	FailOn  string        `name:"fail-on" page:"-" placeholder:"SEVERITY" enum:"note,warn,error,never" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
 
 // JobsDoc is the answer to Jobs.
@@ -61,9 +61,6 @@ func (q *Jobs) check() error {
 		if err := unread(q, "every", "only --watch reads again"); err != nil {
 			return err
 		}
-	}
-	if err := checkFailOn(q.FailOn); err != nil {
-		return err
 	}
 	_, err := (&Env{}).parseNCCL(q.NCCL)
 	return err

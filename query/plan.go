@@ -397,13 +397,14 @@ func (x *planned) gap() float64 {
 
 // why says what limits the best plan, and what the others lose against it.
 func (x *planned) why(i int) string {
-	if i > 0 && x.answer.Plans[i].Value < x.answer.Plans[0].Value {
-		return x.behind(i)
+	switch plans := x.answer.Plans; {
+	case i == 0:
+		return x.steps[0].limit().Text
+	case plans[i].Value < plans[0].Value:
+		return x.reason(i)
+	default:
+		return x.query.Compare(plans[0], plans[i], x.goal.worse())
 	}
-	if i > 0 {
-		return x.query.Compare(x.answer.Plans[0], x.answer.Plans[i], x.goal.worse())
-	}
-	return x.steps[0].limit().Text
 }
 
 // command is busbar step for a plan.
@@ -732,30 +733,6 @@ func (x *planned) fastest() float64 {
 func (x *planned) tight(p *plan.Plan) bool {
 	return !(x.isRun(p) && p.Result.Ranks >= x.run.GPUs) &&
 		step.Fits(p.Result.Memory, x.query.GPU.Model.Memory) < step.Sure
-}
-
-// behind says why a plan that is predicted to be better than the first comes after it.
-func (x *planned) behind(i int) string {
-	first, p := &x.answer.Plans[0], &x.answer.Plans[i]
-	why := "more settings: " + strings.Join(parallelKinds(&p.Job), ", ")
-	switch {
-	case x.tight(p) && !x.tight(first):
-		why = "its memory is tight"
-	case x.late(p) > x.late(first)*even:
-		why = "its time is less sure"
-	case p.Job.Offloads() && !first.Job.Offloads():
-		why = "it offloads"
-	}
-	gain := 1 - p.Value/first.Value
-	if gain < 0.0005 {
-		return "as good, but " + why
-	}
-	if first.Value <= p.Value*step.TieMargin {
-		why = "too little to tell, but " + why
-	} else {
-		why = "but " + why
-	}
-	return fmt.Sprintf("%.1f%% %s, %s", 100*gain, x.goal.Better(), why)
 }
 
 // planTie is the plans that cannot be told from the first: they differ by less than predictions of settings of one job

@@ -172,11 +172,7 @@ func nicRate(cl *cluster.Cluster, l nccl.Layout) unit.Rate {
 	all := unit.Rate(0)
 	for _, i := range t.Of(cluster.NIC) {
 		if n := t.Devices[i].NIC; n != nil {
-			for k := range n.Ports {
-				if n.Ports[k].State != cluster.Down {
-					all += n.Ports[k].Rate.Value
-				}
-			}
+			all += n.Rate().Value
 		}
 	}
 	return all

@@ -108,17 +108,7 @@ func join(b *cluster.Budget, read []input.Source) (*cluster.Cluster, error) {
 
 // repeats reports whether a name is there twice.
 func repeats(names []string) bool {
-	if slices.IsSorted(names) {
-		return len(slices.Compact(slices.Clone(names))) < len(names)
-	}
-	seen := make(map[string]bool, len(names))
-	for _, n := range names {
-		if seen[n] {
-			return true
-		}
-		seen[n] = true
-	}
-	return false
+	return len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names)
 }
 
 // maxName is the longest name of a file that systems take; hostlists before a = are shorter.
@@ -148,11 +138,7 @@ func (e *Env) sources(ctx context.Context, b *cluster.Budget, word string) ([]in
 func nameOf(words []string, c *cluster.Cluster) string {
 	switch {
 	case len(words) > 0 && words[0] != "-":
-		_, file, ok := strings.Cut(words[0], "=")
-		if !ok {
-			file = words[0]
-		}
-		base := filepath.Base(file)
+		base := filepath.Base(words[0][strings.IndexByte(words[0], '=')+1:])
 		return strings.TrimSuffix(base, filepath.Ext(base))
 	case len(c.Hosts) == 1:
 		return c.Hosts[0].Name
@@ -384,10 +370,9 @@ func repeat(b *cluster.Budget, frags []*cluster.Fragment, name string, count int
 	if err := b.TakeHosts(count); err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", name, count, err)
 	}
-	stem := "node"
 	hosts := make([]cluster.Host, count)
 	for i := range hosts {
-		hosts[i] = cluster.Host{Name: fmt.Sprintf("%s%d", stem, i), Type: c.Hosts[0].Type}
+		hosts[i] = cluster.Host{Name: fmt.Sprintf("node%d", i), Type: c.Hosts[0].Type}
 	}
 	c.Hosts = hosts
 	f := &cluster.Fragment{Format: frags[0].Format, Source: name, Cluster: *c}
@@ -991,18 +976,11 @@ func nodesOf(cl *cluster.Cluster, l nccl.Layout) int {
 
 // hostsOf is how many hosts a layout has.
 func hostsOf(l nccl.Layout) int {
-	var seen []bool
-	n := 0
+	seen := map[int]bool{}
 	for _, r := range l {
-		if r.Host >= len(seen) {
-			seen = append(seen, make([]bool, r.Host+1-len(seen))...)
-		}
-		if !seen[r.Host] {
-			seen[r.Host] = true
-			n++
-		}
+		seen[r.Host] = true
 	}
-	return n
+	return len(seen)
 }
 
 // parseSettings are settings of NCCL by name, all of which predictions follow.

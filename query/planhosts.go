@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -77,11 +78,7 @@ func (p *training) hostLayout(cl *cluster.Cluster) (nccl.Layout, string, *hostOr
 	if !p.Keep {
 		l = plan.NetworkOrder(cl, l)
 	}
-	name := s.text
-	if name == "" || s.nodes == 0 {
-		name = fmt.Sprintf("%dx%d", len(hosts), len(o.given)/len(hosts))
-	}
-	return l, name, o, nil
+	return l, cmp.Or(s.text, fmt.Sprintf("%dx%d", len(hosts), len(o.given)/len(hosts))), o, nil
 }
 
 // arrange puts the hosts into the order that is best for the plan that was picked, and searches again where that is

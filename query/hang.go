@@ -139,10 +139,8 @@ func (q Hang) Run(ctx context.Context, env Env) (doc *HangDoc, err error) {
 				return doc, nil
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return last, ctx.Err()
-		case <-time.After(q.Every):
+		if err := pause(ctx, q.Every); err != nil {
+			return last, err
 		}
 	}
 }

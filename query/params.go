@@ -544,11 +544,7 @@ func flagAt(text string, params []Param) (*Param, int) {
 	if len(text) < 2 || text[0] != '-' {
 		return nil, 0
 	}
-	end := 1
-	for end < len(text) &&
-		(text[end] == '-' || text[end] >= 'a' && text[end] <= 'z' || text[end] >= '0' && text[end] <= '9') {
-		end++
-	}
+	end := len(text) - len(strings.TrimLeft(text, "-abcdefghijklmnopqrstuvwxyz0123456789"))
 	flag := strings.TrimRight(text[:end], "-")
 	i := slices.IndexFunc(params, func(p Param) bool {
 		return !p.Argument && (flag == "--"+p.Name || p.Short != "" && flag == "-"+p.Short)

@@ -127,8 +127,8 @@ func (q *Sched) unread(made *Sched, s *schedule.Schedule, op coll.Op) error {
 	for name, other := range map[string]func(*Sched){
 		"pieces": func(o *Sched) { *o.Pieces++ },
 		"groups": func(o *Sched) { o.Groups = "" },
-		"inner":  func(o *Sched) { o.Inner = map[bool]string{true: "ring", false: "direct"}[o.Inner == "direct"] },
-		"outer":  func(o *Sched) { o.Outer = map[bool]string{true: "ring", false: "tree"}[o.Outer == "tree"] },
+		"inner":  func(o *Sched) { o.Inner = another(o.Inner, "direct", "ring") },
+		"outer":  func(o *Sched) { o.Outer = another(o.Outer, "tree", "ring") },
 	} {
 		again, pieces := *made, *made.Pieces
 		again.Pieces = &pieces

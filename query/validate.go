@@ -143,10 +143,7 @@ func pickClass(class string, rows []truth.Row, left []truth.Left) ([]truth.Row, 
 
 // isClass compares a class with the name or a beginning of it that ends at a slash.
 func isClass(want, name string) bool {
-	if len(want) > len(name) || !strings.EqualFold(want, name[:len(want)]) {
-		return false
-	}
-	return len(want) == len(name) || name[len(want)] == '/'
+	return strings.HasPrefix(strings.ToLower(name)+"/", strings.ToLower(want)+"/")
 }
 
 // judge compares the score with the bounds. Where there is nothing to grade and no bound, that is an error.

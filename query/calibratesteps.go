@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,10 +60,7 @@ func (q CalibrateSteps) RunWith(ctx context.Context, env Env, with measure.Progr
 	if err != nil {
 		return nil, err
 	}
-	kept := cluster.Calibration{}
-	if cl.Calibration != nil {
-		kept = *cl.Calibration
-	}
+	var kept []cluster.Calibrated
 	frameworks, kernels := liveFrameworks, liveKernels
 	if q.Framework != "" {
 		frameworks = []string{q.Framework}
@@ -93,13 +89,11 @@ func (q CalibrateSteps) RunWith(ctx context.Context, env Env, with measure.Progr
 			}
 			env.note(fmt.Sprintf("%s with %s kernels: %d steps take %.2f times as long as predicted", f, k, len(list),
 				one.Value))
-			kept.Figures = slices.DeleteFunc(slices.Clone(kept.Figures),
-				func(x cluster.Calibrated) bool { return x.Name == one.Name })
-			kept.Figures, doc.Better = append(kept.Figures, one), true
+			kept, doc.Better = append(kept, one), true
 		}
 	}
-	cl.Calibration = &kept
-	doc.Calibration, doc.Described = &kept, cl.Document()
+	cl.Calibration = withFigures(cl.Calibration, kept...)
+	doc.Calibration, doc.Described = cl.Calibration, cl.Document()
 	return doc, nil
 }
 

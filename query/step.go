@@ -342,15 +342,8 @@ func (d *StepDoc) keep(env *Env, p *pricedStep, took unit.Span, text string) err
 			"within %d times: check --global-batch, --parallel and --framework", text, off, p.Step.Short(), mostOff)
 	}
 	cl := *p.cluster
-	kept := cluster.Calibration{}
-	if cl.Calibration != nil {
-		kept = *cl.Calibration
-	}
 	own := p.tasks.Took(p.gpu, p.Result, took, "one measured step of "+p.job.Model.Name+", layout "+p.layout)
-	kept.Figures = slices.DeleteFunc(slices.Clone(kept.Figures),
-		func(x cluster.Calibrated) bool { return x.Name == own.Name })
-	kept.Figures = append(kept.Figures, own)
-	cl.Calibration = &kept
+	cl.Calibration = withFigures(cl.Calibration, own)
 	d.Measured, d.Described = &measuredStep{took, p.Step, step.Kind(p.job, p.model)}, cl.Document()
 	now, err := gpuOn(&cl, p.model)
 	if err == nil && !now.HasMeasured(p.job) {
@@ -358,6 +351,20 @@ func (d *StepDoc) keep(env *Env, p *pricedStep, took unit.Span, text string) err
 			"prediction")
 	}
 	return err
+}
+
+// withFigures is a calibration with figures in the place of those of their names.
+func withFigures(c *cluster.Calibration, figures ...cluster.Calibrated) *cluster.Calibration {
+	kept := cluster.Calibration{}
+	if c != nil {
+		kept = *c
+	}
+	kept.Figures = slices.Clone(kept.Figures)
+	for _, own := range figures {
+		kept.Figures = append(slices.DeleteFunc(kept.Figures,
+			func(x cluster.Calibrated) bool { return x.Name == own.Name }), own)
+	}
+	return &kept
 }
 
 // mostOff is how many times as long as predicted, or as short, a step may have been measured.

@@ -579,21 +579,27 @@ func (e *Env) noteOutOfService(cl *cluster.Cluster, l nccl.Layout) {
 
 // inService are the nodes without those that a scheduler gives no jobs, which are noted.
 func (e *Env) inService(all *plan.Nodes, out map[string]string) *plan.Nodes {
+	return e.without(all, "Slurm gives no jobs to them; --free names the nodes to choose from",
+		func(i int) string { return out[all.Names[i]] })
+}
+
+// without are the nodes of which nothing is said; those that something is said of are noted with it, and why that
+// leaves them out.
+func (e *Env) without(all *plan.Nodes, why string, say func(i int) string) *plan.Nodes {
 	var names, left []string
-	for _, n := range all.Names {
-		if state := out[n]; state != "" {
-			left = append(left, fmt.Sprintf("%s (%s)", n, state))
-			continue
+	for i, n := range all.Names {
+		if text := say(i); text != "" {
+			left = append(left, fmt.Sprintf("%s (%s)", n, text))
+		} else {
+			names = append(names, n)
 		}
-		names = append(names, n)
 	}
 	if len(left) == 0 {
 		return all
 	}
-	e.note(fmt.Sprintf("left out %.200s: Slurm gives no jobs to them; --free names the nodes to choose from",
-		strings.Join(left, ", ")))
-	free, _ := all.Named(names)
-	return free
+	e.note(fmt.Sprintf("left out %.200s: %s", strings.Join(left, ", "), why))
+	kept, _ := all.Named(names)
+	return kept
 }
 
 // alike are the nodes with as many GPUs as most have, the more where two numbers are as common. The others are noted.
@@ -607,19 +613,11 @@ func (e *Env) alike(all *plan.Nodes) *plan.Nodes {
 			most = n
 		}
 	}
-	if len(count) < 2 {
-		return all
-	}
-	var names, left []string
-	for i, n := range all.Names {
-		if k := len(all.Ranks[i]); k != most {
-			left = append(left, fmt.Sprintf("%s (%s)", n, words.Plural(k, "GPU")))
-			continue
+	why := fmt.Sprintf("most free nodes have %s; -l NODESxGPUS says how many take part", words.Plural(most, "GPU"))
+	return e.without(all, why, func(i int) string {
+		if n := len(all.Ranks[i]); n != most {
+			return words.Plural(n, "GPU")
 		}
-		names = append(names, n)
-	}
-	e.note(fmt.Sprintf("left out %.200s: most free nodes have %s; -l NODESxGPUS says how many take part",
-		strings.Join(left, ", "), words.Plural(most, "GPU")))
-	same, _ := all.Named(names)
-	return same
+		return ""
+	})
 }

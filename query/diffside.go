@@ -62,7 +62,7 @@ func (r *diffReader) side(name string) (*diffSide, error) {
 	if err == nil && info.IsDir() {
 		return s, r.folder(s, name)
 	}
-	data, err := r.env.readWhole(name)
+	data, err := r.env.readWhole(name, measuredPoints)
 	if err != nil {
 		if name != "-" && info == nil {
 			if cl, bad := r.env.load(r.ctx, []string{name}); bad == nil { // a preset

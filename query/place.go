@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"busbar.dev/input"
 	"busbar.dev/input/k8s"
 	"busbar.dev/input/slurm"
-	"busbar.dev/internal/failure"
 	"busbar.dev/internal/natural"
 	"busbar.dev/internal/words"
 	"busbar.dev/launch"
@@ -464,9 +462,6 @@ func hostText(r *PlaceRow) string {
 	return fmt.Sprintf("%s, ranks in the order %s", cluster.FormatHosts(sorted), r.Hosts)
 }
 
-// mostFreeText bounds a file of free nodes.
-const mostFreeText = 64 << 20
-
 // freeNames are the names of nodes that word stands for: a hostlist, or a file (- is standard input) with what a
 // scheduler says is free, or with names.
 func (e *Env) freeNames(b *cluster.Budget, flag, word string) ([]string, error) {
@@ -502,30 +497,14 @@ func (e *Env) freeNames(b *cluster.Budget, flag, word string) ([]string, error) 
 
 // freeText is what a file holds; none where the word names no file.
 func (e *Env) freeText(word string) (string, error) {
-	r := io.Reader(nil)
-	if word == "-" {
-		r = e.stdin()
-	} else {
-		if _, err := fs.Stat(e.files(), word); err != nil {
-			return "", nil
-		}
-		f, err := e.files().Open(word)
-		if err != nil {
-			return "", failure.Cannot(err)
-		}
-		defer f.Close()
-		r = f
+	if _, err := fs.Stat(e.files(), word); err != nil && word != "-" {
+		return "", nil
 	}
-	data, err := io.ReadAll(io.LimitReader(r, mostFreeText+1))
-	switch {
-	case err != nil:
-		return "", failure.Cannot(err)
-	case len(data) > mostFreeText:
-		return "", fmt.Errorf("%s: more than %d MiB; expected a list of free nodes", word, mostFreeText>>20)
-	case len(strings.TrimSpace(string(data))) == 0:
-		return "", fmt.Errorf("%s: empty; expected a list of free nodes", word)
+	data, err := e.readWhole(word, "a list of nodes")
+	if err == nil && len(strings.TrimSpace(string(data))) == 0 {
+		err = fmt.Errorf("%s: empty; expected a list of nodes", word)
 	}
-	return string(data), nil
+	return string(data), err
 }
 
 // namesIn are the hosts of any source that map reads, such as a cloud's list of instances, or the names in a plain

@@ -275,36 +275,38 @@ func (e *Env) measuredText(name string) ([]byte, error) {
 	if info, err := fs.Stat(e.files(), name); name != "-" && err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s: a folder; expected a file of measured points", name)
 	}
-	return e.readWhole(name)
+	return e.readWhole(name, measuredPoints)
 }
 
-// maxMeasured bounds a file of measurements.
-const maxMeasured = 256 << 20
+// measuredPoints are what a file of measurements should have.
+const measuredPoints = "what nccl-tests printed, or measured points as JSON lines"
 
-// readWhole reads a file of measurements, or standard input.
-func (e *Env) readWhole(name string) ([]byte, error) {
+// mostWhole bounds a file that is read at once.
+const mostWhole = 256 << 20
+
+// readWhole reads a file, or standard input, that should have what was expected.
+func (e *Env) readWhole(name, expected string) ([]byte, error) {
 	if name == "" {
-		return nil, errors.New("no file given; expected what nccl-tests printed, or measured points as JSON lines")
+		return nil, fmt.Errorf("no file given; expected %s", expected)
 	}
 	in := e.stdin()
 	if name != "-" {
 		f, err := e.files().Open(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil,
-				missing{fmt.Errorf("%s: no such file; expected what nccl-tests printed, or measured points as JSON lines", name)}
+			return nil, missing{fmt.Errorf("%s: no such file; expected %s", name, expected)}
 		case err != nil:
 			return nil, failure.Cannot(err)
 		}
 		defer f.Close()
 		in = f
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxMeasured+1))
+	data, err := io.ReadAll(io.LimitReader(in, mostWhole+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, failure.Cannot(fmt.Errorf("%s: %w", name, err))
 	}
-	if len(data) > maxMeasured {
-		return nil, fmt.Errorf("%s: more than %d MiB of measurements", name, maxMeasured>>20)
+	if len(data) > mostWhole {
+		return nil, fmt.Errorf("%s: more than %d MiB; expected %s", name, mostWhole>>20, expected)
 	}
 	return data, nil
 }

@@ -203,9 +203,7 @@ func (c *benchRunCmd) answer(e *env, d *query.BenchDoc, keep func([]byte) error)
 		return err
 	}
 	for _, text := range d.Refusals {
-		if !c.Quiet {
-			fmt.Fprintf(e.stderr, "busbar: %s\n", text)
-		}
+		c.say(e, "busbar: %s", text)
 	}
 	return wrong(d, nil)
 }

@@ -58,8 +58,8 @@ func (c *execCmd) Run(e *env) error {
 		for _, l := range b.Lines() {
 			fmt.Fprintf(e.stderr, "busbar exec: rank %d: %s\n", b.Rank, l)
 		}
-	case b.Elsewhere && !c.Quiet:
-		fmt.Fprintf(e.stderr, "busbar exec: rank %d on %s: %s\n", b.Rank, b.Host, b.Notes[0])
+	case b.Elsewhere:
+		c.say(e, "busbar exec: rank %d on %s: %s", b.Rank, b.Host, b.Notes[0])
 	}
 	return become(b, args)
 }

@@ -120,12 +120,10 @@ func (c *labUpCmd) Run(e *env) error {
 	if err := report.Print(e.stdout, e.text(e.stdout, c.common), report.Lab, s); err != nil {
 		return err
 	}
-	if !c.Quiet {
-		for _, n := range s.AllNotes() {
-			fmt.Fprintln(e.stderr, "busbar: note:", n)
-		}
-		fmt.Fprintf(e.stderr, "busbar: try `busbar lab exec all -- busbar bench -e 16M`; `busbar lab down` ends it\n")
+	for _, n := range s.AllNotes() {
+		c.say(e, "busbar: note: %s", n)
 	}
+	c.say(e, "busbar: try `busbar lab exec all -- busbar bench -e 16M`; `busbar lab down` ends it")
 	return nil
 }
 
@@ -156,8 +154,8 @@ func (c *labDownCmd) Run(e *env) error {
 	for _, n := range ended {
 		fmt.Fprintf(e.stdout, "lab %s is down\n", n)
 	}
-	if failed == nil && len(ended) == 0 && !c.Quiet {
-		fmt.Fprintln(e.stderr, "busbar: no lab is up")
+	if failed == nil && len(ended) == 0 {
+		c.say(e, "busbar: no lab is up")
 	}
 	return failed
 }
@@ -172,9 +170,7 @@ func (c *labStatusCmd) Run(e *env) error {
 	names = slices.DeleteFunc(names, func(n string) bool { return c.Name != "" && n != c.Name })
 	states, dead, err := folder.States(names)
 	for _, n := range dead {
-		if !c.Quiet {
-			fmt.Fprintf(e.stderr, "busbar: %s: the holder has died; `busbar lab down --name %s` removes what is left\n", n, n)
-		}
+		c.say(e, "busbar: %s: the holder has died; `busbar lab down --name %[1]s` removes what is left", n)
 	}
 	if c.JSON {
 		err = errors.Join(err, report.JSON(e.stdout, lab.Documents(states)))
@@ -182,8 +178,8 @@ func (c *labStatusCmd) Run(e *env) error {
 		err = errors.Join(err, report.Print(e.stdout, e.text(e.stdout, c.common), report.Labs, states))
 	}
 	if err == nil && len(states) == 0 {
-		if !c.JSON && !c.Quiet {
-			fmt.Fprintln(e.stderr, "busbar: no lab is up")
+		if !c.JSON {
+			c.say(e, "busbar: no lab is up")
 		}
 		return errWrong
 	}

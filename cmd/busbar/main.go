@@ -138,12 +138,8 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 		fmt.Fprintf(stderr, "busbar: %s\n%s\n", unreadable(err), usageHint(err))
 		return exitBad
 	}
-	if err := errors.Join(misplaced(k), repeated(k), empty(k), outOfBounds(k)); err != nil {
-		fmt.Fprintf(stderr, "busbar: %v\nsee: busbar %s --help\n", err, commandWords(k.Selected()))
-		return exitBad
-	}
 	out := &stdoutStream{w: stdout}
-	if err := out.tables(k); err != nil {
+	if err := errors.Join(misplaced(k), repeated(k), empty(k), outOfBounds(k), out.tables(k)); err != nil {
 		fmt.Fprintf(stderr, "busbar: %v\nsee: busbar %s --help\n", err, commandWords(k.Selected()))
 		return exitBad
 	}

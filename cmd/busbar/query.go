@@ -26,9 +26,7 @@ func (e *env) query(o common) query.Env {
 		q.Machine = func(ctx context.Context) ([]*cluster.Fragment, error) { return live.Read(ctx, q.Progress) }
 	}
 	q.State = live.State
-	if !o.Quiet {
-		q.Note = func(text string) { fmt.Fprintln(e.stderr, "note:", text) }
-	}
+	q.Note = func(text string) { o.note(e, text) }
 	if o.Verbose {
 		q.Verbose = func(text string) { fmt.Fprintln(e.stderr, text) }
 	}

@@ -53,15 +53,18 @@ func repeated(k *kong.Context) error {
 func empty(k *kong.Context) error {
 	for _, p := range k.Path {
 		switch {
-		case p.Flag != nil && p.Flag.Target.Kind() == reflect.String && p.Flag.Target.String() == "":
+		case p.Flag != nil && nothing(p.Flag.Target):
 			return fmt.Errorf("--%s is empty; expected %s, or leave it out", p.Flag.Name, p.Flag.FormatPlaceHolder())
-		case p.Flag != nil && p.Flag.Target.Kind() == reflect.Slice && p.Flag.Target.Len() == 0:
-			return fmt.Errorf("--%s is empty; expected %s, or leave it out", p.Flag.Name, p.Flag.FormatPlaceHolder())
-		case p.Positional != nil && p.Positional.Target.Kind() == reflect.String && p.Positional.Target.String() == "":
+		case p.Positional != nil && nothing(p.Positional.Target):
 			return fmt.Errorf("%s is empty; expected a value, or leave it out", p.Positional.Name)
 		}
 	}
 	return nil
+}
+
+// nothing reports an empty text or list.
+func nothing(v reflect.Value) bool {
+	return (v.Kind() == reflect.String || v.Kind() == reflect.Slice) && v.Len() == 0
 }
 
 // commandWords are the words that a node is called by, without the program's name and those of

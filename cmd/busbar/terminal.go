@@ -68,11 +68,4 @@ func (e *env) screen() int {
 }
 
 // note tells something beside the answer.
-func (o common) note(e *env, texts ...string) {
-	if o.Quiet {
-		return
-	}
-	for _, t := range texts {
-		fmt.Fprintln(e.stderr, "note:", t)
-	}
-}
+func (o common) note(e *env, text string) { o.say(e, "note: %s", text) }

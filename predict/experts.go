@@ -31,12 +31,16 @@ type ExpertCall struct {
 
 // ExpertTime is the time of such an exchange.
 type ExpertTime struct {
-	Time, Low, High unit.Time
-	Start, Moving   unit.Time
-	Inside, Across  unit.Bytes // that a GPU sends over links of its node, and over the network
+	Time   unit.Time  `json:"time_s"`
+	Low    unit.Time  `json:"low_s"` // the error bar
+	High   unit.Time  `json:"high_s"`
+	Start  unit.Time  `json:"start_s"`
+	Moving unit.Time  `json:"moving_s"`
+	Inside unit.Bytes `json:"nvlink_bytes"` // that a GPU sends over links of its node
+	Across unit.Bytes `json:"rdma_bytes"`   // and over the network
 	// Bandwidth is what DeepEP prints: all copies of the tokens, those that stay included, by the time.
-	Bandwidth unit.Rate
-	Limit     string
+	Bandwidth unit.Rate `json:"bandwidth_GBps"`
+	Limit     string    `json:"bottleneck"`
 }
 
 // Figures of such kernels, beyond what links give to collectives. Sources: DeepEP's tables (README, 2025) and the

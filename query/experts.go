@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"busbar.dev/predict"
-	"busbar.dev/unit"
 )
 
 // Experts asks how long the tokens of a mixture of experts take to the GPUs of their experts (dispatch) and back
@@ -52,18 +51,10 @@ type ExpertsDoc struct {
 
 // expertsRow is one exchange. Bytes and bandwidths are those of one GPU, one direction.
 type expertsRow struct {
-	Op         string     `json:"op"` // dispatch, combine
-	Tokens     int        `json:"tokens_per_gpu"`
-	Dtype      string     `json:"dtype"`
-	Time       unit.Time  `json:"time_s"`
-	Low        unit.Time  `json:"low_s"` // the error bar
-	High       unit.Time  `json:"high_s"`
-	Start      unit.Time  `json:"start_s"`
-	Moving     unit.Time  `json:"moving_s"`
-	Inside     unit.Bytes `json:"nvlink_bytes"`
-	Across     unit.Bytes `json:"rdma_bytes"`
-	Bandwidth  unit.Rate  `json:"bandwidth_GBps"` // as DeepEP counts it: copies that stay included
-	Bottleneck string     `json:"bottleneck"`
+	Op     string `json:"op"` // dispatch, combine
+	Tokens int    `json:"tokens_per_gpu"`
+	Dtype  string `json:"dtype"`
+	predict.ExpertTime
 }
 
 // Run predicts both directions for every number of tokens.
@@ -142,8 +133,7 @@ func (q *Experts) row(p *predict.Predictor, tokens int, combine bool) (expertsRo
 	if err != nil {
 		return row, err
 	}
-	row.Time, row.Low, row.High, row.Start, row.Moving = t.Time, t.Low, t.High, t.Start, t.Moving
-	row.Inside, row.Across, row.Bandwidth, row.Bottleneck = t.Inside, t.Across, t.Bandwidth, t.Limit
+	row.ExpertTime = *t
 	return row, nil
 }
 

@@ -11,7 +11,7 @@ func Experts(p *Page, d *query.ExpertsDoc) {
 		d.Cluster, d.Layout, d.TopK, d.Hidden, d.Mode)
 	t := texttab.New(">tokens", "", "type", ">time", ">from", ">to", ">in node", ">RDMA", ">GB/s|%.0f", "limit")
 	for _, r := range d.Rows {
-		t.Add(r.Tokens, r.Op, r.Dtype, r.Time, r.Low, r.High, r.Inside, r.Across, r.Bandwidth.GBps(), r.Bottleneck)
+		t.Add(r.Tokens, r.Op, r.Dtype, r.Time, r.Low, r.High, r.Inside, r.Across, r.Bandwidth.GBps(), r.Limit)
 	}
 	p.table(t)
 	p.printf("in node, RDMA: bytes that a GPU sends inside its node and to others; GB/s as DeepEP " +

@@ -42,8 +42,7 @@ func (q Envelope) Run(ctx context.Context, env Env) (doc *EnvelopeDoc, err error
 
 // notInFormulas are fields of a job that simple formulas do not have.
 const notInFormulas = "parallel micro-batch framework kernels unfused padded sync schedule order bucket context " +
-	"offload " +
-	"compress nccl env lora packed method mtp graphs channels-first"
+	"offload compress nccl env lora packed method mtp graphs channels-first"
 
 // check refuses fields that contradict each other.
 func (q *Envelope) check() error {

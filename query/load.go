@@ -949,8 +949,7 @@ func (p *placement) requireGPUs(cl *cluster.Cluster) error {
 		return fmt.Errorf("-c %s: no node of it has a GPU; nothing to predict", p.cluster)
 	}
 	return fmt.Errorf("no cluster given, and this machine (%s) has no GPU; give one with -c: a preset (busbar list "+
-		"presets "+
-		"lists them), a cluster file, or any file that busbar map reads", cl.Name)
+		"presets lists them), a cluster file, or any file that busbar map reads", cl.Name)
 }
 
 // hostNames are a cluster's hosts as a hostlist.

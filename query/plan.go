@@ -360,8 +360,7 @@ func beyond(p *pricedStep, tokens float64, late unit.Span) string {
 		return ""
 	}
 	return fmt.Sprintf("%.0f%% more than the fastest published run of its kind, %.0f tokens/s/GPU on %d GPUs (%s): "+
-		"rather "+
-		"count on %s a step, and measure before you believe it", 100*(tokens/run.Tokens-1), run.Tokens, run.GPUs,
+		"rather count on %s a step, and measure before you believe it", 100*(tokens/run.Tokens-1), run.Tokens, run.GPUs,
 		cmp.Or(run.Software, run.Source), late.Short())
 }
 

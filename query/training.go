@@ -41,9 +41,8 @@ func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job) error {
 	d.Predicted = row
 	what, slower := slowerThan(t, row, job.Global)
 	if slower == 0 {
-		env.note("the log is not compared with a prediction: it names no tokens/s, samples/s or MFU, and a step's time " +
-			"only " +
-			"tells with its batch: give --global-batch")
+		env.note("the log is not compared with a prediction: it names no tokens/s, samples/s or MFU, and a step's " +
+			"time only tells with its batch: give --global-batch")
 		return nil
 	}
 	f := finding.Finding{
@@ -56,9 +55,8 @@ func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job) error {
 	if slower > max(row.Margin, 1.2) {
 		f.ID, f.Severity = "training-slow", finding.Warn
 		f.Title = "The training is slower than predicted: " + what
-		f.Fix = "busbar step says what limits the predicted step; a profiler's trace, given to busbar doctor with the same " +
-			"-c " +
-			"and -m, where the rest of the time goes"
+		f.Fix = "busbar step says what limits the predicted step; a profiler's trace, given to busbar doctor with " +
+			"the same -c and -m, where the rest of the time goes"
 		d.Healthy = false
 	}
 	d.Findings = append([]finding.Finding{f}, d.Findings...)

@@ -160,8 +160,7 @@ func FloorForm(w io.Writer, d *query.PredictDoc, q *query.Predict, name string) 
 	form := floorForms[slices.Index(FloorForms(), name)]
 	if name != "number" && (q.Launch != "" || q.Devices != "" || q.Root != 0 || q.Dtype != "" && q.Dtype != "float") {
 		return fmt.Errorf("-o %s: the check makes calls of its own, of floats on all GPUs of a node; leave --launch, "+
-			"--devices, "+
-			"--root and --dtype out", name)
+			"--devices, --root and --dtype out", name)
 	}
 	if len(d.Sides) != 1 {
 		return fmt.Errorf("-o %s: a floor is that of one layout; this has %d", name, len(d.Sides))
@@ -181,9 +180,8 @@ func FloorForm(w io.Writer, d *query.PredictDoc, q *query.Predict, name string) 
 		return fmt.Errorf("-o %s: nccl-tests does not measure the bandwidth of %s", name, d.Op)
 	}
 	if i := slices.IndexFunc(f.bytes, func(b unit.Bytes) bool { return b < smallest }); i >= 0 {
-		return fmt.Errorf("-o %s of %v: the bandwidth of messages below %v says nothing of links; give --size 8G, or what "+
-			"the "+
-			"check measures", name, f.bytes[i], smallest)
+		return fmt.Errorf("-o %s of %v: the bandwidth of messages below %v says nothing of links; give --size 8G, or "+
+			"what the check measures", name, f.bytes[i], smallest)
 	}
 	f.row = slices.MaxFunc(rows, func(a, b predict.Row) int {
 		if form.worst {

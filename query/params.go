@@ -101,11 +101,7 @@ func prepare(question any) error {
 	for _, p := range Params(question) {
 		f := v.FieldByIndex(p.index)
 		if f.IsZero() && p.Default != "" {
-			set := func(text string) error { return setText(f, text) }
-			if f.Kind() == reflect.Slice {
-				set = func(text string) error { return p.Set(question, text) }
-			}
-			if err := set(p.Default); err != nil {
+			if err := p.fill(f, p.Default); err != nil {
 				return fmt.Errorf("%T: the default of %s: %w", question, p.Name, err)
 			}
 		}
@@ -181,21 +177,7 @@ func bound(text string) (float64, bool) {
 // gets one more.
 func (p *Param) Set(question any, text string) error {
 	f := reflect.ValueOf(question).Elem().FieldByIndex(p.index)
-	if f.Kind() == reflect.Slice {
-		parts := []string{text}
-		if p.Listed {
-			parts = strings.Split(text, ",")
-		}
-		for _, part := range parts {
-			x := reflect.New(f.Type().Elem()).Elem()
-			if err := setText(x, part); err != nil {
-				return fmt.Errorf("%s=%.40q: %w", p.Page, text, err)
-			}
-			f.Set(reflect.Append(f, x))
-		}
-		return nil
-	}
-	if err := setText(f, text); err != nil {
+	if err := p.fill(f, text); err != nil {
 		return fmt.Errorf("%s=%.40q: %w", p.Page, text, err)
 	}
 	if f.IsZero() && p.least != "" {
@@ -203,6 +185,25 @@ func (p *Param) Set(question any, text string) error {
 	}
 	env := Env{question: question}
 	return env.spelled(p.check(f))
+}
+
+// fill gives a field a value that is a text, and a list one more or as many as the text has.
+func (p *Param) fill(f reflect.Value, text string) error {
+	if f.Kind() != reflect.Slice {
+		return setText(f, text)
+	}
+	parts := []string{text}
+	if p.Listed {
+		parts = strings.Split(text, ",")
+	}
+	for _, part := range parts {
+		x := reflect.New(f.Type().Elem()).Elem()
+		if err := setText(x, part); err != nil {
+			return err
+		}
+		f.Set(reflect.Append(f, x))
+	}
+	return nil
 }
 
 // IsNumber and IsFlag tell what kind of value a question's parameter has.

@@ -370,13 +370,10 @@ func (q *Predict) sizes() ([]unit.Bytes, error) {
 			return nil, fmt.Errorf("-b: %w", err)
 		}
 	}
-	switch {
-	case q.Max != "":
-		if hi, err = q.Max.bytes(); err != nil {
-			return nil, fmt.Errorf("-e: %w", err)
-		}
-	case q.Min != "":
+	if q.Max == "" {
 		hi = max(hi, lo)
+	} else if hi, err = q.Max.bytes(); err != nil {
+		return nil, fmt.Errorf("-e: %w", err)
 	}
 	return sizeSteps(lo, hi, q.Factor)
 }

@@ -81,20 +81,17 @@ func (q Nodes) Run(ctx context.Context, env Env) (doc *NodesDoc, err error) {
 
 // slurmOut are the nodes of a fleet that a file says Slurm gives no jobs.
 func (e *Env) slurmOut(ctx context.Context, file string, nodes []fleet.NodeState) ([]fleet.SlurmOut, error) {
-	const wants = "expected a file with the output of scontrol show node or sinfo, or - for standard input"
-	text, err := e.freeText(file)
+	const wants = "the output of scontrol show node or sinfo in a file, or - for standard input"
+	text, err := e.readWhole(file, wants)
 	if err != nil {
 		return nil, fmt.Errorf("--slurm: %w", err)
 	}
-	if text == "" {
-		return nil, fmt.Errorf("--slurm %s: no such file; %s", file, wants)
-	}
-	states, known, err := slurm.NodeStates(e.budget(ctx), text)
+	states, known, err := slurm.NodeStates(e.budget(ctx), string(text))
 	if err != nil {
 		return nil, fmt.Errorf("--slurm %s: %w", file, err)
 	}
 	if !known {
-		return nil, fmt.Errorf("--slurm %s: no states of nodes in it; %s", file, wants)
+		return nil, fmt.Errorf("--slurm %s: no states of nodes in it; expected %s", file, wants)
 	}
 	out := map[string]*cluster.Out{}
 	for _, s := range states {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -80,8 +81,8 @@ func (s structs) decodeStruct(v *Value, to reflect.Value) *Error {
 	}
 	for i := range v.Items {
 		e := &v.Items[i]
-		f := find(fields, e.Key)
-		if f == nil {
+		at := slices.IndexFunc(fields, func(f field) bool { return f.name == e.Key })
+		if at < 0 {
 			return e.unknown(names(fields)).in(step(e.Key))
 		}
 		// Every key so far is a field's, so there are few.
@@ -90,17 +91,8 @@ func (s structs) decodeStruct(v *Value, to reflect.Value) *Error {
 				return e.wrong("given twice; first on line %d", v.Items[k].Line).in(step(e.Key))
 			}
 		}
-		if err := s.decode(e, to.FieldByIndex(f.index)); err != nil {
-			return err.in(f.name)
-		}
-	}
-	return nil
-}
-
-func find(fields []field, name string) *field {
-	for i := range fields {
-		if fields[i].name == name {
-			return &fields[i]
+		if err := s.decode(e, to.FieldByIndex(fields[at].index)); err != nil {
+			return err.in(e.Key)
 		}
 	}
 	return nil

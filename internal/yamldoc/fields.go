@@ -1,6 +1,7 @@
 package yamldoc
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -38,10 +39,7 @@ func (s structs) fields(t reflect.Type) []field {
 			}
 			continue
 		}
-		if name == "" {
-			name = strings.ToLower(f.Name)
-		}
-		list = append(list, field{name, []int{i}, opts == "omitempty"})
+		list = append(list, field{cmp.Or(name, strings.ToLower(f.Name)), []int{i}, opts == "omitempty"})
 	}
 	all := list
 	list = slices.DeleteFunc(slices.Clone(all), func(x field) bool {

@@ -2,6 +2,7 @@ package yamldoc
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -54,7 +55,7 @@ func (p *parser) flowSpace(open byte) {
 		case c == '#' && p.restIsEmpty():
 			p.endLine()
 		default:
-			if p.marker("---") || p.marker("...") {
+			if p.atMarker() {
 				p.fail("a document ends inside %c", open)
 			}
 			return
@@ -98,10 +99,7 @@ func (p *parser) flowColon(quoted bool) bool {
 
 // valueOf reads the value that belongs to a key.
 func (p *parser) valueOf(key Value) Value {
-	skipped := false
-	for _, s := range p.skip {
-		skipped = skipped || s == key.Text
-	}
+	skipped := slices.Contains(p.skip, key.Text)
 	if skipped {
 		p.quiet++
 	}

@@ -2,6 +2,7 @@ package yamldoc
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -43,7 +44,7 @@ func Parse(text string, skip ...string) (docs []Value, err error) {
 				continue
 			}
 			p.endLine()
-			if p.blank(); p.pos >= len(p.s) || p.marker("---") || p.marker("...") {
+			if p.ended() {
 				docs = append(docs, Value{Line: int32(p.num)})
 				continue
 			}
@@ -126,7 +127,7 @@ func (p *parser) directives() {
 
 // endDocument checks that nothing but another document follows.
 func (p *parser) endDocument() {
-	if p.blank(); p.pos >= len(p.s) || p.marker("---") || p.marker("...") {
+	if p.ended() {
 		return
 	}
 	p.fail("%.40q does not belong to what is above it; check the indentation", p.rest())
@@ -216,15 +217,27 @@ func (p *parser) marker(m string) bool {
 	if p.col() != 0 || !strings.HasPrefix(p.s[p.pos:], m) {
 		return false
 	}
-	return p.pos+3 == len(p.s) || isBlank(p.s[p.pos+3])
+	return p.blankAt(p.pos + 3)
 }
+
+// atMarker reports a line that ends or begins a document.
+func (p *parser) atMarker() bool { return p.marker("---") || p.marker("...") }
+
+// ended passes over what is blank, and reports whether the document is over behind it.
+func (p *parser) ended() bool {
+	p.blank()
+	return p.pos >= len(p.s) || p.atMarker()
+}
+
+// blankAt reports white space, or the end of the text.
+func (p *parser) blankAt(i int) bool { return i == len(p.s) || isBlank(p.s[i]) }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 // more moves to the next line with something on it and reports whether it
 // belongs to a collection at column col.
 func (p *parser) more(col int) bool {
-	if p.blank(); p.pos >= len(p.s) || p.marker("---") || p.marker("...") {
+	if p.ended() {
 		return false
 	}
 	switch c := p.col(); {
@@ -253,7 +266,7 @@ func (p *parser) block(col int) Value {
 	}
 	num := p.num // a tag on a line of its own
 	p.endLine()
-	if p.blank(); p.pos >= len(p.s) || p.marker("---") || p.marker("...") || p.col() <= col {
+	if p.ended() || p.col() <= col {
 		return Value{Line: int32(num)}
 	}
 	return p.block(col)
@@ -261,7 +274,7 @@ func (p *parser) block(col int) Value {
 
 // dash reports whether an entry of a sequence starts at pos.
 func (p *parser) dash() bool {
-	return p.pos < len(p.s) && p.s[p.pos] == '-' && (p.pos+1 == len(p.s) || isBlank(p.s[p.pos+1]))
+	return p.pos < len(p.s) && p.s[p.pos] == '-' && p.blankAt(p.pos+1)
 }
 
 func (p *parser) sequence(col int) Value {
@@ -290,10 +303,7 @@ func (p *parser) mapping(col int) Value {
 	for {
 		num := p.num
 		key := p.key()
-		skipped := false
-		for _, s := range p.skip {
-			skipped = skipped || s == key
-		}
+		skipped := slices.Contains(p.skip, key)
 		if skipped {
 			p.quiet++
 		}
@@ -330,7 +340,7 @@ func (p *parser) entry(col, list int) Value {
 		}
 	}
 	p.endLine()
-	if p.blank(); p.pos >= len(p.s) || p.marker("---") || p.marker("...") {
+	if p.ended() {
 		return Value{Line: int32(num)}
 	}
 	if c := p.col(); c > col || c == list && p.dash() {

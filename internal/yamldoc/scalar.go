@@ -13,7 +13,7 @@ func (p *parser) findKey() (end, colon int) {
 	switch c := p.s[p.pos]; {
 	case c == '&' || c == '*':
 		p.props() // refuses
-	case c == '?' && (p.pos+1 == len(p.s) || isBlank(p.s[p.pos+1])):
+	case c == '?' && p.blankAt(p.pos+1):
 		p.fail("an explicit key (\"? \"), which is not read; write key: value")
 	case c == '[' || c == '{' || c == '!' || c == '|' || c == '>':
 		return 0, -1
@@ -24,14 +24,14 @@ func (p *parser) findKey() (end, colon int) {
 		}
 		for colon = end; colon < len(p.s) && (p.s[colon] == ' ' || p.s[colon] == '\t'); colon++ {
 		}
-		if colon < len(p.s) && p.s[colon] == ':' && (colon+1 == len(p.s) || isBlank(p.s[colon+1])) {
+		if colon < len(p.s) && p.s[colon] == ':' && p.blankAt(colon+1) {
 			return end, colon
 		}
 		return 0, -1
 	}
 	for i := p.pos; i < len(p.s) && p.s[i] != '\n'; i++ {
 		switch {
-		case p.s[i] == ':' && (i+1 == len(p.s) || isBlank(p.s[i+1])):
+		case p.s[i] == ':' && p.blankAt(i+1):
 			return i, i
 		case p.s[i] == '#' && i > p.pos && isBlank(p.s[i-1]):
 			return 0, -1
@@ -110,7 +110,7 @@ func (p *parser) plain(col int) Value {
 		}
 		pos, num, start := p.pos, p.num, p.start
 		p.spaces()
-		if p.pos >= len(p.s) || p.col() <= col || p.s[p.pos] == '#' || p.marker("---") || p.marker("...") {
+		if p.pos >= len(p.s) || p.col() <= col || p.s[p.pos] == '#' || p.atMarker() {
 			p.pos, p.num, p.start = pos, num, start
 			break
 		}
@@ -190,7 +190,7 @@ func (p *parser) blockScalar(col int) Value {
 	from := p.pos
 	to := from   // behind the last line that holds text
 	deepest := 0 // spaces on an empty line above the text
-	for p.pos < len(p.s) && !p.marker("---") && !p.marker("...") {
+	for p.pos < len(p.s) && !p.atMarker() {
 		r := p.rest()
 		n := len(r) - len(strings.TrimLeft(r, " "))
 		if n < len(r) {
@@ -244,17 +244,11 @@ func blockText(text, after string, indent int, folded bool, keep byte) string {
 		b.WriteString(l)
 		gap, last = 0, l
 	}
-	switch keep {
-	case '-':
-	case '+':
-		if strings.HasSuffix(text, "\n") {
-			b.WriteByte('\n')
-		}
+	if keep != '-' && strings.HasSuffix(text, "\n") {
+		b.WriteByte('\n')
+	}
+	if keep == '+' {
 		b.WriteString(strings.Repeat("\n", strings.Count(after, "\n")))
-	default:
-		if strings.HasSuffix(text, "\n") {
-			b.WriteByte('\n')
-		}
 	}
 	return b.String()
 }

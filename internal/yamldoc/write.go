@@ -95,8 +95,8 @@ func (p *printer) scalar(v *Value, flow bool) {
 		p.buf = append(p.buf, "{}"...)
 	case v.Kind == List:
 		p.buf = append(p.buf, "[]"...)
-	case v.Quoted:
-		p.text(v.Text, flow)
+	case v.Quoted && !isPlain(v.Text, flow):
+		p.quote(v.Text)
 	default:
 		p.buf = append(p.buf, v.Text...)
 	}
@@ -131,15 +131,6 @@ func (p *printer) flowMap(v *Value, quotes bool) bool {
 // key prints a key, in quotes where a reader might see two of them.
 func (p *printer) key(s string) {
 	if isPlain(s, true) && !strings.ContainsAny(s, ":<") {
-		p.buf = append(p.buf, s...)
-	} else {
-		p.quote(s)
-	}
-}
-
-// text prints text, in quotes where it could be read as something else.
-func (p *printer) text(s string, flow bool) {
-	if isPlain(s, flow) {
 		p.buf = append(p.buf, s...)
 	} else {
 		p.quote(s)

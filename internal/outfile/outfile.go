@@ -6,6 +6,7 @@ package outfile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,20 +105,14 @@ func (w *Writer) Check(name string) error {
 		return err
 	case through:
 		// To open it may wait for a reader, or be seen by one.
-		if err := osdep.Writable(name); err != nil {
-			return CannotWrite(name, err)
-		}
-		return nil
+		return CannotWrite(name, osdep.Writable(name))
 	}
 	tmp, err := w.begin(target)
 	if err != nil {
 		return CannotWrite(name, err)
 	}
 	defer w.drop()
-	if err := tmp.Close(); err != nil {
-		return CannotWrite(name, err)
-	}
-	return nil
+	return CannotWrite(name, tmp.Close())
 }
 
 // destination is where a name leads: a file to replace, with the mode of the one
@@ -178,14 +173,8 @@ func writeThrough(name string, write func(io.Writer) error) error {
 	if err != nil {
 		return CannotWrite(name, err)
 	}
-	if _, err := f.Write(b.Bytes()); err != nil {
-		f.Close()
-		return CannotWrite(name, err)
-	}
-	if err := f.Close(); err != nil {
-		return CannotWrite(name, err)
-	}
-	return nil
+	_, err = f.Write(b.Bytes())
+	return CannotWrite(name, cmp.Or(err, f.Close()))
 }
 
 // replace writes a file beside the target and then gives it the target's name.
@@ -214,10 +203,7 @@ func (w *Writer) replace(name, target string, mode fs.FileMode, write func(io.Wr
 	if err := tmp.Close(); err != nil {
 		return CannotWrite(name, err)
 	}
-	if err := w.finish(target); err != nil {
-		return CannotWrite(name, err)
-	}
-	return nil
+	return CannotWrite(name, w.finish(target))
 }
 
 // CannotWrite names the file that the user gave: an error of the system may name
@@ -226,6 +212,8 @@ func CannotWrite(name string, err error) error {
 	var p *fs.PathError
 	var l *os.LinkError
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &p):
 		err = p.Err
 	case errors.As(err, &l):

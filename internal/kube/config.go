@@ -154,9 +154,7 @@ func (c *config) addFile(name string, data []byte) error {
 	case len(docs) == 0 || docs[0].Kind != yamldoc.Map:
 		return fmt.Errorf("%s: no kubeconfig: expected contexts, clusters and users", name)
 	}
-	if c.current == "" {
-		c.current = docs[0].Get("current-context").Str()
-	}
+	c.current = cmp.Or(c.current, docs[0].Get("current-context").Str())
 	for _, what := range []string{"context", "cluster", "user"} {
 		list := docs[0].Get(what + "s").List()
 		for i := range list {

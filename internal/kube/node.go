@@ -20,6 +20,9 @@ const (
 	nodeKey = "authentication.kubernetes.io/node-name"
 )
 
+// object is one of JSON.
+type object = map[string]any
+
 // NodeOfToken is the node that a pod runs on, by its token. The API server vouches for it: for the token, that its pod
 // is still there, and for the node. Tokens for others, of other accounts or of no pod are refused. account is
 // NAMESPACE/NAME.
@@ -27,7 +30,6 @@ func (c *Client) NodeOfToken(ctx context.Context, token, audience, account strin
 	if len(token) > maxToken || strings.Count(token, ".") != 2 || strings.ContainsFunc(token, notOfToken) {
 		return "", fmt.Errorf("%w: it is no JSON Web Token", ErrRefused)
 	}
-	type object = map[string]any
 	var got struct {
 		Status struct {
 			Authenticated bool     `json:"authenticated"`
@@ -102,14 +104,12 @@ func (c *Client) Node(ctx context.Context, name string) (*Node, error) {
 
 // SetCondition sets one condition of a node and nothing else of it.
 func (c *Client) SetCondition(ctx context.Context, node string, x Condition) error {
-	type object = map[string]any
 	return c.do(ctx, http.MethodPatch, "/api/v1/nodes/"+url.PathEscape(node)+"/status", nil,
 		"application/strategic-merge-patch+json", object{"status": object{"conditions": []Condition{x}}}, &struct{}{})
 }
 
 // Event says of a node what a condition says, where kubectl describe node shows it.
 func (c *Client) Event(ctx context.Context, node, uid string, x Condition) error {
-	type object = map[string]any
 	kind := "Normal"
 	if x.Status == "False" {
 		kind = "Warning"

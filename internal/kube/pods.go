@@ -77,11 +77,7 @@ func (q Question) Command() string {
 	if q.Namespace != "" {
 		ns = " -n " + q.Namespace
 	}
-	s := q.Selector
-	if s == "" {
-		s = jobLabels[0] + "=" + q.Job
-	}
-	return "kubectl get pods" + ns + " -l '" + s + "' -o wide"
+	return "kubectl get pods" + ns + " -l '" + cmp.Or(q.Selector, jobLabels[0]+"="+q.Job) + "' -o wide"
 }
 
 // Pods lists the pods that a question is about, by name.

@@ -63,7 +63,7 @@ func sgr(s string) int {
 func Wrap(s string, width int) []string {
 	var lines []string
 	for para := range strings.SplitSeq(s, "\n") {
-		lines = append(lines, wrap(strings.Fields(para), " ", width)...)
+		lines = append(lines, Flow(strings.Fields(para), " ", width)...)
 	}
 	return lines
 }
@@ -71,10 +71,6 @@ func Wrap(s string, width int) []string {
 // Flow sets pieces one behind the other with sep between them and begins a new
 // line where the next piece would pass width. Pieces are never broken.
 func Flow(pieces []string, sep string, width int) []string {
-	return wrap(pieces, sep, width)
-}
-
-func wrap(pieces []string, sep string, width int) []string {
 	if len(pieces) == 0 {
 		return []string{""}
 	}

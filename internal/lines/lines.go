@@ -10,6 +10,7 @@ package lines
 
 import (
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -43,9 +44,6 @@ func (l *Reader) Text() string { return l.text }
 
 // Num is the number of the line, from 1, as an editor counts.
 func (l *Reader) Num() int { return l.chunk.Num() }
-
-// Bytes is how much has been read.
-func (l *Reader) Bytes() int64 { return l.in.bytes }
 
 // Err is the first error other than the end of the text.
 func (l *Reader) Err() error {
@@ -168,9 +166,7 @@ func Numbered(s, stem string) (n int, ok bool) {
 	if !ok || rest == "" || len(rest) > 4 || digits(rest) != len(rest) {
 		return 0, false
 	}
-	for i := range len(rest) {
-		n = n*10 + int(rest[i]-'0')
-	}
+	n, _ = strconv.Atoi(rest)
 	return n, true
 }
 

@@ -59,8 +59,8 @@ func TestLongLine(t *testing.T) {
 	if n != 3*MaxPiece+5 || last != "3:b" {
 		t.Errorf("line 2 has %d bytes and the last line is %q", n, last)
 	}
-	if r.Bytes() != int64(len(in)) {
-		t.Errorf("read %d of %d bytes", r.Bytes(), len(in))
+	if r.in.bytes != int64(len(in)) {
+		t.Errorf("read %d of %d bytes", r.in.bytes, len(in))
 	}
 }
 
@@ -124,8 +124,8 @@ func FuzzReader(f *testing.F) {
 		for r.Next() {
 			Bare(r.Text())
 		}
-		if r.Num() > strings.Count(s, "\n")+1 || r.Bytes() != int64(len(s)) {
-			t.Errorf("%d lines, %d of %d bytes", r.Num(), r.Bytes(), len(s))
+		if r.Num() > strings.Count(s, "\n")+1 || r.in.bytes != int64(len(s)) {
+			t.Errorf("%d lines, %d of %d bytes", r.Num(), r.in.bytes, len(s))
 		}
 		want := reference(s)
 		if got := collect(New(strings.NewReader(s))); !slices.Equal(got, want) {

@@ -115,12 +115,12 @@ func (b *treeBuilder) keepMatrix() {
 
 // group joins devices level by level.
 func (b *treeBuilder) group() {
-	sets := newPartition(b.n)
+	sets := NewPartition(b.n)
 	for l, level := range treeLevels {
 		for i := range b.n {
 			for j := range i {
 				if b.rel(i, j) == level {
-					sets.unite(i, j)
+					sets.Unite(i, j)
 				}
 			}
 		}
@@ -290,12 +290,12 @@ const MostNVLinks = 18
 
 // joinGPUs adds the links between GPUs that the cells name.
 func (b *treeBuilder) joinGPUs() {
-	sets := newPartition(b.n)
+	sets := NewPartition(b.n)
 	for i := range b.n {
 		for j := range i {
 			b.checkFast(j, i)
 			if b.lanes(i, j) > 0 || b.lanes(j, i) > 0 {
-				sets.unite(i, j)
+				sets.Unite(i, j)
 			}
 		}
 	}

@@ -41,10 +41,10 @@ func (s Share) Crowded() bool { return len(s.GPUs) > len(s.NICs) }
 // are in one group. GPUs without a NIC are in none.
 func (t *NodeType) Shares() []Share {
 	n := newNodeRoutes(t)
-	sets := newPartition(len(t.Devices))
+	sets := NewPartition(len(t.Devices))
 	for _, g := range n.gpus {
 		for _, nic := range n.near[g] {
-			sets.unite(g, nic)
+			sets.Unite(g, nic)
 		}
 	}
 	at := make(map[int]int) // by set
@@ -53,10 +53,10 @@ func (t *NodeType) Shares() []Share {
 		if len(n.near[g]) == 0 {
 			continue
 		}
-		k, ok := at[sets.find(g)]
+		k, ok := at[sets.Find(g)]
 		if !ok {
 			k = len(out)
-			at[sets.find(g)] = k
+			at[sets.Find(g)] = k
 			out = append(out, Share{})
 		}
 		s := &out[k]

@@ -1,12 +1,13 @@
 package cluster
 
-// partition is numbered things in sets; a set goes by its smallest member.
-type partition []int
+// Partition is numbered things in sets; a set goes by its smallest member.
+type Partition []int
 
-// newPartition puts each of n things into a set of its own.
-func newPartition(n int) partition { return identity(n) }
+// NewPartition puts each of n things into a set of its own.
+func NewPartition(n int) Partition { return identity(n) }
 
-func (p partition) find(i int) int {
+// Find is the smallest member of the set of i.
+func (p Partition) Find(i int) int {
 	for p[i] != i {
 		p[i] = p[p[i]]
 		i = p[i]
@@ -14,17 +15,17 @@ func (p partition) find(i int) int {
 	return i
 }
 
-// unite makes one set of those of two things.
-func (p partition) unite(a, b int) {
-	a, b = p.find(a), p.find(b)
+// Unite makes one set of those of two things.
+func (p Partition) Unite(a, b int) {
+	a, b = p.Find(a), p.Find(b)
 	p[max(a, b)] = min(a, b)
 }
 
 // roots is the set of each thing.
-func (p partition) roots() []int {
+func (p Partition) roots() []int {
 	roots := make([]int, len(p))
 	for i := range p {
-		roots[i] = p.find(i)
+		roots[i] = p.Find(i)
 	}
 	return roots
 }

@@ -189,12 +189,12 @@ func (c *Cluster) OfSameRail(tier []int) [][]int {
 
 // joined puts switches together that have a neighbour in common.
 func joined(tier []int, near map[int][]int) [][]int {
-	sets := newPartition(len(tier))
+	sets := NewPartition(len(tier))
 	first := make(map[int]int) // of a neighbour: where its first switch stands in the tier
 	for i, id := range tier {
 		for _, n := range near[id] {
 			if k, known := first[n]; known {
-				sets.unite(i, k)
+				sets.Unite(i, k)
 			} else {
 				first[n] = i
 			}

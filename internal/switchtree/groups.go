@@ -1,7 +1,9 @@
 package switchtree
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,10 +59,7 @@ func (f *Forest) Tops() []int {
 // leaves. A network that is a tree comes out as it is. Switches with no host
 // below them are left out.
 func Groups(c *cluster.Cluster) *Forest {
-	g := grouping{net: &c.Network, of: make([]int, len(c.Network.Switches))}
-	for i := range g.of {
-		g.of[i] = i
-	}
+	g := grouping{net: &c.Network, sets: cluster.NewPartition(len(c.Network.Switches))}
 	leaf := g.leaves(len(c.Hosts))
 	g.up = g.neighbours()
 	g.joinAbove()
@@ -70,25 +69,9 @@ func Groups(c *cluster.Cluster) *Forest {
 // grouping joins switches into sets.
 type grouping struct {
 	net  *cluster.Network
-	of   []int // union-find
+	sets cluster.Partition
 	tier []cluster.Tier
 	up   [][]int // per switch, its neighbours of the next higher tier it has any on
-}
-
-func (g *grouping) find(i int) int {
-	for g.of[i] != i {
-		g.of[i] = g.of[g.of[i]]
-		i = g.of[i]
-	}
-	return i
-}
-
-func (g *grouping) union(a, b int) {
-	if a, b = g.find(a), g.find(b); a < b {
-		g.of[b] = a
-	} else {
-		g.of[a] = b
-	}
 }
 
 // usable reports whether a link counts: it is not down and no end is a grouping.
@@ -118,7 +101,7 @@ func (g *grouping) leaves(hosts int) []int {
 			if leaf[h] < 0 {
 				leaf[h] = sw
 			} else {
-				g.union(leaf[h], sw)
+				g.sets.Unite(leaf[h], sw)
 			}
 		}
 	}
@@ -190,10 +173,10 @@ func (g *grouping) joinAbove() {
 				continue
 			}
 			for _, a := range g.up[i] {
-				if have, ok := first[g.find(i)]; ok {
-					g.union(have, a)
+				if have, ok := first[g.sets.Find(i)]; ok {
+					g.sets.Unite(have, a)
 				} else {
-					first[g.find(i)] = a
+					first[g.sets.Find(i)] = a
 				}
 			}
 		}
@@ -205,11 +188,11 @@ func (g *grouping) joinAbove() {
 func (g *grouping) forest(leaf []int) *Forest {
 	f := &Forest{}
 	members, hosts, above := map[int][]int{}, map[int][]int{}, map[int]int{}
-	for i := range g.of {
+	for i := range g.sets {
 		if g.net.Switches[i].Domain {
 			continue
 		}
-		set := g.find(i)
+		set := g.sets.Find(i)
 		members[set] = append(members[set], i)
 		if len(g.up[i]) > 0 {
 			// Members of a group may reach above on different tiers; the lowest counts.
@@ -223,7 +206,7 @@ func (g *grouping) forest(leaf []int) *Forest {
 			f.Loose = append(f.Loose, h)
 			continue
 		}
-		hosts[g.find(sw)] = append(hosts[g.find(sw)], h)
+		hosts[g.sets.Find(sw)] = append(hosts[g.sets.Find(sw)], h)
 	}
 	keep := map[int]bool{}
 	for set := range hosts {
@@ -233,19 +216,11 @@ func (g *grouping) forest(leaf []int) *Forest {
 			if !ok {
 				break
 			}
-			set = g.find(up)
+			set = g.sets.Find(up)
 		}
 	}
-	sets := make([]int, 0, len(keep))
-	for set := range keep {
-		sets = append(sets, set)
-	}
-	slices.SortFunc(sets, func(a, b int) int {
-		if d := int(g.tier[a]) - int(g.tier[b]); d != 0 {
-			return d
-		}
-		return a - b
-	})
+	sets := slices.SortedFunc(maps.Keys(keep),
+		func(a, b int) int { return cmp.Or(cmp.Compare(g.tier[a], g.tier[b]), a-b) })
 	at := map[int]int{}
 	for i, set := range sets {
 		at[set] = i
@@ -255,9 +230,9 @@ func (g *grouping) forest(leaf []int) *Forest {
 		})
 	}
 	for i, set := range sets {
-		if up, ok := above[set]; ok && g.find(up) != set {
-			f.Groups[i].Up = at[g.find(up)]
-			f.Groups[at[g.find(up)]].Down = append(f.Groups[at[g.find(up)]].Down, i)
+		if up, ok := above[set]; ok && g.sets.Find(up) != set {
+			f.Groups[i].Up = at[g.sets.Find(up)]
+			f.Groups[at[g.sets.Find(up)]].Down = append(f.Groups[at[g.sets.Find(up)]].Down, i)
 		}
 	}
 	f.name(g.net)
@@ -272,16 +247,16 @@ func (g *grouping) joinTops(f *Forest) {
 	if len(tops) < 2 {
 		return
 	}
-	whole := grouping{net: g.net, of: slices.Clone(g.of)}
+	whole := slices.Clone(g.sets)
 	for i := range g.net.Links {
 		if l := &g.net.Links[i]; !l.A.ToHosts() && !l.B.ToHosts() && g.usable(l) {
-			whole.union(l.A.Switch, l.B.Switch)
+			whole.Unite(l.A.Switch, l.B.Switch)
 		}
 	}
 	parts := map[int][]int{}
 	var order []int
 	for _, t := range tops {
-		set := whole.find(f.Groups[t].Members[0])
+		set := whole.Find(f.Groups[t].Members[0])
 		if parts[set] == nil {
 			order = append(order, set)
 		}

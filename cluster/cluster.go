@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar.dev/internal/words"
@@ -122,12 +123,7 @@ func (f *Fragment) AddNode(host string, t *NodeType) {
 
 // HostIndex finds a host by name, or -1. It is linear; build a map to ask often.
 func (c *Cluster) HostIndex(name string) int {
-	for i := range c.Hosts {
-		if c.Hosts[i].Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(c.Hosts, func(h Host) bool { return h.Name == name })
 }
 
 // SameHost reports whether two names are those of one host: one may lack its domain.

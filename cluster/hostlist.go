@@ -414,10 +414,8 @@ func numberBetween(name, stem, tail string) string {
 		return ""
 	}
 	number := name[len(stem) : len(name)-len(tail)]
-	for i := range len(number) {
-		if !isDigit(number[i]) {
-			return ""
-		}
+	if strings.Trim(number, "0123456789") != "" {
+		return ""
 	}
 	return number
 }

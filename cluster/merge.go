@@ -134,8 +134,7 @@ func copied[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}
-	v := *p
-	return &v
+	return new(*p)
 }
 
 func (m *merging) warn(where, format string, args ...any) {

@@ -306,12 +306,12 @@ func (n *nodeRoutes) proxied(a, b int) ([]step, Class) {
 // reverse turns a path from a into the path to a.
 func (n *nodeRoutes) reverse(a int, steps []step) []step {
 	out := make([]step, 0, len(steps))
-	for i := len(steps) - 1; i >= 0; i-- {
+	for i, s := range slices.Backward(steps) {
 		to := a
 		if i > 0 {
 			to = steps[i-1].to
 		}
-		out = append(out, step{steps[i].link, to})
+		out = append(out, step{s.link, to})
 	}
 	return out
 }

@@ -55,7 +55,7 @@ func NewRoutes(c *Cluster) *Routes {
 
 func (r *Routes) attach(i int, whole bool) {
 	l := &r.c.Network.Links[i]
-	if l.State == Down || r.isDomain(l.A) || r.isDomain(l.B) {
+	if l.State == Down || r.c.Network.groups(l) {
 		return
 	}
 	if !l.A.ToHosts() && !l.B.ToHosts() && !whole {
@@ -77,11 +77,6 @@ func (r *Routes) attach(i int, whole bool) {
 			}
 		}
 	}
-}
-
-// isDomain reports an end that is a scheduler's grouping: no traffic goes there.
-func (r *Routes) isDomain(e End) bool {
-	return !e.ToHosts() && r.c.Network.Switches[e.Switch].Domain
 }
 
 func (r *Routes) typeOf(host int) *nodeRoutes {
@@ -167,9 +162,7 @@ func (r *Routes) between(from, to int) []int32 {
 			return nil
 		}
 	}
-	for i, j := 0, len(path)-1; i < j; i, j = i+1, j-1 {
-		path[i], path[j] = path[j], path[i]
-	}
+	slices.Reverse(path)
 	return path
 }
 

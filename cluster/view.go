@@ -62,13 +62,11 @@ func (n *Network) Logical() bool {
 }
 
 // groups reports whether a link is that of a domain, which no cabling shows.
-func (n *Network) groups(l *NetLink) bool {
-	for _, e := range []End{l.A, l.B} {
-		if !e.ToHosts() && e.Switch < len(n.Switches) && n.Switches[e.Switch].Domain {
-			return true
-		}
-	}
-	return false
+func (n *Network) groups(l *NetLink) bool { return n.isDomain(l.A) || n.isDomain(l.B) }
+
+// isDomain reports an end at a grouping.
+func (n *Network) isDomain(e End) bool {
+	return !e.ToHosts() && e.Switch < len(n.Switches) && n.Switches[e.Switch].Domain
 }
 
 // compareView warns of hosts that a view names and the cabling does not, and of a switch of the view whose hosts are on

@@ -19,8 +19,7 @@ func (c *Cluster) DocumentWithin(b *Budget) (*Document, error) {
 			return nil, err
 		}
 		d.Types[i] = t.doc()
-		m := t.Matrix()
-		d.Types[i].Matrix = &m
+		d.Types[i].Matrix = new(t.Matrix())
 		d.Types[i].Nearest = t.nearestDoc()
 	}
 	for _, h := range c.Hosts {

@@ -81,9 +81,6 @@ func (c *Call) doneAt(w schedule.Wait) int {
 	return n
 }
 
-// Schedule is the program.
-func (c *Call) Schedule() *schedule.Schedule { return c.s }
-
 // Traffic is what this rank sends in one run, without headers.
 func (c *Call) Traffic() (sum unit.Bytes) {
 	for st := range c.messages() {

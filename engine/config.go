@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -148,29 +150,14 @@ func (c *Config) Exposed() bool {
 	if err != nil || len(ips) == 0 {
 		return c.Size > 1 && !c.meetsAtLoopback()
 	}
-	for _, ip := range ips {
-		if !ip.IsLoopback() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ips, func(ip net.IP) bool { return !ip.IsLoopback() })
 }
 
 func (c *Config) complete() error {
-	if c.Transport == "" {
-		c.Transport = Auto
-	}
-	if c.Conns == 0 {
-		c.Conns = 1
-	}
-	for _, d := range []struct {
-		d     *time.Duration
-		usual time.Duration
-	}{{&c.Timeout, 10 * time.Second}, {&c.JoinTimeout, time.Minute}, {&c.Stall, 10 * time.Minute}} {
-		if *d.d == 0 {
-			*d.d = d.usual
-		}
-	}
+	c.Transport, c.Conns = cmp.Or(c.Transport, Auto), cmp.Or(c.Conns, 1)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	c.JoinTimeout = cmp.Or(c.JoinTimeout, time.Minute)
+	c.Stall = cmp.Or(c.Stall, 10*time.Minute)
 	switch {
 	case c.Size < 1 || c.Size > maxSize:
 		return fmt.Errorf("a group of %d ranks; 1 to %d are possible", c.Size, maxSize)

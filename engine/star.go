@@ -134,9 +134,6 @@ func (s *Star) listen(rank int, ctl *control) {
 // Rank is this rank's number.
 func (s *Star) Rank() int { return s.cfg.Rank }
 
-// Size is the number of ranks that were asked for.
-func (s *Star) Size() int { return s.cfg.Size }
-
 // Members are all ranks in order, of rank 0; who did not come has Pid 0.
 func (s *Star) Members() []Member {
 	list := make([]Member, len(s.members))

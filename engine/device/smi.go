@@ -171,15 +171,11 @@ func (f smiFields) state(index int) State {
 	s.Uncorrected = f.count("ecc_errors/volatile/dram_uncorrectable", "ecc_errors/volatile/sram_uncorrectable",
 		"ecc_errors/volatile/sram_uncorrectable_parity", "ecc_errors/volatile/sram_uncorrectable_secded")
 	s.Corrected = f.count("ecc_errors/volatile/dram_correctable", "ecc_errors/volatile/sram_correctable")
-	if n := f.count("remapped_rows/remapped_row_corr", "remapped_rows/remapped_row_unc"); n != nil {
-		s.Remapped = new(int(*n))
-	}
+	s.Remapped = narrow(f.count("remapped_rows/remapped_row_corr", "remapped_rows/remapped_row_unc"))
 	s.RemapPending, s.RemapFailed = f.is("Yes", "remapped_rows/remapped_row_pending"),
 		f.is("Yes", "remapped_rows/remapped_row_failure")
-	if n := f.count("retired_pages/multiple_single_bit_retirement/retired_count",
-		"retired_pages/double_bit_retirement/retired_count"); n != nil {
-		s.Retired = new(int(*n))
-	}
+	s.Retired = narrow(f.count("retired_pages/multiple_single_bit_retirement/retired_count",
+		"retired_pages/double_bit_retirement/retired_count"))
 	s.RetirePending = f.is("Yes", "retired_pages/pending_blacklist", "retired_pages/pending_retirement")
 	s.PCIeGen, s.MaxPCIeGen = f.whole("pci/pci_gpu_link_info/pcie_gen/current_link_gen"),
 		f.whole("pci/pci_gpu_link_info/pcie_gen/max_link_gen")

@@ -183,13 +183,13 @@ func (t Team) Ask(ctx context.Context, of func(rank int) (Request, bool)) ([]Ans
 		err error
 	}
 	replies := make(chan reply, len(t))
-	asked := map[int]bool{}
+	asked := 0
 	for i, w := range t {
 		q, ok := of(i)
 		if !ok {
 			continue
 		}
-		asked[i] = true
+		asked++
 		go func() {
 			a, err := w.Ask(ctx, q)
 			replies <- reply{i, a, err}
@@ -198,15 +198,14 @@ func (t Team) Ask(ctx context.Context, of func(rank int) (Request, bool)) ([]Ans
 	answers := make([]Answer, len(t))
 	var first error
 	var patience <-chan time.Time
-	for len(asked) > 0 {
+	for asked > 0 {
 		select {
 		case r := <-replies:
-			delete(asked, r.rank)
+			asked--
 			answers[r.rank] = r.Answer
-			var gone *GoneError
 			switch {
 			case r.err == nil:
-			case first == nil, errors.As(r.err, &gone) && !errors.As(first, new(*GoneError)):
+			case first == nil, errors.As(r.err, new(*GoneError)) && !errors.As(first, new(*GoneError)):
 				first = &RankError{r.rank, t[r.rank].Hello.Host, r.err}
 				patience = time.After(300 * time.Millisecond) // for one that ended to be seen
 			}
@@ -215,17 +214,9 @@ func (t Team) Ask(ctx context.Context, of func(rank int) (Request, bool)) ([]Ans
 		}
 	}
 	if first != nil && ctx.Err() != nil {
-		return nil, t.late(ctx, first)
+		return nil, context.Cause(ctx)
 	}
 	return answers, first
-}
-
-// late says what was waited for.
-func (t Team) late(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
 }
 
 // All asks every rank the same but for what edit changes, which may be nil.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func (g *GPURanks) started(ctx context.Context, with Programs,
 		return nil, nil, err
 	}
 	begin := func(host string, rank int, extra ...string) (*device.Worker, error) {
-		words := append(settingWords(settings), extra...)
+		words := append(gpu.SettingWords(settings), extra...)
 		args, err := g.command(host, path, words)
 		if err != nil {
 			return nil, err
@@ -116,10 +117,7 @@ func (g *GPURanks) started(ctx context.Context, with Programs,
 	var team device.Team
 	var notes []string
 	for i, host := range hosts {
-		n := g.PerHost
-		if n == 0 {
-			n = counts[i]
-		}
+		n := cmp.Or(g.PerHost, counts[i])
 		if counts[i] == 0 {
 			return team, nil, fmt.Errorf("%s has no GPU that the driver shows", hostName(host))
 		}
@@ -191,7 +189,7 @@ func (g *GPURanks) launched(ctx context.Context, with Programs, launch []string,
 	if err != nil {
 		return nil, err
 	}
-	words := settingWords(settings)
+	words := gpu.SettingWords(settings)
 	args := append(append(slices.Clone(launch), "env"), words...)
 	args = append(args, program, "work", "--connect", fmt.Sprintf("%s:%d", name, hub.Port()))
 	// Arguments can be read by everybody on the host; launchers pass the environment on.
@@ -202,7 +200,7 @@ func (g *GPURanks) launched(ctx context.Context, with Programs, launch []string,
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("no more came within 2 minutes"))
 	defer cancel()
 	go func() { // a launcher that fails says so before the time is over
-		waitEnd(p)
+		_, _ = io.Copy(io.Discard, p) // until its end
 		hub.Close()
 	}()
 	team, err := hub.Accept(ctx, g.PerHost)
@@ -213,16 +211,6 @@ func (g *GPURanks) launched(ctx context.Context, with Programs, launch []string,
 		p.End(time.Second)
 	}
 	return team, err
-}
-
-// waitEnd reads what a launcher prints until it ends.
-func waitEnd(p device.Process) {
-	buf := make([]byte, 4096)
-	for {
-		if _, err := p.Read(buf); err != nil {
-			return
-		}
-	}
 }
 
 // open gives every worker a GPU: those of a host one after the other, and from the first again.
@@ -238,15 +226,6 @@ func (g *GPURanks) open(ctx context.Context, team device.Team) error {
 		next[host]++
 	})
 	return err
-}
-
-func settingWords(settings map[string]string) []string {
-	var list []string
-	for k, v := range settings {
-		list = append(list, k+"="+v)
-	}
-	slices.Sort(list)
-	return list
 }
 
 func hostName(host string) string {

@@ -130,13 +130,7 @@ type Test struct {
 func (t *Test) Command(s Setting) []string {
 	args := slices.Clone(t.Launch)
 	if env := s.Env(); len(env) > 0 {
-		args = append(args, "env")
-		var settings []string
-		for k, v := range env {
-			settings = append(settings, k+"="+v)
-		}
-		slices.Sort(settings)
-		args = append(args, settings...)
+		args = append(append(args, "env"), SettingWords(env)...)
 	}
 	check := "0"
 	if t.Check {

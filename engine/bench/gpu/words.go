@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -66,4 +67,14 @@ func quoted(word *strings.Builder, rest string) (n int, err error) {
 		}
 	}
 	return 0, errors.New("a \" without another")
+}
+
+// SettingWords are settings as programs are given them: NAME=VALUE, in order.
+func SettingWords(settings map[string]string) []string {
+	var list []string
+	for k, v := range settings {
+		list = append(list, k+"="+v)
+	}
+	slices.Sort(list)
+	return list
 }

@@ -157,15 +157,13 @@ func newMeter(g *engine.Group, p Plan) (*meter, error) {
 		s, r := p.buffers(op, n, g.Rank())
 		send, recv = max(send, s), max(recv, r)
 	}
-	for _, x := range []struct {
-		b *[]byte
-		n unit.Bytes
-	}{{&m.send, send}, {&m.recv, recv}} {
-		var err error
-		if *x.b, err = g.Alloc(int(x.n)); err != nil {
-			m.free()
-			return nil, err
-		}
+	var err error
+	if m.send, err = g.Alloc(int(send)); err == nil {
+		m.recv, err = g.Alloc(int(recv))
+	}
+	if err != nil {
+		m.free()
+		return nil, err
 	}
 	m.took = make([]float64, p.Iters+p.Iters%2) // blocks are multiples of 16 bytes
 	m.all = make([]float64, len(m.took)*n)

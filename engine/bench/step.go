@@ -120,12 +120,12 @@ type Stepper struct {
 // NewStepper makes ready what steps need. All ranks must ask for the same.
 func NewStepper(g *engine.Group, p StepPlan) (*Stepper, error) {
 	p.Params = grouped(p.Params, g)
-	how := engine.Bucketing{First: p.First, Cap: p.Cap, Type: p.Type, Reduce: coll.Avg}
+	how := engine.Bucketing{
+		First: p.First, Cap: p.Cap, Type: p.Type, Reduce: coll.Avg,
+		Pick: func(op coll.Op) (*schedule.Schedule, error) { return p.pick(g.Size(), op) },
+	}
 	for _, x := range p.Grads {
 		how.Params = append(how.Params, x.Bytes)
-	}
-	if p.Algo != "" && p.Algo != "auto" {
-		how.Pick = func(op coll.Op) (*schedule.Schedule, error) { return p.pick(g.Size(), op) }
 	}
 	b, err := g.Buckets(how)
 	if err != nil {

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
+	"busbar.dev/engine/device"
 	"busbar.dev/finding"
 	"busbar.dev/internal/words"
 )
@@ -68,11 +70,7 @@ func (s *Sources) kept(addr string) bool {
 func (b onBus) missing(host string, r *Report) []finding.Finding {
 	var lost []string
 	for _, addr := range b.ours {
-		found := false
-		for _, g := range r.GPUs {
-			found = found || samePCI(g.PCI, addr)
-		}
-		if !found {
+		if !slices.ContainsFunc(r.GPUs, func(g device.State) bool { return samePCI(g.PCI, addr) }) {
 			lost = append(lost, addr)
 		}
 	}

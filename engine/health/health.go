@@ -208,7 +208,6 @@ func xids(host string, log []byte, up time.Duration, gpus []device.State) []find
 	}
 	type seen struct {
 		n    int
-		last time.Duration // since the machine started
 		text string
 	}
 	all := map[key]*seen{}
@@ -225,7 +224,7 @@ func xids(host string, log []byte, up time.Duration, gpus []device.State) []find
 			order = append(order, k)
 		}
 		x := all[k]
-		x.n, x.last, x.text = x.n+1, at, strings.ToValidUTF8(e.Text[:min(len(e.Text), 300)], "?")
+		x.n, x.text = x.n+1, strings.ToValidUTF8(e.Text[:min(len(e.Text), 300)], "?")
 	}
 	var list []finding.Finding
 	for _, k := range order[:min(len(order), 64)] {

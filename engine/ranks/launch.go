@@ -145,12 +145,8 @@ func (j *Job) child(p Process, rank, n int, meet, secret string) (*exec.Cmd, err
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	bind := j.Bind
-	if bind == "" {
-		bind = "127.0.0.1"
-	}
 	cmd.Env = append(cmd.Env, fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", n), "BUSBAR_MEET="+meet,
-		"BUSBAR_SECRET="+secret, "BUSBAR_BIND="+bind)
+		"BUSBAR_SECRET="+secret, "BUSBAR_BIND="+cmp.Or(j.Bind, "127.0.0.1"))
 	return cmd, nil
 }
 

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"unicode"
 
 	"busbar.dev/coll"
+	"busbar.dev/engine"
 	"busbar.dev/unit"
 )
 
@@ -284,4 +286,15 @@ func (p *Part) Check() error {
 		return err
 	}
 	return p.Caps.Check()
+}
+
+// Group is how the nodes of a part meet, over the interface or address that a node has to measure. Ranks that do not
+// come are given up soon: the server asks all of them at the same time.
+func (p *Part) Group(bind string) (engine.Config, error) {
+	work, err := json.Marshal(p.What)
+	return engine.Config{
+		Rank: p.Rank, Size: len(p.Ranks), Meet: p.Meet, Job: p.ID, Secret: p.Secret, Work: string(work),
+		Transport: engine.TCP, Bind: cmp.Or(bind, p.Hosts[p.Rank]), MayDial: p.MayDial, Host: string(p.Ranks[p.Rank]),
+		Timeout: 5 * time.Second, JoinTimeout: min(10*time.Second, p.Caps.Bound()),
+	}, err
 }

@@ -1,9 +1,7 @@
 package measure
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,23 +25,13 @@ type FleetNode struct {
 	Perftest string // folder of perftest's programs; empty is PATH
 }
 
-// Patience of the nodes of a part with each other.
-const (
-	partJoin = 10 * time.Second
-	partPeer = 5 * time.Second
-)
-
 // star joins the nodes of a part.
 func (n *FleetNode) star(ctx context.Context, p *fleet.Part) (*engine.Star, error) {
-	work, err := json.Marshal(p.What)
+	cfg, err := p.Group(n.Bind)
 	if err != nil {
 		return nil, err
 	}
-	return engine.JoinStar(ctx, engine.Config{
-		Rank: p.Rank, Size: len(p.Ranks), Meet: p.Meet, Job: p.ID, Secret: p.Secret, Work: string(work),
-		Transport: engine.TCP, Bind: cmp.Or(n.Bind, p.Hosts[p.Rank]), MayDial: p.MayDial, Host: string(p.Ranks[p.Rank]),
-		Timeout: partPeer, JoinTimeout: min(partJoin, p.Caps.Bound()),
-	})
+	return engine.JoinStar(ctx, cfg)
 }
 
 // lead has the nodes of a part meet. The node of rank 0 leads and tells; the others follow.

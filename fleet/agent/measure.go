@@ -1,9 +1,7 @@
 package agent
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -17,13 +15,7 @@ import (
 	"busbar.dev/unit"
 )
 
-// Bounds of a measurement's group. Ranks that do not come are given up soon: the server asks
-// all of them at the same time.
-const (
-	joinTime  = 10 * time.Second
-	peerTime  = 5 * time.Second
-	maxLayout = 64 // ranks of which each names all, in records
-)
+const maxLayout = 64 // ranks of which each names all, in records
 
 // meter measures for real.
 type meter struct {
@@ -62,7 +54,7 @@ func memoryOf(p *fleet.Part) (unit.Bytes, error) {
 // measure joins the part's group and measures. Rank 0 tells what came of it; the others of a collective only how long
 // their own work took.
 func (m *meter) measure(ctx context.Context, p *fleet.Part, at func(int, int, string)) (*fleet.Measured, error) {
-	work, err := json.Marshal(p.What)
+	cfg, err := p.Group(m.bind)
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +63,8 @@ func (m *meter) measure(ctx context.Context, p *fleet.Part, at func(int, int, st
 		peers = len(p.Ranks) - 1 // a rank may send to all others at once
 	}
 	at(0, 1, "meeting")
-	g, err := engine.Join(ctx, engine.Config{
-		Rank: p.Rank, Size: len(p.Ranks), Meet: p.Meet, Job: p.ID, Secret: p.Secret, Work: string(work),
-		Transport: engine.TCP, Bind: cmp.Or(m.bind, p.Hosts[p.Rank]), MayDial: p.MayDial, Host: string(p.Ranks[p.Rank]),
-		Timeout: peerTime, JoinTimeout: min(joinTime, p.Caps.Bound()), Stall: p.Caps.Bound(),
-		MaxRate: p.Caps.Rate / unit.Rate(peers),
-	})
+	cfg.Stall, cfg.MaxRate = p.Caps.Bound(), p.Caps.Rate/unit.Rate(peers)
+	g, err := engine.Join(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

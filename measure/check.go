@@ -197,10 +197,7 @@ func (c *Checker) pairs(ctx context.Context, h *hub) (*checkedPairs, error) {
 		x.by = h.by
 		return x, err
 	}
-	rounds := c.Rounds
-	if rounds == 0 {
-		rounds = max(checkPartners, checkRails/len(m.rails))
-	}
+	rounds := cmp.Or(c.Rounds, max(checkPartners, checkRails/len(m.rails)))
 	x := &checkedPairs{
 		by: result.RDMA, sweep: m.sweep(c.Show), findings: m.absent, rank: func(e int) int { return m.ends[e].rank },
 		expected: ", and the prediction of a stream by RDMA with its error bar",

@@ -34,24 +34,23 @@ func Group(ctx context.Context, g *engine.Group, p bench.PairPlan, show func(str
 		}
 		return nil, 0, err
 	}
-	s := &Sweep{Names: RankNames(g.Members()), Turn: turn, Show: show, All: true}
-	for _, x := range g.Members() {
-		s.Hosts = append(s.Hosts, x.Host)
-	}
+	hosts := hostsOf(g.Members())
+	s := &Sweep{Names: rankNames(hosts), Hosts: hosts, Turn: turn, Show: show, All: true}
 	s.Once = bench.Crowded(g.Members()) != "" // what stands out is a note at most, and would be again
-	rounds := pairs.Rounds(g.Size())
-	if p.Alone {
-		rounds = oneByOne(rounds)
-	}
-	t, err := s.Measure(ctx, rounds)
+	t, err := s.Measure(ctx, allRounds(g.Size(), p.Alone))
 	if err == nil {
 		_, err = agree(ctx, g, nil)
 	}
 	return t, s.Passes, err
 }
 
-// oneByOne are rounds of one pair each.
-func oneByOne(rounds [][][2]int) (list [][][2]int) {
+// allRounds are all pairs of n, each in a round of its own where it is to be alone.
+func allRounds(n int, alone bool) [][][2]int {
+	rounds := pairs.Rounds(n)
+	if !alone {
+		return rounds
+	}
+	var list [][][2]int
 	for _, round := range rounds {
 		for _, p := range round {
 			list = append(list, [][2]int{p})
@@ -89,21 +88,29 @@ func sum(ctx context.Context, g *engine.Group, values []int32) ([]int32, error) 
 	return out, err
 }
 
-// RankNames are the hosts', with the rank where a host has several.
-func RankNames(members []engine.Member) []string {
-	count := map[string]int{}
+// hostsOf are those of members.
+func hostsOf(members []engine.Member) (hosts []string) {
 	for _, m := range members {
-		count[m.Host]++
+		hosts = append(hosts, m.Host)
 	}
-	names := make([]string, len(members))
-	for i, m := range members {
+	return hosts
+}
+
+// rankNames are the hosts', with the rank where a host has several.
+func rankNames(hosts []string) []string {
+	count := map[string]int{}
+	for _, h := range hosts {
+		count[h]++
+	}
+	names := make([]string, len(hosts))
+	for i, h := range hosts {
 		switch {
-		case m.Host == "":
+		case h == "":
 			names[i] = fmt.Sprintf("rank %d", i)
-		case count[m.Host] > 1:
-			names[i] = fmt.Sprintf("%s:%d", m.Host, i)
+		case count[h] > 1:
+			names[i] = fmt.Sprintf("%s:%d", h, i)
 		default:
-			names[i] = m.Host
+			names[i] = h
 		}
 	}
 	return names

@@ -35,7 +35,7 @@ func (c *Checker) OverSSH(ctx context.Context) (*Check, error) {
 	begin := time.Now()
 	n := len(c.Hosts)
 	h := &gpuHosts{Checker: c, workers: make([]*device.Worker, n), lost: make([]string, n)}
-	defer h.end()
+	defer device.Team(h.workers).End() // those that are there by then
 	c.Show("nodes")
 	nodes := make([]*Node, n)
 	h.each(func(i int) {
@@ -114,14 +114,6 @@ func (h *gpuHosts) anybody() (*device.Worker, error) {
 		why = append(why, fmt.Errorf("%s: %s", h.Hosts[i], h.lost[i]))
 	}
 	return nil, errors.Join(why[:min(len(why), 4)]...)
-}
-
-func (h *gpuHosts) end() {
-	h.each(func(i int) {
-		if h.workers[i] != nil {
-			h.workers[i].End()
-		}
-	})
 }
 
 // start starts a worker on a host; why it cannot be is why the host is lost. One that came to no end is ended.

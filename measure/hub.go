@@ -353,14 +353,11 @@ func (h *hub) pair(ctx context.Context, ranks [2]int, limit time.Duration, of fu
 
 // overTCP is a sweep over the members by what the engine carries.
 func (h *hub) overTCP(show func(string)) *Sweep {
-	s := &Sweep{
-		Names: RankNames(h.members), Show: show, First: h.first, Away: func(r int) bool { return h.away(r) != "" },
+	hosts := hostsOf(h.members)
+	return &Sweep{
+		Names: rankNames(hosts), Hosts: hosts, Show: show, First: h.first, Away: func(r int) bool { return h.away(r) != "" },
 		Turn: Concurrently(func(ctx context.Context, p [2]int, limit time.Duration) [2]pairs.Measure {
 			return h.pair(ctx, p, limit, func(int) order { return order{Do: "pair"} })
 		}),
 	}
-	for _, m := range h.members {
-		s.Hosts = append(s.Hosts, m.Host)
-	}
-	return s
 }

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,9 +187,7 @@ const railRounds = 16
 
 // rounds are those of all rails, one rail after the other.
 func (m *rails) rounds(most int) (list [][][2]int) {
-	if most == 0 {
-		most = railRounds
-	}
+	most = cmp.Or(most, railRounds)
 	for _, ends := range m.rails {
 		if all := pairs.Count(len(ends)); most < all {
 			m.notes = append(m.notes, fmt.Sprintf("each port was measured with about %d of %d others; --rounds %d measures all",
@@ -214,14 +213,12 @@ func (m *rails) sweep(show func(string)) *Sweep {
 	}
 	s := &Sweep{
 		Away: func(e int) bool { return m.away(m.ends[e].rank) != "" }, Turn: Concurrently(m.pair), Show: show, All: true,
-		First: m.first,
+		First: cmp.Or(m.first, time.Duration(tests)*firstTime),
 	}
-	if s.First == 0 {
-		s.First = time.Duration(tests) * firstTime
-	}
-	names := RankNames(m.members)
+	hosts := hostsOf(m.members)
+	names := rankNames(hosts)
 	for _, e := range m.ends {
-		s.Names, s.Hosts = append(s.Names, names[e.rank]+"/"+e.Name), append(s.Hosts, m.members[e.rank].Host)
+		s.Names, s.Hosts = append(s.Names, names[e.rank]+"/"+e.Name), append(s.Hosts, hosts[e.rank])
 	}
 	return s
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
 	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/engine/device"
@@ -17,21 +16,15 @@ func Team(ctx context.Context, team device.Team, p bench.PairPlan, check, once b
 	show func(string),
 ) (t *pairs.Table, tries int, wrong int64, err error) {
 	s := &Sweep{Show: show, All: true, Once: once}
-	members := make([]engine.Member, len(team))
-	for i, w := range team {
-		members[i].Host = w.Hello.Host
+	for _, w := range team {
 		s.Hosts = append(s.Hosts, w.Hello.Host)
 	}
-	s.Names = RankNames(members)
+	s.Names = rankNames(s.Hosts)
 	s.Turn = func(ctx context.Context, list [][2]int, _ time.Duration) ([]pairs.Measure, []time.Duration, error) {
 		cells, n, err := gpu.Turn(ctx, team, p, check, list)
 		wrong += n
 		return cells, make([]time.Duration, len(list)), err
 	}
-	rounds := pairs.Rounds(len(team))
-	if p.Alone {
-		rounds = oneByOne(rounds)
-	}
-	t, err = s.Measure(ctx, rounds)
+	t, err = s.Measure(ctx, allRounds(len(team), p.Alone))
 	return t, s.Passes, wrong, err
 }

@@ -130,21 +130,13 @@ func (s *state) cell(r *series) (c cell, step float64, ok bool) {
 			}
 		}
 	}
-	x := last[0]
-	switch c.n {
-	case 2:
-		x = max(x, last[1])
-	case 3:
-		x = median3(last[0], last[1], last[2])
-	}
-	c.x, c.lost = float32(x), failed > int(c.n)/2
-	return c, math.Abs(last[0] - last[1]), c.n > 0
+	step = math.Abs(last[0] - last[1])
+	c.x, c.lost = float32(stats.Nearest(last[:c.n], 0.5)), failed > int(c.n)/2
+	return c, step, c.n > 0
 }
 
 // middle is the median of a list, of two the upper; it may reorder the list.
 func middle(list []float32) float64 { return float64(stats.Nearest(list, 0.5)) }
-
-func median3(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
 
 // outliers are how many samples there are, and how many of them are far below.
 type outliers struct{ all, far int }

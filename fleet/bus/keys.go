@@ -289,9 +289,5 @@ func (k *Keys) change(how func([]Issued) ([]Issued, error)) error {
 	if all, err = how(slices.Clip(all)); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(all, "", " ")
-	if err != nil {
-		return err
-	}
-	return outfile.Private(filepath.Join(k.dir, issuedFile), append(data, '\n'))
+	return outfile.PrivateJSON(filepath.Join(k.dir, issuedFile), all)
 }

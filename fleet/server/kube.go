@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -242,7 +241,7 @@ func camel(kind string) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(kind, "-") {
 		if word != "" {
-			_, _ = io.WriteString(&b, strings.ToUpper(word[:1])+word[1:])
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
 		}
 	}
 	return b.String()

@@ -96,7 +96,8 @@ func New(cfg Config) *Hub {
 		cfg.Now = time.Now
 	}
 	h := &Hub{
-		cfg: cfg, view: newView(cfg.Network, cfg.Unreachable), live: newLive(), leases: newLeases(), began: time.Now(),
+		cfg: cfg, view: newView(cfg.Network, cfg.Unreachable),
+		live: &live{beats: map[fleet.Name]lastBeat{}, fresh: map[fleet.Name]bool{}}, leases: newLeases(), began: time.Now(),
 		ready: make(chan struct{}), changed: make(chan struct{}), parts: map[string]chan outcome{},
 		running: map[string]context.CancelCauseFunc{}, look: make(chan struct{}, 1),
 	}

@@ -24,12 +24,6 @@ type lastBeat struct {
 	missed bool
 }
 
-func newLive() *live {
-	return &live{
-		beats: map[fleet.Name]lastBeat{}, fresh: map[fleet.Name]bool{},
-	}
-}
-
 // beat keeps a beat; false where there are too many nodes.
 func (l *live) beat(b *fleet.Beat) bool {
 	l.mu.Lock()

@@ -83,10 +83,10 @@ func (s *notices) add(f finding.Finding, stays bool) (fresh bool) {
 }
 
 // drop ends what was noticed of a kind about a node.
-func (s *notices) drop(kind finding.Kind, n fleet.Name) {
+func (s *notices) drop(n fleet.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.of[string(n)], about(kind, 0, n, "", "").ID)
+	delete(s.of[string(n)], about(unreadable, 0, n, "", "").ID)
 }
 
 // findings are those that have not ended.

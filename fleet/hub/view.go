@@ -465,7 +465,7 @@ func (v *View) node(n *fleet.Event, at time.Time) bool {
 	case fleet.KindLeft:
 		s.left = true
 		v.changes++
-		v.notices.drop(unreadable, n.Node)
+		v.notices.drop(n.Node)
 		v.history(func(h *health.History) { h.Forget(string(n.Node)) })
 	case fleet.KindLink:
 		return v.link(n.Node, s, n.Link, at)
@@ -510,7 +510,7 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	if err != nil && why == "" {
 		why = "its map cannot be read: " + err.Error()
 	}
-	if v.notices.drop(unreadable, name); why != "" {
+	if v.notices.drop(name); why != "" {
 		v.setAside(name, why)
 	}
 	v.history(func(h *health.History) { h.SetPlace(string(name), p) })

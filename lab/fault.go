@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -27,10 +26,6 @@ func (f Fault) String() string {
 		return s + "=" + f.Every.String()
 	}
 	return s
-}
-
-func compareFaults(a, b Fault) int {
-	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Where, b.Where), strings.Compare(a.What, b.What))
 }
 
 // ParseFault reads the words of the command line: link NODE:NIC

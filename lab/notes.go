@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -42,12 +43,8 @@ func (b *planner) noteInside(add func(string, ...any)) {
 		}
 		return
 	}
-	inside := false
-	for _, n := range p.Nodes {
-		inside = inside || b.c.TypeOf(n.Host).Linked()
-	}
 	what := "PCIe and host memory inside a node are"
-	if inside {
+	if slices.ContainsFunc(p.Nodes, func(n Node) bool { return b.c.TypeOf(n.Host).Linked() }) {
 		what = "NVLink, PCIe and host memory inside a node are"
 	}
 	reason := ""

@@ -64,10 +64,7 @@ func (c *Cable) other(s int) int { return c.A + c.B - s }
 
 // distances counts the cables from every switch to one; -1 where there is no way.
 func (p *Plan) distances(to int, ends [][]int) []int {
-	dist := make([]int, len(p.Switches))
-	for i := range dist {
-		dist[i] = -1
-	}
+	dist := slices.Repeat([]int{-1}, len(p.Switches))
 	dist[to] = 0
 	for queue := []int{to}; len(queue) > 0; queue = queue[1:] {
 		for _, c := range ends[queue[0]] {

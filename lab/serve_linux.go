@@ -2,12 +2,14 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -115,6 +117,8 @@ func (h *holder) answer(c *net.UnixConn, r *request) {
 	if err != nil {
 		a = answer{Error: err.Error(), Bad: errors.As(err, new(*RequestError))}
 	}
-	slices.SortFunc(a.Faults, compareFaults)
+	slices.SortFunc(a.Faults, func(a, b Fault) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Where, b.Where), strings.Compare(a.What, b.What))
+	})
 	send(c, a)
 }

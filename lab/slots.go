@@ -1,5 +1,7 @@
 package lab
 
+import "cmp"
+
 // Slot is where a rank runs: its node, and the NICs that it uses, the first of them
 // where it has one connection a peer.
 type Slot struct {
@@ -13,11 +15,7 @@ type Slot struct {
 func (p *Plan) Slots(nodes, each int) []Slot {
 	var slots []Slot
 	for n := range min(nodes, len(p.Nodes)) {
-		k := each
-		if k == 0 {
-			k = p.Nodes[n].GPUs
-		}
-		for i := range k {
+		for i := range cmp.Or(each, p.Nodes[n].GPUs) {
 			s := Slot{Node: n, Local: i}
 			if near := p.Nodes[n].Near; len(near) > 0 {
 				s.NICs = near[i%len(near)]

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"slices"
 
 	"busbar.dev/internal/stats"
@@ -37,19 +38,16 @@ func Merge(rows []Row) *Sweep {
 		times[*to] = append(times[*to], r.Middle())
 		(*to).addWrong(r.Wrong)
 	}
-	out := false
 	for t, list := range times {
 		t.Time.Mean = stats.Nearest(list, 0.5)
 	}
-	for _, p := range s.Points {
-		out = out || p.Out != nil
-	}
+	out := slices.ContainsFunc(s.Points, func(p Point) bool { return p.Out != nil })
 	for i := range s.Points {
 		if p := &s.Points[i]; !out {
 			p.Out = &Timing{Time: Times{Mean: p.In.Time.Mean}}
 		}
 	}
-	slices.SortFunc(s.Points, func(a, b Point) int { return int(min(max(a.Size-b.Size, -1), 1)) })
+	slices.SortFunc(s.Points, func(a, b Point) int { return cmp.Compare(a.Size, b.Size) })
 	return &s
 }
 
@@ -57,9 +55,8 @@ func (t *Timing) addWrong(n *int64) {
 	if n == nil {
 		return
 	}
-	sum := *n
-	if t.Wrong != nil {
-		sum += *t.Wrong
+	if t.Wrong == nil {
+		t.Wrong = new(int64)
 	}
-	t.Wrong = &sum
+	*t.Wrong += *n
 }

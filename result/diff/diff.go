@@ -78,10 +78,11 @@ type Row struct {
 // measured says what a row is of; apart, only what both sides share.
 func (b *bundle) measured(apart bool) Measured {
 	r := b.list[0]
-	parts := []string{r.Op.String(), r.Dtype, fmt.Sprintf("%d ranks", r.Ranks)}
+	m := Measured{r.Op, r.Size, r.Dtype, r.Ranks, r.Transport, r.InPlace, r.Op.String() + ", " + r.Dtype}
 	if apart {
-		return Measured{r.Op, r.Size, r.Dtype, r.Ranks, r.Transport, r.InPlace, strings.Join(parts[:2], ", ")}
+		return m
 	}
+	parts := []string{m.Setup, fmt.Sprintf("%d ranks", r.Ranks)}
 	if r.Nodes > 0 {
 		parts = append(parts, fmt.Sprintf("%dx%d", r.Nodes, r.PerNode))
 	}
@@ -95,7 +96,8 @@ func (b *bundle) measured(apart bool) Measured {
 	for _, k := range slices.Sorted(maps.Keys(r.Env)) {
 		parts = append(parts, k+"="+r.Env[k])
 	}
-	return Measured{r.Op, r.Size, r.Dtype, r.Ranks, r.Transport, r.InPlace, strings.Join(parts, ", ")}
+	m.Setup = strings.Join(parts, ", ")
+	return m
 }
 
 // Report is the comparison.

@@ -30,8 +30,7 @@ func adjust(rows []Row) {
 	least := 1.0
 	for i, r := range slices.Backward(tested) {
 		least = min(least, *r.P*float64(len(tested))/float64(i+1))
-		adjusted := least
-		r.Adjusted = &adjusted
+		r.Adjusted = new(least)
 	}
 }
 

@@ -33,12 +33,7 @@ func keyOf(r result.Row) key {
 		op: r.Op, redop: r.Redop, root: r.Root, size: r.Size, dtype: r.Dtype, ranks: r.Ranks, nodes: r.Nodes, each: r.PerNode,
 		transport: r.Transport, compress: r.Compress, inPlace: r.InPlace, source: r.Source, algo: r.Algo + " " + r.Proto,
 	}
-	var env []string
-	for name, v := range r.Env {
-		env = append(env, name+"="+v)
-	}
-	slices.Sort(env)
-	k.setting = fmt.Sprint(r.Channels, strings.Join(env, " "))
+	k.setting = fmt.Sprint(r.Channels, r.Env) // which fmt writes in order
 	return k
 }
 

@@ -104,13 +104,14 @@ func (t *Table) merge(list []finding.Finding) []finding.Finding {
 
 // hostText says what is slow about a rank or a host.
 func hostText(kind finding.Kind, who, by string) string {
+	how := "is slow with"
 	switch kind {
 	case SlowOut:
-		return fmt.Sprintf("%s sends slowly to all others: %s", who, by)
+		how = "sends slowly to"
 	case SlowIn:
-		return fmt.Sprintf("%s receives slowly from all others: %s", who, by)
+		how = "receives slowly from"
 	}
-	return fmt.Sprintf("%s is slow with all others: %s", who, by)
+	return fmt.Sprintf("%s %s all others: %s", who, how, by)
 }
 
 // severity follows from the factor; latencies scatter more and matter less.
@@ -214,17 +215,15 @@ func (t *Table) links(e *effects, what string, limit float64) []finding.Finding 
 		}
 		back, also := slow([2]int{k[1], k[0]})
 		f := finding.Finding{Ranks: []int{k[0], k[1]}, Figure: what, Kind: OneWay, Factor: math.Exp(v), Sigma: -v / s}
+		text := "from %s to %s it is slow, and not the other way: %s"
 		if also {
 			if k[0] > k[1] {
 				continue // named the other way round
 			}
 			f.Kind, f.Factor, f.Sigma = SlowPair, math.Exp((v+back)/2), -(v+back)/2/s
-			f.Text = fmt.Sprintf("%s and %s are slow with each other and not with others: %s", t.name(k[0]), t.name(k[1]),
-				part(what, f.Factor))
-		} else {
-			f.Text = fmt.Sprintf("from %s to %s it is slow, and not the other way: %s", t.name(k[0]), t.name(k[1]),
-				part(what, f.Factor))
+			text = "%s and %s are slow with each other and not with others: %s"
 		}
+		f.Text = fmt.Sprintf(text, t.name(k[0]), t.name(k[1]), part(what, f.Factor))
 		list = append(list, f)
 	}
 	slices.SortFunc(list, func(a, b finding.Finding) int {

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"strings"
 
 	"busbar.dev/coll"
@@ -56,14 +57,8 @@ func FromKernel(name string) (Call, bool) {
 	lower := strings.ToLower(name)
 	nccl := strings.HasPrefix(lower, "nccl") || strings.HasPrefix(lower, "rccl") ||
 		strings.Contains(lower, "nccldevkernel") || strings.Contains(lower, "ncclkernel")
-	if !nccl {
-		known := false
-		for _, x := range exchanges {
-			known = known || strings.Contains(lower, x)
-		}
-		if !known {
-			return Call{}, false
-		}
+	if !nccl && !slices.ContainsFunc(exchanges, func(x string) bool { return strings.Contains(lower, x) }) {
+		return Call{}, false
 	}
 	head, _, _ := strings.Cut(lower, "(")
 	c := Call{Op: Operation(head), P2P: strings.Contains(head, "sendrecv")}

@@ -80,9 +80,9 @@ const dive = 4
 func (s *search) batch() []*node {
 	var list []*node
 	full := len(s.best.by) >= s.best.top
-	for stage := len(s.waiting.heaps) - 1; stage > 0 && !full; stage-- {
-		for range min(dive, len(s.waiting.heaps[stage].list)) {
-			list = s.choose(list, s.waiting.heaps[stage].pop())
+	for stage := len(s.waiting.queues) - 1; stage > 0 && !full; stage-- {
+		for range min(dive, len(s.waiting.queues[stage])) {
+			list = s.choose(list, s.waiting.pop(stage))
 		}
 	}
 	for len(list) < batchSize {
@@ -90,7 +90,7 @@ func (s *search) batch() []*node {
 		if at < 0 {
 			break
 		}
-		n := s.waiting.heaps[at].pop()
+		n := s.waiting.pop(at)
 		if full && n.value >= s.best.worst {
 			s.waiting.clear() // all that follow are no better
 			break

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"container/heap"
 	"math"
 	"math/bits"
 	"slices"
@@ -110,20 +111,23 @@ func (n *node) stage() int {
 
 // frontier is all nodes that wait, by their stages.
 type frontier struct {
-	heaps [4]heap
-	made  int64
+	queues [4]queue
+	made   int64
 }
 
 // next numbers nodes.
 func (f *frontier) next() int64 { f.made++; return f.made }
 
-func (f *frontier) push(n *node) { f.heaps[n.stage()].push(n) }
+func (f *frontier) push(n *node) { heap.Push(&f.queues[n.stage()], n) }
+
+// pop takes the node with the least bound of a stage.
+func (f *frontier) pop(stage int) *node { return heap.Pop(&f.queues[stage]).(*node) }
 
 // first is the stage of the node with the least bound; -1 where none is left.
 func (f *frontier) first() int {
 	at := -1
-	for i := range f.heaps {
-		if h := &f.heaps[i]; len(h.list) > 0 && (at < 0 || h.list[0].before(f.heaps[at].list[0])) {
+	for i, q := range f.queues {
+		if len(q) > 0 && (at < 0 || q[0].before(f.queues[at][0])) {
 			at = i
 		}
 	}
@@ -131,41 +135,22 @@ func (f *frontier) first() int {
 }
 
 // clear drops all.
-func (f *frontier) clear() { f.heaps = [4]heap{} }
+func (f *frontier) clear() { f.queues = [4]queue{} }
 
-// heap has the node with the least bound first.
-type heap struct{ list []*node }
+// queue has the node with the least bound first, as container/heap keeps it.
+type queue []*node
 
-func (h *heap) push(n *node) {
-	h.list = append(h.list, n)
-	for i := len(h.list) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !h.list[i].before(h.list[up]) {
-			return
-		}
-		h.list[i], h.list[up] = h.list[up], h.list[i]
-		i = up
-	}
-}
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].before(q[j]) }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(n any)        { *q = append(*q, n.(*node)) }
 
-func (h *heap) pop() *node {
-	n := h.list[0]
-	last := len(h.list) - 1
-	h.list[0], h.list[last] = h.list[last], nil
-	h.list = h.list[:last]
-	for i := 0; ; {
-		least := i
-		for _, k := range []int{2*i + 1, 2*i + 2} {
-			if k < last && h.list[k].before(h.list[least]) {
-				least = k
-			}
-		}
-		if least == i {
-			return n
-		}
-		h.list[i], h.list[least] = h.list[least], h.list[i]
-		i = least
-	}
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	n := (*q)[last]
+	(*q)[last] = nil // which nobody else may hold
+	*q = (*q)[:last]
+	return n
 }
 
 // slot are plans of which only the best is kept.

@@ -252,5 +252,5 @@ func (s *search) left() float64 {
 	if at < 0 {
 		return math.Inf(1)
 	}
-	return s.waiting.heaps[at].list[0].value
+	return s.waiting.queues[at][0].value
 }

@@ -130,12 +130,8 @@ func (q *BenchStep) plan(m *workload.Model, ranks *int) (p bench.StepPlan, err e
 			return p, fmt.Errorf("-n %d and --layout %s; give one of them", *ranks, q.Layout)
 		}
 		*ranks = nodes * per
-		for k := range nodes {
-			var group []int
-			for i := range per {
-				group = append(group, k*per+i)
-			}
-			p.Params.Groups = append(p.Params.Groups, group)
+		if p.Params.Groups, err = equalGroups(per, *ranks); err != nil {
+			return p, err
 		}
 	}
 	return p, p.SetModel(m, bench.Compute{Batch: q.Batch, Seq: q.Seq, Speed: q.Speed, Time: q.Compute})

@@ -37,13 +37,8 @@ func (e *Env) load(ctx context.Context, words []string) (*cluster.Cluster, error
 }
 
 // loadFrom is load, with the sources.
-func (e *Env) loadFrom(ctx context.Context, words []string) (*cluster.Cluster, []input.Source, error) {
-	c, read, err := e.readCluster(ctx, words)
-	return c, read, e.aboutNamed("cluster", err)
-}
-
-func (e *Env) readCluster(ctx context.Context, words []string) (*cluster.Cluster, []input.Source, error) {
-	var read []input.Source
+func (e *Env) loadFrom(ctx context.Context, words []string) (c *cluster.Cluster, read []input.Source, err error) {
+	defer func() { err = e.aboutNamed("cluster", err) }()
 	if len(words) == 0 {
 		if e.Machine == nil {
 			return nil, nil, errors.New("no cluster given, and this machine is not to be read; expected a preset " +
@@ -80,7 +75,7 @@ func (e *Env) readCluster(ctx context.Context, words []string) (*cluster.Cluster
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := join(b, read)
+	c, err = join(b, read)
 	if err == nil {
 		err = hardware.CompleteWithin(b, c)
 	}

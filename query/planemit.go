@@ -62,7 +62,7 @@ func (x *planned) emit(ctx context.Context) (*PlanFiles, error) {
 	}
 	// plan.json is the first of launch
 	d := &PlanFiles{
-		Dir: x.Emit, Plan: x.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...),
+		Dir: x.Emit, Plan: x.Pick, Placeholders: plan.Placeholders, Settings: orEmpty(plan.Settings),
 		Left: left, Texts: append(append(files[1:], readme), files[0]),
 	}
 	for _, f := range d.Texts {

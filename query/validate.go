@@ -225,7 +225,7 @@ func newValidateDoc(rows []truth.Row, left []truth.Left) *ValidateDoc {
 	d := &ValidateDoc{
 		Score: truth.Rate(rows), Halves: truth.Split(rows, truth.ByMiB), Classes: truth.Split(rows, truth.ByClass),
 		Hardware: truth.Split(named, truth.ByHardware), Who: truth.Split(rows, truth.ByMachine), Files: validatedFiles(rows),
-		Unused: truth.UnusedFields(rows), Skipped: append([]truth.Left{}, left...), Rows: []truth.Point{},
+		Unused: truth.UnusedFields(rows), Skipped: orEmpty(left), Rows: []truth.Point{},
 		Predicted: len(rows), Gradable: len(rows),
 	}
 	for i := range rows {

@@ -82,7 +82,8 @@ func writeMatrix(b *strings.Builder, t *cluster.NodeType) {
 	for i, n := range m.Names {
 		row := append([]string{cellName(n)}, m.Class[i]...)
 		if i < len(gpus) {
-			row = append(row, affinity(t, gpus[i])...)
+			numa := t.NUMAOf(gpus[i])
+			row = append(row, cmp.Or(t.CoresOf(gpus[i]), "N/A"), either(numa >= 0, strconv.Itoa(numa), "N/A"))
 		}
 		tab.Row(row...)
 	}
@@ -97,12 +98,6 @@ func writeMatrix(b *strings.Builder, t *cluster.NodeType) {
 	for _, n := range nics {
 		fmt.Fprintf(b, "  %s: %s\n", cellName(t.Devices[n].Name), t.Devices[n].Title())
 	}
-}
-
-// affinity is the CPU and NUMA cells of a GPU.
-func affinity(t *cluster.NodeType, gpu int) []string {
-	numa := t.NUMAOf(gpu)
-	return []string{cmp.Or(t.CoresOf(gpu), "N/A"), cmp.Or(when(numa >= 0, strconv.Itoa(numa)), "N/A")}
 }
 
 // matrix prints the table inside the text. The rows of NICs are left out of a

@@ -94,9 +94,10 @@ func passed(j *workload.Summary) string { return counted(j.Seq == 1) }
 
 // plansTable is the plans, best first. Columns that say the same in all rows are left out.
 func plansTable(d *query.PlanDoc) *texttab.Table {
+	options := slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return len(p.Options) > 0 })
 	t := texttab.New(">", texttab.If(d.Goal.Head != "", ">"+d.Goal.Head+"|%.4g"), texttab.If(d.Spaces > 1, ">GPUs"),
 		">step", ">expected", ">"+passed(&d.Job)+"/s/GPU|%.0f", ">MFU|%.1f%%", ">memory", "why", "parallel", ">micro-batch",
-		"recompute", "schedule", "order", texttab.If(slices.ContainsFunc(d.Plans, hasOptions), "options"))
+		"recompute", "schedule", "order", texttab.If(options, "options"))
 	for _, p := range d.Plans {
 		piped := p.Parallel.PP > 1
 		t.Add(p.Rank, p.Million, p.GPUs, p.Step, spanRange(p.Low, p.High), p.PerGPU,
@@ -106,8 +107,6 @@ func plansTable(d *query.PlanDoc) *texttab.Table {
 	}
 	return t
 }
-
-func hasOptions(p query.PlanRow) bool { return len(p.Options) > 0 }
 
 // spanRange is two times, with one unit where they have the same.
 func spanRange(low, high unit.Span) string {

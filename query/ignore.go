@@ -2,9 +2,7 @@ package query
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,13 +46,10 @@ func (q *Ignoring) left(ctx context.Context, env *Env,
 	if q.Ignore == "" {
 		return list, nil, nil
 	}
-	text, err := env.freeText(q.Ignore)
-	if err == nil && strings.TrimSpace(text) == "" || errors.Is(err, io.EOF) {
-		err = fmt.Errorf("no such file, or an empty one; expected a YAML list of finding, where, reason and until")
-	}
+	text, err := env.readWhole(q.Ignore, "a YAML list of finding, where, reason and until")
 	var rules []ignoreRule
 	if err == nil {
-		rules, err = parseIgnores(env.budget(ctx), text)
+		rules, err = parseIgnores(env.budget(ctx), string(text))
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("--ignore %s: %w", q.Ignore, err)

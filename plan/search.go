@@ -224,8 +224,7 @@ func (s *search) count(space int, j *workload.Job) int64 {
 	return n
 }
 
-// workOf is what the least time of a GPU for a sequence depends on; of a pipeline that there is one, which has no ZeRO
-// 3.
+// workOf is what the least time of a GPU for a sequence depends on; of pipelines that there is one, without ZeRO 3.
 func workOf(j *workload.Job) familyKey {
 	k := familyKeyOf(j)
 	k.dp, k.pp, k.order, k.context = 0, min(k.pp, 2), "", ""

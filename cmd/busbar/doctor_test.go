@@ -52,7 +52,7 @@ func TestDoctorExitCodes(t *testing.T) {
 		{"", "", exitBad, "nothing to read"},
 		{"", "/no/such/file", exitBad, "no such file"},
 		{"", "- -o pdf", exitBad, "expected text"},
-		{"", "- --fail-on x", exitBad, "expected note"},
+		{"", "- --fail-on x", exitBad, `must be one of "note"`},
 		{"", "- --mask x", exitBad, "expected addresses"},
 		{"a\x00b", "-", exitBad, "binary data"},
 	} {

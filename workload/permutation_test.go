@@ -6,8 +6,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Tokens that are sent once to a domain are put in the order of experts once, those that are sent to every expert twice;
-// attention is in FP8 where a recipe for experts has the whole step in one graph.
+// Tokens that are sent once to a domain are put in the order of experts once, those that are sent to every expert
+// twice; attention is in FP8 where a recipe for experts has the whole step in one graph.
 func TestDispatched(t *testing.T) {
 	m, err := Find("qwen3-30b-a3b")
 	if err != nil {

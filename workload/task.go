@@ -548,7 +548,8 @@ func (w *taskBuilder) permute(p *Part, travel bool) {
 		tokens = w.tokens / w.tp
 	}
 	times := 4.0
-	if d := w.j.Recipe.Dispatcher; travel && d != DeepEP && d != HybridEP { // which send tokens in the order that they have
+	// which send tokens in the order that they have
+	if d := w.j.Recipe.Dispatcher; travel && d != DeepEP && d != HybridEP {
 		times = 8
 	}
 	w.stream("permutation", times*tokens*float64(p.TopK)*float64(p.In)*w.width, 1, 4)

@@ -9,8 +9,8 @@ import (
 	"busbar.dev/doctor/cause"
 )
 
-// TestDescribed: described.csv has the words of doctor/testdata/described.txt: fifteen of a cause by two who had its text
-// alone, and others by one who had read the misses of the sets that were blind. -fit writes it.
+// TestDescribed: described.csv has the words of doctor/testdata/described.txt: fifteen of a cause by two who had its
+// text alone, and others by one who had read the misses of the sets that were blind. -fit writes it.
 func TestDescribed(t *testing.T) {
 	text, err := os.ReadFile("../testdata/described.txt")
 	if err != nil {

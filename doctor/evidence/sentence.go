@@ -48,7 +48,8 @@ func worded(text string) bool {
 }
 
 // printed are marks of logs and programs.
-var printed = strings.Split("NCCL INFO,NCCL WARN,NET/IB :,NET/IB:,NET/Socket,NET/OFI,NET/Plugin,via NET,via P2P,via SHM,qdisc,"+
+var printed = strings.Split("NCCL INFO,NCCL WARN,NET/IB :,NET/IB:,NET/Socket,NET/OFI,NET/Plugin,via NET,via P2P,via "+
+	"SHM,qdisc,"+
 	"link/,inet ,<BROADCAST,<LOOPBACK,flags=,: <,LnkSta,ACSCtl,Traceback,File \",^^^,0x7f,def ,();,::,"+
 	"[rank,[Rank,<stdout>,<stderr>, INFO ,INFO:,DEBUG,WARNING,==,|,\t", ",")
 

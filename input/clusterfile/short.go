@@ -113,7 +113,8 @@ var memory = lazyre.New(`(?i)(\d+) ?GB\b`)
 const maxPort = 1600 * unit.Gbps
 
 // netKinds are the families a file may name, each with the names people use for it.
-const netKinds = "infiniband ib|roce|ethernet eth|efa|slingshot|omnipath opa|gpudirect-tcpx tcpx|gpudirect-tcpxo tcpxo|" +
+const netKinds = "infiniband ib|roce|ethernet eth|efa|slingshot|omnipath opa|gpudirect-tcpx tcpx|gpudirect-tcpxo " +
+	"tcpxo|" +
 	"nvlink"
 
 func netKind(s string) (cluster.NetKind, error) {

@@ -224,7 +224,8 @@ func (s *Set) sig(f map[string]any) (int32, error) {
 	}
 	i := int32(len(s.Sigs))
 	s.Sigs = append(s.Sigs, Sig{
-		Op: clip(name[strings.IndexByte(name, ':')+1:]), Sizes: clip(string(b[len(name)+1 : shapes])), Dtypes: clip(string(b[shapes+1:])), In: numIn,
+		Op: clip(name[strings.IndexByte(name, ':')+1:]), Sizes: clip(string(b[len(name)+1 : shapes])),
+		Dtypes: clip(string(b[shapes+1:])), In: numIn,
 		Out: numOut,
 	})
 	s.sigs[string(b)] = i

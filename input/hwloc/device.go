@@ -74,7 +74,8 @@ func (m *machine) gpu(d *cluster.Device, o *object) {
 		}
 		model = cmp.Or(model, info("GPUModel", k))
 		d.UUID = cmp.Or(info("NVIDIAUUID", k), d.UUID)
-		for _, name := range strings.Fields("CUDAGlobalMemorySize RSMIVRAMSize LevelZeroHBMSize LevelZeroMemorySize OpenCLGlobalMemorySize") {
+		for _, name := range strings.Fields("CUDAGlobalMemorySize RSMIVRAMSize LevelZeroHBMSize LevelZeroMemorySize " +
+			"OpenCLGlobalMemorySize") {
 			if !d.GPU.Memory.Known() {
 				// hwloc 3 writes the unit ("16671616KiB"), older ones do not
 				kib := strings.TrimRight(info(name, k), "kKiB")

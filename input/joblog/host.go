@@ -24,8 +24,8 @@ const (
 )
 
 // HostOf is the host that a line of the kernel's log is of: as journalctl and syslog write it, else by the name of the
-// file (dmesg.gpu017, gpu017-dmesg.txt, gpu017.log); "" is unknown. A name without the word of a tool has to look like a
-// host's, and no number of a run is one.
+// file (dmesg.gpu017, gpu017-dmesg.txt, gpu017.log); "" is unknown. A name without the word of a tool has to look like
+// a host's, and no number of a run is one.
 func HostOf(file, line string) string {
 	if m := kernelAt.FindStringSubmatch(line); m != nil {
 		return m[1]

@@ -35,7 +35,8 @@ func ReadDescribe(name string, r io.Reader) (*cluster.Fragment, error) {
 		if ok && key != "" && key[0] != ' ' && key[0] != '\t' {
 			section, text = key, rest
 		}
-		if text = strings.TrimSpace(text); section == "Name" && key == section && text != "" && len(docs) <= cluster.MaxHosts {
+		if text = strings.TrimSpace(text); section == "Name" && key == section && text != "" &&
+			len(docs) <= cluster.MaxHosts {
 			docs = append(docs, yamldoc.Value{Line: int32(line)})
 			set(&docs[len(docs)-1], "Node", "kind")
 			set(&docs[len(docs)-1], text, "metadata", "name")

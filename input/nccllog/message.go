@@ -111,7 +111,8 @@ func parse(r *Record) any {
 }
 
 // collectives are the operations that NCCL's lines name.
-var collectives = strings.Fields("Broadcast Reduce AllGather ReduceScatter AllReduce AlltoAll AllToAll SendRecv Send Recv Gather " +
+var collectives = strings.Fields("Broadcast Reduce AllGather ReduceScatter AllReduce AlltoAll AllToAll SendRecv Send " +
+	"Recv Gather " +
 	"Scatter")
 
 // parseCall reads "AllReduce: opCount 0 sendbuff … count 16 datatype 7 op 0 root 0 comm 0x… [nranks=32] stream

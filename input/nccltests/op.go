@@ -50,6 +50,19 @@ func (o *Output) nameOps() {
 	}
 }
 
+// ranksOf is how many ranks give such a factor between busbw and algbw, (n-1)/n or twice that; 0 where several numbers
+// or none do.
+func ranksOf(factor float64) int {
+	if factor > 1 {
+		factor /= 2
+	}
+	n := math.Round(1 / (1 - factor))
+	if factor < 0.6 || n > 32 || math.Abs((n-1)/n-factor) > 0.1/(n*n) {
+		return 0
+	}
+	return int(n)
+}
+
 // opByColumns tells collectives apart by their reduction, their root and the
 // factor between busbw and algbw. All-gather and all-to-all look alike, and so
 // do gather and scatter; those stay unknown.
@@ -59,6 +72,9 @@ func (t *Table) opByColumns() coll.Kind {
 		return coll.None
 	}
 	factor := float64(p.Out.PrintedBus / p.Out.PrintedAlg)
+	if t.NRanks() == 0 {
+		t.world = ranksOf(factor)
+	}
 	n := float64(t.NRanks())
 	if n < 2 {
 		return coll.None

@@ -39,7 +39,8 @@ func hexText(s string) string {
 
 // speeds are the spellings of link_speed that NCCL knows, each a prefix of the
 // value it finds; everything else it counts as 8 GT/s.
-var speeds = strings.Split("2.5 GT/s,5 GT/s,8 GT/s,16 GT/s,32 GT/s,5.0 GT/s PCIe,8.0 GT/s PCIe,16.0 GT/s PCIe,32.0 GT/s PCIe,"+
+var speeds = strings.Split("2.5 GT/s,5 GT/s,8 GT/s,16 GT/s,32 GT/s,5.0 GT/s PCIe,8.0 GT/s PCIe,16.0 GT/s PCIe,32.0 "+
+	"GT/s PCIe,"+
 	"64.0 GT/s PCIe", ",")
 
 // speed reads link_speed in GT/s, 0 when unknown, and warns where NCCL itself

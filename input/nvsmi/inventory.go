@@ -152,7 +152,8 @@ func (v *inventory) addTo(f *cluster.Fragment) {
 		for _, g := range n.gpus {
 			if g.up.GTs > 0 && g.up.GTs < g.up.MaxGTs {
 				low++
-				example = cmp.Or(example, fmt.Sprintf("%d of %d", slices.Index(speeds, g.up.GTs), slices.Index(speeds, g.up.MaxGTs)))
+				example = cmp.Or(example,
+					fmt.Sprintf("%d of %d", slices.Index(speeds, g.up.GTs), slices.Index(speeds, g.up.MaxGTs)))
 			}
 		}
 		if low > 0 {

@@ -15,8 +15,8 @@ import (
 
 const topoFormat = "nvidia-smi topo -m"
 
-// MatchMatrix reports whether data may hold a matrix, of path classes or of peer access: a line that could be a row, such
-// as "GPU0 X PIX", whole or cut.
+// MatchMatrix reports whether data may hold a matrix, of path classes or of peer access: a line that could be a row,
+// such as "GPU0 X PIX", whole or cut.
 func MatchMatrix(data []byte) bool {
 	return gather.Find(data, "GPU", func(text string) bool {
 		words := append(strings.Fields(withoutBars(text)), "")

@@ -194,7 +194,8 @@ func (r *Ring) op(x *record, index [maxComms]int) (o Op, ok bool) {
 	o = Op{
 		Number: x.Number - 1, Comm: index[x.Comm], Sequence: x.Sequence, Count: x.Count, Launched: stamp(x.Launched),
 		Peer: int(x.Peer), Channels: int(x.Channels), Function: elementOf(functions, x.Function),
-		Kind: trace.Operation(elementOf(functions, x.Function)), Type: elementOf(types, x.Type), Algo: elementOf(algos, x.Algo),
+		Kind: trace.Operation(elementOf(functions, x.Function)), Type: elementOf(types, x.Type),
+		Algo:  elementOf(algos, x.Algo),
 		Proto: elementOf(protos, x.Proto), Started: x.Started > 0,
 		// NCCL before 2.27 does not say how many channels there are: those that began have to end.
 		Ended: x.Stopped > 0 && x.Stopped >= max(x.Started, uint32(x.Channels)),

@@ -72,10 +72,11 @@ func (m *machine) members(b *bus, class string, isNIC func(d member, p place, kn
 }
 
 // isCard tells the interface of a network card, on PCI or not (Hyper-V, Xen, system on chip). The USB interface that
-// servers have is the management controller's, and one of a port pf0vf1 stands for a virtual function inside a switching
-// NIC. Without links, only hardware has a device below it.
+// servers have is the management controller's, and one of a port pf0vf1 stands for a virtual function inside a
+// switching NIC. Without links, only hardware has a device below it.
 func (m *machine) isCard(d member, p place, known bool) bool {
-	return !p.virtual && !p.usb && !strings.Contains(m.word(d.dir, "phys_port_name"), "pf") && (known || m.isDir(path.Join(d.dir, "device")))
+	return !p.virtual && !p.usb && !strings.Contains(m.word(d.dir, "phys_port_name"), "pf") &&
+		(known || m.isDir(path.Join(d.dir, "device")))
 }
 
 // isRDMA tells an RDMA device of a network card. Devices whose path is

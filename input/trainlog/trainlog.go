@@ -100,7 +100,8 @@ var nameTable string
 // givers are what takes a number, by their names in names.csv.
 var givers = map[string]setter{
 	"step": number, "rank": rank, "nothing": func(*Line, float64, string) bool { return true },
-	"s": seconds, "ms": func(l *Line, v float64, _ string) bool { return seconds(l, v, "ms") }, "time": unitSeconds, "average": average, "per_s": perSecond,
+	"s": seconds, "ms": func(l *Line, v float64, _ string) bool { return seconds(l, v, "ms") }, "time": unitSeconds,
+	"average": average, "per_s": perSecond,
 	"tokens_per_s": rate(0, 1e12), "tokens_per_s_gpu": rate(1, 1e9), "samples_per_s": rate(2, 1e9), "mfu": share,
 	"tflops_per_gpu": func(l *Line, v float64, _ string) bool { return l.TFLOPS == 0 && set(&l.TFLOPS, v, 1e5) },
 	"trains":         func(l *Line, _ float64, _ string) bool { l.Trains = true; return true },

@@ -230,8 +230,8 @@ func plain(d *cluster.Device) int {
 	return 0
 }
 
-// AddNIC adds a NIC that is not on PCI, or of which the place is unknown, below the only NUMA domain or, where there are
-// several, at the top.
+// AddNIC adds a NIC that is not on PCI, or of which the place is unknown, below the only NUMA domain or, where there
+// are several, at the top.
 func (g *Host) AddNIC(d cluster.Device) {
 	d.Parent = g.Only()
 	if at := g.t.Add(d); d.Parent >= 0 {

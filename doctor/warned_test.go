@@ -90,7 +90,8 @@ func TestSaidByTools(t *testing.T) {
 		"Running device_to_device_memcpy_write_ce.\n Invalid value when checking the pattern at 0x7f00\n": "gpu-fault error",
 		"DEV\tPORT\tINDEX\tGID\n---\t----\t-----\t---\nn_gids_found=0\n":                                  "container-no-rdma warn",
 		"export NCCL_SOCKET_IFNAME=tailscale0\n":                                                          "wrong-interface error",
-		"export NCCL_SOCKET_IFNAME=tailscale0\n" + steps:                                                  "wrong-interface note",
+		"export NCCL_SOCKET_IFNAME=tailscale0\n" +
+			steps: "wrong-interface note",
 		steps + "[rank1]:[W326 00:35:03.8 ProcessGroupNCCL.cpp:1771] [PG ID 0 PG GUID 0(default_pg) Rank 1] Failed to " +
 			"check the \"should dump\" flag on TCPStore, (maybe TCPStore server has shut down too early)\n": "training-rate note",
 	} {

@@ -135,7 +135,8 @@ var (
 	groupLine = lazyre.New(`\[PG (?:ID (\d+) PG GUID )?([^\s(]+)(?:\(([^)]*)\))? Rank (\d+)\]`)
 	// tableLine is one of torchrun's table of ranks that failed, of which the exit code is the last. The root cause is
 	// the last table.
-	tableLine = lazyre.New(`^\s*(?:time\s*: \d|(?P<op>Root Cause) \(first observed|rank\s*: (?P<rank>\d+) \(local_rank: \d+\)|host\s*: (?P<host>\S+)|` +
+	tableLine = lazyre.New(`^\s*(?:time\s*: \d|(?P<op>Root Cause) \(first observed|` +
+		`rank\s*: (?P<rank>\d+) \(local_rank: \d+\)|host\s*: (?P<host>\S+)|` +
 		`exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\))`)
 )
 
@@ -154,7 +155,8 @@ func (r *Reader) written(text string) bool {
 		r.addEvent(r.failed)
 		r.failed = Event{Rank: -1}
 	default:
-		r.failed.Host, r.failed.PID, r.failed.Time = strings.Clone(r.failed.Host), 0, cmp.Or(r.time, r.failed.Time)
+		r.failed.Host, r.failed.Op = strings.Clone(r.failed.Host), strings.Clone(r.failed.Op)
+		r.failed.PID, r.failed.Time = 0, cmp.Or(r.time, r.failed.Time)
 	}
 	return len(r.log.Events) > had
 }

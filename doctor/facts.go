@@ -24,6 +24,7 @@ func (c *Case) facts() map[string]any {
 		"nccl-log":              c.Log != nil,
 		"hosts":                 c.hosts,
 		"ranks":                 c.ranks,
+		"trained":               c.Training != nil && c.Training.Lines > 1,
 		"broken":                c.broken,
 		"slow":                  func() bool { return c.tells(told.Slow) },
 		"hang":                  func() bool { return c.tells(told.Hang) },

@@ -138,8 +138,8 @@ func TestUnreadWarnings(t *testing.T) {
 	}
 	r = examine(t, "n1:12:34 [7] proxy.cc:1702 NCCL WARN [Service thread] Accept failed Resource temporarily "+
 		"unavailable\n")
-	if !r.Healthy || r.Unread != 0 {
-		t.Errorf("a warning that says nothing: healthy %v, %d unread", r.Healthy, r.Unread)
+	if len(r.Findings) != 0 || r.Unread != 0 {
+		t.Errorf("a warning that says nothing: %v, %d unread", ids(r), r.Unread)
 	}
 }
 
@@ -203,5 +203,15 @@ func TestHarmlessWarnings(t *testing.T) {
 	s := read(t, "n1:12:34 [0] NCCL WARN MSCCL++: Cannot enable MSCCL++; environment is not MSCCL compatible\n")
 	if o := s.First("known-warning"); o == nil || o.Arg(0) == "" {
 		t.Errorf("%+v", o)
+	}
+}
+
+// Where nothing was judged but words, nothing is called healthy; a guess of less than one percent is not printed.
+func TestNothingJudged(t *testing.T) {
+	if r := examine(t, "GLOBAL_RANK: 1, MEMBER: 2/16\nInitializing distributed\n"); r.Healthy {
+		t.Errorf("%+v", r)
+	}
+	if out := textOf(t, examine(t, "the GPU is not there in the container\n")); strings.Contains(out, " 0% sure") {
+		t.Error(out)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // Report is what an examination gave.
 type Report struct {
 	Findings []finding.Finding `json:"findings"`
-	Healthy  bool              `json:"healthy"` // nothing above a note, no unknown warning
+	Healthy  bool              `json:"healthy"` // nothing above a note, no unknown warning, and more judged than words
 	// Undecided says that no cause is likely enough: the first findings are the leading ones.
 	Undecided bool            `json:"undecided,omitempty"`
 	Described bool            `json:"described,omitempty"` // somebody told of a fault
@@ -87,13 +87,13 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 	if s.Cluster != nil && !finding.Serious(r.Findings) {
 		r.Findings = append(r.Findings, noted(s.Cluster.Warnings)...)
 	}
-	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings) && !r.Described && r.Examined()
 	for i := range s.Tables {
 		if f := s.Tables[i].File; len(s.Tables[i].Sweeps) > 0 && !slices.Contains(r.Tests, f) {
 			r.Tests = append(r.Tests, f)
 		}
 	}
 	r.judge(s)
+	r.Healthy = s.Unread == 0 && !finding.Serious(r.Findings) && !r.Described && r.Examined() && r.Judged[0] != wordsOnly
 	return r
 }
 

@@ -98,7 +98,7 @@ func (t Text) collect(found []finding.Finding) (list []string) {
 	n := 0
 	for i := range found {
 		f := &found[i]
-		if f.Severity != finding.Note || n == leading {
+		if f.Severity != finding.Note || n == leading || f.Confidence < 0.01 {
 			continue
 		}
 		n++

@@ -82,3 +82,22 @@ func TestHostOfFile(t *testing.T) {
 		}
 	}
 }
+
+// What lines of tools say of wrong copies, absent addresses and an interface that steps of a training went over.
+func TestSaidByTools(t *testing.T) {
+	const steps = "step 1 loss 2.3 tok/s 831\nstep 2 loss 2.3 tok/s 831\nstep 3 loss 2.3 tok/s 831\n"
+	for text, want := range map[string]string{
+		"Running device_to_device_memcpy_write_ce.\n Invalid value when checking the pattern at 0x7f00\n": "gpu-fault error",
+		"DEV\tPORT\tINDEX\tGID\n---\t----\t-----\t---\nn_gids_found=0\n":                                  "container-no-rdma warn",
+		"export NCCL_SOCKET_IFNAME=tailscale0\n":                                                          "wrong-interface error",
+		"export NCCL_SOCKET_IFNAME=tailscale0\n" +
+			steps: "wrong-interface note",
+		steps + "[rank1]:[W326 00:35:03.8 ProcessGroupNCCL.cpp:1771] [PG ID 0 PG GUID 0(default_pg) Rank 1] Failed to " +
+			"check the \"should dump\" flag on TCPStore, (maybe TCPStore server has shut down too early)\n": "training-rate note",
+	} {
+		r := examine(t, text)
+		if len(r.Findings) == 0 || r.Findings[0].ID+" "+r.Findings[0].Severity.String() != want {
+			t.Errorf("%q: %+v, want %s", text, r.Findings, want)
+		}
+	}
+}

@@ -160,7 +160,7 @@ func (v *logView) exits(unnamed bool) (claim, bool) {
 		if t.rank < 0 != unnamed || t.Code == 0 || t.Code == -6 || t.Code == -15 {
 			continue // aborted and ended by others
 		}
-		if first == nil || t.Code == -9 && first.Code != -9 {
+		if first == nil || first.Code != -9 && (t.Code == -9 || t.Op > first.Op) { // torchrun tells the root cause
 			first = t
 		}
 	}

@@ -97,3 +97,27 @@ func TestFailedLaunch(t *testing.T) {
 		}
 	}
 }
+
+// TestRootCause: of torchrun's tables the earliest root cause counts, and not the table that comes first, of which the
+// time may be cut off.
+func TestRootCause(t *testing.T) {
+	table := func(rank int, at string) string {
+		return fmt.Sprintf("  time      : 2026-01-02_%s\n  host      : n1\n  rank      : %d (local_rank: 0)\n"+
+			"  exitcode  : 1 (pid: %d)\n", at, rank, 100+rank)
+	}
+	const root = "----\nRoot Cause (first observed failure):\n[0]:\n"
+	first := table(3, "10:00:51") + root + table(0, "10:00:51")
+	for text, want := range map[string]int{
+		first:                                  0,
+		first[strings.Index(first, "  host"):]: 0,
+		first + "====\nFailures:\n  <NO_OTHER_FAILURES>\n" + root + table(4, "10:00:01"): 4,
+	} {
+		c := NewCase()
+		if _, err := c.Add("job.log", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if v := c.Judge(); !slices.Equal(ranksOf(v), []int{want}) {
+			t.Errorf("%s: %v, want %d", text, ranksOf(v), want)
+		}
+	}
+}

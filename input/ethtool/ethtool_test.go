@@ -271,3 +271,12 @@ func FuzzRead(f *testing.F) {
 		settingsText+infoText+statsText, linkText,
 		"$ ethtool -S eth0\n"+statsText+"Settings for lo:\n\tLink detected: no\nSettings for eth9:\nNo data available\n")
 }
+
+// TestVirtual: an interface whose driver is that of a container's cable is no NIC, whatever its name.
+func TestVirtual(t *testing.T) {
+	f := read(t, "$ ethtool eth0\nSettings for eth0:\n\tSpeed: 10000Mb/s\n\tLink detected: yes\n$ ethtool -i eth0\n"+
+		"driver: veth\nversion: 1.0\nfirmware-version: \nbus-info: \n")
+	if n := len(f.Types[0].Devices); n != 0 || len(f.Warnings) != 1 {
+		t.Errorf("%d devices, %v", n, f.Warnings)
+	}
+}

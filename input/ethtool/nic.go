@@ -107,7 +107,7 @@ func (d *reader) fragment() *cluster.Fragment {
 	var software ifname.Software
 	for _, n := range d.nics {
 		switch {
-		case n.PCI == "" && software.Add(n.Device.Label):
+		case n.PCI == "" && (software.Add(n.Device.Label) || software.Add(n.NIC.Driver)):
 			continue
 		case n.absent && !n.has[info] && !n.has[statistics]:
 			f.Warnf(n.line, n.Device.Label, "ethtool had no data on it: no such interface there; left out")

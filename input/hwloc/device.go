@@ -3,6 +3,7 @@ package hwloc
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -88,7 +89,7 @@ func (m *machine) gpu(d *cluster.Device, o *object) {
 
 // nic fills in a NIC. hwloc does not say how fast its ports are.
 func (m *machine) nic(d *cluster.Device, id cluster.PCIID, nets, fabrics []*object) {
-	d.NIC.Kind = board.NetKind(id, "", len(fabrics) > 0, "")
+	d.NIC.Kind = board.NetKind(id, slices.Concat(fabrics, nets)[0].Get("name"), len(fabrics) > 0, "")
 	if len(fabrics) == 0 {
 		d.Label = nets[0].Get("name")
 		if len(nets) > 1 {

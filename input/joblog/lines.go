@@ -133,8 +133,10 @@ var signals = map[string]int{"Killed": 9, "Aborted": 6, "Segmentation": 11, "Ter
 
 var (
 	groupLine = lazyre.New(`\[PG (?:ID (\d+) PG GUID )?([^\s(]+)(?:\(([^)]*)\))? Rank (\d+)\]`)
-	// tableLine is one of torchrun's table of ranks that failed, of which the exit code is the last.
-	tableLine = lazyre.New(`^\s*(?:rank\s*: (?P<rank>\d+) \(local_rank: \d+\)|host\s*: (?P<host>\S+)|` +
+	// tableLine is one of torchrun's table of ranks that failed, of which the exit code is the last. The root cause is
+	// the last table.
+	tableLine = lazyre.New(`^\s*(?:time\s*: \d|(?P<op>Root Cause) \(first observed|` +
+		`rank\s*: (?P<rank>\d+) \(local_rank: \d+\)|host\s*: (?P<host>\S+)|` +
 		`exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\))`)
 )
 
@@ -153,7 +155,8 @@ func (r *Reader) written(text string) bool {
 		r.addEvent(r.failed)
 		r.failed = Event{Rank: -1}
 	default:
-		r.failed.Host, r.failed.PID = strings.Clone(r.failed.Host), 0
+		r.failed.Host, r.failed.Op = strings.Clone(r.failed.Host), strings.Clone(r.failed.Op)
+		r.failed.PID, r.failed.Time = 0, cmp.Or(r.time, r.failed.Time)
 	}
 	return len(r.log.Events) > had
 }

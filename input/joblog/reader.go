@@ -191,8 +191,10 @@ func (r *Reader) prefix(text string) (rest string, own bool) {
 	return text, f.own
 }
 
-// stamp is the time of PyTorch's lines, [E1116 02:35:23.156796868 …, and of NCCL's, [2026-11-16 02:36:09].
-var stamp = lazyre.New(`^\[(?:[IWEF](\d\d)(\d\d) |\d{4}-(\d\d)-(\d\d)[ T])(\d\d:\d\d:\d\d(?:\.\d{1,9})?)`)
+// stamp is the time of PyTorch's lines, [E1116 02:35:23.156796868 …, of NCCL's, [2026-11-16 02:36:09], and of
+// torchrun's table of ranks that failed.
+var stamp = lazyre.New(`^(?:\[|\s*time\s*: )(?:[IWEF](\d\d)(\d\d) |\d{4}-(\d\d)-(\d\d)[ T_])` +
+	`(\d\d:\d\d:\d\d(?:\.\d{1,9})?)`)
 
 // clock reads the time of a line. Without a year, an order within it is all that can be had: that is one of 366 days.
 func (r *Reader) clock(text string, places []int) {

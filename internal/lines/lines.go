@@ -149,7 +149,12 @@ func cutLabel(s string) string {
 		}
 	case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z': // busbar lab exec: node0| or node0:1|
 		n := strings.IndexByte(t[:min(len(t), 80)], '|')
-		if n > 0 && !strings.ContainsAny(t[:n], " \t\"'=,;()[]{}<>/") && (n+1 == len(t) || t[n+1] == ' ') {
+		who := t[:max(n, 0)]
+		if name := strings.TrimRight(who, " "); len(name)+1 < n && strings.ContainsAny(name, "-_") &&
+			strings.TrimRight(name, "0123456789") != name {
+			who = name // docker compose: name-1  |
+		}
+		if n > 0 && !strings.ContainsAny(who, " \t\"'=,;()[]{}<>/") && (n+1 == len(t) || t[n+1] == ' ') {
 			return t[min(n+2, len(t)):]
 		}
 	case c == '>': // Markdown quotation

@@ -85,6 +85,7 @@ func TestNetKind(t *testing.T) {
 		{"020000", "1d0f", "ec20", "ena", false, "", cluster.Ethernet},
 		{"020000", "17db", "0501", "", false, "", cluster.Slingshot},
 		{"020800", "8086", "24f0", "hfi1", true, "InfiniBand", cluster.OmniPath},
+		{"020000", "8086", "37d1", "i40iw0", true, "", cluster.Ethernet},
 		{"020000", "1af4", "1041", "virtio_net", false, "", cluster.Ethernet},
 	} {
 		id := cluster.PCIID{Class: tc.class, Vendor: tc.vendor, Device: tc.device}

@@ -78,7 +78,7 @@ func NetKind(id cluster.PCIID, driver string, rdma bool, layer string) cluster.N
 	case strings.HasPrefix(driver, "hfi1") || id.Vendor == vendorCornelis || strings.HasPrefix(id.Class, "0208") ||
 		id.Vendor == vendorIntel && (id.Device == "24f0" || id.Device == "24f1"):
 		return cluster.OmniPath
-	case !rdma:
+	case !rdma, strings.HasPrefix(driver, "i40"), strings.HasPrefix(driver, "cxgb4"): // what is RDMA there is iWARP
 		return cluster.Ethernet
 	case layer == "InfiniBand":
 		return cluster.InfiniBand

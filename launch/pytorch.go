@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"busbar.dev/workload"
 )
@@ -71,8 +70,7 @@ func (w *writer) deepspeedReason() string {
 	return cmp.Or(
 		when(s.TP > 1 || s.PP > 1 || s.CP > 1 || s.EP > 1,
 			"tensor, pipeline, context and expert parallelism are the model's code in DeepSpeed, not its configuration"),
-		when(w.Plan.Job.Compress == string(workload.WireInt8), "compress int8 is a hook of PyTorch's DDP, not of DeepSpeed"),
-		when(strings.HasPrefix(w.Precision(), "fp8"), "fp8 is the model's code in DeepSpeed, not its configuration"))
+		when(w.Plan.Job.Compress == string(workload.WireInt8), "compress int8 is a hook of PyTorch's DDP, not of DeepSpeed"))
 }
 
 // ReduceBucket is how many gradients travel at once.

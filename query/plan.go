@@ -406,18 +406,25 @@ func (x *planned) why(i int) string {
 	}
 }
 
-// command is busbar step for a plan.
-func (x *planned) command(p *pricedStep) string {
+// jobOf is a plan's job as people name it.
+func (x *planned) jobOf(p *pricedStep) Job {
 	j := p.job
-	q := Step{Tuner: x.Tuner, Job: Job{
+	q := Job{
 		Cluster: x.Cluster, Model: x.Model, Parallel: Parallel(j.Split.String()),
 		Global: j.GlobalBatch / x.pairs(), Micro: j.MicroBatch / x.pairs(), Seq: j.Seq, Precision: j.Precision,
-		Recompute: j.Recompute, FineTuning: x.FineTuning, Framework: x.framework.String(), Context: j.Context,
-		NCCL: x.NCCL, GPU: x.Plan.GPU, NIC: x.NIC, Set: x.Set,
-	}}
+		Recompute: j.Recompute, Framework: x.framework.String(), NCCL: x.NCCL, GPU: x.Plan.GPU, NIC: x.NIC, Set: x.Set,
+	}
 	if p.layout != "all" {
 		q.Layout = Layout(p.layout)
 	}
+	return q
+}
+
+// command is busbar step for a plan.
+func (x *planned) command(p *pricedStep) string {
+	j := p.job
+	q := Step{Tuner: x.Tuner, Job: x.jobOf(p)}
+	q.FineTuning, q.Context = x.FineTuning, j.Context
 	if string(j.Kernels) != x.framework.Kernels {
 		q.Kernels = j.Kernels
 	}
@@ -429,7 +436,7 @@ func (x *planned) command(p *pricedStep) string {
 	}
 	own := workload.Job{Split: j.Split}
 	x.framework.Adopt(&own, p.model.Name, p.model.SM) // whose own size step takes
-	if j.Bucket != 0 && j.Bucket != cmp.Or(own.Bucket, workload.DefaultBucket) {
+	if j.Bucket != 0 && j.Bucket != cmp.Or(own.Bucket, workload.DefaultBucket) && j.Split.DP*j.Split.CP > 1 {
 		q.Bucket = Size(j.Bucket.Exact())
 	}
 	if j.Offloads() {
@@ -442,18 +449,12 @@ func (x *planned) command(p *pricedStep) string {
 	return strings.Replace(line, " --layout ", " -l ", 1) // as people write it
 }
 
-// checkCommand is busbar doctor for the log of a plan's first steps.
+// checkCommand is busbar doctor for the log of a plan's first steps, of the same job.
 func (x *planned) checkCommand(p *pricedStep) string {
-	j := p.job
-	line := []string{
-		"busbar", "doctor", "LOG", "-c", x.Cluster, "-m", x.Model, "--parallel", j.Split.String(),
-		"--framework", x.framework.String(), "--global-batch", strconv.FormatInt(j.GlobalBatch/x.pairs(), 10),
-		"--micro-batch", strconv.FormatInt(j.MicroBatch/x.pairs(), 10),
-	}
-	if p.layout != "all" {
-		line = append(line, "-l", p.layout)
-	}
-	return ShellLine(line)
+	q := x.jobOf(p)
+	q.LoRA = x.LoRA
+	line := ShellLine(CommandLine([]string{"doctor", "LOG"}, Step{Job: q}))
+	return strings.Replace(line, " --layout ", " -l ", 1)
 }
 
 // assumedRates are the layers of a fabric with rates that are only assumed, in words. Inside one node the network is

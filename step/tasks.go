@@ -5,13 +5,14 @@ import "busbar.dev/workload"
 // aspect is a job without what the tasks of a rank's blocks do not depend on: many splits have the
 // same. What is added to jobs is part of it unless it is left out here.
 type aspect struct {
-	job    workload.Job
-	splits bool // gradients of weights are passes of their own
+	job       workload.Job
+	splits    bool // gradients of weights are passes of their own
+	autocasts bool // which follows from degrees that are left out of the job
 }
 
 // aspectOf is that of a job.
 func aspectOf(j *workload.Job) aspect {
-	a := aspect{*j, j.Schedule.Splits()}
+	a := aspect{*j, j.Schedule.Splits(), j.Autocasts()}
 	x := &a.job
 	x.GlobalBatch, x.Bucket, x.Sync = 0, 0, false
 	x.Schedule, x.Offload, x.Compress, x.Context = "", "", "", ""

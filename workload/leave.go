@@ -46,7 +46,7 @@ func (j *Job) leaving(b *Block) Leaving {
 		j: j, b: b, width: w, wide: w, operand: w, gated: gated(b), attended: !b.has(Attention) && !b.has(Scan),
 	}
 	// FSDP's weights and what they give are of 16 bits; so are those of Apex (O2), which written kernels go with
-	if j.autocasts() && j.Split.ZeRO < 3 && j.Kernels != Fused {
+	if j.Autocasts() && j.Split.ZeRO < 3 && j.Kernels != Fused {
 		l.wide = 4
 	}
 	if j.Kernels != Eager {
@@ -153,7 +153,7 @@ func (l *leaver) nonlinearity(p *Part, out float64, i int) {
 	case l.gated && first:
 		each *= 2
 	case l.gated || p.Single || l.j.Plain || l.j.Kernels == Mixed:
-	case l.j.autocasts():
+	case l.j.Autocasts():
 		each = 3*4 + l.width
 	default:
 		each *= 4

@@ -127,7 +127,7 @@ func (j *Job) SumsWhole() bool {
 // GradWidth is the bytes of a gradient as it is summed among ranks: as wide as what is
 // computed with, float32 where weights are kept so and not divided.
 func (j *Job) GradWidth() float64 {
-	if j.Precision == FP32 || j.Precision == TF32 || j.WideSums || j.autocasts() && j.Split.ZeRO < 3 ||
+	if j.Precision == FP32 || j.Precision == TF32 || j.WideSums || j.Autocasts() && j.Split.ZeRO < 3 ||
 		j.Keeps == KeepWide && j.Split.ZeRO == 0 {
 		return 4
 	}
@@ -137,9 +137,9 @@ func (j *Job) GradWidth() float64 {
 // keepsWide reports whether weights are float32 between steps and cast to be computed with.
 func (j *Job) keepsWide() bool { return j.Precision.Amp() || j.Keeps == KeepWide }
 
-// autocasts reports whether the framework casts float32 weights where they are used, and what is between products stays
+// Autocasts reports whether the framework casts float32 weights where they are used, and what is between products stays
 // float32.
-func (j *Job) autocasts() bool {
+func (j *Job) Autocasts() bool {
 	s := j.Split.filled()
 	alone := s.ZeRO == 0 && s.TP*s.PP == 1 // with tp or pp torchtitan leaves it out
 	return j.Precision.Amp() || j.Autocast && j.Precision.Width() == 2 && alone && !j.LoRA.Frozen()

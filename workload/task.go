@@ -94,7 +94,7 @@ func (j *Job) Pass(b *Block) Pass {
 		w.between /= w.tp
 	}
 	w.gated, w.counted, w.first = gated(b), b.has(Pointwise), b.Kind == Entry
-	if j.autocasts() {
+	if j.Autocasts() {
 		w.x = w.x.amped()
 	}
 	attended := !b.has(Attention) && !b.has(Scan)
@@ -128,7 +128,7 @@ func (j *Job) Pass(b *Block) Pass {
 	}
 	if b.Kind == Layer && !w.counted {
 		n := w.x.starts
-		if j.Kernels == Eager && j.autocasts() {
+		if j.Kernels == Eager && j.Autocasts() {
 			n *= 1.5 // casts, each an operation of its own
 		}
 		if n > 0 {
@@ -191,7 +191,7 @@ func (j *Job) hostOf(w *taskBuilder) (fwd, bwd float64) {
 
 // shards2 says that PyTorch's FSDP 2 keeps and gathers the weights.
 func (j *Job) shards2() bool {
-	return j.recent() && (j.Framework.Name == "fsdp" || j.Framework.Name == "torchtitan") && !j.autocasts()
+	return j.recent() && (j.Framework.Name == "fsdp" || j.Framework.Name == "torchtitan") && !j.Autocasts()
 }
 
 // Copied is how many bytes a parameter goes through memory beside products in each pass of a micro-batch. FSDP 2 casts
@@ -391,10 +391,10 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 		w.bwd = append(w.bwd, t)
 		w.sum(n * k * count)
 	}
-	if w.j.Kernels == Eager && w.j.autocasts() && p.Cut == ByOut && !w.last && !w.gated { // a layer norm puts out float32
+	if w.j.Kernels == Eager && w.j.Autocasts() && p.Cut == ByOut && !w.last && !w.gated { // a layer norm puts out float32
 		w.stream("cast", m*k*6, 2, 1)
 	}
-	if w.j.autocasts() && !w.j.LoRA.Frozen() { // the weight is cast before the product and its gradient after it
+	if w.j.Autocasts() && !w.j.LoRA.Frozen() { // the weight is cast before the product and its gradient after it
 		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1})
 		w.bwd = append(w.bwd, Task{
 			Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1, Back: true, Weight: true,
@@ -474,13 +474,13 @@ func (w *taskBuilder) norm(p *Part) {
 	case p.Bias:
 		each = w.x.norm
 	case w.j.Kernels != Eager:
-	case ofHeads && (w.j.autocasts() || !w.j.Plain):
+	case ofHeads && (w.j.Autocasts() || !w.j.Plain):
 		each, back = 24, wideBack
-	case w.j.Plain && w.j.autocasts():
+	case w.j.Plain && w.j.Autocasts():
 		each, back = 15, 2
 	case w.j.Plain:
 		each, back = w.x.norm, 2.4
-	case w.j.autocasts():
+	case w.j.Autocasts():
 		back = wideBack
 	}
 	w.stream(p.Name, w.between*n*w.width*each, back, 1)
@@ -592,7 +592,7 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 		case w.j.Kernels != Eager:
 		case w.j.Plain:
 			each, back = 20, 1.5
-		case w.j.autocasts():
+		case w.j.Autocasts():
 			each, back = 24, 1.25
 		}
 		w.stream("positions", batch*rows*both*float64(p.HeadDim)*w.width*each, back, 1)
@@ -673,7 +673,7 @@ func (w *taskBuilder) convolution(p *Part, m float64) {
 		Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: 1, Flops: 2 * m * n * k, Starts: 1, Rows: w.rows(p), Taps: taps,
 	}
 	w.fwd = append(w.fwd, t)
-	if w.j.autocasts() {
+	if w.j.Autocasts() {
 		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k), Starts: 1})
 		w.bwd = append(w.bwd, Task{
 			Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k), Starts: 1, Back: true, Weight: true,

@@ -16,7 +16,8 @@ func writable(j *workload.Job) error {
 	usual := workload.Loss(j.Framework.Loss)
 	switch {
 	case j.Precision.Low() && !core && j.Framework.Name != "torchtitan":
-		return fmt.Errorf("precision %s: the files for %s train in bf16; megatron's, nemo's and torchtitan's say it", j.Precision,
+		return fmt.Errorf("precision %s: the files for %s train in bf16; megatron's, nemo's and torchtitan's say it",
+			j.Precision,
 			j.Framework.Title)
 	case j.Optimizer != workload.AdamDefault && !(core && j.Optimizer == workload.AdamNarrow):
 		return fmt.Errorf("optimizer=%s: the files for %s do not say it; megatron's and nemo's say optimizer=adam-bf16",

@@ -36,7 +36,7 @@ var (
 	// head is "17:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)": address,
 	// class and its code, maker, number of a device that has no name, name, numbers of both.
 	head = lazyre.
-		New(`^((?:[\da-f]{4,8}:)?[\da-f]{2}:[\da-f]{2}\.[0-7]) (\w[\w /-]{2,40}?)(?: \[([\da-f]{4})\])?: (\S+) ` +
+		New(`^((?:[\da-f]{4,8}:)?[\da-f]{2}:[01][\da-f]\.[0-7]) (\w[\w /-]{2,40}?)(?: \[([\da-f]{4})\])?: (\S+) ` +
 			`.{0,300}?(?:Device ([\da-f]{4}))?(?: \[([^\]:]{2,64})\])?(?: \[([\da-f]{4}):([\da-f]{4})\])?(?: \((?:rev|prog-if) .*)?$`)
 	detail = lazyre.New(`^(?:NUMA node: (\d{1,4})$|Bus: primary=.*, secondary=([\da-f]{2}),|` +
 		`Lnk(Cap|Sta):.*Speed ([\d.]+)GT/s(?: \(\w+\))?, Width x(\d+)|Capabilities: .*(Root Port))`)

@@ -8,18 +8,15 @@ FASTER  = GOGC=400
 
 .PHONY: attack format kernels fill test test-long race lint fuzz schema vuln bench bench-peers fit update dist site grafana debian page-assets browser test-quiet
 
-# All tests, at one package more than there are processors because some only wait, and every fuzz target of a package before
-# its tests, which are linked once for both. CI runs lint, which vets all, before it. What fails beside others has failed: nothing
-# is tried again.
+# All tests, at one package more than there are processors because some only wait. CI runs lint, which vets all, before it. What
+# fails beside others has failed: nothing is tried again, and nothing is drawn at random that another run would not draw.
 JOBS    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RACES   = ./engine ./engine/bench/... ./engine/device ./engine/health ./engine/ranks ./input/nccllog ./internal/shm ./plan
 # What takes longest goes first, so that nothing runs alone at the end.
 LONGEST = ./cmd/busbar ./query ./fleet/bus ./engine ./doctor ./measure ./fleet/hub
-FUZZALL = $(CURDIR)/fuzzall.test
 UNIT    = $(FASTER) $(GO) test -vet=off -ldflags='-s -w' -timeout 60m -p $(JOBS)
 test:
-	@$(GO) build -o $(FUZZALL) ./internal/test/fuzzall
-	$(UNIT) -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' $(LONGEST) ./...
+	$(UNIT) -exec 'env -u GOGC' $(LONGEST) ./...
 
 # What make test does in part, done whole, about an hour: every number of ranks and preset, fits left out one by one, more
 # random calls, more kills, all under the race detector, and fuzzing that is guided by what it reaches.
@@ -45,7 +42,8 @@ lint:
 format:
 	$(GO) run -C tools ./wrap $(OURS)
 
-# Every fuzz target alone, briefly. FUZZ=20s builds them anew to be guided by the code that they reach, and takes long.
+# Every fuzz target alone, before a change of a reader lands: some minutes. FUZZ=20s builds them anew to be guided by the code that
+# they reach, and takes long.
 fuzz:
 	@$(GO) run ./internal/test/fuzzall -time $(FUZZ)
 

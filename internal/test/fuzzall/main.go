@@ -1,35 +1,27 @@
 // Fuzzall runs every fuzz target of the module for a short while, because go test -fuzz takes one target at a time, and
-// links it anew for each. With go test -exec it fuzzes what the tests have linked already, before they run.
+// links it anew for each.
 package main
 
 import (
 	"errors"
 	"flag"
 	"fmt"
-	"go/build"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
-	"syscall"
 )
 
 func main() {
 	// Counts rather than seconds: a deadline that falls into a worker's run makes
 	// go test fail with "context deadline exceeded" though nothing was found.
-	each := flag.String("time", "300x", "how long each target runs, as -fuzztime takes it: 300x, 10s; with go test "+
-		"-exec nothing is no fuzzing")
+	each := flag.String("time", "300x", "how long each target runs, as -fuzztime takes it: 300x, 10s")
 	skip := flag.String("skip", "", "packages to leave out, a regular expression")
 	flag.Parse()
-	do := func() error { return run(*each, *skip) }
-	if flag.NArg() > 0 {
-		do = func() error { return before(flag.Args(), *each) }
-	}
-	if err := do(); err != nil {
+	if err := run(*each, *skip); err != nil {
 		fmt.Fprintln(os.Stderr, "fuzzall:", err)
 		os.Exit(1)
 	}
@@ -137,10 +129,6 @@ func (s *suite) fuzz(file, kept, each string) error {
 	if out, err := exec.Command("go", append(args, s.pkg)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", s.pkg, err, out)
 	}
-	return s.each(file, kept, each)
-}
-
-func (s *suite) each(file, kept, each string) error {
 	var failed []error
 	for _, name := range s.targets {
 		cmd := exec.Command(file, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+each, "-test.parallel=1",
@@ -151,30 +139,4 @@ func (s *suite) each(file, kept, each string) error {
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// before fuzzes the targets of the package in the working directory with its tests' program, and becomes that program.
-func before(tests []string, each string) error {
-	here, err := build.ImportDir(".", 0)
-	if err != nil {
-		return err
-	}
-	s := suite{pkg: here.Name, dir: "."}
-	if err := s.find(append(here.TestGoFiles, here.XTestGoFiles...)); err != nil {
-		return err
-	}
-	if len(s.targets) > 0 && each != "" {
-		dir, err := os.MkdirTemp("", "busbar-fuzz-")
-		if err != nil {
-			return err
-		}
-		err = s.each(tests[0], dir, each)
-		os.RemoveAll(dir)
-		if err != nil {
-			return err
-		}
-	}
-	// What the tests read goes where go test looks for it, or it would not remember that they passed.
-	tests = slices.Insert(tests, 1, "-test.testlogfile="+filepath.Join(filepath.Dir(tests[0]), "testlog.txt"))
-	return syscall.Exec(tests[0], tests, os.Environ())
 }

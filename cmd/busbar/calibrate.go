@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/input/clusterfile"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/outfile"
 	"busbar.dev/measure"
 	"busbar.dev/query"
 	"busbar.dev/report"
@@ -116,6 +117,13 @@ func (c *calibrateCmd) Run(e *env) error {
 	}
 	if err := c.checkOutput(); err != nil {
 		return err
+	}
+	if c.Output != "" && !isStdout(c.Output) { // what is written may be what is read, and somebody else's step would be lost between
+		unlock, err := outfile.Lock(e.ctx, c.Output, func() { c.note(e, c.Output+" is being calibrated by another busbar") })
+		if err != nil {
+			return err
+		}
+		defer unlock()
 	}
 	var doc *query.CalibrateDoc
 	var err error

@@ -4,12 +4,71 @@ package outfile
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 )
+
+// TestLock: of many that read a file, change it and write it none loses another's change, and who was killed while it
+// held the lock holds nobody up.
+func TestLock(t *testing.T) {
+	name := os.Getenv("BUSBAR_TEST_LOCKED")
+	if name != "" { // the process that is killed
+		if _, err := Lock(t.Context(), name, func() {}); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("locked")
+		select {}
+	}
+	name = filepath.Join(t.TempDir(), "site.yaml")
+	killed := exec.Command(os.Args[0], "-test.run=^TestLock$")
+	killed.Env = append(os.Environ(), "BUSBAR_TEST_LOCKED="+name)
+	out, err := killed.StdoutPipe()
+	if err == nil {
+		err = killed.Start()
+	}
+	if err == nil {
+		_, err = io.ReadFull(out, make([]byte, len("locked")))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan bool, 100)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			unlock, err := Lock(t.Context(), name, func() { waits <- true })
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer unlock()
+			data, _ := os.ReadFile(name)
+			n, _ := strconv.Atoi(string(data))
+			var w Writer
+			if err := w.Write(name, func(to io.Writer) error { _, err := fmt.Fprint(to, n+1); return err }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-waits
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	_ = killed.Wait()
+	if data, _ := os.ReadFile(name); string(data) != "20" {
+		t.Errorf("20 changes left %q", data)
+	}
+	if list, _ := os.ReadDir(filepath.Dir(name)); len(list) != 1 {
+		t.Errorf("left behind: %v", list)
+	}
+}
 
 func TestRemoveStale(t *testing.T) {
 	gone := exec.Command("true")

@@ -1,0 +1,51 @@
+package outfile
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"busbar.dev/internal/osdep"
+)
+
+// Lock holds a file for a process that reads it, changes it and writes it again, until unlock: others that lock it wait,
+// and are told so by waits. The lock is a file beside it, for a written file is another one; a killed process holds none.
+func Lock(ctx context.Context, name string, waits func()) (unlock func(), err error) {
+	target, _, through, err := destination(name)
+	if err != nil || through {
+		return func() {}, err
+	}
+	lock := filepath.Join(filepath.Dir(target), ".busbar-lock-"+filepath.Base(target))
+	for told := false; ; {
+		f, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|osdep.NoFollow, 0o666)
+		if err != nil {
+			return nil, CannotWrite(name, err)
+		}
+		_ = f.Chmod(0o666) // of another user too, after this one's was killed
+		busy := osdep.Locked(osdep.Lock(f, false))
+		if !busy && isStill(f, lock) {
+			return func() { os.Remove(lock); f.Close() }, nil
+		}
+		f.Close()
+		if busy && !told {
+			waits()
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// isStill reports that an open file has its name, which one that was locked before may have removed.
+func isStill(f *os.File, name string) bool {
+	a, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(name)
+	return err == nil && os.SameFile(a, b)
+}

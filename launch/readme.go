@@ -56,18 +56,6 @@ var uses = []struct{ name, use, kind string }{
 	{"nccl-table.csv", "the same table for NVIDIA's example plugin", "tuner"},
 }
 
-// Names are those of files that a plan may have and nobody else: not of programs such as train.py, which a user's
-// folder may have too.
-func Names() []string {
-	var list []string
-	for _, u := range uses {
-		if !strings.HasSuffix(u.name, "-") && !strings.HasSuffix(u.name, ".py") && u.name != "model.json" {
-			list = append(list, u.name)
-		}
-	}
-	return list
-}
-
 // Kinds are those of files that a plan on one machine does without: for schedulers, for launchers of several nodes, and
 // plugins for NCCL.
 func Kinds() []string { return []string{"slurm", "kubernetes", "mpi", "elastic", "tuner", "profiler"} }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -17,19 +18,19 @@ import (
 
 // Write writes the files of a plan into a folder: all of them into a folder beside it first, so that a full disk or a
 // kill leaves an earlier plan as it was. A new folder comes by one rename. A folder that is not empty is refused,
-// unless with force: files then take the places of those of the same names, and what an earlier plan left is removed;
-// plan.json goes first and comes last, so that what busbar exec finds is whole.
-func Write(dir string, files []File, left []Left, force bool) error {
+// unless with force: files then take the places of those of the same names, and what an earlier plan wrote is removed
+// where nobody changed it; plan.json goes first and comes last, so that what busbar exec finds is whole.
+func Write(dir string, files []File, force bool) error {
 	named := dir
 	dir = filepath.Clean(dir)
-	list, err := os.ReadDir(dir)
+	there, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return failure.Cannot(err)
 	}
-	fresh := len(list) == 0
+	fresh := len(there) == 0
 	if !fresh && !force {
 		return fmt.Errorf("%s: the folder is not empty (%s); take another, or force it to write over files of the same "+
-			"names", named, list[0].Name())
+			"names", named, there[0].Name())
 	}
 	at := dir
 	if fresh {
@@ -41,6 +42,11 @@ func Write(dir string, files []File, left []Left, force bool) error {
 	removeStaged(at)
 	stage := filepath.Join(at, stagedName+strconv.Itoa(os.Getpid()))
 	defer os.RemoveAll(stage)
+	var list strings.Builder
+	for _, f := range files {
+		fmt.Fprintln(&list, listed(f.Name, []byte(f.Text)))
+	}
+	files = slices.Insert(slices.Clone(files), 0, File{Name: listName, Text: list.String()})
 	for _, f := range files {
 		if err := emitFile(filepath.Join(stage, f.Name), f); err != nil {
 			return err
@@ -53,22 +59,28 @@ func Write(dir string, files []File, left []Left, force bool) error {
 		}
 		return nil
 	}
-	return replacePlan(files, left, dir, stage)
+	return replacePlan(files, dir, stage)
 }
 
+// listName is the file with what was written, as sha256sum checks it.
+const listName = ".busbar-files"
+
+func listed(name string, text []byte) string { return fmt.Sprintf("%x  %s", sha256.Sum256(text), name) }
+
 // replacePlan moves the files of a plan over those of an earlier one.
-func replacePlan(files []File, left []Left, dir, stage string) error {
-	stale := []string{"plan.json"} // what an earlier plan left there would pass for this one's
-	for _, l := range left {
-		stale = append(stale, l.Name)
+func replacePlan(files []File, dir, stage string) error {
+	if err := os.Remove(filepath.Join(dir, "plan.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return failure.Cannot(err)
 	}
-	for _, name := range Names() {
-		if !slices.ContainsFunc(files, func(f File) bool { return f.Name == name }) {
-			stale = append(stale, name)
+	was, _ := os.ReadFile(filepath.Join(dir, listName))
+	for line := range strings.Lines(string(was)) {
+		_, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		path := filepath.Join(dir, name)
+		if data, err := os.ReadFile(path); err != nil || filepath.Base(name) != name ||
+			listed(name, data) != strings.TrimSpace(line) {
+			continue // it is the user's
 		}
-	}
-	for _, name := range stale {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(path); err != nil {
 			return failure.Cannot(err)
 		}
 	}

@@ -148,4 +148,4 @@ func (p *training) detected(ctx context.Context) (*cluster.NodeType, error) {
 }
 
 // Write writes the files of a plan into Dir; see launch.Write.
-func (d *PlanFiles) Write(force bool) error { return launch.Write(d.Dir, d.Texts, d.Left, force) }
+func (d *PlanFiles) Write(force bool) error { return launch.Write(d.Dir, d.Texts, force) }

@@ -14,7 +14,7 @@ import (
 type planCmd struct {
 	common
 	query.Plan
-	Force bool `help:"With --emit: overwrite an earlier plan in the folder and remove its leftover files."`
+	Force bool `help:"With --emit: overwrite an earlier plan in the folder and remove what it wrote and nobody changed."`
 }
 
 // Run plans, writes the files and prints the plans. A search that was interrupted prints what it has.

@@ -45,7 +45,9 @@ type CalibrateDoc struct {
 	Calibration *cluster.Calibration `json:"calibration"`
 	Measured    []calibrate.Measured `json:"measured"`
 
-	By string `json:"by,omitempty"` // what measured, where it was measured now
+	// Step is one step that was measured, where it was that.
+	Step *measuredStep `json:"measured_step,omitempty"`
+	By   string        `json:"by,omitempty"` // what measured, where it was measured now
 
 	// Described is the cluster that was measured, with its calibration.
 	Described *cluster.Document `json:"cluster"`
@@ -466,6 +468,9 @@ func sameChips(name string, its *cluster.Cluster, file string, c *cluster.Cluste
 // chips are the kinds of GPUs that hosts of a cluster have, without the size of their memory.
 func chips(c *cluster.Cluster) []string {
 	var list []string
+	if c == nil {
+		return nil
+	}
 	for _, t := range c.Types {
 		for _, d := range t.Of(cluster.GPU) {
 			if model := t.Devices[d].Model.Value; model != "" {

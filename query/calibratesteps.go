@@ -8,15 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	"busbar.dev/cluster"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/internal/failure"
-	"busbar.dev/internal/stats"
 	"busbar.dev/measure"
 	"busbar.dev/step"
 	"busbar.dev/workload"
@@ -41,12 +38,6 @@ const (
 	mostTrained = 20 * time.Minute
 	mostPrinted = 1 << 20
 )
-
-// stepLine is what the files' programs print of a step, the Trainer's without a loss and among its bars of progress,
-// whose rates count what compiles. The first steps are slower than others.
-var stepLine = regexp.MustCompile(`\bstep \d+: (?:loss [^,\r\n]*, )?([\d.]+) s, `)
-
-const warmSteps = 3
 
 // RunWith trains ten steps of three jobs of every kind: the plan's own, and with a quarter of its micro-batch and of
 // its sequence.
@@ -128,7 +119,8 @@ func (q *CalibrateSteps) train(ctx context.Context, env *Env, job *Job, with mea
 	plan, err := Plan{
 		Cluster: job.Cluster, Layout: job.Layout, Model: job.Model, Framework: job.Framework, Kernels: job.Kernels,
 		Parallel: job.Parallel, Precision: job.Precision, Recompute: job.Recompute, Micro: job.Micro, Seq: job.Seq,
-		Global: job.Global, NCCL: job.NCCL, Emit: dir, Files: []string{"none"}, Top: 1, Pick: 1, Reserve: &reserve,
+		FineTuning: job.FineTuning, Global: job.Global, NCCL: job.NCCL, Emit: dir, Files: []string{"none"}, Top: 1, Pick: 1,
+		Reserve:   &reserve,
 		Objective: "time",
 	}.Run(ctx, quiet)
 	if err != nil {
@@ -158,16 +150,7 @@ func (q *CalibrateSteps) train(ctx context.Context, env *Env, job *Job, with mea
 	same := *job
 	same.Parallel, same.Micro, same.Global = Parallel(x.Parallel.String()), x.Micro, plan.Batch
 	same.Recompute = workload.Recompute(x.Recompute)
-	took := log
-	if steps := stepLine.FindAllSubmatch(printed.Bytes(), -1); len(steps) > 2*warmSteps {
-		var spans []float64
-		for _, m := range steps[warmSteps:] {
-			x, _ := strconv.ParseFloat(string(m[1]), 64)
-			spans = append(spans, x)
-		}
-		took = fmt.Sprintf("%gs", stats.Median(spans))
-	}
-	d, err := Step{Job: same, Took: took}.Run(ctx, quiet)
+	d, err := Step{Job: same, Took: log}.Run(ctx, quiet)
 	if err != nil {
 		return nil, err
 	}

@@ -39,9 +39,9 @@ func trainer(t *testing.T, factor func(kind string, run int) float64) measure.Pr
 			fmt.Fprintln(w, "RuntimeError: no GPU")
 			return errors.New("exit status 1")
 		}
-		loss := "loss 10.5, "
+		name, loss := "step", "loss 10.5, "
 		if strings.HasPrefix(kind, "hf") { // which prints none there
-			loss = ""
+			name, loss = "Trainer step", ""
 		}
 		for i := range 10 {
 			took := step
@@ -51,7 +51,7 @@ func trainer(t *testing.T, factor func(kind string, run int) float64) measure.Pr
 			if loss == "" {
 				fmt.Fprintf(w, " %d%%| | %d/10 [00:09<00:01,  9.99s/it]", 10*i, i)
 			}
-			fmt.Fprintf(w, "step %d: %s%.4f s, %.0f tokens/s, 34.2 GB\n", i+1, loss, took, batch*seq/took)
+			fmt.Fprintf(w, "%s %d: %s%.4f s, %.0f tokens/s, 34.2 GB\n", name, i+1, loss, took, batch*seq/took)
 		}
 		return nil
 	}}

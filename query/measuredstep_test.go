@@ -34,8 +34,9 @@ func TestMeasuredStep(t *testing.T) {
 		t.Errorf("kept is %+v", figure)
 	}
 	file := "site.yaml"
-	text := "nodes: [{count: 2, type: dgx-h100}]\ncalibration: {figures: [{name: \"" + figure.Name + "\", value: 1.2}]}\n"
-	site := Env{Files: fstest.MapFS{file: {Data: []byte(text)}}}
+	described := "nodes: [{count: 2, type: dgx-h100}]\ncalibration: {figures: [{name: \"" + figure.Name +
+		"\", value: 1.2}]}\n"
+	site := Env{Files: fstest.MapFS{file: {Data: []byte(described)}}}
 	job.Cluster = file
 	now, err := Step{Job: job}.Run(t.Context(), site)
 	if err != nil {
@@ -47,7 +48,7 @@ func TestMeasuredStep(t *testing.T) {
 	job.Cluster = "dgx-h100:2"
 	// A log is as good as a time, where it is of the job that is described.
 	want := 1.1 * was.Step.Seconds()
-	text = ""
+	text := ""
 	for i := range 12 {
 		rate := float64(was.Job.Global) * float64(was.Job.Seq) / want
 		text += fmt.Sprintf("step %d: loss 10.58, %.3f s, %.0f tokens/s, 34.2 GB\n", i+1, want, rate)
@@ -59,12 +60,40 @@ func TestMeasuredStep(t *testing.T) {
 	if got := d.Measured.Step.Seconds(); math.Abs(got/want-1) > 1e-2 {
 		t.Errorf("by its log a step took %g s, want %g", got, want)
 	}
-	empty := Env{Files: fstest.MapFS{"train.log": {Data: []byte("no training\n")}}}
-	if _, err := (Step{Job: job, Took: "train.log"}).Run(t.Context(), empty); err == nil ||
-		!strings.Contains(err.Error(), "how fast a training went") {
-		t.Errorf("a log without steps: %v", err)
+	// What a log says of its job is what was asked; samples/s are a step's time where the batch is known.
+	said := "llama3-8b on NVIDIA H100 80GB HBM3: world size 16, tensor parallel size 1, num_layers 32, hidden_size 4096\n"
+	rates := strings.Repeat(fmt.Sprintf("step: loss 1.5, %.4f samples/s\n", float64(was.Job.Global)/want), 5)
+	for log, refused := range map[string]string{
+		text + said: "", rates: "", "no training\n": "how fast a training went",
+		text + strings.Replace(said, "16", "8", 1):            "the log says gpus=8, the job has 16",
+		text + strings.Replace(said, "size 1,", "size 4,", 1): "the log says tp=4, the job has 1",
+		text + strings.Replace(said, "32", "80", 1):           "the log says layers=80, the job has 32",
+		text + strings.Replace(said, "H100", "A100-SXM4", 1):  "has h100",
+		text + "global_batch_size: 3, world size 16\n":        "the log says global_batch=3, the job has ",
+	} {
+		env := Env{Files: fstest.MapFS{"train.log": {Data: []byte(log)}}}
+		d, err := (Step{Job: job, Took: "train.log"}).Run(t.Context(), env)
+		switch {
+		case refused != "" && (err == nil || !strings.Contains(err.Error(), refused)):
+			t.Errorf("%v; expected %s", err, refused)
+		case refused == "" && err != nil:
+			t.Error(err)
+		case refused == "" && math.Abs(d.Measured.Step.Seconds()/want-1) > 1e-2:
+			t.Errorf("a step took %v, want %g s", d.Measured.Step, want)
+		}
 	}
-	for _, took := range []string{"50us", "1h", "fast", "6"} {
+	// What was calibrated before moves no bound: three times as long and then three times again is another job.
+	site.Files.(fstest.MapFS)[file].Data = []byte(strings.Replace(described, "1.2", "3", 1))
+	job.Cluster = file
+	_, err = (Step{Job: job, Took: (was.Step * 3).String()}).Run(t.Context(), site)
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err = (Step{Job: job, Took: (was.Step * 6).String()}).Run(t.Context(), site); err == nil {
+		t.Error("six times the uncalibrated prediction is kept")
+	}
+	job.Cluster = "dgx-h100:2"
+	for _, took := range []string{"50us", "1h", "fast", "6", "nosuch.log"} {
 		if _, err := (Step{Job: job, Took: took}).Run(t.Context(), Env{}); err == nil ||
 			!strings.Contains(err.Error(), "--step") {
 			t.Errorf("a step of %s: %v", took, err)

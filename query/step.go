@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/calibrate/truth"
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/input/trainlog"
 	"busbar.dev/internal/failure"
 	"busbar.dev/predict"
 	"busbar.dev/step"
@@ -50,11 +53,15 @@ type StepDoc struct {
 	Noted
 }
 
-// measuredStep is one step of the user's own beside its prediction.
+// measuredStep is one step of the user's own beside its prediction, and what the cluster's calibration makes of it.
 type measuredStep struct {
 	Step      unit.Span `json:"step_s"`
-	Predicted unit.Span `json:"predicted_s"`
-	Kind      string    `json:"kind"` // of jobs that are taken to be as far off
+	Predicted unit.Span `json:"predicted_s"` // without calibration
+	Off       float64   `json:"off"`         // so many times as long
+	Kind      string    `json:"kind"`        // of jobs that are taken to be as far off
+	Factor    float64   `json:"factor"`      // that predictions of a job with the same share of communication now have
+	Was       float64   `json:"margin_was"`
+	Margin    float64   `json:"margin"`
 }
 
 // StepRow is the step on one layout.
@@ -308,49 +315,83 @@ func tookStep(ctx context.Context, env *Env, p *pricedStep, text string) (unit.S
 		return took, nil
 	}
 	if _, err := fs.Stat(env.files(), text); err != nil {
-		return 0, fmt.Errorf("--step %w, or the log of a training", failed)
+		return 0, fmt.Errorf("--step %s: no such file, and no time; expected the log of a training, or a time such as 5.9s",
+			text)
 	}
 	set, err := (&Doctor{Sources: []string{text}}).read(ctx, env)
 	if err != nil {
 		return 0, fmt.Errorf("--step %s: %w", text, err)
 	}
 	t := set.Training
-	tokens := float64(p.job.GlobalBatch) * float64(p.job.Seq)
-	switch {
-	case t == nil || t.Bar || t.Lines == 0:
+	if t == nil || t.Bar || t.Lines == 0 {
 		return 0, fmt.Errorf("--step %s: no line says how fast a training went; expected its log, or a time such as 5.9s",
 			text)
-	case t.Batch > 0 && int64(t.Batch) != p.job.GlobalBatch, t.Sequence > 0 && int64(t.Sequence) != p.job.Seq:
-		return 0, fmt.Errorf("--step %s: the log is of %d sequences of %d tokens a step, the job of %d of %d; expected "+
-			"--global-batch and --seq of the log", text, t.Batch, t.Sequence, p.job.GlobalBatch, p.job.Seq)
+	}
+	if other := p.otherThan(set); len(other) > 0 {
+		return 0, fmt.Errorf("--step %s is of another job than was described: %s; expected the log of that job, or flags "+
+			"that describe the log's", text, strings.Join(other, "; "))
+	}
+	tokens := float64(p.job.GlobalBatch) * float64(p.job.Seq)
+	switch {
 	case t.Step != nil:
 		return unit.Span(t.Step.Median), nil
 	case t.Tokens > 0:
 		return unit.Span(tokens / t.Tokens), nil
 	case t.PerGPU > 0:
 		return unit.Span(tokens / t.PerGPU / float64(p.Ranks)), nil
+	case t.Samples > 0:
+		return unit.Span(float64(p.job.GlobalBatch) / t.Samples), nil
 	}
-	return 0, fmt.Errorf("--step %s: the log says neither how long steps take nor tokens/s", text)
+	return 0, fmt.Errorf("--step %s: the log says neither how long steps take nor tokens/s or samples/s; expected "+
+		"a time such as 5.9s", text)
+}
+
+// otherThan is what a log says of its job that is otherwise in the one that was priced.
+func (p *pricedStep) otherThan(set *evidence.Set) []string {
+	t, j, s := set.Training, p.job, p.job.Split
+	job := trainlog.Facts{
+		World: p.Ranks, DP: s.DP, TP: s.TP, PP: s.PP, CP: s.CP, Batch: int(j.GlobalBatch), Micro: int(j.MicroBatch),
+		Sequence: int(j.Seq), Layers: int(j.Model.Dims.Layers), Hidden: int(j.Model.Dims.Hidden),
+	}
+	if t.World*s.PP == p.Ranks { // stages count those of their own
+		job.World = t.World
+	}
+	other, said := t.Against(job), t.GPU
+	if list := append(chips(set.Cluster), ""); said == "" {
+		said = list[0]
+	}
+	if has := chips(p.cluster); said != "" && len(has) > 0 && !slices.Contains(has, truth.Chip(said)) {
+		other = append(other, fmt.Sprintf("the log says %s, the cluster (-c) has %s", said, strings.Join(has, ", ")))
+	}
+	return other
 }
 
 // keep keeps a measured step with the cluster, in the place of an earlier one of such jobs, beside those with another
-// share of exposed communication. One that is further off
-// than any prediction says that another job was measured than was described.
+// share of exposed communication. One that is further off than any prediction, whatever was calibrated before, says
+// that another job was measured than was described.
 func (d *StepDoc) keep(env *Env, p *pricedStep, took unit.Span, text string) error {
-	if off := float64(took / p.Step); !(off > 1.0/mostOff && off < mostOff) {
+	own := p.tasks.Took(p.gpu, p.Result, took, "one measured step of "+p.job.Model.Name+", layout "+p.layout)
+	predicted := took / unit.Span(own.Value)
+	if !(own.Value > 1.0/mostOff && own.Value < mostOff) {
 		return fmt.Errorf("--step %s: %.3g times as long as predicted (%s); expected a step of the job that is described, "+
-			"within %d times: check --global-batch, --parallel and --framework", text, off, p.Step.Short(), mostOff)
+			"within %d times: check --global-batch, --parallel and --framework", text, own.Value, predicted.Short(), mostOff)
 	}
 	cl := *p.cluster
-	own := p.tasks.Took(p.gpu, p.Result, took, "one measured step of "+p.job.Model.Name+", layout "+p.layout)
 	cl.Calibration = withFigures(cl.Calibration, own)
-	d.Measured, d.Described = &measuredStep{took, p.Step, step.Kind(p.job, p.model)}, cl.Document()
 	now, err := gpuOn(&cl, p.model)
-	if err == nil && !now.HasMeasured(p.job) {
+	if err != nil {
+		return err
+	}
+	d.Described, d.Measured = cl.Document(), &measuredStep{
+		Step: took, Predicted: predicted, Off: own.Value, Kind: step.Kind(p.job, p.model),
+		Factor: now.Measured(p.job, float64(p.Exposed/p.Step)),
+		Was:    step.Margin(p.job, p.model), Margin: now.Margin(p.job),
+	}
+	if !now.HasMeasured(p.job) {
 		env.note("measured steps of " + d.Measured.Kind + " predict each other no better than none does: they change no " +
 			"prediction")
 	}
-	return err
+	return nil
 }
 
 // withFigures is a calibration with figures in the place of those of their names.

@@ -21,6 +21,15 @@ func Calibrate(p *Page, d *query.CalibrateDoc, file string) {
 		p.printf("%s\n\n", calibratedBy(d.Measured))
 		fitted(p, d)
 	}
+	if s := d.Step; s != nil {
+		p.printf("measured %s a step, predicted %s without calibration: %.2f times as long\n", s.Step.Short(),
+			s.Predicted.Short(), s.Off)
+		p.printf("kept for %s: such a job is now predicted ×%.2f, its bar goes from ×%.2f to ×%.2f\n", s.Kind, s.Factor,
+			s.Was, s.Margin)
+		p.printf("step and plan apply it to jobs of this framework, kernels, model family and precision on this cluster, " +
+			"of " +
+			"any batch and degrees; to others nothing\n")
+	}
 	switch {
 	case !d.Better && (len(d.Refused) > 0 || d.By != "" && len(d.Measured) == 0):
 		p.printf("nothing was written\n")

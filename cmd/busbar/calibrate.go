@@ -45,6 +45,7 @@ type measuredJob struct {
 	Precision workload.Precision `placeholder:"KIND" help:"With --step: precision."`
 	Recompute workload.Recompute `placeholder:"MODE" help:"With --step: activation recomputation."`
 	Kernels   workload.Kernels   `placeholder:"KIND" help:"With --step: kernels between matrix products."`
+	LoRA      string             `name:"lora" placeholder:"rank=16,…" help:"With --step: LoRA adapters."`
 }
 
 // measured is the cluster with the measured step of a job.
@@ -60,9 +61,7 @@ func (c *calibrateCmd) measured(e *env) (*query.CalibrateDoc, error) {
 	if m == nil {
 		return nil, errors.New(doc.Rows[0].Bottleneck.Text)
 	}
-	c.say(e, "measured %s, predicted %s: most of that is expected of steps of %s", m.Step.Short(), m.Predicted.Short(),
-		m.Kind)
-	return &query.CalibrateDoc{Better: true, Described: doc.Described}, nil
+	return &query.CalibrateDoc{Better: true, Step: m, Described: doc.Described, Noted: doc.Noted}, nil
 }
 
 // job is the one that is described.
@@ -72,7 +71,7 @@ func (c *calibrateCmd) job() query.Job {
 		Cluster: c.Cluster, Layout: c.Layout, Devices: c.Devices, Model: j.Model, Parallel: j.Parallel,
 		Framework: j.Framework,
 		Global:    j.Global, Micro: j.Micro, Seq: j.Seq, Precision: j.Precision, Recompute: j.Recompute, Kernels: j.Kernels,
-		NCCL: c.NCCL,
+		NCCL: c.NCCL, FineTuning: query.FineTuning{LoRA: j.LoRA},
 	}
 }
 
@@ -118,7 +117,8 @@ func (c *calibrateCmd) Run(e *env) error {
 	if err := c.checkOutput(); err != nil {
 		return err
 	}
-	if c.Output != "" && !isStdout(c.Output) { // what is written may be what is read, and somebody else's step would be lost between
+	// what is written may be what is read, and somebody else's step would be lost between
+	if c.Output != "" && !isStdout(c.Output) {
 		unlock, err := outfile.Lock(e.ctx, c.Output, func() { c.note(e, c.Output+" is being calibrated by another busbar") })
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"busbar.dev/internal/alike"
 	"busbar.dev/internal/csvtable"
 	"busbar.dev/internal/keywords"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/stats"
 )
 
@@ -52,6 +53,8 @@ type Run struct {
 	// again, where torchtitan says it.
 	Memory  float64 `json:"memory_share,omitempty"`
 	Retries float64 `json:"allocation_retries,omitempty"`
+
+	GPU string `json:"gpu,omitempty"` // by its name
 	Facts
 }
 
@@ -66,6 +69,7 @@ type Spread struct {
 // Log collects the lines of one log.
 type Log struct {
 	facts      Facts
+	gpu        string
 	framework  string
 	lines      []Line
 	stride     int // so many lines are passed over after one
@@ -119,10 +123,21 @@ var words = sync.OnceValue(func() (by struct {
 	return by
 })
 
+// gpuName is how torchtitan and the programs of a plan name the GPU.
+var gpuName = lazyre.New(`(?: on |CUDA capacity: )(NVIDIA .+?)(?: with |: )`)
+
 // Take adds a line, and returns what it says; false where that is nothing of a step or the job.
 func (g *Log) Take(text string) (Line, bool) {
 	if g.taken++; g.taken%(g.stride+1) != 0 && !strings.Contains(text, "ank") { // a rank's times all count
 		return Line{Number: -1, Rank: -1}, true
+	}
+	if strings.Contains(text, "NVIDIA ") {
+		if m := gpuName.FindStringSubmatch(text); m != nil {
+			g.gpu = m[1]
+		}
+	}
+	if at := strings.Index(text, "Trainer step "); at > 0 { // behind a bar without an end, whose rate counts what compiles
+		text = text[at:]
 	}
 	l, ok := g.parse(text)
 	if !ok || l.prints == "-" {
@@ -131,7 +146,7 @@ func (g *Log) Take(text string) (Line, bool) {
 	g.framework = cmp.Or(g.framework, l.prints)
 	g.facts.join(l.Facts)
 	g.trains = g.trains || l.Trains
-	g.numbered = g.numbered || l.Trains && l.Number >= 0 && !l.bar
+	g.numbered = g.numbered || (l.Trains || l.prints == huggingFace) && l.Number >= 0 && !l.bar
 	if l.Skipped >= 0 && l.Number >= 0 {
 		if g.counts[1] = l; g.counts[0].Number == 0 {
 			g.counts[0] = l
@@ -181,7 +196,7 @@ func (l *Line) rated() bool { return l.Seconds > 0 || l.Rates != Rates{} }
 func (g *Log) keep(l Line) {
 	for i := range min(len(g.lines), 4) {
 		if last := &g.lines[len(g.lines)-1-i]; last.Number == l.Number {
-			if last.Seconds == 0 && l.Seconds > 0 && !l.bar {
+			if !l.bar && (last.bar || last.Seconds == 0 && l.Seconds > 0) {
 				*last, l = l, *last
 			}
 			for i, to := range last.Rates.list() {
@@ -231,7 +246,7 @@ func (g *Log) Run() *Run {
 	}
 	r := &Run{
 		Bar: !known, Framework: g.framework, Of: of, Facts: g.facts, ScaleFell: g.scale > 1 && g.scaled == 1,
-		Memory: g.memory, Retries: g.retries,
+		Memory: g.memory, Retries: g.retries, GPU: g.gpu,
 		Skipped: int(g.counts[1].Skipped - g.counts[0].Skipped), SkippedOf: g.counts[1].Number - g.counts[0].Number,
 	}
 	if g.nans > 1 || g.nans > 0 && g.nan == "loss" {

@@ -9,6 +9,7 @@ package trainlog
 import (
 	"cmp"
 	_ "embed" // for the names
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,13 +64,17 @@ type Facts struct {
 	Batch    int `json:"global_batch,omitempty"`
 	Micro    int `json:"micro_batch,omitempty"`
 	Sequence int `json:"seq,omitempty"`
+	Layers   int `json:"layers,omitempty"`
+	Hidden   int `json:"hidden,omitempty"`
 }
 
 // factNames are those of the fields in names.csv.
-var factNames = strings.Fields("gpus dp tp pp cp global_batch micro_batch seq")
+var factNames = strings.Fields("gpus dp tp pp cp global_batch micro_batch seq layers hidden")
 
 func (f *Facts) list() []*int {
-	return []*int{&f.World, &f.DP, &f.TP, &f.PP, &f.CP, &f.Batch, &f.Micro, &f.Sequence}
+	return []*int{
+		&f.World, &f.DP, &f.TP, &f.PP, &f.CP, &f.Batch, &f.Micro, &f.Sequence, &f.Layers, &f.Hidden,
+	}
 }
 
 // join keeps what was said last, and of GPUs the most: stages of a pipeline count those of their own.
@@ -84,12 +89,22 @@ func (f *Facts) join(from Facts) {
 	f.World = most
 }
 
+// Against is what a log says that is otherwise in a job, as far as both say it.
+func (f *Facts) Against(job Facts) (other []string) {
+	for i, v := range f.list() {
+		if has := *job.list()[i]; *v > 0 && has > 0 && *v != has {
+			other = append(other, fmt.Sprintf("the log says %s=%d, the job has %d", factNames[i], *v, has))
+		}
+	}
+	return other
+}
+
 // Words are those of which one is in every line that Parse is to be asked about.
 const Words = "loss|tok/s|tokens/s|tokens_per_sec|it/s|s/it|samples/s|samplespersec|samples_per_sec|samples per " +
 	"sec|mfu|" +
 	"step_timing|step time|step_time|steptime|iteration time|iter time|iter_time|batch time|batch_time|step took|" +
 	"allocation retries|skipped=|trl:|[step=|[batch=|batches_per_sec|world size|world_size|parallel " +
-	"size|parallel_size|seq_length"
+	"size|parallel_size|seq_length|n_layers|num_layers|hidden_size|hidden_layers|train batch size|cuda capacity"
 
 // setter takes a number with its unit; false where it cannot be what the name says.
 type setter func(l *Line, v float64, unit string) bool

@@ -56,6 +56,17 @@ var logs = []struct {
 		return fmt.Sprintf("{'loss': 0.9, 'learning_rate': 2e-05, 'tokens_per_second_per_gpu': 1834.5, 'epoch': 0.3}\n"+
 			"  3%%|▎         | %d/3120 [05:%02d<2:45:17,  3.20s/it]", i, i)
 	}, Run{Of: 3120, Step: &Spread{Median: 3.2}}},
+	{"the Trainer's files of a plan", "Hugging Face Trainer", func(i int) string {
+		begin := "llama3-8b on NVIDIA H100 80GB HBM3: world size 16, global batch size 128, num_layers 32, hidden_size 4096\n"
+		if i > 1 {
+			begin = ""
+		}
+		return begin + fmt.Sprintf(" %d%%|█         | %d/30 [00:%02d<01:00,  9.9s/it]Trainer step %d: %s s, 169125 "+
+			"tokens/s, 54.1 GB\n %d%%|█         | %d/30 [00:%02d<01:00,  9.9s/it]", i-1, i-1, i-1, i,
+			slowFirst(i, "16.2", "6.2"), i, i, i)
+	}, Run{
+		Rates: Rates{Tokens: 169125}, Facts: Facts{World: 16, Batch: 128, Layers: 32, Hidden: 4096},
+	}},
 	{"Lightning", "Lightning", func(i int) string {
 		return fmt.Sprintf("Epoch 0:  %d%%|█         | %d/1563 [00:%02d<07:30, 2.00it/s, v_num=3, train_loss=2.31]", i, i,
 			i)

@@ -9,8 +9,9 @@ import (
 	"busbar.dev/internal/osdep"
 )
 
-// Lock holds a file for a process that reads it, changes it and writes it again, until unlock: others that lock it wait,
-// and are told so by waits. The lock is a file beside it, for a written file is another one; a killed process holds none.
+// Lock holds a file for a process that reads it, changes it and writes it again, until unlock: others that lock it
+// wait, and are told so by waits. The lock is a file beside it, for a written file is another one; a killed process
+// holds none.
 func Lock(ctx context.Context, name string, waits func()) (unlock func(), err error) {
 	target, _, through, err := destination(name)
 	if err != nil || through {

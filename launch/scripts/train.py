@@ -237,7 +237,7 @@ def main():
     scaler = torch.amp.GradScaler(device.type, enabled=DTYPE == torch.float16)  # small gradients are none in 16 bits
     first = resume(m, optimizer)
     if rank == 0:
-        print("%d ranks, from step %d" % (world, first), flush=True)
+        begins(world, first)
     for step in range(first, STEPS):
         began = time.perf_counter()
         for group in optimizer.param_groups:
@@ -277,7 +277,7 @@ def deepspeed_steps(engine, data, rank):
         _, state = engine.load_checkpoint(SAVE)
         first = (state or {}).get("step", 0)
     if rank == 0:
-        print("%d ranks, from step %d" % (dist.get_world_size(), first), flush=True)
+        begins(dist.get_world_size(), first)
     for step in range(first, STEPS):
         began, total = time.perf_counter(), 0.0
         for group in engine.optimizer.param_groups:
@@ -294,6 +294,12 @@ def deepspeed_steps(engine, data, rank):
         report(step, total, began, rank)
         if stop:
             raise SystemExit(75 if SAVE else 143)
+
+
+def begins(world, first):
+    gpu, d = torch.cuda.get_device_name() if CUDA else "CPU", JOB["dims"]
+    print("%s on %s: world size %d, tensor parallel size %d, global batch size %d, micro batch size %d, sequence length %d, num_layers %d, hidden_size %d; from step %d"
+          % (JOB["model"], gpu, world, SPLIT["tp"], JOB["global_batch"], JOB["micro_batch"], JOB["seq"], d.get("layers", 0), d.get("hidden", 0), first), flush=True)
 
 
 def report(step, loss, began, rank):

@@ -32,6 +32,11 @@ class MadeUp(torch.utils.data.Dataset):
 class Meter(TrainerCallback):
     """Says of every step what the plan predicted of it: how long it took and the memory it needed."""
 
+    def on_train_begin(self, args, state, control, **_):
+        if state.is_world_process_zero:
+            gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+            print("%s on %s: world size %d, global batch size %d, micro batch size %d, sequence length %d, num_layers %d, hidden_size %d" % (JOB["model"], gpu, args.world_size, JOB["global_batch"], args.per_device_train_batch_size, JOB["seq"], JOB["dims"].get("layers", 0), JOB["dims"].get("hidden", 0)), flush=True)
+
     def on_step_begin(self, args, state, control, **_):
         self.began = time.perf_counter()
 
@@ -40,7 +45,7 @@ class Meter(TrainerCallback):
             torch.cuda.synchronize()
         if state.is_world_process_zero:
             took, memory = time.perf_counter() - self.began, torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_available() else 0
-            print("step %d: %.3f s, %.0f tokens/s, %.1f GB" % (state.global_step, took, JOB["global_batch"] * JOB["seq"] / took, memory), flush=True)
+            print("Trainer step %d: %.3f s, %.0f tokens/s, %.1f GB" % (state.global_step, took, JOB["global_batch"] * JOB["seq"] / took, memory), flush=True)
 
 
 def texts():

@@ -24,11 +24,12 @@ func Calibrate(p *Page, d *query.CalibrateDoc, file string) {
 	if s := d.Step; s != nil {
 		p.printf("measured %s a step, predicted %s without calibration: %.2f times as long\n", s.Step.Short(),
 			s.Predicted.Short(), s.Off)
-		p.printf("kept for %s: such a job is now predicted ×%.2f, its bar goes from ×%.2f to ×%.2f\n", s.Kind, s.Factor,
+		p.printf("it holds for %s: such a job is then predicted ×%.2f, its bar goes from ×%.2f to ×%.2f\n", s.Kind,
+			s.Factor,
 			s.Was, s.Margin)
 		p.printf("step and plan apply it to jobs of this framework, kernels, model family and precision on this cluster, " +
 			"of " +
-			"any batch and degrees; to others nothing\n")
+			"any batch and degrees; other jobs stay as they are\n")
 	}
 	switch {
 	case !d.Better && (len(d.Refused) > 0 || d.By != "" && len(d.Measured) == 0):

@@ -121,28 +121,3 @@ func (q *Query) Tune(p *Plan) (*Tuned, error) {
 	}
 	return &Tuned{r.Step, f.Choices()}, nil
 }
-
-// Reprice prices plans again with the rates of the network that are only assumed so many times as
-// high, and returns the values of the objective that they then have; nil where none is assumed.
-func (q *Query) Reprice(plans []Plan, factor float64) ([]float64, error) {
-	c, ok := step.FasterAssumed(q.Cluster, factor)
-	if !ok {
-		return nil, nil
-	}
-	fabrics := map[int]*step.Fabric{}
-	values := make([]float64, len(plans))
-	for i := range plans {
-		split := plans[i].Job.Split
-		f := fabrics[split.Ranks()]
-		if f == nil {
-			f = q.fabricOn(c, q.Layout[:split.Ranks()], split)
-			fabrics[split.Ranks()] = f
-		}
-		r, err := step.Prepare(&plans[i].Job, f.With(split)).Price(q.GPU)
-		if err != nil {
-			return nil, err
-		}
-		values[i] = q.Objective.Value(r)
-	}
-	return values, nil
-}

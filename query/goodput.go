@@ -85,7 +85,7 @@ func (q Goodput) Run(ctx context.Context, env Env) (doc *GoodputDoc, err error) 
 	if err := unused(&q.Job, p); err != nil {
 		return nil, err
 	}
-	if err := p.noteFork(&env, q.Devices != ""); err != nil {
+	if err := p.noteDoubts(&env, q.Devices != ""); err != nil {
 		return nil, err
 	}
 	nodes := len(p.tasks.Hosts())

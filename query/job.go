@@ -244,7 +244,7 @@ func (t *training) filled(at jobSite) (*pricedStep, error) {
 			return math.Inf(1), "does not fit", nil
 		}
 		steps[f] = p
-		return p.Step.Seconds(), "", nil
+		return p.Step.Seconds() / p.gpu.Measured(j, float64(p.Exposed/p.Step)), "", nil // as predicted, as others are
 	})
 	switch {
 	case err != nil:
@@ -319,8 +319,8 @@ func (p *pricedStep) summary() workload.Summary {
 // limit is what the step is bounded by.
 func (p *pricedStep) limit() step.Limit { return p.Limit(p.job) }
 
-// fits reports whether the GPUs have the memory.
-func (p *pricedStep) fits() bool { return step.Fits(p.Memory, p.model.Memory) >= step.Likely }
+// fits reports whether the GPUs have the memory, by the rule of the search.
+func (p *pricedStep) fits() bool { return p.Memory.Total() <= step.Room(p.model.Memory, step.Reserve) }
 
 // ranksOfFirst is how many ranks the first host of a layout has.
 func ranksOfFirst(l nccl.Layout) int {
@@ -446,8 +446,8 @@ func readFramework(env *Env, word string) (*workload.Framework, error) {
 	switch name, _, _ := strings.Cut(f.ID, "@"); {
 	case f.Other:
 		env.note(fmt.Sprintf("--framework %.60s is not known: taken as %s, with an error bar of twice", word, name))
-	case !strings.Contains(strings.ToLower(word), name):
-		env.note(fmt.Sprintf("--framework %.60s is taken as %s", word, name))
+	case !strings.EqualFold(strings.Split(word, "@")[0], name):
+		env.note(fmt.Sprintf("--framework %.60s is taken as %s: %s", word, name, f.Title))
 	}
 	return f, nil
 }

@@ -45,6 +45,17 @@ func TestMeasuredStep(t *testing.T) {
 	if r := now.Rows[0]; r.Step <= was.Step || r.Margin >= was.Margin || !strings.Contains(r.MarginFrom, m.Kind) {
 		t.Errorf("%v ×%.2f from %s, was %v ×%.2f", r.Step, r.Margin, r.MarginFrom, was.Step, was.Margin)
 	}
+	if !strings.Contains(strings.Join(now.Notes, "\n"), "1 measured step of "+m.Kind+": 1.") {
+		t.Errorf("nothing says what the measured step changes: %q", now.Notes)
+	}
+	job.Framework, job.Parallel = "deepspeed", ""
+	if now, err = (Step{Job: job}).Run(t.Context(), site); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(now.Notes, "\n"), "do not apply to deepspeed") {
+		t.Errorf("nothing says that the measured step is of another kind: %q", now.Notes)
+	}
+	job.Framework, job.Parallel = "fsdp", "zero=3"
 	job.Cluster = "dgx-h100:2"
 	// A log is as good as a time, where it is of the job that is described.
 	want := 1.1 * was.Step.Seconds()
@@ -97,6 +108,37 @@ func TestMeasuredStep(t *testing.T) {
 		if _, err := (Step{Job: job, Took: took}).Run(t.Context(), Env{}); err == nil ||
 			!strings.Contains(err.Error(), "--step") {
 			t.Errorf("a step of %s: %v", took, err)
+		}
+	}
+}
+
+// TestMeasuredAlike: a step that one framework's jobs were measured by does not choose another framework, nor does it
+// make others look faster.
+func TestMeasuredAlike(t *testing.T) {
+	figure := "step.measured fsdp, compiled kernels, dense llama, bf16, 2% exposed"
+	for _, q := range []Plan{{Model: "llama3-8b"}, {Model: "llama3-8b", Framework: "fsdp"}} {
+		var plans []*PlanDoc
+		for _, times := range []string{"1", "2"} {
+			q.Cluster = "site.yaml"
+			d, err := q.Run(t.Context(), Env{Files: fstest.MapFS{q.Cluster: {
+				Data: []byte(
+					"nodes: [{count: 2, type: dgx-h100}]\ncalibration: {figures: [{name: \"" + figure + "\", value: " + times +
+						"}]}\n"),
+			}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			plans = append(plans, d)
+		}
+		plain, slow := plans[0], plans[1]
+		if plain.Framework != slow.Framework || !strings.HasPrefix(slow.Framework, "fsdp@") {
+			t.Errorf("%s, and %s where steps by fsdp took longer than predicted", plain.Framework, slow.Framework)
+		}
+		if times := float64(slow.Plans[0].Step / plain.Plans[0].Step); times < 1.5 {
+			t.Errorf("the first plan takes %.2f times as long where steps took twice as long", times)
+		}
+		if len(plain.Others) != len(slow.Others) {
+			t.Errorf("other frameworks %+v, and %+v where steps by fsdp took longer", plain.Others, slow.Others)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	if count == 0 {
 		return nil, fmt.Errorf("%s does not say how fast its NICs are; give --nic", t.cluster.Name)
 	}
-	if err := now.noteFork(&env, q.Devices != ""); err != nil {
+	if err := now.noteDoubts(&env, q.Devices != ""); err != nil {
 		return nil, err
 	}
 	waits, _ := now.tasks.Fabric().NetworkWait(now.Result)

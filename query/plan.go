@@ -113,10 +113,8 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 	d := x.document()
 	env.note(d.Plans[0].Row.mfuNote()...)
 	first := x.steps[0]
-	if env.noteCalibrated(first.cluster); first.gpu.HasMeasured(first.job) {
-		env.note("steps are calibrated by " + first.marginSource())
-	}
-	if err := first.noteFork(&env, false); err != nil {
+	first.noteCalibrated(&env)
+	if err := first.noteDoubts(&env, false); err != nil {
 		return nil, err
 	}
 	if q.Emit != "" {
@@ -255,7 +253,7 @@ type PlanDoc struct {
 	Others     []planOther     `json:"other_frameworks,omitempty"`
 	Bound      float64         `json:"bound"`                 // the least value of the objective that anything else could have
 	Gap        float64         `json:"gap"`                   // how much better than the first that would be
-	Holds      string          `json:"sensitivity,omitempty"` // whether the order depends on figures that are only assumed
+	Holds      string          `json:"sensitivity,omitempty"` // the figures that are only assumed, on which the order may depend
 	Hosts      *plan.RankOrder `json:"hosts,omitempty"`
 	Plans      []PlanRow       `json:"plans"` // the best first
 	Tie        *planTie        `json:"tie,omitempty"`
@@ -312,13 +310,16 @@ func (x *planned) document() *PlanDoc {
 	d := &PlanDoc{
 		Cluster: q.Cluster.Name, GPUs: q.Spaces[0].Ranks,
 		Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Failed: a.Failed,
-		Complete: a.Whole, Objective: x.goal.Name, Bound: a.Bound, Gap: x.gap(), Holds: x.holds, Plans: []PlanRow{},
+		Complete: a.Whole, Objective: x.goal.Name, Bound: a.Bound, Gap: x.gap(), Plans: []PlanRow{},
 		Goal: x.goal, Job: x.steps[0].summary(), Spaces: len(q.Spaces), PerNode: q.Spaces[0].Node,
 		GPU: q.GPU.Model.Title, Mixed: x.mixed, Nearby: x.nearby, Tuner: q.Tuned, Memory: q.HostMemory,
 		MemFrom: x.hostMemory, Batch: q.Spaces[0].Base.GlobalBatch / x.pairs(),
 	}
 	if a.Err != nil {
 		d.Error = a.Err.Error()
+	}
+	if list := assumedRates(q.Cluster, false); len(list) > 0 {
+		d.Holds = "assumed: " + strings.Join(list, "; ")
 	}
 	if base := &q.Spaces[0].Base; x.Global == 0 && !base.Model.Pictures() {
 		d.BatchRule = workload.DefaultBatchRule
@@ -391,7 +392,7 @@ func (x *planned) gap() float64 {
 	if x.answer.Bound <= 0 {
 		return 0
 	}
-	return max(0, x.fastest()/x.answer.Bound-1)
+	return max(0, x.quick.Value/x.answer.Bound-1)
 }
 
 // why says what limits the best plan, and what the others lose against it.
@@ -445,16 +446,19 @@ func (x *planned) command(p *pricedStep) string {
 	if j.Compresses() {
 		q.Compress = j.Compress
 	}
-	line := ShellLine(CommandLine([]string{"step"}, q))
-	return strings.Replace(line, " --layout ", " -l ", 1) // as people write it
+	return asWritten(CommandLine([]string{"step"}, q))
 }
 
 // checkCommand is busbar doctor for the log of a plan's first steps, of the same job.
 func (x *planned) checkCommand(p *pricedStep) string {
 	q := x.jobOf(p)
 	q.LoRA = x.LoRA
-	line := ShellLine(CommandLine([]string{"doctor", "LOG"}, Step{Job: q}))
-	return strings.Replace(line, " --layout ", " -l ", 1)
+	return asWritten(CommandLine([]string{"doctor", "LOG"}, Step{Job: q}))
+}
+
+// asWritten is a command as people write it.
+func asWritten(list []string) string {
+	return strings.Replace(ShellLine(list), " --layout ", " -l ", 1)
 }
 
 // assumedRates are the layers of a fabric with rates that are only assumed, in words. Inside one node the network is
@@ -470,41 +474,6 @@ func assumedRates(c *cluster.Cluster, oneNode bool) []string {
 		list = append(list, fmt.Sprintf("%s (%s)", t, why[i]))
 	}
 	return list
-}
-
-// sensitivity says whether the order of the plans depends on figures of the network that are only assumed, and names
-// them.
-func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
-	list := assumedRates(q.Cluster, false)
-	for _, source := range q.Cluster.Sources { // a node that was named by its GPUs alone
-		if len(list) == 0 && strings.Contains(source, hardware.AssumedNode) {
-			return "no rate is assumed, the node itself is: " + source, nil
-		}
-	}
-	if len(list) == 0 && q.Cluster.Network.TrunksUnknown() {
-		return "rates between switches are unknown and taken as enough; all others were read, measured, or are on data " +
-			"sheets", nil
-	}
-	if len(list) == 0 {
-		return "no network rate is assumed: all were read, measured, or are on data sheets", nil
-	}
-	what := strings.Join(list, "; ")
-	if len(plans) < 2 {
-		return "assumed: " + what, nil
-	}
-	for _, factor := range []float64{0.8, 1.25, 0.5, 2} {
-		values, err := q.Reprice(plans, factor)
-		if err != nil || values == nil {
-			return "", err
-		}
-		best := slices.Index(values, slices.Min(values))
-		if gain := 1 - values[best]/values[0]; values[0] > values[best]*step.TieMargin {
-			return fmt.Sprintf("with %.0f%% of the assumed rates plan %d would be %.0f%% better than plan 1; assumed: %s",
-				100*factor, best+1, 100*gain, what), nil
-		}
-	}
-	return fmt.Sprintf("plan 1 stays within %.0f%% of the best of these with half and with twice the assumed rates: %s",
-		100*(step.TieMargin-1), what), nil
 }
 
 // planGoal is what plans should have little of, and how its values are shown.
@@ -562,7 +531,7 @@ const even = 1.05
 // room in memory, without offload; of those within 5%, with few settings. Plans are compared by how late their steps
 // may end, so that none comes first because its prediction is a lucky one.
 func (x *planned) arrangePlans(ctx context.Context) error {
-	if err := x.withoutOffload(ctx); err != nil {
+	if err := x.withoutOffload(ctx, x.query, x.answer.Plans); err != nil {
 		return err
 	}
 	if err := x.addRoomy(ctx); err != nil {
@@ -615,22 +584,34 @@ func (x *planned) addPublished(ctx context.Context) error {
 	return nil
 }
 
-// addRoomy has plans with room in memory among those that are all tight.
+// addRoomy has the best plans with room in memory, where the best of all is tight: of the settings that share degrees a
+// search keeps the fastest.
 func (x *planned) addRoomy(ctx context.Context) error {
-	if x.order != nil || slices.ContainsFunc(x.answer.Plans, func(p plan.Plan) bool { return !x.tight(&p) }) {
+	if x.order != nil || !x.tight(&x.answer.Plans[0]) {
 		return nil
 	}
 	q := *x.query
-	q.Watch, q.Reserve = nil, max(q.Reserve, step.Spare())
-	a, err := plan.Search(ctx, &q)
-	switch {
-	case errors.Is(err, plan.ErrNone) || ctx.Err() != nil:
-		return nil
-	case err != nil:
+	q.Reserve = max(q.Reserve, step.Spare())
+	roomy, err := again(ctx, &q)
+	if err != nil || roomy == nil {
 		return err
 	}
-	x.answer.Plans = append(x.answer.Plans, a.Plans...)
-	return nil
+	err = x.withoutOffload(ctx, &q, roomy)
+	x.answer.Plans = append(slices.DeleteFunc(x.answer.Plans, func(p plan.Plan) bool { return !x.tight(&p) }), roomy...)
+	return err
+}
+
+// again has the plans of another search; none where nothing fits, or the search was ended.
+func again(ctx context.Context, q *plan.Query) ([]plan.Plan, error) {
+	q.Watch = nil
+	a, err := plan.Search(ctx, q)
+	switch {
+	case errors.Is(err, plan.ErrNone) || ctx.Err() != nil:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return a.Plans, nil
 }
 
 // isRun reports whether a plan is the published run.
@@ -658,14 +639,14 @@ func (x *planned) reason(i int) string {
 		if x.isRun(p) {
 			return fmt.Sprintf("published: %.0f tokens/s/GPU measured on %d", x.run.Tokens, x.run.GPUs)
 		}
-		at := slices.IndexFunc(plans, func(p plan.Plan) bool { return p.Value == x.fastest() })
-		if at == 0 {
-			return x.goal.word("fastest", "cheapest")
+		best := x.goal.word("fastest", "cheapest")
+		if p.Value == x.quick.Value {
+			return best
 		}
-		if at < 0 {
-			return fmt.Sprintf("as %s as any, easier to run", x.goal.word("fast", "cheap"))
+		if p, other = &x.quick, p; x.tight(p) && !x.tight(other) && p.Value*step.TieMargin < other.Value {
+			return fmt.Sprintf("%s with memory to spare; a tight one is %.0f%% %s", best, 100*(1-p.Value/other.Value),
+				x.goal.Better())
 		}
-		p, other = &plans[at], p
 		against = []string{", memory to spare", ", surer", ", without offload", ", fewer settings", ""}
 	}
 	at := slices.Index([]bool{
@@ -688,28 +669,21 @@ func (x *planned) reason(i int) string {
 
 // withoutOffload takes the best plan that keeps all on the GPU in place of one with the same degrees that does not,
 // where the two cannot be told apart. What the host does depends on its memory and processors, of which least is known.
-func (x *planned) withoutOffload(ctx context.Context) error {
-	plans := x.answer.Plans
+func (x *planned) withoutOffload(ctx context.Context, of *plan.Query, plans []plan.Plan) error {
 	if len(x.Offload) > 0 || x.order != nil ||
 		!slices.ContainsFunc(plans, func(p plan.Plan) bool { return p.Job.Offloads() }) {
 		return nil
 	}
-	q := *x.query
-	q.Spaces, q.Watch = nil, nil
-	for _, s := range x.query.Spaces {
+	q := *of
+	q.Spaces = nil
+	for _, s := range of.Spaces {
 		own := *s
 		own.Offload = []workload.Offload{""}
 		q.Spaces = append(q.Spaces, &own)
 	}
-	a, err := plan.Search(ctx, &q)
-	switch {
-	case errors.Is(err, plan.ErrNone) || ctx.Err() != nil:
-		return nil
-	case err != nil:
-		return err
-	}
+	kept, err := again(ctx, &q)
 	for i := range plans {
-		for _, p := range a.Plans {
+		for _, p := range kept {
 			if plans[i].Job.Offloads() && plan.SameDegrees(&p.Job.Split, &plans[i].Job.Split) &&
 				p.Value <= plans[i].Value*step.TieMargin {
 				plans[i] = p
@@ -717,15 +691,7 @@ func (x *planned) withoutOffload(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
-}
-
-// fastest is the least value of the objective that a plan has.
-func (x *planned) fastest() float64 {
-	if x.least > 0 {
-		return x.least
-	}
-	return slices.MinFunc(x.answer.Plans, func(a, b plan.Plan) int { return cmp.Compare(a.Value, b.Value) }).Value
+	return err
 }
 
 // tight says that a plan's memory is within what predictions of it are good for of all that the GPU has. What ran, on

@@ -51,17 +51,18 @@ func TestPlanKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range d.Others {
-		if strings.HasPrefix(o.Framework, "fsdp@") && !o.Tied {
+		if strings.HasPrefix(o.Framework, "fsdp@") {
 			t.Errorf("%s gains %.0f%% over DDP with its kernels and precision", o.Framework, 100*o.Gain)
 		}
 	}
 }
 
 // TestPlanOneOrder checks that what is written without --pick is what the text calls best: whatever else speaks for
-// another plan says why that is not the first, and the sentence about assumed rates is about the first.
+// another plan says why that is not the first.
 func TestPlanOneOrder(t *testing.T) {
 	behind := 0
 	for _, q := range []Plan{
+		{Cluster: "dgx-h100:2", Model: "qwen3-30b-a3b", Framework: "deepspeed"},
 		{
 			Cluster: "4xa6000", Model: "llama3-8b", Framework: "torchtitan", Seq: 2048, Global: 512,
 			Offload: []workload.Offload{"none"},
@@ -72,10 +73,6 @@ func TestPlanOneOrder(t *testing.T) {
 		d, err := q.Run(t.Context(), Env{})
 		if err != nil {
 			t.Fatal(err)
-		}
-		if strings.Contains(d.Holds, "would be best") ||
-			strings.Contains(d.Holds, "stays") && !strings.Contains(d.Holds, "plan 1 stays") {
-			t.Errorf("%s on %s: %s", q.Model, q.Cluster, d.Holds)
 		}
 		for _, p := range d.Plans[1:] {
 			if strings.HasPrefix(p.Reason, "as fast as 1") != p.Tied || p.Reason == "" {
@@ -91,5 +88,37 @@ func TestPlanOneOrder(t *testing.T) {
 	}
 	if behind == 0 {
 		t.Error("no plan ties with the first in any of these: the test shows nothing")
+	}
+}
+
+// TestPlanRoomy checks that a tight plan does not hide the fastest that is not tight and has its degrees: none is
+// better than the first that has memory to spare, which a search for those alone finds.
+func TestPlanRoomy(t *testing.T) {
+	reserve, hidden := 0.09, 0
+	for _, q := range []Plan{
+		{Cluster: "dgx-h100:2", Model: "qwen3-30b-a3b", Framework: "deepspeed"},
+		{Cluster: "dgx-h100:1", Model: "llama3-8b", Framework: "deepspeed"},
+		{Cluster: "dgx-h100:1", Model: "qwen3-30b-a3b", Framework: "hf"},
+	} {
+		d, err := q.Run(t.Context(), Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Reserve = &reserve
+		roomy, err := q.Run(t.Context(), Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, want := &d.Plans[0], &roomy.Plans[0]
+		if first.Tight || float64(first.Step) > 1.1*float64(want.Step) {
+			t.Errorf("%s by %s: plan 1 takes %s, tight %t; with memory to spare %s", q.Model, q.Framework, first.Step,
+				first.Tight, want.Step)
+		}
+		if last := &d.Plans[len(d.Plans)-1]; last.Tight && last.Parallel == first.Parallel {
+			hidden++
+		}
+	}
+	if hidden == 0 {
+		t.Error("no tight plan has the degrees of the first in any of these: the test shows nothing")
 	}
 }

@@ -121,10 +121,9 @@ func (t *training) choose(nodes int,
 type planOther struct {
 	Framework string         `json:"framework"`
 	Step      unit.Span      `json:"step_s"`
-	Gain      float64        `json:"gain"`           // in the objective: 0.1 is a tenth less
-	Tied      bool           `json:"tied,omitempty"` // the gain is below what predictions are good for
+	Gain      float64        `json:"gain"` // in the objective: 0.1 is a tenth less
 	Parallel  workload.Split `json:"parallel"`
-	Settings  string         `json:"settings"` // its kernels and precision too, where they are others than the plan's
+	Settings  string         `json:"settings"` // its kernels and precision too
 }
 
 // bestBy is the best plan by a framework whose step is at most so long; 0 is any time. The error is plan.ErrNone where
@@ -148,6 +147,9 @@ func (x *planned) bestBy(ctx context.Context, f *workload.Framework, most unit.S
 
 // chooseFramework takes the framework of the search.
 func (x *planned) chooseFramework(ctx context.Context) (err error) {
+	own := x.query.GPU
+	defer func() { x.query.GPU = own }()
+	x.query.GPU = own.AsPredicted() // steps that were measured by some frameworks say nothing of the others
 	x.framework, x.chosen, err = x.choose(hostsOf(x.ranks), func(f *workload.Framework, below float64) (float64, string,
 		error,
 	) {
@@ -226,22 +228,25 @@ func (t *training) misses(f *workload.Framework) error {
 	return nil
 }
 
-// leastGain is how much better another framework's plan must be to be spoken of.
-const leastGain = 0.01
+// mostCompare is what the comparison with other frameworks may take, which nobody asked for.
+const mostCompare = 20 * time.Second
 
-// leastCompare is what the comparison with other frameworks may take whatever the search took.
-const leastCompare = 10 * time.Second
-
-// compare finds what other frameworks would gain: their best plan, where it is better than the fastest by leastGain.
-// What cannot be is cut by that bound, so that this takes a fraction of the search.
+// compare finds what other frameworks would gain: their best plan with memory to spare, where predictions are good
+// enough to tell it from the first. What cannot be is cut by that bound, so that this takes a fraction of the search.
 func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 	if x.order != nil || x.goal.Name != "time" {
 		return nil, nil
 	}
-	// This may take as long as the search itself, which nobody asked for.
-	ctx, cancel := context.WithTimeout(ctx, max(leastCompare, x.took))
+	ctx, cancel := context.WithTimeout(ctx, mostCompare)
 	defer cancel()
-	first, least := &x.answer.Plans[0], x.fastest()
+	first := &x.answer.Plans[0]
+	least, own, before := first.Value, *x.query, ""
+	defer func() { x.query.GPU, x.query.Reserve = own.GPU, own.Reserve }()
+	x.query.Reserve = max(own.Reserve, step.Spare())
+	if x.query.GPU = own.GPU.AsPredicted(); x.query.GPU != own.GPU {
+		least /= own.GPU.Measured(&first.Job, float64(first.Result.Exposed/first.Result.Step))
+		before = ", both without measured steps"
+	}
 	var list []planOther
 	for _, name := range x.candidates() {
 		f, err := workload.ParseFramework(name)
@@ -249,20 +254,17 @@ func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 			x.misses(f) != nil {
 			continue
 		}
-		best, err := x.bestBy(ctx, f, unit.Span(least*(1-leastGain)))
+		best, err := x.bestBy(ctx, f, unit.Span(least/step.TieMargin))
 		if err != nil && !errors.Is(err, plan.ErrNone) && ctx.Err() == nil {
 			return nil, err
 		}
 		if best != nil {
-			o := planOther{
+			j := &best.Job
+			list = append(list, planOther{
 				Framework: f.String(), Step: best.Result.Step, Gain: 1 - best.Value/least,
-				Tied:     least <= best.Value*step.TieMargin,
-				Parallel: best.Job.Split, Settings: settings(&best.Job),
-			}
-			if j := best.Job; j.Kernels != first.Job.Kernels || j.Precision != first.Job.Precision {
-				o.Settings += fmt.Sprintf(", %s kernels and %s", j.Kernels, j.Precision)
-			}
-			list = append(list, o)
+				Parallel: j.Split,
+				Settings: fmt.Sprintf("%s, %s kernels and %s%s", settings(j), j.Kernels, j.Precision, before),
+			})
 		}
 	}
 	return list, nil

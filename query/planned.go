@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
@@ -32,13 +31,11 @@ type planned struct {
 	mixed      string     // what is taken where GPUs differ
 	nearby     bool       // ranks follow the network and not the cluster's order of hosts
 	answer     *plan.Answer
-	least      float64 // of the objective, of all that were arranged
-	took       time.Duration
+	quick      plan.Plan       // the best of all by the objective alone
 	run        *plan.Published // of the job's kind, which is one of the plans
 	runSplit   workload.Split
 	steps      []*pricedStep
 	help       []step.Change
-	holds      string      // whether the order depends on the network's figures
 	tuned      *plan.Tuned // the first under a tuner plugin
 	others     []planOther // frameworks whose best plan is better
 }
@@ -80,7 +77,6 @@ func (t *training) search(ctx context.Context, at jobSite, order *hostOrder) (*p
 	if err != nil {
 		return nil, err
 	}
-	began := t.env.now()
 	if err := x.chooseFramework(ctx); err != nil {
 		return nil, err
 	}
@@ -92,7 +88,6 @@ func (t *training) search(ctx context.Context, at jobSite, order *hostOrder) (*p
 	if err == nil && x.order != nil {
 		x.answer, err = x.arrange(ctx)
 	}
-	x.took = t.env.now().Sub(began)
 	t.env.progress("")
 	switch {
 	case errors.Is(err, plan.ErrNone):
@@ -107,9 +102,16 @@ func (t *training) search(ctx context.Context, at jobSite, order *hostOrder) (*p
 	if err := x.arrangePlans(ctx); err != nil {
 		return nil, err
 	}
-	x.least = x.fastest()
-	x.answer.Plans = x.answer.Plans[:min(len(x.answer.Plans), t.Top)]
-	return x, x.query.PreferDefaults(x.answer.Plans)
+	if err := x.query.PreferDefaults(x.answer.Plans); err != nil {
+		return nil, err
+	}
+	x.quick = slices.MinFunc(x.answer.Plans, func(a, b plan.Plan) int { return cmp.Compare(a.Value, b.Value) })
+	plans := x.answer.Plans[:min(len(x.answer.Plans), t.Top)]
+	if n := len(plans); n > 1 && !slices.ContainsFunc(plans, func(p plan.Plan) bool { return p.Value == x.quick.Value }) {
+		plans[n-1] = x.quick // it is tight, or less sure
+	}
+	x.answer.Plans = plans
+	return x, nil
 }
 
 // step is a plan as a step.
@@ -221,7 +223,6 @@ func (x *planned) explain(ctx context.Context) error {
 		func() error { return x.findHelp(ctx) },
 		func() (err error) { x.others, err = x.compare(ctx); return err },
 		func() (err error) { x.tuned, err = q.Tune(&x.answer.Plans[0]); return err },
-		func() (err error) { x.holds, err = sensitivity(q, x.answer.Plans); return err },
 	} {
 		if ctx.Err() != nil {
 			return nil
@@ -249,6 +250,7 @@ func (x *planned) findHelp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	list = slices.DeleteFunc(list, func(c step.Change) bool { return c.Setting == step.Padding }) // busbar step has it
 	roomy, err := q.WithMemory(ctx, 2)
 	if err != nil && ctx.Err() == nil {
 		return err
@@ -298,8 +300,10 @@ func (x *planned) none() error {
 	m := lean.Memory
 	if need := m.Total(); need > have {
 		text += fmt.Sprintf("; the smallest of %s settings, %s, needs %.1f GiB per GPU, %.1f GiB more than available with "+
-			"--reserve %g (in GiB: parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f, driver %.1f)",
-			words.Thousands(answer.Considered), settings(&lean.Job), need.GiB(), (need - have).GiB(), q.Reserve, m.Params.GiB(),
+			"%.3g%% left free (in GiB: parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f, driver "+
+			"%.1f)",
+			words.Thousands(answer.Considered), settings(&lean.Job), need.GiB(), (need - have).GiB(), 100*q.Reserve,
+			m.Params.GiB(),
 			m.Grads.GiB(), m.Optimizer.GiB(), m.Activations.GiB(), m.Other.GiB(), m.Driver.GiB())
 	} else {
 		text += fmt.Sprintf("; the smallest, %s, needs %.1f GB of host memory per node, which has %.1f GB",

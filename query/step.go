@@ -144,8 +144,11 @@ func (p *pricedStep) branches(chosen bool) ([]stepBranch, error) {
 	return list, nil
 }
 
-// noteFork says of an answer with one step, which has no place for two, what it depends on that nobody said.
-func (p *pricedStep) noteFork(env *Env, chosen bool) error {
+// noteDoubts says of an answer with one step, which has no place for two, what it depends on that nobody said.
+func (p *pricedStep) noteDoubts(env *Env, chosen bool) error {
+	if sure := step.Fits(p.Memory, p.model.Memory); sure < step.Sure {
+		env.note(fmt.Sprintf("memory is tight: %s fits with a probability of %.0f%%", settings(p.job), 100*sure))
+	}
 	list, err := p.branches(chosen)
 	if err != nil || len(list) == 0 {
 		return err
@@ -243,7 +246,7 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
 		}
 		env.note(row.mfuNote()...)
-		env.noteCalibrated(p.cluster)
+		p.noteCalibrated(&env)
 		if q.Took != "" {
 			took, err := tookStep(ctx, &env, p, q.Took)
 			if err != nil {
@@ -432,23 +435,23 @@ func memoryBytes(m workload.Memory) map[string]unit.Bytes {
 // highMFU is more than well-tuned training reaches: where a prediction says so, the reader asks what was counted.
 const highMFU = 0.7
 
-// noteCalibrated says of a step's collectives what they are calibrated by.
-func (e *Env) noteCalibrated(c *cluster.Cluster) {
-	for _, by := range predict.Calibrated(c) {
-		e.note("collectives are " + by)
+// noteCalibrated says what the step and its collectives are calibrated by.
+func (p *pricedStep) noteCalibrated(env *Env) {
+	for _, by := range predict.Calibrated(p.cluster) {
+		env.note("collectives are " + by)
+	}
+	if by := p.gpu.MeasuredBy(p.cluster, p.job, float64(p.Exposed/p.Step)); by != "" {
+		env.note(by)
 	}
 }
 
 // mfuNote says what an MFU counts where it would astonish.
 func (r *StepRow) mfuNote() []string {
-	switch {
-	case r.MFU > highMFU:
-		return []string{fmt.Sprintf("MFU of %.0f%%: it counts attention without its causal mask (PaLM, appendix B), of "+
-			"which kernels skip half, and products of every precision against the peak of 16 bits", 100*r.MFU)}
-	case r.Job.Precision.Low():
-		return []string{"MFU counts products of every precision against the peak of 16 bits"}
+	if r.MFU <= highMFU && !r.Job.Precision.Low() {
+		return nil
 	}
-	return nil
+	return []string{fmt.Sprintf("MFU of %.0f%%: it counts attention without its causal mask (PaLM, appendix B), of which "+
+		"kernels skip half, and products of every precision against the peak of 16 bits", 100*r.MFU)}
 }
 
 // row is the step as a document, with what would help.

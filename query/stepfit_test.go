@@ -55,6 +55,48 @@ func TestStepFitting(t *testing.T) {
 	}
 }
 
+// TestFitsAlike checks that what fits is the same whether settings are named or searched, by every question, and that
+// refusals name no flag of another question.
+func TestFitsAlike(t *testing.T) {
+	job := Job{
+		Cluster: "dgx-h100:2", Model: "gpt2-xl", Framework: "fsdp", Parallel: "zero=3", Micro: 4, Recompute: "none",
+		Offload: "none",
+	}
+	whole, err := Step{Job: job}.Run(t.Context(), Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[bool]int{}
+	for _, share := range []float64{0.9, 0.94, 0.948, 0.952, 0.96, 0.99} {
+		need := float64(whole.Rows[0].Memory["total"]) / 0.99
+		job.Set = []string{"gpu.memory=" + strconv.FormatFloat(need/share/(1<<30), 'f', 3, 64) + "GiB"}
+		d, err := Step{Job: job}.Run(t.Context(), Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fits := d.Rows[0].Fits
+		seen[fits]++
+		_, planned := Plan{
+			Cluster: job.Cluster, Model: job.Model, Framework: job.Framework, Parallel: job.Parallel, Micro: job.Micro,
+			Recompute: job.Recompute, Set: job.Set, Offload: []workload.Offload{"none"},
+		}.Run(t.Context(), Env{})
+		said, needed := Need{Job: job}.Run(t.Context(), Env{})
+		if fits != (planned == nil) || fits != (needed == nil) || fits != (share < 0.95) {
+			t.Errorf("%s: fits %t; plan: %v; need: %v", job.Set, fits, planned, needed)
+		}
+		if fits && share > 0.93 && !strings.Contains(strings.Join(said.Notes, ""), "memory is tight") {
+			t.Errorf("%s: need does not say that memory is tight: %q", job.Set, said.Notes)
+		}
+		if !fits &&
+			(strings.Contains(d.Rows[0].Bottleneck.Text, "--reserve") || !strings.Contains(needed.Error(), "left free")) {
+			t.Errorf("%s: %s", job.Set, needed)
+		}
+	}
+	if seen[true] == 0 || seen[false] == 0 {
+		t.Errorf("%d fit and %d do not: the test shows nothing", seen[true], seen[false])
+	}
+}
+
 // TestMisfits checks that no question answers for a job that does not fit as if it ran.
 func TestMisfits(t *testing.T) {
 	job := Job{Cluster: "dgx-h100:2", Model: "llama3-405b"}

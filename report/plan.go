@@ -37,10 +37,8 @@ func Plan(p *Page, d *query.PlanDoc) {
 		p.printf("stopped early: the others could be up to %.0f%% %s\n", 100*d.Gap, d.Goal.Better())
 	}
 	for _, o := range d.Others {
-		if p.Verbose || !o.Tied {
-			p.printf("with --framework %s: %s, %.1f%% %s%s, by %s\n", o.Framework, o.Step, 100*o.Gain, d.Goal.Better(),
-				when(o.Tied, ", too little to tell"), o.Settings)
-		}
+		p.printf("with --framework %s: %s, %.1f%% %s, by %s\n", o.Framework, o.Step, 100*o.Gain, d.Goal.Better(),
+			o.Settings)
 	}
 	if p.Verbose {
 		planMore(p, d)

@@ -100,6 +100,9 @@ type setting struct {
 	job workload.Job
 }
 
+// Padding is the setting that pads a vocabulary.
+const Padding = "--padded"
+
 // settings are jobs that differ in one thing. What changes the numbers that are computed
 // (precision, the global batch) is not among them.
 func (p *Prepared) settings() []setting {
@@ -114,7 +117,7 @@ func (p *Prepared) settings() []setting {
 		add("--kernels compiled", "torch.compile fuses the operations between matrix products",
 			func(j *workload.Job) { j.Kernels = workload.Compiled })
 		if v := j.Model.Dims.Vocab; v%8 != 0 && !j.Padded {
-			add("--padded", fmt.Sprintf("pad the vocabulary of %d to %d: rows that are not a multiple of 16 bytes miss the "+
+			add(Padding, fmt.Sprintf("pad the vocabulary of %d to %d: rows that are not a multiple of 16 bytes miss the "+
 				"full tensor-core rate", v, (v+63)/64*64), func(j *workload.Job) { j.Padded = true })
 		}
 	}

@@ -80,11 +80,8 @@ func Fits(m workload.Memory, has unit.Bytes) float64 {
 	return 0.5 * math.Erfc(-room/memoryOff/math.Sqrt2)
 }
 
-// Likely is how likely a job must fit to be said to fit, and Sure for its memory not to be tight.
-const (
-	Likely = 0.6
-	Sure   = 0.8
-)
+// Sure is how likely a job must fit for its memory not to be tight. It is said to fit where it leaves the reserve free.
+const Sure = 0.8
 
 // Spare is the share of a GPU's memory that jobs leave free whose memory is not tight.
 func Spare() float64 { return 1 - math.Exp(-memoryOff*math.Sqrt2*math.Erfinv(2*Sure-1)) }

@@ -45,18 +45,6 @@ func guessed(c *cluster.Cluster, t Tier, f *cluster.Fact[unit.Rate]) bool {
 		(f.Origin == cluster.Assumed || t == Trunks && c.Network.Oversubscription.Origin == cluster.Assumed)
 }
 
-// FasterAssumed is the cluster with those rates of its network and of links inside nodes so many
-// times as high that are only assumed; false where none is.
-func FasterAssumed(c *cluster.Cluster, factor float64) (*cluster.Cluster, bool) {
-	return scaled(c, Tiers(), func(t Tier, f *cluster.Fact[unit.Rate]) bool {
-		if !guessed(c, t, f) {
-			return false
-		}
-		f.Value = unit.Rate(float64(f.Value) * factor)
-		return true
-	})
-}
-
 // Assumed are the layers of a fabric with rates that are only assumed, and for each who says why.
 func Assumed(c *cluster.Cluster) (tiers []Tier, why []string) {
 	for _, t := range Tiers() {

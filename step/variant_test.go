@@ -55,15 +55,12 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// Only what is assumed is varied; where nobody says how oversubscribed leaves are, cables between
+// Only what is assumed is said to be; where nobody says how oversubscribed leaves are, cables between
 // switches are.
-func TestAssumedIsVaried(t *testing.T) {
+func TestAssumed(t *testing.T) {
 	c := small()
 	if tiers, _ := step.Assumed(c); len(tiers) != 0 {
 		t.Errorf("assumed: %v; all was read", tiers)
-	}
-	if _, ok := step.FasterAssumed(c, 2); ok {
-		t.Error("what was read is varied")
 	}
 	c.Types[0].Links[0].Rate.Origin = cluster.Assumed
 	c.Network.Switches = []cluster.Switch{{Name: "leaf"}, {Name: "spine", Tier: 1}}
@@ -74,10 +71,5 @@ func TestAssumedIsVaried(t *testing.T) {
 	tiers, why := step.Assumed(c)
 	if len(tiers) != 2 || tiers[0] != step.Trunks || why[0] != "not stated" || tiers[1] != step.Inner {
 		t.Errorf("assumed: %v, %q", tiers, why)
-	}
-	n, ok := step.FasterAssumed(c, 2)
-	if !ok || n.Types[0].Links[0].Rate.Value != 600e9 || n.Network.Links[0].Rate.Value != 100e9 ||
-		n.Types[0].Devices[3].NIC.Ports[0].Rate.Value != 25e9 {
-		t.Errorf("varied: %v, %+v", ok, n.Network.Links)
 	}
 }

@@ -423,7 +423,7 @@ func (t *training) fit(j *workload.Job, assumed bool) {
 	if err != nil {
 		return
 	}
-	over := func(j workload.Job) bool { return j.Check() == nil && step.Fits(g.Memory(&j), m.Memory) < step.Likely }
+	over := func(j workload.Job) bool { return j.Check() == nil && step.Fits(g.Memory(&j), m.Memory) < 0.6 } // it ran
 	whole := *j
 	whole.Split.ZeRO = 0
 	switch {

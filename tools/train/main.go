@@ -173,7 +173,7 @@ func fits(j *workload.Job) bool {
 		log.Fatal(err)
 	}
 	m := step.NewBounds(j.Model, g).Family(j).Memory(j)
-	return step.Fits(m, g.Model.Memory) >= step.Likely
+	return m.Total() <= step.Room(g.Model.Memory, step.Reserve)
 }
 
 // errors are of predictions, over what was measured.

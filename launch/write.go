@@ -41,6 +41,9 @@ func Write(dir string, files []File, force bool) error {
 	}
 	removeStaged(at)
 	stage := filepath.Join(at, stagedName+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(stage, 0o777); err != nil {
+		return failure.Cannot(fmt.Errorf("folder %s cannot be written: %w", at, errors.Unwrap(err)))
+	}
 	defer os.RemoveAll(stage)
 	var list strings.Builder
 	for _, f := range files {

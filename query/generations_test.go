@@ -32,7 +32,7 @@ func TestGenerations(t *testing.T) {
 			files[name] = &fstest.MapFile{Data: []byte(swap(text))}
 		}
 		env := Env{Files: files}
-		job := Job{Model: "llama3-8b", Parallel: "zero=3", Micro: 1}
+		job := Job{Model: "llama2-7b", Parallel: "zero=3", Micro: 1}
 		shapes := map[string]map[string]bool{}
 		for _, c := range []string{
 			"dgx-b200:2", "aws-p6-b200:2", "gb200-nvl72", "gb200-nvl72:2", "site.yaml", "cards.yaml", "list.txt", "b200",

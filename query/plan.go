@@ -318,9 +318,7 @@ func (x *planned) document() *PlanDoc {
 	if a.Err != nil {
 		d.Error = a.Err.Error()
 	}
-	if list := assumedRates(q.Cluster, false); len(list) > 0 {
-		d.Holds = "assumed: " + strings.Join(list, "; ")
-	}
+	d.Holds = strings.Join(assumedRates(q.Cluster, false), "; ")
 	if base := &q.Spaces[0].Base; x.Global == 0 && !base.Model.Pictures() {
 		d.BatchRule = workload.DefaultBatchRule
 	}
@@ -877,7 +875,7 @@ func (q *Plan) fix(s *plan.Space) error {
 		case "vpp":
 			s.Chunks = []int{split.Chunks}
 		case "zero":
-			s.ZeRO = []int{split.ZeRO}
+			s.ZeRO = []int{split.ZeRO * min(s.Ranks-1, 1)} // one rank has all of it
 		case "shard":
 			s.Shard = []int{split.Shard}
 		case "sp":

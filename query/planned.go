@@ -362,7 +362,7 @@ func (x *planned) remedy() (*stepFitting, string) {
 				continue
 			}
 			if fit := x.fitting(all, f, ranks*times); fit != nil {
-				return fit, fmt.Sprintf("on %d GPUs %s would fit: %.1f GiB", fit.GPUs, fit.Settings,
+				return fit, fmt.Sprintf("on %s %s would fit: %.1f GiB", words.Plural(fit.GPUs, "GPU"), fit.Settings,
 					unit.Volume(fit.Memory).GiB())
 			}
 		}

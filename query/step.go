@@ -440,9 +440,7 @@ func (p *pricedStep) noteCalibrated(env *Env) {
 	for _, by := range predict.Calibrated(p.cluster) {
 		env.note("collectives are " + by)
 	}
-	if by := p.gpu.MeasuredBy(p.cluster, p.job, float64(p.Exposed/p.Step)); by != "" {
-		env.note(by)
-	}
+	env.note(p.gpu.MeasuredBy(p.cluster, p.job, float64(p.Exposed/p.Step))...)
 }
 
 // mfuNote says what an MFU counts where it would astonish.

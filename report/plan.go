@@ -70,7 +70,7 @@ func planMore(p *Page, d *query.PlanDoc) {
 	}
 	planWhy(p, d)
 	planTuned(p, d)
-	p.lines(d.Holds)
+	p.lines(when(d.Holds != "", "assumed: "+d.Holds))
 }
 
 // runBy is the framework of a job with its kernels: frameworks differ in them, and a comparison of two is one of those

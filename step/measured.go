@@ -170,25 +170,25 @@ func (g *GPU) AsPredicted() *GPU {
 }
 
 // MeasuredBy says which measured steps of a cluster change how long a step of a job takes, and by how much, or why none
-// does; "" where there is none.
-func (g *GPU) MeasuredBy(c *cluster.Cluster, j *workload.Job, share float64) string {
+// does; nothing where there is none.
+func (g *GPU) MeasuredBy(c *cluster.Cluster, j *workload.Job, share float64) []string {
 	if c.Calibration == nil {
-		return ""
+		return nil
 	}
 	kinds := byKind(c.Calibration.Figures)
 	own := Kind(j, g.Model)
 	switch list := kinds[own]; {
 	case len(kinds) == 0:
-		return ""
+		return nil
 	case g.HasMeasured(j):
-		return fmt.Sprintf("%s of %s: %.2f times as long as predicted without, error bar ×%.2f instead of ×%.2f",
-			words.Plural(len(list), "measured step"), own, g.Measured(j, share), g.Margin(j), Margin(j, g.Model))
+		return []string{fmt.Sprintf("%s of %s: %.2f times as long as predicted without, error bar ×%.2f instead of ×%.2f",
+			words.Plural(len(list), "measured step"), own, g.Measured(j, share), g.Margin(j), Margin(j, g.Model))}
 	case len(list) > 0:
-		return fmt.Sprintf("%d measured steps of %s change nothing: they foretell each other no better than without",
-			len(list), own)
+		return []string{fmt.Sprintf("%d measured steps of %s change nothing: they foretell each other no better than without",
+			len(list), own)}
 	}
-	return fmt.Sprintf("measured steps of the cluster do not apply to %s: they are of %s", own,
-		strings.Join(slices.Sorted(maps.Keys(kinds)), "; "))
+	return []string{fmt.Sprintf("measured steps of the cluster do not apply to %s: they are of %s", own,
+		strings.Join(slices.Sorted(maps.Keys(kinds)), "; "))}
 }
 
 // HasMeasured reports that a step like a job's was measured.

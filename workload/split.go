@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/words"
 )
 
 // Split is how a model and its batch are spread over ranks.
@@ -180,13 +182,13 @@ func (s Split) On(ranks int) (Split, error) {
 	each := max(s.TP, 1) * max(s.PP, 1) * max(s.CP, 1)
 	if s.DP == 0 {
 		if ranks%each != 0 {
-			return s, fmt.Errorf("%d GPUs cannot be divided evenly by tp × pp × cp = %d", ranks, each)
+			return s, fmt.Errorf("%s cannot be divided evenly by tp × pp × cp = %d", words.Plural(ranks, "GPU"), each)
 		}
 		s.DP = ranks / each
 	}
 	s = s.filled()
 	if s.Ranks() != ranks {
-		return s, fmt.Errorf("%s takes %d GPUs, and there are %d", s, s.Ranks(), ranks)
+		return s, fmt.Errorf("%s takes %s, and there are %d", s, words.Plural(s.Ranks(), "GPU"), ranks)
 	}
 	return s, nil
 }

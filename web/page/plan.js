@@ -76,7 +76,7 @@ export async function show(root, state, api) {
         best.row && h('dl', { class: 'figures' }, [['step time', ranged(seconds(best.step_s), seconds(best.low_s), seconds(best.high_s))], [`${counted(best.row?.job)}/s`, short(best.row.tokens_per_s)], [`${counted(best.row?.job)}/s/GPU`, short(best.tokens_per_s_per_gpu)], [term('MFU'), percent(best.mfu)], ['memory per GPU', [memory(best.row.memory_bytes.total), h('small', {}, `of ${memory(best.row.gpu_memory_bytes)}`)]], ['GPUs', count(best.row.gpus)]].map(([a, b]) => h('div', {}, h('dt', {}, a), h('dd', {}, b)))),
         changes(best.row?.advice, counted(best.row?.job), percent),
         doc.tie && h('p', {}, `Plans 1 to ${doc.tie.plans.at(-1)} cannot be told apart: they are within ${percent(doc.tie.margin - 1)}. `),
-        doc.framework && h('p', {}, `Framework: ${doc.framework}`, doc.framework_reason ? ` (${doc.framework_reason})` : '', (doc.other_frameworks || []).map((o) => `; with ${o.framework} ${percent(o.gain)} better${o.tied ? ', too little to tell' : ''}`)),
+        doc.framework && h('p', {}, `Framework: ${doc.framework}`, doc.framework_reason ? ` (${doc.framework_reason})` : '', (doc.other_frameworks || []).map((o) => `; with ${o.framework} ${percent(o.gain)} better`)),
         notes.map((x) => h('p', { class: 'quiet' }, x))),
       h('div', { class: 'card' }, h('h2', {}, 'Ranking'), table('Best first; = marks plans that cannot be told apart; the expected range is below the step time',
         [{ text: '#', n: true }, { text: 'plan, and why', w: true }, { text: 'step', n: true }, { text: `${counted(best.row?.job)}/s/GPU`, n: true }, { text: term('MFU'), n: true }, { text: 'memory per GPU', n: true }],

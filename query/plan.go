@@ -253,7 +253,7 @@ type PlanDoc struct {
 	Others     []planOther     `json:"other_frameworks,omitempty"`
 	Bound      float64         `json:"bound"`                 // the least value of the objective that anything else could have
 	Gap        float64         `json:"gap"`                   // how much better than the first that would be
-	Holds      string          `json:"sensitivity,omitempty"` // the figures that are only assumed, on which the order may depend
+	Holds      string          `json:"sensitivity,omitempty"` // assumed figures, on which the order may depend
 	Hosts      *plan.RankOrder `json:"hosts,omitempty"`
 	Plans      []PlanRow       `json:"plans"` // the best first
 	Tie        *planTie        `json:"tie,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
 	"busbar.dev/internal/lazyre"
+	"busbar.dev/internal/lines"
 	"busbar.dev/internal/yamldoc"
 	"busbar.dev/unit"
 )
@@ -40,10 +41,10 @@ var (
 // so that the error can say what is wrong with it.
 func Match(data []byte) bool {
 	if isJSON(data) {
-		if !bytes.Contains(data, []byte(`"nodes"`)) || bytes.Contains(data, []byte(`"apiVersion"`)) {
+		if !lines.Has(data, `"nodes"`) || lines.Has(data, `"apiVersion"`) {
 			return false
 		}
-		return bytes.Contains(data, []byte(`"hosts"`)) || bytes.Contains(data, []byte(`"version"`)) && jsonEmpty.Match(data)
+		return lines.Has(data, `"hosts"`) || lines.Has(data, `"version"`) && jsonEmpty.Match(data)
 	}
 	// The plain search first: the expressions are slow on long texts.
 	if len(data) > maxFile || !topLevel(data, "nodes:", "node:", "hosts:", "types:", "network:") {
@@ -62,7 +63,7 @@ func Resembles(data []byte) bool {
 // topLevel reports whether a line begins with one of the keys.
 func topLevel(data []byte, keys ...string) bool {
 	return slices.ContainsFunc(keys,
-		func(k string) bool { return bytes.HasPrefix(data, []byte(k)) || bytes.Contains(data, []byte("\n"+k)) })
+		func(k string) bool { return bytes.HasPrefix(data, []byte(k)) || lines.Has(data, "\n"+k) })
 }
 
 func isJSON(data []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) }
@@ -82,7 +83,7 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment,
 		return nil, fmt.Errorf("%s: larger than %d MiB; list hosts as hostlists, e.g. gpu[001-512]", name, maxFile>>20)
 	}
 	var c *cluster.Cluster
-	if isJSON(data) && bytes.Contains(data, []byte(`"version"`)) {
+	if isJSON(data) && lines.Has(data, `"version"`) {
 		c, err = readJSON(b, data) // what busbar map --json wrote
 	} else {
 		c, err = readYAML(b, string(data))

@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/pickle"
+	"busbar.dev/internal/lines"
 )
 
 // State is how far a collective came.
@@ -144,7 +145,7 @@ func MatchJSON(data []byte) bool {
 		return false
 	}
 	tail := data[max(0, len(data)-1<<16):]
-	has := func(key string) bool { return bytes.Contains(head, []byte(key)) || bytes.Contains(tail, []byte(key)) }
+	has := func(key string) bool { return lines.Has(head, key) || lines.Has(tail, key) }
 	return has(`"pg_config"`) && has(`"version"`) || has(`"collective_seq_id"`) && has(`"profiling_name"`)
 }
 
@@ -158,8 +159,7 @@ func Torn(name string, data []byte) bool {
 		return false
 	}
 	head := data[:min(len(data), 1<<12)]
-	return bytes.Contains(head, []byte("version")) && bytes.Contains(head, []byte("entries")) ||
-		bytes.Contains(head, []byte("pg_config")) || bytes.Contains(head, []byte("collective_seq_id"))
+	return lines.Has(head, "version", "entries") || lines.Has(head, "pg_config") || lines.Has(head, "collective_seq_id")
 }
 
 // rankList is the index of a list of ranks, [0, 1, 2], as pg_config has it. Texts of the same list are the same.

@@ -1,7 +1,6 @@
 package hwloc
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -32,7 +31,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if bytes.Contains(data, []byte("<!ENTITY")) {
+	if lines.Has(data, "<!ENTITY") {
 		return nil, fmt.Errorf("%s: the text declares XML entities; lstopo writes none: remove the DOCTYPE", name)
 	}
 	f := &cluster.Fragment{Format: Format, Source: name}

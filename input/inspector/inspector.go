@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"busbar.dev/internal/lines"
 )
 
 // Record is one completed operation of one rank.
@@ -55,7 +57,7 @@ type line struct {
 // Match reports Inspector's lines.
 func Match(data []byte) bool {
 	head := data[:min(len(data), 1<<14)]
-	return bytes.Contains(head, []byte(`"inspector_output_format_version"`)) && bytes.Contains(head, []byte(`_perf"`))
+	return lines.Has(head, `"inspector_output_format_version"`, `_perf"`)
 }
 
 // Read reads the lines of one file. Lines that are cut off, as a killed process leaves them, are passed over.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"busbar.dev/input/nccllog"
+	"busbar.dev/internal/lines"
 )
 
 // Kind is what a line says.
@@ -125,7 +126,7 @@ const marks = "NCCL INFO|NCCL WARN|ProcessGroupNCCL|Traceback (most recent call 
 // Match reports a text with lines that this package knows.
 func Match(data []byte) bool {
 	for mark := range strings.SplitSeq(marks, "|") {
-		if bytes.Contains(data, []byte(mark)) {
+		if lines.Has(data, mark) {
 			return true
 		}
 	}

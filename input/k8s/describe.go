@@ -1,7 +1,6 @@
 package k8s
 
 import (
-	"bytes"
 	"io"
 	"slices"
 	"strings"
@@ -22,7 +21,7 @@ var (
 
 // MatchDescribe reports whether the text holds what kubectl describe node prints, whole or shortened.
 func MatchDescribe(data []byte) bool {
-	of := func(section string) bool { return bytes.Contains(data, []byte(section)) }
+	of := func(section string) bool { return lines.Has(data, section) }
 	return slices.ContainsFunc(ofNode, of) && lines.Find(data, "Name:", describedName.MatchString)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/internal/lazyre"
+	"busbar.dev/internal/lines"
 	"busbar.dev/result/trace"
 	"busbar.dev/unit"
 )
@@ -23,7 +24,7 @@ import (
 // Match reports a trace by its beginning.
 func Match(head []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) && traceKey.Match(head) &&
-		!bytes.Contains(head, []byte(`"busbar`))
+		!lines.Has(head, `"busbar`)
 }
 
 var traceKey = lazyre.New(`"(?:traceEvents|schemaVersion|deviceProperties|distributedInfo)"`)

@@ -46,7 +46,7 @@ type Pos struct {
 // Match reports whether a text holds records of NCCL.
 func Match(data []byte) bool {
 	for _, mark := range []string{" NCCL INFO ", "\nNCCL INFO ", " NCCL WARN ", "\nNCCL WARN "} {
-		if bytes.HasPrefix(data, []byte(mark[1:])) || bytes.Contains(data, []byte(mark)) {
+		if bytes.HasPrefix(data, []byte(mark[1:])) || lines.Has(data, mark) {
 			return true
 		}
 	}

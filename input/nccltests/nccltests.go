@@ -94,11 +94,11 @@ type Output struct {
 // Match reports whether a text holds output of the tool.
 func Match(data []byte) bool {
 	if i := bytes.Index(data, []byte("nThread ")); i >= 0 &&
-		bytes.Contains(data[i:min(len(data), i+80)], []byte(" nGpus ")) {
+		lines.Has(data[i:min(len(data), i+80)], " nGpus ") {
 		return true
 	}
 	if i := bytes.Index(data, []byte("algbw   busbw")); i >= 0 &&
-		bytes.Contains(data[i:min(len(data), i+300)], []byte("(elements)")) {
+		lines.Has(data[i:min(len(data), i+300)], "(elements)") {
 		return true
 	}
 	has := func(word string, head *lazyre.Regexp) bool {

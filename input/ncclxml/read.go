@@ -27,7 +27,7 @@ func fault(source string, line int, format string, args ...any) error {
 // element behind it.
 func Match(data []byte) bool {
 	at := bytes.Index(data, []byte("<system "))
-	return at >= 0 && bytes.Contains(data[at:], []byte("<cpu"))
+	return at >= 0 && lines.Has(data[at:], "<cpu")
 }
 
 // Read reads every topology in the text. Each becomes a node without a host

@@ -1,7 +1,6 @@
 package nodehealth
 
 import (
-	"bytes"
 	"io"
 	"strings"
 
@@ -12,7 +11,7 @@ import (
 
 // MatchDCGM reports the table of dcgmi diag.
 func MatchDCGM(data []byte) bool {
-	return lines.Find(data, "Diagnostic", dcgmHead.MatchString) && bytes.Contains(data, []byte("| "))
+	return lines.Find(data, "Diagnostic", dcgmHead.MatchString) && lines.Has(data, "| ")
 }
 
 var (

@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/lines"
 )
 
 // Bounds on what one text may hold.
@@ -34,13 +35,12 @@ const sure = 0.8
 // MatchGpud reports a list of gpud's components with their states, or the beginning of one.
 func MatchGpud(data []byte) bool {
 	t := bytes.TrimSpace(data)
-	return bytes.HasPrefix(t, []byte("[")) && bytes.Contains(t, []byte(`"component"`)) &&
-		bytes.Contains(t, []byte(`"states"`)) && bytes.Contains(t, []byte(`"health"`))
+	return bytes.HasPrefix(t, []byte("[")) && lines.Has(t, `"component"`, `"states"`, `"health"`)
 }
 
 // MatchVerdict reports a verdict of NVIDIA Health Validation.
 func MatchVerdict(data []byte) bool {
-	return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && bytes.Contains(data, []byte(`"overall_severity"`))
+	return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && lines.Has(data, `"overall_severity"`)
 }
 
 // component is one of gpud's.

@@ -1,7 +1,6 @@
 package nvsmi
 
 import (
-	"bytes"
 	"io"
 	"strconv"
 	"strings"
@@ -19,7 +18,7 @@ var plainHead = lazyre.New(`^\s*GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]
 
 // MatchPlain reports whether data holds the text of nvidia-smi -q.
 func MatchPlain(data []byte) bool {
-	return bytes.Contains(data, []byte("NVSMI LOG")) && gather.Find(data, "GPU ", plainHead.MatchString)
+	return lines.Has(data, "NVSMI LOG") && gather.Find(data, "GPU ", plainHead.MatchString)
 }
 
 // ReadPlain reads the text of nvidia-smi -q: what ReadXML reads of the XML, of hosts one behind the other.

@@ -1,7 +1,6 @@
 package nvsmi
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -18,7 +17,7 @@ const xmlFormat = "nvidia-smi -q -x"
 const maxDepth = 32
 
 // MatchXML reports whether data holds the XML of nvidia-smi -q -x.
-func MatchXML(data []byte) bool { return bytes.Contains(data, []byte("<nvidia_smi_log")) }
+func MatchXML(data []byte) bool { return lines.Has(data, "<nvidia_smi_log") }
 
 // ReadXML reads the XML of nvidia-smi -q -x, also one that stands inside a log
 // or is cut off. Entities are never expanded.

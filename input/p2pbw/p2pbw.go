@@ -13,7 +13,6 @@
 package p2pbw
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -132,7 +131,7 @@ var accessLine = lazyre.New(`^Device=(\d+) +(CAN|CANNOT) +Access +Peer +Device=(
 
 // Match reports whether a text holds output of the tool.
 func (k *Tool) Match(data []byte) bool {
-	return bytes.Contains(data, []byte(k.begins)) || lines.Find(data, k.holds, func(line string) bool {
+	return lines.Has(data, k.begins) || lines.Find(data, k.holds, func(line string) bool {
 		return k.title.MatchString(strings.Trim(line, quoted))
 	})
 }

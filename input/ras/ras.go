@@ -6,8 +6,9 @@
 package ras
 
 import (
-	"bytes"
 	"fmt"
+
+	"busbar.dev/internal/lines"
 )
 
 // Report is one answer of the service.
@@ -71,13 +72,12 @@ func Match(data []byte) bool {
 
 func matchJSON(data []byte) bool {
 	head := data[:min(len(data), 4096)]
-	return bytes.Contains(head, []byte(`"nccl_version"`)) && bytes.Contains(head, []byte(`"communicators_count"`))
+	return lines.Has(head, `"nccl_version"`, `"communicators_count"`)
 }
 
 func matchText(data []byte) bool {
 	head := data[:min(len(data), 1<<16)]
-	return bytes.Contains(head, []byte("NCCL version ")) && bytes.Contains(head, []byte("Job summary")) ||
-		bytes.Contains(head, []byte("Communicators...")) && bytes.Contains(head, []byte("====="))
+	return lines.Has(head, "NCCL version ", "Job summary") || lines.Has(head, "Communicators...", "=====")
 }
 
 // Read reads one answer.

@@ -21,7 +21,7 @@ const (
 // Match reports whether data holds a topology of rocm-smi or amd-smi.
 func Match(data []byte) bool {
 	for _, mark := range []string{"between two GPUs", "LINK TYPE TABLE:"} {
-		if bytes.Contains(data, []byte(mark)) {
+		if lines.Has(data, mark) {
 			_, err := Read("", bytes.NewReader(data))
 			return err == nil
 		}

@@ -1,13 +1,13 @@
 package slurm
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/lazyre"
+	"busbar.dev/internal/lines"
 	"busbar.dev/internal/switchtree"
 	"busbar.dev/internal/yamldoc"
 )
@@ -20,7 +20,7 @@ var (
 
 // MatchYAML reports whether the text is a topology.yaml.
 func MatchYAML(data []byte) bool {
-	return bytes.Contains(data, []byte(" topology:")) && listed.Match(data) && ofAKind.Match(data)
+	return lines.Has(data, " topology:") && listed.Match(data) && ofAKind.Match(data)
 }
 
 // ReadYAMLWithin reads a topology.yaml. The tree that is the cluster's default, else the first, becomes the network's

@@ -13,6 +13,7 @@ import (
 	"busbar.dev/input/internal/pyframe"
 	"busbar.dev/internal/csvtable"
 	"busbar.dev/internal/lazyre"
+	"busbar.dev/internal/lines"
 )
 
 // Frame is one call.
@@ -59,9 +60,8 @@ var (
 // Match reports a text with stacks in it.
 func Match(data []byte) bool {
 	data = data[:min(len(data), 1<<22)]
-	return bytes.Contains(data, []byte("(most recent call first):\n")) && bytes.Contains(data, []byte("hread 0x")) ||
-		(bytes.Contains(data, []byte("\nPython v")) || bytes.Contains(data, []byte("): \"MainThread\"\n    "))) &&
-			bytes.Contains(data, []byte("Thread "))
+	return lines.Has(data, "(most recent call first):\n", "hread 0x") || lines.Has(data, "Thread ") &&
+		(lines.Has(data, "\nPython v") || lines.Has(data, "): \"MainThread\"\n    "))
 }
 
 // Read finds the stacks of a text; what lies between them is passed over.

@@ -1,6 +1,14 @@
 package lines
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
+
+// Has reports whether data holds each of the words.
+func Has(data []byte, words ...string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !bytes.Contains(data, []byte(w)) })
+}
 
 // Find reports whether ok holds for a line of data that contains token, bare of
 // labels and terminal codes. Lines end where a Reader's do, at carriage returns too.

@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
 	"busbar.dev/internal/words"
 	"busbar.dev/result"
@@ -77,6 +78,19 @@ func slowest(rows []result.Row) (list []finding.Finding) {
 		list = append(list, f)
 	}
 	return list
+}
+
+// again says that runs stand before the one that is judged.
+func again(job *hang.Case) []finding.Finding {
+	if job == nil || job.Runs == nil {
+		return nil
+	}
+	return []finding.Finding{{
+		ID: "several-runs", Severity: finding.Warn, Confidence: 1, Evidence: first(job.Runs, 20), Where: job.Runs[0].File,
+		Title: words.Plural(len(job.Runs), "run") + " ended in one log; how ranks ended is judged of the last",
+		Cause: "Each may have had a fault of its own: a line of each tells how it ended, the newest first.",
+		Fix:   "one log for each run, in Slurm --output=%x-%j.out",
+	}}
 }
 
 // hostsOf are the hosts of a table, or its file where it names none.

@@ -83,7 +83,7 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 		r.Training = nil
 	}
 	r.Findings = append([]finding.Finding{},
-		slices.Concat(found, among(s.Tables), reached(s), trained(r.Training))...)
+		slices.Concat(again(s.Job), found, among(s.Tables), reached(s), trained(r.Training))...)
 	if s.Cluster != nil && !finding.Serious(r.Findings) {
 		r.Findings = append(r.Findings, noted(s.Cluster.Warnings)...)
 	}
@@ -127,7 +127,7 @@ func (r *Report) judge(s *evidence.Set) {
 		{s.Training != nil || len(s.Steps) > 0, "steps of a training"},
 		{s.Job != nil && s.Job.Dumped(), "what ranks do"},
 		{s.Judged, "another check's verdict"},
-		{s.Told && len(r.Judged) == 0, "what was said"},
+		{s.Asked && len(r.Judged) == 0, "what was said"},
 	} {
 		if x.seen {
 			r.Judged = append(r.Judged, x.what)

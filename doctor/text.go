@@ -155,7 +155,7 @@ func (r *Report) onlyNotes(n int) string {
 	case r.Judged[0] != wordsOnly:
 		s += " Judged: " + strings.Join(r.Judged, ", ") + "."
 	case n == 0 && r.Unread == 0:
-		s = "No known fault is named in it. Nothing else was judged: it describes no device, link or rank."
+		s = "No known fault is named in it. Nothing else was judged."
 	}
 	if len(r.Tests) > 0 {
 		s += " How fast this nccl-tests sweep should be is another question: busbar doctor " +

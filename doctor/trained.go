@@ -68,8 +68,9 @@ func trained(t *evidence.Training) []finding.Finding {
 	}
 	list := []finding.Finding{f}
 	if t.NaN != "" {
-		g := say("nan", finding.Error, fmt.Sprintf("The %s is nan to the end of the log, in %s",
-			map[string]string{"loss": "loss", "norm": "norm of the gradients"}[t.NaN], words.Plural(t.NaNs, "line")),
+		g := say("nan", finding.Error, fmt.Sprintf("The %s to the end of the log, in %s",
+			map[string]string{"loss": "loss is nan", "norm": "norm of the gradients is nan", "zero": "loss is exactly 0"}[t.NaN],
+			words.Plural(t.NaNs, "line")),
 			"The training is broken: no step after it learns. A loss of 0.0 beside it is no good fit.",
 			"Go back to a checkpoint from before; look for a learning rate that is too high, fp16, bad data or a GPU that "+
 				"computes wrongly")

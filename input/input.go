@@ -78,7 +78,8 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 	if err := b.TakeBytes(int64(len(data))); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if at := bytes.IndexByte(data[:min(len(data), 1<<16)], 0); at >= 0 {
+	head := data[:min(len(data), 1<<16)] // a log that was cut while it was written to has holes of zeros
+	if at := bytes.IndexByte(head, 0); at >= 0 && 64*len(bytes.Split(head, []byte("\x00"))) > len(head) {
 		return nil, fmt.Errorf("%s: %w: binary data (a zero byte at offset %d); expected text", name, ErrUnknown, at)
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))

@@ -24,3 +24,12 @@ func TestTextsWithoutTopology(t *testing.T) {
 		}
 	}
 }
+
+// A log that was cut while it was written to has a hole of zeros, and is no binary file for it.
+func TestHoles(t *testing.T) {
+	log := strings.Repeat("Epoch begins\n", 9) + "Traceback (most recent call last):\n"
+	_, err := Read("x", strings.NewReader(log+strings.Repeat("\x00", 5000)+log))
+	if err == nil || !strings.Contains(err.Error(), "job's log") {
+		t.Error(err)
+	}
+}

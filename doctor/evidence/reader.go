@@ -166,8 +166,8 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 		return err
 	}
 	r.jobLog()
-	r.training()
-	if formats := r.whole(); r.talks() {
+	formats := r.training() + r.whole()
+	if r.talks() {
 		r.set.Talk[r.name] = formats == 0
 		if formats == 0 {
 			r.set.addWords(r.kept.String())

@@ -43,10 +43,14 @@ func (r *Reader) step(text string, q finding.Quote) bool {
 	return true
 }
 
-// training keeps what the source at hand says of a training, where it says more than those before.
-func (r *Reader) training() {
-	if run := r.trained.Run(); run != nil && (r.set.Training == nil || run.Lines > r.set.Training.Lines) {
-		r.set.Training = &Training{r.name, run}
+// training keeps what the source at hand says of a training, where it says more than those before, and counts 1 where it
+// is the log of one.
+func (r *Reader) training() (logs int) {
+	if run := r.trained.Run(); run != nil {
+		if logs = 1; r.set.Training == nil || run.Lines > r.set.Training.Lines {
+			r.set.Training = &Training{r.name, run}
+		}
 	}
 	r.trained = trainlog.Log{}
+	return logs
 }

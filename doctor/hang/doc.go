@@ -120,6 +120,7 @@ type Case struct {
 	inspect []inspection
 	stacks  []stackFile
 	logs    []*joblog.Log
+	Runs    []finding.Quote // how those of a log of several ended, the newest first
 	procs   []procs.Process
 	rings   []ringFile
 	now     time.Time // when the running job was asked; zero where it was not
@@ -274,6 +275,7 @@ func (c *Case) AddOf(classes input.Class, name string, data []byte) (known bool,
 func (c *Case) AddLog(l *joblog.Log) bool {
 	tells := len(l.Events) > 0 || l.First > 0
 	if tells {
+		c.lastRun(l)
 		c.logs = append(c.logs, l)
 	}
 	return tells

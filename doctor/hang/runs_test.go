@@ -198,3 +198,27 @@ func TestOneDump(t *testing.T) {
 		t.Errorf("%s %v: %s", v.State, v.Ranks, v.Text)
 	}
 }
+
+// Of a log to which several jobs wrote one after another, the last is judged; nodes of one job are one run.
+func TestSeveralRuns(t *testing.T) {
+	failed := func(rank, pid int, why string) string {
+		return fmt.Sprintf("[rank%d]: Traceback (most recent call last):\n[rank%[1]d]:   File \"/w/t.py\", line 4, in <module>\n"+
+			"[rank%[1]d]: %s\n", rank, why) + "Root Cause (first observed failure):\n[0]:\n" +
+			fmt.Sprintf("  rank      : %d (local_rank: 0)\n  exitcode  : 1 (pid: %d)\n%s", rank, pid, strings.Repeat("=\n", 50))
+	}
+	first, second := failed(0, 100, "ValueError: one"), failed(0, 200, "KeyError: two")
+	cancelled := "slurmstepd: error: *** JOB %d ON n1 CANCELLED AT 2025-03-01T10:00:00 ***\n"
+	for text, want := range map[string]int{
+		first: 0, first + failed(8, 300, "ValueError: one"): 0, first + second: 2,
+		fmt.Sprintf(cancelled+cancelled, 7, 7): 0, fmt.Sprintf(cancelled+first+cancelled, 7, 8): 2,
+	} {
+		c := NewCase()
+		if _, err := c.Add("slurm.out", []byte(text)); err != nil || len(c.Runs) != want {
+			t.Errorf("%d runs (%v), want %d:\n%s", len(c.Runs), err, want, text)
+		}
+		if v := c.Judge(); strings.Contains(text, "two") &&
+			(!strings.Contains(v.Text, "two") || c.Runs[1].Text != "ValueError: one") {
+			t.Errorf("%s %v", v.Text, c.Runs)
+		}
+	}
+}

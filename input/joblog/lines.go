@@ -129,7 +129,7 @@ func taskList(s string, most int) []int {
 }
 
 // signals are those that srun has words for.
-var signals = map[string]int{"Killed": 9, "Aborted": 6, "Segmentation": 11, "Terminated": 15}
+var signals = map[string]int{"Killed": 9, "Aborted": 6, "Segmentation": 11, "Terminated": 15, "CANCELLED": 15}
 
 var (
 	groupLine = lazyre.New(`\[PG (?:ID (\d+) PG GUID )?([^\s(]+)(?:\(([^)]*)\))? Rank (\d+)\]`)

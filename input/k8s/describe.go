@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	describedName = lazyre.New(`^Name:\s+([\w.-]+)$`)
+	describedName = lazyre.New(`^(?:Name|  Hostname):\s+([\w.-]+)$`)
 	// ofNode is what is said of nodes and of no other object.
 	ofNode = []string{"\nCapacity:", "\nAllocatable:", "\nUnschedulable:", "\nRoles:", "\nNon-terminated Pods:"}
 	// condition is type, status, two times, reason, message.
@@ -22,7 +22,7 @@ var (
 // MatchDescribe reports whether the text holds what kubectl describe node prints, whole or shortened.
 func MatchDescribe(data []byte) bool {
 	of := func(section string) bool { return lines.Has(data, section) }
-	return slices.ContainsFunc(ofNode, of) && lines.Find(data, "Name:", describedName.MatchString)
+	return slices.ContainsFunc(ofNode, of) && lines.Find(data, "ame:", describedName.MatchString)
 }
 
 // ReadDescribe reads the nodes of kubectl describe as the objects that they are, each on the line of its name.
@@ -34,8 +34,12 @@ func ReadDescribe(name string, r io.Reader) (*cluster.Fragment, error) {
 		if ok && key != "" && key[0] != ' ' && key[0] != '\t' {
 			section, text = key, rest
 		}
-		if text = strings.TrimSpace(text); section == "Name" && key == section && text != "" &&
-			len(docs) <= cluster.MaxHosts {
+		text = strings.TrimSpace(text)
+		cut, of := strings.CutPrefix(text, "Hostname:") // all that names a node whose beginning was cut off
+		if of = of && docs == nil; of {
+			text = strings.TrimSpace(cut)
+		}
+		if (of || section == "Name" && key == section) && text != "" && len(docs) <= cluster.MaxHosts {
 			docs = append(docs, yamldoc.Value{Line: int32(line)})
 			set(&docs[len(docs)-1], "Node", "kind")
 			set(&docs[len(docs)-1], text, "metadata", "name")

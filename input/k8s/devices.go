@@ -72,6 +72,9 @@ func (o *objects) types() {
 		}
 		o.f.Hosts[i].Type = at
 	}
+	if n := &o.nodes[0]; len(o.f.Types)+len(o.f.Network.Switches) == 0 && len(n.capacity.Map()) > 0 {
+		o.warn(n, "no capacity for GPUs (nvidia.com/gpu, amd.com/gpu): the node has none, or no device plugin runs on it")
+	}
 }
 
 // look reads the devices of a node from its labels and capacities.

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"busbar.dev/coll"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 	"busbar.dev/result/trace"
@@ -254,17 +255,15 @@ func (a *args) call(kernel string) (trace.Call, bool) {
 }
 
 // widths are the bytes of an element by PyTorch's names.
-var widths = map[string]int64{
-	"double": 8, "long": 8, "float": 4, "int": 4, "half": 2, "bfloat16": 2, "short": 2, "byte": 1, "char": 1, "bool": 1,
-	"complexfloat": 8, "complexdouble": 16, "unsignedchar": 1,
-}
+var widths = num.Pairs("double=8|long=8|float=4|int=4|half=2|bfloat16=2|short=2|byte=1|char=1|bool=1|" +
+	"complexfloat=8|complexdouble=16|unsignedchar=1")
 
 func width(dtype string) int64 {
 	dtype = strings.ToLower(strings.TrimPrefix(dtype, "c10::"))
 	if strings.HasPrefix(dtype, "float8") {
 		return 1
 	}
-	return widths[dtype]
+	return int64(num.Or(widths[dtype], 1, 16, 0))
 }
 
 // intern keeps equal calls once.

@@ -14,6 +14,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
@@ -22,15 +23,10 @@ import (
 const format = "lspci"
 
 // codes are those of PCI's classes that matter here, and of makers by the first word of their names.
-var codes = map[string]string{
-	"3D controller": "0302", "VGA compatible controller": "0300", "Display controller": "0380",
-	"Processing accelerators": "1200", "Infiniband controller": "0207", "Fabric controller": "0208",
-	"Ethernet controller": "0200", "PCI bridge": "0604", "Host bridge": "0600",
-	"NVIDIA": "10de", "Advanced": "1002", "Intel": "8086", "Mellanox": mellanox, "Habana": "1da3", "Cornelis": "434e",
-	"Amazon.com,": "1d0f",
-}
-
-const mellanox = "15b3"
+var codes = num.Pairs("3D controller=0302|VGA compatible controller=0300|Display controller=0380|" +
+	"Processing accelerators=1200|Infiniband controller=0207|Fabric controller=0208|Ethernet controller=0200|" +
+	"PCI bridge=0604|Host bridge=0600|NVIDIA=10de|Advanced=1002|Intel=8086|Mellanox=15b3|Habana=1da3|Cornelis=434e|" +
+	"Amazon.com,=1d0f")
 
 var (
 	// head is "17:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)": address,
@@ -150,7 +146,7 @@ func (fn *function) device() (d *cluster.Device) {
 		d.GPU.NUMA = numa
 	} else if slices.Contains([]string{"0200", "0207", "0208"}, fn.ID.Class) {
 		d = new(board.NIC(""))
-		d.NIC.Kind = board.NetKind(fn.ID, "", fn.ID.Class == "0207" || fn.ID.Vendor == mellanox, "")
+		d.NIC.Kind = board.NetKind(fn.ID, "", fn.ID.Class == "0207" || fn.ID.Vendor == "15b3", "")
 		d.NIC.NUMA = numa
 	}
 	if d == nil || strings.Contains(fn.name, "Virtual Function") {

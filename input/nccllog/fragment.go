@@ -131,6 +131,9 @@ func (l *Log) missing(f *cluster.Fragment) {
 		f.Warnf(0, "", "%d processes wrote into this log, and %d of the %s of its largest communicator can be read: lines "+
 			"were left out, or those of several processes ran together; NCCL_DEBUG_FILE=nccl.%%h.%%p.log gives each its own",
 			l.Processes, found, words.Plural(ranks, "rank"))
+	} else if 0 < found && found < ranks {
+		f.Warnf(0, "", "%d of the %s of the largest communicator wrote into this log: GPUs and hosts of the others are not in "+
+			"it", found, words.Plural(ranks, "rank"))
 	}
 }
 
@@ -155,6 +158,9 @@ func (l *Log) addNICs(hosts map[string]*cluster.NodeType) {
 		}
 		seen[key{n.Host, n.Name}] = true
 		d := board.NIC(n.Name)
+		if n.Net == "OFI" {
+			d.Label = ""
+		}
 		d.Index, d.NIC = n.Index, n.info()
 		// a second port has an address of its own, which NCCL does not print
 		if n.PCI != "" && !seen[key{n.Host, string(n.PCI)}] {
@@ -174,6 +180,8 @@ func (n *NIC) info() *cluster.NICInfo {
 	switch {
 	case strings.HasPrefix(n.Name, "hfi1_"): // announces itself as InfiniBand
 		i.Kind = cluster.OmniPath
+	case providers[n.Layer] != "":
+		i.Kind = providers[n.Layer]
 	case n.Layer == "IB":
 		i.Kind = cluster.InfiniBand
 	case n.Layer == "RoCE":

@@ -2,6 +2,7 @@ package nccllog
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -31,8 +32,27 @@ var deviceLines = []shape{
 	// NET/IB: [2] mlx5_2:uverbs2:1/RoCE provider=Mlx5 speed=400000 context=… pciPath=/sys/devices/…/0000:3b:00.0 ar=0
 	{"NET/", "speed=", device(`^NET/(?P<net>[^:]*?) *: *\[(?P<index>\d+)\] *(?P<name>[^:\s]+)(?::\S*)?:(?P<port>\d+)/`+
 		`(?P<layer>\S+) .*speed=(?P<mbps>\d+)(?:.*pciPath=/sys/\S*/(?P<pci>\S+))?`, false)},
+	{"NET/OFI ", " nics)", parseOFI},
 	// ncclTopoPopulateNics : Filled mlx5_0 in topo with pciPath=/sys/devices/… keep=1 coll=(null)
 	{"ncclTopoPopulateNics", "pciPath=", device(`Filled (?P<name>\S+) (?:.*pciPath=/sys/\S*/(?P<pci>\S+))?`, true)},
+}
+
+// providers are those of libfabric that drive NICs, and the networks that these are of.
+var providers = map[string]cluster.NetKind{"efa": cluster.EFA, "cxi": cluster.Slingshot}
+
+var ofiLine = lazyre.New(`rovider is (\w+)\b.*\(found (\d{1,2}) nics\)`)
+
+// parseOFI reads "NET/OFI Selected Provider is efa (found 4 nics)", which names none of them.
+func parseOFI(r *Record) any {
+	m := ofiLine.FindStringSubmatch(r.Text)
+	if m == nil || providers[m[1]] == "" {
+		return nil
+	}
+	d := &Devices{Net: "OFI", listed: true}
+	for i := range number(m[2]) {
+		d.NICs = append(d.NICs, NIC{Name: m[1] + strconv.Itoa(i), Index: i, Layer: m[1]})
+	}
+	return d
 }
 
 // device reads a line by the named groups of an expression. A fused device is named a+b and is none of the host.

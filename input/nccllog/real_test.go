@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"busbar.dev/cluster"
 	"busbar.dev/internal/test/corpus"
 )
 
@@ -129,6 +130,21 @@ func TestRealExactly(t *testing.T) {
 			if !strings.Contains(string(data), trees+"\n") {
 				t.Errorf("%s: the log has no line %q", f, trees)
 			}
+		}
+	}
+}
+
+// NICs of libfabric are counted where its plugin says how many it found, and have no names.
+func TestProviders(t *testing.T) {
+	for provider, kind := range map[string]cluster.NetKind{"efa": cluster.EFA, "cxi, fabric is cxi": cluster.Slingshot} {
+		text := initLine("n1", 100, 0, 1, 0, 0x10, "a1")
+		for range 2 {
+			text += "n1:100:101 [0] NCCL INFO NET/OFI Selected provider is " + provider + " (found 3 nics)\n"
+		}
+		nics := read(t, text+"n1:100:101 [0] NCCL INFO NET/OFI Selected Provider is tcp (found 9 nics)\n").Fragment().TypeOf(0)
+		if of := nics.Of(cluster.NIC); len(of) != 3 || nics.Devices[of[2]].NIC.Kind != kind ||
+			nics.Devices[of[2]].Index != 2 || nics.Devices[of[2]].Label != "" {
+			t.Errorf("%s: %+v", provider, nics.Devices)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -22,10 +23,8 @@ type columns struct {
 
 // scale is how many bytes, µs or GB/s a unit is; that of nccl-tests where the line of units is not there. Sizes count
 // by 1024, as those of its options.
-var scale = map[string]float64{
-	"": 1, "B": 1, "KB": 1 << 10, "KiB": 1 << 10, "MB": 1 << 20, "MiB": 1 << 20, "GB": 1 << 30, "GiB": 1 << 30,
-	"us": 1, "ms": 1e3, "s": 1e6, "GB/s": 1, "Gb/s": 1.0 / 8, "Gbps": 1.0 / 8, "MB/s": 1e-3,
-}
+var scale = num.Pairs("=1|B=1|KB=1024|KiB=1024|MB=1048576|MiB=1048576|GB=1073741824|GiB=1073741824|" +
+	"us=1|ms=1000|s=1000000|GB/s=1|Gb/s=0.125|Gbps=0.125|MB/s=0.001")
 
 var unitsLine = lazyre.New(`^\((\w+)\)\s+\(elements\)\s+\(([^)]+)\)\s+\(([^)]+)\)`)
 
@@ -202,7 +201,7 @@ func (p *parser) units(num int, body string) bool {
 		return m != nil
 	}
 	for i, unit := range m[1:] {
-		if scale[unit] == 0 {
+		if scale[unit] == "" {
 			p.warnf(num, "a column counts in (%s), which is not known; taken as nccl-tests' own unit", unit)
 			unit = ""
 		}

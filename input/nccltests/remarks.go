@@ -26,36 +26,21 @@ type remarks struct {
 var remarked = []struct {
 	words string
 	re    *lazyre.Regexp
-	keep  func(r *remarks, m []string)
 }{
-	{
-		"", lazyre.New(`(?i)^[#\s]*world size\s*[:=]\s*(\d{1,7})\b`),
-		func(r *remarks, m []string) { r.world, _ = strconv.Atoi(m[1]) },
-	},
-	{
-		"--nproc",
-		lazyre.New(`(?:--nnodes[= ](\S{1,5})\b.*)?--nproc[-_]per[-_]node[= ](\d{1,4})\b(?:.*--nnodes[= ](\S{1,5}))?`),
-		func(r *remarks, m []string) {
-			r.layout.nodes, _ = strconv.Atoi(cmp.Or(m[1], m[3], "1")) // none where a variable says it
-			r.layout.per, _ = strconv.Atoi(m[2])
-			r.world = r.layout.ranks()
-		},
-	},
-	{"NCCL version", namedRelease, keepRelease},
-	{"nccl=(", namedRelease, keepRelease},
-	{"_CudaDeviceProperties(", lazyre.New(`\bname='([^']{1,80})'`), func(r *remarks, m []string) { r.gpu = m[1] }},
-	{
-		" GB", lazyre.New(`(?i)\bbf16 precision \(([\d.]{1,9}) GB\)|([\d.]{1,9}) GB of bf16\b`),
-		func(r *remarks, m []string) { r.payload, r.dtype = 1e9*figureOf(m[1]+m[2]), "bfloat16" },
-	},
+	{"", lazyre.New(`(?i)^[#\s]*world size\s*[:=]\s*(?P<world>\d{1,7})\b`)},
+	{"--nproc", lazyre.New(`(?:--nnodes[= ](?P<nodes>\S{1,5})\b.*)?--nproc[-_]per[-_]node[= ](?P<per>\d{1,4})\b` +
+		`(?:.*--nnodes[= ](?P<after>\S{1,5}))?`)},
+	{"NCCL version", namedRelease},
+	{"nccl=(", namedRelease},
+	{"_CudaDeviceProperties(", lazyre.New(`\bname='(?P<gpu>[^']{1,80})'`)},
+	{" GB", lazyre.New(`(?i)\bbf16 precision \((?P<sent>[\d.]{1,9}) GB\)|(?P<of>[\d.]{1,9}) GB of bf16\b`)},
 }
 
 var (
-	namedRelease = lazyre.New(`(?i)\bnccl(?: version\s*:?\s*|=)\(?(\d+)[.,] ?(\d+)[.,] ?(\d+)`)
-	perThread    = lazyre.New(` -(?:g|-ngpus)[ =]?(\d{1,4})\b`)
+	namedRelease = lazyre.New(
+		`(?i)\bnccl(?: version\s*:?\s*|=)\(?(?P<major>\d+)[.,] ?(?P<minor>\d+)[.,] ?(?P<patch>\d+)`)
+	perThread = lazyre.New(` -(?:g|-ngpus)[ =]?(\d{1,4})\b`)
 )
-
-func keepRelease(r *remarks, m []string) { r.release = m[1] + "." + m[2] + "." + m[3] }
 
 // remark reads a line; false where it says nothing.
 func (r *remarks) remark(text string) (found bool) {
@@ -64,9 +49,22 @@ func (r *remarks) remark(text string) (found bool) {
 		if !strings.Contains(text, x.words) {
 			continue
 		}
-		if m := x.re.FindStringSubmatch(text); m != nil {
-			x.keep(r, m)
-			found = true
+		g := x.re.Groups(text)
+		found = found || g != nil
+		if g["per"] != "" {
+			r.layout.nodes, _ = strconv.Atoi(cmp.Or(g["nodes"], g["after"], "1")) // none where a variable says it
+			r.layout.per, _ = strconv.Atoi(g["per"])
+			r.world = r.layout.ranks()
+		}
+		if n := g["world"]; n != "" {
+			r.world, _ = strconv.Atoi(n)
+		}
+		if n := g["major"]; n != "" {
+			r.release = n + "." + g["minor"] + "." + g["patch"]
+		}
+		r.gpu = cmp.Or(g["gpu"], r.gpu)
+		if size := g["sent"] + g["of"]; size != "" {
+			r.payload, r.dtype = 1e9*figureOf(size), "bfloat16"
 		}
 	}
 	return found

@@ -37,7 +37,7 @@ func (p *parser) fields(num int, f []string, piece bool) {
 			return
 		}
 		p.torn = row
-		row.point.Line, row.point.Size = num, row.point.Size*unit.Bytes(scale[p.lastTable().header.units[0]])
+		row.point.Line, row.point.Size = num, row.point.Size*unit.Bytes(figureOf(scale[p.lastTable().header.units[0]]))
 		p.values(rest, piece)
 		return
 	}
@@ -175,8 +175,8 @@ func parseHalf(f []string, delta bool, units [3]string) (*result.Timing, bool) {
 			return nil, false
 		}
 	}
-	rates := scale[units[2]]
-	if v[0] *= scale[units[1]]; !(v[0] >= 0 && v[0] < 9e12) { // microseconds; beyond a hundred days nothing is timed
+	rates := figureOf(scale[units[2]])
+	if v[0] *= figureOf(scale[units[1]]); !(v[0] >= 0 && v[0] < 9e12) { // microseconds; beyond a hundred days nothing is timed
 		return nil, false
 	}
 	var wrong *int64

@@ -2,7 +2,9 @@ package ncclxml
 
 import (
 	"slices"
+	"strings"
 
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/tags"
 )
 
@@ -16,22 +18,12 @@ const (
 type element = tags.Element
 
 // inside lists where each element may stand; NCCL ignores it elsewhere.
-var inside = map[string][]string{
-	"cpu":     {"system"},
-	"pci":     {"cpu", "pci"},
-	"nic":     {"cpu", "pci"},
-	"gpu":     {"pci"},
-	"pcilink": {"pci"},
-	"nvlink":  {"gpu"},
-	"xgmi":    {"gpu"},
-	"c2c":     {"gpu"},
-	"net":     {"nic"},
-}
+var inside = num.Pairs("cpu=system|pci=cpu pci|nic=cpu pci|gpu=pci|pcilink=pci|nvlink=gpu|xgmi=gpu|c2c=gpu|net=nic")
 
 // prune leaves out what NCCL does not know, with all in it, as NCCL does.
 func (b *builder) prune(e *element) {
 	e.Kids = slices.DeleteFunc(e.Kids, func(k *element) bool {
-		known := slices.Contains(inside[k.Name], e.Name)
+		known := slices.Contains(strings.Fields(inside[k.Name]), e.Name)
 		if !known && !b.odd[k.Name] {
 			b.odd[k.Name] = true
 			b.f.Warnf(k.Line, "", "<%.60s> inside <%s> is not part of the format; left out with all in it, as NCCL does", k.Name,

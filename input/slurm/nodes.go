@@ -12,6 +12,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lazyre"
 )
@@ -130,6 +131,9 @@ func sinfoHeader(s string) []string {
 	return words
 }
 
+// columns are the fields of a node by the headings of sinfo.
+var columns = num.Pairs("NODELIST=NodeName|HOSTNAMES=NodeName|GRES=Gres|SOCKETS=Sockets|STATE=State|REASON=Reason")
+
 // sinfoRow turns a row of an sinfo table into the fields of a node. A reason in the last column may have several words.
 func sinfoRow(header []string, s string) []field {
 	cells := strings.Fields(s)
@@ -140,13 +144,9 @@ func sinfoRow(header []string, s string) []field {
 	if header == nil || len(cells) != len(header) {
 		return nil
 	}
-	keys := map[string]string{
-		"NODELIST": "NodeName", "HOSTNAMES": "NodeName", "GRES": "Gres", "SOCKETS": "Sockets", "STATE": "State",
-		"REASON": "Reason",
-	}
 	var row []field
 	for i, h := range header {
-		if k := keys[h]; k != "" {
+		if k := columns[h]; k != "" {
 			row = append(row, field{k, cells[i]})
 		}
 	}

@@ -44,7 +44,7 @@ type Run struct {
 	ScaleFell bool `json:"loss_scale_fell,omitempty"`
 
 	// NaN is the loss or the norm of the gradients where it is nan to the end, in the last NaNs lines that name one, from
-	// a step on; -1: no line numbers it.
+	// a step on; -1: no line numbers it. "zero" is a loss that fell to exactly 0.
 	NaN     string `json:"nan,omitempty"`
 	NaNs    int    `json:"nan_lines,omitempty"`
 	NaNFrom int    `json:"nan_from_step,omitempty"`
@@ -88,7 +88,13 @@ type Log struct {
 	nans, nanFrom int
 
 	memory, retries float64
+
+	all, loss float64 // samples/s of all processes; the last loss above 0
+	mixed     bool    // losses of 0 stand among others, as ranks print them that have none
 }
+
+// fallen is what is said, as of a loss that is nan, of one that fell to 0 at once.
+const fallen = "zero"
 
 const huggingFace = "Hugging Face Trainer"
 
@@ -152,6 +158,13 @@ func (g *Log) Take(text string) (Line, bool) {
 			g.counts[0] = l
 		}
 	}
+	if l.loss > 0 {
+		g.mixed = g.mixed || g.nan == fallen && g.nans > 0
+		g.loss = l.loss
+	} else if l.loss == 0 && g.loss > 0.1 && !g.mixed && l.nan == "" {
+		l.nan = fallen
+	}
+	g.all = max(g.all, l.all)
 	g.memory, g.retries = max(g.memory, l.memory), max(g.retries, l.retry)
 	if l.Trains || l.nan != "" {
 		g.losses++
@@ -249,7 +262,7 @@ func (g *Log) Run() *Run {
 		Memory: g.memory, Retries: g.retries, GPU: g.gpu,
 		Skipped: int(g.counts[1].Skipped - g.counts[0].Skipped), SkippedOf: g.counts[1].Number - g.counts[0].Number,
 	}
-	if g.nans > 1 || g.nans > 0 && g.nan == "loss" {
+	if g.nans > 1 || g.nans > 0 && g.nan != "norm" {
 		r.NaN, r.NaNs, r.NaNFrom = g.nan, g.nans, g.nanFrom
 	}
 	switch {
@@ -289,6 +302,7 @@ func (g *Log) Run() *Run {
 	for i, to := range r.Rates.list() {
 		*to = stats.Median(above(lines, func(l *Line) float64 { return *l.Rates.list()[i] }))
 	}
+	r.Samples = cmp.Or(g.all, r.Samples)
 	if r.World == 0 && r.PerGPU > 0 {
 		r.World = int(math.Round(r.Tokens / r.PerGPU))
 	}

@@ -37,6 +37,8 @@ type Line struct {
 	nan    string  // which of loss and norm is nan
 	memory float64 // the share of a GPU's that is taken
 	retry  float64 // of CUDA's allocations, so many
+	all    float64 // samples/s of all processes, at the end of a log whose lines are each of one
+	loss   float64 // negative: the line names none
 	Facts
 }
 
@@ -101,7 +103,7 @@ func (f *Facts) Against(job Facts) (other []string) {
 
 // Words are those of which one is in every line that Parse is to be asked about.
 const Words = "loss|tok/s|tokens/s|tokens_per_sec|it/s|s/it|samples/s|samplespersec|samples_per_sec|samples per " +
-	"sec|mfu|" +
+	"sec|images/sec|mfu|" +
 	"step_timing|step time|step_time|steptime|iteration time|iter time|iter_time|batch time|batch_time|step took|" +
 	"allocation retries|skipped=|trl:|[step=|[batch=|batches_per_sec|world size|world_size|parallel " +
 	"size|parallel_size|seq_length|n_layers|num_layers|hidden_size|hidden_layers|train batch size|cuda capacity"
@@ -121,6 +123,7 @@ var givers = map[string]setter{
 	"tflops_per_gpu": func(l *Line, v float64, _ string) bool { return l.TFLOPS == 0 && set(&l.TFLOPS, v, 1e5) },
 	"trains":         func(l *Line, _ float64, _ string) bool { l.Trains = true; return true },
 	"skipped":        func(l *Line, v float64, _ string) bool { l.Skipped = v; return true },
+	"all":            func(l *Line, v float64, _ string) bool { l.all = v; return true },
 	"scale":          func(l *Line, v float64, _ string) bool { return set(&l.Scale, v, 1e12) },
 }
 
@@ -264,7 +267,7 @@ func newForm(line string) form {
 		}
 	}
 	text := string(low)
-	f := form{Line: Line{Number: -1, Rank: -1, Skipped: -1}}
+	f := form{Line: Line{Number: -1, Rank: -1, Skipped: -1, loss: -1}}
 	words().set.Scan(text, func(i int) {
 		switch p := words().rows[i].Prints; {
 		case p == "s":
@@ -283,6 +286,7 @@ func newForm(line string) form {
 		name := string(letters(buf[:], text[before:from]))
 		before = to
 		f.Trains = f.Trains || strings.Contains(name, "loss")
+		isLoss := strings.TrimPrefix(strings.TrimPrefix(name, "train"), "lm") == "loss"
 		n := spot{
 			from: from, to: to, scale: 1, bar: strings.HasPrefix(rest, "/"),
 			among: strings.HasPrefix(strings.TrimLeft(rest, " "), "/"),
@@ -296,7 +300,10 @@ func newForm(line string) form {
 				n.takes = append(n.takes, e.give)
 			}
 		}
-		if from == 0 && strings.HasPrefix(rest, " | loss ") { // llama2.c
+		if isLoss {
+			n.takes = []setter{func(l *Line, v float64, _ string) bool { l.loss = v; return true }}
+		}
+		if from == 0 && strings.HasPrefix(rest, " | loss ") || strings.HasPrefix(rest, "\timages/sec") { // llama2.c
 			n.takes = append(n.takes, number)
 		}
 		if strings.HasPrefix(rest, n.unit) {

@@ -501,3 +501,31 @@ func TestNaN(t *testing.T) {
 		t.Errorf("lines without a step: %+v", r)
 	}
 }
+
+// Lines of a process each, and what all of them did together at the end.
+func TestImages(t *testing.T) {
+	text := "Step\tImg/sec\ttotal_loss\n"
+	for i := 10; i <= 100; i += 10 {
+		text += strings.Repeat(fmt.Sprintf("%d\timages/sec: 310.5 +/- 0.4 (jitter = 1.9)\t7.81%d\n", i, i), 2)
+	}
+	r := runOf(text + "total images/sec: 620.91\n")
+	if r == nil || r.Samples != 620.91 || r.First != 10 || r.Last != 100 || r.Framework != "tf_cnn_benchmarks" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A loss that falls to exactly 0 is none; one of 0 beside others is of a rank that has none.
+func TestFallen(t *testing.T) {
+	line := "{'loss': %v, 'grad_norm': 1.4, 'learning_rate': 1e-05, 'epoch': 0.1}\n"
+	for want, losses := range map[string][]float64{
+		"zero": {3.5, 3.4, 0}, "": {2.1, 0, 2.2, 0, 2.0, 0}, " ": {0.2, 0.01, 0}, "  ": {0, 0, 0},
+	} {
+		text := ""
+		for _, l := range losses {
+			text += fmt.Sprintf(line, l)
+		}
+		if r := runOf(text); r == nil || r.NaN != strings.TrimSpace(want) {
+			t.Errorf("%v: %+v", losses, r)
+		}
+	}
+}

@@ -6,6 +6,16 @@ import (
 	"strings"
 )
 
+// Pairs are the names of a text, each with what stands behind it: "a=1|b=2".
+func Pairs(text string) map[string]string {
+	of := map[string]string{}
+	for part := range strings.SplitSeq(text, "|") {
+		name, value, _ := strings.Cut(part, "=")
+		of[name] = value
+	}
+	return of
+}
+
 // Or reads a whole number from low to high; of any other text it gives other.
 func Or(s string, low, high, other int) int {
 	if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil && n >= low && n <= high {

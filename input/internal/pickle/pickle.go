@@ -15,6 +15,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // Limits of one text, beyond which it is refused.
@@ -64,10 +66,16 @@ func Read(data []byte) (any, error) {
 	return r.stack[0], alone(data[r.at:])
 }
 
+// tuple is one of two texts, as Python prints it, behind a key: PyTorch's documents show dumps with such.
+var tuple = lazyre.New(`": \(("[^"\\]*", "[^"\\]*")\)`)
+
 // ReadJSON reads a JSON text into the same values, but that numbers are json.Number and nothing is behind a pointer.
 func ReadJSON(data []byte) (v any, err error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("JSON of %d bytes: at most %d are read", len(data), maxBytes)
+	}
+	if bytes.Contains(data, []byte(`": ("`)) {
+		data = tuple.ReplaceAll(data, []byte(`": [$1]`))
 	}
 	in := json.NewDecoder(bytes.NewReader(data))
 	in.UseNumber()

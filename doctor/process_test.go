@@ -26,6 +26,11 @@ func TestNearCauses(t *testing.T) {
 		{"handles and two kinds of NICs", info + "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB " +
 			"eth0:10.9.0.4<0>\nw7:71:93 [2] transport/p2p.cc:300 NCCL WARN Cuda failure 'invalid device context'\n" + info +
 			"transport/p2p.cc:325 -> 1", "cuda-ipc"},
+		{"ended from outside", "W0102 03:04:05.678000 77 torch/distributed/elastic/agent/server/api.py:719] Received " +
+			"Signals.SIGTERM death signal, shutting down workers\n", "restart-loop"},
+		{"no room", "Warning  FailedScheduling  2m  default-scheduler  0/9 nodes are available: 9 Insufficient nvidia.com/gpu.\n",
+			"device-plugin"},
+		{"C++", "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n", "job-failed:exited"},
 		{"nvlink", "RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution", "gpu-fault"},
 		{"ecc", warn + "Cuda failure 214 'uncorrectable ECC error encountered'", "gpu-fault"},
 		{"absent segment", warn + "Error while attaching to shared memory segment /dev/shm/nccl-Qx1 (size 4096), error: No " +
@@ -77,5 +82,13 @@ func TestMisspelt(t *testing.T) {
 		if got := ids(r); (len(got) > 0) != (want != "") || want != "" && (got[0] != want || finding.Serious(r.Findings)) {
 			t.Errorf("%s: %v, want %q as a note", text, got, want)
 		}
+	}
+}
+
+// A watchdog that ends for an error of NCCL gave up no collective.
+func TestNoTimeout(t *testing.T) {
+	r := examine(t, "  what():  [PG 0 Rank 0] NCCL watchdog thread terminated with exception: NCCL error: internal error\n")
+	if slices.Contains(ids(r), "collective-timeout") {
+		t.Errorf("%v", ids(r))
 	}
 }

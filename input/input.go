@@ -79,7 +79,8 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	head := data[:min(len(data), 1<<16)] // a log that was cut while it was written to has holes of zeros
-	if at := bytes.IndexByte(head, 0); at >= 0 && 64*len(bytes.Split(head, []byte("\x00"))) > len(head) {
+	texts := bytes.FieldsFunc(head, func(c rune) bool { return c == 0 })
+	if at := bytes.IndexByte(head, 0); at >= 0 && (len(texts) == 0 || 64*len(texts) > len(head)) {
 		return nil, fmt.Errorf("%s: %w: binary data (a zero byte at offset %d); expected text", name, ErrUnknown, at)
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))

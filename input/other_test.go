@@ -17,6 +17,9 @@ func TestTextsWithoutTopology(t *testing.T) {
 		"==== ROCm System Management Interface ====\n==== Concise Info ====\n": "rocm-smi --showtopo",
 		"GPU: 0\n    BDF: 0000:05:00.0\n":                                      "amd-smi topology",
 		"0, NVIDIA L40S, 00000000:01:00.0, 46068 MiB\n":                        "noheader",
+		"Topology: GPU0 GPU1 CPU Affinity GPU0 X NV8 0-31 GPU1 NV8 X 0-31":     "lines ran together",
+		"        GPU0 GPU1 ... NIC5\nGPU0     X   NV18 PXB\n":                  "left out",
+		"# REASON               USER      TIMESTAMP           NODELIST\n":      "sinfo -N -l",
 		"nvidia.com is a site, and Machine (old) a word\n":                     "",
 	} {
 		if got := otherwise([]byte(text)); want == "" && got != "" || !strings.Contains(got, want) {

@@ -17,6 +17,19 @@ func TestFinished(t *testing.T) {
 				"%d busId %x000 commId 0xea12d82f079d0527 %s\n", 400+r, 1400+r, r, r, r, r, r, 16*r+5, what)
 		}
 	}
+	old := ""
+	for r := range 4 {
+		if old += fmt.Sprintf("%d: n%[1]d:9:8 [0] NCCL INFO NET/IB : No device found.\n%[1]d: starts\n", r); r != 1 {
+			old += fmt.Sprintf("%d: n%[1]d:9:8 [0] NCCL INFO comm 0x8 rank %[1]d nranks 32 cudaDev 2 busId 1d0 - Init COMPLETE\n", r)
+		}
+	}
+	c := NewCase()
+	if _, err := c.Add("before 2.16.log", []byte(strings.Replace(old, "1: n1:9:8 [0] NCCL INFO NET/IB : No device found.\n", "", 1))); err != nil {
+		t.Fatal(err)
+	}
+	if v := c.Judge(); v.Kind == NeverJoined {
+		t.Errorf("%s", v.Text)
+	}
 	for _, cut := range []int{1, 2} { // the first half is ranks that wait
 		lines := strings.SplitAfter(b.String(), "\n")
 		text := strings.Join(lines[:8*cut-1], "")

@@ -117,7 +117,7 @@ func (x *judge) communicated() bool {
 // notBegun finds who has not called NCCL, by the logs that all ranks have: the others' NCCL has begun and waits for the
 // rank whose part of the communicator's identity is missing, before it writes that it makes one.
 func (x *judge) notBegun() (claim, bool) {
-	if x.communicated() || len(x.log.by[joblog.InitStart]) > 0 {
+	if x.communicated() || len(x.log.of(joblog.InitStart, joblog.InitComplete)) > 0 {
 		return claim{}, false
 	}
 	begun := map[int]bool{}

@@ -86,7 +86,7 @@ func (r *Reader) take(by string, e Event) bool {
 // fill gives an event the named groups of an expression; false where it does not match.
 func (r *Reader) fill(e *Event, line *lazyre.Regexp, text string) bool {
 	g := line.Groups(text)
-	for name, to := range map[string]*string{"op": &e.Op, "host": &e.Host, "bus": &e.Bus} {
+	for name, to := range map[string]*string{"op": &e.Op, "host": &e.Host, "bus": &e.Bus, "text": &e.Text} {
 		*to = cmp.Or(g[name], *to)
 	}
 	signal, in, out := signals[g["ended"]], 0, 0

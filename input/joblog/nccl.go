@@ -78,8 +78,8 @@ func (r *Reader) comm(e Event, m *nccllog.CommLine) {
 		e.Kind, err = CommAbort, nil
 	case nccllog.InitStart:
 		e.Kind = InitStart
-	case nccllog.InitComplete:
-		e.Kind = InitComplete
+	case nccllog.InitComplete: // before 2.16 without an id
+		e.Kind, err = InitComplete, nil
 	default:
 		return
 	}

@@ -71,6 +71,7 @@ var outs = []struct {
 	{"failing", lazyre.New(`fail`)},
 	{"in maintenance", lazyre.New(`maint|^[^+]*\$(\+|$)`)},
 	{"rebooting", lazyre.New(`reboot|^[^+]*@(\+|$)`)},
+	{"invalid", lazyre.New(`^inval`)},
 	{"not responding", lazyre.New(`not_responding|^[^+]*\*(\+|$)`)},
 }
 

@@ -20,6 +20,8 @@ func TestNodeStates(t *testing.T) {
 		"NODELIST NODES STATE REASON\nn1 1 drained XID 79 GPU\nn2 1 idle none\nn3 1 down* Not responding\nn4 1 maint none\n": "n1 drained (XID 79 GPU); n2 free; n3 down, not responding (Not responding); n4 in maintenance",
 		"PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\na up 1:00 2 drng n[1-2]\nb up 1:00 1 idle~ n3\nc up 1:00 1 resv " +
 			"n4\nd up 1:00 1 unk n5\ne up 1:00 1 mix n6\n": "n1 draining; n2 draining; n3 free; n4; n5; n6",
+		"gpu*  up  infinite  2  inval n[1-2]\ncpu   up 1-00:00:00   1 drain* n3\nb down 30:00 1 idle n4\n": "n1 invalid; n2 invalid; " +
+			"n3 drained, not responding; n4 free",
 		"PARTITION STATE NODELIST\na maint n1\nb idle n1\n": "n1 free",
 	} {
 		states, ok, err := NodeStates(cluster.NewBudget(cluster.Limits{}, nil), in)

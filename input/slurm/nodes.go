@@ -86,6 +86,9 @@ func nodes(text string) iter.Seq2[int, []field] {
 				return
 			}
 			rec = nil
+			if header == nil && bareRow.MatchString(body) {
+				header = strings.Fields("PARTITION AVAIL TIMELIMIT NODES STATE NODELIST")
+			}
 			if starts {
 				at, header = l.num, nil
 				rec, _ = cutFields(body)
@@ -102,6 +105,9 @@ func nodes(text string) iter.Seq2[int, []field] {
 		}
 	}
 }
+
+// bareRow is a row of sinfo whose heading is not there.
+var bareRow = lazyre.New(`^\S+ +(?:up|down|drain|inact) +(?:infinite|[\d:-]+) +\d+ +[a-z]+\S? +\S+\d\S*$`)
 
 var nodeStart = lazyre.New(`^(?i:NodeName)[ \t]*=`)
 

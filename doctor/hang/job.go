@@ -148,7 +148,8 @@ func (j *job) names(c *Case) {
 		most := -1
 		for _, name := range list {
 			n := flightrec.RankOf(name)
-			if n < 0 {
+			base := path.Base(name)
+			if n < 0 || known+len(list) == 1 && !strings.Contains(base, "rank") && strings.ContainsAny(base, "0123456789") {
 				continue
 			}
 			numbers[n] = true

@@ -222,3 +222,12 @@ func TestSeveralRuns(t *testing.T) {
 		}
 	}
 }
+
+// The number in the name of a log that stands alone is no rank.
+func TestLoneLog(t *testing.T) {
+	c := NewCase()
+	_, err := c.Add("train1.log", []byte("Traceback (most recent call last):\n  File \"/w/t.py\", line 4, in <module>\nKeyError: 'a'\n"))
+	if v := c.Judge(); err != nil || v.Kind != Exited || len(v.Ranks) > 0 {
+		t.Errorf("%v: %+v", err, v)
+	}
+}

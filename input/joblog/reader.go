@@ -122,8 +122,8 @@ var loggerLine = lazyre.New(`^\[?[IWEF]\d{4} \d\d:\d\d:\d\d`)
 var label = lazyre.New(`^(?:\[default(\d{1,9})\]: ?|\s{0,3}(\d{1,5}) *: |\[rank(\d{1,9})\]: ?|` +
 	`\[\d{1,9},(\d{1,9})\]<std.{0,30}?>: ?)`)
 
-// wrapping is what kubectl --prefix, docker compose, Ray, the runtimes of containers and syslog put before a line.
-var wrapping = lazyre.New(`^(?:\[pod/[^\]\s]+\] |\([^()]*\bpid=\d[^()]*\) |[a-z0-9][\w.-]*[-_]\d+ +\| |` +
+// wrapping is what kubectl --prefix, docker compose, pm2, Ray, the runtimes of containers and syslog put before a line.
+var wrapping = lazyre.New(`^(?:\[pod/[^\]\s]+\] |\([^()]*\bpid=\d[^()]*\) |[a-z0-9][\w.-]*[-_]\d+ +\| |\d+\|[^|]{1,60}\| |` +
 	`(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,32}) (?:[\w.-]+ [\w./-]+\[\d+\]: |std(?:out|err) [FP] )|` +
 	`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:\d\d) )`)
 

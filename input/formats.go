@@ -77,9 +77,9 @@ var kinds = []Kind{
 	part("kubectl describe node", 0, k8s.MatchDescribe, k8s.ReadDescribe),
 	part("NetQ topology", Entire, netq.Match, netq.Read),
 	{"Slurm topology.yaml", Part | Entire, slurm.MatchYAML, within(slurm.ReadYAMLWithin)},
-	part("ibnetdiscover", 0, ibnet.Discover.Match, ibnet.Discover.Read),
-	part("ibnetdiscover -p", 0, ibnet.Ports.Match, ibnet.Ports.Read),
-	part("iblinkinfo", 0, ibnet.LinkInfo.Match, ibnet.LinkInfo.Read),
+	tool("ibnetdiscover", &ibnet.Discover),
+	tool("ibnetdiscover -p", &ibnet.Ports),
+	tool("iblinkinfo", &ibnet.LinkInfo),
 	{"Slurm topology.conf, scontrol show topology", Part | Entire, slurm.MatchConf, within(slurm.ReadConfWithin)},
 	{"scontrol show node", Part | Entire, slurm.MatchNodes, within(slurm.ReadNodesWithin)},
 	part("nvidia-smi -q", 0, nvsmi.MatchPlain, nvsmi.ReadPlain),
@@ -88,17 +88,17 @@ var kinds = []Kind{
 	part("nvidia-smi --query-gpu", 0, nvsmi.MatchQuery, nvsmi.ReadQuery),
 	part("nvidia-smi", 0, nvsmi.MatchSMI, nvsmi.ReadSMI),
 	part("rocm-smi --showtopo", 0, rocmsmi.Match, rocmsmi.Read),
-	part("p2pBandwidthLatencyTest", 0, p2pbw.P2P.Match, p2pbw.P2P.Read),
-	part("nvbandwidth", 0, p2pbw.NVBandwidth.Match, p2pbw.NVBandwidth.Read),
-	part("ibstat", 0, ibstat.Stat.Match, ibstat.Stat.Read),
-	part("ibstatus", 0, ibstat.Status.Match, ibstat.Status.Read),
-	part("ibv_devinfo", 0, ibstat.Devinfo.Match, ibstat.Devinfo.Read),
-	part("rdma link", 0, ibstat.RDMA.Match, ibstat.RDMA.Read),
+	tool("p2pBandwidthLatencyTest", p2pbw.P2P),
+	tool("nvbandwidth", p2pbw.NVBandwidth),
+	tool("ibstat", ibstat.Stat),
+	tool("ibstatus", ibstat.Status),
+	tool("ibv_devinfo", ibstat.Devinfo),
+	tool("rdma link", ibstat.RDMA),
 	part("ethtool", 0, ethtool.Match, ethtool.Read),
 	part("lspci", 0, lspci.Match, lspci.Read),
 	part("numactl --hardware", 0, numactl.Match, numactl.Read),
-	part("ibqueryerrors", 0, ibnet.Errors.Match, ibnet.Errors.Read),
-	part("perfquery", 0, ibnet.Perf.Match, ibnet.Perf.Read),
+	tool("ibqueryerrors", &ibnet.Errors),
+	tool("perfquery", &ibnet.Perf),
 	part("nccl-tests", 0, nccltests.Match, nccltests.Read),
 	part("NCCL log", 0, nccllog.Match, nccllog.Read),
 
@@ -118,16 +118,13 @@ var kinds = []Kind{
 }
 
 // Marks are words of which one is in the line that begins a block of a Part, a Table, a Health or a State within a log.
-const Marks = "<system |<graphs |<topology|<nvidia_smi_log|apiversion|name:      " +
-	"|compounded_nodes|vendid=|\"s-|\"h-| - ca | - sw |" +
-	")==>|switchname=|blockname=|nodename=|nodelist |\"lldp\"|nvsmi log|gpu 00000000:|gpu0\t|gpu0  " +
-	"|nvidia-smi|persistence-m|(uuid: |" +
-	"index, |uuid, |, uuid|memory.total|between two gpus|link type table:|peer-to-peer|p2p=|nvbandwidth|(row)|ca '|rnic|" +
-	"infiniband device '|hca_id:|physical_state|settings for |features for |parameters for |nic statistics:|> mtu " +
-	"|driver: |" +
-	" controller|processing accelerators|available: |errors for |ports checked|counters: |nthread |busbw|" +
-	"average bandwidth of |0gb -|ransfer speed (gb/s)| bw test| latency test|#bytes|diagnostic|most recent call first|" +
-	"python v|thread 0x"
+const Marks = "<system |<graphs |<topology|<nvidia_smi_log|apiversion|name:      |compounded_nodes|vendid=|\"s-|\"h-|" +
+	" - ca | - sw |)==>|switchname=|blockname=|nodename=|nodelist |\"lldp\"|nvsmi log|gpu 00000000:|gpu0\t|gpu0  |" +
+	"nvidia-smi|persistence-m|(uuid: |index, |uuid, |, uuid|memory.total|between two gpus|link type table:|" +
+	"peer-to-peer|p2p=|nvbandwidth|(row)|ca '|rnic|infiniband device '|hca_id:|physical_state|settings for |features " +
+	"for |parameters for |nic statistics:|> mtu |driver: | controller|processing accelerators|available: |errors for |" +
+	"ports checked|counters: |nthread |busbw|average bandwidth of |0gb -|ransfer speed (gb/s)| bw test| latency test|" +
+	"#bytes|diagnostic|most recent call first|python v|thread 0x"
 
 // Find lists the kinds of a text that are of one of the classes, in the order of trying. The beginning of a text is
 // enough where a kind is one thing from end to end.
@@ -161,6 +158,15 @@ func part(name string, c Class, match func(data []byte) bool, read func(name str
 	error),
 ) Kind {
 	return Kind{name, Part | c, match, stream(read)}
+}
+
+// tool is a part that may stand anywhere, of a reader that is a value.
+func tool(name string, of interface {
+	Match(data []byte) bool
+	Read(name string, r io.Reader) (*cluster.Fragment, error)
+},
+) Kind {
+	return part(name, 0, of.Match, of.Read)
 }
 
 func within(read func(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error)) reader {

@@ -4,7 +4,6 @@ import (
 	_ "embed" // for the texts
 	"regexp"
 	"strings"
-	"sync"
 
 	"busbar.dev/input/trainlog"
 	"busbar.dev/internal/csvtable"
@@ -48,4 +47,4 @@ type otherText struct {
 	Pattern string `csv:"pattern"`
 }
 
-var otherTexts = sync.OnceValue(func() []otherText { return csvtable.Must[otherText]("others.csv", otherTable) })
+var otherTexts = csvtable.Once[otherText]("others.csv", otherTable)

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
-	"sync"
 
 	"busbar.dev/internal/csvtable"
 )
@@ -122,7 +121,7 @@ type Figure struct {
 //go:embed figures.csv
 var figuresTable string
 
-var figureRows = sync.OnceValue(func() []Figure { return csvtable.Must[Figure]("sim/figures.csv", figuresTable) })
+var figureRows = csvtable.Once[Figure]("sim/figures.csv", figuresTable)
 
 // FigureTable is what is known of all figures, in their order.
 func FigureTable() []Figure { return figureRows() }

@@ -2,7 +2,6 @@ package step
 
 import (
 	_ "embed"
-	"sync"
 
 	"busbar.dev/hardware"
 	"busbar.dev/internal/csvtable"
@@ -77,7 +76,7 @@ type Figure struct {
 var figuresTable string
 
 // FigureTable is what is known of all figures, in their order.
-var FigureTable = sync.OnceValue(func() []Figure { return csvtable.Must[Figure]("step/figures.csv", figuresTable) })
+var FigureTable = csvtable.Once[Figure]("step/figures.csv", figuresTable)
 
 // common is a figure that all generations share.
 func (f *Figures) common(k figure) float64 { return f[(gens-1)*int(perGen)+int(k)] }

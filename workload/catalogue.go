@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"busbar.dev/internal/csvtable"
 	"busbar.dev/internal/lazyre"
@@ -38,7 +37,7 @@ type modelRow struct {
 }
 
 // rows are the catalogue, parsed once. Blocks are made when a model is asked for.
-var rows = sync.OnceValue(func() []modelRow { return csvtable.Must[modelRow]("workload/data/models.csv", modelsCSV) })
+var rows = csvtable.Once[modelRow]("workload/data/models.csv", modelsCSV)
 
 // architectures are those whose blocks are made otherwise than of the rows of parts.csv.
 var architectures = map[string]func(r *modelRow) []Block{

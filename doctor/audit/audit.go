@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
@@ -115,7 +114,7 @@ type rule struct {
 	Fix      string           `csv:"fix"`
 }
 
-var rules = sync.OnceValue(func() []rule { return csvtable.Must[rule]("rules.csv", ruleTable) })
+var rules = csvtable.Once[rule]("rules.csv", ruleTable)
 
 // say adds what a rule says of a place.
 func (a *auditor) say(name, where string, args ...any) {

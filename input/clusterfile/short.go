@@ -114,8 +114,7 @@ const maxPort = 1600 * unit.Gbps
 
 // netKinds are the families a file may name, each with the names people use for it.
 const netKinds = "infiniband ib|roce|ethernet eth|efa|slingshot|omnipath opa|gpudirect-tcpx tcpx|gpudirect-tcpxo " +
-	"tcpxo|" +
-	"nvlink"
+	"tcpxo|nvlink"
 
 func netKind(s string) (cluster.NetKind, error) {
 	for family := range strings.SplitSeq(netKinds, "|") {

@@ -157,8 +157,7 @@ func (n *nic) finish(name string) cluster.Device {
 
 // setLink takes the first line of ip link: name, flags, MTU, state.
 func (n *nic) setLink(m []string) {
-	mtu, _ := strconv.Atoi(m[3])
-	n.MTU = board.Fact(mtu, "ip link")
+	n.MTU = board.Fact(num.Int(m[3]), "ip link")
 	switch {
 	case m[4] == "UP":
 		n.State = cluster.Up

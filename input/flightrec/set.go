@@ -159,7 +159,7 @@ func Torn(name string, data []byte) bool {
 		return false
 	}
 	head := data[:min(len(data), 1<<12)]
-	return lines.Has(head, "version", "entries") || lines.Has(head, "pg_config") || lines.Has(head, "collective_seq_id")
+	return lines.Has(head, "version", "entries") || lines.HasAny(head, "pg_config", "collective_seq_id")
 }
 
 // rankList is the index of a list of ranks, [0, 1, 2], as pg_config has it. Texts of the same list are the same.

@@ -103,8 +103,6 @@ func (m *machine) sockets() []board.Socket {
 		get := func(name string) string {
 			return strings.TrimSpace(cmp.Or(info(name, o), info(name, m.top.about...)))
 		}
-		family, _ := strconv.Atoi(get("CPUFamilyNumber"))
-		model, _ := strconv.Atoi(get("CPUModelNumber"))
 		list = append(list, board.Socket{
 			Index: number(o.Get("os_index"), len(list)),
 			CPUs:  m.cpus(o),
@@ -112,8 +110,8 @@ func (m *machine) sockets() []board.Socket {
 			Info: cluster.CPUInfo{
 				Arch:   board.Arch(info("Architecture", m.top.about...)),
 				Vendor: get("CPUVendor"),
-				Family: board.Family(family),
-				Model:  model,
+				Family: board.Family(num.Int(get("CPUFamilyNumber"))),
+				Model:  num.Int(get("CPUModelNumber")),
 			},
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/tags"
 	"busbar.dev/internal/lazyre"
 )
@@ -100,7 +101,7 @@ func info(name string, of ...*object) string {
 
 // addMatrix keeps a table that is complete.
 func (top *topology) addMatrix(e *object) {
-	n, _ := strconv.Atoi(e.Get("nbobjs"))
+	n := num.Int(e.Get("nbobjs"))
 	m := matrix{name: e.Get("name"), of: e.Get("type")}
 	for _, k := range e.Kids {
 		for w := range strings.FieldsSeq(k.Text) {

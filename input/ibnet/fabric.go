@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
@@ -339,11 +340,7 @@ func (f *fabric) where(p int) string {
 	return fmt.Sprintf("%s[%d]", f.nodes[f.ports[p].node].title(), f.ports[p].num)
 }
 
-// decimal is the number of up to nine digits, 0 for others.
-func decimal(s string) int {
-	n, _ := strconv.Atoi(s)
-	return n
-}
+var decimal = num.Int
 
 // hex is the number of up to sixteen hexadecimal digits; 0 for others.
 func hex(s string) (v uint64) {

@@ -2,7 +2,6 @@ package ibnet
 
 import (
 	_ "embed" // for the texts
-	"sync"
 
 	"busbar.dev/internal/csvtable"
 )
@@ -39,7 +38,7 @@ type text struct {
 	Rest   string `csv:"rest"`
 }
 
-var notices = sync.OnceValue(func() []text { return csvtable.Must[text]("notices.csv", noticeTable) })
+var notices = csvtable.Once[text]("notices.csv", noticeTable)
 
 // noticed counts occurrences and keeps the first.
 type noticed struct {

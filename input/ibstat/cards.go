@@ -136,11 +136,10 @@ func (h *hosts) addTo(f *cluster.Fragment) {
 			for _, lid := range slices.SortedFunc(maps.Keys(managers), natural.Compare) {
 				each = append(each, "LID "+lid+": "+cluster.FormatHosts(slices.Compact(managers[lid])))
 			}
-			warn.Found(f, 0, cluster.FormatHosts(t.Titles()), cluster.Warning{
-				ID: "subnets-differ", Severity: "note",
-				Fix: "see that every node numbers its NICs alike; name in NCCL_IB_HCA only those of the fabric that is meant",
-			}, "the NICs answer to %d subnet managers, so they are on fabrics that do not reach each other, or on rails "+
-				"apart (%s)", len(managers), strings.Join(each, "; "))
+			warn.Found(f, 0, cluster.FormatHosts(t.Titles()), "subnets-differ", "note",
+				"see that every node numbers its NICs alike; name in NCCL_IB_HCA only those of the fabric that is meant",
+				"the NICs answer to %d subnet managers, so they are on fabrics that do not reach each other, or on rails "+
+					"apart (%s)", len(managers), strings.Join(each, "; "))
 		}
 		f.AddNode("", t)
 	}

@@ -61,8 +61,7 @@ var RDMA = &Format{
 		`(?:sm_lid (?P<sm_lid>\d+) )?lmc \d+ )?state (?P<state>\w+) physical_state`),
 	port: lazyre.New(`^$`),
 	missing: "no ports; expected the output of rdma link, such as link mlx5_0/1 state ACTIVE physical_state LINK_UP; " +
-		"give the " +
-		"whole output of rdma link",
+		"give the whole output of rdma link",
 }
 
 // Match reports whether the tool's output is somewhere in the text.
@@ -127,7 +126,7 @@ func (c *card) set(p *cluster.Port, key, v, source string) {
 	case "port guid":
 		p.GUID = board.GUID(v)
 	case "number of ports", "phys_port_cnt":
-		c.stated, _ = strconv.Atoi(v)
+		c.stated = num.Int(v)
 	case "state":
 		setState(p, strings.ToLower(v))
 	case "subnet":

@@ -125,12 +125,7 @@ const marks = "NCCL INFO|NCCL WARN|ProcessGroupNCCL|Traceback (most recent call 
 
 // Match reports a text with lines that this package knows.
 func Match(data []byte) bool {
-	for mark := range strings.SplitSeq(marks, "|") {
-		if lines.Has(data, mark) {
-			return true
-		}
-	}
-	return false
+	return lines.HasAny(data, strings.Split(marks, "|")...)
 }
 
 // Read finds the events of a text.

@@ -2,7 +2,6 @@ package joblog
 
 import (
 	_ "embed" // for the catalogue
-	"sync"
 
 	"busbar.dev/internal/csvtable"
 )
@@ -16,7 +15,7 @@ type xidRow struct {
 	Hardware bool   `csv:"hardware,optional"`
 }
 
-var xids = sync.OnceValue(func() []xidRow { return csvtable.Must[xidRow]("xid.csv", xidTable) })
+var xids = csvtable.Once[xidRow]("xid.csv", xidTable)
 
 // XidMeaning is what NVIDIA's catalogue says about a code, and whether it is the hardware's fault: then the GPU needs
 // somebody, and not only the program.

@@ -2,7 +2,6 @@ package k8s
 
 import (
 	"io"
-	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -21,8 +20,7 @@ var (
 
 // MatchDescribe reports whether the text holds what kubectl describe node prints, whole or shortened.
 func MatchDescribe(data []byte) bool {
-	of := func(section string) bool { return lines.Has(data, section) }
-	return slices.ContainsFunc(ofNode, of) && lines.Find(data, "ame:", describedName.MatchString)
+	return lines.HasAny(data, ofNode...) && lines.Find(data, "ame:", describedName.MatchString)
 }
 
 // ReadDescribe reads the nodes of kubectl describe as the objects that they are, each on the line of its name.
@@ -34,17 +32,13 @@ func ReadDescribe(name string, r io.Reader) (*cluster.Fragment, error) {
 		if ok && key != "" && key[0] != ' ' && key[0] != '\t' {
 			section, text = key, rest
 		}
-		text = strings.TrimSpace(text)
-		cut, of := strings.CutPrefix(text, "Hostname:") // all that names a node whose beginning was cut off
-		if of = of && docs == nil; of {
-			text = strings.TrimSpace(cut)
-		}
-		if (of || section == "Name" && key == section) && text != "" && len(docs) <= cluster.MaxHosts {
+		named := key == "Name" || docs == nil && strings.TrimSpace(key) == "Hostname" // of one whose beginning was cut off
+		if rest = strings.TrimSpace(rest); named && rest != "" && len(docs) <= cluster.MaxHosts {
 			docs = append(docs, yamldoc.Value{Line: int32(line)})
 			set(&docs[len(docs)-1], "Node", "kind")
-			set(&docs[len(docs)-1], text, "metadata", "name")
+			set(&docs[len(docs)-1], rest, "metadata", "name")
 		} else if len(docs) > 0 {
-			takeLine(&docs[len(docs)-1], section, text)
+			takeLine(&docs[len(docs)-1], section, strings.TrimSpace(text))
 		}
 		return nil
 	})

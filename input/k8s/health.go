@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar.dev/cluster"
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/yamldoc"
@@ -17,7 +16,7 @@ var conditionName = lazyre.New(`^[A-Za-z][A-Za-z0-9-]{0,60}$`)
 // health notes what Kubernetes says is wrong with a node.
 func (o *objects) health(n *node, v *yamldoc.Value) {
 	found := func(id, severity, fix, format string, args ...any) {
-		warn.Found(o.f, n.line, n.name, cluster.Warning{ID: id, Severity: severity, Fix: fix}, format, args...)
+		warn.Found(o.f, n.line, n.name, id, severity, fix, format, args...)
 	}
 	for _, c := range v.Get("status", "conditions").List() {
 		name, status := c.Get("type").Str(), c.Get("status").Str()

@@ -20,12 +20,8 @@ import (
 )
 
 // tools are asked one after the other. Those that are not installed are passed over.
-var tools = [][]string{
-	{"nvidia-smi", "-q", "-x"},
-	{"nvidia-smi", "topo", "-m"},
-	{"nvidia-smi", "topo", "-p2p", "r"},
-	{"nvidia-smi", "nvlink", "--status"},
-	{"rocm-smi", "--showtopo"},
+var tools = []string{
+	"nvidia-smi -q -x", "nvidia-smi topo -m", "nvidia-smi topo -p2p r", "nvidia-smi nvlink --status", "rocm-smi --showtopo",
 }
 
 // Read reads this machine. progress is called with what is being done, and with nothing at the end; nil is nobody.
@@ -42,7 +38,8 @@ func Read(ctx context.Context, progress func(text string)) ([]*cluster.Fragment,
 	frags := []*cluster.Fragment{f}
 	hung := map[string]bool{} // tools that gave no answer are not asked again
 	for _, tool := range tools {
-		if hung[tool[0]] {
+		program, _, _ := strings.Cut(tool, " ")
+		if hung[program] {
 			continue
 		}
 		more, ok := ask(ctx, host, tool, progress, f)
@@ -50,7 +47,7 @@ func Read(ctx context.Context, progress func(text string)) ([]*cluster.Fragment,
 			return nil, err
 		}
 		frags = append(frags, more...)
-		hung[tool[0]] = !ok
+		hung[program] = !ok
 	}
 	return frags, nil
 }
@@ -60,14 +57,14 @@ const toolTime = 20 * time.Second
 
 // ask runs an installed tool and reads what it prints. One that fails is a warning on the machine's fragment. ok is
 // false when it hung. One that ends because we were told to stop is the caller's to notice.
-func ask(ctx context.Context, host string, tool []string, progress func(string),
+func ask(ctx context.Context, host, name string, progress func(string),
 	to *cluster.Fragment,
 ) (frags []*cluster.Fragment, ok bool) {
+	tool := strings.Fields(name)
 	path, err := exec.LookPath(tool[0])
 	if err != nil {
 		return nil, true
 	}
-	name := strings.Join(tool, " ")
 	if progress != nil {
 		progress("asking " + name)
 		defer progress("")

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -23,10 +22,9 @@ import (
 const format = "lspci"
 
 // codes are those of PCI's classes that matter here, and of makers by the first word of their names.
-var codes = num.Pairs("3D controller=0302|VGA compatible controller=0300|Display controller=0380|" +
-	"Processing accelerators=1200|Infiniband controller=0207|Fabric controller=0208|Ethernet controller=0200|" +
-	"PCI bridge=0604|Host bridge=0600|NVIDIA=10de|Advanced=1002|Intel=8086|Mellanox=15b3|Habana=1da3|Cornelis=434e|" +
-	"Amazon.com,=1d0f")
+var codes = num.Pairs("3D controller=0302|VGA compatible controller=0300|Display controller=0380|Processing " +
+	"accelerators=1200|Infiniband controller=0207|Fabric controller=0208|Ethernet controller=0200|PCI bridge=0604|Host " +
+	"bridge=0600|NVIDIA=10de|Advanced=1002|Intel=8086|Mellanox=15b3|Habana=1da3|Cornelis=434e|Amazon.com,=1d0f")
 
 var (
 	// head is "17:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)": address,
@@ -37,11 +35,6 @@ var (
 	detail = lazyre.New(`^(?:NUMA node: (\d{1,4})$|Bus: primary=.*, secondary=([\da-f]{2}),|` +
 		`Lnk(Cap|Sta):.*Speed ([\d.]+)GT/s(?: \(\w+\))?, Width x(\d+)|Capabilities: .*(Root Port))`)
 )
-
-var offBus = cluster.Warning{
-	ID: "off-bus", Severity: "error",
-	Fix: "dmesg for Xid 79 and PCIe errors; power-cycle the node, else reseat or replace the device and check its power",
-}
 
 // function is a PCI function.
 type function struct {
@@ -109,7 +102,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	}
 	for _, fn := range m.funcs {
 		if d := t.ByPCI(fn.Addr); d >= 0 && fn.gone > 0 {
-			warn.Found(f, fn.gone, t.Devices[d].Name, offBus,
+			warn.Found(f, fn.gone, t.Devices[d].Name, "off-bus", "error", "dmesg for Xid 79 and PCIe errors; "+
+				"power-cycle the node, else reseat or replace the device and check its power",
 				"%s does not answer on PCIe (rev ff): off the bus or without power",
 				fn.Addr)
 		}
@@ -122,7 +116,7 @@ func (m *machine) set(fn *function, v []string) {
 	switch {
 	case v == nil:
 	case v[1] != "":
-		fn.numa, _ = strconv.Atoi(v[1])
+		fn.numa = num.Int(v[1])
 		m.domains[fn.numa] = board.Domain{Index: fn.numa}
 	case v[2] != "" && fn.Bridge:
 		fn.below = fn.bus[:len(fn.bus)-2] + v[2]

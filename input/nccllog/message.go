@@ -112,8 +112,7 @@ func parse(r *Record) any {
 
 // collectives are the operations that NCCL's lines name.
 var collectives = strings.Fields("Broadcast Reduce AllGather ReduceScatter AllReduce AlltoAll AllToAll SendRecv Send " +
-	"Recv Gather " +
-	"Scatter")
+	"Recv Gather Scatter")
 
 // parseCall reads "AllReduce: opCount 0 sendbuff … count 16 datatype 7 op 0 root 0 comm 0x… [nranks=32] stream
 // 0x…". Half of a long log is calls: what stands before the count is skipped, not split.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/result"
 	"busbar.dev/unit"
@@ -84,20 +85,19 @@ func (p *parser) formLine(num int, body string) bool {
 var opWords = strings.NewReplacer("all_to_all", "alltoall", "pt2pt", "sendrecv")
 
 // formHead begins a table.
-func (p *parser) formHead(num int, f *form, g map[string]string) {
+func (p *parser) formHead(line int, f *form, g map[string]string) {
 	program := ""
 	if op := g["op"]; op != "" {
 		program = opWords.Replace(op) + "_perf"
 	} else if g["sum"] != "" {
 		program = "all_reduce_perf"
 	}
-	t := p.fresh(num, func(t *Table) bool { return t.done() || t.world > 0 })
+	t := p.fresh(line, func(t *Table) bool { return t.done() || t.world > 0 })
 	if t == nil {
 		return
 	}
 	t.form = f
-	ranks, _ := strconv.Atoi(g["ranks"])
-	if t.world = cmp.Or(ranks, p.world); f.own {
+	if t.world = cmp.Or(num.Int(g["ranks"]), p.world); f.own {
 		t.world = p.serial
 	} else {
 		t.gpu = p.gpu

@@ -20,7 +20,6 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
-	"busbar.dev/internal/words"
 	"busbar.dev/result"
 )
 
@@ -133,14 +132,8 @@ func ReadOutput(name string, r io.Reader) (*Output, error) {
 		return nil, err
 	}
 	p.endRow()
-	if s := &p.untimed; s.n > 0 {
-		p.warnf(s.line, "%s without a time that is a number above 0, the first: %s; left out",
-			words.Plural(s.n, "figure"), s.first)
-	}
-	if s := &p.clashes; s.n > 0 {
-		p.warnf(s.line, "%s of another unit than the heading says, in time or in rate, the first: %s; left out",
-			words.Plural(s.n, "figure"), s.first)
-	}
+	p.tell(p.untimed, "without a time that is a number above 0")
+	p.tell(p.clashes, "of another unit than the heading says, in time or in rate")
 	if n := p.out.Unused; n > 0 {
 		p.warnf(0, "%d pieces of torn rows could not be used; let NCCL log to a file (NCCL_DEBUG_FILE)", n)
 	}

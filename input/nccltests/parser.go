@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
+	"busbar.dev/internal/words"
 )
 
 // columns is what a table's header names.
@@ -50,6 +50,13 @@ type noticed struct {
 func (s *noticed) note(line int, what string) {
 	if s.n++; s.n == 1 {
 		s.line, s.first = line, what
+	}
+}
+
+// tell warns of what was left out.
+func (p *parser) tell(s noticed, why string) {
+	if s.n > 0 {
+		p.warnf(s.line, "%s %s, the first: %s; left out", words.Plural(s.n, "figure"), why, s.first)
 	}
 }
 
@@ -145,16 +152,15 @@ func (p *parser) line(num int, text string) {
 var paramsLine = lazyre.New(`^nThread \d+ nGpus (\d{1,9})(?:.*\d iters: (\d{1,9}))?`)
 
 // params begins a run.
-func (p *parser) params(num int, body string) {
-	t := p.fresh(num, func(t *Table) bool { return t.done() || t.GPUs >= 0 || len(t.Ranks) > 0 })
+func (p *parser) params(line int, body string) {
+	t := p.fresh(line, func(t *Table) bool { return t.done() || t.GPUs >= 0 || len(t.Ranks) > 0 })
 	if t == nil {
 		return
 	}
 	p.endRow()
 	t.GPUs = -1
 	if m := paramsLine.FindStringSubmatch(body); m != nil {
-		t.GPUs, _ = strconv.Atoi(m[1])
-		t.Iters, _ = strconv.Atoi(m[2])
+		t.GPUs, t.Iters = num.Int(m[1]), num.Int(m[2])
 	}
 }
 
@@ -183,7 +189,7 @@ func (p *parser) columns(num int, body string) bool {
 	if len(f) < 6 || f[0] != "size" || f[1] != "count" {
 		return false
 	}
-	t := p.fresh(num, func(t *Table) bool { return t.done() })
+	t := p.fresh(num, (*Table).done)
 	if t == nil {
 		return true
 	}
@@ -214,23 +220,21 @@ var rankLine = lazyre.New(
 	`^Rank\s+(\d{1,9})(?:\s+Group\s+\d+)?\s+Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d{1,9})\s+\[([0-9a-fA-Fx:.]+)\]\s*(.*)$`)
 
 // rank reads a rank line.
-func (p *parser) rank(num int, body string) bool {
+func (p *parser) rank(line int, body string) bool {
 	m := rankLine.FindStringSubmatch(body)
 	if m == nil {
 		return false
 	}
-	r := Rank{Host: m[2], Bus: m[4], Model: strings.TrimSpace(m[5])}
-	r.Rank, _ = strconv.Atoi(m[1])
-	r.Device, _ = strconv.Atoi(m[3])
+	r := Rank{Rank: num.Int(m[1]), Host: m[2], Device: num.Int(m[3]), Bus: m[4], Model: strings.TrimSpace(m[5])}
 	if strings.Count(r.Bus, ":") == 2 {
 		r.PCI, _ = cluster.ParsePCI(r.Bus)
 	}
-	t := p.fresh(num, func(t *Table) bool { return t.done() })
+	t := p.fresh(line, (*Table).done)
 	if t == nil {
 		return true
 	}
 	if len(t.Ranks) >= maxRanks || r.Rank >= maxRanks {
-		p.overflow(num, "%d ranks in one run", maxRanks)
+		p.overflow(line, "%d ranks in one run", maxRanks)
 		return true
 	}
 	t.Ranks = append(t.Ranks, r)

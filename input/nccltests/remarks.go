@@ -2,10 +2,10 @@ package nccltests
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 
 	"busbar.dev/coll"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -52,13 +52,10 @@ func (r *remarks) remark(text string) (found bool) {
 		g := x.re.Groups(text)
 		found = found || g != nil
 		if g["per"] != "" {
-			r.layout.nodes, _ = strconv.Atoi(cmp.Or(g["nodes"], g["after"], "1")) // none where a variable says it
-			r.layout.per, _ = strconv.Atoi(g["per"])
+			r.layout = shape{num.Int(cmp.Or(g["nodes"], g["after"], "1")), num.Int(g["per"])} // none where a variable says it
 			r.world = r.layout.ranks()
 		}
-		if n := g["world"]; n != "" {
-			r.world, _ = strconv.Atoi(n)
-		}
+		r.world = cmp.Or(num.Int(g["world"]), r.world)
 		if n := g["major"]; n != "" {
 			r.release = n + "." + g["minor"] + "." + g["patch"]
 		}
@@ -77,7 +74,7 @@ func (r *remarks) commanded(text string) {
 			r.program = word
 		}
 	}
-	r.serial, _ = strconv.Atoi(perThread.FindStringSubmatch(text + " -g 1")[1])
+	r.serial = num.Int(perThread.FindStringSubmatch(text + " -g 1")[1])
 	if r.layout = (shape{1, r.serial}); strings.Contains(text, "run ") { // mpirun, srun
 		r.layout = shape{}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
@@ -40,10 +41,10 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 			f.AddNode("", t)
 		}
 	}
-	err := lines.Each(name, r, func(num int, text string) error {
+	err := lines.Each(name, r, func(line int, text string) error {
 		if text = strings.TrimSpace(text); head.MatchString(text) {
 			finish()
-			begun, domains, at = num, nil, map[string]int{}
+			begun, domains, at = line, nil, map[string]int{}
 		}
 		m := row.FindStringSubmatch(text)
 		if m == nil || begun == 0 {
@@ -51,24 +52,21 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		}
 		i, ok := at[m[1]]
 		if !ok {
-			index, _ := strconv.Atoi(m[1])
 			i, at[m[1]] = len(domains), len(domains)
-			domains = append(domains, board.Domain{Index: index})
+			domains = append(domains, board.Domain{Index: num.Int(m[1])})
 		}
 		if m[3] != "" {
 			mib, _ := strconv.ParseInt(m[3], 10, 32) // MB in its words
 			if domains[i].Memory = unit.Bytes(mib) * unit.MiB; mib == 0 && !domains[i].CPUs.Empty() {
-				warn.Found(f, num, "numa"+m[1], cluster.Warning{
-					ID: "numa-no-memory", Severity: "warn",
-					Fix: "see which DIMMs the firmware counts (dmidecode -t memory); reseat or " +
-						"replace the others",
-				}, "cores without memory of their own: what runs there uses that of another NUMA node")
+				warn.Found(f, line, "numa"+m[1], "numa-no-memory", "warn",
+					"see which DIMMs the firmware counts (dmidecode -t memory); reseat or replace the others",
+					"cores without memory of their own: what runs there uses that of another NUMA node")
 			}
 			return nil
 		}
 		cores, err := board.ParseList(strings.Join(strings.Fields(m[2]), ","))
 		if domains[i].CPUs = cores; err != nil {
-			return fmt.Errorf("%s:%d: %w; expected the output of numactl --hardware", name, num, err)
+			return fmt.Errorf("%s:%d: %w; expected the output of numactl --hardware", name, line, err)
 		}
 		return nil
 	})

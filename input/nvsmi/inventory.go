@@ -47,25 +47,6 @@ type gpu struct {
 	retired int
 }
 
-// What nvidia-smi nvlink says is wrong.
-var (
-	nvlinkDown = cluster.Warning{
-		ID: "nvlink-inactive", Severity: "warn",
-		Fix: "nvidia-smi -q, dmesg for Xid 74 and the fabric manager's log; reset the GPU, else reseat or replace it",
-	}
-	gpuMissing = cluster.Warning{
-		ID: "gpu-missing", Severity: "warn",
-		Fix: "lspci and dmesg (Xid 79) for a GPU that fell off the bus; power-cycle the node, else reseat or replace that " +
-			"GPU",
-	}
-	nvlinkErrors = cluster.Warning{
-		ID: "nvlink-errors", Severity: "warn",
-		Fix: "read them again after an hour under load (nvidia-smi nvlink -e); if they grow, drain the node and have the " +
-			"GPU, " +
-			"its board or its cable checked",
-	}
-)
-
 func newGPU(line int) *gpu { return &gpu{Device: board.GPU("nvidia", -1), line: line} }
 
 // same reports whether two GPUs of a node share one of their names.
@@ -163,7 +144,7 @@ func (v *inventory) addTo(f *cluster.Fragment) {
 		for i, g := range n.gpus { // what is wrong with the memory of GPUs, in busbar-gpu's words
 			g.state.Index = i
 			for _, x := range device.Findings(n.host, []device.State{g.state}) {
-				warn.Found(f, g.line, x.Where, cluster.Warning{ID: x.ID, Severity: x.Severity.String(), Fix: x.Fix}, "%s", x.Text)
+				warn.Found(f, g.line, x.Where, x.ID, x.Severity.String(), x.Fix, "%s", x.Text)
 			}
 		}
 		f.AddNode(n.host, t)
@@ -190,7 +171,8 @@ func (n *node) missing(f *cluster.Fragment) {
 	if len(ends) < 2 || down != links {
 		return
 	}
-	warn.Found(f, 0, n.host, gpuMissing, "%d NVLinks inactive (%s), as many as one GPU has: a GPU that is not listed may "+
+	warn.Found(f, 0, n.host, "gpu-missing", "warn", "lspci and dmesg (Xid 79) for a GPU that fell off the bus; power-cycle "+
+		"the node, else reseat or replace that GPU", "%d NVLinks inactive (%s), as many as one GPU has: a GPU that is not listed may "+
 		"be missing", down, strings.Join(ends, ", "))
 	for _, g := range n.gpus {
 		g.down = 0
@@ -206,10 +188,12 @@ func (v *inventory) addGPU(f *cluster.Fragment, t *cluster.NodeType, host string
 	case g.down == g.GPU.Links: // as on a card without a bridge
 		f.Warnf(g.line, where, "no NVLink of %d is active", g.down)
 	default:
-		warn.Found(f, g.line, where, nvlinkDown, "%d of %d NVLinks inactive", g.down, g.GPU.Links)
+		warn.Found(f, g.line, where, "nvlink-inactive", "warn", "nvidia-smi -q, dmesg for Xid 74 and the fabric manager's log; "+
+			"reset the GPU, else reseat or replace it", "%d of %d NVLinks inactive", g.down, g.GPU.Links)
 	}
 	if g.errors != "" {
-		warn.Found(f, g.line, where, nvlinkErrors, "NVLink errors since the driver was loaded: %s", g.errors)
+		warn.Found(f, g.line, where, "nvlink-errors", "warn", "read them again after an hour under load (nvidia-smi nvlink -e); "+
+			"if they grow, drain the node and have the GPU, its board or its cable checked", "NVLink errors since the driver was loaded: %s", g.errors)
 	}
 	// The tools say how fast the link to whatever is above the GPU is and not where it leads, so that it gets an end of
 	// its own and the tree stays unknown; a source that knows the tree takes the figures over.

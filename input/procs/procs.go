@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -144,7 +145,7 @@ func (p *process) stat(proc fs.FS, dir string) bool {
 		return false
 	}
 	p.State = fields[0][0]
-	p.parent, _ = strconv.Atoi(fields[1])
+	p.parent = num.Int(fields[1])
 	if ticks, err := strconv.ParseInt(fields[19], 10, 64); err == nil && ticks >= 0 && ticks < 1<<50 {
 		// Linux counts a hundred ticks a second for programs, from the machine's start.
 		data, _ := fs.ReadFile(proc, "stat")

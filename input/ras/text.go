@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -25,12 +26,6 @@ var (
 	missingLine = lazyre.New(`^The missing ranks?: (?P<ranks>[\d, ]+)$`)
 	peerGone    = lazyre.New(`^Remote process error|^remote process exited`)
 )
-
-// number is one that an expression found; 0 where it found none.
-func number(text string) int {
-	n, _ := strconv.Atoi(strings.TrimSpace(text))
-	return n
-}
 
 // readText reads the text of STATUS and VERBOSE STATUS.
 func readText(data []byte) (*Report, error) {
@@ -80,7 +75,7 @@ func (t *textReader) line(line string) error {
 	case strings.HasPrefix(word, "Group") && strings.Contains(word, "Comms"):
 		t.table, t.sizes = true, map[int]int{}
 	case strings.HasPrefix(above, "(total)") && t.report.Processes == 0:
-		t.report.Processes = min(number(summaryLine.Groups(word)["processes"]), maxRanks)
+		t.report.Processes = min(num.Int(summaryLine.Groups(word)["processes"]), maxRanks)
 	default:
 		t.row(word)
 		t.detail(word)
@@ -115,7 +110,7 @@ func (t *textReader) header(g map[string]string) error {
 		}
 		i = len(t.report.Comms)
 		t.comms[hash] = i
-		t.report.Comms = append(t.report.Comms, Comm{Hash: hash, Size: t.sizes[number(g["group"])]})
+		t.report.Comms = append(t.report.Comms, Comm{Hash: hash, Size: t.sizes[num.Int(g["group"])]})
 	}
 	t.comm, t.kind, t.list, t.op, t.async = &t.report.Comms[i], g["kind"], false, "", ""
 	return nil
@@ -124,7 +119,7 @@ func (t *textReader) header(g map[string]string) error {
 // detail reads a line below a heading.
 func (t *textReader) detail(word string) {
 	if g := processLine.Groups(word); g != nil && t.list {
-		t.report.Missing = append(t.report.Missing, Process{Host: g["host"], PID: number(g["pid"])})
+		t.report.Missing = append(t.report.Missing, Process{Host: g["host"], PID: num.Int(g["pid"])})
 	}
 	if t.comm == nil || len(t.comm.Ranks)+len(t.comm.Missing) > maxRanks {
 		return
@@ -141,7 +136,7 @@ func (t *textReader) detail(word string) {
 		}
 	} else if g := ranksLine.Groups(word); g != nil { // those that follow without a word of their own are of them
 		t.async = g["async"]
-		t.lag(g, number(g["ranks"]), nil)
+		t.lag(g, num.Int(g["ranks"]), nil)
 	} else if g := rankLine.Groups(word); g != nil {
 		t.one(g)
 	}
@@ -163,11 +158,11 @@ func (t *textReader) one(g map[string]string) {
 		async = t.async
 	}
 	x := Rank{
-		Process: Process{g["host"], number(g["pid"])}, Rank: number(g["rank"]), GPU: -1,
+		Process: Process{g["host"], num.Int(g["pid"])}, Rank: num.Int(g["rank"]), GPU: -1,
 		PeerGone: peerGone.MatchString(async),
 	}
 	if g["gpu"] != "" {
-		x.GPU = number(g["gpu"])
+		x.GPU = num.Int(g["gpu"])
 	}
 	switch {
 	case t.lag(g, 1, []Rank{x}):

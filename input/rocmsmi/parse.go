@@ -2,11 +2,11 @@ package rocmsmi
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/pairtable"
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lazyre"
@@ -50,31 +50,30 @@ type parser struct {
 }
 
 // takeLine gives a line to a host's machine and reports whether it belonged there.
-func (p *parser) takeLine(host, text string, num int) bool {
+func (p *parser) takeLine(host, text string, line int) bool {
 	k, isTitle := title(text)
 	cols := header(text)
 	numa := numaLine.FindStringSubmatch(text)
 	m := p.open[host]
 	switch {
 	case !isTitle && cols == nil && numa == nil:
-		return m != nil && m.row(text, num)
+		return m != nil && m.row(text, line)
 	case m != nil:
 		m = p.endTable(host, m)
 	case len(p.open) >= gather.MaxHosts:
 		p.over = true
 		return true
 	default:
-		m = p.begin(host, num)
+		m = p.begin(host, line)
 	}
 	switch {
 	case isTitle:
 		m.kind = k
 	case cols != nil:
-		m.open = &pairtable.Matrix{Line: num}
+		m.open = &pairtable.Matrix{Line: line}
 		m.open.Head(cols)
 	default:
-		n, _ := strconv.Atoi(numa[3])
-		p.numa(host, m, [2]string{"GPU" + numa[1], numa[2]}, n, num)
+		p.numa(host, m, [2]string{"GPU" + numa[1], numa[2]}, num.Int(numa[3]), line)
 	}
 	return true
 }

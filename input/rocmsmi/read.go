@@ -20,13 +20,11 @@ const (
 
 // Match reports whether data holds a topology of rocm-smi or amd-smi.
 func Match(data []byte) bool {
-	for _, mark := range []string{"between two GPUs", "LINK TYPE TABLE:"} {
-		if lines.Has(data, mark) {
-			_, err := Read("", bytes.NewReader(data))
-			return err == nil
-		}
+	if !lines.HasAny(data, "between two GPUs", "LINK TYPE TABLE:") {
+		return false
 	}
-	return false
+	_, err := Read("", bytes.NewReader(data))
+	return err == nil
 }
 
 // Read reads the topology of every machine in a text.

@@ -2,10 +2,9 @@ package slurm
 
 import (
 	"cmp"
-	"strconv"
-	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/switchtree"
 )
 
@@ -13,8 +12,7 @@ import (
 func (tr *treeReader) sizes(line int, name string, texts []string) {
 	var list []int
 	for _, text := range texts {
-		n, _ := strconv.Atoi(strings.TrimSpace(text))
-		list = append(list, n)
+		list = append(list, num.Int(text))
 	}
 	if err := cluster.CheckBlockSizes(list); err != nil {
 		tr.f.Warnf(line, "", "%s: %v; Slurm refuses that, and it was skipped", name, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/pyframe"
 	"busbar.dev/internal/csvtable"
 	"busbar.dev/internal/lazyre"
@@ -61,7 +62,7 @@ var (
 func Match(data []byte) bool {
 	data = data[:min(len(data), 1<<22)]
 	return lines.Has(data, "(most recent call first):\n", "hread 0x") || lines.Has(data, "Thread ") &&
-		(lines.Has(data, "\nPython v") || lines.Has(data, "): \"MainThread\"\n    "))
+		lines.HasAny(data, "\nPython v", "): \"MainThread\"\n    ")
 }
 
 // Read finds the stacks of a text; what lies between them is passed over.
@@ -76,12 +77,12 @@ func Read(name string, data []byte) []Stack {
 		}
 		text, rank := strings.TrimRight(string(line), " \r\n"), -1
 		if m := rankPrefix.FindStringSubmatch(text); m != nil {
-			rank, _ = strconv.Atoi(m[1])
+			rank = num.Int(m[1])
 			text = text[len(m[0]):]
 		}
 		word := strings.TrimSpace(text)
 		if m := spyProcess.FindStringSubmatch(word); m != nil {
-			pid, _ = strconv.Atoi(m[1])
+			pid = num.Int(m[1])
 			continue
 		}
 		if s, ok := begin(word); ok {
@@ -123,15 +124,13 @@ func begin(word string) (Stack, bool) {
 // frame reads a call of either tool.
 func frame(word, text string) (Frame, bool) {
 	if m := faultFrame.FindStringSubmatch(word); m != nil {
-		line, _ := strconv.Atoi(m[2])
-		return Frame{Func: m[3], File: m[1], Line: line}, true
+		return Frame{Func: m[3], File: m[1], Line: num.Int(m[2])}, true
 	}
 	if !strings.HasPrefix(text, "    ") {
 		return Frame{}, false
 	}
 	if m := spyFrame.FindStringSubmatch(word); m != nil {
-		line, _ := strconv.Atoi(m[3])
-		return Frame{Func: m[1], File: m[2], Line: line}, true
+		return Frame{Func: m[1], File: m[2], Line: num.Int(m[3])}, true
 	}
 	return Frame{}, false
 }

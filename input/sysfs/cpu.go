@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/unit"
 )
@@ -66,9 +67,7 @@ func (m *machine) cpuInfo() (cluster.CPUInfo, string) {
 	switch {
 	case info.Vendor != "":
 		info.Arch = "x86_64"
-		family, _ := strconv.Atoi(get["cpu family"])
-		info.Family = board.Family(family)
-		info.Model, _ = strconv.Atoi(get["model"])
+		info.Family, info.Model = board.Family(num.Int(get["cpu family"])), num.Int(get["model"])
 	case get["CPU implementer"] != "":
 		info.Arch = "arm64"
 	case strings.HasPrefix(get["cpu"], "POWER"):

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/csvtable"
 	"busbar.dev/internal/lazyre"
 )
@@ -102,11 +103,10 @@ func (f *Facts) Against(job Facts) (other []string) {
 }
 
 // Words are those of which one is in every line that Parse is to be asked about.
-const Words = "loss|tok/s|tokens/s|tokens_per_sec|it/s|s/it|samples/s|samplespersec|samples_per_sec|samples per " +
-	"sec|images/sec|mfu|" +
-	"step_timing|step time|step_time|steptime|iteration time|iter time|iter_time|batch time|batch_time|step took|" +
-	"allocation retries|skipped=|trl:|[step=|[batch=|batches_per_sec|world size|world_size|parallel " +
-	"size|parallel_size|seq_length|n_layers|num_layers|hidden_size|hidden_layers|train batch size|cuda capacity"
+const Words = "loss|tok/s|tokens/s|tokens_per_sec|it/s|s/it|samples/s|samplespersec|samples_per_sec|samples per sec|" +
+	"images/sec|mfu|step_timing|step time|step_time|steptime|iteration time|iter time|iter_time|batch time|batch_time|" +
+	"step took|allocation retries|skipped=|trl:|[step=|[batch=|batches_per_sec|world size|world_size|parallel size|" +
+	"parallel_size|seq_length|n_layers|num_layers|hidden_size|hidden_layers|train batch size|cuda capacity"
 
 // setter takes a number with its unit; false where it cannot be what the name says.
 type setter func(l *Line, v float64, unit string) bool
@@ -395,20 +395,19 @@ var (
 )
 
 // progress reads "100/1000 [01:23<", which tqdm prints behind its bar.
-func (l *Line) progress(num, rest string) bool {
+func (l *Line) progress(step, rest string) bool {
 	m := bar.FindStringSubmatch(rest)
-	n, err := strconv.Atoi(num)
+	n, err := strconv.Atoi(step)
 	if m == nil || err != nil {
 		return false
 	}
-	of, _ := strconv.Atoi(m[1])
+	of := num.Int(m[1])
 	if n > of {
 		return false
 	}
 	l.Number, l.Of, l.bar, l.clock = n, of, true, 0
 	for part := range strings.SplitSeq(m[2], ":") { // 5:28:58
-		n, _ := strconv.Atoi(part)
-		l.clock = 60*l.clock + float64(n)
+		l.clock = 60*l.clock + float64(num.Int(part))
 	}
 	return true
 }
@@ -447,7 +446,7 @@ func byUnit(name, rest, unit string) setter {
 // total is the number of steps behind that of one: "10/ 50", "10 / 50".
 func (l *Line) total(rest string, value float64) {
 	if m := steps.FindStringSubmatch(rest); m != nil && int(value) == l.Number {
-		if of, _ := strconv.Atoi(m[1]); of >= l.Number {
+		if of := num.Int(m[1]); of >= l.Number {
 			l.Of = of
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Read decodes a table. The error names the line and the column.
@@ -69,6 +70,11 @@ func Must[T any](name, text string) []T {
 		panic(fmt.Sprintf("%s: %v", name, err))
 	}
 	return rows
+}
+
+// Once is Must when it is first asked for.
+func Once[T any](name, text string) func() []T {
+	return sync.OnceValue(func() []T { return Must[T](name, text) })
 }
 
 var unmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()

@@ -10,6 +10,11 @@ func Has(data []byte, words ...string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !bytes.Contains(data, []byte(w)) })
 }
 
+// HasAny reports whether data holds one of the words.
+func HasAny(data []byte, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(data, []byte(w)) })
+}
+
 // Find reports whether ok holds for a line of data that contains token, bare of
 // labels and terminal codes. Lines end where a Reader's do, at carriage returns too.
 // Each is looked at once, and one longer than MaxPiece not at all, so that the cost

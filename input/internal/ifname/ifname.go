@@ -5,7 +5,6 @@ import (
 	_ "embed" // for the names
 	"fmt"
 	"strings"
-	"sync"
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/csvtable"
@@ -23,7 +22,7 @@ type Name struct {
 	Source   string `csv:"source"`
 }
 
-var names = sync.OnceValue(func() []Name { return csvtable.Must[Name]("names.csv", table) })
+var names = csvtable.Once[Name]("names.csv", table)
 
 // Of is the row of a name, one of a card that says no more where it is none of the table's.
 func Of(name string) Name {

@@ -22,8 +22,7 @@ var folders = strings.Fields("/torch/distributed/ /torch/_ /torch/nn/ /torch/aut
 
 // modules of Python that programs wait in. py-spy prints them without a folder.
 var modules = strings.Fields("torch/ threading.py selectors.py socket.py queue.py subprocess.py ssl.py runpy.py " +
-	"contextlib.py " +
-	"multiprocessing/ concurrent/ asyncio/ importlib/ <frozen")
+	"contextlib.py multiprocessing/ concurrent/ asyncio/ importlib/ <frozen")
 
 // Of is whose code a file is.
 func Of(file string) Origin {

@@ -51,8 +51,8 @@ func Limit(f *cluster.Fragment) {
 
 // Found adds what is wrong with the machine itself, which is a finding of map and doctor: its id, its severity and what
 // to do.
-func Found(f *cluster.Fragment, line int, where string, is cluster.Warning, format string, args ...any) {
+func Found(f *cluster.Fragment, line int, where, id, severity, fix, format string, args ...any) {
 	f.Warnf(line, where, format, args...)
 	w := &f.Warnings[len(f.Warnings)-1]
-	w.ID, w.Severity, w.Fix = is.ID, is.Severity, is.Fix
+	w.ID, w.Severity, w.Fix = id, severity, fix
 }

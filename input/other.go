@@ -1,12 +1,14 @@
 package input
 
 import (
+	"bytes"
 	_ "embed" // for the texts
-	"regexp"
 	"strings"
+	"sync"
 
 	"busbar.dev/input/trainlog"
 	"busbar.dev/internal/csvtable"
+	"busbar.dev/internal/lazyre"
 )
 
 // Named is the error for a text that busbar knows but that holds no topology.
@@ -19,9 +21,11 @@ func (n Named) Is(target error) bool { return target == ErrUnknown }
 func otherwise(data []byte) string {
 	end := data[max(len(data)-1<<16, 0):]
 	data = data[:min(len(data), 1<<16)]
-	for _, o := range otherTexts() {
-		if regexp.MustCompile(o.Pattern).Match(data) {
-			return o.Is
+	for line := range bytes.Lines(data) { // to which an expression is anchored, which costs a tenth
+		for _, o := range otherTexts() {
+			if o.re.Match(line) {
+				return o.Is
+			}
 		}
 	}
 	for _, k := range Find(data, ^Part) {
@@ -45,6 +49,14 @@ var otherTable string
 type otherText struct {
 	Is      string `csv:"is"`
 	Pattern string `csv:"pattern"`
+
+	re *lazyre.Regexp
 }
 
-var otherTexts = csvtable.Once[otherText]("others.csv", otherTable)
+var otherTexts = sync.OnceValue(func() []otherText {
+	list := csvtable.Must[otherText]("others.csv", otherTable)
+	for i := range list {
+		list[i].re = lazyre.New(list[i].Pattern)
+	}
+	return list
+})

@@ -71,9 +71,9 @@ func nodes(text string) iter.Seq2[int, []field] {
 		var rec []field // the record at hand
 		var at int      // its line
 		var header []string
-		for l := range joinedLines(text, func(string) bool { return true }) {
+		for l := range joinedLines(text, func(raw string) bool { return raw != "" || rec != nil || header != nil }) {
 			body := strings.TrimLeft(l.text, " \t")
-			starts := nodeStart.MatchString(body)
+			starts := body != "" && body[0]|' ' == 'n' && nodeStart.MatchString(body)
 			// scontrol prints a line of blanks before the reason
 			if !starts && rec != nil && (body == "" || len(body) < len(l.text) && strings.Contains(body, "=")) {
 				if len(rec) < maxFields {
@@ -142,12 +142,15 @@ var columns = num.Pairs("NODELIST=NodeName|HOSTNAMES=NodeName|GRES=Gres|SOCKETS=
 
 // sinfoRow turns a row of an sinfo table into the fields of a node. A reason in the last column may have several words.
 func sinfoRow(header []string, s string) []field {
+	if header == nil {
+		return nil
+	}
 	cells := strings.Fields(s)
 	last := len(header) - 1
 	if last >= 0 && len(cells) > len(header) && header[last] == "REASON" {
 		cells = append(cells[:last], strings.Join(cells[last:], " "))
 	}
-	if header == nil || len(cells) != len(header) {
+	if len(cells) != len(header) {
 		return nil
 	}
 	var row []field

@@ -276,8 +276,10 @@ func newForm(line string) form {
 			f.prints = p
 		}
 	})
-	for _, m := range notNumber.FindAllStringSubmatch(text, -1) {
-		f.nan = min(cmp.Or(f.nan, m[1]), m[1])
+	if strings.Contains(text, "nan") {
+		for _, m := range notNumber.FindAllStringSubmatch(text, -1) {
+			f.nan = min(cmp.Or(f.nan, m[1]), m[1])
+		}
 	}
 	var buf [48]byte
 	before := 0 // where the words before a number begin
@@ -387,7 +389,7 @@ func isWord(c byte) bool  { return isDigit(c) || c >= 'a' && c <= 'z' || c == '_
 var scales = map[string]float64{"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 
 var (
-	bar   = lazyre.New(`^/(\d{1,9}) \[(\d[\d:]*)?[^<]*<`)
+	bar   = lazyre.New(`^/(\d{1,9}) \[(\d[\d:]*)?(?:[^\d:<][^<]*)?<`)
 	among = lazyre.New(`^(?:/(\d{1,9})(?: *\( *\d+%\))?\]| / (\d{1,9})\s)`)
 	// Not llm.c's (+nanz), nor Megatron's number of nan iterations.
 	notNumber = lazyre.New(`(loss|norm)['"]?[:= ]+nan\b`)

@@ -47,7 +47,8 @@ func (r *Reader) line(l *nccllog.Line, s *sight) {
 		}
 		if l.Num <= maxTalk {
 			sentence = !strings.Contains(l.Text, infoMark) && r.sentence(l.Text, q)
-			hits, rank, s.lines = r.look.look(l, sentence), label(l.Text), true
+			hits, _ = r.look.look(l, sentence)
+			rank, s.lines = label(l.Text), true
 		}
 	}
 	took, warn := s.lines && r.matches(l.Text, q, sentence), false

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/input/joblog"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/alike"
 	"busbar.dev/internal/keywords"
@@ -29,8 +30,9 @@ type hit struct {
 type sight struct {
 	hits  []hit
 	call  bool
-	lines bool // a pattern of the user may match
-	rank  int  // that a launcher wrote in front; -1 none
+	form  *joblog.Form // of the line; nil: not known
+	lines bool         // a pattern of the user may match
+	rank  int          // that a launcher wrote in front; -1 none
 	parts []part
 }
 
@@ -49,8 +51,10 @@ type batch struct {
 // looker recognises what lines show. Each worker has one of its own.
 type looker struct {
 	words  *Vocabulary
+	parser nccllog.Parser
 	holds  *keywords.Set // words of which one is in what a pattern of the user matches; nil: not known
-	lines  bool          // such a pattern may match what was looked at last
+	record bool          // it is one of NCCL
+	former joblog.Former
 	shapes alike.Memo[shape]
 	texts  alike.Memo[[]hit] // hundreds of ranks print the same ones
 }
@@ -59,7 +63,8 @@ type looker struct {
 type shape struct {
 	spots []spot // none: nothing is recognised in such a text
 	lines bool   // a pattern of the user may match
-	same  []hit  // what is recognised in each of them, where it is the same in all
+	form  *joblog.Form
+	same  []hit // what is recognised in each of them, where it is the same in all
 }
 
 // spot is a row that may recognise something, and the places of its arguments. Where these depend on the digits,
@@ -76,7 +81,7 @@ func (v *Vocabulary) newLooker() *looker {
 
 // chunk looks at the lines of a chunk.
 func (k *looker) chunk(source string, c *lines.Chunk, b *batch) {
-	b.lines = nccllog.Parse(b.lines[:0], source, c)
+	b.lines = k.parser.Parse(b.lines[:0], source, c)
 	clear(b.sights)
 	b.sights = b.sights[:0]
 	for i := range b.lines {
@@ -86,7 +91,7 @@ func (k *looker) chunk(source string, c *lines.Chunk, b *batch) {
 			s = k.line(l)
 		} else {
 			for _, t := range texts {
-				p := part{line: nccllog.ParseLine(t, nccllog.Pos{Source: source, Line: l.Num})}
+				p := part{line: k.parser.ParseLine(t, nccllog.Pos{Source: source, Line: l.Num})}
 				p.sight = k.line(&p.line)
 				s.parts = append(s.parts, p)
 			}
@@ -99,9 +104,9 @@ func (k *looker) chunk(source string, c *lines.Chunk, b *batch) {
 // sentences.
 func (k *looker) line(l *nccllog.Line) (s sight) {
 	if s.call = isCall(l); !s.call && l.Num > maxTalk {
-		k.lines = false
-		s.hits = k.look(l, false)
-		s.lines = k.lines
+		var m shape
+		s.hits, m = k.look(l, false)
+		s.lines, s.form = m.lines, m.form
 	}
 	if len(s.hits) > 0 {
 		s.rank = label(l.Text)
@@ -111,21 +116,21 @@ func (k *looker) line(l *nccllog.Line) (s sight) {
 
 // look shows a line to the recognisers whose words it holds. They do not see who printed
 // a record, so that what they see in it holds for all who print the same.
-func (k *looker) look(l *nccllog.Line, sentence bool) []hit {
+func (k *looker) look(l *nccllog.Line, sentence bool) (hits []hit, m shape) {
 	text := l.Body()
 	if text == "" {
-		return nil
+		return nil, m
 	}
 	if len(text) > maxLine && !strings.Contains(text, infoMark) {
 		text = text[:maxLine]
 	}
 	if sentence {
-		return k.read(l, text, k.find(text, true), true)
+		return k.read(l, text, k.find(text, true), true), m
 	}
-	m := k.shapes.Of(text, k.newShape)
-	k.lines = m.lines
+	k.record = len(l.Records) > 0
+	m = k.shapes.Of(text, k.newShape)
 	if len(m.spots) == 0 || m.same != nil {
-		return m.same
+		return m.same, m
 	}
 	return k.texts.Of(text, func(string) []hit {
 		hits := k.read(l, text, m.spots, false)
@@ -133,7 +138,7 @@ func (k *looker) look(l *nccllog.Line, sentence bool) []hit {
 			hits[i].copyTexts()
 		}
 		return hits
-	})
+	}), m
 }
 
 // newShape finds the rows that may recognise something in a text.
@@ -144,6 +149,9 @@ func (k *looker) newShape(text string) (s shape) {
 		s.same = k.read(nil, text, s.spots, false)
 	}
 	s.lines = k.holds == nil || k.holds.In(text)
+	if !k.record {
+		s.form = k.former.New(text)
+	}
 	return s
 }
 

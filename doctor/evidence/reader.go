@@ -220,6 +220,7 @@ func (r *Reader) lines(text io.Reader) error {
 			r.keep(l.Text, b.sights[i].hits)
 			r.log.Take(l) // it corrects hosts
 			if r.size >= 0 {
+				r.events.Form = b.sights[i].form
 				r.events.Take(l)
 			}
 			r.fileLine(l, &b.sights[i])

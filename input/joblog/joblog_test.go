@@ -112,7 +112,7 @@ func TestWrapped(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"epoch | loss", "rank 3 | 7", "[podium] x", "2026-11-16T02:35:23 plain line of text"} {
-		if f := newForm(line); f.from != 0 {
+		if f := new(Former).New(line); f.from != 0 {
 			t.Errorf("%q became %q", line, line[f.from:])
 		}
 	}

@@ -86,6 +86,9 @@ func (r *Reader) take(by string, e Event) bool {
 // fill gives an event the named groups of an expression; false where it does not match.
 func (r *Reader) fill(e *Event, line *lazyre.Regexp, text string) bool {
 	g := line.Groups(text)
+	if g == nil {
+		return false
+	}
 	for name, to := range map[string]*string{"op": &e.Op, "host": &e.Host, "bus": &e.Bus, "text": &e.Text} {
 		*to = cmp.Or(g[name], *to)
 	}
@@ -108,7 +111,7 @@ func (r *Reader) fill(e *Event, line *lazyre.Regexp, text string) bool {
 	if signal > 0 {
 		e.Code = -signal
 	}
-	return g != nil
+	return true
 }
 
 // taskList reads numbers of ranks, so many at most: Slurm's 3, 0-2 and 0,4-7, PyTorch's 5, 6.

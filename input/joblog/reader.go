@@ -14,6 +14,7 @@ import (
 
 // Reader finds the events of one file, of whose lines it is given each.
 type Reader struct {
+	Form   *Form // of the next line, where it is known
 	log    Log
 	traces map[int]*trace // open tracebacks, by rank
 	seen   map[about]bool
@@ -26,7 +27,8 @@ type Reader struct {
 	over   bool  // a watchdog gave up: what is written from here on follows from it
 	failed Event // of the launcher's table that is open
 	rows   []int // of lines.csv, whose words are in the text at hand
-	forms  alike.Memo[form]
+	form   *Form // of the line at hand
+	former Former
 	stamp  string // the last time of a line, as it stands there, and what it is
 	at     int64
 	spoke  int // the rank that the program's last line is of
@@ -57,7 +59,8 @@ func NewReader(name string) *Reader {
 // Log is what was found.
 func (r *Reader) Log() *Log {
 	r.speak()
-	return &r.log
+	l := r.log // without what was needed to read it
+	return &l
 }
 
 // Take takes in a line: prefixes are taken off, then every kind of writer is asked.
@@ -67,17 +70,17 @@ func (r *Reader) Take(l *nccllog.Line) {
 		r.records(l)
 		return
 	}
-	text, own := r.prefix(l.Text)
+	text := r.prefix(l.Text)
 	if text == "" || r.traceback(text) {
 		return
 	}
 	r.log.Stack = r.log.Stack || strings.HasSuffix(text, "(most recent call first):")
-	if (len(r.rows) == 0 || !r.written(text)) && own && !r.over {
+	if (len(r.rows) == 0 || !r.written(text)) && r.form.own && !r.over {
 		if r.spoke != r.rank {
 			r.speak()
 		}
 		word := strings.TrimSpace(text)
-		if !strings.HasPrefix(word, "wandb:") && (strings.Contains(word, "loss") || strings.Contains(word, "it/s")) {
+		if r.form.trains {
 			r.log.trained = r.num
 		}
 		r.spoke, r.spoken = r.rank, Said{r.num, word[:min(len(word), maxText)]}
@@ -127,51 +130,95 @@ var wrapping = lazyre.New(`^(?:\[pod/[^\]\s]+\] |\([^()]*\bpid=\d[^()]*\) |[a-z0
 	`(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,32}) (?:[\w.-]+ [\w./-]+\[\d+\]: |std(?:out|err) [FP] )|` +
 	`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:\d\d) )`)
 
-// form is what lines have in common that differ in nothing but which digits they hold.
-type form struct {
-	from  int    // where the text begins, behind what launchers and loggers put before it
-	marks []mark // there
-	stamp []int  // places of the time with which the text begins
-	rows  []int  // of lines.csv, whose words are in the text
-	own   bool   // it may be of the program itself: no line of PyTorch's logger or launcher, and no part of a stack
+// Form is what lines have in common that differ in nothing but which digits they hold.
+type Form struct {
+	from   int    // where the text begins, behind what launchers and loggers put before it
+	marks  []mark // there
+	stamp  []int  // places of the time with which the text begins
+	rows   []int  // of lines.csv, whose words are in the text
+	own    bool   // it may be of the program itself: no line of PyTorch's logger or launcher, and no part of a stack
+	trains bool   // it may be of a step of a training
+}
+
+// Former finds the forms of lines, and remembers them.
+type Former struct {
+	forms  alike.Memo[*Form]
+	wraps  alike.Memo[int] // lengths of what wraps lines
+	labels alike.Memo[[]int]
 }
 
 // mark is the number of a rank, by a group of label.
 type mark struct{ group, from, to int }
 
-func newForm(line string) (f form) {
-	text := line
-	for range 4 {
-		if wrap := wrapping.FindString(text[:min(len(text), 256)]); wrap != "" {
-			text = text[len(wrap):]
+// wrapped is how long what wraps a line is. It ends where one of these first stands: what comes before is looked at, for
+// a system's log has few of those and very many lines.
+func (m *Former) wrapped(text string) (n int) {
+	var ends []string
+	switch c := text[0]; {
+	case c == '[':
+		ends = []string{"] "}
+	case c == '(':
+		ends = []string{") "}
+	case c >= 'a' && c <= 'z':
+		ends = []string{"| "}
+	case c >= '0' && c <= '9':
+		ends = []string{"| ", " | ", "]: ", " F ", " P ", " "}
+	case c >= 'A' && c <= 'Z':
+		ends = []string{"]: ", " F ", " P "}
+	}
+	for _, end := range ends {
+		if i := strings.Index(text[:min(len(text), 256)], end); i >= 0 && n == 0 {
+			n = m.wraps.Of(text[:i+len(end)], func(head string) int { return len(wrapping.FindString(head)) })
+		}
+	}
+	return n
+}
+
+// New finds the form of a line.
+func (m *Former) New(line string) *Form {
+	line = tidy(line)
+	f, text := new(Form), line
+	for i := 0; i < 4 && text != ""; i++ {
+		if n := m.wrapped(text); n > 0 {
+			text = text[n:]
 			continue
 		}
-		m := label.FindStringSubmatchIndex(text)
-		if m == nil {
-			f.stamp = stamp.FindStringSubmatchIndex(text)
+		var at []int
+		if c := text[0]; c == '[' || c <= '9' { // a label ends at the first colon
+			at = m.labels.Of(text[:min(strings.IndexByte(text, ':')+2, len(text))], label.FindStringSubmatchIndex)
+		}
+		if at == nil {
+			if c := text[0]; c == '[' || c == 't' || c <= ' ' {
+				f.stamp = stamp.FindStringSubmatchIndex(text)
+			}
 			break
 		}
-		at := len(line) - len(text)
-		for g := 1; 2*g < len(m); g++ {
-			if m[2*g] >= 0 {
-				f.marks = append(f.marks, mark{g, at + m[2*g], at + m[2*g+1]})
+		begun := len(line) - len(text)
+		for g := 1; 2*g < len(at); g++ {
+			if at[2*g] >= 0 {
+				f.marks = append(f.marks, mark{g, begun + at[2*g], begun + at[2*g+1]})
 			}
 		}
-		text = text[m[1]:]
+		text = text[at[1]:]
 	}
 	f.from, f.rows = len(line)-len(text), shapes().set.All(text)
 	word := strings.TrimSpace(text)
 	f.own = len(word) >= 4 && word[0] != '#' && !strings.HasPrefix(word, "frame #") &&
-		!strings.HasPrefix(text, "*****") && !loggerLine.MatchString(word)
+		!strings.HasPrefix(text, "*****") && (!strings.Contains("[IWEF", word[:1]) || !loggerLine.MatchString(word))
+	f.trains = !strings.HasPrefix(word, "wandb:") && (strings.Contains(word, "loss") || strings.Contains(word, "it/s"))
 	return f
 }
 
-// prefix takes off what launchers and loggers put before a line, and keeps the rank and the time that it tells. own
-// reports a line that may be of the program itself.
-func (r *Reader) prefix(text string) (rest string, own bool) {
-	text = strings.TrimRight(text[:min(len(text), maxLine)], " ")
-	f := r.forms.Of(text, newForm)
-	r.rank, r.time, r.rows = -1, 0, f.rows
+// tidy is the part of a line that is looked at.
+func tidy(line string) string { return strings.TrimRight(line[:min(len(line), maxLine)], " ") }
+
+// prefix takes off what launchers and loggers put before a line, and keeps the rank and the time that it tells.
+func (r *Reader) prefix(text string) string {
+	f := r.Form
+	if text = tidy(text); f == nil {
+		f = r.former.forms.Of(text, r.former.New)
+	}
+	r.rank, r.time, r.form, r.rows = -1, 0, f, f.rows
 	for _, m := range f.marks {
 		switch n, _ := strconv.Atoi(text[m.from:m.to]); {
 		case m.group == 1: // a local rank, unless another mark stands beside it
@@ -188,7 +235,7 @@ func (r *Reader) prefix(text string) (rest string, own bool) {
 	if text = text[f.from:]; f.stamp != nil {
 		r.clock(text, f.stamp)
 	}
-	return text, f.own
+	return text
 }
 
 // stamp is the time of PyTorch's lines, [E1116 02:35:23.156796868 …, of NCCL's, [2026-11-16 02:36:09], and of

@@ -26,7 +26,7 @@ func printed(text string) (list []Record, lines int) {
 	num := 0
 	for line := range strings.Lines(text) {
 		num++
-		records := ParseLine(unwrap(strings.TrimRight(line, "\r\n")), Pos{"f", num}).Records
+		records := new(Parser).ParseLine(unwrap(strings.TrimRight(line, "\r\n")), Pos{"f", num}).Records
 		list = append(list, records...)
 		if len(records) > 0 && (records[0].Level == "INFO" || records[0].Level == "WARN") {
 			lines++

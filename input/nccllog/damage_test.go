@@ -99,7 +99,7 @@ func TestCall(t *testing.T) {
 	const call = "AllReduce: opCount 5 sendbuff 0x1 recvbuff 0x2 count 16 datatype 7 op 0 root 0 comm 0xa [nranks=32] " +
 		"stream 0x3"
 	for text, want := range map[string]bool{call: true, call[:50]: false, "Some" + call: false} {
-		l := ParseLine("h:1:2 [0] NCCL INFO "+text, Pos{"f", 1})
+		l := new(Parser).ParseLine("h:1:2 [0] NCCL INFO "+text, Pos{"f", 1})
 		if _, ok := l.Records[0].Message.(Call); ok != want {
 			t.Errorf("%q: %+v", text, l.Records[0].Message)
 		}
@@ -109,7 +109,7 @@ func TestCall(t *testing.T) {
 // Errors on their way up are understood, and tell nothing we use.
 func TestReturns(t *testing.T) {
 	for _, text := range []string{"transport/net.cc:1153 -> 6", "proxy.cc:699 -> 6 [Progress Thread]"} {
-		if l := ParseLine("h:1:2 [0] NCCL INFO "+text, Pos{"f", 1}); l.Records[0].Message != note("") {
+		if l := new(Parser).ParseLine("h:1:2 [0] NCCL INFO "+text, Pos{"f", 1}); l.Records[0].Message != note("") {
 			t.Errorf("%q: %+v", text, l.Records[0].Message)
 		}
 	}
@@ -137,7 +137,7 @@ func TestFragmentOfSockets(t *testing.T) {
 func TestLineAndError(t *testing.T) {
 	j := job(t, 0, 28)
 	at := Pos{"f.json", 7}
-	l := ParseLine(strings.TrimSuffix(j.Info(9, "Using network IB"), "\n"), at)
+	l := new(Parser).ParseLine(strings.TrimSuffix(j.Info(9, "Using network IB"), "\n"), at)
 	if len(l.Records) != 1 || l.Records[0].Host != j.HostOf(9) || l.Records[0].At != at ||
 		l.Records[0].Message != note("") {
 		t.Errorf("%+v", l)

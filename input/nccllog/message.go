@@ -36,18 +36,18 @@ const (
 type shape struct {
 	prefix, within string
 	parse          func(r *Record) any
+	says           any // the same of all messages that it reads; nil: it depends on them
 }
 
-// shapes are tried in order, then deviceLines, then those of known.csv; the first that matches and reads the message
-// wins. Behind each are the releases.
+// shapes are tried in order, then those of shapesOf, which see nothing but the text; the first that matches and reads the
+// message wins. Behind each are the releases.
 var shapes = []shape{
-	{"Channel ", "", parseChannel},             // all
-	{"", ": opCount ", parseCall},              // all; no other shape holds this
-	{"Trees [", "->", parseTrees},              // all
-	{"Ring ", " via ", parseConnection},        // 2.4-2.5
-	{"", "comm 0x", parseComm},                 // all
-	{"Init timings", " rank ", parseInitTimes}, // 2.22+
-	{"", " to ", parseSetting},                 // all, and aws-ofi-nccl
+	{prefix: "Channel ", parse: parseChannel},                         // all
+	{within: ": opCount ", parse: parseCall},                          // all; no other shape holds this
+	{prefix: "Trees [", within: "->", parse: parseTrees},              // all
+	{prefix: "Ring ", within: " via ", parse: parseConnection},        // 2.4-2.5
+	{within: "comm 0x", parse: parseComm},                             // all
+	{prefix: "Init timings", within: " rank ", parse: parseInitTimes}, // 2.22+
 }
 
 //go:embed known.csv
@@ -65,7 +65,7 @@ type known struct {
 
 // shapes are those of a row, one for each beginning.
 func (k *known) shapes() (list []shape) {
-	re := lazyre.New(k.Pattern)
+	re := lazyre.New(k.Pattern) // all digits are alike to it
 	parse := func(r *Record) any {
 		if k.Pattern == "" || re.MatchString(r.Text) {
 			return k.Says
@@ -73,14 +73,15 @@ func (k *known) shapes() (list []shape) {
 		return nil
 	}
 	for _, begin := range append(k.Begins, "")[:max(len(k.Begins), 1)] {
-		list = append(list, shape{begin, k.Holds, parse})
+		list = append(list, shape{begin, k.Holds, parse, k.Says})
 	}
 	return list
 }
 
-// shapesOf are the shapes that a message may have by its first byte.
+// shapesOf are the shapes behind the first ones that a message may have by its first byte.
 var shapesOf = sync.OnceValue(func() *[256][]shape {
-	all := append(slices.Concat(shapes, deviceLines), shape{"NET/", "", parseNet})
+	all := append([]shape{{within: " to ", parse: parseSetting}}, deviceLines...) // all, and aws-ofi-nccl
+	all = append(all, shape{prefix: "NET/", parse: parseNet})
 	for _, k := range csvtable.Must[known]("known.csv", knownTable) {
 		all = append(all, k.shapes()...)
 	}
@@ -95,19 +96,38 @@ var shapesOf = sync.OnceValue(func() *[256][]shape {
 	return of
 })
 
+// read is what a record of the shape says; nil: it is of none.
+func (u *shape) read(r *Record) any {
+	if !strings.HasPrefix(r.Text, u.prefix) || !strings.Contains(r.Text, u.within) {
+		return nil
+	}
+	return u.parse(r)
+}
+
 // parse reads what a record says; nil: not understood.
-func parse(r *Record) any {
+func (p *Parser) parse(r *Record) any {
 	if r.Text == "" {
 		return nil
 	}
-	for _, u := range shapesOf()[r.Text[0]] {
-		if strings.HasPrefix(r.Text, u.prefix) && strings.Contains(r.Text, u.within) {
-			if m := u.parse(r); m != nil {
-				return m
-			}
+	for i := range shapes {
+		if m := shapes[i].read(r); m != nil {
+			return m
 		}
 	}
-	return nil
+	u := p.forms.Of(r.Text, func(string) *shape {
+		list := shapesOf()[r.Text[0]]
+		for i := range list {
+			if list[i].read(r) != nil {
+				return &list[i]
+			}
+		}
+		return new(shape)
+	})
+	if u.parse == nil || u.says != nil {
+		return u.says
+	}
+	p.texts.Exact = true
+	return p.texts.Of(r.Text, func(text string) any { return u.parse(&Record{Text: strings.Clone(text)}) })
 }
 
 // collectives are the operations that NCCL's lines name.

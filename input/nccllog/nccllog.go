@@ -85,7 +85,8 @@ func (c *Reader) Add(name string, text io.Reader) error {
 func Scan(name string, text io.Reader, take func(*Line)) error {
 	in := lines.NewAhead[[]Line](text)
 	for list := range in.All(func() func(*lines.Chunk, *[]Line) {
-		return func(chunk *lines.Chunk, out *[]Line) { *out = Parse((*out)[:0], name, chunk) }
+		var p Parser
+		return func(chunk *lines.Chunk, out *[]Line) { *out = p.Parse((*out)[:0], name, chunk) }
 	}) {
 		for i := range *list {
 			take(&(*list)[i])

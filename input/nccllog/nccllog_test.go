@@ -64,7 +64,7 @@ func TestRecords(t *testing.T) {
 func TestParseForgets(t *testing.T) {
 	parse := func(list []Line, text string) []Line {
 		for made := range lines.NewAhead[[]Line](strings.NewReader(text)).All(func() func(*lines.Chunk, *[]Line) {
-			return func(c *lines.Chunk, out *[]Line) { *out = Parse(list[:0], "x", c) }
+			return func(c *lines.Chunk, out *[]Line) { *out = new(Parser).Parse(list[:0], "x", c) }
 		}) {
 			list = *made
 		}
@@ -296,7 +296,7 @@ func TestLinesStop(t *testing.T) {
 	in := strings.NewReader(strings.Repeat("h:1:2 [0] NCCL INFO Using network IB\n", 50000))
 	chunks := lines.NewAhead[[]Line](in)
 	for range chunks.All(func() func(*lines.Chunk, *[]Line) {
-		return func(c *lines.Chunk, out *[]Line) { *out = Parse((*out)[:0], "f", c) }
+		return func(c *lines.Chunk, out *[]Line) { *out = new(Parser).Parse((*out)[:0], "f", c) }
 	}) {
 		break
 	}

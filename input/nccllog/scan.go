@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/internal/alike"
 	"busbar.dev/internal/lines"
 )
 
@@ -16,9 +17,15 @@ type Line struct {
 	Records []Record // more than one where newlines were lost
 }
 
+// Parser reads lines. Ranks print the same messages, and ones that differ in nothing but digits.
+type Parser struct {
+	texts alike.Memo[any]
+	forms alike.Memo[*shape]
+}
+
 // Parse appends the lines of a chunk, with the records of NCCL on each, to a list whose old lines are overwritten, and
 // with them the calls and connections in their messages. Every reader of such logs takes its lines.
-func Parse(list []Line, source string, c *lines.Chunk) []Line {
+func (p *Parser) Parse(list []Line, source string, c *lines.Chunk) []Line {
 	for c.Next() {
 		if len(list) == cap(list) {
 			list = slices.Grow(list, 64)
@@ -27,7 +34,7 @@ func Parse(list []Line, source string, c *lines.Chunk) []Line {
 		l := &list[len(list)-1]
 		l.Num, l.Text = c.Num(), unwrap(c.Text())
 		had := len(l.Records)
-		l.Records = appendRecords(l.Records[:0], l.Text, Pos{source, l.Num})
+		l.Records = p.appendRecords(l.Records[:0], l.Text, Pos{source, l.Num})
 		clear(l.Records[len(l.Records):max(had, len(l.Records))])
 	}
 	for rest := list[len(list):cap(list)]; len(rest) > 0 && rest[0].Num > 0; rest = rest[1:] {
@@ -47,12 +54,12 @@ func (l *Line) Body() string {
 }
 
 // ParseLine makes a Line of a text from elsewhere, such as one within another format.
-func ParseLine(text string, at Pos) Line {
-	return Line{Num: at.Line, Text: text, Records: appendRecords(nil, text, at)}
+func (p *Parser) ParseLine(text string, at Pos) Line {
+	return Line{Num: at.Line, Text: text, Records: p.appendRecords(nil, text, at)}
 }
 
 // appendRecords adds the records of a line, with what they say.
-func appendRecords(list []Record, text string, at Pos) []Record {
+func (p *Parser) appendRecords(list []Record, text string, at Pos) []Record {
 	if !strings.Contains(text, "NCCL ") {
 		return list
 	}
@@ -61,7 +68,7 @@ func appendRecords(list []Record, text string, at Pos) []Record {
 	for i := range list[begin:] {
 		r := &list[begin+i]
 		if r.Level == "INFO" {
-			r.Message = parse(r)
+			r.Message = p.parse(r)
 		}
 		r.spare = nil
 	}

@@ -57,15 +57,12 @@ func (p *pricing) gathered(x *blockTime, again *unit.Span, bytes unit.Volume, ti
 	if err != nil {
 		return err
 	}
+	n := unit.Span(p.j.Repeats())
 	x.fwd += gather
 	x.bwd += gather + scatter
-	calls, all := 3.0, 2*gather+scatter
-	for range p.j.Repeats() {
-		*again += gather
-		calls, all = calls+1, all+gather
-	}
-	p.count(Context, "context-parallel keys and values", bytes, calls*times, all/unit.Span(calls), all/unit.Span(calls),
-		limit)
+	*again += n * gather
+	each := ((2+n)*gather + scatter) / (3 + n)
+	p.count(Context, "context-parallel keys and values", bytes, float64(3+n)*times, each, each, limit)
 	return nil
 }
 
@@ -76,13 +73,10 @@ func (p *pricing) exchanged(x *blockTime, again *unit.Span, bytes unit.Volume, t
 	if err != nil {
 		return err
 	}
+	n := p.j.Repeats()
 	x.fwd += one
 	x.bwd += one
-	calls := 2.0
-	for range p.j.Repeats() {
-		*again += one
-		calls++
-	}
-	p.count(Context, "context-parallel all-to-all (Ulysses)", bytes, calls*times, one, one, limit)
+	*again += unit.Span(n) * one
+	p.count(Context, "context-parallel all-to-all (Ulysses)", bytes, float64(2+n)*times, one, one, limit)
 	return nil
 }

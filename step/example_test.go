@@ -60,7 +60,7 @@ func ExampleStep() {
 	fmt.Println("limited by:", r.Limit(job).Kind)
 	// Output:
 	// 16 ranks, global batch 32
-	// 676 ms, of which 14 ms wait for the network; 56% MFU
+	// 678 ms, of which 15 ms wait for the network; 56% MFU
 	// 49 of 79 GiB
 	// limited by: compute
 }
@@ -83,7 +83,7 @@ func ExamplePrepared_Changes() {
 	}
 	// Output:
 	// +31% tokens per second: --recompute none
-	// +28% tokens per second: --recompute selective
+	// +27% tokens per second: --recompute selective
 }
 
 // One collective of the job: the gathering of a gigabyte of parameters among all ranks.

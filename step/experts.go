@@ -11,7 +11,7 @@ import (
 )
 
 // expertTraffic adds the traffic of a mixture of experts: tokens go to the ranks that have their
-// experts and come back, forward and backward; products wait for it. Where ranks share an
+// experts and come back, forward and backward; products wait for it, where the host is not behind anyway. Where ranks share an
 // expert's matrices too, each gathers what the others were sent, and sums are divided again:
 // every token as often as it has experts (Megatron-LM's dispatcher by all-to-all).
 func (p *pricing) expertTraffic(x *blockTime, again *unit.Span, b *prepared, times float64) error {
@@ -45,14 +45,13 @@ func (p *pricing) expertTraffic(x *blockTime, again *unit.Span, b *prepared, tim
 		limit = cmp.Or(limit, text)
 	}
 	open := p.exposed(one, x)
-	calls := 4.0 // there and back, forward and backward
-	x.fwd += 2 * open
-	x.bwd += 2 * open
-	for range j.Repeats() {
-		*again += 2 * open
-		calls += 2
+	n := unit.Span(j.Repeats())
+	calls, all := 4+2*n, unit.Span(0) // that is waited for
+	for i, to := range []*unit.Span{&x.fwd, &x.bwd, again} {
+		wait := max(0, []unit.Span{2, 2, 2 * n}[i]*open-x.behind[i])
+		*to, all = *to+wait, all+wait
 	}
-	p.count(Experts, "expert-parallel all-to-all", part, calls*times, one, open, limit)
+	p.count(Experts, "expert-parallel all-to-all", part, float64(calls)*times, one, all/calls, limit)
 	return nil
 }
 

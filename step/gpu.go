@@ -278,12 +278,17 @@ func (g *GPU) within(t *workload.Task, j *workload.Job) unit.Span {
 
 // Run is the time of tasks one after the other: that of the GPU, or that of the host which
 // starts them where it is slower.
-func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span { return g.runWith(list, j, 0, 0) }
+func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
+	took, _ := g.runWith(list, j, 0, 0)
+	return took
+}
 
-// runWith is Run with collectives between the tasks, which take so long in all and cost the host so many starts.
-func (g *GPU) runWith(list []workload.Task, j *workload.Job, starts float64, traffic unit.Span) unit.Span {
+// runWith is Run with collectives between the tasks, which take so long in all and cost the host so many starts, and by
+// how much the host is behind.
+func (g *GPU) runWith(list []workload.Task, j *workload.Job, starts float64, traffic unit.Span) (took, behind unit.Span) {
 	gpu, host := g.both(list, j, starts)
-	return max(gpu+traffic, host)
+	gpu += traffic
+	return max(gpu, host), max(0, host-gpu)
 }
 
 // both is what tasks take of the GPU, and of the host that starts them.

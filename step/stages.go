@@ -13,6 +13,7 @@ import (
 // gradients of weights.
 type blockTime struct {
 	fwd, bwd, weight unit.Span
+	behind           [3]unit.Span // how much longer the host takes than the GPU: forward, backward, again
 	params, summed   float64
 }
 

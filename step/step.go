@@ -321,14 +321,15 @@ func (p *pricing) finish() (*Result, error) {
 // block prices a block.
 func (p *pricing) block(b *prepared) (blockTime, error) {
 	j := p.j
-	x := blockTime{fwd: p.g.Run(b.pass.Forward, j), bwd: p.g.Run(b.pass.Backward, j), params: b.params, summed: b.summed}
+	x := blockTime{params: b.params, summed: b.summed}
+	x.fwd, x.behind[0] = p.g.runWith(b.pass.Forward, j, 0, 0)
+	x.bwd, x.behind[1] = p.g.runWith(b.pass.Backward, j, 0, 0)
 	fwd, bwd := j.Copied()
 	x.fwd += unit.Volume(b.params * fwd).At(p.g.bandwidth())
 	x.bwd += unit.Volume(b.params * bwd).At(p.g.bandwidth())
-	again := p.g.Run(b.pass.Again, j)
-	if j.Recomputed > 0 {
-		again *= unit.Span(j.Recomputed)
-	}
+	again, behind := p.g.runWith(b.pass.Again, j, 0, 0)
+	again *= unit.Span(cmp.Or(j.Recomputed, 1))
+	x.behind[2] = behind
 	if b.kind == workload.Layer {
 		if err := p.layerTraffic(&x, &again, b); err != nil {
 			return x, err
@@ -358,8 +359,8 @@ func (p *pricing) layerTraffic(x *blockTime, again *unit.Span, b *prepared) erro
 }
 
 // tensorTraffic is a sum for each of the two products whose ranks divide a layer's width; with sequence parallelism a
-// gather and a sum, and backward another gather where frameworks wait for it. Computing waits for what is not hidden,
-// and in Python for what its host is not behind with anyway.
+// gather and a sum, and backward another gather where frameworks wait for it. Computing waits for what is not hidden
+// and what the host is not behind with anyway.
 func (p *pricing) tensorTraffic(x *blockTime, again *unit.Span, b *prepared, bytes unit.Volume, times float64) error {
 	j := p.j
 	what, each, calls := "tensor-parallel all-reduces", 1.0, [2]float64{2, 2}
@@ -390,15 +391,15 @@ func (p *pricing) tensorTraffic(x *blockTime, again *unit.Span, b *prepared, byt
 	}
 	quiet := x.fwd + x.bwd + *again
 	n := float64(j.Repeats())
-	run := func(list []workload.Task, calls float64, one unit.Span) unit.Span {
-		if j.TensorWaits {
-			return p.g.runWith(list, j, calls*collectiveStarts, one)
-		}
-		return p.g.runWith(list, j, calls*tensorStarts, 0) + one
+	starts := float64(tensorStarts)
+	if j.TensorWaits {
+		starts = collectiveStarts
 	}
-	x.fwd, x.bwd = run(b.pass.Forward, calls[0], 2*one), run(b.pass.Backward, calls[1], 2*back)
+	x.fwd, x.behind[0] = p.g.runWith(b.pass.Forward, j, calls[0]*starts, 2*one)
+	x.bwd, x.behind[1] = p.g.runWith(b.pass.Backward, j, calls[1]*starts, 2*back)
 	if n > 0 {
-		*again = run(b.pass.Again, n*calls[0], unit.Span(2*n)*one) * unit.Span(cmp.Or(j.Recomputed, 1))
+		*again, x.behind[2] = p.g.runWith(b.pass.Again, j, n*calls[0]*starts, unit.Span(2*n)*one)
+		*again *= unit.Span(cmp.Or(j.Recomputed, 1))
 	}
 	all := (calls[0]*(1+n) + calls[1]) / each
 	open := max(0, x.fwd+x.bwd+*again-quiet) / unit.Span(all)

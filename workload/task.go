@@ -147,7 +147,7 @@ func (j *Job) Pass(b *Block) Pass {
 		pass.Forward = slices.Concat(w.fwd, w.fwd)
 	}
 	if b.Kind == Layer {
-		pass.Again = again(w.fwd, j.again())
+		pass.Again = j.repeated(w.fwd)
 		if j.Kernels == Eager && j.again() == Full {
 			pass.Again = append(pass.Again, Task{Name: "checkpoint", Kind: Stream, Host: checkpointHost})
 		}
@@ -231,14 +231,23 @@ func (j *Job) recent() bool {
 	return f != nil && f.Attention == "fused" && f.At >= "2025-10" && (j.Kernels == Eager || j.Kernels == Compiled)
 }
 
-// again are the tasks of a layer that are computed again.
-func again(fwd []Task, mode Recompute) []Task {
+// repeated are the tasks of a layer that are computed again. No gradient needs what its last product puts out: compilers
+// leave that out, and so do checkpoints that stop at the last tensor that is kept (PyTorch's from 2.1 on,
+// set_checkpoint_early_stop), which frameworks have that compile.
+func (j *Job) repeated(fwd []Task) []Task {
 	var list []Task
-	products := 0
-	for _, t := range fwd {
+	products, last := 0, -1
+	stops := j.Kernels == Compiled && (j.Framework == nil || j.Framework.At >= "2023-10")
+	for i := range fwd {
+		if stops && fwd[i].Kind == Product && fwd[i].Name != "adapter" {
+			last = i
+		}
+	}
+	for i, t := range fwd {
 		keep := true
-		switch mode {
+		switch j.again() {
 		case Full:
+			keep = i != last || t.Routed // the router's shares need what experts put out
 		case Selective:
 			keep = t.Kind == Score || t.Name == "scores"
 		case PerOp:

@@ -87,7 +87,8 @@ type training struct {
 		Compile *bool  `json:"compile"`
 		Task    string `json:"task"`
 		Graphs  *bool  `json:"cuda_graphs"`
-		Config  string `json:"config"` // name of the settings' file, which says some of them
+		Graph   string `json:"cuda_graph"` // what graphs hold, in words
+		Config  string `json:"config"`     // name of the settings' file, which says some of them
 		Accum   int64  `json:"grad_accum"`
 		ETP     int    `json:"etp"`
 		Offload string `json:"offload"`
@@ -269,6 +270,8 @@ func (t *training) explicit(j *workload.Job, s *workload.Split) error {
 		j.Graphs = *p.Graphs
 	} else if strings.Contains(p.Config, "_cg") { // as MLPerf's settings are named
 		j.Graphs = true
+	} else if p.Graph == "full step" {
+		j.Graphs, j.Recipe.Graphs = true, workload.GraphWhole
 	}
 	words := strings.ToLower(p.Dispatcher)
 	for _, d := range []workload.Dispatcher{
@@ -518,6 +521,8 @@ func (t *training) Place() (*truth.Place, error) {
 		switch {
 		case h.NodeGbps != nil:
 			rate = *h.NodeGbps / n
+		case g.SM == 103: // ConnectX-8 of NVIDIA's B300 and GB300 systems
+			rate = 800
 		case g.Links == 0: // cards
 			n, rate = 2, 200
 		case g.Vendor == "nvidia" && g.SM < 80:

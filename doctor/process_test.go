@@ -28,9 +28,15 @@ func TestNearCauses(t *testing.T) {
 			"transport/p2p.cc:325 -> 1", "cuda-ipc"},
 		{"ended from outside", "W0102 03:04:05.678000 77 torch/distributed/elastic/agent/server/api.py:719] Received " +
 			"Signals.SIGTERM death signal, shutting down workers\n", "restart-loop"},
-		{"no room", "Warning  FailedScheduling  2m  default-scheduler  0/9 nodes are available: 9 Insufficient nvidia.com/gpu.\n",
-			"device-plugin"},
-		{"C++", "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n", "job-failed:exited"},
+		{
+			"no room",
+			"Warning  FailedScheduling  2m  default-scheduler  0/9 nodes are available: 9 Insufficient nvidia.com/gpu.\n",
+			"device-plugin",
+		},
+		{
+			"C++", "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n",
+			"job-failed:exited",
+		},
 		{"nvlink", "RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution", "gpu-fault"},
 		{"ecc", warn + "Cuda failure 214 'uncorrectable ECC error encountered'", "gpu-fault"},
 		{"absent segment", warn + "Error while attaching to shared memory segment /dev/shm/nccl-Qx1 (size 4096), error: No " +
@@ -87,7 +93,8 @@ func TestMisspelt(t *testing.T) {
 
 // A watchdog that ends for an error of NCCL gave up no collective.
 func TestNoTimeout(t *testing.T) {
-	r := examine(t, "  what():  [PG 0 Rank 0] NCCL watchdog thread terminated with exception: NCCL error: internal error\n")
+	r := examine(t, "  what():  [PG 0 Rank 0] NCCL watchdog thread terminated with exception: NCCL error: internal "+
+		"error\n")
 	if slices.Contains(ids(r), "collective-timeout") {
 		t.Errorf("%v", ids(r))
 	}

@@ -10,10 +10,10 @@ import (
 	"busbar.dev/workload"
 )
 
-// expertTraffic adds the traffic of a mixture of experts: tokens go to the ranks that have their
-// experts and come back, forward and backward; products wait for it, where the host is not behind anyway. Where ranks share an
-// expert's matrices too, each gathers what the others were sent, and sums are divided again:
-// every token as often as it has experts (Megatron-LM's dispatcher by all-to-all).
+// expertTraffic adds the traffic of a mixture of experts: tokens go to the ranks that have their experts and come back,
+// forward and backward; products wait for it, where the host is not behind anyway. Where ranks share an expert's
+// matrices too, each gathers what the others were sent, and sums are divided again: every token as often as it has
+// experts (Megatron-LM's dispatcher by all-to-all).
 func (p *pricing) expertTraffic(x *blockTime, again *unit.Span, b *prepared, times float64) error {
 	j, s := p.j, p.j.Split
 	s.ETP = s.ExpertTensor()

@@ -285,7 +285,9 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
 
 // runWith is Run with collectives between the tasks, which take so long in all and cost the host so many starts, and by
 // how much the host is behind.
-func (g *GPU) runWith(list []workload.Task, j *workload.Job, starts float64, traffic unit.Span) (took, behind unit.Span) {
+func (g *GPU) runWith(list []workload.Task, j *workload.Job, starts float64,
+	traffic unit.Span,
+) (took, behind unit.Span) {
 	gpu, host := g.both(list, j, starts)
 	gpu += traffic
 	return max(gpu, host), max(0, host-gpu)

@@ -231,8 +231,8 @@ func (j *Job) recent() bool {
 	return f != nil && f.Attention == "fused" && f.At >= "2025-10" && (j.Kernels == Eager || j.Kernels == Compiled)
 }
 
-// repeated are the tasks of a layer that are computed again. No gradient needs what its last product puts out: compilers
-// leave that out, and so do checkpoints that stop at the last tensor that is kept (PyTorch's from 2.1 on,
+// repeated are the tasks of a layer that are computed again. No gradient needs what its last product puts out:
+// compilers leave that out, and so do checkpoints that stop at the last tensor that is kept (PyTorch's from 2.1 on,
 // set_checkpoint_early_stop), which frameworks have that compile.
 func (j *Job) repeated(fwd []Task) []Task {
 	var list []Task

@@ -43,8 +43,8 @@ func (r *Reader) step(text string, q finding.Quote) bool {
 	return true
 }
 
-// training keeps what the source at hand says of a training, where it says more than those before, and counts 1 where it
-// is the log of one.
+// training keeps what the source at hand says of a training, where it says more than those before, and counts 1 where
+// it is the log of one.
 func (r *Reader) training() (logs int) {
 	if run := r.trained.Run(); run != nil {
 		if logs = 1; r.set.Training == nil || run.Lines > r.set.Training.Lines {

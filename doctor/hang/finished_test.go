@@ -20,11 +20,13 @@ func TestFinished(t *testing.T) {
 	old := ""
 	for r := range 4 {
 		if old += fmt.Sprintf("%d: n%[1]d:9:8 [0] NCCL INFO NET/IB : No device found.\n%[1]d: starts\n", r); r != 1 {
-			old += fmt.Sprintf("%d: n%[1]d:9:8 [0] NCCL INFO comm 0x8 rank %[1]d nranks 32 cudaDev 2 busId 1d0 - Init COMPLETE\n", r)
+			old += fmt.Sprintf("%d: n%[1]d:9:8 [0] NCCL INFO comm 0x8 rank %[1]d nranks 32 cudaDev 2 busId 1d0 - Init "+
+				"COMPLETE\n", r)
 		}
 	}
 	c := NewCase()
-	if _, err := c.Add("before 2.16.log", []byte(strings.Replace(old, "1: n1:9:8 [0] NCCL INFO NET/IB : No device found.\n", "", 1))); err != nil {
+	if _, err := c.Add("before 2.16.log",
+		[]byte(strings.Replace(old, "1: n1:9:8 [0] NCCL INFO NET/IB : No device found.\n", "", 1))); err != nil {
 		t.Fatal(err)
 	}
 	if v := c.Judge(); v.Kind == NeverJoined {

@@ -202,7 +202,8 @@ func TestOneDump(t *testing.T) {
 // Of a log to which several jobs wrote one after another, the last is judged; nodes of one job are one run.
 func TestSeveralRuns(t *testing.T) {
 	failed := func(rank, pid int, why string) string {
-		return fmt.Sprintf("[rank%d]: Traceback (most recent call last):\n[rank%[1]d]:   File \"/w/t.py\", line 4, in <module>\n"+
+		return fmt.Sprintf("[rank%d]: Traceback (most recent call last):\n[rank%[1]d]:   File \"/w/t.py\", line 4, in "+
+			"<module>\n"+
 			"[rank%[1]d]: %s\n", rank, why) + "Root Cause (first observed failure):\n[0]:\n" +
 			fmt.Sprintf("  rank      : %d (local_rank: 0)\n  exitcode  : 1 (pid: %d)\n%s", rank, pid, strings.Repeat("=\n", 50))
 	}
@@ -226,7 +227,8 @@ func TestSeveralRuns(t *testing.T) {
 // The number in the name of a log that stands alone is no rank.
 func TestLoneLog(t *testing.T) {
 	c := NewCase()
-	_, err := c.Add("train1.log", []byte("Traceback (most recent call last):\n  File \"/w/t.py\", line 4, in <module>\nKeyError: 'a'\n"))
+	_, err := c.Add("train1.log", []byte("Traceback (most recent call last):\n  File \"/w/t.py\", line 4, in <module>\n"+
+		"KeyError: 'a'\n"))
 	if v := c.Judge(); err != nil || v.Kind != Exited || len(v.Ranks) > 0 {
 		t.Errorf("%v: %+v", err, v)
 	}

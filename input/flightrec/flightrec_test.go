@@ -140,7 +140,8 @@ func BenchmarkMerge4096(b *testing.B) {
 // A dump as PyTorch's documents print it has a tuple of Python.
 func TestTuple(t *testing.T) {
 	s := NewSet()
-	err := s.Add("rank_1.json", []byte(`{"version": "2.5", "pg_config": {"0": {"name": "0", "ranks": "[0, 1]"}}, "entries": [
+	err := s.Add("rank_1.json",
+		[]byte(`{"version": "2.5", "pg_config": {"0": {"name": "0", "ranks": "[0, 1]"}}, "entries": [
 		{"process_group": ("0", "default_pg"), "collective_seq_id": 4, "profiling_name": "nccl:all_reduce", "state": "started"}]}`))
 	if err != nil || len(s.Dumps[0].Entries) != 1 || s.Dumps[0].Entries[0].Seq != 4 {
 		t.Errorf("%v: %+v", err, s)

@@ -101,7 +101,8 @@ func TestWrapped(t *testing.T) {
 		"[rank2]: ValueError: shapes do not match\n"
 	for _, before := range []string{
 		"", "2026-11-16T02:35:23.156796868Z ", "2026-11-16T02:35:23.156+01:00 stderr F ", "[pod/train-0/main] ",
-		"[pod/train-0/main] 2026-11-16T02:35:23.1Z ", "trainer-0  | ", "0|bash run-5  | (Worker pid=6) ", "(Worker pid=12, ip=10.0.0.1) ",
+		"[pod/train-0/main] 2026-11-16T02:35:23.1Z ", "trainer-0  | ", "0|bash run-5  | (Worker pid=6) ",
+		"(Worker pid=12, ip=10.0.0.1) ",
 		"Nov 16 02:35:23 n1 train[991]: ", "2026-11-16T02:35:23.156796+00:00 n1 train[991]: ",
 		"\x1b[36m(Worker pid=3)\x1b[0m ",
 	} {

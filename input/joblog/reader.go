@@ -126,9 +126,10 @@ var label = lazyre.New(`^(?:\[default(\d{1,9})\]: ?|\s{0,3}(\d{1,5}) *: |\[rank(
 	`\[\d{1,9},(\d{1,9})\]<std.{0,30}?>: ?)`)
 
 // wrapping is what kubectl --prefix, docker compose, pm2, Ray, the runtimes of containers and syslog put before a line.
-var wrapping = lazyre.New(`^(?:\[pod/[^\]\s]+\] |\([^()]*\bpid=\d[^()]*\) |[a-z0-9][\w.-]*[-_]\d+ +\| |\d+\|[^|]{1,60}\| |` +
-	`(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,32}) (?:[\w.-]+ [\w./-]+\[\d+\]: |std(?:out|err) [FP] )|` +
-	`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:\d\d) )`)
+var wrapping = lazyre.New(
+	`^(?:\[pod/[^\]\s]+\] |\([^()]*\bpid=\d[^()]*\) |[a-z0-9][\w.-]*[-_]\d+ +\| |\d+\|[^|]{1,60}\| |` +
+		`(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,32}) (?:[\w.-]+ [\w./-]+\[\d+\]: |std(?:out|err) [FP] )|` +
+		`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:\d\d) )`)
 
 // Form is what lines have in common that differ in nothing but which digits they hold.
 type Form struct {
@@ -150,8 +151,8 @@ type Former struct {
 // mark is the number of a rank, by a group of label.
 type mark struct{ group, from, to int }
 
-// wrapped is how long what wraps a line is. It ends where one of these first stands: what comes before is looked at, for
-// a system's log has few of those and very many lines.
+// wrapped is how long what wraps a line is. It ends where one of these first stands: what comes before is looked at,
+// for a system's log has few of those and very many lines.
 func (m *Former) wrapped(text string) (n int) {
 	var ends []string
 	switch c := text[0]; {

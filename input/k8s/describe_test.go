@@ -89,7 +89,8 @@ func FuzzDescribe(f *testing.F) { describe.Fuzz(f, nil, describeText) }
 // A node whose beginning was cut off has the name of its host, and one without GPUs is said to have none.
 func TestDescribedFromTheMiddle(t *testing.T) {
 	_, text, _ := strings.Cut(strings.ReplaceAll(describeText, "nvidia.com/gpu", "pods"), "Unschedulable:")
-	f := describe.Text(t, strings.Replace(text, "Capacity:", "Addresses:\n  InternalIP:  10.0.0.7\n  Hostname:    n7\nCapacity:", 1))
+	f := describe.Text(t, strings.Replace(text, "Capacity:",
+		"Addresses:\n  InternalIP:  10.0.0.7\n  Hostname:    n7\nCapacity:", 1))
 	if len(f.Hosts) != 1 || f.Hosts[0].Name != "n7" || len(f.Warnings) != 1 ||
 		!strings.Contains(f.Warnings[0].Text, "no capacity for GPUs") {
 		t.Errorf("%+v, %v", f.Hosts, f.Warnings)

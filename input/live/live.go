@@ -21,7 +21,8 @@ import (
 
 // tools are asked one after the other. Those that are not installed are passed over.
 var tools = []string{
-	"nvidia-smi -q -x", "nvidia-smi topo -m", "nvidia-smi topo -p2p r", "nvidia-smi nvlink --status", "rocm-smi --showtopo",
+	"nvidia-smi -q -x", "nvidia-smi topo -m", "nvidia-smi topo -p2p r", "nvidia-smi nvlink --status",
+	"rocm-smi --showtopo",
 }
 
 // Read reads this machine. progress is called with what is being done, and with nothing at the end; nil is nobody.

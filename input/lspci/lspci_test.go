@@ -125,7 +125,9 @@ func TestUnknownTree(t *testing.T) {
 	}
 }
 
-func FuzzRead(f *testing.F) { whole.Fuzz(f, nil, text, "17:20.0 3D controller: NVIDIA no such address") }
+func FuzzRead(f *testing.F) {
+	whole.Fuzz(f, nil, text, "17:20.0 3D controller: NVIDIA no such address")
+}
 
 // NICs that another source names are those that lspci lists, where there are as many.
 func TestNamedNICs(t *testing.T) {

@@ -132,7 +132,8 @@ func (l *Log) missing(f *cluster.Fragment) {
 			"were left out, or those of several processes ran together; NCCL_DEBUG_FILE=nccl.%%h.%%p.log gives each its own",
 			l.Processes, found, words.Plural(ranks, "rank"))
 	} else if 0 < found && found < ranks {
-		f.Warnf(0, "", "%d of the %s of the largest communicator wrote into this log: GPUs and hosts of the others are not in "+
+		f.Warnf(0, "", "%d of the %s of the largest communicator wrote into this log: GPUs and hosts of the others are not "+
+			"in "+
 			"it", found, words.Plural(ranks, "rank"))
 	}
 }

@@ -39,8 +39,8 @@ type shape struct {
 	says           any // the same of all messages that it reads; nil: it depends on them
 }
 
-// shapes are tried in order, then those of shapesOf, which see nothing but the text; the first that matches and reads the
-// message wins. Behind each are the releases.
+// shapes are tried in order, then those of shapesOf, which see nothing but the text; the first that matches and reads
+// the message wins. Behind each are the releases.
 var shapes = []shape{
 	{prefix: "Channel ", parse: parseChannel},                         // all
 	{within: ": opCount ", parse: parseCall},                          // all; no other shape holds this

@@ -73,7 +73,8 @@ func TestInterleaved(t *testing.T) {
 		t.Errorf("%v", f.Warnings)
 	}
 	f = read(t, initLine("n1", 100, 0, 4, 0, 0x10, "a1")).Fragment()
-	if len(f.Warnings) != 1 || !strings.HasPrefix(f.Warnings[0].Text, "1 of the 4 ranks of the largest communicator wrote") {
+	if len(f.Warnings) != 1 ||
+		!strings.HasPrefix(f.Warnings[0].Text, "1 of the 4 ranks of the largest communicator wrote") {
 		t.Errorf("a log of one rank: %v", f.Warnings)
 	}
 }

@@ -24,17 +24,29 @@ var deviceLines = []shape{
 	// Bootstrap : Using eth0:10.0.0.1<0>
 	{prefix: "Bootstrap", within: "Using ", parse: device(`Using +[^\s:]+:(?P<oob>[^<]*)`, false)},
 	// NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0', with (DMABUF), (nvidia-peermem) or (no module)
-	{prefix: "NET/", within: "'", parse: device(`^NET/(?P<net>[^:]*?) *: *GPU Direct RDMA .*?(?i:(?P<gdr>enabled|disabled)).*?'`+
-		`(?P<name>[^'\s]+)(?:'|$)`, false)},
+	{
+		prefix: "NET/", within: "'",
+		parse: device(`^NET/(?P<net>[^:]*?) *: *GPU Direct RDMA .*?(?i:(?P<gdr>enabled|disabled)).*?'`+
+			`(?P<name>[^'\s]+)(?:'|$)`, false),
+	},
 	// NET/IB : Made virtual device [0] name=mlx5_0 speed=400000 ndevs=1
-	{prefix: "NET/", within: " ndevs=1", parse: device(`^NET/(?P<net>[^:]*?) *: *Made virtual device.* name=(?P<name>\S+) speed=(?P<mbps>\d+)`+
-		`.* ndevs=1\b`, false)},
+	{
+		prefix: "NET/", within: " ndevs=1",
+		parse: device(`^NET/(?P<net>[^:]*?) *: *Made virtual device.* name=(?P<name>\S+) speed=(?P<mbps>\d+)`+
+			`.* ndevs=1\b`, false),
+	},
 	// NET/IB: [2] mlx5_2:uverbs2:1/RoCE provider=Mlx5 speed=400000 context=… pciPath=/sys/devices/…/0000:3b:00.0 ar=0
-	{prefix: "NET/", within: "speed=", parse: device(`^NET/(?P<net>[^:]*?) *: *\[(?P<index>\d+)\] *(?P<name>[^:\s]+)(?::\S*)?:(?P<port>\d+)/`+
-		`(?P<layer>\S+) .*speed=(?P<mbps>\d+)(?:.*pciPath=/sys/\S*/(?P<pci>\S+))?`, false)},
-	{"NET/OFI ", " nics)", parseOFI},
+	{
+		prefix: "NET/", within: "speed=",
+		parse: device(`^NET/(?P<net>[^:]*?) *: *\[(?P<index>\d+)\] *(?P<name>[^:\s]+)(?::\S*)?:(?P<port>\d+)/`+
+			`(?P<layer>\S+) .*speed=(?P<mbps>\d+)(?:.*pciPath=/sys/\S*/(?P<pci>\S+))?`, false),
+	},
+	{prefix: "NET/OFI ", within: " nics)", parse: parseOFI},
 	// ncclTopoPopulateNics : Filled mlx5_0 in topo with pciPath=/sys/devices/… keep=1 coll=(null)
-	{prefix: "ncclTopoPopulateNics", within: "pciPath=", parse: device(`Filled (?P<name>\S+) (?:.*pciPath=/sys/\S*/(?P<pci>\S+))?`, true)},
+	{
+		prefix: "ncclTopoPopulateNics", within: "pciPath=",
+		parse: device(`Filled (?P<name>\S+) (?:.*pciPath=/sys/\S*/(?P<pci>\S+))?`, true),
+	},
 }
 
 // providers are those of libfabric that drive NICs, and the networks that these are of.

@@ -141,7 +141,8 @@ func TestProviders(t *testing.T) {
 		for range 2 {
 			text += "n1:100:101 [0] NCCL INFO NET/OFI Selected provider is " + provider + " (found 3 nics)\n"
 		}
-		nics := read(t, text+"n1:100:101 [0] NCCL INFO NET/OFI Selected Provider is tcp (found 9 nics)\n").Fragment().TypeOf(0)
+		nics := read(t, text+"n1:100:101 [0] NCCL INFO NET/OFI Selected Provider is tcp (found 9 nics)\n").Fragment().TypeOf(
+			0)
 		if of := nics.Of(cluster.NIC); len(of) != 3 || nics.Devices[of[2]].NIC.Kind != kind ||
 			nics.Devices[of[2]].Index != 2 || nics.Devices[of[2]].Label != "" {
 			t.Errorf("%s: %+v", provider, nics.Devices)

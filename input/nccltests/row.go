@@ -176,7 +176,8 @@ func parseHalf(f []string, delta bool, units [3]string) (*result.Timing, bool) {
 		}
 	}
 	rates := figureOf(scale[units[2]])
-	if v[0] *= figureOf(scale[units[1]]); !(v[0] >= 0 && v[0] < 9e12) { // microseconds; beyond a hundred days nothing is timed
+	// microseconds; beyond a hundred days nothing is timed
+	if v[0] *= figureOf(scale[units[1]]); !(v[0] >= 0 && v[0] < 9e12) {
 		return nil, false
 	}
 	var wrong *int64

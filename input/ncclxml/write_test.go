@@ -36,7 +36,8 @@ func accepted(text string) error {
 		if strings.Count(m[3], "=\"") > 16 {
 			return fmt.Errorf("too many attributes in %q", line)
 		}
-		if len(open) == 0 && m[2] != "system" || len(open) > 0 && !slices.Contains(strings.Fields(inside[m[2]]), open[len(open)-1]) {
+		if len(open) == 0 && m[2] != "system" ||
+			len(open) > 0 && !slices.Contains(strings.Fields(inside[m[2]]), open[len(open)-1]) {
 			return fmt.Errorf("<%s> inside %v", m[2], open)
 		}
 		if m[4] == "" {

@@ -171,9 +171,11 @@ func (n *node) missing(f *cluster.Fragment) {
 	if len(ends) < 2 || down != links {
 		return
 	}
-	warn.Found(f, 0, n.host, "gpu-missing", "warn", "lspci and dmesg (Xid 79) for a GPU that fell off the bus; power-cycle "+
-		"the node, else reseat or replace that GPU", "%d NVLinks inactive (%s), as many as one GPU has: a GPU that is not listed may "+
-		"be missing", down, strings.Join(ends, ", "))
+	warn.Found(f, 0, n.host, "gpu-missing", "warn",
+		"lspci and dmesg (Xid 79) for a GPU that fell off the bus; power-cycle "+
+			"the node, else reseat or replace that GPU",
+		"%d NVLinks inactive (%s), as many as one GPU has: a GPU that is not listed may "+
+			"be missing", down, strings.Join(ends, ", "))
 	for _, g := range n.gpus {
 		g.down = 0
 	}
@@ -188,12 +190,15 @@ func (v *inventory) addGPU(f *cluster.Fragment, t *cluster.NodeType, host string
 	case g.down == g.GPU.Links: // as on a card without a bridge
 		f.Warnf(g.line, where, "no NVLink of %d is active", g.down)
 	default:
-		warn.Found(f, g.line, where, "nvlink-inactive", "warn", "nvidia-smi -q, dmesg for Xid 74 and the fabric manager's log; "+
-			"reset the GPU, else reseat or replace it", "%d of %d NVLinks inactive", g.down, g.GPU.Links)
+		warn.Found(f, g.line, where, "nvlink-inactive", "warn",
+			"nvidia-smi -q, dmesg for Xid 74 and the fabric manager's log; "+
+				"reset the GPU, else reseat or replace it", "%d of %d NVLinks inactive", g.down, g.GPU.Links)
 	}
 	if g.errors != "" {
-		warn.Found(f, g.line, where, "nvlink-errors", "warn", "read them again after an hour under load (nvidia-smi nvlink -e); "+
-			"if they grow, drain the node and have the GPU, its board or its cable checked", "NVLink errors since the driver was loaded: %s", g.errors)
+		warn.Found(f, g.line, where, "nvlink-errors", "warn",
+			"read them again after an hour under load (nvidia-smi nvlink -e); "+
+				"if they grow, drain the node and have the GPU, its board or its cable checked",
+			"NVLink errors since the driver was loaded: %s", g.errors)
 	}
 	// The tools say how fast the link to whatever is above the GPU is and not where it leads, so that it gets an end of
 	// its own and the tree stays unknown; a source that knows the tree takes the figures over.

@@ -332,9 +332,11 @@ func (r *run) addDevices(f *cluster.Fragment, host string, devices map[int]clust
 	node.Close(host)
 	for _, m := range r.matrices {
 		if m.beaten > 0 {
-			warn.Found(f, m.Line, host, "p2p-slow", "warn", "clear ACS on the PCIe bridges and set iommu=pt, which send it through "+
-				"the root complex; NCCL_P2P_DISABLE=1 until then",
-				"%s: with peer access less than two thirds of what copies through host memory reach", words.Plural(m.beaten, "direction"))
+			warn.Found(f, m.Line, host, "p2p-slow", "warn",
+				"clear ACS on the PCIe bridges and set iommu=pt, which send it through "+
+					"the root complex; NCCL_P2P_DISABLE=1 until then",
+				"%s: with peer access less than two thirds of what copies through host memory reach",
+				words.Plural(m.beaten, "direction"))
 		}
 	}
 }

@@ -82,10 +82,10 @@ func Read(t testing.TB, sources ...Source) *Log {
 	open := map[thread]*Plan{}
 	seen := map[Choice]bool{}
 	for _, s := range sources {
-		num := 0
+		num, parser := 0, new(nccllog.Parser)
 		for text := range strings.Lines(string(s.Data)) {
 			num++
-			line := nccllog.ParseLine(strings.TrimRight(text, "\r\n"), nccllog.Pos{Source: s.Name, Line: num})
+			line := parser.ParseLine(strings.TrimRight(text, "\r\n"), nccllog.Pos{Source: s.Name, Line: num})
 			for i := range line.Records {
 				l.take(&line.Records[i], open, seen)
 			}

@@ -21,6 +21,7 @@ type Case struct {
 	basis   map[string]lineSet     // the lines of the facts that show it
 	known   map[string]any         // facts
 	memo    map[string]*clue       // their answers
+	without string                 // a thread to leave out of what was learned
 }
 
 func newCase(s *evidence.Set) *Case {

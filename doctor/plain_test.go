@@ -119,7 +119,7 @@ func TestKnownFailure(t *testing.T) {
 	out := textOf(t, r)
 	if !r.Undecided || len(r.Findings) <= leading || r.Findings[0].ID == "collective-timeout" ||
 		!strings.Contains(out, "The cause is not known; collect these") || strings.Count(out, "run: ") != leading ||
-		!strings.Contains(out, "[collective-timeout") || strings.Count(out, "\n") > answerLines {
+		!strings.Contains(out, "It shows: A collective timed out") || strings.Count(out, "\n") > answerLines {
 		t.Errorf("%v: %s", ids(r), out)
 	}
 }

@@ -30,7 +30,8 @@ func (c *Case) grade(list []finding.Finding) {
 // in which programs printed more than somebody wrote, what a line states keeps its own, unless a remedy was tried in
 // vain.
 func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clause) []finding.Finding {
-	list := slices.DeleteFunc(m.Weigh(c.weighed(found, clauses)),
+	weighed := c.weighed(found, clauses)
+	list := slices.DeleteFunc(m.Weigh(weighed),
 		func(h cause.Hypothesis) bool { return h.Cause == nil })
 	log := c.mostlyPrinted()
 	place := func(id string) int {
@@ -50,11 +51,15 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 			f.Confidence, f.Severity = list[at].P, finding.Note
 		case log && f.Severity == finding.Note: // what is printed comes before what is guessed and not likely
 			f.Confidence = max(min(own, cause.Threshold-0.01), list[at].P)
-		case log && c.how[f.ID] != cause.Suggests, c.how[f.ID] == cause.States:
+		case log && c.how[f.ID] != cause.Suggests:
 			f.Confidence = max(own, list[at].P)
+		case c.how[f.ID] == cause.States:
+			f.Confidence = max(m.Share(weighed, f.ID), list[at].P)
 		default:
 			if f.Confidence = list[at].P; f.Confidence < cause.Threshold {
 				f.Severity = finding.Note
+			} else {
+				f.Severity = max(f.Severity, finding.Warn)
 			}
 		}
 		f.Confidence = math.Round(100*f.Confidence) / 100
@@ -70,12 +75,30 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 		}
 		found = append(found, c.finding(&h))
 	}
+	narrow(list, found)
 	return found
+}
+
+// narrow lets what a line shows stand for the likelier of the causes that the line may be of: that one rests on it.
+func narrow(list []cause.Hypothesis, found []finding.Finding) {
+	for i := range found {
+		general := &found[i]
+		at := slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.Finds(general.ID) })
+		if at < 0 || list[at].ID == general.ID {
+			continue
+		}
+		for k := range found {
+			if f := &found[k]; f.ID == list[at].ID && f.Confidence >= max(general.Confidence, cause.Threshold) {
+				f.Severity, general.ExplainedBy = max(f.Severity, general.Severity), f.ID
+				f.Evidence = append(f.Evidence, general.Evidence...)
+			}
+		}
+	}
 }
 
 // weighed is the case as the model sees it: a note suggests.
 func (c *Case) weighed(found []finding.Finding, clauses []told.Clause) *cause.Case {
-	x := &cause.Case{Told: clauses, Shown: maps.Clone(c.how)}
+	x := &cause.Case{Told: clauses, Shown: maps.Clone(c.how), Without: c.without}
 	for i := range found {
 		if found[i].Severity == finding.Note && c.how[found[i].ID] != cause.Expects {
 			x.Shown[found[i].ID] = cause.Suggests
@@ -103,10 +126,16 @@ func (c *Case) finding(h *cause.Hypothesis) finding.Finding {
 	return f
 }
 
+// wordsOfLine are those of a written line that weighs as much as a printed one.
+const wordsOfLine = 8
+
 // mostlyPrinted reports a text in which programs printed more lines than somebody wrote, or as many beside what only
 // may be sentences.
 func (c *Case) mostlyPrinted() bool {
-	written := 2 * strings.Count(sentences(c.Words), "\n")
+	written := 0
+	for line := range strings.Lines(sentences(c.Words)) {
+		written += max(2, strings.Count(line, " ")/wordsOfLine)
+	}
 	return written < c.Lines || written == c.Lines &&
 		!slices.ContainsFunc(strings.Split(c.Words, "\n"), evidence.English)
 }

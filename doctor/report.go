@@ -50,8 +50,10 @@ func NewModel(more ...*cause.Cause) (*cause.Model, error) {
 
 // Weigh finds what evidence shows, and ranks causes. Without a description the confidence is that of the evidence's
 // grade; what only says that something happened, and not why, is then the description.
-func Weigh(m *cause.Model, s *evidence.Set) *Report {
-	c := newCase(s)
+func Weigh(m *cause.Model, s *evidence.Set) *Report { return newCase(s).weigh(m) }
+
+func (c *Case) weigh(m *cause.Model) *Report {
+	s := c.Set
 	r := &Report{
 		Lines: s.Lines, Unknown: s.Unknown, Unread: s.Unread, Sources: append([]string{}, s.Sources...), Samples: s.Samples,
 		Dropped: s.Dropped, Blank: s.Blank(), Named: s.Named, Traces: len(s.Traces), Training: s.Training,
@@ -59,6 +61,7 @@ func Weigh(m *cause.Model, s *evidence.Set) *Report {
 	}
 	found := c.detect(m)
 	causes, happened := split(m, found)
+	r.Described = r.Described || s.Failed && !finding.Serious(found)
 	switch {
 	case r.Described:
 		causes = c.rank(m, causes, c.clauses)

@@ -86,15 +86,22 @@ func (t Text) answer(list []string, found []finding.Finding) []string {
 	return list
 }
 
-// collect says what failed, as far as a line says so, and what to find out: the leading causes, each with what decides
-// it.
-func (t Text) collect(found []finding.Finding) (list []string) {
+// happened says what lines show where no cause is known: the symptom.
+func happened(found []finding.Finding) string {
+	var list []string
 	for i := range found {
-		if f := &found[i]; f.Severity != finding.Note && len(list) < answerLines-1-3*leading {
-			list = append(list, t.head(f))
-			list = append(list, t.part("where: ", f.Where, 1)...)
+		if f := &found[i]; f.Severity != finding.Note {
+			list = append(list, strings.TrimSuffix(f.Title+", "+f.Where, ", "))
 		}
 	}
+	if len(list) == 0 {
+		return ""
+	}
+	return " It shows: " + strings.Join(first(list, leading), "; ") + "."
+}
+
+// collect says what to find out: the leading causes, each with what decides it.
+func (t Text) collect(found []finding.Finding) (list []string) {
 	n := 0
 	for i := range found {
 		f := &found[i]
@@ -131,7 +138,7 @@ func (r *Report) summary() string {
 		return read + ". Nothing in it was recognised, so nothing is known; expected a job's log, or the output of a tool " +
 			"such as nvidia-smi, ibstat, nccl-tests or dmesg."
 	case r.Undecided:
-		return read + ". The cause is not known; collect these, in this order:"
+		return read + "." + happened(r.Findings) + " The cause is not known; collect these, in this order:"
 	case count.Serious() > 0:
 		return read + ". " + count.String() + "; the likeliest cause first."
 	}

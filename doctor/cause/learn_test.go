@@ -19,7 +19,7 @@ type Thread struct {
 
 // RowOf is a thread as it is remembered.
 func RowOf(id string, causes []string, c *Case, why string) Row {
-	return Row{id, causes, wordsOf(c.Told), Words(why)}
+	return Row{id, causes, wordsOf(c.Told), Words(why), c.lines()}
 }
 
 // guess are the weights towards which the fit is pulled where threads say little.
@@ -182,9 +182,11 @@ func (m *Model) Write(threads []Thread, create func(name string) (io.WriteCloser
 	for i, name := range featureNames {
 		weights = append(weights, []string{name, strconv.FormatFloat(m.weights[i], 'f', 3, 64)})
 	}
-	rows := [][]string{{"thread", "causes", "words", "why"}}
+	rows := [][]string{{"thread", "causes", "words", "why", "shown"}}
 	for _, t := range threads {
-		rows = append(rows, []string{t.Row.Thread, strings.Join(t.Causes, "|"), t.Words, t.Why})
+		rows = append(rows, []string{
+			t.Row.Thread, strings.Join(t.Causes, "|"), t.Words, t.Why, strings.Join(t.Row.Shown, "|"),
+		})
 	}
 	for name, list := range map[string][][]string{"weights.csv": weights, "threads.csv": rows} {
 		w, err := create(name)

@@ -88,3 +88,14 @@ func (x *Case) shows(c *Cause) bool {
 	}
 	return false
 }
+
+// lines are the causes that a line states, as threads remember it.
+func (x *Case) lines() (list []string) {
+	for rule, g := range x.Shown {
+		if g == Agrees || g == States {
+			list = append(list, rule+" "+gradeNames[g])
+		}
+	}
+	slices.Sort(list)
+	return list
+}

@@ -15,10 +15,12 @@ type Row struct {
 	Causes []string `csv:"causes,optional"`
 	Words  string   `csv:"words,optional"` // Words of what was told
 	Why    string   `csv:"why,optional"`   // Words of its cause and its fix
+	Shown  []string `csv:"shown,optional"` // what lines said of its cause
 }
 
 // memory is what was learned: threads, the causes' own texts, and descriptions of each.
 type memory struct {
+	rows  []Row
 	said  []Row
 	all   float64            // threads
 	idf   map[string]float64 // how seldom a word is among threads
@@ -47,7 +49,7 @@ const (
 )
 
 func newMemory(rows, said []Row, causes []*Cause) *memory {
-	y := &memory{said: said, all: float64(len(rows) + len(said)), idf: map[string]float64{}}
+	y := &memory{rows: rows, said: said, all: float64(len(rows) + len(said)), idf: map[string]float64{}}
 	for _, r := range slices.Concat(rows, said) {
 		for _, w := range terms(r.Words) {
 			y.idf[w]++

@@ -265,3 +265,20 @@ func (m *Model) LinePatterns() (list []*regexp.Regexp) {
 	}
 	return list
 }
+
+// rowsOfGrade is how many threads what is usual of a grade counts as.
+const rowsOfGrade = 2
+
+// Share is how often what shows a cause did so rightly among threads; of few, it is near what is usual of its grade.
+func (m *Model) Share(c *Case, id string) float64 {
+	line, n, right := id+" "+gradeNames[c.Shown[id]], float64(rowsOfGrade), rowsOfGrade*c.Shown[id].Confidence()
+	for i := range m.memory.rows {
+		if r := &m.memory.rows[i]; slices.Contains(r.Shown, line) && (c.Without == "" || r.Thread != c.Without) {
+			n++
+			if slices.Contains(r.Causes, id) {
+				right++
+			}
+		}
+	}
+	return right / n
+}

@@ -46,7 +46,8 @@ func (r *Reader) line(l *nccllog.Line, s *sight) {
 			return
 		}
 		if l.Num <= maxTalk {
-			sentence = !strings.Contains(l.Text, infoMark) && r.sentence(l.Text, q)
+			sentence = r.sentence(l.Text, q)
+			r.failed = r.failed || failure(unlabelled(l.Text))
 			hits, _ = r.look.look(l, sentence)
 			rank, s.lines = label(l.Text), true
 		}

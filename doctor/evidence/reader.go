@@ -68,6 +68,7 @@ type Reader struct {
 	trained          trainlog.Log   // what it says of a training
 	told             []sighting     // in sentences, until its length is known
 	sentences, count int            // of it; lines of it
+	failed           bool           // a program says why it ended
 }
 
 // sighting is a line that may be a sentence.
@@ -156,7 +157,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	r.events = joblog.NewReader(name)
 	r.size, r.plain, r.left, r.nccl = 0, 0, 0, false
 	r.gpu = ""
-	r.told, r.sentences, r.count = r.told[:0], 0, 0
+	r.told, r.sentences, r.count, r.failed = r.told[:0], 0, 0, false
 	r.set.Sources = append(r.set.Sources, name)
 	in, answer, err := r.answer(in)
 	if answer || err != nil {
@@ -292,7 +293,7 @@ func (r *Reader) talks() bool {
 			opens = opens || s.q.Line == 1 && strings.Count(s.text, " ") >= fewLines
 		}
 	}
-	return opens || r.sentences > 0 && r.sentences <= fewLines && r.count <= 4*fewLines ||
+	return opens || r.failed || r.sentences > 0 && r.sentences <= fewLines && r.count <= 4*fewLines ||
 		whole > 0 && 4*whole >= r.sentences
 }
 
@@ -301,6 +302,7 @@ func (r *Reader) talks() bool {
 // then only those are taken that are English and stand beside no such tool's
 // explanations.
 func (r *Reader) tell(tools int) {
+	r.set.Failed = r.set.Failed || r.failed
 	for _, s := range r.told {
 		if tools > 0 && !worded(s.q.Text) {
 			continue

@@ -56,10 +56,13 @@ var printed = strings.Split("NCCL INFO,NCCL WARN,NET/IB :,NET/IB:,NET/Socket,NET
 // longestLine is the length of a line, in bytes, up to which it is a paragraph; one of a quarter may be any sentence.
 const longestLine = 4000
 
+// maxHead is where a record of NCCL has its mark; one that is quoted stands behind what somebody says.
+const maxHead = 80
+
 // paragraph reports a line with so many words that join others that somebody wrote it, whatever output it quotes.
 func paragraph(text string) bool {
 	low, joins := " "+strings.ToLower(text)+" ", 0
-	if anyOf(text, printed[:2]) || anyOf(text[:min(len(text), 12)], printed) {
+	if anyOf(text[:min(len(text), maxHead)], printed[:2]) || anyOf(text[:min(len(text), 12)], printed) {
 		return false
 	}
 	for _, w := range englishWords {
@@ -122,10 +125,15 @@ func talk(text string) (words int, ok bool) {
 // message reports what a program says when it fails: its name or that of an exception, and why. "RuntimeError: …",
 // "srun: error: …"
 func message(text string) bool {
+	name, _, ok := strings.Cut(strings.TrimSpace(text), ": ")
+	return ok && strings.HasSuffix(name, "Warning") && !strings.Contains(name, " ") || failure(text)
+}
+
+// failure reports a message that is no warning.
+func failure(text string) bool {
 	name, why, ok := strings.Cut(strings.TrimSpace(text), ": ")
-	return ok && !strings.Contains(name, " ") &&
-		(strings.HasPrefix(why, "error: ") || strings.HasSuffix(name, "Warning") ||
-			len(name) > len("Exception") && (strings.HasSuffix(name, "Error") || strings.HasSuffix(name, "Exception")))
+	return ok && !strings.Contains(name, " ") && (strings.HasPrefix(why, "error: ") ||
+		len(name) > len("Exception") && (strings.HasSuffix(name, "Error") || strings.HasSuffix(name, "Exception")))
 }
 
 // Sentence reports a line that somebody may have written, and no program printed.

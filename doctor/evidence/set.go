@@ -83,6 +83,7 @@ type Set struct {
 	// Training is how fast a training went, by the log that says most of it; nil: none does.
 	Training *Training
 	Told     bool            // somebody wrote sentences about it
+	Failed   bool            // a program says in a short text why it ended
 	Asked    bool            // it was said to the program itself
 	Talk     map[string]bool // sources in which somebody did
 	Words    string          // what those sources say, their sentences only where tools printed too

@@ -18,7 +18,6 @@ type Case struct {
 	clauses []told.Clause          // of what is told, lines of programs among it
 	said    []told.Clause          // of its sentences
 	how     map[string]cause.Grade // how evidence shows what was found
-	basis   map[string]lineSet     // the lines of the facts that show it
 	known   map[string]any         // facts
 	memo    map[string]*clue       // their answers
 	without string                 // a thread to leave out of what was learned
@@ -26,7 +25,7 @@ type Case struct {
 
 func newCase(s *evidence.Set) *Case {
 	c := &Case{
-		Set: s, how: map[string]cause.Grade{}, basis: map[string]lineSet{},
+		Set: s, how: map[string]cause.Grade{},
 		memo:    map[string]*clue{},
 		clauses: told.Read(s.Words, evidence.Sentence), said: told.Read(sentences(s.Words), evidence.Sentence),
 	}

@@ -213,25 +213,6 @@ func (c *Case) where(atoms []*cause.Atom) string {
 	return hosts(list)
 }
 
-// lineSet are lines by file and number.
-type lineSet map[finding.Quote]bool
-
-func (s lineSet) addLines(list []finding.Quote) {
-	for _, q := range list {
-		s[finding.Quote{File: q.File, Line: q.Line, Text: q.Text}] = true
-	}
-}
-
-// within reports that all lines are in another set, which has more.
-func (s lineSet) within(other lineSet) bool {
-	for q := range s {
-		if !other[q] {
-			return false
-		}
-	}
-	return len(s) > 0 && len(s) < len(other)
-}
-
 // detect finds what evidence shows of each cause.
 func (c *Case) detect(m *cause.Model) (found []finding.Finding) {
 	for _, x := range m.Detected {
@@ -254,13 +235,6 @@ func (c *Case) detect(m *cause.Model) (found []finding.Finding) {
 		}
 		if len(way.Hosts) > 0 {
 			f.Where = c.where(way.Hosts)
-		}
-		c.basis[x.ID] = lineSet{}
-		c.basis[x.ID].addLines(f.Evidence)
-		for _, a := range way.When.Atoms() {
-			if c.holds(a) {
-				c.basis[x.ID].addLines(c.lines([]*cause.Atom{a}))
-			}
 		}
 		tidy(&f)
 		found = append(found, f)

@@ -66,7 +66,7 @@ func TestLaunchFaults(t *testing.T) {
 			"call failed possibly due to a network error", "rank-killed"},
 		{
 			"killed by the kernel", "worker failed (exitcode: -9) local_rank: 5\nOut of memory: Killed process 77 (python)",
-			"out-of-memory",
+			"host-memory",
 		},
 		{"crashed", "*** SIGSEGV received at time=1 on cpu 9 ***\n[rank1]: ncclRemoteError: A call failed possibly due to " +
 			"a network error", "rank-crashed"},

@@ -30,7 +30,7 @@ func TestMoreFaults(t *testing.T) {
 			"mpirun -np 2 -H a,b ./all_reduce_perf -g 1\n# Avg bus bandwidth    : 4.1\n# Avg bus bandwidth    : 4.2",
 			"single-rank",
 		},
-		{"two hosts hang at the start of a job\nNCCL_SOCKET_IFNAME=lo", "wrong-interface"},
+		{"two hosts hang at the start of a job\nNCCL_SOCKET_IFNAME=lo", "loopback-interface"},
 		{"two hosts hang at the start of a job\nNCCL_SOCKET_IFNAME=^docker", "wrong-interface"},
 		{"modprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument", "gdr-off"},
 		{"Failed to create a completion queue (CQ) for device mlx5_0", "memlock"},

@@ -34,16 +34,10 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 	list := slices.DeleteFunc(m.Weigh(weighed),
 		func(h cause.Hypothesis) bool { return h.Cause == nil })
 	log := c.mostlyPrinted()
-	place := func(id string) int {
-		at := slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.ID == id })
-		if at < 0 {
-			at = slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.Finds(id) })
-		}
-		return at
-	}
 	for i := range found {
 		f := &found[i]
-		at, own := place(f.ID), c.how[f.ID].Confidence()
+		at := slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.ID == f.ID })
+		own := c.how[f.ID].Confidence()
 		switch {
 		case at < 0:
 			f.Confidence = own
@@ -73,27 +67,16 @@ func (c *Case) rank(m *cause.Model, found []finding.Finding, clauses []told.Clau
 		if len(found) >= leading && h.P < cause.Threshold {
 			break
 		}
-		found = append(found, c.finding(&h))
-	}
-	narrow(list, found)
-	return found
-}
-
-// narrow lets what a line shows stand for the likelier of the causes that the line may be of: that one rests on it.
-func narrow(list []cause.Hypothesis, found []finding.Finding) {
-	for i := range found {
-		general := &found[i]
-		at := slices.IndexFunc(list, func(h cause.Hypothesis) bool { return h.Finds(general.ID) })
-		if at < 0 || list[at].ID == general.ID {
-			continue
-		}
-		for k := range found {
-			if f := &found[k]; f.ID == list[at].ID && f.Confidence >= max(general.Confidence, cause.Threshold) {
-				f.Severity, general.ExplainedBy = max(f.Severity, general.Severity), f.ID
-				f.Evidence = append(f.Evidence, general.Evidence...)
+		f := c.finding(&h)
+		for i := range shown { // a line that may be of several causes is of the likeliest
+			if g := &found[i]; h.Finds(g.ID) && h.P >= max(g.Confidence, cause.Threshold) {
+				f.Severity, g.ExplainedBy = max(f.Severity, g.Severity), h.ID
+				f.Evidence = append(f.Evidence, g.Evidence...)
 			}
 		}
+		found = append(found, f)
 	}
+	return found
 }
 
 // weighed is the case as the model sees it: a note suggests.
@@ -129,8 +112,7 @@ func (c *Case) finding(h *cause.Hypothesis) finding.Finding {
 // wordsOfLine are those of a written line that weighs as much as a printed one.
 const wordsOfLine = 8
 
-// mostlyPrinted reports a text in which programs printed more lines than somebody wrote, or as many beside what only
-// may be sentences.
+// mostlyPrinted reports a text in which programs printed more than somebody wrote.
 func (c *Case) mostlyPrinted() bool {
 	written := 0
 	for line := range strings.Lines(sentences(c.Words)) {
@@ -138,20 +120,6 @@ func (c *Case) mostlyPrinted() bool {
 	}
 	return written < c.Lines || written == c.Lines &&
 		!slices.ContainsFunc(strings.Split(c.Words, "\n"), evidence.English)
-}
-
-// preferSpecific puts a cause whose facts hold another's and one more before it.
-func preferSpecific(c *Case, list []finding.Finding) {
-	for i := range list {
-		for k := range list {
-			special, general := &list[i], &list[k]
-			if i == k || special.Severity == finding.Note || !c.basis[general.ID].within(c.basis[special.ID]) {
-				continue
-			}
-			special.Confidence = max(special.Confidence, general.Confidence)
-			general.ExplainedBy = special.ID
-		}
-	}
 }
 
 // order puts roots before what they explain, and the surest and gravest first.

@@ -75,7 +75,6 @@ func (c *Case) weigh(m *cause.Model) *Report {
 		silent.Told = false
 		r.Blank = silent.Blank()
 	}
-	preferSpecific(c, causes)
 	found = slices.Concat(causes, happened, c.ofFleet())
 	explain(m, found)
 	found = c.giveWay(m, found)

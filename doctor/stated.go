@@ -50,6 +50,9 @@ func (c *Case) fewerNodesSlower() *clue {
 		})
 		var list []layout
 		found := statedLayouts.FindAllStringIndex(low, 8)
+		ends := append([][]int{{0, 0}}, found...)
+		ahead := len(found) > 0 && statedTime.MatchString(low[:found[0][0]]) &&
+			!statedTime.MatchString(low[found[len(found)-1][1]:])
 		for i, m := range found {
 			l, rest := layout{text: low[m[0]:m[1]]}, low[m[1]:]
 			n := statedLayouts.Groups(l.text)
@@ -57,6 +60,9 @@ func (c *Case) fewerNodesSlower() *clue {
 			l.each = max(atoi(n["each"]), atoi(n["all"])/l.nodes)
 			if i+1 < len(found) {
 				rest = low[m[1]:found[i+1][0]]
+			}
+			if ahead {
+				rest = low[ends[i][1]:m[0]]
 			}
 			if t := statedTime.FindStringSubmatch(rest); t != nil {
 				if l.took, _ = strconv.ParseFloat(t[1], 64); t[2] != "" {

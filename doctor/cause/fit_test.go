@@ -86,7 +86,9 @@ func TestFit(t *testing.T) {
 	}
 	v := evidence.NewVocabulary()
 	var all []threads.Case
-	for _, name := range []string{"fit.jsonl", "fit-2.jsonl", "fit-3.jsonl", "fit-4.jsonl", "fit-5.jsonl", "fit-6.jsonl"} {
+	for _, name := range []string{
+		"fit.jsonl", "fit-2.jsonl", "fit-3.jsonl", "fit-4.jsonl", "fit-5.jsonl", "fit-6.jsonl", "fit-7.jsonl", "fit-8.jsonl",
+	} {
 		all = append(all, threads.Cases(t, name)...)
 	}
 	known := map[string]bool{} // threads of the fit, and those that stay unseen

@@ -182,11 +182,11 @@ func (m *Model) Write(threads []Thread, create func(name string) (io.WriteCloser
 	for i, name := range featureNames {
 		weights = append(weights, []string{name, strconv.FormatFloat(m.weights[i], 'f', 3, 64)})
 	}
-	rows := [][]string{{"thread", "causes", "words", "why", "shown"}}
+	rows := [][]string{{"words", "causes", "why", "shown"}}
 	for _, t := range threads {
-		rows = append(rows, []string{
-			t.Row.Thread, strings.Join(t.Causes, "|"), t.Words, t.Why, strings.Join(t.Row.Shown, "|"),
-		})
+		if t.Words != "" {
+			rows = append(rows, []string{t.Words, strings.Join(t.Causes, "|"), t.Why, strings.Join(t.Row.Shown, "|")})
+		}
 	}
 	for name, list := range map[string][][]string{"weights.csv": weights, "threads.csv": rows} {
 		w, err := create(name)

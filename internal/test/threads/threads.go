@@ -26,7 +26,6 @@ type Case struct {
 // Thread is a report in our own words, as testdata/cases/README.md describes it.
 type Thread struct {
 	ID, Project, Source string
-	Year                int
 	Circumstances       struct {
 		GPU, Fabric, Cloud, NCCL, Framework *string
 		Nodes                               *json.RawMessage // a number, or a text such as 64+

@@ -47,9 +47,9 @@ func ExampleSearch() {
 	}
 	fmt.Println("nothing in the space is better:", answer.Whole)
 	// Output:
-	// 4.96 s dp=32,tp=1,pp=1,zero=2
-	// 4.96 s dp=32,tp=1,pp=1,zero=3
-	// 5.02 s dp=16,tp=1,pp=2,zero=1
+	// 4.97 s dp=32,tp=1,pp=1,zero=2
+	// 4.98 s dp=32,tp=1,pp=1,zero=3
+	// 5.03 s dp=16,tp=1,pp=2,zero=1
 	// nothing in the space is better: true
 }
 

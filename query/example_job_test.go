@@ -17,7 +17,7 @@ func ExampleStep() {
 	}
 	row := doc.Rows[0]
 	fmt.Println(row.Ranks, "GPUs,", row.Step.Short(), "per step, limited by", row.Bottleneck.Kind+", fits:", row.Fits)
-	// Output: 16 GPUs, 709 ms per step, limited by compute, fits: true
+	// Output: 16 GPUs, 714 ms per step, limited by compute, fits: true
 }
 
 // Layouts side by side.
@@ -33,9 +33,9 @@ func ExampleStep_compare() {
 		fmt.Println(row.Layout, row.Step.Short())
 	}
 	// Output:
-	// 1x4 323 ms
-	// 2x2 351 ms
-	// 4x1 351 ms
+	// 1x4 325 ms
+	// 2x2 354 ms
+	// 4x1 354 ms
 }
 
 // Which network a job needs.

@@ -27,7 +27,7 @@ const (
 	NET
 )
 
-var classNames = []string{"?", "X", "NV", "XGMI", "LINK", "C2C", "PIX", "PXB", "PXN", "PHB", "NODE", "SYS", "NET"}
+var classNames = strings.Fields("? X NV XGMI LINK C2C PIX PXB PXN PHB NODE SYS NET")
 
 // Class is a path class with the number of bonded links where it has one.
 type Class struct {

@@ -24,7 +24,7 @@ const (
 	NVSwitch
 )
 
-var kindNames = []string{"unknown", "socket", "numa", "root", "pci", "gpu", "nic", "nvswitch"}
+var kindNames = strings.Fields("unknown socket numa root pci gpu nic nvswitch")
 
 func (k Kind) String() string { return nameOf(kindNames, int(k)) }
 

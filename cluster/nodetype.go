@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"busbar.dev/unit"
 )
@@ -23,7 +24,7 @@ const (
 	Direct // a named point-to-point link of another make
 )
 
-var linkNames = []string{"unknown", "pcie", "nvlink", "xgmi", "c2c", "smp", "on-die", "gaudi-roce", "direct"}
+var linkNames = strings.Fields("unknown pcie nvlink xgmi c2c smp on-die gaudi-roce direct")
 
 func (k LinkKind) String() string { return nameOf(linkNames, int(k)) }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 
 	"busbar.dev/unit"
 )
@@ -21,7 +22,7 @@ const (
 	OverNet // through a network nobody described
 )
 
-var reachNames = []string{"node", "leaf", "spine", "core", "network"}
+var reachNames = strings.Fields("node leaf spine core network")
 
 // reachWords say how paths go that leave their node.
 var reachWords = map[Reach]string{

@@ -14,7 +14,7 @@ import (
 )
 
 // numbers in words.
-var numbers = map[string]int{"one": 1, "single": 1, "two": 2, "three": 3, "four": 4, "eight": 8, "sixteen": 16}
+var numbers = words.Pairs("one=1|single=1|two=2|three=3|four=4|eight=8|sixteen=16")
 
 // statedLayouts are GPUs on nodes as people write it: "4 GPUs on 2 nodes", "2 nodes with 2 GPUs each", "2 from each of
 // 2 servers", "2x2". The groups named all, each and nodes are what they count.
@@ -43,10 +43,7 @@ func (c *Case) fewerNodesSlower() *clue {
 	}
 	for line := range strings.Lines(sentences(c.Words)) {
 		low := lowerWord.ReplaceAllStringFunc(strings.ToLower(line), func(w string) string {
-			if n := numbers[w]; n > 0 {
-				return strconv.Itoa(n)
-			}
-			return w
+			return cmp.Or(numbers[w], w)
 		})
 		var list []layout
 		found := statedLayouts.FindAllStringIndex(low, 8)

@@ -58,7 +58,7 @@ func parseFound(v *yamldoc.Value) (f Found, err error) {
 			return f, fmt.Errorf("line %d: %w", x.LineNum(), err)
 		}
 	}
-	grade := slices.Index(gradeNames[:], how)
+	grade := slices.Index(gradeNames, how)
 	if f.When == nil || grade < 0 {
 		return f, fmt.Errorf("line %d: found needs when, and how: states (a line states it), agrees (two observations "+
 			"agree), suggests (one of several causes), expects (no fault), excludes (it cannot be) or nothing", v.LineNum())

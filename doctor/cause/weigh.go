@@ -7,6 +7,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 
 	"busbar.dev/doctor/told"
 	"busbar.dev/internal/csvtable"
@@ -26,10 +27,7 @@ const (
 )
 
 // gradeNames are the grades in files.
-var gradeNames = [...]string{
-	None: "nothing", Suggests: "suggests", Agrees: "agrees", States: "states", Expects: "expects",
-	Excludes: "excludes",
-}
+var gradeNames = strings.Fields("nothing suggests agrees states expects excludes")
 
 // usual is how often evidence of a grade names the cause where nobody tells anything: the default confidence of a
 // cause, a user's own among them.
@@ -59,10 +57,8 @@ const (
 	features
 )
 
-var featureNames = [features]string{
-	"near", "why", "text", "said", "texts", "often", "suggests", "agrees", "states", "expects", "helped", "other-helped",
-	"in-vain", "unknown", "calibrate-offset", "calibrate-slope",
-}
+var featureNames = strings.Fields("near why text said texts often suggests agrees states expects helped other-helped " +
+	"in-vain unknown calibrate-offset calibrate-slope")
 
 // Case is what is known of one fault.
 type Case struct {
@@ -116,7 +112,7 @@ func New(more ...*Cause) (*Model, error) {
 		return nil, err
 	}
 	for _, r := range weights {
-		i := slices.Index(featureNames[:], r.Feature)
+		i := slices.Index(featureNames, r.Feature)
 		if i < 0 {
 			return nil, fmt.Errorf("weights.csv: no feature %q", r.Feature)
 		}

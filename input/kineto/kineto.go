@@ -18,6 +18,7 @@ import (
 	"busbar.dev/input/internal/num"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
+	"busbar.dev/internal/words"
 	"busbar.dev/result/trace"
 	"busbar.dev/unit"
 )
@@ -255,7 +256,7 @@ func (a *args) call(kernel string) (trace.Call, bool) {
 }
 
 // widths are the bytes of an element by PyTorch's names.
-var widths = num.Pairs("double=8|long=8|float=4|int=4|half=2|bfloat16=2|short=2|byte=1|char=1|bool=1|" +
+var widths = words.Pairs("double=8|long=8|float=4|int=4|half=2|bfloat16=2|short=2|byte=1|char=1|bool=1|" +
 	"complexfloat=8|complexdouble=16|unsignedchar=1")
 
 func width(dtype string) int64 {

@@ -17,12 +17,13 @@ import (
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
+	"busbar.dev/internal/words"
 )
 
 const format = "lspci"
 
 // codes are those of PCI's classes that matter here, and of makers by the first word of their names.
-var codes = num.Pairs("3D controller=0302|VGA compatible controller=0300|Display controller=0380|Processing " +
+var codes = words.Pairs("3D controller=0302|VGA compatible controller=0300|Display controller=0380|Processing " +
 	"accelerators=1200|Infiniband controller=0207|Fabric controller=0208|Ethernet controller=0200|PCI bridge=0604|Host " +
 	"bridge=0600|NVIDIA=10de|Advanced=1002|Intel=8086|Mellanox=15b3|Habana=1da3|Cornelis=434e|Amazon.com,=1d0f")
 

@@ -23,7 +23,7 @@ type columns struct {
 
 // scale is how many bytes, µs or GB/s a unit is; that of nccl-tests where the line of units is not there. Sizes count
 // by 1024, as those of its options.
-var scale = num.Pairs("=1|B=1|KB=1024|KiB=1024|MB=1048576|MiB=1048576|GB=1073741824|GiB=1073741824|" +
+var scale = words.Pairs("=1|B=1|KB=1024|KiB=1024|MB=1048576|MiB=1048576|GB=1073741824|GiB=1073741824|" +
 	"us=1|ms=1000|s=1000000|GB/s=1|Gb/s=0.125|Gbps=0.125|MB/s=0.001")
 
 var unitsLine = lazyre.New(`^\((\w+)\)\s+\(elements\)\s+\(([^)]+)\)\s+\(([^)]+)\)`)

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/tags"
+	"busbar.dev/internal/words"
 )
 
 // Limits of one text. A rack of 72 GPUs has about 1,000 elements.
@@ -18,7 +18,7 @@ const (
 type element = tags.Element
 
 // inside lists where each element may stand; NCCL ignores it elsewhere.
-var inside = num.Pairs("cpu=system|pci=cpu pci|nic=cpu pci|gpu=pci|pcilink=pci|nvlink=gpu|xgmi=gpu|c2c=gpu|net=nic")
+var inside = words.Pairs("cpu=system|pci=cpu pci|nic=cpu pci|gpu=pci|pcilink=pci|nvlink=gpu|xgmi=gpu|c2c=gpu|net=nic")
 
 // prune leaves out what NCCL does not know, with all in it, as NCCL does.
 func (b *builder) prune(e *element) {

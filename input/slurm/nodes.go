@@ -12,9 +12,9 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
-	"busbar.dev/input/internal/num"
 	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lazyre"
+	"busbar.dev/internal/words"
 )
 
 const formatNodes = "Slurm nodes"
@@ -138,7 +138,7 @@ func sinfoHeader(s string) []string {
 }
 
 // columns are the fields of a node by the headings of sinfo.
-var columns = num.Pairs("NODELIST=NodeName|HOSTNAMES=NodeName|GRES=Gres|SOCKETS=Sockets|STATE=State|REASON=Reason")
+var columns = words.Pairs("NODELIST=NodeName|HOSTNAMES=NodeName|GRES=Gres|SOCKETS=Sockets|STATE=State|REASON=Reason")
 
 // sinfoRow turns a row of an sinfo table into the fields of a node. A reason in the last column may have several words.
 func sinfoRow(header []string, s string) []field {

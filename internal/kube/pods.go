@@ -38,11 +38,9 @@ const (
 )
 
 // jobLabels carry a job's name, by who makes its pods; the first that any pod has counts.
-var jobLabels = []string{
-	"batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name",
-	"trainer.kubeflow.org/trainjob-name",
-	"leaderworkerset.sigs.k8s.io/name", "volcano.sh/job-name", "ray.io/cluster",
-}
+var jobLabels = strings.Fields("batch.kubernetes.io/job-name job-name training.kubeflow.org/job-name " +
+	"jobset.sigs.k8s.io/jobset-name trainer.kubeflow.org/trainjob-name leaderworkerset.sigs.k8s.io/name " +
+	"volcano.sh/job-name ray.io/cluster")
 
 var (
 	dnsName  = lazyre.New(`^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$`)

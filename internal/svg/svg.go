@@ -14,6 +14,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"busbar.dev/internal/words"
 )
 
 // Font is the font stack of every text.
@@ -306,13 +308,9 @@ func some(v float64) string {
 
 // Colors are the colours with names, in the light of paper; a page has others for the dark. Each kind of link has one;
 // red is kept for what is wrong and orange for what is shared.
-var Colors = map[string]string{
-	"paper": "#ffffff", "ink": "#1f2430", "soft": "#5d6675", "panel": "#f6f7f9", "panel-line": "#cfd5de",
-	"nvlink": "#5b9a1f", "gpu": "#eaf4dd", "pcie": "#2f78bf", "pci": "#e1edf9", "net": "#7a52c7", "nic": "#ede6fa",
-	"smp": "#8c6a3f", "numa": "#efe9e0", "numa-line": "#b39d7d", "xgmi": "#0f8f86", "c2c": "#7d8a1e",
-	"socket": "#faf8f4", "shared": "#ffe8c7", "shared-line": "#d97706", "shared-ink": "#a85a00", "wrong": "#fde3e3",
-	"wrong-line": "#d22f2f", "idle": "#f0f1f4", "idle-line": "#9aa3b2", "cloud": "#faf8fe", "tray-line": "#b4bcc8",
-	"on-bar": "#ffffff",
-}
+var Colors = words.Pairs("paper=#ffffff|ink=#1f2430|soft=#5d6675|panel=#f6f7f9|panel-line=#cfd5de|nvlink=#5b9a1f|gpu=#eaf4dd|" +
+	"pcie=#2f78bf|pci=#e1edf9|net=#7a52c7|nic=#ede6fa|smp=#8c6a3f|numa=#efe9e0|numa-line=#b39d7d|xgmi=#0f8f86|" +
+	"c2c=#7d8a1e|socket=#faf8f4|shared=#ffe8c7|shared-line=#d97706|shared-ink=#a85a00|wrong=#fde3e3|" +
+	"wrong-line=#d22f2f|idle=#f0f1f4|idle-line=#9aa3b2|cloud=#faf8fe|tray-line=#b4bcc8|on-bar=#ffffff")
 
 func color(name string) string { return cmp.Or(Colors[name], name) }

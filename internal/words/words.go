@@ -106,3 +106,13 @@ func JSON(err error) error {
 	}
 	return fmt.Errorf("%s has a JSON %s where %s belongs", cmp.Or(t.Field, "it"), t.Value, expected)
 }
+
+// Pairs are the names of a text, each with what stands behind it: "a=1|b=2".
+func Pairs(text string) map[string]string {
+	of := map[string]string{}
+	for part := range strings.SplitSeq(text, "|") {
+		name, value, _ := strings.Cut(part, "=")
+		of[name] = value
+	}
+	return of
+}

@@ -6,16 +6,6 @@ import (
 	"strings"
 )
 
-// Pairs are the names of a text, each with what stands behind it: "a=1|b=2".
-func Pairs(text string) map[string]string {
-	of := map[string]string{}
-	for part := range strings.SplitSeq(text, "|") {
-		name, value, _ := strings.Cut(part, "=")
-		of[name] = value
-	}
-	return of
-}
-
 // Int is a whole number; of any other text it is 0, or as near to a number that is too large as can be.
 func Int(s string) int {
 	n, _ := strconv.Atoi(strings.TrimSpace(s))

@@ -16,7 +16,8 @@ type envPatterns struct {
 }
 
 // envPrefixes are the beginnings of names of settings that matter.
-var envPrefixes = strings.Fields("NCCL_ RCCL_ UCX_ GLOO_ FI_ OFI_NCCL_ OMPI_ MASTER_ TORCH_NCCL_ CUDA_ HSA_ MC_ NVSHMEM_ " +
+var envPrefixes = strings.Fields("NCCL_ RCCL_ UCX_ GLOO_ FI_ OFI_NCCL_ OMPI_ MASTER_ TORCH_NCCL_ CUDA_ HSA_ MC_ " +
+	"NVSHMEM_ " +
 	"OMP_ PYTORCH_ TORCH_")
 
 // envNames are parts of all names that patterns take: without one, none of the patterns need be tried.

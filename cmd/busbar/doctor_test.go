@@ -30,7 +30,7 @@ func TestDoctorExitCodes(t *testing.T) {
 		says  string
 	}{
 		{sick, "-", exitWrong, "duplicate-gpu"},
-		{"all is well\n", "-", exitDone, "No problems found"},
+		{"all is well\n", "-", exitDone, "No known fault is named in it. Nothing else was judged."},
 		{"import torch\nx = 1\n", "-", exitCannot, "nothing that was given could be examined"},
 		{"import torch\nx = 1\n", "- --fail-on never", exitDone, "Nothing in it was recognised"},
 		{

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -18,8 +19,8 @@ import (
 
 // Write writes the files of a plan into a folder: all of them into a folder beside it first, so that a full disk or a
 // kill leaves an earlier plan as it was. A new folder comes by one rename. A folder that is not empty is refused,
-// unless with force: files then take the places of those of the same names, and what an earlier plan wrote is removed
-// where nobody changed it; plan.json goes first and comes last, so that what busbar exec finds is whole.
+// unless with force: what an earlier plan wrote is removed where nobody changed it, and nobody's work is written over;
+// plan.json goes first and comes last, so that what busbar exec finds is whole.
 func Write(dir string, files []File, force bool) error {
 	named := dir
 	dir = filepath.Clean(dir)
@@ -29,8 +30,13 @@ func Write(dir string, files []File, force bool) error {
 	}
 	fresh := len(there) == 0
 	if !fresh && !force {
-		return fmt.Errorf("%s: the folder is not empty (%s); take another, or force it to write over files of the same "+
-			"names", named, there[0].Name())
+		return fmt.Errorf("%s: the folder is not empty (%s); take another, or force it to replace an "+
+			"earlier plan", named, there[0].Name())
+	}
+	old, yours := earlier(files, dir)
+	if len(yours) > 0 {
+		return fmt.Errorf("%s: %s: not as an earlier plan wrote them; move them away, or take another folder", named,
+			strings.Join(yours, ", "))
 	}
 	at := dir
 	if fresh {
@@ -62,7 +68,7 @@ func Write(dir string, files []File, force bool) error {
 		}
 		return nil
 	}
-	return replacePlan(files, dir, stage)
+	return replacePlan(files, old, dir, stage)
 }
 
 // listName is the file with what was written, as sha256sum checks it.
@@ -70,24 +76,44 @@ const listName = ".busbar-files"
 
 func listed(name string, text []byte) string { return fmt.Sprintf("%x  %s", sha256.Sum256(text), name) }
 
-// replacePlan moves the files of a plan over those of an earlier one.
-func replacePlan(files []File, dir, stage string) error {
-	if err := os.Remove(filepath.Join(dir, "plan.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return failure.Cannot(err)
+// earlier are the files that an earlier plan wrote and nobody changed, and what is in the way of the new ones: a user's
+// work, a folder, a link.
+func earlier(files []File, dir string) (old, yours []string) {
+	list, err := regular(filepath.Join(dir, listName))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		yours = append(yours, listName)
 	}
-	was, _ := os.ReadFile(filepath.Join(dir, listName))
-	for line := range strings.Lines(string(was)) {
-		_, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		path := filepath.Join(dir, name)
-		if data, err := os.ReadFile(path); err != nil || filepath.Base(name) != name ||
-			listed(name, data) != strings.TrimSpace(line) {
-			continue // it is the user's
+	for line := range strings.SplitSeq(string(list), "\n") {
+		_, name, _ := strings.Cut(line, "  ")
+		if data, err := regular(filepath.Join(dir, name)); err == nil && filepath.Base(name) == name &&
+			listed(name, data) == line {
+			old = append(old, name)
 		}
-		if err := os.Remove(path); err != nil {
+	}
+	for _, f := range files {
+		data, err := regular(filepath.Join(dir, f.Name))
+		if !slices.Contains(old, f.Name) && !errors.Is(err, os.ErrNotExist) && (err != nil || string(data) != f.Text) {
+			yours = append(yours, f.Name)
+		}
+	}
+	return old, yours
+}
+
+// regular reads a regular file, and waits for no pipe.
+func regular(path string) ([]byte, error) {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, errors.ErrUnsupported)
+	}
+	return os.ReadFile(path)
+}
+
+// replacePlan moves the files of a plan to where those of an earlier one were.
+func replacePlan(files []File, old []string, dir, stage string) error {
+	for _, name := range slices.Insert(old, 0, "plan.json") {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return failure.Cannot(err)
 		}
 	}
-	// plan.json is the last; a link is replaced, not followed: what it points to is no file of a plan
 	for _, f := range files {
 		to := filepath.Join(dir, f.Name)
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {

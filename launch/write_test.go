@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,6 +45,41 @@ func TestWritePlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	contents(t, dir, "README=2 edited.sh=x mine.py=x plan.json=2")
+	for name, put := range map[string]func(string) error{ // of the user's, who loses none
+		"README":   func(to string) error { return os.WriteFile(to, []byte("3"), 0o600) },
+		"mine.py":  func(string) error { return nil },
+		"train.py": func(to string) error { return os.Mkdir(to, 0o700) },
+		"b.sh":     func(to string) error { return os.Symlink("mine.py", to) },
+		listName: func(to string) error {
+			return errors.Join(os.Remove(to), os.Symlink(os.DevNull, to)) // to read a pipe would wait
+		},
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		if err := Write(dir, two, false); err != nil {
+			t.Fatal(err)
+		}
+		err := errors.Join(os.WriteFile(filepath.Join(dir, "mine.py"), nil, 0o600), put(filepath.Join(dir, name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := listing(dir)
+		three := []File{{Name: name, Text: "4"}, {Name: "plan.json", Text: "4"}}
+		if err := Write(dir, three, true); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("over %s: %v; expected a refusal", name, err)
+		}
+		if is := listing(dir); is != was {
+			t.Errorf("over %s: %s; expected %s", name, is, was)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, listName), []byte(listed("l", []byte("x"))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("mine.py", filepath.Join(dir, "l")); err != nil {
+		t.Fatal(err)
+	}
+	if old, yours := earlier(two, dir); len(old)+len(yours) > 0 {
+		t.Errorf("a link in the list, and files as they would be written: %v, %v; expected none", old, yours)
+	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -52,19 +88,19 @@ func TestWritePlan(t *testing.T) {
 // contents compares a folder's files with NAME=TEXT words.
 func contents(t *testing.T, dir, want string) {
 	t.Helper()
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, f := range list {
-		if f.Name() == listName {
-			continue
-		}
-		data, _ := os.ReadFile(filepath.Join(dir, f.Name()))
-		got = append(got, f.Name()+"="+string(data))
-	}
-	if text := strings.Join(got, " "); text != want {
+	if text := listing(dir); text != want {
 		t.Errorf("%s has %s; expected %s", dir, text, want)
 	}
+}
+
+func listing(dir string) string {
+	list, _ := os.ReadDir(dir)
+	var got []string
+	for _, f := range list {
+		if f.Name() != listName {
+			data, _ := os.ReadFile(filepath.Join(dir, f.Name()))
+			got = append(got, f.Name()+"="+string(data))
+		}
+	}
+	return strings.Join(got, " ")
 }

@@ -55,8 +55,8 @@ func (c *planCmd) checkFolder() error {
 	case err != nil:
 		return failure.Cannot(fmt.Errorf("--emit: %w; expected a folder, or a name for a new one", err))
 	case len(list) > 0 && !c.Force:
-		return fmt.Errorf("--emit %s: the folder is not empty (%s); take another, or --force to write over files of the "+
-			"same names", c.Emit, list[0].Name())
+		return fmt.Errorf("--emit %s: the folder is not empty (%s); take another, or --force to replace an earlier "+
+			"plan", c.Emit, list[0].Name())
 	}
 	return nil
 }

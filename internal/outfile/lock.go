@@ -2,21 +2,25 @@ package outfile
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/osdep"
 )
 
 // Lock holds a file for a process that reads it, changes it and writes it again, until unlock: others that lock it
-// wait, and are told so by waits. The lock is a file beside it, for a written file is another one; a killed process
-// holds none.
+// wait, and are told so by waits; not for ever, for who has it may be stopped. The lock is a file beside it, for a
+// written file is another one; a killed process holds none.
 func Lock(ctx context.Context, name string, waits func()) (unlock func(), err error) {
 	target, _, through, err := destination(name)
 	if err != nil || through {
 		return func() {}, err
 	}
+	const longest = time.Minute
+	end := time.Now().Add(longest)
 	lock := filepath.Join(filepath.Dir(target), ".busbar-lock-"+filepath.Base(target))
 	for told := false; ; {
 		f, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|osdep.NoFollow, 0o666)
@@ -32,6 +36,11 @@ func Lock(ctx context.Context, name string, waits func()) (unlock func(), err er
 		if busy && !told {
 			waits()
 			told = true
+		}
+		if time.Now().After(end) {
+			return nil,
+				failure.Cannot(fmt.Errorf("%s: another busbar has held it for more than %v (%s is locked); let that one "+
+					"end, or end it", name, longest, lock))
 		}
 		select {
 		case <-ctx.Done():

@@ -83,17 +83,17 @@ func (w *Writer) Abandon() {
 }
 
 // Write writes a file whole or not at all. A link is followed, an existing
-// file keeps its mode, a new one gets what the umask allows, and what is no plain
+// file keeps its mode and, where root writes, its owner, a new one gets what the umask allows, and what is no plain
 // file (a pipe, a terminal, a device) is written to, never replaced.
 func (w *Writer) Write(name string, write func(io.Writer) error) error {
-	target, mode, through, err := destination(name)
+	target, old, through, err := destination(name)
 	switch {
 	case err != nil:
 		return err
 	case through:
 		return writeThrough(name, write)
 	}
-	return w.replace(name, target, mode, write)
+	return w.replace(name, target, old, write)
 }
 
 // Check tries whether Write could write, before something is done whose result goes
@@ -115,23 +115,23 @@ func (w *Writer) Check(name string) error {
 	return CannotWrite(name, tmp.Close())
 }
 
-// destination is where a name leads: a file to replace, with the mode of the one
-// that is there, or something that can only be written through.
-func destination(name string) (target string, mode fs.FileMode, through bool, err error) {
+// destination is where a name leads: a file to replace, with the old one where
+// there is one, or something that can only be written through.
+func destination(name string) (target string, old fs.FileInfo, through bool, err error) {
 	target, through, err = linkEnd(name)
 	if err != nil {
-		return "", 0, false, CannotWrite(name, err)
+		return "", nil, false, CannotWrite(name, err)
 	}
 	info, err := os.Stat(target)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return target, 0, false, nil
+		return target, nil, false, nil
 	case err != nil:
-		return "", 0, false, CannotWrite(name, err)
+		return "", nil, false, CannotWrite(name, err)
 	case info.IsDir():
-		return "", 0, false, fmt.Errorf("%s: a folder; give a file name in it", name)
+		return "", nil, false, fmt.Errorf("%s: a folder; give a file name in it", name)
 	case through || !info.Mode().IsRegular():
-		return target, 0, true, nil
+		return target, nil, true, nil
 	}
 	// A file that may not be written may not be replaced either, though the right
 	// to its folder would do for that.
@@ -140,9 +140,9 @@ func destination(name string) (target string, mode fs.FileMode, through bool, er
 		err = f.Close()
 	}
 	if err != nil {
-		return "", 0, false, CannotWrite(name, err)
+		return "", nil, false, CannotWrite(name, err)
 	}
-	return target, info.Mode().Perm(), false, nil
+	return target, info, false, nil
 }
 
 // linkEnd follows links to the name of a file that need not exist yet. through
@@ -178,8 +178,8 @@ func writeThrough(name string, write func(io.Writer) error) error {
 }
 
 // replace writes a file beside the target and then gives it the target's name.
-// mode is that of the file it replaces, 0 when there is none.
-func (w *Writer) replace(name, target string, mode fs.FileMode, write func(io.Writer) error) error {
+// old is the file it replaces, nil when there is none.
+func (w *Writer) replace(name, target string, old fs.FileInfo, write func(io.Writer) error) error {
 	tmp, err := w.begin(target)
 	if err != nil {
 		return CannotWrite(name, err)
@@ -194,8 +194,11 @@ func (w *Writer) replace(name, target string, mode fs.FileMode, write func(io.Wr
 		tmp.Close()
 		return err
 	}
-	if mode != 0 {
-		if err := tmp.Chmod(mode); err != nil {
+	if old != nil {
+		if owner, known := osdep.Owner(old); known {
+			_ = tmp.Chown(owner, -1)
+		}
+		if err := tmp.Chmod(old.Mode().Perm()); err != nil {
 			tmp.Close()
 			return CannotWrite(name, err)
 		}

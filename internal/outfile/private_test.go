@@ -3,6 +3,7 @@
 package outfile
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,6 +40,15 @@ func TestPrivateOwner(t *testing.T) {
 		}
 		if owner, _ := osdep.Owner(info); owner != x.want || info.Mode().Perm() != 0o600 {
 			t.Errorf("folder of %d, file of %d: it belongs to %d with %v; want %d", x.folder, x.file, owner, info.Mode(), x.want)
+		}
+		if err := new(Writer).Write(file, func(io.Writer) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if info, err = os.Stat(file); err != nil {
+			t.Fatal(err)
+		}
+		if owner, _ := osdep.Owner(info); owner != x.want {
+			t.Errorf("written over, a file of %d belongs to %d", x.want, owner)
 		}
 	}
 }

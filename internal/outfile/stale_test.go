@@ -9,9 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 )
 
 // TestLock: of many that read a file, change it and write it none loses another's change, and who was killed while it
@@ -68,6 +70,22 @@ func TestLock(t *testing.T) {
 	if list, _ := os.ReadDir(filepath.Dir(name)); len(list) != 1 {
 		t.Errorf("left behind: %v", list)
 	}
+}
+
+// TestLockHeld: one that is stopped holds others up for a time only.
+func TestLockHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		name := filepath.Join(t.TempDir(), "site.yaml")
+		unlock, err := Lock(t.Context(), name, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+		if _, err := Lock(t.Context(), name, func() {}); err == nil ||
+			!strings.Contains(err.Error(), name+": another busbar") {
+			t.Errorf("%v; expected what is locked", err)
+		}
+	})
 }
 
 func TestRemoveStale(t *testing.T) {

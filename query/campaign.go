@@ -414,6 +414,9 @@ func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span, rate float6
 			x.Save = io
 		}
 		if !f.restarts {
+			if p.job.LoRA.Frozen() { // frozen weights are read again too
+				io += unit.Volume(float64(p.job.Model.Params()) * p.job.ParamWidth()).At(storage)
+			}
 			x.Restart = io + published(d, "restart, beside reading the checkpoint", campaign.Restarting())
 		}
 	}

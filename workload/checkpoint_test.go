@@ -31,4 +31,12 @@ func TestCheckpointBytes(t *testing.T) {
 			}
 		}
 	}
+	// rank × (in + out) of queries, of keys and values, which are 1024 wide, and of the output, in 126 layers
+	j := &workload.Job{
+		Model: m, Split: workload.Split{TP: 8}, Precision: workload.BF16, Kernels: workload.Fused,
+		LoRA: workload.LoRA{Rank: 16, Attention: true},
+	}
+	if got, want := j.CheckpointBytes(), unit.Volume(14*126*16*(2*16384+2*(16384+1024)+2*16384)); got != want {
+		t.Errorf("adapters: %g bytes; expected %g", got, want)
+	}
 }

@@ -584,10 +584,18 @@ func (m *Model) KVWidth() int64 {
 	return d.KVHeads * d.HeadDim
 }
 
-// CheckpointBytes is what a checkpoint holds of a job: every parameter once, as it is kept, and the
-// optimizer's state of it. Gradients and activations are computed again, and replicas save one copy
-// between them.
+// CheckpointBytes is what a checkpoint holds of a job: every trained parameter once, as it is kept, and the
+// optimizer's state of it. Gradients and activations are computed again, frozen weights are those of the start, and
+// replicas save one copy between them.
 func (j *Job) CheckpointBytes() unit.Volume {
 	weight, _, state := j.state()
-	return unit.Volume(float64(j.Model.Params()) * (weight + state))
+	n := float64(j.Model.Params())
+	if j.LoRA.Frozen() {
+		whole := *j
+		n, whole.Split = 0, Split{}
+		for i := range j.Model.Blocks {
+			n += whole.Trained(&j.Model.Blocks[i])
+		}
+	}
+	return unit.Volume(n * (weight + state))
 }

@@ -381,7 +381,7 @@ func (d *NeedDoc) verdict() string {
 	switch {
 	case d.Slowest == 0:
 		text := fmt.Sprintf("No network of up to %g Gb/s per NIC is enough: with an infinitely fast one the step is still "+
-			"%.0f%% longer.", d.Rates[len(d.Rates)-1].Rate.Gbps(), 100*d.Endless.BestOver)
+			"%.1f%% longer.", d.Rates[len(d.Rates)-1].Rate.Gbps(), 100*d.Endless.BestOver)
 		if d.Endless.Limit != "" {
 			text += " Its limit is then: " + d.Endless.Limit + "."
 		}

@@ -37,11 +37,7 @@ func optionsOf(j *workload.Job) Options {
 	}
 	if j.LoRA.Frozen() {
 		b.LoRA = j.LoRA.String()
-		whole := *j
-		whole.Split.TP = 1
-		for i := range j.Model.Blocks {
-			b.Adapters += int64(whole.Trained(&j.Model.Blocks[i]))
-		}
+		b.Adapters = int64(j.Adapters())
 	}
 	return b
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,8 +56,12 @@ func Write(dir string, files []File, force bool) error {
 	}
 	files = slices.Insert(slices.Clone(files), 0, File{Name: listName, Text: list.String()})
 	for _, f := range files {
-		if err := emitFile(filepath.Join(stage, f.Name), f); err != nil {
-			return err
+		mode := os.FileMode(0o666)
+		if f.Run {
+			mode = 0o777 // who may read it may run it
+		}
+		if err := os.WriteFile(filepath.Join(stage, f.Name), []byte(f.Text), mode); err != nil {
+			return outfile.CannotWrite(filepath.Join(named, f.Name), err)
 		}
 	}
 	if fresh {
@@ -115,11 +118,7 @@ func replacePlan(files []File, old []string, dir, stage string) error {
 		}
 	}
 	for _, f := range files {
-		to := filepath.Join(dir, f.Name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-			return failure.Cannot(err)
-		}
-		if err := os.Rename(filepath.Join(stage, f.Name), to); err != nil {
+		if err := os.Rename(filepath.Join(stage, f.Name), filepath.Join(dir, f.Name)); err != nil {
 			return failure.Cannot(err)
 		}
 	}
@@ -138,24 +137,4 @@ func removeStaged(folder string) {
 			os.RemoveAll(name)
 		}
 	}
-}
-
-// emitFile writes one file of a plan.
-func emitFile(name string, f File) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-		return failure.Cannot(err)
-	}
-	var w outfile.Writer
-	if err := w.Write(name, func(to io.Writer) error { _, err := io.WriteString(to, f.Text); return err }); err != nil ||
-		!f.Run {
-		return err
-	}
-	info, err := os.Stat(name)
-	if err == nil { // who may read it may run it
-		err = os.Chmod(name, info.Mode().Perm()|info.Mode().Perm()&0o444>>2)
-	}
-	if err != nil {
-		return failure.Cannot(err)
-	}
-	return nil
 }

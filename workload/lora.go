@@ -152,6 +152,16 @@ func (j *Job) Trained(b *Block) float64 {
 	return n
 }
 
+// Adapters is how many parameters those of the whole model have.
+func (j *Job) Adapters() (n float64) {
+	whole := *j
+	whole.Split = Split{}
+	for i := range j.Model.Blocks {
+		n += whole.Trained(&j.Model.Blocks[i])
+	}
+	return n
+}
+
 // nf4Scales is the bits of a weight's share of its block's scale (Dettmers et al. 2023, section 3).
 const nf4Scales = 0.127
 

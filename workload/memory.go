@@ -591,11 +591,7 @@ func (j *Job) CheckpointBytes() unit.Volume {
 	weight, _, state := j.state()
 	n := float64(j.Model.Params())
 	if j.LoRA.Frozen() {
-		whole := *j
-		n, whole.Split = 0, Split{}
-		for i := range j.Model.Blocks {
-			n += whole.Trained(&j.Model.Blocks[i])
-		}
+		n = j.Adapters()
 	}
 	return unit.Volume(n * (weight + state))
 }

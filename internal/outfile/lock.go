@@ -2,6 +2,7 @@ package outfile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,9 +39,8 @@ func Lock(ctx context.Context, name string, waits func()) (unlock func(), err er
 			told = true
 		}
 		if time.Now().After(end) {
-			return nil,
-				failure.Cannot(fmt.Errorf("%s: another busbar has held it for more than %v (%s is locked); let that one "+
-					"end, or end it", name, longest, lock))
+			return nil, failure.Cannot(fmt.Errorf("%s: another busbar has held %s for %v; let it end, or end it", name, lock,
+				longest))
 		}
 		select {
 		case <-ctx.Done():
@@ -53,9 +53,6 @@ func Lock(ctx context.Context, name string, waits func()) (unlock func(), err er
 // isStill reports that an open file has its name, which one that was locked before may have removed.
 func isStill(f *os.File, name string) bool {
 	a, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	b, err := os.Stat(name)
-	return err == nil && os.SameFile(a, b)
+	b, err1 := os.Stat(name)
+	return errors.Join(err, err1) == nil && os.SameFile(a, b)
 }

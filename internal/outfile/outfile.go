@@ -127,22 +127,16 @@ func destination(name string) (target string, old fs.FileInfo, through bool, err
 	case errors.Is(err, fs.ErrNotExist):
 		return target, nil, false, nil
 	case err != nil:
-		return "", nil, false, CannotWrite(name, err)
 	case info.IsDir():
 		return "", nil, false, fmt.Errorf("%s: a folder; give a file name in it", name)
 	case through || !info.Mode().IsRegular():
 		return target, nil, true, nil
+	default:
+		// A file that may not be written may not be replaced either, though the right
+		// to its folder would do for that.
+		err = osdep.Writable(target)
 	}
-	// A file that may not be written may not be replaced either, though the right
-	// to its folder would do for that.
-	f, err := os.OpenFile(target, os.O_WRONLY, 0)
-	if err == nil {
-		err = f.Close()
-	}
-	if err != nil {
-		return "", nil, false, CannotWrite(name, err)
-	}
-	return target, info, false, nil
+	return target, info, false, CannotWrite(name, err)
 }
 
 // linkEnd follows links to the name of a file that need not exist yet. through

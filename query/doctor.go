@@ -161,7 +161,7 @@ func (q Doctor) Run(ctx context.Context, env Env) (doc *DoctorDoc, err error) {
 		report.Healthy = !finding.Serious(report.Findings) && report.Unread == 0
 	}
 	if q.Against != nil {
-		err = doc.against(ctx, &env, *q.Against)
+		err = doc.against(ctx, &env, *q.Against, set)
 	}
 	return doc, err
 }

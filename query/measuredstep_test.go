@@ -104,7 +104,7 @@ func TestMeasuredStep(t *testing.T) {
 		t.Error("six times the uncalibrated prediction is kept")
 	}
 	job.Cluster = "dgx-h100:2"
-	for _, took := range []string{"50us", "1h", "fast", "6", "nosuch.log"} {
+	for _, took := range []string{"50us", "1h", "0s", "fast", "6", "nosuch.log"} {
 		if _, err := (Step{Job: job, Took: took}).Run(t.Context(), Env{}); err == nil ||
 			!strings.Contains(err.Error(), "--step") {
 			t.Errorf("a step of %s: %v", took, err)

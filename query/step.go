@@ -38,6 +38,8 @@ type Step struct {
 	Drawn bool `kong:"-"`
 	// Took is how long one step was measured to take, in words; the answer then has the cluster with that.
 	Took string `kong:"-"`
+
+	priced func(*pricedStep) // sees the step of every layout
 }
 
 // StepDoc is the answer to Step: a row for every layout.
@@ -241,6 +243,9 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 			return nil, err
 		}
 		priced = append(priced, p)
+		if q.priced != nil {
+			q.priced(p)
+		}
 		row, err := q.row(p, campaign)
 		if err != nil {
 			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
@@ -315,6 +320,9 @@ func (q *Step) row(p *pricedStep, campaign *running) (row StepRow, err error) {
 func tookStep(ctx context.Context, env *Env, p *pricedStep, text string) (unit.Span, error) {
 	took, failed := unit.ParseSpan(text)
 	if failed == nil {
+		if took == 0 {
+			return 0, fmt.Errorf("--step %s: no step takes no time; expected one such as 5.9s", text)
+		}
 		return took, nil
 	}
 	if _, err := fs.Stat(env.files(), text); err != nil {

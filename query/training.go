@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
@@ -12,7 +13,7 @@ import (
 
 // against holds how fast a training went, by its log, against the step that is predicted for a job. What the log says
 // of the batch and the sequences is taken where the job leaves it open.
-func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job) error {
+func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job, set *evidence.Set) error {
 	t := d.Training
 	switch {
 	case job.Model == "" && job.Cluster != "" && len(d.Tests) > 0:
@@ -29,7 +30,8 @@ func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job) error {
 	if job.Seq == 0 {
 		job.Seq = int64(t.Sequence)
 	}
-	doc, err := Step{Job: job}.Run(ctx, *env)
+	var other []string
+	doc, err := Step{Job: job, priced: func(p *pricedStep) { other = p.otherThan(set) }}.Run(ctx, *env)
 	if in := interface{ Field() string }(nil); errors.As(err, &in) && in.Field() == "nic" {
 		env.note("the log is not compared with a prediction: " + err.Error())
 		return nil
@@ -48,11 +50,23 @@ func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job) error {
 	f := finding.Finding{
 		ID: "training-as-predicted", Severity: finding.Note, Confidence: 0.9, Where: t.File, Evidence: []finding.Quote{},
 		Title: "The training goes as fast as predicted: " + what,
-		Cause: fmt.Sprintf("%s on %s takes %.1f times as long as predicted, which may be off by a factor of %.2g.",
+		Cause: fmt.Sprintf("%s on %s takes %.3g times as long as predicted, which may be off by a factor of %.2g.",
 			job.Model, job.Cluster, slower,
 			max(row.Margin, 1)),
 	}
-	if slower > max(row.Margin, 1.2) {
+	bar := max(row.Margin, 1.2)
+	switch {
+	case len(other) > 0:
+		f.ID, f.Severity = "training-other", finding.Warn
+		f.Title = "The log is of another job than was described, which says nothing of its speed: " + strings.Join(other, "; ")
+		f.Fix = "give the log of that job, or flags that describe the log's"
+		d.Healthy = false
+	case slower*bar < 1:
+		f.ID, f.Confidence = "training-fast", 0.5
+		f.Title = fmt.Sprintf("The training is %.3g times as fast as predicted: %s", 1/slower, what)
+		f.Fix = "most likely the log is of another job or of other settings than described: check batch, GPUs and model"
+		d.Healthy = false
+	case slower > bar:
 		f.ID, f.Severity = "training-slow", finding.Warn
 		f.Title = "The training is slower than predicted: " + what
 		f.Fix = "busbar step says what limits the predicted step; a profiler's trace, given to busbar doctor with " +

@@ -33,6 +33,10 @@ func TestTrainingAgainstPrediction(t *testing.T) {
 	}{
 		"as predicted":     {trainingLog(rate), "training-as-predicted", finding.Note},
 		"20 times as slow": {trainingLog(rate / 20), "training-slow", finding.Warn},
+		"20 times as fast": {trainingLog(rate * 20), "training-fast", finding.Note},
+		"another job": {&fstest.MapFile{
+			Data: append([]byte("x on NVIDIA A100-SXM4-80GB: tensor parallel size 2\n"), trainingLog(rate).Data...),
+		}, "training-other", finding.Warn},
 	} {
 		env := Env{Files: fstest.MapFS{"train.log": c.text}}
 		d, err := Doctor{Sources: []string{"train.log"}, Against: &job}.Run(t.Context(), env)
@@ -40,8 +44,8 @@ func TestTrainingAgainstPrediction(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f := d.Findings[0]; f.ID != c.want || f.Severity != c.sev || d.Predicted == nil ||
-			d.Healthy != (c.sev == finding.Note) {
-			t.Errorf("%s: %s %v: %s", name, f.ID, f.Severity, f.Title)
+			d.Healthy != (c.want == "training-as-predicted") {
+			t.Errorf("%s: %s %v: %s, healthy %t", name, f.ID, f.Severity, f.Title, d.Healthy)
 		}
 	}
 	named := Env{Files: fstest.MapFS{"train.log": trainingLog(rate / 20)}} // as the page asks

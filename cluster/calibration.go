@@ -3,6 +3,8 @@ package cluster
 import (
 	"fmt"
 	"math"
+	"strings"
+	"unicode"
 )
 
 // Calibration is what was fitted to measurements on this cluster: figures of the
@@ -60,8 +62,13 @@ func (c *Calibration) Check() error {
 		switch {
 		case f.Name == "":
 			return fmt.Errorf("figures[%d]: no name; expected a figure such as rdma_share", i)
+		case len(f.Name+f.Unit) > maxFigureText || strings.ContainsFunc(f.Name+f.Unit+f.Source, unicode.IsControl):
+			return fmt.Errorf("figures[%d]: %.40q: expected texts of one line, and a name of at most %d bytes", i, f.Name,
+				maxFigureText)
 		case seen[f.Name]:
 			return fmt.Errorf("figures[%d]: %s is there twice", i, f.Name)
+		case f.Low > f.High && f.High != 0:
+			return fmt.Errorf("figures[%d]: %s: low %g and high %g; expected the lesser first", i, f.Name, f.Low, f.High)
 		case math.IsNaN(f.Value) || math.IsInf(f.Value, 0) || f.Value < 0:
 			return fmt.Errorf("figures[%d]: %s: value %g; expected a number from zero on", i, f.Name, f.Value)
 		}
@@ -69,6 +76,9 @@ func (c *Calibration) Check() error {
 	}
 	return nil
 }
+
+// maxFigureText bounds the name and the unit of a figure, which answers print.
+const maxFigureText = 1000
 
 func share(x float64) bool { return x >= 0 && x < 1e6 }
 

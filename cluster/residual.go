@@ -77,8 +77,8 @@ func (r *Residual) check() error {
 		return fmt.Errorf("from %d to %d bytes, errors of %g and %g; expected numbers from zero on", r.From, r.To, r.Error,
 			r.Noise)
 	}
-	if len(r.Points) > maxResiduals {
-		return fmt.Errorf("%d points; expected at most %d", len(r.Points), maxResiduals)
+	if len(r.Points) == 0 || len(r.Points) > maxResiduals {
+		return fmt.Errorf("%d points; expected 1 to %d", len(r.Points), maxResiduals)
 	}
 	for i, p := range r.Points {
 		switch {

@@ -196,7 +196,7 @@ func find(name string) (*preset, error) {
 	if p, err := nodeOf(want, all); p != nil || err != nil {
 		return p, err
 	}
-	if g, ok := GPUByName(want); ok && g.Name != want {
+	if g, ok := GPUByName(want); ok && g.Name != want && !countedName.MatchString(want) {
 		return find(g.Name)
 	}
 	if why := foreign(want); why != "" {

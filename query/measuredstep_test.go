@@ -74,14 +74,27 @@ func TestMeasuredStep(t *testing.T) {
 	// What a log says of its job is what was asked; samples/s are a step's time where the batch is known.
 	said := "llama3-8b on NVIDIA H100 80GB HBM3: world size 16, tensor parallel size 1, num_layers 32, hidden_size 4096\n"
 	rates := strings.Repeat(fmt.Sprintf("step: loss 1.5, %.4f samples/s\n", float64(was.Job.Global)/want), 5)
-	for log, refused := range map[string]string{
-		text + said: "", rates: "", "no training\n": "how fast a training went",
-		text + strings.Replace(said, "16", "8", 1):            "the log says gpus=8, the job has 16",
-		text + strings.Replace(said, "size 1,", "size 4,", 1): "the log says tp=4, the job has 1",
-		text + strings.Replace(said, "32", "80", 1):           "the log says layers=80, the job has 32",
-		text + strings.Replace(said, "H100", "A100-SXM4", 1):  "has h100",
-		text + "global_batch_size: 3, world size 16\n":        "the log says global_batch=3, the job has ",
+	for _, c := range [][2]string{
+		{text + said},
+		{rates},
+		{"no training\n", "how fast a training went"},
+		{text + strings.Replace(said, "16", "8", 1), "the log says gpus=8, the job has 16"},
+		{text + strings.Replace(said, "size 1,", "size 4,", 1), "the log says tp=4, the job has 1"},
+		{text + strings.Replace(said, "32", "80", 1), "the log says layers=80, the job has 32"},
+		{text + strings.Replace(said, "H100", "A100-SXM4", 1), "has h100"},
+		{text + strings.Replace(said, "llama3-8b", "qwen3-8b", 1), "the log is of qwen3-8b, the job of llama3-8b"},
+		{text + "num_experts ........ 8\n", "the log says experts=8, the job has 1"},
+		{text + "num_experts ........ None\n"},
+		{text + "expert_model_parallel_size ....... 4\n", "the log says ep=4, the job has 1"},
+		{text + "micro_batch_size ........ 7\n", "the log says micro_batch=7"},
+		{text + "Model llama3 8B size: 8,030,261,248 total parameters\n"},
+		{text + "Model llama3 70B size: 70,553,706,496 total parameters\n", "the log says parameters=70553706496"},
+		{text + "[titan] Building 2-D device mesh with ['dp_shard', 'tp'], [4, 2]\n", "the log says tp=2, the job has 1"},
+		{text + "Building device mesh with parallelism: pp=4, dp_shard=4, cp=1, tp=1, ep=1\n", "says pp=4"},
+		{text + "local batch size 1, global batch size 9999, sequence length 3\n", "seq=3"},
+		{text + "global_batch_size: 3, world size 16\n", "the log says global_batch=3, the job has "},
 	} {
+		log, refused := c[0], c[1]
 		env := Env{Files: fstest.MapFS{"train.log": {Data: []byte(log)}}}
 		d, err := (Step{Job: job, Took: "train.log"}).Run(t.Context(), env)
 		switch {

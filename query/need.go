@@ -114,6 +114,7 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	if err := unused(&q.Job, now); err != nil {
 		return nil, err
 	}
+	now.noteCalibrated(&env)
 	hosts := now.tasks.Hosts()
 	if len(hosts) < 2 {
 		return nil, fmt.Errorf("layout %s is one node, and needs no network; give more nodes (-c NAME:2, or -l 2x%d)",

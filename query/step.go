@@ -362,12 +362,16 @@ func (p *pricedStep) otherThan(set *evidence.Set) []string {
 	t, j, s := set.Training, p.job, p.job.Split
 	job := trainlog.Facts{
 		World: p.Ranks, DP: s.DP, TP: s.TP, PP: s.PP, CP: s.CP, Batch: int(j.GlobalBatch), Micro: int(j.MicroBatch),
-		Sequence: int(j.Seq), Layers: int(j.Model.Dims.Layers), Hidden: int(j.Model.Dims.Hidden),
+		EP: s.EP, Experts: max(1, int(j.Model.Dims.Experts)), Params: int(j.Model.Params()), Sequence: int(j.Seq),
+		Layers: int(j.Model.Dims.Layers), Hidden: int(j.Model.Dims.Hidden),
 	}
 	if t.World*s.PP == p.Ranks { // stages count those of their own
 		job.World = t.World
 	}
 	other, said := t.Against(job), t.GPU
+	if m, err := workload.Find(t.Model); err == nil && m.Name != j.Model.Name && m.Params() != j.Model.Params() {
+		other = append(other, fmt.Sprintf("the log is of %s, the job of %s", m.Name, j.Model.Name))
+	}
 	if list := append(chips(set.Cluster), ""); said == "" {
 		said = list[0]
 	}
@@ -383,9 +387,10 @@ func (p *pricedStep) otherThan(set *evidence.Set) []string {
 func (d *StepDoc) keep(env *Env, p *pricedStep, took unit.Span, text string) error {
 	own := p.tasks.Took(p.gpu, p.Result, took, "one measured step of "+p.job.Model.Name+", layout "+p.layout)
 	predicted := took / unit.Span(own.Value)
-	if !(own.Value > 1.0/mostOff && own.Value < mostOff) {
+	if !(own.Value > 1.0/step.MostOff && own.Value < step.MostOff) {
 		return fmt.Errorf("--step %s: %.3g times as long as predicted (%s); expected a step of the job that is described, "+
-			"within %d times: check --global-batch, --parallel and --framework", text, own.Value, predicted.Short(), mostOff)
+			"within %d times: check --global-batch, --parallel and --framework", text, own.Value, predicted.Short(),
+			step.MostOff)
 	}
 	cl := *p.cluster
 	cl.Calibration = withFigures(cl.Calibration, own)
@@ -418,9 +423,6 @@ func withFigures(c *cluster.Calibration, figures ...cluster.Calibrated) *cluster
 	}
 	return &kept
 }
-
-// mostOff is how many times as long as predicted, or as short, a step may have been measured.
-const mostOff = 4
 
 // row is a job that does not fit, without times.
 func (m *misfit) row() StepRow {

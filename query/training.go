@@ -20,6 +20,8 @@ func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job, set *evidenc
 		return d.tables(ctx, env, job)
 	case job.Model == "":
 		return nil
+	case set.Lines == 0 && set.Bytes == 0:
+		return errors.New("-m has no effect: the inputs are empty; expected the log of a training, or a trace")
 	case t == nil || t.Bar || job.Cluster == "":
 		return errors.New("-m has no effect: with -c it predicts training logs and traces; these inputs are none of them, " +
 			"or -c is missing")
@@ -58,7 +60,8 @@ func (d *DoctorDoc) against(ctx context.Context, env *Env, job Job, set *evidenc
 	switch {
 	case len(other) > 0:
 		f.ID, f.Severity = "training-other", finding.Warn
-		f.Title = "The log is of another job than was described, which says nothing of its speed: " + strings.Join(other, "; ")
+		f.Title = "The log is of another job than was described, which says nothing of its speed: " +
+			strings.Join(other, "; ")
 		f.Fix = "give the log of that job, or flags that describe the log's"
 		d.Healthy = false
 	case slower*bar < 1:

@@ -57,6 +57,11 @@ func TestTrainingAgainstPrediction(t *testing.T) {
 	if _, err := (Doctor{Sources: []string{"a.log"}, Against: &job}).Run(t.Context(), env); err == nil {
 		t.Error("a job was named that nothing is held against; expected an error that says so")
 	}
+	env.Files.(fstest.MapFS)["a.log"].Data = nil
+	if _, err := (Doctor{Sources: []string{"a.log"}, Against: &job}).Run(t.Context(), env); err == nil ||
+		!strings.Contains(err.Error(), "the inputs are empty") {
+		t.Errorf("of an empty log: %v", err)
+	}
 }
 
 // stepLines are lines of a step as frameworks print them: the step, its time in s, tokens/s of all GPUs and of each,

@@ -17,6 +17,11 @@ func Calibrated(c *cluster.Cluster) (*Figures, error) {
 	}
 	for _, x := range c.Calibration.Figures {
 		name, own := strings.CutPrefix(x.Name, cluster.StepFigure)
+		if strings.HasPrefix(name, measuredStep) && len(byKind([]cluster.Calibrated{x})) == 0 {
+			return nil,
+				fmt.Errorf("calibration of %s: %s is %g; expected a value of %g to %g, and a name that ends in \", N%s\", N "+
+					"from 0 to 100", c.Name, x.Name, x.Value, 1.0/MostOff, 1.0*MostOff, exposedWord)
+		}
 		if !own || strings.HasPrefix(name, measuredStep) {
 			continue
 		}

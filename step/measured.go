@@ -20,6 +20,10 @@ import (
 // before the kind of jobs that it holds for.
 const measuredStep = "measured "
 
+// MostOff is how many times as long as predicted, or as short, a step may have been measured: what is farther off was
+// another job.
+const MostOff = 4
+
 // Kind is what jobs of a cluster have in common of which one measured step tells how long others take: the framework
 // with its kernels, what kind of model it trains, of which family, and the precision.
 func Kind(j *workload.Job, m hardware.GPUModel) string {
@@ -121,7 +125,7 @@ func byKind(figures []cluster.Calibrated) map[string][]tookStep {
 	for _, x := range figures {
 		kind, ok := strings.CutPrefix(x.Name, cluster.StepFigure+measuredStep)
 		at := strings.LastIndex(kind, ", ")
-		if !ok || at < 0 || x.Value <= 0 {
+		if !ok || at < 0 || !(x.Value >= 1.0/MostOff && x.Value <= MostOff) {
 			continue
 		}
 		share, err := strconv.ParseFloat(strings.TrimSuffix(kind[at+2:], exposedWord), 64)

@@ -54,7 +54,8 @@ type Run struct {
 	Memory  float64 `json:"memory_share,omitempty"`
 	Retries float64 `json:"allocation_retries,omitempty"`
 
-	GPU string `json:"gpu,omitempty"` // by its name
+	GPU   string `json:"gpu,omitempty"`   // by its name
+	Model string `json:"model,omitempty"` // by the name that programs of a plan print
 	Facts
 }
 
@@ -69,7 +70,7 @@ type Spread struct {
 // Log collects the lines of one log.
 type Log struct {
 	facts      Facts
-	gpu        string
+	gpu, model string
 	framework  string
 	lines      []Line
 	stride     int // so many lines are passed over after one
@@ -130,7 +131,10 @@ var words = sync.OnceValue(func() (by struct {
 })
 
 // gpuName is how torchtitan and the programs of a plan name the GPU.
-var gpuName = lazyre.New(`(?: on |CUDA capacity: )(NVIDIA .+?)(?: with |: )`)
+var gpuName = lazyre.New(`(?:(\S+) on |CUDA capacity: )(NVIDIA .+?)(?: with |: )`)
+
+// mesh is how torchtitan lists the names of degrees and then their sizes, or each with its own.
+var mesh = lazyre.New(`mesh with (?:\[(.+?)\], \[(.+?)\]|parallelism: (.+))`)
 
 // Take adds a line, and returns what it says; false where that is nothing of a step or the job.
 func (g *Log) Take(text string) (Line, bool) {
@@ -139,11 +143,21 @@ func (g *Log) Take(text string) (Line, bool) {
 	}
 	if strings.Contains(text, "NVIDIA ") {
 		if m := gpuName.FindStringSubmatch(text); m != nil {
-			g.gpu = m[1]
+			g.model, g.gpu = m[1], m[2]
 		}
 	}
 	if at := strings.Index(text, "Trainer step "); at > 0 { // behind a bar without an end, whose rate counts what compiles
 		text = text[at:]
+	}
+	if m := mesh.FindStringSubmatch(text); m != nil {
+		text = "mesh" + strings.ReplaceAll(m[3], " ", "mesh")
+		sizes := strings.Split(m[2], ", ")
+		for i, name := range strings.Split(m[1], ", ") {
+			text += ",mesh" + name + sizes[min(i, len(sizes)-1)]
+		}
+	}
+	if strings.Contains(text, "num_experts .") {
+		text = strings.Replace(text, "None", "1", 1)
 	}
 	l, ok := g.parse(text)
 	if !ok || l.prints == "-" {
@@ -259,7 +273,7 @@ func (g *Log) Run() *Run {
 	}
 	r := &Run{
 		Bar: !known, Framework: g.framework, Of: of, Facts: g.facts, ScaleFell: g.scale > 1 && g.scaled == 1,
-		Memory: g.memory, Retries: g.retries, GPU: g.gpu,
+		Memory: g.memory, Retries: g.retries, GPU: g.gpu, Model: g.model,
 		Skipped: int(g.counts[1].Skipped - g.counts[0].Skipped), SkippedOf: g.counts[1].Number - g.counts[0].Number,
 	}
 	if g.nans > 1 || g.nans > 0 && g.nan != "norm" {

@@ -64,19 +64,23 @@ type Facts struct {
 	TP       int `json:"tp,omitempty"`
 	PP       int `json:"pp,omitempty"`
 	CP       int `json:"cp,omitempty"`
+	EP       int `json:"ep,omitempty"`
 	Batch    int `json:"global_batch,omitempty"`
 	Micro    int `json:"micro_batch,omitempty"`
 	Sequence int `json:"seq,omitempty"`
 	Layers   int `json:"layers,omitempty"`
 	Hidden   int `json:"hidden,omitempty"`
+	Experts  int `json:"experts,omitempty"` // 1: none
+	Params   int `json:"parameters,omitempty"`
 }
 
 // factNames are those of the fields in names.csv.
-var factNames = strings.Fields("gpus dp tp pp cp global_batch micro_batch seq layers hidden")
+var factNames = strings.Fields("gpus dp tp pp cp ep global_batch micro_batch seq layers hidden experts parameters")
 
 func (f *Facts) list() []*int {
 	return []*int{
-		&f.World, &f.DP, &f.TP, &f.PP, &f.CP, &f.Batch, &f.Micro, &f.Sequence, &f.Layers, &f.Hidden,
+		&f.World, &f.DP, &f.TP, &f.PP, &f.CP, &f.EP, &f.Batch, &f.Micro, &f.Sequence, &f.Layers, &f.Hidden, &f.Experts,
+		&f.Params,
 	}
 }
 
@@ -92,10 +96,10 @@ func (f *Facts) join(from Facts) {
 	f.World = most
 }
 
-// Against is what a log says that is otherwise in a job, as far as both say it.
+// Against is what a log says that is otherwise in a job, as far as both say it; parameters are counted in several ways.
 func (f *Facts) Against(job Facts) (other []string) {
 	for i, v := range f.list() {
-		if has := *job.list()[i]; *v > 0 && has > 0 && *v != has {
+		if has := *job.list()[i]; *v > 0 && has > 0 && max(*v-has, has-*v) > has/1_000_000*20_000 {
 			other = append(other, fmt.Sprintf("the log says %s=%d, the job has %d", factNames[i], *v, has))
 		}
 	}
@@ -106,7 +110,8 @@ func (f *Facts) Against(job Facts) (other []string) {
 const Words = "loss|tok/s|tokens/s|tokens_per_sec|it/s|s/it|samples/s|samplespersec|samples_per_sec|samples per sec|" +
 	"images/sec|mfu|step_timing|step time|step_time|steptime|iteration time|iter time|iter_time|batch time|batch_time|" +
 	"step took|allocation retries|skipped=|trl:|[step=|[batch=|batches_per_sec|world size|world_size|parallel size|" +
-	"parallel_size|seq_length|n_layers|num_layers|hidden_size|hidden_layers|train batch size|cuda capacity"
+	"parallel_size|seq_length|n_layers|num_layers|hidden_size|hidden_layers|train batch size|cuda capacity|" +
+	"global batch size|batch_size .|num_experts .|device mesh|total parameters"
 
 // setter takes a number with its unit; false where it cannot be what the name says.
 type setter func(l *Line, v float64, unit string) bool
@@ -181,7 +186,7 @@ func rank(l *Line, v float64, _ string) bool {
 func fact(name string) setter {
 	at := slices.Index(factNames, name)
 	return func(l *Line, v float64, unit string) bool {
-		if v < 1 || v > 1e9 || v != float64(int(v)) || scales[unit] > 0 ||
+		if v < 1 || v > 1e9 && name != "parameters" || v != float64(int(v)) || scales[unit] > 0 ||
 			v == 1 && name == "gpus" { // as of code: (n + world_size - 1)
 			return false
 		}
@@ -433,6 +438,8 @@ func byUnit(name, rest, unit string) setter {
 	switch { // llm.c prints the time of a step and its MFU without names
 	case name == "" && unit == "ms":
 		return unitSeconds
+	case strings.HasPrefix(rest, " total parameters"):
+		return fact("parameters")
 	case strings.HasPrefix(rest, " cuda memory allocation retries"):
 		return func(l *Line, v float64, _ string) bool { return set(&l.retry, v, 1e9) }
 	case name == "gib" && strings.HasPrefix(rest, "%)"):

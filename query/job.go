@@ -226,7 +226,7 @@ func (t *training) resolveOn(ctx context.Context, at jobSite) (*pricedStep, erro
 func (t *training) filled(at jobSite) (*pricedStep, error) {
 	steps, ran := map[*workload.Framework]*pricedStep{}, false
 	var refused error
-	f, why, err := t.choose(hostsOf(at.ranks), func(f *workload.Framework, _ float64) (float64, string, error) {
+	f, why, err := t.choose(hostsOf(at.ranks), func(f *workload.Framework) (float64, string, error) {
 		if ran && !slices.Contains(simplest, f.Name) {
 			return math.Inf(1), "was not tried", nil // a simpler one may do with other settings
 		}

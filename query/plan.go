@@ -44,7 +44,7 @@ type Plan struct {
 	Global    int64              `name:"global-batch" aliases:"batch,gbs,global-batch-size" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: about 65,536 tokens per GPU, at most 4 million in all or a sequence per GPU)."`
 	Seq       int64              `aliases:"seq-length,seq-len" least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
 	Precision workload.Precision `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's)."`
-	Framework string             `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), nanotron, llm.c, maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, automodel, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: on one node ddp, or fsdp where that does not fit; on more the simplest of ddp, fsdp and megatron within 10% of the best; with --lora hf, else nemo)"`
+	Framework string             `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), nanotron, llm.c, maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, automodel, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: on one node ddp, or fsdp where that does not fit; on more the simplest of ddp, fsdp and megatron within 10% of the best; with --lora hf, else fsdp or nemo)"`
 	Kernels   workload.Kernels   `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	FineTuning
 	Parallel  Parallel            `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
@@ -642,8 +642,18 @@ func (x *planned) reason(i int) string {
 			return best
 		}
 		if p, other = &x.quick, p; x.tight(p) && !x.tight(other) && p.Value*step.TieMargin < other.Value {
-			return fmt.Sprintf("%s with memory to spare; a tight one is %.0f%% %s", best, 100*(1-p.Value/other.Value),
-				x.goal.Better())
+			for i := range plans {
+				if q := &plans[i]; !x.tight(q) && (x.tight(p) || q.Value < p.Value) {
+					p = q
+				}
+			}
+			if p.Value < other.Value {
+				best = fmt.Sprintf("as %s as any", x.goal.word("fast", "cheap"))
+			}
+			if p.Value*step.TieMargin >= other.Value {
+				return fmt.Sprintf("%s with memory to spare; a tight one is %.0f%% %s", best, 100*(1-x.quick.Value/other.Value),
+					x.goal.Better())
+			}
 		}
 		against = []string{", memory to spare", ", surer", ", without offload", ", fewer settings", ""}
 	}

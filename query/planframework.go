@@ -30,7 +30,7 @@ func (t *training) candidates() []string {
 	case t.LoRA != "" && t.Emit != "":
 		return []string{"hf"}
 	case t.LoRA != "":
-		return []string{"hf", "nemo"}
+		return []string{"hf", "fsdp", "nemo"}
 	case t.model.Replicated(): // the others' layers are not its own
 		return []string{"ddp", "fsdp", "deepspeed"}
 	}
@@ -76,10 +76,10 @@ func (t *training) keepFramework(p *pricedStep) {
 
 // choose is the framework of a job on so many nodes, and why where nobody named it: on one node, and for adapters, the
 // first by which the job fits; on several the simplest whose step is within 10% of the shortest. Nil where it fits by
-// none. try is the value of the objective by a framework, and infinite, with the reason, where none is below a bound.
-func (t *training) choose(nodes int,
-	try func(f *workload.Framework, below float64) (value float64, why string, err error),
-) (*workload.Framework, string, error) {
+// none. try is the value of the objective by a framework, and infinite, with the reason, where it does not run the job.
+func (t *training) choose(nodes int, try func(f *workload.Framework) (value float64, why string, err error)) (
+	*workload.Framework, string, error,
+) {
 	alone := nodes == 1 || t.LoRA != ""
 	best := math.Inf(1)
 	var values []float64
@@ -88,7 +88,7 @@ func (t *training) choose(nodes int,
 		if best < math.Inf(1) && (alone || !slices.Contains(simplest, f.Name)) {
 			break
 		}
-		v, why, err := try(f, best)
+		v, why, err := try(f)
 		if err != nil {
 			return nil, "", err
 		}
@@ -126,57 +126,54 @@ type planOther struct {
 	Settings  string         `json:"settings"` // its kernels and precision too
 }
 
-// bestBy is the best plan by a framework whose step is at most so long; 0 is any time. The error is plan.ErrNone where
-// there is none.
-func (x *planned) bestBy(ctx context.Context, f *workload.Framework, most unit.Span) (*plan.Plan, error) {
-	q := *x.query
-	defer func() { x.query.Spaces, x.query.MaxStep = q.Spaces, q.MaxStep }()
+// by is the same question to another framework.
+func (x *planned) by(f *workload.Framework) (*planned, error) {
+	y, q := *x, *x.query
+	y.framework, y.query, y.answer, y.run = f, &q, nil, nil
 	var err error
-	if x.query.Spaces, err = x.spaces(f, x.query, x.order != nil); err != nil {
-		return nil, err
-	}
-	if most > 0 && (q.MaxStep == 0 || most < q.MaxStep) {
-		x.query.MaxStep = most
-	}
-	best, err := x.query.Best(ctx)
-	if err != nil && !errors.Is(err, plan.ErrNone) && ctx.Err() == nil {
+	if q.Spaces, err = x.spaces(f, &q, x.order != nil); err != nil {
 		err = fmt.Errorf("%s: %w", f.Title, err)
 	}
-	return best, err
+	return &y, err
 }
 
-// chooseFramework takes the framework of the search.
-func (x *planned) chooseFramework(ctx context.Context) (err error) {
-	own := x.query.GPU
-	defer func() { x.query.GPU = own }()
-	x.query.GPU = own.AsPredicted() // steps that were measured by some frameworks say nothing of the others
-	x.framework, x.chosen, err = x.choose(hostsOf(x.ranks), func(f *workload.Framework, below float64) (float64, string,
-		error,
-	) {
-		if len(x.frameworks) == 1 {
-			return 0, "", nil // which is searched whatever it finds
+// chooseFramework is the question to the framework of the search, with its answer where that was found.
+func (x *planned) chooseFramework(ctx context.Context) (*planned, error) {
+	if len(x.frameworks) == 1 { // which is searched whatever it finds
+		y, err := x.by(x.frameworks[0])
+		y.chosen = x.training.reason
+		return y, err
+	}
+	gpu := x.query.GPU.AsPredicted() // steps that were measured by some frameworks say nothing of the others
+	found := map[*workload.Framework]*planned{}
+	f, why, err := x.choose(hostsOf(x.ranks), func(f *workload.Framework) (float64, string, error) {
+		y, err := x.by(f)
+		if err != nil {
+			return 0, "", err
 		}
-		most := unit.Span(0)
-		if x.goal.Name == "time" && below < math.Inf(1) {
-			most = unit.Span(below)
-		}
-		best, err := x.bestBy(ctx, f, most)
-		switch {
-		case ctx.Err() != nil:
+		y.query.GPU, y.order = gpu, nil
+		switch err = y.find(ctx); {
+		case err != nil && ctx.Err() != nil:
 			return math.Inf(1), "was not searched", nil
-		case errors.Is(err, plan.ErrNone) && most > 0:
-			return math.Inf(1), "is no faster", nil
 		case errors.Is(err, plan.ErrNone):
 			return math.Inf(1), "does not fit", nil
 		case err != nil:
-			return 0, "", err
+			return 0, "", fmt.Errorf("%s: %w", f.Title, err)
 		}
-		return best.Value, "", nil
+		found[f] = y
+		return y.answer.Plans[0].Value, "", nil
 	})
-	if x.framework == nil { // what says why there is none
-		x.framework = x.frameworks[len(x.frameworks)-1]
+	if err != nil {
+		return nil, err
 	}
-	return err
+	y := found[f]
+	if y == nil || x.order != nil || gpu != x.query.GPU {
+		y, err = x.by(cmp.Or(f, x.frameworks[len(x.frameworks)-1])) // the last says why there is none
+	}
+	if y.chosen = why; gpu != x.query.GPU && strings.Contains(why, "%") {
+		y.chosen += "; all as predicted without measured steps"
+	}
+	return y, err
 }
 
 // misses is what of the fixed settings a framework does not run; nil where it runs them all.
@@ -231,8 +228,9 @@ func (t *training) misses(f *workload.Framework) error {
 // mostCompare is what the comparison with other frameworks may take, which nobody asked for.
 const mostCompare = 20 * time.Second
 
-// compare finds what other frameworks would gain: their best plan with memory to spare, where predictions are good
-// enough to tell it from the first. What cannot be is cut by that bound, so that this takes a fraction of the search.
+// compare finds what other frameworks would gain: the first of their own plans, where predictions are good enough to
+// tell it from the first here. What has no such plan with memory to spare is cut by that bound, so that this takes a
+// fraction of the search.
 func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 	if x.order != nil || x.goal.Name != "time" {
 		return nil, nil
@@ -240,13 +238,6 @@ func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 	ctx, cancel := context.WithTimeout(ctx, mostCompare)
 	defer cancel()
 	first := &x.answer.Plans[0]
-	least, own, before := first.Value, *x.query, ""
-	defer func() { x.query.GPU, x.query.Reserve = own.GPU, own.Reserve }()
-	x.query.Reserve = max(own.Reserve, step.Spare())
-	if x.query.GPU = own.GPU.AsPredicted(); x.query.GPU != own.GPU {
-		least /= own.GPU.Measured(&first.Job, float64(first.Result.Exposed/first.Result.Step))
-		before = ", both without measured steps"
-	}
 	var list []planOther
 	for _, name := range x.candidates() {
 		f, err := workload.ParseFramework(name)
@@ -254,18 +245,39 @@ func (x *planned) compare(ctx context.Context) ([]planOther, error) {
 			x.misses(f) != nil {
 			continue
 		}
-		best, err := x.bestBy(ctx, f, unit.Span(least/step.TieMargin))
-		if err != nil && !errors.Is(err, plan.ErrNone) && ctx.Err() == nil {
+		y, err := x.by(f)
+		if err != nil {
 			return nil, err
 		}
+		q := *y.query
+		q.Reserve, q.MaxStep = max(q.Reserve, step.Spare()), unit.Span(first.Value/step.TieMargin)
+		best, err := q.Best(ctx)
 		if best != nil {
-			j := &best.Job
-			list = append(list, planOther{
-				Framework: f.String(), Step: best.Result.Step, Gain: 1 - best.Value/least,
-				Parallel: j.Split,
-				Settings: fmt.Sprintf("%s, %s kernels and %s%s", settings(j), j.Kernels, j.Precision, before),
-			})
+			y.query.Watch = nil
+			err = y.find(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return list, nil
+		case errors.Is(err, plan.ErrNone):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", f.Title, err)
+		}
+		if p := &y.answer.Plans[0]; p.Value*step.TieMargin < first.Value {
+			list = append(list, x.other(f, p))
 		}
 	}
 	return list, nil
+}
+
+// other is a plan of another framework against the first.
+func (x *planned) other(f *workload.Framework, p *plan.Plan) planOther {
+	j, first := &p.Job, &x.answer.Plans[0]
+	text := fmt.Sprintf("%s, %s kernels and %s", settings(j), j.Kernels, j.Precision)
+	from := map[bool]string{true: "by measured steps", false: "as predicted"}
+	if own := x.query.GPU.HasMeasured(&first.Job); own != x.query.GPU.HasMeasured(j) {
+		text += fmt.Sprintf(", %s; %s's %s is %s", from[!own], x.framework.Name, first.Result.Step, from[own])
+	}
+	return planOther{f.String(), p.Result.Step, 1 - p.Value/first.Value, j.Split, text}
 }

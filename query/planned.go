@@ -77,16 +77,9 @@ func (t *training) search(ctx context.Context, at jobSite, order *hostOrder) (*p
 	if err != nil {
 		return nil, err
 	}
-	if err := x.chooseFramework(ctx); err != nil {
-		return nil, err
-	}
-	if x.query.Spaces, err = t.spaces(x.framework, x.query, order != nil); err != nil {
-		return nil, err
-	}
 	x.query.Watch = t.watch()
-	x.answer, err = plan.Search(ctx, x.query)
-	if err == nil && x.order != nil {
-		x.answer, err = x.arrange(ctx)
+	if x, err = x.chooseFramework(ctx); err == nil && x.answer == nil {
+		err = x.find(ctx)
 	}
 	t.env.progress("")
 	switch {
@@ -99,19 +92,29 @@ func (t *training) search(ctx context.Context, at jobSite, order *hostOrder) (*p
 	case err != nil:
 		return nil, err
 	}
-	if err := x.arrangePlans(ctx); err != nil {
-		return nil, err
-	}
-	if err := x.query.PreferDefaults(x.answer.Plans); err != nil {
-		return nil, err
-	}
-	x.quick = slices.MinFunc(x.answer.Plans, func(a, b plan.Plan) int { return cmp.Compare(a.Value, b.Value) })
 	plans := x.answer.Plans[:min(len(x.answer.Plans), t.Top)]
 	if n := len(plans); n > 1 && !slices.ContainsFunc(plans, func(p plan.Plan) bool { return p.Value == x.quick.Value }) {
 		plans[n-1] = x.quick // it is tight, or less sure
 	}
 	x.answer.Plans = plans
 	return x, nil
+}
+
+// find searches, and puts first what should be taken.
+func (x *planned) find(ctx context.Context) (err error) {
+	x.answer, err = plan.Search(ctx, x.query)
+	if err == nil && x.order != nil {
+		x.answer, err = x.arrange(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if err := x.arrangePlans(ctx); err != nil {
+		return err
+	}
+	err = x.query.PreferDefaults(x.answer.Plans)
+	x.quick = slices.MinFunc(x.answer.Plans, func(a, b plan.Plan) int { return cmp.Compare(a.Value, b.Value) })
+	return err
 }
 
 // step is a plan as a step.

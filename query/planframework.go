@@ -131,9 +131,7 @@ func (x *planned) by(f *workload.Framework) (*planned, error) {
 	y, q := *x, *x.query
 	y.framework, y.query, y.answer, y.run = f, &q, nil, nil
 	var err error
-	if q.Spaces, err = x.spaces(f, &q, x.order != nil); err != nil {
-		err = fmt.Errorf("%s: %w", f.Title, err)
-	}
+	q.Spaces, err = x.spaces(f, &q, x.order != nil)
 	return &y, err
 }
 

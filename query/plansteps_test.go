@@ -72,8 +72,8 @@ func TestOtherFrameworks(t *testing.T) {
 	}
 }
 
-// TestPlanTriesDegrees: a framework without files of busbar's is planned with the degrees that it has, and the reason of
-// the first plan is true of the others.
+// TestPlanTriesDegrees: a framework without files of busbar's is planned with the degrees that it has, and the reason
+// of the first plan is true of the others.
 func TestPlanTriesDegrees(t *testing.T) {
 	d, err := Plan{Cluster: "dgx-h100:4", Model: "llama3-8b", Framework: "nanotron"}.Run(t.Context(), Env{})
 	if err != nil {

@@ -55,7 +55,7 @@ type Framework struct {
 	Loss        string     `csv:"loss,optional"`     // in-place, chunked; "" is as the kernels do
 	Loop        int        `csv:"loop,optional"`     // compute capability ×10 below which experts are computed one after the other, whatever the kernels
 	Bucket      unit.Bytes `csv:"bucket,optional"`   // 0: DefaultBucket
-	Planned     []string   `csv:"planned,optional"`  // degrees set by configuration, of busbar's files where it writes some: tp, sp, pp, cp, ep
+	Planned     []string   `csv:"planned,optional"`  // degrees that its configuration sets: tp, sp, pp, cp, ep
 	Launch      []string   `csv:"launch"`
 	Checkpoints []string   `csv:"checkpoints"`
 	Source      string     `csv:"source"`

@@ -113,7 +113,6 @@ var kinds = []Kind{
 	{"perftest", Table, perftest.Match, bare(perftest.Read)},
 	{"trace of PyTorch", Trace | Entire, kineto.Match, stream(kineto.Read)},
 	{"states of gpud", Health | Entire, nodehealth.MatchGpud, stream(nodehealth.ReadGpud)},
-	{"verdict of NVIDIA Health Validation", Health | Entire, nodehealth.MatchVerdict, stream(nodehealth.ReadVerdict)},
 	{"dcgmi diag", Health, nodehealth.MatchDCGM, stream(nodehealth.ReadDCGM)},
 }
 

@@ -1,19 +1,13 @@
-// Package nodehealth reads what other health checks of a node say: the states of gpud (/v1/states), the verdict of
-// NVIDIA Health Validation and the table of dcgmi diag. What is not well becomes a finding with the other's own words
-// and advice; this package judges nothing.
-//
-// Of the verdict it reads what its published schema names: overall_severity, and the affected components wherever they
-// are.
+// Package nodehealth reads what other health checks of a node say: the states of gpud (/v1/states) and the table of
+// dcgmi diag. What is not well becomes a finding with the other's own words and advice; this package judges nothing.
 package nodehealth
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -26,7 +20,6 @@ import (
 const (
 	maxFindings = 1000
 	maxText     = 2000
-	maxDepth    = 64
 )
 
 // sure is how certain such a finding counts: a check of its own found it, and it cannot be asked again.
@@ -36,11 +29,6 @@ const sure = 0.8
 func MatchGpud(data []byte) bool {
 	t := bytes.TrimSpace(data)
 	return bytes.HasPrefix(t, []byte("[")) && lines.Has(t, `"component"`, `"states"`, `"health"`)
-}
-
-// MatchVerdict reports a verdict of NVIDIA Health Validation.
-func MatchVerdict(data []byte) bool {
-	return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && lines.Has(data, `"overall_severity"`)
 }
 
 // component is one of gpud's.
@@ -61,101 +49,48 @@ type component struct {
 // ReadGpud reads gpud's states, of several answers one after another: Unhealthy is an error, Degraded a warning. With
 // an error it gives what stands before that.
 func ReadGpud(name string, r io.Reader) ([]finding.Finding, error) {
-	l := list{what: "gpud"}
-	return l.answers(name, r, "the JSON list of gpud's /v1/states", func(in *json.Decoder) error {
-		t, err := in.Token()
-		if err == nil && t != json.Delim('[') {
-			err = fmt.Errorf("%v", t)
-		}
-		for err == nil && in.More() {
-			var c component
-			err = in.Decode(&c)
-			for _, s := range c.States {
-				l.add("-"+c.Component, s.Health, ": "+c.Component+" is ",
-					words(s.Suggest.Description, strings.Join(s.Suggest.Actions, ", ")), s.Reason, s.Error)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		if _, err = in.Token(); err != nil {
-			return fmt.Errorf("the list does not end: %v", err)
-		}
-		return nil
-	})
-}
-
-// answers reads one answer after another.
-func (l *list) answers(name string, r io.Reader, want string, read func(in *json.Decoder) error) ([]finding.Finding,
-	error,
-) {
+	l := list{what: "gpud", id: "gpud"}
 	in := json.NewDecoder(r)
 	for n := 0; ; n++ {
-		err := read(in)
+		err := l.answer(in)
 		if errors.Is(err, io.EOF) && n > 0 {
 			return l.whole(), nil
 		}
 		if err != nil {
-			return l.whole(), fmt.Errorf("%s: %w; expected %s, to its end", name, err, want)
+			return l.whole(), fmt.Errorf("%s: %w; expected the JSON list of gpud's /v1/states, to its end", name, err)
 		}
 	}
 }
 
-// ReadVerdict reads verdicts, one after another: critical is an error, warning one, unknown a note. With an error it
-// gives what stands before that.
-func ReadVerdict(name string, r io.Reader) ([]finding.Finding, error) {
-	l := list{what: "NVIDIA Health Validation", id: "health-validation"}
-	return l.answers(name, r, "the JSON verdict of NVIDIA Health Validation", func(in *json.Decoder) error {
-		var doc map[string]any
-		if err := in.Decode(&doc); err != nil {
-			return err
+// answer reads one of gpud's.
+func (l *list) answer(in *json.Decoder) error {
+	t, err := in.Token()
+	if err == nil && t != json.Delim('[') {
+		err = fmt.Errorf("%v", t)
+	}
+	for err == nil && in.More() {
+		var c component
+		err = in.Decode(&c)
+		for _, s := range c.States {
+			l.add("-"+c.Component, s.Health, ": "+c.Component+" is ",
+				words(s.Suggest.Description, strings.Join(s.Suggest.Actions, ", ")), s.Reason, s.Error)
 		}
-		overall, ok := doc["overall_severity"].(string)
-		if !ok {
-			return errors.New("no overall_severity")
-		}
-		before := len(l.found)
-		err := l.affected(doc, 0)
-		if severity, _, bad := judge(overall); bad && !finding.AtLeast(l.found[before:], severity) {
-			l.add("", overall, ": the node is ", "")
-		}
+	}
+	if err != nil {
 		return err
-	})
+	}
+	if _, err = in.Token(); err != nil {
+		return fmt.Errorf("the list does not end: %v", err)
+	}
+	return nil
 }
 
-// affected adds the components that a verdict names.
-func (l *list) affected(v any, depth int) (err error) {
-	if depth > maxDepth {
-		return fmt.Errorf("nested deeper than %d", maxDepth)
-	}
-	switch v := v.(type) {
-	case []any:
-		for _, x := range v {
-			err = cmp.Or(err, l.affected(x, depth+1))
-		}
-	case map[string]any:
-		checks, listed := v["check_ids"].([]any)
-		if worst, has := v["max_severity"]; listed && has {
-			word, _ := worst.(string)
-			category, _ := v["category"].(string)
-			entities, _ := v["entities"].([]any)
-			l.add("-"+category, word, ": "+category+" is ", "", joined(checks), joined(entities))
-		}
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			err = cmp.Or(err, l.affected(v[key], depth+1))
-		}
-	}
-	return err
-}
-
-// severities are what gpud's states and the schema's severities are here; wells are those of what is well.
+// severities are what gpud's states and DCGM's results are here; wells are those of what is well.
 var (
 	severities = map[string]finding.Severity{
 		"unhealthy": finding.Error, "fail": finding.Error, "degraded": finding.Warn, "warn": finding.Warn,
-		"critical": finding.Error,
-		"warning":  finding.Warn, "unknown": finding.Note,
 	}
-	wells = strings.Split("healthy,initializing,pass,info,skip,not run", ",")
+	wells = strings.Split("healthy,initializing,pass,skip,not run", ",")
 )
 
 // judge says what a word means: one that is not known is not well.
@@ -170,7 +105,7 @@ func judge(word string) (severity finding.Severity, known, bad bool) {
 	return severity, known, true
 }
 
-// list is what another check found; id is what its findings' begin with, where that is not its name.
+// list is what another check found; id is what its findings begin with.
 type list struct {
 	what, id string
 	found    []finding.Finding
@@ -190,13 +125,13 @@ func (l *list) add(id, word, of, fix string, about ...string) {
 		word = fmt.Sprintf("%.100q, a word that is not understood", word)
 	}
 	text := words(append([]string{l.what + of + strings.TrimSpace(word)}, about...)...)
-	l.found = append(l.found, result(cmp.Or(l.id, l.what)+id, severity, text, fix))
+	l.found = append(l.found, result(l.id+id, severity, text, fix))
 }
 
 // whole is the list with a word about what was left out.
 func (l *list) whole() []finding.Finding {
 	if l.more > 0 {
-		return append(l.found, result(cmp.Or(l.id, l.what)+"-more", finding.Warn, fmt.Sprintf(
+		return append(l.found, result(l.id+"-more", finding.Warn, fmt.Sprintf(
 			"%s: %d more results are not well; the first %d are kept", l.what, l.more, maxFindings), ""))
 	}
 	return l.found
@@ -223,16 +158,6 @@ func words(list ...string) string {
 		out += w
 	}
 	return clip(out, maxText)
-}
-
-func joined(list []any) string {
-	var out []string
-	for _, x := range list {
-		if s, ok := x.(string); ok && len(out) < 16 {
-			out = append(out, s)
-		}
-	}
-	return strings.Join(out, ", ")
 }
 
 func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }

@@ -21,7 +21,6 @@ import (
 	"busbar.dev/input/ncclxml"
 	"busbar.dev/input/netq"
 	"busbar.dev/input/nodehealth"
-	"busbar.dev/input/numactl"
 	"busbar.dev/input/nvsmi"
 	"busbar.dev/input/p2pbw"
 	"busbar.dev/input/perftest"
@@ -96,7 +95,6 @@ var kinds = []Kind{
 	tool("rdma link", ibstat.RDMA),
 	part("ethtool", 0, ethtool.Match, ethtool.Read),
 	part("lspci", 0, lspci.Match, lspci.Read),
-	part("numactl --hardware", 0, numactl.Match, numactl.Read),
 	tool("ibqueryerrors", &ibnet.Errors),
 	tool("perfquery", &ibnet.Perf),
 	part("nccl-tests", 0, nccltests.Match, nccltests.Read),
@@ -121,7 +119,7 @@ const Marks = "<system |<graphs |<topology|<nvidia_smi_log|apiversion|name:     
 	" - ca | - sw |)==>|switchname=|blockname=|nodename=|nodelist |\"lldp\"|nvsmi log|gpu 00000000:|gpu0\t|gpu0  |" +
 	"nvidia-smi|persistence-m|(uuid: |index, |uuid, |, uuid|memory.total|between two gpus|link type table:|" +
 	"peer-to-peer|p2p=|nvbandwidth|(row)|ca '|rnic|infiniband device '|hca_id:|physical_state|settings for |features " +
-	"for |parameters for |nic statistics:|> mtu |driver: | controller|processing accelerators|available: |errors for |" +
+	"for |parameters for |nic statistics:|> mtu |driver: | controller|processing accelerators|errors for |" +
 	"ports checked|counters: |nthread |busbw|average bandwidth of |0gb -|ransfer speed (gb/s)| bw test| latency test|" +
 	"#bytes|diagnostic|most recent call first|python v|thread 0x"
 

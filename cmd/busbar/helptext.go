@@ -28,7 +28,7 @@ const helpTexts = `
 Without arguments, reads this machine. Files that it can read:
 
 Nodes: nvidia-smi (topo -m, topo -p2p, -L, -q, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, lspci -vv,
-numactl -H, NCCL and RCCL topology XML, NCCL graph XML, lstopo XML, NCCL logs.
+NCCL and RCCL topology XML, NCCL graph XML, lstopo XML, NCCL logs.
 
 Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, perfquery, ibqueryerrors,
 ethtool (also -i, -k, -g, -S), NetQ.

@@ -15,7 +15,6 @@ import (
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
-	"busbar.dev/finding"
 	"busbar.dev/input"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/internal/failure"
@@ -29,7 +28,6 @@ type Doctor struct {
 	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Logs, outputs of tools, environments, scripts, notes; folders and archives of them; - for standard input; or a sentence about what is seen."`
 	Live    bool     `page:"-" help:"Also read this machine: topology, limits, kernel modules and settings. Nothing is changed."`
 	Rules   string   `page:"-" placeholder:"DIR" help:"Weigh the causes of this folder too: files NAME.yaml as docs/doctor.md describes them. One of a known name replaces it."`
-	Ignoring
 	// Against is the job that a training log is held against; nil: none. The page names its cluster and model alone.
 	Against *Job   `kong:"-" page:"-"`
 	On      string `kong:"-" name:"on" page:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster that a training log or a table is compared on."`
@@ -42,7 +40,6 @@ type Doctor struct {
 type DoctorDoc struct {
 	*doctor.Report
 	Predicted *StepRow  `json:"predicted,omitempty"` // of a training log
-	Ignored   []Ignored `json:"ignored,omitempty"`   // findings that were left out
 	FailOn
 	Noted
 }
@@ -154,12 +151,6 @@ func (q Doctor) Run(ctx context.Context, env Env) (doc *DoctorDoc, err error) {
 	report := doctor.Weigh(m, set)
 	report.Mask(q.Mask == "addresses")
 	doc = &DoctorDoc{Report: report, FailOn: failOn(q.FailOn)}
-	if report.Findings, doc.Ignored, err = q.left(ctx, &env, report.Findings); err != nil {
-		return nil, err
-	}
-	if len(doc.Ignored) > 0 {
-		report.Healthy = !finding.Serious(report.Findings) && report.Unread == 0
-	}
 	if q.Against != nil {
 		err = doc.against(ctx, &env, *q.Against, set)
 	}

@@ -83,7 +83,6 @@ func mapOf(b *cluster.Budget, cl *cluster.Cluster) (*MapDoc, error) {
 // Audit asks what of a cluster will slow or break jobs.
 type Audit struct {
 	Sources []string `arg:"" optional:"" name:"source" page:"c" names:"cluster" help:"As for Map."`
-	Ignoring
 	Given
 }
 
@@ -93,8 +92,7 @@ type AuditDoc struct {
 	Summary  cluster.Summary   `json:"summary"`
 	Warnings []cluster.Warning `json:"warnings"`
 	// Unchecked is what no source says, so that it could not be looked at.
-	Unchecked []string  `json:"unchecked,omitempty"`
-	Ignored   []Ignored `json:"ignored,omitempty"` // findings that were left out
+	Unchecked []string `json:"unchecked,omitempty"`
 	Noted
 }
 
@@ -108,12 +106,8 @@ func (q Audit) Run(ctx context.Context, env Env) (doc *AuditDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	found, ignored, err := q.left(ctx, &env, audit.Run(cl))
-	if err != nil {
-		return nil, err
-	}
 	return &AuditDoc{
-		Audit: orEmpty(found), Ignored: ignored, Summary: cl.Summary(), Warnings: orEmpty(cl.Warnings),
+		Audit: orEmpty(audit.Run(cl)), Summary: cl.Summary(), Warnings: orEmpty(cl.Warnings),
 		Unchecked: audit.Unchecked(cl),
 	}, nil
 }

@@ -31,21 +31,12 @@ func Audit(p *Page, d *query.AuditDoc) {
 	if len(d.Unchecked) > 0 {
 		p.wrapped("", "", "Not checked, as no source says it: "+strings.Join(d.Unchecked, "; ")+".")
 	}
-	p.ignored(d.Ignored)
-}
-
-// ignored prints what was left out.
-func (p *Page) ignored(list []query.Ignored) {
-	for _, x := range list {
-		p.para("", fmt.Sprintf("left out until %s: %s %s (%s)", x.Until, x.ID, x.Where, x.Reason))
-	}
 }
 
 // Doctor prints what was examined and found.
 func Doctor(p *Page, d *query.DoctorDoc) {
 	p.send(findingsTable(d.Report.Findings))
 	doctorText(p, d.Report)
-	p.ignored(d.Ignored)
 }
 
 // doctorText prints a report of the doctor.

@@ -218,8 +218,8 @@ func (c *calibrateCmd) tell(e *env, doc *query.CalibrateDoc) error {
 	return report.Print(e.stderr, report.TextOptions{}, text, doc)
 }
 
-// into has the calibration go to what is in the file already, where that is the same cluster; what is another one, or
-// none at all, is not overwritten. The calibration beside a cluster's file is read with it.
+// into refuses to overwrite what is not the cluster that is calibrated; the calibration beside a cluster's file is read
+// with it.
 func (c *calibrateCmd) into(e *env) error {
 	if f, err := os.Stat(c.Output); err != nil || !f.Mode().IsRegular() || f.Size() == 0 || c.Output == c.Cluster {
 		return nil
@@ -229,27 +229,8 @@ func (c *calibrateCmd) into(e *env) error {
 	if name, err := env.CalibrationFile(e.ctx, c.Cluster); err != nil || name == c.Output {
 		return err
 	}
-	var texts [2]bytes.Buffer
-	for i, word := range []string{c.Output, c.Cluster} {
-		cl, err := query.LoadCluster(e.ctx, env, word)
-		if err == nil {
-			cl.Calibration = nil
-			err = clusterfile.Write(&texts[i], cl)
-		}
-		if err != nil && i == 0 {
-			return fmt.Errorf("-o %s is there and is no cluster file; expected another name", c.Output)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if !bytes.Equal(texts[0].Bytes(), texts[1].Bytes()) {
-		return fmt.Errorf("-o %s is there and describes another cluster than -c %s; expected another name, or -c %s too, "+
-			"which adds to what it holds", c.Output, c.Cluster, c.Output)
-	}
-	c.note(e, fmt.Sprintf("%s describes this cluster: its calibration is added to", c.Output))
-	c.Cluster = c.Output
-	return nil
+	return fmt.Errorf("-o %s is there, and what it holds would be lost; expected another name, or -c %[1]s too, which adds "+
+		"to it", c.Output)
 }
 
 // checkOutput refuses a place for the cluster that is none. A name without an ending is that of a file.

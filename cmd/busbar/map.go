@@ -13,7 +13,6 @@ type mapCmd struct {
 	common
 	Sources []string `arg:"" optional:"" name:"source" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder of such files or with a copy of /sys and /proc, HOSTLIST=FILE, FILE:COUNT (default: this machine)."`
 	query.Given
-	query.Ignoring
 	Output []string   `short:"o" placeholder:"FILE" sep:"none" help:"Write a file by its ending: .yaml (cluster file), .svg, .xml (NCCL), .conf (Slurm), .json, .txt. FORMAT, or FORMAT=FILE, names text, yaml, json, matrix, svg, nccl-xml, slurm, slurm-yaml, kube or kueue. Repeatable."`
 	Audit  bool       `help:"Print findings only; exit 1 when there are any above note."`
 	Floors bool       `help:"Print what bandwidth every node, pair, rail, leaf and the whole should reach at least."`
@@ -29,15 +28,13 @@ func (c *mapCmd) Run(e *env) error {
 	switch {
 	case c.Audit && len(c.Path) > 0 || c.Floors && (c.Audit || len(c.Path) > 0):
 		return errors.New("--audit, --path and --floors are different questions; ask one at a time")
-	case !c.Audit && c.Ignore != "":
-		return errors.New("--ignore is about findings; it has no effect beside another question than --audit")
 	case !c.Floors && (e.given["op"] || e.given["size"]):
 		return errors.New("--op and --size are those of --floors, and have no effect otherwise")
 	case c.Floors:
 		q = ask.Floors
 		question = &query.Floors{Sources: c.Sources, Op: c.Op, Size: c.Size, Given: c.Given}
 	case c.Audit:
-		q, question = ask.Audit, &query.Audit{Sources: c.Sources, Ignoring: c.Ignoring, Given: c.Given}
+		q, question = ask.Audit, &query.Audit{Sources: c.Sources, Given: c.Given}
 	case len(c.Path) > 0:
 		q, question = ask.Path, &query.Path{Sources: c.Sources, Path: c.Path, Given: c.Given}
 	}

@@ -75,6 +75,17 @@ func TestFirstFinding(t *testing.T) {
 			"graph", pre + "Pattern 4, crossNic 0, nChannels 1, bw 0.100000/0.100000, type SYS/SYS, sameChannels 1",
 			"graph-search", finding.Error,
 		},
+		{"job cancelled", "10it [00:09, 1.1it/s]slurmstepd: error: *** JOB 77 ON n3 CANCELLED AT 2031-01-02T03:04:05 ***",
+			"restart-loop", finding.Warn},
+		{"killed by the shell's word", "/var/spool/x/slurm_script: line 9: 4711 Killed                  server --port 1",
+			"rank-killed", finding.Error},
+		{"timeouts of Slingshot", strings.Repeat("0: 8 2 float sum -1 1.1 0.0 0.0 0\n", 201) + "   0: MPICH Slingshot Network Summary: 3 network timeouts", "bad-link", finding.Warn},
+		{
+			"NIC far from the GPU; an optional search found nothing", pre + "NET/IB : GPU Direct RDMA Enabled for HCA 0 " +
+				"'mlx5_1'\n" + pre + "GPU Direct RDMA Disabled for GPU 41000 / HCA 0 (distance 6 > 4)\n" + pre + "Pattern 3, " +
+				"crossNic 0, nChannels 0, bw 0.000000/0.000000, type LOC/PIX, sameChannels 1\n" + pre + "Channel 00/0 : " +
+				"0[41000] -> 1[41000] [receive] via NET/IB/0", "gdr-off", finding.Warn,
+		},
 		{
 			"oom", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n[rank1]:[E] [Rank 1] " +
 				"Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1)", "out-of-memory",

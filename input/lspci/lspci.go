@@ -1,6 +1,7 @@
 // Package lspci reads lspci, better with -vv, and with or without -nn: GPUs and NICs, how their links to PCIe trained,
 // and the tree of bridges between them. What is above a device stays unknown where no bridge up to the processor's is
-// in the text (lspci -d, grep, no -v). Virtual functions are no devices of their own.
+// in the text (lspci -d, grep, no -v). Virtual functions count where no device that
+// they are part of is listed, as in a virtual machine.
 package lspci
 
 import (
@@ -51,6 +52,7 @@ type machine struct {
 	funcs   []*function
 	at      map[cluster.PCI]*function
 	own     map[string]bool // buses of the processor's
+	whole   map[string]bool // classes and makers of which a device is listed that is no virtual function
 	domains map[int]board.Domain
 }
 
@@ -65,7 +67,9 @@ func Match(data []byte) bool {
 
 // Read reads the lists of lspci of one machine.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
-	m := machine{at: map[cluster.PCI]*function{}, own: map[string]bool{}, domains: map[int]board.Domain{}}
+	m := machine{
+		at: map[cluster.PCI]*function{}, own: map[string]bool{}, whole: map[string]bool{}, domains: map[int]board.Domain{},
+	}
 	fn := &function{}
 	err := lines.Each(name, r, func(num int, text string) error {
 		h := head.FindStringSubmatch(text)
@@ -81,6 +85,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 			fn.Bridge = board.IsBridge(fn.ID)
 			m.own[fn.bus] = m.own[fn.bus] || class == "0600" || strings.HasSuffix(fn.bus, ":00")
 			m.funcs, m.at[addr] = append(m.funcs, fn), fn
+			m.whole[class+vendor] = m.whole[class+vendor] || !fn.virtual()
 		}
 		if strings.HasSuffix(text, " (rev ff)") {
 			fn.gone = num
@@ -130,6 +135,8 @@ func (m *machine) set(fn *function, v []string) {
 	}
 }
 
+func (fn *function) virtual() bool { return strings.Contains(fn.name, "Virtual Function") }
+
 // device is the GPU or NIC that a function is, or nil.
 func (fn *function) device() (d *cluster.Device) {
 	numa := cluster.Fact[int]{}
@@ -144,7 +151,7 @@ func (fn *function) device() (d *cluster.Device) {
 		d.NIC.Kind = board.NetKind(fn.ID, "", fn.ID.Class == "0207" || fn.ID.Vendor == "15b3", "")
 		d.NIC.NUMA = numa
 	}
-	if d == nil || strings.Contains(fn.name, "Virtual Function") {
+	if d == nil {
 		return nil
 	}
 	if d.PCI, d.Model = fn.Addr, board.Fact(fn.name, format); fn.ID.Vendor != "" && fn.ID.Device != "" {
@@ -159,7 +166,9 @@ func (m *machine) nodeType(f *cluster.Fragment) *cluster.NodeType {
 	h := board.NewHost(t, format, nil, slices.Collect(maps.Values(m.domains)))
 	behind, roots := map[string]*function{}, map[string]board.Root{}
 	for _, fn := range m.funcs { // a bridge stands before what is behind it
-		fn.Device = fn.device()
+		if !fn.virtual() || !m.whole[fn.ID.Class+fn.ID.Vendor] {
+			fn.Device = fn.device()
+		}
 		up, at := behind[fn.bus], fn.bus
 		behind[fn.below] = fn
 		if up != nil {

@@ -19,7 +19,8 @@ func (c *Reader) Log() *Log {
 // phantoms are names that no host has, and the hosts that they stand for: text ran into
 // the name, or its beginning stands on another line. Such a name has a process in common
 // with the host's and a few records against many; and it ends the other or ends in it, or
-// never begins a line although hosts do.
+// never begins a line although hosts do. One that ends in a host's and never begins a line
+// needs no process in common: all else of it may be lost.
 func (c *Reader) phantoms() map[string]string {
 	alias := map[string]string{}
 	owners := map[int][]*host{} // of processes
@@ -32,7 +33,7 @@ func (c *Reader) phantoms() map[string]string {
 		}
 		for i := 1; i < len(name); i++ {
 			short := c.hosts[name[i:]]
-			if short == nil || !long.shares(short) {
+			if short == nil || !long.shares(short) && (long.atLine || few*long.records > short.records) {
 				continue
 			}
 			to, from := short, long

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -73,5 +74,13 @@ func TestRemedyDenied(t *testing.T) {
 		if f.ID == "gid-index" && f.Confidence > 0.6 {
 			t.Errorf("gid-index is %.2f sure", f.Confidence)
 		}
+	}
+}
+
+// A kernel's log without a fault is judged: it is not "nothing examined".
+func TestKernelInOrder(t *testing.T) {
+	r := examine(t, "[    5.900000] nvidia: loading driver\n[    6.100000] nvidia-nvlink: core is being initialized\n")
+	if !r.Healthy || !slices.ContainsFunc(r.Judged, func(s string) bool { return strings.HasPrefix(s, "the kernel's log") }) {
+		t.Errorf("%+v", r)
 	}
 }

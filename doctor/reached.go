@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
@@ -16,19 +18,15 @@ const filled = 0.7
 // reached holds what perftest reached on each NIC against the rate of the NIC's port.
 func reached(s *evidence.Set) []finding.Finding {
 	best := map[string]evidence.Figure{}
-	var order []string
 	for _, f := range s.Figures {
 		old, known := best[f.Device]
 		if large := f.Small == 0; f.Device != "" &&
 			(large == (old.Small == 0) && f.GBps > old.GBps || large && old.Small > 0 || !known) {
 			best[f.Device] = f
 		}
-		if f.Device != "" && !known {
-			order = append(order, f.Device)
-		}
 	}
 	var found []finding.Finding
-	for _, device := range order {
+	for _, device := range slices.Sorted(maps.Keys(best)) {
 		f := best[device]
 		rate := unit.Rate(f.GBps) * unit.GBps
 		x := finding.Finding{

@@ -128,6 +128,7 @@ func (r *Report) judge(s *evidence.Set) {
 	}{
 		{s.Training != nil || len(s.Steps) > 0, "steps of a training"},
 		{s.Job != nil && s.Job.Dumped(), "what ranks do"},
+		{s.Kernel(), "the kernel's log, for Xids and faults of NICs, PCIe and memory"},
 		{s.Judged, "another check's verdict"},
 		{s.Asked && len(r.Judged) == 0, "what was said"},
 	} {

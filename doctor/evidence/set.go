@@ -107,10 +107,13 @@ type Table struct {
 // person's words.
 func (s *Set) Blank() bool {
 	return s.Log == nil && s.Cluster == nil && s.Training == nil && (s.Job == nil || s.Job.Empty()) && !s.Told &&
-		!s.Asked && !s.Judged && s.Unknown == 0 &&
+		!s.Asked && !s.Judged && !s.Kernel() && s.Unknown == 0 &&
 		len(s.Tables)+len(s.Pairs)+len(s.Fleet)+len(s.Figures)+
 			len(s.Steps)+len(s.kinds)+len(s.env) == 0
 }
+
+// Kernel reports the kernel's log, of which every line was looked at.
+func (s *Set) Kernel() bool { return strings.HasPrefix(s.Named, "a log of the kernel") }
 
 // All are the observations of a kind, in the order of their first lines.
 func (s *Set) All(k Kind) []*Observation { return s.kinds[k] }

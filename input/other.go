@@ -29,8 +29,8 @@ func otherwise(data []byte) string {
 		}
 	}
 	for _, k := range Find(data, ^Part) {
-		if reads := map[bool]string{true: "hang", false: "doctor"}[k.Class&(Dump|State) != 0]; k.Class&Part == 0 {
-			return "text of the kind " + k.Name + ", which busbar " + reads + " reads; it does not say how a cluster is built"
+		if k.Class&Part == 0 {
+			return "text of the kind " + k.Name + ", which busbar doctor reads; it does not say how a cluster is built"
 		}
 	}
 	var training trainlog.Log

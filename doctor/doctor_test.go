@@ -75,11 +75,18 @@ func TestFirstFinding(t *testing.T) {
 			"graph", pre + "Pattern 4, crossNic 0, nChannels 1, bw 0.100000/0.100000, type SYS/SYS, sameChannels 1",
 			"graph-search", finding.Error,
 		},
-		{"job cancelled", "10it [00:09, 1.1it/s]slurmstepd: error: *** JOB 77 ON n3 CANCELLED AT 2031-01-02T03:04:05 ***",
-			"restart-loop", finding.Warn},
-		{"killed by the shell's word", "/var/spool/x/slurm_script: line 9: 4711 Killed                  server --port 1",
-			"rank-killed", finding.Error},
-		{"timeouts of Slingshot", strings.Repeat("0: 8 2 float sum -1 1.1 0.0 0.0 0\n", 201) + "   0: MPICH Slingshot Network Summary: 3 network timeouts", "bad-link", finding.Warn},
+		{
+			"job cancelled", "10it [00:09, 1.1it/s]slurmstepd: error: *** JOB 77 ON n3 CANCELLED AT 2031-01-02T03:04:05 ***",
+			"restart-loop", finding.Warn,
+		},
+		{
+			"killed by the shell's word", "/var/spool/x/slurm_script: line 9: 4711 Killed                  server --port 1",
+			"rank-killed", finding.Error,
+		},
+		{
+			"timeouts of Slingshot", strings.Repeat("0: 8 2 float sum -1 1.1 0.0 0.0 0\n", 201) +
+				"   0: MPICH Slingshot Network Summary: 3 network timeouts", "bad-link", finding.Warn,
+		},
 		{
 			"NIC far from the GPU; an optional search found nothing", pre + "NET/IB : GPU Direct RDMA Enabled for HCA 0 " +
 				"'mlx5_1'\n" + pre + "GPU Direct RDMA Disabled for GPU 41000 / HCA 0 (distance 6 > 4)\n" + pre + "Pattern 3, " +

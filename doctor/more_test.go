@@ -80,7 +80,8 @@ func TestRemedyDenied(t *testing.T) {
 // A kernel's log without a fault is judged: it is not "nothing examined".
 func TestKernelInOrder(t *testing.T) {
 	r := examine(t, "[    5.900000] nvidia: loading driver\n[    6.100000] nvidia-nvlink: core is being initialized\n")
-	if !r.Healthy || !slices.ContainsFunc(r.Judged, func(s string) bool { return strings.HasPrefix(s, "the kernel's log") }) {
+	if !r.Healthy ||
+		!slices.ContainsFunc(r.Judged, func(s string) bool { return strings.HasPrefix(s, "the kernel's log") }) {
 		t.Errorf("%+v", r)
 	}
 }

@@ -39,7 +39,7 @@ type Doctor struct {
 // DoctorDoc is the answer to Doctor: findings, the most likely root first.
 type DoctorDoc struct {
 	*doctor.Report
-	Predicted *StepRow  `json:"predicted,omitempty"` // of a training log
+	Predicted *StepRow `json:"predicted,omitempty"` // of a training log
 	FailOn
 	Noted
 }

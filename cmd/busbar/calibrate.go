@@ -229,7 +229,8 @@ func (c *calibrateCmd) into(e *env) error {
 	if name, err := env.CalibrationFile(e.ctx, c.Cluster); err != nil || name == c.Output {
 		return err
 	}
-	return fmt.Errorf("-o %s is there, and what it holds would be lost; expected another name, or -c %[1]s too, which adds "+
+	return fmt.Errorf("-o %s is there, and what it holds would be lost; expected another name, or -c %[1]s too, which "+
+		"adds "+
 		"to it", c.Output)
 }
 

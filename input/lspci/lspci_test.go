@@ -149,7 +149,8 @@ func TestNamedNICs(t *testing.T) {
 
 // In a virtual machine the virtual functions are the NICs; beside the device that they are part of they are none.
 func TestVirtualFunctions(t *testing.T) {
-	const vf = "0102:00:00.0 Infiniband controller [0207]: Mellanox Technologies X [ConnectX-6 Virtual Function] [15b3:101c]\n"
+	const vf = "0102:00:00.0 Infiniband controller [0207]: Mellanox Technologies X [ConnectX-6 Virtual Function] " +
+		"[15b3:101c]\n"
 	for text, want := range map[string]int{
 		vf: 1, vf + strings.NewReplacer("0102:", "0103:", " Virtual Function", "").Replace(vf): 1,
 	} {

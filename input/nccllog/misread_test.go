@@ -26,7 +26,8 @@ func TestGluedCell(t *testing.T) {
 
 // A name that stands within a torn line once, and ends in a host's, is that host's.
 func TestTornHost(t *testing.T) {
-	l := read(t, strings.Repeat("c0b5f1:4:5 [1] NCCL INFO a\n", 12)+"c0b5f1:4:5 [1] NCCL INFO comm 0x5 rank 1 nrc0b5f1:3:8 [0] "+
+	l := read(t, strings.Repeat("c0b5f1:4:5 [1] NCCL INFO a\n", 12)+
+		"c0b5f1:4:5 [1] NCCL INFO comm 0x5 rank 1 nrc0b5f1:3:8 [0] "+
 		"NCCL INFO b\n")
 	if !slices.Equal(l.Hosts, []string{"c0b5f1"}) {
 		t.Errorf("hosts %q", l.Hosts)
